@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::error::CommandError;
 
-/// Reads a file, or stdin for `-`, up to `most` bytes.
+/// Reads a file, or stdin for `-`, up to `max_bytes` bytes.
 pub(crate) fn read_file(path: &Path, max_bytes: u64) -> Result<Vec<u8>, CommandError> {
     let mut bytes = Vec::new();
     let read = match path.as_os_str() == "-" {

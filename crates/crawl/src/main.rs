@@ -69,7 +69,7 @@ fn main() -> ExitCode {
         Err(UnreadCommandLine::Syntax(error)) => return usage_error::show(&error),
         Err(UnreadCommandLine::Value(refusal)) => return refuse(&refusal),
     };
-    // A crawl or a server keeps a file and connections open for each of many hosts.
+    // A crawl or a server may need many files and connections, at least one for each host.
     connection_limit::raise_limit();
     match run(cli) {
         Ok(code) => ExitCode::from(code),

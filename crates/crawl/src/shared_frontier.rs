@@ -11,11 +11,11 @@ use crawl_shared_frontier::{ConnectionString, Credentials, Options, Password, Sh
 use crate::error::CommandError;
 use crate::error::shared::of_shared;
 
-/// Heartbeats per lease.
+/// Number of heartbeats during a lease.
 const HEARTBEATS: u32 = 3;
 
-/// Rejects an unusable connection string and one with a password: other users of this machine could
-/// see it on the command line or read it in the settings file.
+/// Rejects a connection string that is unusable or contains a password: other users of this machine
+/// could see the password on the command line or in the settings file.
 pub(crate) fn check_url(url: &str) -> Result<(), CommandError> {
     let read = ConnectionString::parse(url).map_err(|why| of_shared(&why))?;
     match read.has_password() {
@@ -30,8 +30,8 @@ pub(crate) fn check_url(url: &str) -> Result<(), CommandError> {
     }
 }
 
-/// Returns an opener for the frontier in the engine groups at `urls`, as `worker` of `crawl`.
-/// `settings` are the lines that must be identical for all workers.
+/// Returns an opener with which `worker` joins `crawl` in the engine groups at `urls`. `settings`
+/// are the lines that must be identical for all workers.
 pub(crate) fn opener(
     urls: Vec<String>,
     crawl: &str,

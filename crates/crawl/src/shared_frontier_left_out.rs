@@ -11,7 +11,8 @@ pub(crate) fn check_url(_url: &str) -> Result<(), CommandError> {
     Err(left_out("--frontier", "shared-frontier"))
 }
 
-/// Returns an opener that opens nothing. `check_url` rejects the settings before it is called.
+/// Returns an opener that opens nothing. It is never called, since `check_url` has already rejected
+/// the settings.
 pub(crate) fn opener(
     _urls: Vec<String>,
     _crawl: &str,

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use super::preprocess::{UnreadCommandLine, matches};
 
-/// The workspace, from this crate.
+/// The root folder of the workspace.
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-/// Help for one command that exists in every build.
+/// A command line that every build accepts.
 const VERSION: &str = "crawl --version";
 
 #[test]
@@ -34,7 +34,7 @@ fn a_command_with_an_unknown_flag_is_refused() {
     assert!(check(VERSION).is_ok());
 }
 
-/// The pages that users read.
+/// Returns the documentation pages: the README and everything in `docs`.
 fn pages() -> Vec<PathBuf> {
     let mut pages = vec![Path::new(ROOT).join("README.md")];
     let docs = fs::read_dir(Path::new(ROOT).join("docs")).unwrap();
@@ -44,7 +44,8 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-/// The command lines of a page's `console` blocks that run the program, each in one line.
+/// Returns the command lines in a page's `console` blocks that run `crawl`, each joined into one
+/// line.
 fn commands_of(page: &str) -> Vec<String> {
     let mut commands = Vec::new();
     let mut in_block = false;
@@ -61,13 +62,13 @@ fn commands_of(page: &str) -> Vec<String> {
             let rest = lines.next().unwrap_or_default();
             command = format!("{begin}{}", rest.trim_start_matches(['>', ' ']));
         }
-        // A shell may run several commands in a line.
+        // One line may contain several commands.
         commands.extend(command.split(" && ").map(str::to_owned));
     }
     commands
 }
 
-/// Reads a command line as a shell and the program do.
+/// Checks that the program accepts a command line.
 fn check(line: &str) -> Result<(), String> {
     match matches(words(line)) {
         Ok(_) => Ok(()),
@@ -105,7 +106,7 @@ fn words(line: &str) -> Vec<OsString> {
             }
         }
     }
-    // The number of a redirected stream, as in `2>&1`, is no argument.
+    // The redirection `2>&1` isn't an argument.
     words.retain(|word| word != "2>&1");
     words.into_iter().map(OsString::from).collect()
 }

@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-/// Flags that most crawls need, with their values.
+/// Flags that most crawls need, each with the placeholder of its value.
 const EVERYDAY_FLAGS: [(&str, &str); 12] = [
     ("contact", "MAIL|URL"),
     ("output", "DIR"),
@@ -21,7 +21,7 @@ const EVERYDAY_FLAGS: [(&str, &str); 12] = [
     ("quiet", ""),
 ];
 
-/// The commands by what they are for. `crawl URL` itself comes first.
+/// The commands, grouped by purpose.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Crawl", &["plan", "control"]),
     (
@@ -38,7 +38,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Set up", &["config", "frontier", "completions", "man"]),
 ];
 
-/// An example for each command, which opens its help.
+/// For each command, the example at the top of its help.
 pub(super) const COMMAND_EXAMPLES: [(&str, &str); 21] = [
     (
         "plan",
@@ -108,7 +108,7 @@ pub(crate) fn overview(command: &clap::Command) -> String {
             .get_arguments()
             .find(|flag| flag.get_long() == Some(name));
         let help = flag.and_then(clap::Arg::get_help).map(ToString::to_string);
-        // The first clause is enough here, and the default is in the long help.
+        // Only the first clause fits here. The long help has the default.
         let help = help.unwrap_or_default();
         let help = help
             .split([',', '(', '[', ';', ':'])
@@ -125,7 +125,7 @@ pub(crate) fn overview(command: &clap::Command) -> String {
     text
 }
 
-/// Lets each command's help open with its example.
+/// Adds each command's example to the top of its help.
 pub(super) fn with_examples(command: clap::Command) -> clap::Command {
     COMMAND_EXAMPLES
         .into_iter()

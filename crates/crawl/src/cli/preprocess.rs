@@ -30,7 +30,7 @@ pub(crate) fn read() -> Result<Cli, UnreadCommandLine> {
     Cli::from_arg_matches(&matches).map_err(UnreadCommandLine::Syntax)
 }
 
-/// Reads a command line, the name of the program included.
+/// Parses a command line, whose first word is the name of the program.
 pub(super) fn matches(
     words: impl IntoIterator<Item = OsString>,
 ) -> Result<ArgMatches, UnreadCommandLine> {
@@ -41,7 +41,8 @@ pub(super) fn matches(
         .map_err(UnreadCommandLine::Syntax)
 }
 
-/// Builds the command up front; clap otherwise does this while it parses.
+/// Returns the definition of the command line. It is built explicitly, because clap otherwise
+/// builds it only while it parses.
 fn built() -> Command {
     let mut command = args::command();
     command.build();
@@ -51,7 +52,7 @@ fn built() -> Command {
 /// Rejects an unusable contact in the environment, where the user might not look for it.
 fn check_environment(matches: &ArgMatches) -> Result<(), CommandError> {
     let matches = matches.subcommand().map_or(matches, |(_, matches)| matches);
-    // Most subcommands have no contact.
+    // Most subcommands have no `--contact`, so there is nothing to check.
     let Ok(Some(contact)) = matches.try_get_one::<String>("contact") else {
         return Ok(());
     };
@@ -92,7 +93,8 @@ fn prepare(
             prepared.push(as_seed(command, text).unwrap_or(word));
         } else if text == "--" {
             is_past_flags = true;
-            // Only seeds may follow, and each is rewritten as a flag.
+            // A command that takes seeds needs no `--`, since each seed after it is rewritten as a
+            // flag.
             if !takes_seeds(command) {
                 prepared.push(word);
             }
@@ -130,7 +132,8 @@ fn may_stand_alone(flag: &Arg) -> bool {
     flag.is_require_equals_set() && flag.get_num_args().is_some_and(|n| n.min_values() == 0)
 }
 
-/// Returns the flag with a value at the end of a word, and the value if the word includes it.
+/// Returns the flag of a word that takes a value, such as `--flag` or `--flag=VALUE`, and the value
+/// if the word contains it.
 fn flag_of<'a, 'w>(command: &'a Command, word: &'w str) -> Option<(&'a Arg, Option<&'w str>)> {
     let takes_value = |flag: &&Arg| !flag.is_positional() && flag.get_action().takes_values();
     if let Some(long) = word.strip_prefix("--") {
@@ -141,7 +144,8 @@ fn flag_of<'a, 'w>(command: &'a Command, word: &'w str) -> Option<(&'a Arg, Opti
         let mut flags = command.get_arguments().filter(takes_value);
         return Some((flags.find(|flag| flag.get_long() == Some(name))?, value));
     }
-    // Several short flags may share a word; the first one that takes a value ends it.
+    // A word may contain several short flags. The first flag that takes a value ends them: the rest
+    // of the word is its value.
     let shorts = word.strip_prefix('-')?;
     shorts.char_indices().find_map(|(at, short)| {
         let mut flags = command.get_arguments().filter(takes_value);
@@ -151,8 +155,8 @@ fn flag_of<'a, 'w>(command: &'a Command, word: &'w str) -> Option<(&'a Arg, Opti
     })
 }
 
-/// Returns whether the word after a flag is its value. This is so if the flag accepts the word, or
-/// if the word can't be anything else; clap then lists the possible values.
+/// Returns whether the next word is the flag's value. This is so if the flag accepts the word, or
+/// if the word can be neither a seed nor a command; clap then lists the possible values.
 fn is_meant_for(command: &Command, flag: &Arg, next: &OsString) -> bool {
     let is_word = |word: &&str| !word.is_empty() && !word.starts_with('-');
     let Some(word) = next.to_str().filter(is_word) else {
@@ -172,12 +176,14 @@ fn takes(flag: &Arg, word: &str) -> bool {
     read.is_ok()
 }
 
-/// Rewrites a seed as a flag; `None` for any other word.
+/// Rewrites a seed as `--seed=SEED`. `None` if the word isn't a seed, or the command takes no
+/// seeds.
 fn as_seed(command: &Command, word: &str) -> Option<OsString> {
     (takes_seeds(command) && is_seed(word)).then(|| format!("--seed={word}").into())
 }
 
-/// Returns whether words of a command may be seeds: it has that flag and no positional arguments.
+/// Returns whether words of a command may be seeds: the command has the flag `--seed` and no
+/// positional arguments.
 fn takes_seeds(command: &Command) -> bool {
     command.get_positionals().next().is_none()
         && command
@@ -192,7 +198,8 @@ fn empty(message: String) -> CommandError {
 fn empty_value(flag: &Arg) -> CommandError {
     let refusal = empty(format!("the value of {flag} is empty"));
     match flag.get_long() {
-        // Requests meant for a proxy must not bypass it because of an unset variable.
+        // An empty `--proxy` is refused: requests meant for a proxy must not bypass it because a
+        // shell variable is unset.
         Some("proxy") => refusal.hint(
             "check that the shell variable in it is set; to clear a proxy that the directory \
              remembers, put `proxy = \"\"` under [fetch] in a file for --config",
@@ -244,8 +251,8 @@ mod tests {
             }
             assert!(!takes(flag, "example.org"), "{flag}");
         }
-        // The switches forms, own-site, skip-actions, recrawl, allow-private, quiet and
-        // fail-on-error, and resources with three values, here and in `crawl config`.
+        // At least seven switches with two values each, and `--resources` with three, were tried
+        // for both `crawl` and `crawl config`.
         assert!(tried >= 2 * (7 * 2 + 3), "{tried}");
     }
 

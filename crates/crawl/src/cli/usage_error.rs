@@ -9,11 +9,11 @@ use super::args;
 use crate::error::{FINISHED, USAGE, cut, nearest};
 use crate::terminal::note;
 
-/// Prints a clap error. Help and version are output, and go to stdout unchanged.
+/// Prints a clap error. Clap also reports help and version as errors; they go to stdout unchanged.
 pub(crate) fn show(error: &clap::Error) -> ExitCode {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            // Styled only on a terminal.
+            // Clap styles the text only on a terminal.
             let _ = error.print();
             ExitCode::from(FINISHED)
         }
@@ -35,7 +35,8 @@ pub(crate) fn show(error: &clap::Error) -> ExitCode {
     }
 }
 
-/// Returns the word that is neither a flag nor a command, if that is the error.
+/// Returns the word that clap rejected as an unknown command or argument. `None` for other errors,
+/// and if the word is a flag.
 fn unknown_word(error: &clap::Error) -> Option<&str> {
     let kinds = [ContextKind::InvalidSubcommand, ContextKind::InvalidArg];
     let is_unknown = matches!(
@@ -48,7 +49,8 @@ fn unknown_word(error: &clap::Error) -> Option<&str> {
     }
 }
 
-/// Returns the hint if a crawl's directory was given without a command, or as a surplus argument.
+/// Returns the hint for a rejected word that is the directory of a crawl. `None` for any other
+/// word.
 fn hint_of_crawl_dir(error: &clap::Error) -> Option<String> {
     let word = unknown_word(error)?;
     if !Path::new(word).join("crawl.toml").is_file() {
@@ -65,7 +67,7 @@ fn hint_of_crawl_dir(error: &clap::Error) -> Option<String> {
     })
 }
 
-/// Returns the hint for a command line that clap has no advice for.
+/// Returns the hint for a command line if clap has no advice.
 fn hint_for(error: &clap::Error) -> String {
     let command = args::command();
     let first = std::env::args().nth(1).unwrap_or_default();

@@ -42,7 +42,8 @@ async fn send_command(dir: &Path, command: Command) -> Result<u8, CommandError> 
     }
 }
 
-/// Executes commands that need no running crawl: hosts are parked for the next run.
+/// Executes a command while no crawl runs. Hosts are parked or unparked for the next run; other
+/// commands are refused.
 fn at_rest(dir: &Path, command: Command) -> Result<u8, CommandError> {
     let changed = match command {
         Command::Park { host } => park_at_rest(dir, &host_key(&host).map_err(refusal)?),

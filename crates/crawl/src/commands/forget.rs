@@ -20,7 +20,7 @@ use crate::run::finish_interrupted;
 use crate::settings::{Environment, Purpose, sign, stored_without};
 use crate::terminal::{note, print, print_json};
 
-/// The reason for a tombstone if the user gives none.
+/// The reason in a tombstone if the user gives none.
 const ASKED: &str = "asked for";
 
 /// Runs `crawl forget`.
@@ -30,7 +30,8 @@ pub(crate) fn run(args: &ForgetArgs) -> Result<u8, CommandError> {
         return Err(no_crawl(dir));
     }
     if args.finish {
-        // The user accepts the list as it is.
+        // With `--finish`, the user accepts the list of files of the interrupted command, so the
+        // list's signature isn't checked.
         let was_interrupted = finish_forget(dir, &|_, _| true);
         note(match was_interrupted.map_err(|why| of_engine(&why, dir))? {
             true => "the interrupted erasure is complete",
@@ -64,7 +65,8 @@ pub(crate) fn run(args: &ForgetArgs) -> Result<u8, CommandError> {
     if would_go.is_nothing() {
         note("already forgotten (see tombstones.jsonl)");
         if !args.dry_run {
-            // A crash after the commit may have left derived files unbuilt.
+            // If an earlier `crawl forget` crashed after its commit, the report and the index may
+            // be missing.
             let is_indexed = has_index_on(dir) && !dir.join("index").is_dir();
             make_derived(dir, !dir.join("report.json").is_file(), is_indexed)?;
         }
@@ -79,18 +81,19 @@ pub(crate) fn run(args: &ForgetArgs) -> Result<u8, CommandError> {
         at: now(),
         reason: &reason,
         config_text: text.as_deref(),
-        // Without a key the list stays unsigned. After a crash, the user then has to accept it.
+        // Without the user's key the list of files stays unsigned. After a crash, the user then has
+        // to accept the list with `--finish`.
         sign: &|list| sign(&Environment::of_process(), dir, Purpose::Forget, list).ok(),
     };
     let has_report = dir.join("report.json").is_file();
     let has_index = dir.join("index").is_dir();
     let forgotten = forget(dir, &order).map_err(of_dir)?;
-    // Derived files were erased with the rest, so a crash here leaves nothing behind.
+    // The old report and index are already erased, so a crash here leaves no forgotten data behind.
     make_derived(dir, has_report, has_index)?;
     show(&forgotten, "forgotten", args.json)
 }
 
-/// Rebuilds the report and the index as requested, and then the list of digests.
+/// Rebuilds the report and the index, each if requested, and then the list of digests.
 fn make_derived(dir: &Path, report: bool, index: bool) -> Result<(), CommandError> {
     if report {
         crawl_records::write_report(dir).map_err(of_records)?;
@@ -139,7 +142,7 @@ fn now() -> Timestamp {
     Timestamp::from_micros(u64::try_from(now).unwrap_or_default())
 }
 
-/// Returns the page or host named by the user.
+/// Parses the page or the host to forget, as given by the user.
 fn named(what: &str) -> Result<Removal, CommandError> {
     let mut removal = Removal::default();
     if what.contains("://") {
@@ -150,8 +153,8 @@ fn named(what: &str) -> Result<Removal, CommandError> {
         removal.add_page(&url);
         return Ok(removal);
     }
-    // A table pattern contains nothing after the host. `HostKey::parse` would ignore such a suffix,
-    // and erase all pages of the host instead of one.
+    // `HostTable::insert` rejects anything after the host, such as a path. `HostKey::parse` would
+    // ignore it, and all pages of the host would be erased instead of one.
     let hint = format!(
         "give a host as in requests.jsonl (on loopback with its port), or a page by its whole URL, \
          such as `https://{what}`"
@@ -188,7 +191,8 @@ fn by_recheck(dir: &Path, reason: Option<&str>) -> Result<(Removal, String), Com
             removal.add_page(&url);
         }
     }
-    // The reason doesn't quote the rule, since that may contain the page's path.
+    // The reason doesn't quote the robots.txt rule, since the rule may contain the path of a
+    // forgotten page.
     let reason = match reason {
         Some(reason) => reason.to_owned(),
         None => format!("robots: rules of {day}"),
@@ -196,7 +200,8 @@ fn by_recheck(dir: &Path, reason: Option<&str>) -> Result<(Removal, String), Com
     Ok((removal, reason))
 }
 
-/// Returns crawl.toml without the erased seeds and hosts. `None` if it contains none of them.
+/// Returns the text of crawl.toml without the erased seeds and hosts. `None` if nothing has to be
+/// removed.
 fn config_text(dir: &Path, removal: &Removal) -> Result<Option<String>, CommandError> {
     let is_out = |url: &CanonicalUrl| removal.holds(url);
     let is_host_out = |host: &HostKey| removal.holds_host(host);

@@ -49,8 +49,8 @@ pub(crate) fn run(args: &FrontierArgs) -> Result<u8, CommandError> {
     }
 }
 
-/// Returns the engine groups and the crawl from the arguments. The crawl is `None` if none is
-/// named.
+/// Returns the engine groups and the crawl that the arguments name. The crawl is `None` if the
+/// arguments don't name one.
 fn place(args: &FrontierPlaceArgs) -> Result<(Vec<String>, Option<String>), CommandError> {
     let (of_file, crawl) = match &args.config {
         Some(file) => frontier_of_file(file)?,
@@ -114,7 +114,8 @@ fn check(urls: &[String]) -> Result<u8, CommandError> {
 }
 
 fn check_one(url: &str) -> Result<u8, CommandError> {
-    // Failed clauses are listed below. Their panic messages mean nothing to a user.
+    // Suppresses the panic messages of failed clauses, which mean nothing to a user. Failed clauses
+    // are listed below.
     std::panic::set_hook(Box::new(|_| {}));
     let checked = check_engine(url, &credentials());
     let _ = std::panic::take_hook();
@@ -132,7 +133,10 @@ fn check_one(url: &str) -> Result<u8, CommandError> {
     Ok(BREACH)
 }
 
-/// Returns the engine groups and the crawl from the arguments, one of which must name the crawl.
+/// Returns the engine groups and the crawl that the arguments name.
+///
+/// # Errors
+/// The arguments don't name a crawl.
 fn place_of_crawl(args: &FrontierPlaceArgs) -> Result<(Vec<String>, String), CommandError> {
     let (urls, crawl) = place(args)?;
     let crawl = crawl.ok_or_else(|| {
@@ -240,7 +244,7 @@ fn state(worker: &WorkerOverview) -> &'static str {
     }
 }
 
-/// Returns a worker's pages per second since it started. 0 for a worker that has ended.
+/// Returns a worker's pages per second since the worker started, or 0 if it has ended.
 fn rate(worker: &WorkerOverview) -> f64 {
     match worker.is_alive {
         true => {

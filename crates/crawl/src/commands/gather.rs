@@ -21,7 +21,7 @@ const MAX_NAME: usize = 255;
 /// Runs `crawl gather`. The directory is built next to its destination and moved there when
 /// complete.
 pub(crate) fn run(args: &GatherArgs) -> Result<u8, CommandError> {
-    // An earlier result is not replaced, since the workers' directories may be gone.
+    // An earlier result is not replaced: if the workers' directories are gone, it is the only copy.
     let folder = AtomicFolder::create(&args.output, |_| false);
     let folder = folder.map_err(|error| of_folder(&error, &args.output))?;
     let gathered = crawl_gather::gather(&args.dirs, folder.beside(), &Purpose::Reading);
@@ -47,9 +47,9 @@ pub(super) fn put_in_place(folder: AtomicFolder, output: &Path) -> Result<(), Co
     sync().map_err(|why| unwritable(output, &why))
 }
 
-/// Gathers the directories of several workers into a temporary one for a command that reads a
-/// crawl. `dir` is set to the gathered directory, which is removed when the returned folder is
-/// dropped. A single directory is used as it is.
+/// Sets `dir` to the directory of the whole crawl, for a command that reads one directory. The
+/// directories of several workers are gathered into a temporary directory, which is removed when
+/// the returned folder is dropped. A single directory is used unchanged.
 pub(crate) fn as_one(
     dirs: &[PathBuf],
     dir: &mut PathBuf,
@@ -58,11 +58,12 @@ pub(crate) fn as_one(
         *dir = dirs.first().cloned().unwrap_or_default();
         return Ok(None);
     };
-    // On the same file system, WARC files are hard-linked rather than copied.
+    // The temporary folder is next to the first directory: on the same file system, WARC files can
+    // be hard-linked rather than copied.
     let place = first.with_file_name(format!("gathered-{}", process::id()));
     let folder = AtomicFolder::create(&place, |_| false);
     let folder = folder.map_err(|error| of_folder(&error, &place))?;
-    // Exported tables and archives are named after this folder.
+    // Exported tables and archives take their names from this folder.
     *dir = folder.beside().join(name_of_all(dirs));
     fs::create_dir(&*dir).map_err(|why| unwritable(dir, &why))?;
     let gathered = crawl_gather::gather(dirs, dir, &Purpose::Reading);

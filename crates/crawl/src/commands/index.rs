@@ -69,8 +69,8 @@ pub(super) fn build(args: &IndexArgs) -> Result<Option<Reindexed>, CommandError>
     Ok(Some(done).filter(|done| !done.is_stopped))
 }
 
-/// Returns the name that META elements and headers use for the crawl, and the profile for reading
-/// them, both from its crawl.toml.
+/// Returns the product token that META elements and headers may address, and the profile for
+/// reading them. Both are from the crawl's crawl.toml.
 fn rules(args: &IndexArgs) -> Result<Reindex, CommandError> {
     let dir = args.dir.as_path();
     let table = stored_settings(dir);

@@ -21,7 +21,7 @@ use crate::error::{CommandError, FINISHED, unwritable};
 use crate::search_index;
 use crate::terminal::note;
 
-/// Writes the pages in the format of `args`, which must be one that uses the index.
+/// Exports the indexed pages. The format in `args` must be one that uses the index.
 pub(super) fn run(args: &ExportArgs) -> Result<u8, CommandError> {
     let to_stdout = args.out.as_os_str() == "-";
     if args.dirs.len() > 1 {
@@ -51,7 +51,7 @@ pub(super) fn run(args: &ExportArgs) -> Result<u8, CommandError> {
             note(&summary);
             Ok(FINISHED)
         }
-        // The reader of stdout has closed the pipe.
+        // The program that reads stdout has closed the pipe, which isn't an error.
         Err(ExportError::Stream(why)) if why.kind() == ErrorKind::BrokenPipe => Ok(FINISHED),
         Err(error) => Err(refusal(&error, args)),
     }
@@ -81,7 +81,8 @@ fn stream(format: ExportFormat, index: &SearchIndex, now: i64) -> Result<String,
     Ok(format!("{} written", counted(done.pages, "page", "pages")))
 }
 
-/// Writes the lines, and a second file with settings for the importing index.
+/// Writes the pages to a file, and a second file with settings for the search engine that imports
+/// the pages.
 fn file(
     format: ExportFormat,
     index: &SearchIndex,
@@ -121,7 +122,8 @@ fn lines<W: Write>(
     sink.finish()
 }
 
-/// Returns the path of the second file, such as `pages.mapping.json` for `pages.ndjson`.
+/// Returns the path of the settings file next to `out`, such as `pages.mapping.json` for
+/// `pages.ndjson`.
 fn beside(out: &Path, ending: &str) -> PathBuf {
     let mut name = out
         .file_stem()

@@ -10,14 +10,14 @@ use nix::sys::resource::{Resource, setrlimit};
 use crate::cli::args::ReadDocumentArgs;
 use crate::error::{CommandError, FINISHED};
 
-/// Maximum open descriptors: only those inherited at the start.
+/// Maximum open descriptors: stdin, stdout and stderr, which are open from the start.
 const MAX_DESCRIPTORS: u64 = 3;
 
 /// Runs `crawl read-document`.
 pub(crate) fn run(args: &ReadDocumentArgs) -> Result<u8, CommandError> {
     let bounds = [
         (Resource::RLIMIT_AS, args.memory, args.memory),
-        // The soft limit sends a signal that ends the process, the hard limit kills it.
+        // At the soft limit the process gets a signal that ends it; at the hard limit it is killed.
         (
             Resource::RLIMIT_CPU,
             args.timeout,
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &ReadDocumentArgs) -> Result<u8, CommandError> {
             Ok(FINISHED)
         }
         Err(why) => {
-            // The crawl that started this process reads stderr.
+            // The crawl that started this process reads the reason from stderr.
             let _ = writeln!(std::io::stderr(), "{why}");
             Ok(UNREADABLE_EXIT_CODE)
         }

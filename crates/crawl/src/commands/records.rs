@@ -87,7 +87,8 @@ fn faults(args: &ReportArgs) -> Result<u8, CommandError> {
         [] => &FaultKind::ALL[..],
         ref kinds => kinds,
     };
-    // A baseline that can't be read is reported before the slow reading of the archive.
+    // The baseline is read first, so that an unreadable one is reported before the slow reading of
+    // the archive.
     let baseline = args.baseline.as_deref().map(Baseline::read);
     let baseline = baseline.transpose().map_err(of_records)?;
     let mut faults = crawl_records::faults(&args.dir, kinds).map_err(of_records)?;
@@ -108,8 +109,7 @@ fn faults(args: &ReportArgs) -> Result<u8, CommandError> {
     })
 }
 
-/// Counts broken pages that are seeds or have a link to them. A page without remaining links no
-/// longer matters.
+/// Counts the broken pages that are seeds or that another page still links to.
 fn count_reachable(broken: &BrokenLinks) -> u64 {
     let pages = broken.pages.iter();
     let count_reachable = pages.filter(|page| page.via.is_none() || !page.links.is_empty());
@@ -131,14 +131,15 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<u8, CommandError> {
         explanation.map_err(of_records)
     };
     let (mut url, mut explanation) = (url.clone(), explained(&url)?);
-    // A host typed without a scheme may have been crawled over http.
+    // A host typed without a scheme may have been crawled over http, so the http URL is tried too.
     if let Some(over_http) = stand_in.filter(|_| explanation.state == "unknown") {
         let http_explanation = explained(&over_http)?;
         if http_explanation.state != "unknown" {
             (url, explanation) = (over_http, http_explanation);
         }
     }
-    // If the state can't be read, as during a crawl, the explanation reports that.
+    // Look for a tombstone only if the crawl's state could be read. It can't be read while a crawl
+    // runs, and the explanation reports that.
     if explanation.state_read == StateRead::Read {
         let tombstone = find_tombstone(&args.dir, &url);
         if let Some(tombstone) = tombstone.map_err(|error| of_engine(&error, &args.dir))? {

@@ -14,12 +14,14 @@ use crate::run::{ReplayRun, replay};
 use crate::settings::Settings;
 use crate::terminal::{print, print_json};
 
-/// The result, also printed as JSON. Field names are stable; later versions may add fields.
+/// The result of a replay, also printed as JSON. Field names are stable; later versions may add
+/// fields.
 #[derive(Debug, Serialize)]
 struct ReplayReport {
-    /// The layout of this object: 1.
+    /// The version of this object's layout: 1.
     format: u32,
-    /// Settings that differ from the crawl's. If empty, each request has the time from the records.
+    /// Settings that differ from the crawl's. If there are none, requests are replayed at their
+    /// recorded times.
     settings: Vec<String>,
     /// How the run ended.
     ended: String,
@@ -27,16 +29,17 @@ struct ReplayReport {
     took_ms: u64,
     /// Requests without an answer in the archive.
     not_archived: u64,
-    /// Unarchived requests whose answers the site excluded from archives.
+    /// Requests whose answers are not in the archive because the site forbids archiving.
     withheld: u64,
     /// URLs not fetched because the archive lacks the rules of their site.
     without_rules: u64,
-    /// Bodies that the crawl truncated and these settings would not.
+    /// Bodies that the crawl truncated, but that the replay's settings would keep whole.
     cut_bodies: u64,
-    /// How the replay first diverges from the records under the same settings: it sends an `other`
-    /// request, or the same one `later`, goes `beyond` their end, or sends `fewer`.
+    /// How a replay with unchanged settings first diverges from the records. It sends an `other`
+    /// request, sends the recorded request `later`, goes `beyond` the last recorded request, or
+    /// sends `fewer` requests.
     difference: Option<&'static str>,
-    /// The request at which the replay diverges. `None` if it sends fewer.
+    /// The request at which the replay diverges. `None` if the replay only sends fewer requests.
     first_difference: Option<String>,
     /// The divergence in words.
     #[serde(skip)]
@@ -103,7 +106,7 @@ fn ending(ended: &Ended) -> String {
         Ended::Budget(budget) => format!("--{budget} was reached"),
         Ended::GroupBudget(budget) => format!("{budget} was reached"),
         Ended::Interrupted => "interrupted".to_owned(),
-        // Workers can't share a replay.
+        // Unreachable: a replay has no other workers.
         Ended::HandedOver => "handed over".to_owned(),
         Ended::Unreachable(hosts) => {
             let hosts = counted(hosts.len() as u64, "host", "hosts");

@@ -88,11 +88,13 @@ fn search(args: &SearchArgs) -> Result<u8, CommandError> {
         return Ok(FINISHED);
     }
     let is_bold = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    // Titles and excerpts are sanitized already, and the text contains escape codes for styles.
+    // The text is printed unchanged: titles and excerpts are already sanitized, and the escape
+    // codes for styles must remain.
     print_as_is(shown(&answer, args.offset, columns, is_bold).as_bytes())
 }
 
-/// Returns the symbols of a query without letters and digits, some of which aren't searchable.
+/// Returns the symbols in a query that can't be searched, if the query has neither letters nor
+/// digits.
 fn only_symbols(answer: &SearchResults) -> Option<String> {
     let has_word = answer.query.contains(char::is_alphanumeric);
     let symbols = answer.unknown.iter().map(|symbols| safe_line(symbols));
@@ -138,7 +140,7 @@ fn shown(answer: &SearchResults, offset: usize, columns: usize, is_bold: bool) -
     text
 }
 
-/// Writes a line per facet, with its values as written in a filter.
+/// Writes a line for each facet, with the facet's values as a filter accepts them.
 fn counts(text: &mut String, facets: &Facets, columns: usize) {
     let all = [
         ("folder", &facets.folder),

@@ -120,8 +120,9 @@ fn sitemap(
 }
 
 /// Returns when a page last changed, in seconds since 1970 UTC: the time of the fetch that detected
-/// the change, else the date stated in the page, else `Last-Modified`. Servers that generate pages
-/// on request send the time of the request, which is ignored.
+/// the change, else the date stated in the page, else `Last-Modified`. A `Last-Modified` close to
+/// the time of the request is ignored: servers that generate pages on request send the current
+/// time.
 fn last_change(page: &IndexedPage, archived: &ArchivedPages) -> Option<i64> {
     let seen = archived.seen(&page.url);
     let changed = seen.and_then(|seen| seen.changed_at);
@@ -133,5 +134,5 @@ fn last_change(page: &IndexedPage, archived: &ArchivedPages) -> Option<i64> {
     })
 }
 
-/// Minimum age of a `Last-Modified` to be trusted, since clocks differ.
+/// Minimum age of a `Last-Modified` to be trusted. It allows for clocks that differ.
 const MIN_AGE_SECONDS: i64 = 60;

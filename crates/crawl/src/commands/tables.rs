@@ -74,7 +74,7 @@ fn rounds(args: &ExportArgs) -> Rounds {
     }
 }
 
-/// Has `write` fill a folder that appears complete or not at all.
+/// Lets `write` fill a new folder, which appears under its final name only when it is complete.
 fn folder<T>(
     args: &ExportArgs,
     write: impl FnOnce(&Path) -> Result<T, TablesError>,

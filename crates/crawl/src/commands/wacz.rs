@@ -13,7 +13,7 @@ use crate::error::records::of_records;
 use crate::error::{CommandError, FINISHED, unwritable};
 use crate::terminal::note;
 
-/// Writes the file next to its destination, and moves it there when complete.
+/// Writes the WACZ file next to its destination, and moves it there when complete.
 pub(crate) fn export(args: &ExportArgs) -> Result<u8, CommandError> {
     let out = &args.out;
     if out.extension().is_none_or(|ending| ending != "wacz") {

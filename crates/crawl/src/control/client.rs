@@ -112,7 +112,7 @@ impl Client {
         self.state_of(answer)
     }
 
-    /// Subscribes to the state of the crawl: whenever it changes, at most once a second.
+    /// Subscribes to the crawl's state, which is sent whenever it changes, at most once a second.
     ///
     /// # Errors
     /// [`ClientError`] if the crawl is gone.
@@ -121,8 +121,8 @@ impl Client {
         Ok(Watch { client: self })
     }
 
-    /// Sends a command and waits for it to finish. Returns notes on its effect, if that isn't
-    /// obvious.
+    /// Sends a command and waits for it to finish. Returns notes for the user, if the command's
+    /// effect isn't obvious.
     ///
     /// # Errors
     /// [`ClientError::Refused`] if the crawl refuses it. After any other error it is unknown

@@ -1,4 +1,4 @@
-//! Answers commands, through the engine while a crawl runs and from the job itself between rounds.
+//! Executes control commands: through the engine while a crawl runs, and directly between rounds.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,29 +18,30 @@ use super::settings_source::SettingsSource;
 use super::state_json::{of_live, of_progress, of_rest};
 use crate::error::CommandError;
 
-/// How long a state is cached, so that many clients cost the crawl no more than one.
+/// How long a state is cached, so that many clients cost the crawl no more than one client.
 const MAX_STATE_AGE: Duration = Duration::from_millis(250);
 
-/// Minimum time between two processed lines, over all connections.
+/// Minimum time between two processed lines, from all connections together.
 const LINE_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Maximum URLs held for the next round. Few can arrive in between, since the round begins
-/// immediately.
+/// Maximum URLs added between rounds and held for the next one. There are few, since an added URL
+/// starts the next round immediately.
 const MAX_KEPT_URLS: usize = 16;
 
-/// Executes the commands of all connections, in every mode of the job.
+/// Executes the commands from all control connections.
 #[derive(Debug)]
 pub(crate) struct ControlHandler {
     dir: PathBuf,
     /// The source of the settings, if they can be reloaded.
     settings: Option<Arc<dyn SettingsSource>>,
-    /// Held while the settings are reloaded.
+    /// Held while the settings are reloaded, so that only one reload runs at a time.
     reading: tokio::sync::Mutex<()>,
     /// Locked only briefly, never across an await.
     inner: Mutex<ControlState>,
-    /// The last state sent, when it was taken, and the value of `mode_changes` then.
+    /// The last state sent to a client, when it was taken, and the value of `mode_changes` at that
+    /// time.
     last_state: tokio::sync::Mutex<Option<(Instant, u64, State)>>,
-    /// When the next line may be processed.
+    /// When the next line from a client may be processed.
     pace: tokio::sync::Mutex<Instant>,
 }
 
@@ -49,7 +50,7 @@ struct ControlState {
     mode: Mode,
     /// How often the mode has changed.
     mode_changes: u64,
-    /// `delay` commands in order, kept over rounds.
+    /// All `delay` commands so far, in order. Each new round gets them again.
     delays: Vec<EngineCommand>,
     /// Commands to post to the next round as soon as it begins.
     next: Vec<(EngineCommand, oneshot::Sender<Result<(), Refused>>)>,
@@ -132,7 +133,7 @@ impl ControlHandler {
         }
         let rules = new.rules.clone();
         settings.take(new);
-        // A round that began in the meantime may have the old rules.
+        // A round that began during the reload may have started with the old rules.
         if let (Mode::BetweenRounds(_), Mode::Crawl(commander, _), Some(rules)) =
             (mode, self.mode(), rules)
         {
@@ -141,12 +142,13 @@ impl ControlHandler {
         Ok(notes)
     }
 
-    /// Accepts commands for a run that begins, and posts the pending ones to it. Must be called
-    /// within a tokio runtime.
+    /// Switches to a run that begins: its engine gets the pending commands and all later commands.
+    /// Must be called within a tokio runtime.
     pub(crate) fn open(&self, commander: Commander, progress: watch::Receiver<Progress>) {
         let mut state = self.lock();
         for (command, reply) in state.next.drain(..) {
-            // Posted before the run begins, so that even a very short run processes it.
+            // The command is posted before the run begins, so that even a very short run processes
+            // it.
             let posted = commander.post(command);
             tokio::spawn(async move {
                 let answer = match posted {
@@ -159,7 +161,7 @@ impl ControlHandler {
         let (delays, again) = (state.delays.clone(), commander.clone());
         tokio::spawn(async move {
             for delay in delays {
-                // The command fails for a host that this run never meets, which is fine.
+                // A delay for a host that this run never meets is refused, which is harmless.
                 let _ = again.ask(delay).await;
             }
         });
@@ -199,8 +201,8 @@ impl ControlHandler {
         state
     }
 
-    /// Executes a command, and waits until it is durable if it needs to be. Returns notes on its
-    /// effect, if that isn't obvious.
+    /// Executes a command. If the effect must survive a crash, waits until it is durable. Returns
+    /// notes for the user, if the effect isn't obvious.
     pub(crate) async fn carry_out(&self, command: Command) -> Result<Vec<String>, Refused> {
         let done = match engine_command(command) {
             Ok(Some(command)) => self.refer(command).await.map(|()| Vec::new()),
@@ -270,7 +272,7 @@ impl ControlHandler {
                     Ok(answered)
                 }
                 Mode::BetweenRounds(_) => return Err(engine_refused(Why::Ending)),
-                // The round began in the meantime.
+                // The next round has already begun, so its engine gets the URL.
                 Mode::Crawl(commander, _) => Err((commander.clone(), url)),
                 Mode::Nothing => return Err(engine_refused(Why::Ending)),
             }
@@ -289,7 +291,7 @@ impl ControlHandler {
         }
     }
 
-    /// Parks or unparks a host in the stored state, which is closed between rounds.
+    /// Parks or unparks a host in the crawl's stored state, which no run has open between rounds.
     async fn change_at_rest(&self, host: HostKey, parks: bool) -> Result<(), Refused> {
         let change = if parks { park_at_rest } else { unpark_at_rest };
         let (dir, of) = (self.dir.clone(), host.clone());
@@ -319,12 +321,12 @@ impl ControlHandler {
         };
         match commander.ask(EngineCommand::State).await {
             Ok(CommandAnswer::State(live)) => of_live(&live),
-            // The crawl is ending, and only its progress is left.
+            // The crawl is ending and no longer answers, so its last progress is reported.
             _ => of_progress(&progress.borrow()),
         }
     }
 
-    /// Keeps a delay for later rounds: it holds until the program ends.
+    /// Remembers a `delay` command for later rounds, since it applies until the program ends.
     fn remember(&self, command: EngineCommand) {
         let EngineCommand::Delay { host, .. } = &command else {
             return;
@@ -343,7 +345,7 @@ impl ControlHandler {
         self.lock().mode.clone()
     }
 
-    /// Every call leaves the state consistent, so a panic elsewhere does not corrupt it.
+    /// Locks the state, even after a panic elsewhere: every change leaves the state consistent.
     fn lock(&self) -> MutexGuard<'_, ControlState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -375,7 +377,7 @@ fn engine_command(command: Command) -> Result<Option<EngineCommand>, Refused> {
     }))
 }
 
-/// Parses a host as named over the socket and on the command line.
+/// Parses the name of a host, as given over the socket or on the command line.
 pub(crate) fn host_key(name: &str) -> Result<HostKey, Refused> {
     let is_plain = !name.contains(['/', '@', '?', '#', '\\']);
     let key = HostKey::parse(name).ok().filter(|_| is_plain);

@@ -16,13 +16,14 @@ pub(crate) enum Line {
     End,
 }
 
-/// Reads a line of at most `most` bytes.
+/// Reads a line of at most `max` bytes.
 pub(crate) async fn next_line(
     from: &mut (impl AsyncBufRead + Unpin),
     max: usize,
 ) -> io::Result<Line> {
     let mut line = Vec::new();
-    // The limit includes the terminator, so a line that fills it without one is too long.
+    // One byte more than `max`, for the terminator. If the last byte read isn't a terminator, the
+    // line is too long.
     let limit = u64::try_from(max).unwrap_or(u64::MAX).saturating_add(1);
     let count = from.take(limit).read_until(b'\n', &mut line).await?;
     Ok(match line.pop() {

@@ -64,7 +64,8 @@ impl Command {
     pub(crate) fn read(line: &[u8]) -> Result<Command, Refused> {
         let hint = "send a JSON object on one line, such as {\"do\":\"pause\"}";
         let refused = |why: &dyn Display| Refused::new(format!("not a command: {why}"), hint);
-        // Serde would accept an array and read the fields by position.
+        // Only an object can be a command. Serde would also accept an array, and read the fields by
+        // position.
         if line.trim_ascii_start().first() != Some(&b'{') {
             return Err(refused(&"not a JSON object"));
         }
@@ -77,10 +78,10 @@ impl Command {
 pub(crate) struct Refused {
     /// The cause, including the offending value.
     pub(crate) error: String,
-    /// How to fix it.
+    /// How to fix the cause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) hint: Option<String>,
-    /// Further problems, if settings were reloaded.
+    /// Further problems, if a reload of the settings was refused.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) others: Vec<Refused>,
 }
@@ -95,7 +96,7 @@ impl Refused {
         }
     }
 
-    /// Converts an error with all its parts.
+    /// Converts an error, including its hint and the other errors found along with it.
     pub(crate) fn of(error: CommandError) -> Refused {
         Refused {
             error: error.message,

@@ -31,7 +31,7 @@ const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 /// Minimum time between two states sent to a watcher.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Pause in accepting connections after the system has run out of resources for one.
+/// How long to accept no connections after the system lacked resources for one.
 const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Temporary folder in which the socket is created before it is moved to its final name.
@@ -48,7 +48,7 @@ pub(crate) struct Server {
 
 impl Server {
     /// Listens in the crawl's directory, which this process has locked. On failure the crawl
-    /// continues without a socket, and the log has the reason.
+    /// continues without a socket, and the reason is logged.
     pub(crate) fn start(dir: &Path, handler: Arc<ControlHandler>) -> Option<Server> {
         let state = dir.join("state");
         let path = state.join(SOCKET);
@@ -77,7 +77,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.listening.abort();
-        // Another run may have created its own socket in the meantime.
+        // Another run may have replaced the socket file in the meantime.
         let is_ours =
             fs::metadata(&self.path).is_ok_and(|file| (file.dev(), file.ino()) == self.file);
         if is_ours {
@@ -94,7 +94,7 @@ fn bind(state: &Path) -> io::Result<UnixListener> {
         return Err(io::Error::new(io::ErrorKind::AddrInUse, reason));
     }
     let nest = state.join(NEW_SOCKET);
-    // A killed run may have left one.
+    // A killed run may have left its temporary folder.
     match fs::remove_dir_all(&nest) {
         Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(why),
         _ => DirBuilder::new().mode(0o700).create(&nest)?,
@@ -109,7 +109,7 @@ fn bind(state: &Path) -> io::Result<UnixListener> {
 
 async fn listen(listener: UnixListener, handler: Arc<ControlHandler>) {
     let room = Arc::new(Semaphore::new(MAX_CLIENTS));
-    // Dropped, and so aborted, with this task.
+    // When this task ends, dropping the set aborts the tasks of all clients.
     let mut clients = JoinSet::new();
     loop {
         while clients.try_join_next().is_some() {}
@@ -131,7 +131,8 @@ async fn listen(listener: UnixListener, handler: Arc<ControlHandler>) {
     }
 }
 
-/// Refuses the connection and closes it. The line fits into the empty send buffer.
+/// Refuses a connection with one line and closes it. The line fits into the empty send buffer, so
+/// writing doesn't block.
 fn turn_away(stream: UnixStream) {
     let hint = "close one, or try again later";
     let refused = Refused::new(
@@ -163,7 +164,7 @@ impl Client {
         }
     }
 
-    /// Answers line by line until the client disconnects.
+    /// Answers each line from the client, until the client disconnects.
     async fn serve(mut self) -> io::Result<()> {
         loop {
             let line = match next_line(&mut self.from, MAX_COMMAND_BYTES).await? {
@@ -261,7 +262,7 @@ mod tests {
         UnixStream::connect(path).await.unwrap()
     }
 
-    /// Sends these bytes and returns the whole answer.
+    /// Sends `bytes` and returns the whole answer.
     async fn answers(dir: &Path, bytes: &[u8]) -> String {
         let mut stream = connect(dir).await;
         // The server may close the connection before it has read everything.
@@ -319,7 +320,7 @@ mod tests {
         for _ in 0..100 {
             clients.push(connect(dir.path()).await);
         }
-        // Connections are accepted in order.
+        // Connections are accepted in order, so the last ones are over the limit.
         for late in &mut clients[MAX_CLIENTS..] {
             let mut text = String::new();
             late.read_to_string(&mut text).await.unwrap();

@@ -19,8 +19,8 @@ pub(crate) struct SocketPath {
 }
 
 impl SocketPath {
-    /// Returns the path of `name` in `folder`. If it is too long, Linux reaches the socket through
-    /// the folder's descriptor.
+    /// Returns the path of the socket `name` in `folder`. If the path is too long for a socket
+    /// address, Linux reaches the socket through the folder's descriptor.
     ///
     /// # Errors
     /// `InvalidFilename` if the path doesn't fit into an address, or the error from opening the

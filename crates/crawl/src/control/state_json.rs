@@ -39,7 +39,7 @@ pub(super) fn of_rest(rest: &BetweenRounds) -> State {
     }
 }
 
-/// Returns the state as derived from a progress report alone.
+/// Returns the part of a crawl's state that its progress report contains.
 pub(super) fn of_progress(progress: &Progress) -> State {
     State {
         phase: match progress.phase {
@@ -77,7 +77,7 @@ fn of_work(work: &Work, now: Tick) -> HostWork {
     }
 }
 
-/// Formats a time to the millisecond, as rows do.
+/// Formats a time with milliseconds, as in row files.
 fn moment(at: Tick) -> String {
     let millis = i64::try_from(at.as_millis()).unwrap_or(i64::MAX);
     let at = Timestamp::from_millisecond(millis).unwrap_or(Timestamp::MAX);

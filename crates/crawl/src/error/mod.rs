@@ -14,19 +14,20 @@ use std::process::ExitCode;
 
 use crawl_weburl::safe_lines;
 
-/// The command finished, possibly at a budget. `crawl robots`: all URLs are allowed.
+/// Exit code of a command that finished, possibly at a budget. `crawl robots`: all URLs are
+/// allowed.
 pub(crate) const FINISHED: u8 = 0;
-/// No seed could be fetched, pages failed under `--fail-on-error`, or a host is incomplete under
-/// `--fail-on-partial`. `crawl plan`: no host could be reached. `crawl robots`: a URL is
-/// disallowed. `crawl report`: pages are broken, under `--fail-on-broken`.
+/// Exit code if no seed could be fetched, if pages failed under `--fail-on-error`, or if a host is
+/// incomplete under `--fail-on-partial`. `crawl plan`: no host could be reached. `crawl robots`: a
+/// URL is disallowed. `crawl report`: pages are broken, under `--fail-on-broken`.
 pub(crate) const NOTHING_DONE: u8 = 1;
-/// The command line or the configuration is wrong.
+/// Exit code if the command line or the configuration is wrong.
 pub(crate) const USAGE: u8 = 2;
-/// The disk or the state failed.
+/// Exit code if the disk or the state failed.
 pub(crate) const DISK: u8 = 3;
-/// `crawl audit` found a breach, or `crawl verify` a defect.
+/// Exit code if `crawl audit` found a breach, or `crawl verify` a defect.
 pub(crate) const BREACH: u8 = 4;
-/// Interrupted. The same command resumes.
+/// Exit code of an interrupted command. The same command resumes.
 pub(crate) const INTERRUPTED: u8 = 130;
 
 /// Maximum characters of a word in a message. A longer one is shortened in the middle.
@@ -44,7 +45,7 @@ pub(crate) type NamedTable = (&'static str, String);
 pub(crate) struct CommandError {
     /// The cause, including the offending value, in lower case without a full stop.
     pub(crate) message: String,
-    /// How to fix it.
+    /// How to fix the cause.
     pub(crate) hint: Option<String>,
     /// The exit code.
     pub(crate) code: u8,
@@ -61,14 +62,14 @@ pub(crate) struct Subject {
     pub(crate) key: Option<&'static str>,
     /// The table `[site."NAME"]` or `[group.NAME]` that contains the key.
     pub(crate) table: Option<NamedTable>,
-    /// Keys of settings that could remove or change the error: keys of the table or, if the table
-    /// lacks them, of the crawl.
+    /// Keys of other settings that could remove or change the error. If `table` lacks a key, the
+    /// key is that of the whole crawl.
     pub(crate) rests_on: Vec<&'static str>,
     /// Settings that could not be read because of the error.
     pub(crate) unread: Unread,
 }
 
-/// Settings that an error hides from being read.
+/// Settings that could not be read because of an error.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Unread {
     /// No settings.
@@ -81,7 +82,7 @@ pub(crate) enum Unread {
         /// The keys as written in a file.
         keys: Vec<String>,
     },
-    /// Unknown ones: a line that can't be parsed could be any setting.
+    /// Unknown settings, since a line that can't be parsed could be any setting.
     Anything,
 }
 
@@ -90,7 +91,7 @@ pub(crate) enum Unread {
 pub(crate) struct Problems(Vec<CommandError>);
 
 impl Problems {
-    /// Records the error, or returns the value if there is none.
+    /// Returns the value of `result`. If `result` is an error, records it and returns `None`.
     pub(crate) fn note<T>(&mut self, result: Result<T, CommandError>) -> Option<T> {
         let note = |mut problem: CommandError| {
             let other_problems = std::mem::take(&mut problem.others);
@@ -120,13 +121,13 @@ impl Problems {
         Problems(self.0.into_iter().map(change).collect())
     }
 
-    /// Keeps the errors for which `is_meant` returns true.
+    /// Keeps only the errors for which `is_meant` returns true.
     pub(crate) fn filter(mut self, is_meant: impl FnMut(&CommandError) -> bool) -> Problems {
         self.0.retain(is_meant);
         self
     }
 
-    /// Returns the value if there are no errors.
+    /// Returns `value` if no errors have been recorded.
     ///
     /// # Errors
     /// All recorded errors, in order.
@@ -205,7 +206,7 @@ impl CommandError {
         self
     }
 
-    /// Sets which settings the error hides from being read.
+    /// Sets which settings could not be read because of the error.
     pub(crate) fn hiding(mut self, unread: Unread) -> CommandError {
         self.subject.unread = unread;
         self
@@ -280,7 +281,7 @@ pub(crate) fn unwritable_hint(path: &Path, why: ErrorKind) -> Option<String> {
 
 /// Prepares a message for display. Long words and then long lines are shortened, so that a value
 /// pasted by mistake doesn't push its explanation off the screen. Control characters and bidi
-/// controls are removed, since a value may come from elsewhere.
+/// controls are removed, since a quoted value may come from someone else.
 pub(crate) fn cut(message: &str) -> String {
     let message = safe_lines(message);
     let line = |line: &str| {

@@ -16,15 +16,16 @@ use super::error::CrawlError;
 use super::output::Output;
 use super::pages::Pages;
 
-/// Pages that may wait for the consumer. A slower consumer slows the crawl down.
+/// Maximum pages that wait for the consumer. A slow consumer slows the crawl down.
 const MAX_WAITING_PAGES: usize = 64;
 
 /// A crawl: its seeds and its options. [`Crawl::run`] starts it.
 ///
-/// The defaults are those of the command `crawl`: robots.txt by RFC 9309, at least one second between
-/// two requests to a host, the sites of the seeds as scope, no budget. Unlike the command, two crawls of
-/// the library don't know of each other, unless both set `Config::host_locks` to the same file. Options that have no method are
-/// fields of [`Config`], which [`Crawl::configure`] changes.
+/// The defaults are those of the command `crawl`: robots.txt by RFC 9309, at least one second
+/// between two requests to a host, the sites of the seeds as scope, no budget. Unlike the command,
+/// two crawls of the library don't know of each other, unless both set `Config::host_locks` to the
+/// same file. Options without a method are fields of [`Config`], which [`Crawl::configure`]
+/// changes.
 #[must_use = "a crawl does nothing until `run`"]
 pub struct Crawl {
     seeds: Vec<String>,
@@ -37,7 +38,7 @@ pub struct Crawl {
 type Change = Box<dyn FnOnce(&mut Config) + Send>;
 
 impl Crawl {
-    /// A crawl from one seed, such as `https://example.org/`.
+    /// Creates a crawl from one seed, such as `https://example.org/`.
     pub fn new(seed: impl Into<String>) -> Crawl {
         Crawl {
             seeds: vec![seed.into()],
@@ -54,8 +55,8 @@ impl Crawl {
         self
     }
 
-    /// The contact of the operator: a mail address, or a URL. Each request carries it in `User-Agent`.
-    /// Without a contact only loopback and private addresses are requested.
+    /// The contact of the operator: a mail address or a URL. Each request carries the contact in
+    /// `User-Agent`. Without a contact, only loopback and private addresses are requested.
     pub fn contact(mut self, contact: impl Into<String>) -> Crawl {
         self.contact = Some(contact.into());
         self
@@ -67,47 +68,49 @@ impl Crawl {
         self
     }
 
-    /// The directory for the archive, the rows and the state. A crawl that was interrupted resumes there.
-    /// Without one the directory is temporary, and removed with the last [`Page`](crate::Page).
+    /// The directory for the archive, the rows and the state. An interrupted crawl resumes from its
+    /// directory. Without this option the directory is temporary, and is removed with the last
+    /// [`Page`](crate::Page).
     pub fn output(mut self, dir: impl Into<PathBuf>) -> Crawl {
         self.output = Some(dir.into());
         self
     }
 
-    /// The minimum gap between the end of one request to a host and the start of the next. robots.txt and
-    /// slow answers make it longer. At hosts of others it is at least 200 ms.
+    /// The minimum gap between the end of one request to a host and the start of the next.
+    /// robots.txt and slow answers make it longer. For other people's hosts it is at least 200 ms.
     pub fn delay(self, delay: Duration) -> Crawl {
         self.configure(move |config| config.politeness.delay = delay)
     }
 
-    /// Ends the crawl after that many pages.
+    /// Ends the crawl after this number of pages.
     pub fn max_pages(self, pages: u64) -> Crawl {
         self.configure(move |config| config.budgets.max_pages = Some(pages))
     }
 
-    /// Ends the crawl after that time.
+    /// Ends the crawl after this time.
     pub fn max_time(self, time: Duration) -> Crawl {
         self.configure(move |config| config.budgets.max_time = Some(time))
     }
 
-    /// Follows at most that many links from a seed. 0 requests the seeds alone.
+    /// Follows at most `depth` links from a seed. With 0, only the seeds are requested.
     pub fn max_depth(self, depth: u32) -> Crawl {
         self.configure(move |config| config.scope.max_depth = Some(depth))
     }
 
-    /// Which URLs belong to the crawl, beginning from the seeds.
+    /// Sets which URLs belong to the crawl, relative to the seeds.
     pub fn scope(self, mode: ScopeMode) -> Crawl {
         self.configure(move |config| config.scope.mode = mode)
     }
 
-    /// Changes the configuration, after all defaults and in the order of the calls.
+    /// Changes the configuration. All changes are applied after the defaults, in the order of the
+    /// calls.
     pub fn configure(mut self, change: impl FnOnce(&mut Config) + Send + 'static) -> Crawl {
         self.changes.push(Box::new(change));
         self
     }
 
-    /// Starts the crawl on the tokio runtime that this is called in, and returns its pages. An error is
-    /// the last item of the stream, also one of the options.
+    /// Starts the crawl on the current tokio runtime, and returns its pages. An error, such as an
+    /// invalid option, is the last item of the stream.
     #[must_use = "the crawl ends when its pages are dropped"]
     pub fn run(self) -> Pages {
         self.start().unwrap_or_else(Pages::failed)
@@ -136,7 +139,7 @@ impl Crawl {
         let held = Arc::clone(&output);
         let task = runtime.spawn(async move {
             let ended = crawl_engine::run(config, controls).await;
-            // Nothing writes to the directory any more.
+            // Releases the directory, since the engine no longer writes to it.
             drop(held);
             ended
         });

@@ -14,9 +14,9 @@ pub enum CrawlError {
     /// A seed is not a URL that can be crawled.
     #[error("unusable seed `{url}`: {why}\nhint: give a whole URL such as `https://example.org/`")]
     Seed {
-        /// The text that was given.
+        /// The text given as a seed.
         url: String,
-        /// The fault of the text.
+        /// What is wrong with the text.
         why: String,
     },
     /// The contact is neither a mail address nor a URL.
@@ -31,7 +31,7 @@ pub enum CrawlError {
     /// The call was made outside of a tokio runtime.
     #[error("there is no tokio runtime\nhint: call this inside one, such as #[tokio::main]")]
     NoRuntime,
-    /// The folder for a crawl without an output directory can't be made.
+    /// The folder for a crawl without an output directory can't be created.
     #[error("can't create a folder in `{}`: {source}", dir.display())]
     Folder {
         /// The folder for temporary files.

@@ -1,4 +1,4 @@
-//! The library's front door, over `crawl-engine`.
+//! The public API of the library, built on `crawl-engine`.
 
 mod builder;
 mod error;

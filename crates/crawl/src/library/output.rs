@@ -9,14 +9,14 @@ use super::error::CrawlError;
 /// The directory that a crawl writes to.
 #[derive(Debug)]
 pub(super) enum Output {
-    /// Named by the user; it stays.
+    /// A directory named by the user, which is kept.
     Kept(PathBuf),
-    /// Removed with the last page.
+    /// A temporary directory, which is removed with the last page.
     Temporary(TempDir),
 }
 
 impl Output {
-    /// The directory that was named, or a temporary one.
+    /// Returns the directory named by the user, or creates a temporary one.
     pub(super) fn new(named: Option<PathBuf>) -> Result<Output, CrawlError> {
         match named {
             Some(dir) => Ok(Output::Kept(dir)),

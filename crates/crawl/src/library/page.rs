@@ -11,9 +11,9 @@ use super::output::Output;
 
 /// A page that the crawl requested: its outcome, and its body in the archive.
 ///
-/// There is one for each URL that was requested, with whatever outcome: a redirect, an image, a 404 and
-/// a failed exchange are pages too. [`Page::body`] and [`Page::text`] read from the disk, so they block
-/// the thread for a moment.
+/// Every requested URL has a page, whatever its outcome: a redirect, an image, a 404 and a failed
+/// exchange are pages too. [`Page::body`] and [`Page::text`] read from the disk, so they block the
+/// thread for a moment.
 #[derive(Clone, Debug)]
 pub struct Page {
     row: PageRow,
@@ -67,14 +67,14 @@ impl Page {
         self.row.redirect.as_deref()
     }
 
-    /// Everything that is known of the page: its row of `pages.jsonl`.
+    /// Everything that is known about the page: its row of `pages.jsonl`.
     #[must_use]
     pub fn row(&self) -> &PageRow {
         &self.row
     }
 
-    /// Reads the body, without its content coding. `None` if there is none, or if it isn't kept, because
-    /// the site wants no copy or it contains a secret of the operator.
+    /// Reads the body, without its content coding. `None` if the page has no body, or if the body
+    /// wasn't kept: the site forbids archiving, or the body contains a secret of the operator.
     #[must_use]
     pub fn body(&self) -> Option<Bytes> {
         self.archived().map(|page| page.body)

@@ -66,14 +66,14 @@ impl Pages {
         poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
 
-    /// Ends the crawl gently: no further request is sent, and pages in flight still come.
+    /// Ends the crawl gently: no further requests are sent, but pages in flight still arrive.
     pub fn stop(&self) {
         if let State::Running(running) = &self.0 {
             running.stop.send_replace(Stop::Drain);
         }
     }
 
-    /// How the crawl went. `None` before the stream has ended, and after an error.
+    /// Returns how the crawl went. `None` before the stream has ended, and after an error.
     #[must_use]
     pub fn summary(&self) -> Option<&Summary> {
         match &self.0 {
@@ -117,7 +117,7 @@ impl Stream for Pages {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // The task joins its threads, and ends.
+        // Stops the crawl's task, which ends after its threads.
         self.stop.send_replace(Stop::Now);
     }
 }

@@ -1,4 +1,4 @@
-//! A client that asks robots.txt first and keeps a gap between the requests to a host.
+//! A client that checks robots.txt first and keeps a gap between the requests to a host.
 
 mod pacer;
 
@@ -59,7 +59,7 @@ pub struct PoliteClientBuilder {
     delay: Duration,
 }
 
-/// An answer.
+/// A server's answer to a request.
 #[derive(Clone, Debug)]
 pub struct PoliteResponse(Exchange);
 
@@ -70,9 +70,9 @@ pub enum PoliteError {
     /// The text is not a URL that can be requested.
     #[error("unusable URL `{url}`: {why}")]
     Url {
-        /// The text that was given.
+        /// The text given as a URL.
         url: String,
-        /// The fault of the text.
+        /// What is wrong with the text.
         why: String,
     },
     /// robots.txt disallows the URL.
@@ -91,7 +91,7 @@ pub enum PoliteError {
     RulesUnknown {
         /// Scheme, host and port.
         origin: String,
-        /// The failure.
+        /// Why robots.txt can't be read.
         why: String,
         /// The time until robots.txt is requested again.
         retry_after: Duration,
@@ -120,10 +120,10 @@ impl PoliteClient {
         }
     }
 
-    /// Requests `url` once its host may be asked, and returns the answer, whatever its status.
+    /// Requests `url` as soon as politeness allows, and returns the answer, whatever its status.
     ///
-    /// Dropping the future before the request is sent takes the request back; robots.txt may be
-    /// requested all the same.
+    /// Dropping the future before the request is sent cancels the request; robots.txt may be
+    /// requested nevertheless.
     ///
     /// # Errors
     /// [`PoliteError`].
@@ -136,7 +136,8 @@ impl PoliteClient {
         let sent = self.pacer.send(Call { url, reply });
         sent.map_err(|_| PoliteError::ShutDown)?;
         let exchange = answer.await.map_err(|_| PoliteError::ShutDown)??;
-        // A response that is kept takes no memory from bodies to come.
+        // Releases the body's share of the memory for bodies, since the caller may keep the
+        // response.
         Ok(PoliteResponse(Exchange {
             room: BodyMemory::default(),
             ..*exchange
@@ -151,31 +152,31 @@ impl PoliteClientBuilder {
         self
     }
 
-    /// The contact of the operator: a mail address, or a URL. Each request carries it in
-    /// `User-Agent`. Without a contact no public server is requested.
+    /// The contact of the operator: a mail address or a URL. Each request carries the contact in
+    /// `User-Agent`. Without a contact, no public server is requested.
     pub fn contact(mut self, contact: impl Into<String>) -> PoliteClientBuilder {
         self.contact = Some(contact.into());
         self
     }
 
     /// The minimum gap between the end of one request to a host and the start of the next. With a
-    /// contact, when servers of others may be requested, it is at least 200 ms.
+    /// contact, public servers may be requested, and the gap is at least 200 ms.
     pub fn delay(mut self, delay: Duration) -> PoliteClientBuilder {
         self.delay = delay;
         self
     }
 
-    /// Requests loopback and private addresses too. Off by default, so that a name which leads there
-    /// does no harm.
+    /// Allows requests to loopback and private addresses. Off by default, so that a public name
+    /// that leads to such an address does no harm.
     pub fn allow_private(mut self, allow_private: bool) -> PoliteClientBuilder {
         self.allow_private = allow_private;
         self
     }
 
-    /// The client, whose task runs on the tokio runtime that this is called in.
+    /// Builds the client, whose task runs on the current tokio runtime.
     ///
     /// # Errors
-    /// [`CrawlError`] for an unusable contact or agent, and outside of a runtime.
+    /// [`CrawlError`] if the contact or the agent is unusable, or if there is no runtime.
     pub fn build(self) -> Result<PoliteClient, CrawlError> {
         let runtime = Handle::try_current().map_err(|_| CrawlError::NoRuntime)?;
         let agent = ProductToken::new(&self.agent)?;
@@ -217,13 +218,13 @@ impl PoliteResponse {
         self.0.status
     }
 
-    /// The fields of the answer.
+    /// The header fields of the answer.
     #[must_use]
     pub fn headers(&self) -> &HeaderMap<HeaderValue> {
         &self.0.headers
     }
 
-    /// The body, without its content coding; at most 10 MiB as it was encoded.
+    /// The body, without its content coding. Its encoded form has at most 10 MiB.
     #[must_use]
     pub fn body(&self) -> Bytes {
         let codings = self.0.headers.get_all(CONTENT_ENCODING);
@@ -231,7 +232,7 @@ impl PoliteResponse {
     }
 
     /// The target of a redirect, to be given to [`PoliteClient::get`]. `None` if the answer is not
-    /// a redirect, or its target not a URL.
+    /// a redirect, or its target is not a URL.
     #[must_use]
     pub fn redirect(&self) -> Option<String> {
         let target = self.0.redirect_target()?.ok()?;

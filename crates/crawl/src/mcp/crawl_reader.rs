@@ -35,7 +35,7 @@ pub(super) struct Answer {
 pub(super) struct CrawlReader {
     dir: PathBuf,
     index: SearchIndex,
-    /// The pages in the archive, with the length of the rows file when they were read.
+    /// The archived pages, and the length of the row file when they were read from it.
     archived: Mutex<Option<(u64, Arc<ArchivedPages>)>>,
 }
 
@@ -207,7 +207,7 @@ impl CrawlReader {
         let url = usable(&call.url)?;
         let explanation = crawl_records::explain(&self.dir, &url, now());
         let mut explanation = explanation.map_err(|why| why.to_string())?;
-        // The title is part of the page's content.
+        // The title is content of the page, so a page that refuses its use is explained without it.
         if refuses(&*self.archived()?, url.as_str())
             && let Some(page) = &mut explanation.page
         {

@@ -24,7 +24,8 @@ pub(crate) fn run(args: &McpArgs) -> Result<u8, CommandError> {
     let reader = Arc::new(CrawlReader::open(&args.dir)?);
     let runtime = Runtime::new().map_err(|why| no_threads(&why))?;
     let ended = runtime.block_on(serve(reader));
-    // The thread reading stdin can't be ended, and no answers are awaited any more.
+    // Doesn't wait for the thread that reads stdin, which can't be stopped. No answers are needed
+    // any more.
     runtime.shutdown_background();
     ended.map(|()| FINISHED)
 }
@@ -36,7 +37,7 @@ async fn serve(reader: Arc<CrawlReader>) -> Result<(), CommandError> {
     let mut interrupt = register(SignalKind::interrupt())?;
     let mut terminate = register(SignalKind::terminate())?;
     let session = async {
-        // A session that ends before it begins needs no report.
+        // A client that disconnects before the session begins is not an error.
         if let Ok(session) = Server::new(reader).serve(stdio()).await {
             let _ = session.waiting().await;
         }

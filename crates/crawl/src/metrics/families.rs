@@ -226,8 +226,8 @@ fn labelled(name: &'static str, value: &'static str, count: u64) -> Sample {
     }
 }
 
-/// Returns a sample for every label value. Values without a count are included, since a rate needs
-/// to start from 0.
+/// Returns a sample for every label value. Values that have not occurred yet are included with 0,
+/// so that a rate also covers their first occurrence.
 fn by(
     label: &'static str,
     values: impl IntoIterator<Item = &'static str>,

@@ -8,7 +8,7 @@ use crawl_engine::{BUCKET_SECONDS, Histogram};
 #[derive(Clone, Debug)]
 pub(super) struct Family {
     pub(super) name: &'static str,
-    /// The unit, as documented.
+    /// The unit of the values, which only the documentation shows.
     #[cfg_attr(
         not(test),
         expect(dead_code, reason = "the text format has no place for it")

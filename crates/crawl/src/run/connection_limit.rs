@@ -4,9 +4,10 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 /// File descriptors reserved for state, archive, rows and index.
 const RESERVED_DESCRIPTORS: u64 = 96;
-/// Descriptors per connection: the connection itself, and its DNS lookup or a second address.
+/// Descriptors per connection: one for the connection, and one for its DNS lookup or for an attempt
+/// at a second address.
 const PER_CONNECTION: u64 = 2;
-/// Descriptors per request if idle connections are kept as well.
+/// Descriptors per connection if idle connections are kept as well.
 const KEPT_PER_CONNECTION: u64 = 3;
 
 /// The connections that the descriptors allow.
@@ -21,7 +22,7 @@ pub(crate) struct Connections {
 /// Raises the limit of open files to this process's maximum.
 pub(crate) fn raise_limit() {
     if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
-        // On failure the old limit stays in force and is respected.
+        // On failure the old limit stays in force, and the number of connections respects it.
         let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
     }
 }

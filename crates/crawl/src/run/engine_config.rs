@@ -28,7 +28,7 @@ pub(super) fn engine_config(settings: &Settings, checked: &Checked) -> Config {
         seeds: checked.seeds.clone(),
         seed_sitemaps: checked.seed_sitemaps.clone(),
         output: checked.output.clone(),
-        // Only a crawl uses a shared frontier, not a plan, so `Job` sets it.
+        // `Job` sets the shared frontier, since only a crawl uses one, but not a plan.
         shared: None,
         agent: checked.agent.clone(),
         fetch: fetch_config(settings, checked, &user_agent),
@@ -70,7 +70,7 @@ pub(super) fn engine_config(settings: &Settings, checked: &Checked) -> Config {
         max_redirects: scope.max_redirects,
         max_sitemap_urls: scope.max_sitemap_urls.0.map(|urls| urls.0),
         retries: settings.fetch.retries,
-        // A walk follows links only.
+        // A random walk follows only links, so it reads no sitemaps.
         sitemaps: scope.sitemaps.is_on() && settings.sample.walk.0.is_none(),
         feeds: scope.feeds.is_on(),
         forms: scope.forms.is_on(),
@@ -219,7 +219,7 @@ fn politeness(settings: &Settings, checked: &Checked) -> Politeness {
         site_delay: politeness.site_delay.get(),
         max_rate: politeness.max_rate.0.map(|rate| rate.0),
         concurrency: politeness.concurrency,
-        // A proxy resolves names itself.
+        // With a proxy there are no DNS look-ups, since the proxy resolves the names.
         look_ups: match settings.fetch.proxy.is_empty() {
             true => politeness.look_ups,
             false => 0,
@@ -308,7 +308,8 @@ mod tests {
         let (agent, seeds) = (checked.agent.clone(), checked.seeds.clone());
         let version = env!("CARGO_PKG_VERSION");
         let library = Config {
-            // The program takes these from the environment.
+            // These values depend on the program's environment, so they are copied rather than
+            // compared.
             host_locks: typed.host_locks.clone(),
             config_text: typed.config_text.clone(),
             documents: DocumentRules {

@@ -26,7 +26,7 @@ pub(crate) struct Job {
     sources: Sources,
     /// The crawl's directory.
     output: PathBuf,
-    /// Limited by the available file descriptors.
+    /// The connections that the crawl may use, limited by the available file descriptors.
     pub(super) connections: Connections,
     pub(super) terminal: Terminal,
 }
@@ -104,12 +104,12 @@ impl Job {
         self.settings.display.fail_on_error.is_on()
     }
 
-    /// Returns whether a partial, blocked or empty host makes the run fail.
+    /// Returns whether the run fails if a host is partial, blocked or empty.
     pub(crate) fn fails_on_partial(&self) -> bool {
         self.settings.display.fail_on_partial.is_on()
     }
 
-    /// The settings are replaced as a whole, so a panic elsewhere can't corrupt them.
+    /// Locks the current settings, even after a panic elsewhere: they are only replaced as a whole.
     fn in_force(&self) -> MutexGuard<'_, InForce> {
         self.in_force.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! Temporary crawl folder of a run whose records are read once and discarded.
+//! A temporary crawl folder for a run whose records are read once and then discarded.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -20,7 +20,7 @@ use crate::error::engine::of_engine;
 use crate::settings::{Checked, Settings};
 use crate::terminal::Terminal;
 
-/// Maximum gap to keep after the last request.
+/// Maximum time to wait after a run's last request.
 const MAX_REST: Duration = Duration::from_secs(10);
 
 /// A private temporary folder for one run. Dropping it removes the folder.
@@ -32,7 +32,7 @@ impl OwnFolder {
         let now = clock::now().as_nanosecond();
         let name = format!("crawl-{purpose}-{}-{now}", std::process::id());
         let path = std::env::temp_dir().join(name);
-        // An existing file there belongs to someone else.
+        // Creation fails if the path exists already, since the file belongs to someone else.
         let made = DirBuilder::new().mode(0o700).create(&path);
         let failed = |why: io::Error| {
             CommandError::disk(format!("can't create the folder {}: {why}", path.display()))
@@ -86,7 +86,8 @@ impl OwnFolder {
     }
 }
 
-/// The gap after a run's last request, kept so that a crawl started right afterwards respects it.
+/// Keeps the gap after a run's last request, so that a crawl started right afterwards doesn't
+/// request the same host too soon.
 pub(super) struct Rest(watch::Receiver<Stop>);
 
 impl Rest {

@@ -1,4 +1,4 @@
-//! Runs that fetch only the current rules of the hosts whose pages a crawl has.
+//! Runs that fetch only the current rules of a crawl's hosts.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom};
@@ -22,13 +22,14 @@ use crate::terminal::{Terminal, start_log};
 /// gaps and waits.
 const MAX_REQUESTS_BYTES: u64 = 16 << 20;
 
-/// Fetches the rules of the hosts of the crawl in the settings' output, and writes their verdicts
-/// on its pages to `recheck.jsonl`. `None` if the user ended the run.
+/// Fetches the current rules of the hosts of a crawl, and writes to `recheck.jsonl` whether the
+/// rules allow the crawl's pages. The crawl is in the output directory of `settings`. `None` if the
+/// user ended the run.
 pub(crate) fn recheck(settings: &Settings) -> Result<Option<Recheck>, CommandError> {
     let checked = check(settings)?;
     let dir = checked.output.as_path();
     let pages = page_urls(dir).map_err(of_records)?;
-    // Fails if a crawl is running there: it already sends requests to these hosts.
+    // Fails if the crawl is running, since it already sends requests to these hosts.
     last_round(dir).map_err(|error| of_engine(&error, dir))?;
     let terminal = Terminal::new(settings);
     start_log(settings, &terminal)?;
@@ -62,10 +63,10 @@ async fn run(
     terminal: Terminal,
 ) -> Result<Ended, CommandError> {
     let config = Config {
-        // The seeds are admitted along with all other pages.
+        // No seeds, since they are admitted along with all other pages.
         seeds: Vec::new(),
         extent: Extent::Rules,
-        // Pages of the crawl were in its scope. Only the rules of their site matter now.
+        // All pages of the crawl were in its scope, so only the rules of their sites matter now.
         scope: ScopeRules {
             mode: ScopeMode::Any,
             ..ScopeRules::default()

@@ -21,8 +21,8 @@ pub(crate) struct ReplayRun {
     pub(crate) changed_settings: Vec<String>,
 }
 
-/// Replays the crawl in `dir` with these settings, and leaves the records in their output
-/// directory.
+/// Replays the crawl in `dir` with these settings. The replay's records stay in the output
+/// directory of the settings.
 pub(crate) fn replay(dir: &Path, settings: &Settings) -> Result<ReplayRun, CommandError> {
     let mut checked = check(settings)?;
     let terminal = Terminal::new(settings);

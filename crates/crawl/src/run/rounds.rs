@@ -35,7 +35,8 @@ struct EndedRound {
 struct Rounds<'a> {
     job: &'a Job,
     handler: Arc<ControlHandler>,
-    /// Never marked as seen, so that every clone is notified of an earlier stop.
+    /// The value is never marked as seen, so that each clone of the receiver notices even an
+    /// earlier stop.
     stopped: watch::Receiver<Stop>,
     server: Option<Server>,
     metrics: Option<MetricsServer>,
@@ -104,7 +105,8 @@ impl Rounds<'_> {
                 Err(error) => return Err(of_engine(&error, self.job.dir())),
             }
             let next = later(began, every);
-            // Unreachable hosts are retried in the same round if there is time.
+            // Unreachable hosts are retried in the same round if that is possible before the next
+            // round.
             let again = again.filter(|again| *again < next);
             start = match again {
                 Some(_) => Start::GoOn,
@@ -130,7 +132,7 @@ impl Rounds<'_> {
         let (progress, seen) = watch::channel(Progress::default());
         let (commander, commands) = crawl_engine::commands();
         let shown = tokio::spawn(show(terminal.clone(), seen.clone()));
-        // Settings reloaded from here on are sent to this run.
+        // Settings that are reloaded after this point are sent to the run.
         let config = self.job.config();
         self.handler.open(commander, seen.clone());
         if let Some(metrics) = &self.metrics {
@@ -149,8 +151,8 @@ impl Rounds<'_> {
             ..config
         };
         let ended = crawl_engine::run(config, controls).await;
-        // Both tasks end because the sender was dropped with the controls. Even if one panicked,
-        // the crawl has ended normally.
+        // The tasks that show the progress and serve commands end, because the run dropped their
+        // sender. Even if such a task panicked, the crawl has ended normally.
         let _ = shown.await;
         if let Some(served) = served {
             self.server = served.await.ok().flatten();
@@ -190,8 +192,8 @@ impl Rounds<'_> {
         Ok(code)
     }
 
-    /// Waits until the crawl is to continue, for `most` at the longest. Returns false if the job is
-    /// stopped.
+    /// Waits until the time `at`, but no longer than `most`, or until a command starts the round.
+    /// Returns false if the job is stopped.
     async fn wait(&mut self, at: Timestamp, most: Duration, start: Start, last: LastRound) -> bool {
         let at = within(at, most, clock::now());
         let wait_mode = watch::Sender::new(WaitMode::UntilThen);
@@ -217,12 +219,13 @@ impl Rounds<'_> {
         let mut stopped = self.stopped.clone();
         tokio::select! {
             () = come(at, most, wait_mode.subscribe()) => !self.is_stopped(),
-            // The task that listens for signals owns the sender.
+            // The task that listens for signals owns the sender, so the receiver doesn't fail.
             _ = stopped.wait_for(|stop| *stop != Stop::No) => false,
         }
     }
 
-    /// Returns the last round of an earlier process and when it began, if it is over.
+    /// Returns the last round of an earlier process and when it began. `None` if that round isn't
+    /// over.
     fn last(&self) -> Result<Option<(Timestamp, LastRound)>, CommandError> {
         let last = last_round(self.job.dir());
         let last = last.map_err(|error| of_engine(&error, self.job.dir()))?;
@@ -267,14 +270,15 @@ fn later(began: Timestamp, every: Duration) -> Timestamp {
     began.saturating_add(every).unwrap_or(Timestamp::MAX)
 }
 
-/// Limits a waiting time to `most` from now. A time further away was recorded while the clock was
-/// ahead.
+/// Returns the time `at`, or the time `most` from now if that is earlier. A later `at` was recorded
+/// while the clock was ahead.
 fn within(at: Timestamp, most: Duration, now: Timestamp) -> Timestamp {
     at.min(later(now, most))
 }
 
-/// Resolves when the next round is to begin: at its time unless the crawl is paused, or on demand.
-/// Setting the clock back makes no wait longer than `most`.
+/// Resolves when the next round is to begin: at the time `at` unless the crawl is paused, or
+/// earlier if a command starts the round. Even if the clock is set back, no wait is longer than
+/// `most`.
 async fn come(mut at: Timestamp, most: Duration, mut wait_mode: watch::Receiver<WaitMode>) {
     loop {
         at = within(at, most, clock::now());
@@ -288,7 +292,8 @@ async fn come(mut at: Timestamp, most: Duration, mut wait_mode: watch::Receiver<
                     tokio::time::timeout(remaining.min(CLOCK_CHECK_INTERVAL), wait_mode.changed())
                         .await;
             }
-            // The handler owns the sender between rounds.
+            // Only the control handler can end the pause. The handler owns the sender until the
+            // next round.
             WaitMode::Paused => {
                 let _ = wait_mode.changed().await;
             }
@@ -307,7 +312,7 @@ mod tests {
 
     #[test]
     fn no_clock_makes_a_wait_longer_than_every() {
-        // The clock may show any of these when the last round began, and any of these now.
+        // Times that the clock may show, both when the last round began and now.
         let clocks = [
             0,
             1,

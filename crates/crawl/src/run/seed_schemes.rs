@@ -18,8 +18,8 @@ const MAX_TRIED_AT_ONCE: usize = 32;
 #[derive(Clone, Debug)]
 pub(crate) struct ChosenSeeds {
     pub(crate) seeds: Vec<CanonicalUrl>,
-    /// Hosts seen at a public address during the test. Their private addresses are refused from
-    /// then on.
+    /// Hosts that had a public address when the schemes were tested. From then on, private
+    /// addresses of these hosts are refused.
     pub(crate) public_names: Vec<String>,
 }
 
@@ -122,7 +122,7 @@ mod tests {
         address
     }
 
-    /// DNS rebinding between the test for https and the crawl.
+    /// Simulates DNS rebinding between the test for https and the crawl.
     #[tokio::test]
     async fn a_name_public_at_the_scheme_test_may_not_become_private() {
         let seeds = [read("seed.example").unwrap()];

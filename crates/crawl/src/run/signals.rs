@@ -21,7 +21,7 @@ use crate::control::ControlHandler;
 use crate::error::{CommandError, INTERRUPTED};
 use crate::terminal::Terminal;
 
-/// Starts listening for signals, and forwards requests to end to `stop`.
+/// Starts listening for signals. A signal that ends the run sets `stop`.
 ///
 /// Must be called within a tokio runtime.
 pub(crate) fn listen(
@@ -30,7 +30,7 @@ pub(crate) fn listen(
     handler: Arc<ControlHandler>,
 ) -> Result<(), CommandError> {
     let signals = EndSignals::register()?;
-    // A process has its terminal from the start or never.
+    // This is checked only once: a process that starts without a terminal doesn't get one later.
     let reloads = handler.reads_again() && !has_terminal();
     tokio::spawn(pass_on(signals, stop, terminal, handler, reloads));
     Ok(())
@@ -84,7 +84,7 @@ impl EndSignals {
             signal(kind)
                 .map_err(|why| CommandError::disk(format!("can't listen for signals: {why}")))
         };
-        // Checked first, since registering a handler would stop ignoring the signal.
+        // Check first whether SIGHUP is ignored, since registering a handler would change that.
         let hang_up = (!is_hang_up_ignored()).then(|| register(SignalKind::hangup()));
         Ok(EndSignals {
             interrupt: register(SignalKind::interrupt())?,

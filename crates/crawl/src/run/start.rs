@@ -64,7 +64,7 @@ pub(super) async fn choose_schemes(
 }
 
 /// Replaces typed seeds in the settings with the full URLs chosen for them, so that a resumed crawl
-/// finds these.
+/// uses the same URLs.
 fn name_in_full(listed: &mut [ListedSeed], typed: &[Seed], chosen: &[CanonicalUrl]) {
     let typed = typed.iter().map(|seed| &seed.url);
     let chosen: HashMap<_, _> = typed.zip(chosen).collect();
@@ -76,8 +76,8 @@ fn name_in_full(listed: &mut [ListedSeed], typed: &[Seed], chosen: &[CanonicalUr
     }
 }
 
-/// Rejects settings that change which records the crawl keeps. An archive or links of only some
-/// pages would pass for complete.
+/// Rejects settings that change which records a resumed crawl keeps. Otherwise an archive or a list
+/// of links with only some of the pages would pass for complete.
 fn refuse_other_records(
     older: &toml::Table,
     settings: &Settings,
@@ -101,14 +101,15 @@ fn refuse_other_records(
     Ok(())
 }
 
-/// Returns whether the crawl of this crawl.toml keeps some kind of record.
+/// Returns whether a crawl keeps the records named `key`, according to its crawl.toml. `None` if
+/// the file doesn't state it.
 fn keeps_record(older: &toml::Table, key: &str) -> Option<Switch> {
     older.get("output")?.get(key)?.as_str()?.parse().ok()
 }
 
 /// Rejects seeds that the crawl in the directory does not have, unless `--add-seed` is given: two
 /// sites that share an archive and a search index can't be separated again. A seed list that grew
-/// is rejected too, since the file may belong to another directory.
+/// is rejected too, since the list may be meant for another directory.
 fn refuse_new_seeds(
     older: &toml::Table,
     settings: &Settings,

@@ -41,7 +41,8 @@ const SHARED: [&str; 4] = [
     "/api/openapi.json",
 ];
 
-/// The robots.txt. Result pages only lead to pages that crawlers find elsewhere.
+/// The server's robots.txt. Crawlers need no result pages, since they find the listed pages
+/// elsewhere.
 const ROBOTS: &str = "User-agent: *\nDisallow: /api/\nDisallow: /crawl\nDisallow: /?\n";
 
 /// Builds the routes and their middleware.
@@ -106,8 +107,8 @@ fn admitted(app: &App, request: &Request) -> Result<(), Problem> {
     }
 }
 
-/// Returns the size of a request's head, as written with one space after each colon. The connection
-/// only limits its read buffer, which can hold up to twice as much.
+/// Returns the size of a request's head if each colon is followed by one space. The check is needed
+/// because the connection limits only its read buffer, which can hold up to twice as much.
 fn head_bytes(request: &Request) -> usize {
     let fields = request.headers().iter();
     let fields = fields.map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len());

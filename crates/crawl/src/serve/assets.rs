@@ -19,7 +19,7 @@ struct Source {
 
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
-/// How pages of the server send requests to it.
+/// The script with which the server's pages send requests to the server.
 const SERVER: &str = include_str!("page/server.js");
 
 /// The snippet embedded by other sites, whose name never changes.
@@ -102,13 +102,13 @@ impl Assets {
         Assets(made.collect())
     }
 
-    /// Returns the path of a file, or an empty string for an unknown name, which is a bug.
+    /// Returns the path of a file. An unknown name is a bug, and gives an empty string.
     pub(crate) fn path(&self, name: &str) -> String {
         let asset_for_name = self.0.iter().find(|asset| asset.name == name);
         asset_for_name.map_or_else(String::new, |asset| format!("/assets/{}", asset.file()))
     }
 
-    /// Serves `/assets/FILE`, which never changes.
+    /// Serves `/assets/FILE`, whose content never changes.
     pub(crate) fn hashed(&self, file: &str, request_headers: &HeaderMap) -> Response {
         let by_hash = self.0.iter().find(|asset| asset.file() == file);
         match by_hash {
@@ -117,7 +117,8 @@ impl Assets {
         }
     }
 
-    /// Serves `/embed.js`, which any site may load and which changes with the program.
+    /// Serves `/embed.js`. Any site may load the script, and its content changes with the program's
+    /// version.
     pub(crate) fn embed(&self, request_headers: &HeaderMap) -> Response {
         let Some(asset) = self.0.iter().find(|asset| asset.name == EMBED) else {
             return Problem::internal("the snippet is missing").into_response();

@@ -119,7 +119,7 @@ pub(crate) async fn serve(
         spawn(stream, peer, &router, &graceful, &silent, (permit, seat));
     }
     drop(listener);
-    // Clients still connected after that are cut off.
+    // Clients that are still connected after the timeout are cut off.
     let _ = timeout(DRAIN_TIMEOUT, graceful.shutdown()).await;
 }
 
@@ -150,7 +150,7 @@ async fn accept(
     }
 }
 
-/// Serves the requests of one connection, and drops `held` when it ends.
+/// Serves the requests of one connection, and drops `held` when the connection ends.
 fn spawn(
     stream: TcpStream,
     peer: SocketAddr,
@@ -199,7 +199,7 @@ fn impatient(stream: TcpStream, patience: Duration) -> Pin<Box<TimeoutStream<Tcp
 /// The permit and the seat of a connection.
 type Held = (OwnedSemaphorePermit, Option<Seat>);
 
-/// Connections that have not sent a request head yet, by number, so oldest first.
+/// Connections that have not sent a request head yet, oldest first.
 #[derive(Debug, Default)]
 struct Silent(Mutex<SilentConnections>);
 
@@ -251,7 +251,8 @@ impl Silent {
         (place, evicted)
     }
 
-    /// Closes the oldest silent connection, of `client` if given. Returns whether there was one.
+    /// Closes the oldest silent connection, or the oldest one of `client` if given. Returns whether
+    /// there was such a connection.
     fn evict(&self, client: Option<IpAddr>) -> bool {
         let client = client.map(|client| client.to_canonical());
         let mut connections = self.lock();
@@ -265,7 +266,7 @@ impl Silent {
 }
 
 impl Place {
-    /// Protects the connection from eviction.
+    /// Protects the connection from eviction, since it has sent a request head.
     fn has_spoken(&self) {
         let connection = self.silent.lock().by_number.remove(&self.number);
         if connection.is_some() {
@@ -286,7 +287,7 @@ impl Drop for Place {
 #[derive(Debug, Default)]
 struct Clients(Mutex<HashMap<IpAddr, usize>>);
 
-/// A connection counted for its address. Dropping it frees the seat.
+/// A seat: one connection that is counted for its address. Dropping the seat lowers the count.
 #[derive(Debug)]
 struct Seat {
     clients: Arc<Clients>,
@@ -294,8 +295,8 @@ struct Seat {
 }
 
 impl Clients {
-    /// Reserves a seat for a connection from this address. `None` if the address has `most`
-    /// already.
+    /// Reserves a seat for a connection from this address. `None` if the address already has `most`
+    /// connections.
     fn seat(clients: &Arc<Clients>, client: IpAddr, most: usize) -> Option<Seat> {
         let client = client.to_canonical();
         let mut counts = clients.0.lock().unwrap_or_else(PoisonError::into_inner);

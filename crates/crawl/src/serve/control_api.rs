@@ -90,7 +90,7 @@ fn unreadable(error: &str) -> Problem {
     Problem::bad_request(error).hint("`/api/openapi.json` describes the parameters of each command")
 }
 
-/// Returns the problem of a body longer than any command.
+/// Returns the error for a body that is longer than any command.
 pub(crate) fn too_large() -> Problem {
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large")
         .hint(format!("the maximum is {MAX_BODY_BYTES} bytes"))

@@ -45,9 +45,9 @@ impl Guard {
         }
     }
 
-    /// Checks the name under which the server was called. On loopback it must be a loopback name:
-    /// with DNS rebinding, a page of another site could read everything served. A request with more
-    /// than one origin is rejected.
+    /// Checks the host name in a request. A server on loopback accepts only loopback names:
+    /// otherwise a page of another site could use DNS rebinding to read everything served. A
+    /// request with more than one origin is rejected.
     pub(crate) fn admits(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
         if headers.get_all(header::ORIGIN).iter().nth(1).is_some() {
             let error = "the request has more than one `Origin`";
@@ -74,7 +74,7 @@ impl Guard {
         }
     }
 
-    /// Returns the client that a request counts for.
+    /// Returns the address of the client for which a request is counted.
     pub(crate) fn client(&self, peer: SocketAddr, headers: &HeaderMap) -> IpAddr {
         let forwarded = || {
             // The last entry was written by our own proxy, the others could be forged.
@@ -88,8 +88,8 @@ impl Guard {
         }
     }
 
-    /// Returns whether the crawl may be controlled at all. Without a token it may not, not even
-    /// from this machine, because a local proxy makes every client look local.
+    /// Returns whether the crawl may be controlled at all. This needs a token, even from this
+    /// machine, because a local proxy makes every client look local.
     pub(crate) fn controls(&self) -> Controls {
         match self.token {
             Some(_) => Controls::Token,

@@ -37,7 +37,7 @@ pub(crate) type Events = KeepAliveStream<ReceiverStream<Result<Event, axum::Erro
 pub(crate) struct Moment {
     /// Whether a crawl is running in the directory.
     pub(crate) running: bool,
-    /// The state of the crawl.
+    /// The state of the crawl. `None` if no crawl is running.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) state: Option<State>,
 }
@@ -54,7 +54,7 @@ impl Moment {
 /// Follows the crawl on behalf of all clients.
 #[derive(Debug)]
 pub(crate) struct Live {
-    /// `None` while there are no followers, since an old state may be outdated.
+    /// The latest snapshot. `None` while there are no followers, since it would become outdated.
     moment: watch::Sender<Option<Arc<Moment>>>,
     wanted: Notify,
     seats: Arc<Semaphore>,
@@ -116,7 +116,7 @@ impl Live {
         }
     }
 
-    /// Forwards the states of one run until it ends or there are no more followers.
+    /// Forwards the states of one run until the run ends or no followers are left.
     async fn follow_one(&self, client: Client) {
         let Ok(mut watch) = client.watch().await else {
             return;

@@ -33,14 +33,14 @@ pub(crate) struct Options {
     pub(crate) origins: Vec<HeaderValue>,
     /// Requests per second from each client.
     pub(crate) rate: NonZeroU32,
-    /// The title of the search page. `None` for one derived from the site's name.
+    /// The title of the search page. `None` if it is derived from the site's name.
     pub(crate) title: Option<String>,
     /// Whether clients connect through a reverse proxy.
     pub(crate) behind_proxy: bool,
 }
 
 impl Options {
-    /// Checks the arguments. `token` is the one in the environment.
+    /// Checks the arguments. `token` is the token in the environment.
     pub(crate) fn of(args: &ServeArgs, token: Option<&str>) -> Result<Options, CommandError> {
         let listen = args.listen.parse::<ListenAddress>();
         let listen = listen.map_err(|_| {

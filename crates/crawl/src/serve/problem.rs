@@ -12,7 +12,7 @@ pub(crate) struct Problem {
     pub(crate) status: StatusCode,
     /// The cause, in lower case without a full stop.
     pub(crate) error: String,
-    /// How to fix it.
+    /// How to fix the cause.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) hint: Option<String>,
     /// Seconds after which the client may retry.

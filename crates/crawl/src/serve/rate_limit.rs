@@ -14,7 +14,8 @@ use governor::{Quota, RateLimiter};
 /// Beyond the limit: further clients share one account.
 const MAX_CLIENTS: usize = 10_000;
 
-/// How often to drop accounts that are full again while there are too many.
+/// How often to drop accounts of idle clients, which are full again, while there are too many
+/// accounts.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A token bucket per client. Memory is bounded by [`MAX_CLIENTS`].
@@ -51,12 +52,13 @@ impl Rates {
         })
     }
 
-    /// Returns whether there is no room for more clients, even after dropping full accounts.
+    /// Returns whether a new client can't get its own account, even after the accounts of idle
+    /// clients were dropped.
     fn is_full(&self) -> bool {
         if self.accounts.len() < MAX_CLIENTS {
             return false;
         }
-        // A panic elsewhere can't leave the value half updated.
+        // A panic elsewhere is ignored, since it can't leave the value half updated.
         let mut swept = self
             .swept
             .lock()

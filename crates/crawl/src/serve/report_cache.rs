@@ -15,8 +15,8 @@ use super::problem::Problem;
 
 /// Minimum time for which a report is served.
 const MIN_REPORT_AGE: Duration = Duration::from_secs(2);
-/// A report is also served for this multiple of the time it took to build, so that reports take at
-/// most a tenth of one processor.
+/// A report is also served for this multiple of the time it took to build, so that building reports
+/// uses at most a tenth of one processor.
 const TIMES: u32 = 10;
 
 /// A report shared by all clients.
@@ -43,7 +43,7 @@ impl Reports {
         }
     }
 
-    /// Returns the report, a few seconds old or more if it is slow to build.
+    /// Returns the report. It may be a few seconds old, or older if it is slow to build.
     pub(crate) async fn get(&self) -> Result<Arc<Report>, Problem> {
         let mut held = Arc::clone(&self.made).lock_owned().await;
         let of = versions(&self.dir);
@@ -53,8 +53,8 @@ impl Reports {
             return Ok(Arc::clone(&made.report));
         }
         let dir = self.dir.clone();
-        // Runs in a separate task, so that the report is completed for later clients if this one
-        // disconnects.
+        // Build the report in a separate task, which completes it for later clients even if this
+        // client disconnects.
         let made = tokio::spawn(async move {
             let began = Instant::now();
             let report = spawn_blocking(move || report(&dir)).await;
@@ -72,7 +72,8 @@ impl Reports {
     }
 }
 
-/// Inode and length of a file: row files grow, and `crawl.toml` is replaced.
+/// The inode and length of a file. Either changes with the content: row files grow, and
+/// `crawl.toml` is replaced.
 type FileVersion = (u64, u64);
 
 /// Returns the versions of the files that a report is built from.
@@ -119,7 +120,7 @@ mod tests {
         write("pages.jsonl", "{}\n");
         let first = versions(dir.path());
         assert_eq!(versions(dir.path()), first);
-        // Same length as before, and replaced atomically.
+        // The new file has the same length as before, and replaces the old one atomically.
         write("crawl.toml.new", "a = 2\n");
         fs::rename(
             dir.path().join("crawl.toml.new"),

@@ -39,7 +39,7 @@ pub(crate) struct SearchRequest {
     pub(crate) limit: usize,
     /// Results to skip.
     pub(crate) offset: usize,
-    /// The pages to search.
+    /// Filters that select the pages to search.
     pub(crate) filters: FacetFilters,
     /// Whether to count the matching pages by facets.
     pub(crate) facets: bool,

@@ -27,7 +27,7 @@ const MAX_STATS_AGE: Duration = Duration::from_secs(3);
 /// Beyond the limit: searches wait.
 const MAX_THREADS: usize = 16;
 
-/// Runs as many searches at once as there are processors. Others wait, so that slow searches don't
+/// Runs about one search per processor at a time. Further searches wait, so that slow ones don't
 /// block the rest of the server.
 pub(crate) struct Searcher {
     dir: PathBuf,
@@ -39,7 +39,7 @@ pub(crate) struct Searcher {
 }
 
 impl Searcher {
-    /// Opens the index of the crawl in `dir`, or prepares to open it later if it doesn't exist yet.
+    /// Opens the index of the crawl in `dir`. An index that doesn't exist yet is opened later.
     /// `rules` is a file of search rules.
     pub(crate) fn open(dir: &Path, rules: Option<&Path>) -> Result<Searcher, CommandError> {
         let rules = search_index::rules(rules)?;
@@ -135,7 +135,7 @@ impl Searcher {
         };
         let answer = spawn_blocking(move || {
             let answer = question(&index);
-            // The permit is held to the end, even if the client has disconnected.
+            // The permit is held until the search ends, even if the client has disconnected.
             drop(turn);
             answer
         });

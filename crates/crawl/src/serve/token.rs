@@ -9,8 +9,8 @@ use subtle::ConstantTimeEq as _;
 
 use crate::error::CommandError;
 
-/// Minimum length of a token. A random one of 16 characters can't be guessed at the rate allowed to
-/// clients.
+/// Minimum length of a token. A random token of 16 characters can't be guessed at the rate of
+/// requests that a client is allowed.
 const MIN_TOKEN_BYTES: usize = 16;
 /// Maximum bytes of a token file.
 const MAX_TOKEN_BYTES: usize = 4096;
@@ -55,7 +55,8 @@ impl Token {
             .hint("generate one with `head -c 24 /dev/urandom | base64`"))
     }
 
-    /// Returns whether this is the token, in constant time: all bytes of the digests are compared.
+    /// Returns whether `given` is the token. All bytes of the digests are compared, so the time
+    /// taken is constant.
     pub(crate) fn is(&self, given: &[u8]) -> bool {
         let digest: [u8; 32] = Sha256::digest(given).into();
         self.0.ct_eq(&digest).into()

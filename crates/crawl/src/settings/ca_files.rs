@@ -9,7 +9,8 @@ use crawl_fetcher::check_roots;
 use crate::error::{CommandError, Problems};
 use crate::values::FilePath;
 
-/// A larger file can't be a certificate list; all roots of a browser take 250 KiB.
+/// Maximum size of a CA file. All root certificates of a browser take 250 KiB, so a larger file
+/// can't be a list of certificates.
 const MAX_CA_FILE_BYTES: u64 = 4 << 20;
 
 /// Reads the files of `--ca-file` and returns all certificates as one PEM text.

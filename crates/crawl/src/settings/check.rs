@@ -66,7 +66,8 @@ pub(crate) struct Checked {
 }
 
 impl Checked {
-    /// Replaces the seeds by the URLs to crawl them at, in the order typed, and removes duplicates.
+    /// Replaces the typed seeds by the URLs chosen for them, which are in the same order, and
+    /// removes duplicates.
     pub(crate) fn crawl_at(&mut self, seeds: Vec<CanonicalUrl>) {
         let terms = self.typed.iter().map(|typed| &typed.terms);
         let own = seeds
@@ -92,13 +93,14 @@ impl Checked {
 pub(crate) fn check(settings: &Settings) -> Result<Checked, CommandError> {
     let mut problems = Problems::default();
     let checked = check_all(settings, &mut problems);
-    // A crawl that was made to forget its seeds continues with the URLs it found.
+    // A continued crawl may lack seeds, since `crawl forget` can remove them. It continues with the
+    // URLs it found.
     let goes_on = settings.output.output.0.join("crawl.toml").is_file();
     if settings.seed.is_empty() && !goes_on {
         problems.note(Err::<(), _>(no_seed()));
     }
     let checked = problems.or(checked)?;
-    // Anything missing here was noted as a problem, or is the seeds.
+    // Other missing parts were already noted as problems, so only the seeds can be missing.
     checked.ok_or_else(no_seed)
 }
 
@@ -272,7 +274,8 @@ fn no_seed() -> CommandError {
     )
 }
 
-/// Returns the usable seeds without duplicates. `usual` is the area of a seed that doesn't set one.
+/// Returns the usable seeds without duplicates. `usual` is the area of seeds that don't set their
+/// own scope.
 fn check_seeds(seeds: &[ListedSeed], usual: AreaKind, problems: &mut Problems) -> Vec<Seed> {
     let mut read: Vec<Seed> = Vec::with_capacity(seeds.len());
     let mut places: HashMap<CanonicalUrl, usize> = HashMap::new();
@@ -302,7 +305,7 @@ fn check_seeds(seeds: &[ListedSeed], usual: AreaKind, problems: &mut Problems) -
         }
         match places.get(&seed.url).and_then(|&place| read.get_mut(place)) {
             Some(known) => {
-                // A scheme typed for either duplicate rules out the fallback.
+                // The fallback to http remains only if both duplicates were typed without a scheme.
                 known.stand_in = known.stand_in.take().and(seed.stand_in);
                 known.is_sitemap |= seed.is_sitemap;
                 if known.terms.is_empty() {
@@ -318,7 +321,8 @@ fn check_seeds(seeds: &[ListedSeed], usual: AreaKind, problems: &mut Problems) -
     read
 }
 
-/// Returns the error for two seeds that set one area differently, with the places that list them.
+/// Returns the error for two seeds that give the same area different settings. `place` and `other`
+/// are where the seeds are listed.
 fn taken_area(taken: &AreaConflict, place: Option<&str>, other: Option<&str>) -> CommandError {
     let before = place.map_or_else(String::new, |place| format!("{place}: "));
     let there = other.map_or_else(String::new, |other| format!(" of {other}"));
@@ -364,8 +368,8 @@ fn check_no_file(typed: &str) -> Result<(), CommandError> {
     )
 }
 
-/// Returns whether the crawl in a directory started at this host, and the directory is named after
-/// it.
+/// Returns whether the crawl in a directory started at the typed host, and the directory is named
+/// after that host.
 fn holds_seed_at(dir: &Path, typed: &str) -> bool {
     let typed = seeds::read(typed).map(|seed| seed.url);
     let mut seeds = stored_seeds(&stored_settings(dir)).into_iter();
@@ -388,9 +392,9 @@ fn check_seed(typed: &str) -> Result<Seed, CommandError> {
 }
 
 /// Rejects a user name or password in a seed, which would never be sent: credentials of a host come
-/// from `[site]`. The password is not repeated.
+/// from `[site]`. The error doesn't repeat the password.
 fn refuse_credentials(seed: &str) -> Result<(), CommandError> {
-    // Characters that URL parsers ignore (WHATWG URL, section 4.4).
+    // URL parsers ignore these characters (WHATWG URL, section 4.4).
     let seed = seed.trim().replace(['\t', '\n', '\r'], "");
     let (scheme, rest) = seed.split_once(':').unwrap_or(("", &seed));
     let rest = rest.trim_start_matches(['/', '\\']);
@@ -468,7 +472,7 @@ fn check_manners(settings: &Settings, seed: &CanonicalUrl, problems: &mut Proble
     }
 }
 
-/// Checks whether this pace is allowed for a public host; `dashes` precede a flag's name.
+/// Notes a problem if this pace is not allowed for a public host. `dashes` precede a flag's name.
 fn check_pace(delay: Span, per_host: u32, dashes: &str, host: &str, problems: &mut Problems) {
     let mut refuse = |key: &'static str, message: String| {
         let message = format!("{message}, which isn't allowed for the public host {host}");
@@ -490,7 +494,8 @@ fn check_pace(delay: Span, per_host: u32, dashes: &str, host: &str, problems: &m
     }
 }
 
-/// Returns `crawl-HOST`, on loopback with the port; characters unsafe in file names become `-`.
+/// Returns the default directory, `crawl-HOST`. On loopback the name includes the port. Characters
+/// that are unsafe in file names become `-`.
 pub(super) fn default_output(seed: &CanonicalUrl) -> PathBuf {
     let key = seed.host_key();
     let bare = key.as_str().replace(['[', ']'], "");

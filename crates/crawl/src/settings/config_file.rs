@@ -30,8 +30,8 @@ pub(crate) fn read(path: &Path) -> Result<Layer, CommandError> {
     problems.or(layer)
 }
 
-/// Reads the usable parts of a settings file. Notes the rest with its place, including values of
-/// the right type that are unusable.
+/// Reads the usable parts of a settings file. Everything else is noted as a problem with its place,
+/// even a value of the right type if it is unusable.
 ///
 /// # Errors
 /// The file can't be read.
@@ -70,7 +70,8 @@ pub(crate) fn parse(text: &str, name: &str) -> Result<Layer, CommandError> {
     problems.or(layer)
 }
 
-/// Adds the place in the file to a problem, if the key is set there and no flag overrides it.
+/// Adds the place in the file to a problem, if the file sets the key concerned and no flag
+/// overrides it.
 pub(crate) fn located(mut problem: CommandError, file: &Path, flags: &Layer) -> CommandError {
     // If the file can't be read any more, the problem is reported without a place.
     let text = fs::read_to_string(file).unwrap_or_default();
@@ -106,7 +107,8 @@ struct Source<'a> {
 type Entry<'a> = (Spanned<DeString<'a>>, Spanned<DeValue<'a>>);
 
 impl<'a> Source<'a> {
-    /// Blanks out whatever isn't TOML, and notes it.
+    /// Returns the text with everything that isn't TOML blanked out, and notes the faults as
+    /// problems.
     fn without_faults(&self, problems: &mut Problems) -> String {
         let readable = readable(self.text);
         for Fault {
@@ -134,7 +136,7 @@ impl<'a> Source<'a> {
         problems.note(layer).unwrap_or_default()
     }
 
-    /// Returns the readable part of a file's entry. `None` if there is none.
+    /// Returns the readable part of a file's entry. `None` if no part is readable.
     fn usable(&self, (name, mut value): Entry<'a>, problems: &mut Problems) -> Option<Entry<'a>> {
         let at = name.span().start;
         let fields = TABLES.iter().find(|(table, _)| table == name.get_ref());
@@ -229,8 +231,9 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Keeps the known keys of a table whose value has the right type, in one spelling each.
-    /// `named` is the table if it has a name; `within` builds a file with just one of its entries.
+    /// Removes keys that are unknown, whose value has the wrong type, or that repeat a key in
+    /// another spelling. `named` is the table if it has a name. `within` builds a file with just
+    /// one entry of the table.
     fn keep_usable(
         &self,
         (table, fields): (&str, &[&'static str]),
@@ -353,8 +356,8 @@ impl<'a> Source<'a> {
         Some(place.span().start)
     }
 
-    /// Returns the error for an unknown name. `table` is the table it is in, if any; `named` is
-    /// that table if it has a name.
+    /// Returns the error for an unknown name. `table` is the table that contains the name, if any;
+    /// `named` is the same table if it has a name.
     fn unknown(
         &self,
         at: usize,
@@ -406,8 +409,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Converts an error of the TOML reader. `offset` is where its positions start; `key` is the
-    /// key whose value is wrong, if known.
+    /// Converts an error of the TOML reader. The error's positions count from `offset`. `key` is
+    /// the key whose value is wrong, if known.
     fn problem(&self, error: &toml::de::Error, offset: usize, key: Option<&str>) -> CommandError {
         let message = error.message().trim().replace('\n', ", ");
         let is_secret =
@@ -451,8 +454,8 @@ fn table_with<'a>((name, value): Entry<'a>) -> Spanned<DeValue<'a>> {
     Spanned::new(span, DeValue::Table(DeTable::from_iter([(name, value)])))
 }
 
-/// Rewords a type error of serde, `invalid type: string \"x\", expected u32`. `None` if the error
-/// is another. The value of a secret is not repeated.
+/// Rewords a type error of serde, `invalid type: string \"x\", expected u32`. `None` for other
+/// errors. The value of a secret is not repeated.
 fn other_type(message: &str, is_secret: bool) -> Option<String> {
     let rest = message.strip_prefix("invalid type: ");
     let rest = rest.or_else(|| message.strip_prefix("invalid value: "))?;

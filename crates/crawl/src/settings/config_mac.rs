@@ -15,7 +15,8 @@ use toml::Table;
 
 use super::environment::Environment;
 
-/// The purpose of a mark. The digest covers it, so a mark of one kind never passes for another.
+/// The purpose of a mark. The digest covers the purpose, so a mark for one purpose is never valid
+/// for another.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Purpose {
     /// The guarded settings of `crawl.toml`.
@@ -153,7 +154,7 @@ fn make_key(path: &Path) -> io::Result<hmac::Key> {
         .mode(0o700)
         .create(folder)?;
     let temporary = folder.join(format!("key.{}", std::process::id()));
-    // A process with the same id may have died here; in a container ids often repeat.
+    // A process with the same id may have died and left the file; ids often repeat in containers.
     match fs::remove_file(&temporary) {
         Err(why) if why.kind() != ErrorKind::NotFound => return Err(why),
         _ => {}

@@ -1,4 +1,4 @@
-//! Checks the contact and the product token, which every request carries, and patterns.
+//! Checks regular expressions, and the contact and the product token that every request carries.
 
 use crawl_fetcher::{BadContact, Contact};
 use crawl_policy::ProductToken;
@@ -28,7 +28,7 @@ pub(crate) fn read_contact(text: &str) -> Result<Option<Contact>, BadContact> {
 /// Parses a product token.
 ///
 /// # Errors
-/// The reason why it isn't one.
+/// The reason why the text isn't a product token.
 pub(crate) fn read_agent(text: &str) -> Result<ProductToken, String> {
     let bytes = text.len();
     if bytes > MAX_AGENT_BYTES {

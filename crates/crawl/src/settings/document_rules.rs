@@ -1,4 +1,4 @@
-//! Which documents to index when an index is rebuilt, by the settings of its crawl.
+//! Decides which documents a rebuilt index contains, according to the settings of its crawl.
 
 use crawl_engine::DocumentRules;
 

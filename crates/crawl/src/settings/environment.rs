@@ -22,8 +22,8 @@ impl Environment {
     }
 }
 
-/// Returns the lock file of the user's crawls, which keeps two of them off the same host: in the
-/// runtime folder of the session, or else in the user's cache folder.
+/// Returns the path of the lock file with which the crawls of a user avoid requesting the same host
+/// at once. It is in the runtime folder of the session, or else in the user's cache folder.
 pub(crate) fn host_locks_file() -> Option<PathBuf> {
     let cache = || folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")));
     let folder = folder("XDG_RUNTIME_DIR").or_else(cache)?;

@@ -14,7 +14,7 @@ use super::host_politeness::{self, HostTerms};
 use crate::error::{CommandError, Problems};
 use crate::values::{Count, ListedHost, SchemaValue as _, Size, Span};
 
-/// The name of the tables.
+/// The first part of the tables' names: `[group.NAME]`.
 pub(super) const TABLE: &str = "group";
 
 /// The keys of a table, with underscores.
@@ -46,7 +46,7 @@ pub(crate) struct GroupTerms {
     max_pages: Option<Count>,
     max_bytes: Option<Size>,
     max_server_time: Option<Span>,
-    /// Applies to each host separately.
+    /// The politeness settings, which apply to each host separately.
     #[serde(flatten)]
     pub(super) politeness: HostTerms,
 }
@@ -138,7 +138,8 @@ pub(super) fn host_groups(groups: &Groups) -> Result<HostTable<Arc<HostGroup>>, 
     problems.or(table)
 }
 
-/// Returns the politeness of the groups by host. Problems are reported by [`host_groups`].
+/// Returns the politeness of the groups by host. Problems are ignored here, since [`host_groups`]
+/// reports them.
 pub(super) fn terms_by_host(groups: &Groups) -> HostTable<&HostTerms> {
     let mut table = HostTable::default();
     for terms in groups.values() {

@@ -57,7 +57,8 @@ impl fmt::Debug for Secret {
 
 impl Serialize for Secret {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // Literal secrets are removed before anything is written.
+        // Only a reference such as `env:NAME` is written here: literal secrets are removed
+        // beforehand.
         serializer.collect_str(&format_args!("{self:?}"))
     }
 }
@@ -75,7 +76,7 @@ impl AccessTerms {
         ]
     }
 
-    /// Drops literal values and keeps those in the environment.
+    /// Drops literal values and keeps references to the environment.
     pub(super) fn drop_literals(&mut self) {
         let in_environment = |secret: &Secret| secret.variable().is_some();
         self.basic_auth = self.basic_auth.take().filter(in_environment);
@@ -87,7 +88,7 @@ impl AccessTerms {
         self.basic_auth.is_none() && self.headers.is_empty() && self.cookies.is_empty()
     }
 
-    /// Converts to the fetcher's type.
+    /// Converts these settings to the fetcher's type.
     ///
     /// # Errors
     /// All problems, each with its key.

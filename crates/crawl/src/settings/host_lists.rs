@@ -85,7 +85,7 @@ fn of_file(file: &Path, problems: &mut Problems) -> Vec<ListedHost> {
 pub(crate) fn host_table(listed: &[ListedHost]) -> HostTable<()> {
     let mut table = HostTable::default();
     for name in names(listed) {
-        // A duplicate is inserted only once.
+        // Inserting a duplicate fails, which is harmless.
         let _ = table.insert(name, ());
     }
     table
@@ -98,8 +98,8 @@ pub(crate) fn host_keys(listed: &[ListedHost]) -> Vec<HostKey> {
         .collect()
 }
 
-/// Returns the names in a list. Files can only remain in a `crawl.toml` edited by hand, which
-/// checks report.
+/// Returns the names of hosts in a list. Names of files are skipped: they only remain in a
+/// `crawl.toml` that was edited by hand, and checks report them.
 pub(super) fn names(listed: &[ListedHost]) -> impl Iterator<Item = &str> {
     listed.iter().filter_map(|entry| match entry {
         ListedHost::Host(name) => Some(&**name),

@@ -55,7 +55,7 @@ impl HostTerms {
         }
     }
 
-    /// Merges two sets of terms: its own values win over those of `beneath`.
+    /// Merges two sets of settings: values of `self` win over those of `beneath`.
     fn over(&self, beneath: &HostTerms) -> HostTerms {
         HostTerms {
             delay: self.delay.or(beneath.delay),
@@ -67,7 +67,7 @@ impl HostTerms {
         }
     }
 
-    /// Converts to the scheduler's type.
+    /// Converts these settings to the scheduler's type.
     fn politeness(&self) -> PolitenessOverride {
         PolitenessOverride {
             delay: self.delay.map(Span::get),
@@ -80,15 +80,15 @@ impl HostTerms {
     }
 }
 
-/// Builds the scheduler's table for all names in both tables. Key by key, a host's own table wins
-/// over its group's.
+/// Builds the scheduler's table for all names in the tables of sites and groups. For each key, a
+/// host's own table wins over that of its group.
 pub(super) fn overrides(
     sites: &HostTable<&HostTerms>,
     groups: &HostTable<&HostTerms>,
 ) -> PolitenessOverrides {
     let mut overrides = PolitenessOverrides::default();
     for (name, _) in sites.iter().chain(groups.iter()) {
-        // The settings of a host with this name apply to the name itself.
+        // Look up the settings that apply to a host with exactly this name.
         let (host, port) = host_and_port(name);
         let site = sites.find_name(host, port).map(|(_, terms)| *terms);
         let group = groups.find_name(host, port).map(|(_, terms)| *terms);
@@ -96,13 +96,13 @@ pub(super) fn overrides(
             (Some(site), Some(group)) => site.over(group),
             (site, group) => site.or(group).cloned().unwrap_or_default(),
         };
-        // A name in both tables is inserted only once; its terms are the same both times.
+        // A name in both tables is inserted only once; its settings are the same both times.
         let _ = overrides.insert(name, terms.politeness());
     }
     overrides
 }
 
-/// Converts hours to the scheduler's type.
+/// Converts these hours to the scheduler's type.
 pub(crate) fn hours(hours: &[DayHours]) -> Vec<DailyHours> {
     let span = |hours: &DayHours| DailyHours::new(hours.from, hours.until);
     hours.iter().map(span).collect()

@@ -30,7 +30,7 @@ pub(crate) struct ListedSeed {
     pub(crate) is_sitemap: bool,
     /// The seed's own scope, depth and label.
     pub(crate) terms: SeedTerms,
-    /// The file and line that list it.
+    /// The file and line that list the seed.
     pub(crate) place: Option<String>,
 }
 
@@ -265,7 +265,7 @@ impl FromStr for ListedSeed {
     }
 }
 
-/// Compares the contents, not the place.
+/// Compares everything except the place where the seed is listed.
 impl PartialEq for ListedSeed {
     fn eq(&self, other: &ListedSeed) -> bool {
         (&self.url, self.is_sitemap, &self.terms) == (&other.url, other.is_sitemap, &other.terms)

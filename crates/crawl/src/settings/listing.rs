@@ -86,7 +86,8 @@ pub(crate) fn defaults_listing() -> String {
     text
 }
 
-/// Returns the built-in default of a field in the form a flag takes. `None` if it is empty.
+/// Returns the built-in default of a field, in the form in which a flag takes it. `None` if it is
+/// empty.
 pub(crate) fn default_of(field: &str) -> Option<String> {
     let (table, _) = TABLES.iter().find(|(_, fields)| fields.contains(&field))?;
     let defaults = table_of(&Settings::default());
@@ -108,9 +109,9 @@ pub(crate) fn effective(settings: &Settings) -> String {
     toml::to_string(&without_secrets(settings)).unwrap_or_default()
 }
 
-/// Returns the text of a crawl.toml: the settings in force, versions, the times of the crawl's
-/// first and last start and of the last change of its rules (RFC 3339), and the mark that proves
-/// the file to be its user's, if there is one.
+/// Returns the text of a crawl.toml. It contains the settings in force, the versions, the times
+/// (RFC 3339) of the crawl's first and last start and of the last change of its rules, and the
+/// mark, if any, that proves the file to be its user's.
 pub(crate) fn record(
     settings: &Settings,
     first_start: &str,
@@ -170,7 +171,8 @@ pub(crate) fn first_start(stored: &Table) -> Option<String> {
 }
 
 /// Returns the time since which a crawl has had these rules, from its crawl.toml. `None` if the
-/// rules were different or the time is unknown. `crawl audit` judges the crawl by them.
+/// rules were different or the time is unknown. `crawl audit` judges the crawl by the rules from
+/// that time on.
 pub(crate) fn rules_since(older: &Table, settings: &Settings) -> Option<String> {
     let current = table_of(&without_secrets(settings));
     let same = |table: &str| older.get(table) == current.get(table);

@@ -8,13 +8,15 @@ use super::tables::Settings;
 use crate::error::{CommandError, Problems};
 use crate::values::{Factor, Size, Span};
 
-/// A random delay hides no pattern anyway; more would only cost time.
+/// Maximum jitter. A random delay hides no pattern anyway, so more would only cost time.
 const MAX_JITTER: f64 = 0.01;
-/// A log file must have room for several lines, or the kept files would hold next to nothing.
+/// Minimum size of a log file. A smaller file has no room for several lines, so the kept files
+/// would hold next to nothing.
 const MIN_LOG_SIZE: Size = Size(64 << 10);
-/// RFC 9309 section 2.4.
+/// Maximum age of a robots.txt copy (RFC 9309 section 2.4).
 const ROBOTS_MAX_AGE: Span = Span::from_secs(24 * 60 * 60);
-/// RFC 9309 section 2.3.1.4.
+/// How long the last valid robots.txt may be used while the current one is unreachable (RFC 9309
+/// section 2.3.1.4).
 const ROBOTS_LAST_GOOD: Span = Span::from_secs(30 * 24 * 60 * 60);
 
 /// Maximum steps of a walker. If all links are known, they are taken in one transaction.
@@ -160,7 +162,7 @@ pub(super) fn check_numbers(settings: &Settings, problems: &mut Problems) {
     }
 }
 
-/// Checks where the sample is drawn from.
+/// Checks the settings for what a sample is drawn from.
 fn check_frame(settings: &Settings, problems: &mut Problems) {
     let sample = &settings.sample;
     let is_sitemap = settings.seed.iter().any(|seed| seed.is_sitemap);

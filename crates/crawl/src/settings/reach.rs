@@ -10,7 +10,7 @@ use crate::values::Resolve;
 pub(crate) enum Reach {
     /// This machine.
     Loopback,
-    /// Private ranges.
+    /// Addresses in private ranges.
     Private,
     /// Public addresses, and every name except localhost.
     Public,
@@ -36,7 +36,7 @@ pub(crate) fn reach(url: &CanonicalUrl, resolve: &[Resolve]) -> Reach {
     }
 }
 
-/// Orders classes: of several addresses, the one with the highest rank decides.
+/// Ranks address classes. If a host has several addresses, the one with the highest rank decides.
 fn rank(class: AddressClass) -> u8 {
     match class {
         AddressClass::Loopback => 0,

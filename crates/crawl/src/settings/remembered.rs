@@ -30,7 +30,7 @@ use crate::values::ListedHost;
 const TOP: &str = "";
 
 /// Guarded keys outside the tables of settings, each with the harm it could do. A site's other keys
-/// have the same bounds as those for every host.
+/// are harmless, since they have the same bounds as the keys for every host.
 const OTHER_GUARDED: [(&str, &str, &str); 5] = [
     (TOP, "seed", "could be in a private network"),
     (sites::TABLE, "basic-auth", "sends a secret"),
@@ -106,9 +106,9 @@ impl StoredConfig {
         }))
     }
 
-    /// Returns the layer below `explicit`, which has the flags and the file of `--config`. If
-    /// `explicit` names seeds, only what a crawl keeps remains, and the stored seeds are appended
-    /// to them.
+    /// Returns the layer below `explicit`, which holds the flags and the file of `--config`. If
+    /// `explicit` names seeds, only the settings that a crawl keeps remain, and the stored seeds
+    /// are appended to the named ones.
     ///
     /// # Errors
     /// A guarded key that `explicit` doesn't set, in a file not proven to be this user's.
@@ -125,7 +125,7 @@ impl StoredConfig {
             if !unset_lines.is_empty() {
                 return Err(self.refusal(marked, &unset_lines));
             }
-            // The user's own config.toml may have another contact.
+            // The user's own config.toml may have another contact, which then applies.
             self.layer.forget("operator", "contact");
         }
         for (table, fields) in TABLES {
@@ -225,8 +225,8 @@ impl StoredConfig {
     }
 }
 
-/// Returns the guarded keys that differ from their defaults, in tables as in crawl.toml. A mark
-/// covers them, and without a mark they are rejected.
+/// Returns the guarded keys that differ from their defaults, in the tables of a crawl.toml. A mark
+/// covers these keys, and without a mark they are rejected.
 fn guarded(settings: &Settings) -> Table {
     let settled = |settings: &Settings| Table::try_from(settings).unwrap_or_default();
     let (settled, usual) = (settled(settings), settled(&Settings::default()));
@@ -272,7 +272,7 @@ fn guarded(settings: &Settings) -> Table {
 }
 
 /// Returns the text of the crawl.toml in `dir` without the seeds and hosts that match. `None` if
-/// there are none. If the file had this user's mark, the new text has one too.
+/// nothing matches. If the file had this user's mark, the new text has one too.
 pub(crate) fn stored_without(
     dir: &Path,
     is_out: &dyn Fn(&CanonicalUrl) -> bool,
@@ -320,7 +320,8 @@ fn without_hosts(settings: &mut Settings, is_out: &dyn Fn(&HostKey) -> bool) {
 /// Returns the mark that proves a crawl.toml to be this user's. `None` if the user's key can't be
 /// stored.
 pub(crate) fn own_mark(settings: &Settings, dir: &Path, around: &Environment) -> Option<String> {
-    // Secrets are never written to the file, so a file with a secret in it can't be ours.
+    // A mark doesn't cover secrets: they are never written to the file, so a file with a secret in
+    // it can't be ours.
     let made = config_mac::make(around, dir, &guarded(&without_secrets(settings)));
     made.inspect_err(|why| {
         let file = dir.join("crawl.toml");

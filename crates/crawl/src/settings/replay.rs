@@ -1,4 +1,5 @@
-//! The settings of a replay: those of the replayed crawl, and how others differ from them.
+//! The settings of a replay: how they are filled in from the replayed crawl, and how they differ
+//! from its settings.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -20,11 +21,11 @@ pub(super) const REPLAY_OF: &str = "replay-of";
 
 /// Tables that don't affect what is fetched, or when.
 const OTHER_TABLES: [&str; 3] = ["operator", "output", "display"];
-/// The exception in `[operator]`.
+/// The only key of `[operator]` that affects what is fetched.
 const AGENT: &str = "agent";
 
-/// Takes missing settings of a replay from the crawl in `dir`: all of them if there is no settings
-/// file, otherwise the seeds and the contact.
+/// Fills in the settings of a replay from the crawl in `dir`: all missing ones if there is no
+/// settings file, otherwise only the seeds and the contact.
 pub(crate) fn fill_in(
     flags: &mut Layer,
     config: &mut Option<PathBuf>,

@@ -90,12 +90,13 @@ pub(super) fn has_scheme(word: &str) -> bool {
     word.contains("://") || starts("http:") || starts("https:")
 }
 
-/// Returns the part before the path, of a word without a scheme.
+/// Returns the host and port of a word without a scheme: the part before the path.
 fn authority(word: &str) -> &str {
     word.split(['/', '?', '#']).next().unwrap_or_default()
 }
 
-/// Letters beyond ASCII are allowed; they are written as Punycode.
+/// Returns whether a character may be in a host. Letters beyond ASCII may, since they are written
+/// as Punycode.
 fn may_be_in_host(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '.' | '-' | '_')
 }

@@ -17,8 +17,8 @@ use super::tables::Settings;
 use crate::error::{CommandError, Problems};
 use crate::shared_frontier::{check_url, opener};
 
-/// Bounds of a lease. A network pause would end a shorter one; with a longer one, a dead worker's
-/// hosts would wait for hours.
+/// Bounds of a lease. A shorter lease would expire in a pause of the network. With a longer lease,
+/// a dead worker's hosts would wait for hours.
 const MIN_LEASE: Duration = Duration::from_secs(2);
 const MAX_LEASE: Duration = Duration::from_secs(60 * 60);
 
@@ -136,7 +136,7 @@ fn not_shared(settings: &Settings) -> Vec<(&'static str, String)> {
         .collect()
 }
 
-/// Returns the groups of engines and the crawl that a settings file names, if it does.
+/// Returns the groups of engines and the crawl that a settings file names, if any.
 #[cfg(feature = "shared-frontier")]
 pub(crate) fn frontier_of_file(path: &Path) -> Result<(Vec<String>, Option<String>), CommandError> {
     let layer = config_file::read(path)?;

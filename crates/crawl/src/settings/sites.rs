@@ -13,7 +13,7 @@ use super::host_politeness::{self, HostTerms};
 use crate::error::{CommandError, Problems};
 use crate::values::{Count, SchemaValue as _, Size, Span};
 
-/// The name of the tables.
+/// The first part of the tables' names: `[site."HOST"]`.
 pub(super) const TABLE: &str = "site";
 
 /// The keys of a table, with underscores.
@@ -37,7 +37,8 @@ pub(super) const FIELDS: &[&str] = &[
 /// Tables by host name (which includes its subdomains) or address.
 pub(crate) type Sites = BTreeMap<String, SiteTerms>;
 
-/// Settings for the hosts of one name. Keys have their usual meaning; bounds are per host.
+/// Settings for all hosts that one name stands for. The keys have their usual meaning, and limits
+/// apply to each host.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub(crate) struct SiteTerms {
@@ -47,7 +48,7 @@ pub(crate) struct SiteTerms {
     max_bytes: Option<Size>,
     max_server_time: Option<Span>,
     max_time: Option<Span>,
-    /// Only for this exact host, not for its subdomains.
+    /// Credentials and header fields, only for this exact host, not for its subdomains.
     #[serde(flatten)]
     pub(super) access: AccessTerms,
 }

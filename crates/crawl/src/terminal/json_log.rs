@@ -34,7 +34,7 @@ where
     ) -> fmt::Result {
         let mut fields = Fields::default();
         for span in context.event_scope().into_iter().flatten() {
-            // A process runs one crawl, so its span would be the same on every line.
+            // A process runs one crawl, so the crawl's span would be the same on every line.
             if span.name() != "crawl"
                 && let Some(of_span) = span.extensions().get::<FormattedFields<JsonMembers>>()
             {

@@ -53,8 +53,8 @@ impl LogFile {
         })
     }
 
-    /// Starts another file. The new file is opened first, so that a failure doesn't cost the oldest
-    /// log.
+    /// Renames the full files and starts a new one. The new file is opened first, so that the
+    /// oldest log isn't lost if opening fails.
     fn rotate(&mut self) -> io::Result<()> {
         let with_suffix = |end: &str| {
             let mut name = self.path.clone().into_os_string();
@@ -106,7 +106,8 @@ impl Write for LogFile {
             };
         }
         if let Err(why) = self.file.write_all(line) {
-            // Otherwise a line partly written to a full disk would precede the next one.
+            // Remove the part of the line that was written. It would otherwise be joined with the
+            // next line.
             let _ = self.file.set_len(self.bytes);
             if self.missing == 0 {
                 let path = self.path.display();
@@ -200,7 +201,7 @@ mod tests {
             log.write_all(line.as_bytes()).unwrap();
         }
         check(&[("log", "b-1\n"), ("log.1", "a-1\na-2\n")]);
-        // A line longer than the limit gets a separate file, and a new run continues.
+        // A line longer than the limit gets a separate file, and a new run continues the log.
         drop(log);
         let mut log = LogFile::open(&path, Some(8), 2, |_| {}).unwrap();
         log.write_all(b"long long\n").unwrap();
@@ -228,7 +229,7 @@ mod tests {
             log.write_all(b"c\n").unwrap();
             assert_eq!(fs::read_to_string(&path).unwrap(), after, "{before:?}");
         }
-        // A file without a line end within reach isn't a log.
+        // A file without a line end in its last part isn't a log.
         fs::write(&path, "x".repeat(3 << 20)).unwrap();
         LogFile::open(&path, None, 1, |_| {}).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().len(), 3 << 20);

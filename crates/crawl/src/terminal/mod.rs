@@ -27,7 +27,7 @@ pub(crate) use summary::{HasMark, closing, exit_code};
 /// write to the same terminal.
 #[derive(Clone, Debug)]
 pub(crate) struct Terminal {
-    /// Never `Auto`, which is resolved on creation.
+    /// The progress mode, which is never `Auto`: that is resolved on creation.
     mode: ProgressMode,
     quiet: bool,
     bar: ProgressBar,

@@ -82,7 +82,8 @@ fn steps(share_done: f64) -> u64 {
     (share_done.clamp(0.0, 1.0) * BAR_STEPS as f64) as u64
 }
 
-/// The most important part comes first, since a narrow terminal cuts off the end.
+/// Formats the progress on one line. The most important part comes first, since a narrow terminal
+/// cuts off the end.
 fn line(now: &Progress) -> String {
     let waiting = u64::from(now.hosts_waiting);
     let pages = counted(now.pages, "page", "pages");
@@ -147,7 +148,7 @@ fn object(now: &Progress) -> serde_json::Value {
         "bytes": now.bytes,
         "pages_per_second": now.pages_per_second,
         "elapsed_ms": millis(now.elapsed),
-        // Rounded to thousandths.
+        // The share is rounded to thousandths.
         "share_done": (now.share_done * 1000.0).round() / 1000.0,
         "left_ms": now.left.map(millis),
         "left_by": now.left.map(|_| match now.is_left_by_slowest_host {

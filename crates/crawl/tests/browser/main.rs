@@ -25,7 +25,7 @@ use site::Site;
 
 const TOKEN: &str = "a-token-of-the-tests";
 
-/// Returns the path in a variable.
+/// Returns the path in an environment variable.
 fn named(variable: &str) -> PathBuf {
     std::env::var_os(variable)
         .unwrap_or_else(|| panic!("{variable} is not set: cargo xtask test --step browser sets it"))
@@ -44,7 +44,7 @@ impl Drop for Running {
 
 #[test]
 fn pages_work_in_a_browser() {
-    // The pages that results lead to, and the sites that embed the search.
+    // Serves the pages that results lead to, and the sites that embed the search.
     let web = TestWeb::builder()
         .hosts(2)
         .pages(1)
@@ -107,8 +107,8 @@ fn pages_work_in_a_browser() {
     assert!(log.iter().any(|entry| entry.path == "/added-by-hand"));
 }
 
-/// Adds rows with long values: a host, a URL, a type, an error, a rule, and a second round; and
-/// hosts that were never requested.
+/// Adds a second round whose rows have long values (host, URL, type, error, rule), and hosts that
+/// were never requested.
 fn add_long_words(site: &Site) {
     let host = format!("{}.example:12345", ["a-label-of-a-host"; 5].join("."));
     let url = format!("http://{host}/{}", "a-path-without-end/".repeat(12));
@@ -127,7 +127,7 @@ fn add_long_words(site: &Site) {
         "pages.jsonl",
         &[page(1, Some(200), 123_456_789_012), page(2, None, 0)],
     );
-    // Sampled pages, of a type and of a stratum with long names.
+    // Adds the pages of a sample, with long names of a type and of a stratum.
     let drawn = |number: u32| {
         let mut row = page(1, Some(200 + number), 1_000 * u64::from(number));
         row["url"] = json!(format!("http://{host}/{number}"));
@@ -152,7 +152,7 @@ fn add_long_words(site: &Site) {
     add("excluded.jsonl", &(0..30).map(excluded).collect::<Vec<_>>());
 }
 
-/// Writes the report's page, as the end of a crawl does.
+/// Writes the HTML page of the report, as a crawl does at its end.
 fn write_report(site: &Site) {
     let args = ["report", ".", "--html", "report.html"];
     assert!(program(site.path(), &args).status().unwrap().success());

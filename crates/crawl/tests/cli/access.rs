@@ -23,7 +23,7 @@ fn config(host: &str, more: &str) -> String {
     )
 }
 
-/// Returns everything in a directory, archives unpacked.
+/// Returns the contents of all files in a directory, with archives unpacked.
 fn all_text(dir: &Path) -> String {
     let mut text = String::new();
     for entry in fs::read_dir(dir).unwrap() {
@@ -59,7 +59,7 @@ fn run(dir: &Dir, cmd: &crate::harness::Cmd, args: &[&str]) -> String {
     let ran = cmd.run(&args);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let shown = format!("{}{}{}", ran.stdout, ran.stderr, all_text(dir.path()));
-    // The configuration file belongs to the operator.
+    // Leave out the operator's own configuration file, which may contain secrets.
     shown.replace(&dir.read("c.toml"), "")
 }
 
@@ -99,7 +99,7 @@ fn secrets_go_to_their_host_and_to_no_output() {
         assert_eq!(secret_fields(&entry), expect, "{}", entry.path);
     }
 
-    // Secrets from the environment reach the next run, but typed ones don't.
+    // The directory remembers which secrets are in the environment, but no secret that was typed.
     let stored = dir.read("c/crawl.toml");
     assert!(stored.contains("basic-auth = \"env:LOGIN\"") && !stored.contains("X-Key"));
     web.script(0, "/", Answer::html("<a href=/more>x</a>"));
@@ -157,7 +157,7 @@ fn unsendable_values_are_refused_by_name() {
     }
 }
 
-/// The exports with text of pages, with the folder or file of each.
+/// The exports that contain text of pages, each with the folder or file that it writes.
 const EXPORTS: [(&str, &str); 6] = [
     ("markdown", "pages"),
     ("llms-txt", "llms.txt"),

@@ -58,7 +58,7 @@ fn clean_crawl_and_doctored_records() {
     let text = cmd.run(&["audit", "c"]).ok();
     assert!(text.ends_with("breaches   none\n"), "{text}");
 
-    // A request that started too early.
+    // Change the record of a request, so that it started too early.
     rewrite(&dir, "c/requests.jsonl", |index, row| {
         if index == 3 {
             row["start"] = Value::from(requests[2]["end"].as_u64().unwrap() + 10);
@@ -86,7 +86,7 @@ fn clean_crawl_and_doctored_records() {
     dir.write("c/requests.jsonl", &as_written);
     clean(&cmd);
 
-    // A rule that robots.txt doesn't contain.
+    // Change a row, so that it names a rule that robots.txt doesn't contain.
     rewrite(&dir, "c/pages.jsonl", |index, row| {
         if index == 2 {
             row["robots"]["line"] = Value::from(77);
@@ -137,7 +137,7 @@ fn concurrent_requests_and_refetched_rules() {
     crawl(&cmd, &web.url(0, "/"), &many);
     let report = clean(&cmd);
     assert_eq!(report["hosts"], 3);
-    // The record of a hop names the origin for which it was fetched.
+    // The archive's record of a redirect hop names the origin for which it was fetched.
     let archive = dir.file("c/archive").read_dir().unwrap();
     let files = archive.map(|entry| entry.unwrap().path());
     let mut files = files.filter(|path| path.extension().is_some_and(|end| end == "gz"));
@@ -234,7 +234,7 @@ fn killed_and_started_again() {
     assert!(dir.read("c/crawl.toml").contains("\nrules-since = "));
 }
 
-/// The rest of an unsynced log after a power cut, at any position.
+/// A power cut may truncate an unsynced log of requests at any position.
 #[test]
 fn a_log_of_requests_that_lost_rows_shows_no_breach() {
     let (dir, cmd) = setup("audit-lost");

@@ -43,7 +43,7 @@ fn crawl(cmd: &Cmd, web: &TestWeb, dir: &str, more: &[&str]) {
     assert_eq!(ran.code, 0, "{}", ran.stderr);
 }
 
-/// Returns the list as JSON, and as text without the host.
+/// Returns the list of broken links as JSON, and as text with the host removed.
 fn broken(cmd: &Cmd, web: &TestWeb, dir: &str) -> (Value, String) {
     let json = cmd.run(&["report", dir, "--broken", "--json"]).ok();
     let text = cmd.run(&["report", dir, "--broken", "--all"]).ok();
@@ -178,7 +178,7 @@ fn a_redirect_without_an_end_is_broken() {
         ["/3", "/4", "too_many_redirects"],
         ["/self", "/self", "redirect_loop"],
     ]);
-    // The page of the two that is settled last reports the loop.
+    // Of the two pages that redirect to each other, the one that is settled last reports the loop.
     let (of_two, other_rows): (Vec<_>, Vec<_>) = redirects
         .into_iter()
         .partition(|row| row[0] == "/a" || row[0] == "/b");
@@ -195,7 +195,7 @@ fn a_redirect_without_an_end_is_broken() {
     assert_eq!(report["pages"]["by_outcome"]["redirect_loop"], 2);
     let code = cmd.run(&["report", "c", "--fail-on-broken"]).code;
     assert_eq!(code, 1);
-    // The next round reports it again.
+    // The next round reports the same broken links.
     crawl(&cmd, &web, "c", &["--max-redirects", "2", "--recrawl"]);
     assert_eq!(broken(&cmd, &web, "c").1, text);
 }

@@ -103,7 +103,7 @@ fn a_bundle_is_complete_reproducible_and_without_secrets() {
         message.ends_with("left out, since bundles don't include such files: notes.jsonl\n"),
         "{message}"
     );
-    // Other files may be kept next to the archive.
+    // The user may keep other files next to the archive.
     dir.write("c/archive/mine.warc.gz", "");
     let message = export(&cmd, "again");
     assert!(
@@ -170,7 +170,7 @@ fn a_bundle_is_complete_reproducible_and_without_secrets() {
         text.starts_with("digests    ") && text.ends_with("defects    none\n"),
         "{text}"
     );
-    // To all other commands the payload is a crawl's directory.
+    // All other commands accept the payload as a crawl's directory.
     assert!(
         cmd.run(&["audit", "b/data"])
             .ok()
@@ -205,7 +205,7 @@ fn each_of_a_thousand_flipped_bits_is_reported_by_its_file() {
     let mut state = 2026;
     let mut records = 0;
     for flip in 0..1000 {
-        // Files take turns, so that short ones are tested as well.
+        // Each flip uses the next file, so that short files are tested as well.
         let (name, bytes) = &bundle[flip % bundle.len()];
         if bytes.is_empty() {
             continue;
@@ -236,7 +236,7 @@ fn wrong_contents_with_right_digests_are_detected() {
     let (dir, mut cmd) = setup("bundle-remade");
     study(&dir, &mut cmd);
     export(&cmd, "b");
-    // Anyone who changes a row can regenerate the manifests.
+    // Regenerate the manifests, as anyone who changes a row can do.
     let remade = |file: &str, from: &str, to: &str| {
         let path = dir.file("b").join(file);
         let before = fs::read_to_string(&path).unwrap();

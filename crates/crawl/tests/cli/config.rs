@@ -106,7 +106,7 @@ fn site_tables_are_read_and_checked() {
         let head = "seed = [\"https://example.org/\"]\n[operator]\ncontact = \"a@e.example\"\n";
         dir.write("c.toml", &format!("{head}{table}"));
     };
-    // Errors are found before any request, so no time is spent.
+    // Errors are found before any request is sent, so the checks take no time.
     let check = |table: &str| {
         write(table);
         cmd.run(&["--config", "c.toml", "--max-time", "0s", "-q"])
@@ -232,8 +232,8 @@ fn a_check_reports_all_errors_with_their_places() {
     assert_eq!(checked.code, 2);
 }
 
-/// An invalid word, a bad pattern or a missing list hides no other errors, and consequential errors
-/// aren't reported.
+/// An invalid word, a bad pattern or a missing list hides no other errors. Errors that only follow
+/// from another one aren't reported.
 #[test]
 fn a_check_continues_after_invalid_words() {
     let (dir, cmd) = setup("check-further");
@@ -314,7 +314,8 @@ fn a_check_continues_after_lines_that_are_not_toml() {
         hint: add --study-page, or set `study-page` under [operator] in a file for --config
     "#]]
     .assert_eq(&checked.stderr);
-    // Neither the table of the keys below is known, nor whether they are the missing ones.
+    // The table of the keys below the broken line is unknown, so they may be the keys that are
+    // missing.
     dir.write(
         "study.toml",
         "seed = [\"http://127.0.0.1/\"]\n[operator]\nkind = \"research\"\n[operator\nstudy = 1\n\
@@ -445,7 +446,7 @@ fn the_schema_takes_every_file_of_settings_and_refuses_faulty_ones() {
         .filter(|path| path.extension().is_some_and(|kind| kind == "toml"))
         .collect();
     assert!(files.len() >= 2, "{files:?}");
-    // The program's own output, and every way to write a value.
+    // Add the program's own output, and a file with every way to write a value.
     let effective = ["config", "--effective", "--seed", "http://127.0.0.1/"];
     dir.write("effective.toml", &cmd.run(&effective).ok());
     dir.write(

@@ -87,7 +87,7 @@ fn a_pause_stops_requests_until_it_is_resumed() {
     let mut talk = Talk::to(&dir);
     talk.pause();
     let request_count = web.log().len();
-    // Requests are now allowed immediately, but none may be sent.
+    // With this delay, requests are allowed immediately, but a paused crawl may not send any.
     talk.delay("0s");
     let goes_on = web.wait_for(Duration::from_millis(400), |log| log.len() > request_count);
     assert!(!goes_on);
@@ -193,7 +193,7 @@ fn a_parked_host_gets_no_requests_until_it_is_unparked() {
     );
     assert!(web.take_log().is_empty());
 
-    // No crawl is running while the host is unparked.
+    // The host is unparked while no crawl runs.
     let unpark = ["control", "c", "unpark", &host];
     assert_eq!(cmd.run(&unpark).ok(), "");
     let refused = cmd.run(&unpark);
@@ -292,7 +292,7 @@ fn the_command_line_controls_a_crawl_with_a_long_path() {
     );
     assert_eq!(cmd.run(&["control", deep, "resume"]).ok(), "");
     assert_eq!(crawl.end().0, 0);
-    // The audit knows about the delays.
+    // The audit judges each gap by the delay that applied at the time.
     let audit = cmd.run(&["audit", deep]);
     assert_eq!(audit.code, 0, "{}", audit.stdout);
 }

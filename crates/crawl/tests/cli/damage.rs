@@ -23,7 +23,7 @@ const ON: [&str; 8] = [
     "off",
 ];
 
-/// A crawl ended by a budget, with URLs waiting.
+/// Runs a crawl that a budget ends while URLs are waiting.
 fn begun(name: &str, more: &[&str]) -> (Dir, Cmd, TestWeb) {
     let (dir, cmd) = setup(name);
     let web = TestWeb::builder().seed(5).pages(12).mix(LinkMix::plain());
@@ -75,7 +75,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Truncates a committed file to half, or removes it.
+/// Checks what happens after a committed file was truncated to half its size, or removed.
 fn check_committed(file: &str, expect: Expect) {
     let (dir, cmd, _web) = begun("committed", &[]);
     let path = match file.ends_with('/') {
@@ -136,8 +136,8 @@ fn an_archive_shorter_than_committed() {
     );
 }
 
-/// Every file of the state, truncated or with a flipped bit: the crawl resumes to the same end, or
-/// it is refused and changes nothing.
+/// Damages each file of the state by truncation or a flipped bit. The crawl then resumes to the
+/// same end, or is refused and changes nothing.
 #[test]
 fn a_damaged_state_is_refused_or_harmless() {
     let (dir, cmd, _web) = begun("state", &[]);
@@ -197,7 +197,7 @@ fn a_damaged_state_is_refused_or_harmless() {
 
 /// Simulates a full disk with a limit on file sizes, set after the crawl has started.
 fn run_on_a_full_disk(cmd: &Cmd, web: &TestWeb, more: &[&str]) -> Ran {
-    // Few pages are fetched before the limit is set.
+    // The long delay leaves time to set the limit after only a few pages.
     let args = ["--output", "c", "--delay", "5s", "--progress", "off"];
     let crawl = cmd.command(
         &[
@@ -207,7 +207,7 @@ fn run_on_a_full_disk(cmd: &Cmd, web: &TestWeb, more: &[&str]) -> Ran {
         ]
         .concat(),
     );
-    // A process that ignores the signal gets an error instead.
+    // A process that ignores SIGXFSZ gets an error when a file reaches the limit.
     let mut shell = in_shell(&crawl, "trap '' XFSZ");
     web.take_log();
     let mut child = shell.spawn().unwrap();
@@ -227,12 +227,13 @@ fn run_on_a_full_disk(cmd: &Cmd, web: &TestWeb, more: &[&str]) -> Ran {
     Ran::of_child(child)
 }
 
-/// The maximum size of a file.
+/// The maximum size of a file on the simulated full disk, in bytes.
 const FULL_AT: usize = 1 << 20;
 
 #[test]
 fn a_full_disk_ends_the_crawl_and_the_same_command_goes_on() {
-    // The loop writes the first file without a commit. The second fills up during a commit.
+    // The crawl loop writes the first of these files without a commit. The second one fills up
+    // during a commit.
     for (file, flags) in [
         ("requests.jsonl", [].as_slice()),
         ("links.jsonl", &["--links", "on"]),

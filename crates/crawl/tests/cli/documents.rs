@@ -56,12 +56,12 @@ fn pdf_of_pages(contents: &[&str], resources: &str, more: &[String]) -> Vec<u8> 
     pdf(&objects)
 }
 
-/// Returns the operators that write a line.
+/// Returns the PDF operators that write a line of text.
 fn line(size: u32, height: u32, text: &str) -> String {
     format!("BT /F1 {size} Tf 72 {height} Td ({text}) Tj ET\n")
 }
 
-/// Returns a PDF whose page draws a form that draws the next one ten times, and so on.
+/// Returns a PDF whose page draws a form, which draws the next form ten times, and so on.
 fn pdf_without_end() -> Vec<u8> {
     let levels = 16;
     let forms: Vec<String> = (0..levels)
@@ -132,7 +132,7 @@ fn crawl(cmd: &Cmd, web: &TestWeb, more: &[&str]) -> String {
     ran.stderr
 }
 
-/// Returns whether each page is in the index, by path, from `pages.jsonl`.
+/// Returns the path of each page and whether the page is indexed, according to `pages.jsonl`.
 fn indexed(dir: &Dir) -> Vec<(String, String)> {
     let rows = dir.rows("c/pages.jsonl");
     let mut all: Vec<_> = rows
@@ -323,7 +323,7 @@ fn a_hostile_document_harms_only_itself() {
             .header("last-modified", "Tue, 03 Nov 2020 10:00:00 GMT"),
         ),
     ]);
-    // On any machine, the memory limit is reached first.
+    // The time limit is so long that the memory limit is reached first on any machine.
     let bounds = ["--document-timeout", "60s", "--document-memory", "160MiB"];
     crawl(&cmd, &web, &bounds);
     let first_word = |answer: &str| answer.split(':').next().unwrap().to_owned();

@@ -21,7 +21,7 @@ const ON: [&str; 8] = [
     "off",
 ];
 
-/// A crawl with every optional record, and a budget that leaves something to do.
+/// Runs a crawl with every optional record, and a budget that leaves URLs to fetch.
 fn begun(name: &str) -> (Dir, Cmd, TestWeb) {
     let (dir, cmd) = setup(name);
     let web = TestWeb::builder().seed(5).pages(8).start();
@@ -45,7 +45,7 @@ fn refused(dir: &Dir, cmd: &Cmd, web: &TestWeb) -> String {
         3 * i32::from(index_error.contains("c/index/"))
     );
     if index_error.contains("c/state") {
-        // `explain` would open the state too.
+        // `explain` opens the state too.
         let explained = cmd.run(&["explain", "c", &web.url(0, "/")]).stdout;
         let (_, what) = index_error
             .lines()
@@ -165,7 +165,7 @@ fn special_files_and_hard_links_are_refused() {
     fs::remove_file(&place).unwrap();
     fs::rename(&outside_file, &place).unwrap();
 
-    // A WARC file with a second name stays as it is, and a new one begins.
+    // A WARC file with a second hard link stays unchanged, and a new file begins.
     let warcs = || {
         let entries = fs::read_dir(dir.file("c/archive")).unwrap();
         let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();

@@ -30,7 +30,7 @@ fn args<'a>(seed: &'a str, every: &'a str) -> Vec<&'a str> {
     .concat()
 }
 
-/// Returns the paths by round.
+/// Returns the paths fetched in each round.
 fn rounds(dir: &Dir) -> BTreeMap<u64, Vec<String>> {
     let mut rounds: BTreeMap<u64, Vec<String>> = BTreeMap::new();
     for row in dir.rows("c/pages.jsonl") {
@@ -113,7 +113,7 @@ fn a_round_continues_when_a_host_may_be_retried() {
     // The run ends long before robots.txt may be fetched again.
     let patience = ["--robots-retry", "10s", "--wait-unreachable", "0s"];
     let crawl = cmd.start(&[&args(&seed, "1h")[..], &patience].concat());
-    // At a scheduled time, or now if the run took that long.
+    // The message names a time, or `now` if the run took that long.
     crawl.until("the round continues ");
     crawl.until("finished");
     crawl.until(WAITS);
@@ -151,14 +151,15 @@ fn commands_are_accepted_between_rounds() {
             .unwrap()
             .starts_with("unusable URL")
     );
-    // Parked in the state itself, so the manually started round sends no requests.
+    // The host is parked in the stored state, so the manually started round sends no requests to
+    // it.
     web.take_log();
     talk.done(&json!({"do": "resume"}));
     crawl.until("is parked");
     crawl.until(WAITS);
     assert!(web.take_log().is_empty());
     talk.done(&json!({"do": "unpark", "host": host}));
-    // Adding a URL starts a round with it.
+    // Adding a URL starts a round that fetches it.
     talk.done(&json!({"do": "add", "url": web.url(0, "/hidden")}));
     crawl.until("finished");
     crawl.until(WAITS);

@@ -82,7 +82,7 @@ fn the_next_visit_of_a_page_is_explained() {
         "{}",
         explained(&cmd, &b)
     );
-    // The page is unchanged on the second visit, and the next one is at least an hour later.
+    // The page is unchanged on the second visit, and the next visit is due at least an hour later.
     crawl(&["--revisit-least", "1h"]);
     let later = explained(&cmd, &b);
     assert!(later.contains("  next visit: from 20"), "{later}");

@@ -73,7 +73,8 @@ fn opensearch_lines_and_their_mapping() {
     assert_eq!(mapping["mappings"]["properties"]["text"]["type"], "text");
 }
 
-/// `CRAWL_SEARCH_CLIENTS_PYTHON` is the Python of an environment with both clients.
+/// `CRAWL_SEARCH_CLIENTS_PYTHON` is the Python of an environment with the clients of both search
+/// engines.
 #[test]
 #[ignore = "needs the clients of OpenSearch and Meilisearch: cargo xtask test sets them up"]
 fn the_clients_of_other_searches_make_the_same_lines() {

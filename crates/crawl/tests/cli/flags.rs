@@ -182,7 +182,7 @@ const FLAGS: &[(&[&str], &str)] = &[
         &["--frontier", "postgres://db.example/c"],
         "frontier = [\"postgres://db.example/c\"]",
     ),
-    // Another engine group.
+    // A second engine group.
     (
         &[
             "--frontier",

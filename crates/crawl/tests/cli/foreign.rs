@@ -12,7 +12,7 @@ use crate::harness::{Cmd, Dir, setup};
 const VICTIM: &str = "authorized_keys";
 const PRECIOUS: &str = "ssh-ed25519 precious";
 
-/// Commands that write to a directory, without its name.
+/// The arguments of commands that write to a crawl directory, without the directory's name.
 const WRITERS: [(&str, &[&str]); 5] = [
     ("index", &["index", "c"]),
     ("forget", &["forget", "c", "http://127.0.0.1:1/x"]),
@@ -21,11 +21,12 @@ const WRITERS: [(&str, &[&str]); 5] = [
     ("recheck", &["recheck", "c"]),
 ];
 
-/// Creates a list of files to replace, with `name` in `forget.new/`.
+/// Simulates an interrupted `crawl forget`: creates its list of files to replace, and the file
+/// `name` in `forget.new/`.
 fn list(crawl: &Path, name: &str) {
     let staging = crawl.join("forget.new");
     fs::create_dir(&staging).unwrap();
-    // Other names can't exist in `forget.new`.
+    // Only such a name can be that of a file in `forget.new`.
     if !name.is_empty() && !name.starts_with('/') && !name.contains("..") {
         let staged = staging.join(name);
         fs::create_dir_all(staged.parent().unwrap()).unwrap();

@@ -20,8 +20,8 @@ const QUICK: [&str; 6] = ["--delay", "0s", "--delay-factor", "0", "--progress", 
 /// A word that only the forgotten page contains.
 const WORDS: &str = "zwetschgenkuchen";
 
-/// A site with the page `/gone-page`: others link and redirect to it, it links to others, and it
-/// names a disallowed page. All links are relative, so no other page contains its URL.
+/// A site with the page `/gone-page`. Other pages link and redirect to this page, which links to
+/// others and names a disallowed page. All links are relative, so no other page contains its URL.
 fn site(web: &TestWeb, host: u32) {
     let page = |links: &str| Answer::html(&format!("<title>t</title><p>words {links}"));
     for (path, answer) in [
@@ -70,7 +70,7 @@ fn crawled(cmd: &Cmd, seeds: &[&str], more: &[&str]) {
     assert_eq!(ran.code, 0, "{}", ran.stderr);
 }
 
-/// Returns the files below a folder with their contents, archives unpacked.
+/// Returns the files below a folder with their contents. Archives are unpacked.
 fn contents(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut files = Vec::new();
     for entry in fs::read_dir(dir).unwrap() {
@@ -232,7 +232,8 @@ fn no_byte_of_a_forgotten_page_remains_and_it_is_never_fetched_again() {
         serde_json::from_str(&cmd.run(&["search", "c", WORDS, "--json"]).ok()).unwrap();
     assert_eq!(results["total"], 0);
 
-    // The crawl continues, in this round and in the next, and meets links to the page again.
+    // The crawl continues, in this round and in the next, and meets links to the forgotten page
+    // again.
     let request_count = web.log().len();
     let ran = cmd.run(&["--output", "c", "--progress", "off"]);
     assert_eq!(
@@ -256,7 +257,7 @@ fn no_byte_of_a_forgotten_page_remains_and_it_is_never_fetched_again() {
     );
     assert_gone(&dir, &[&gone, WORDS]);
     assert_verifies(&dir, &cmd);
-    // The page isn't fetched as a seed either.
+    // The forgotten page isn't fetched as a seed either.
     let ran = cmd.run(&[
         "--seed",
         &gone,
@@ -278,7 +279,7 @@ fn no_byte_of_a_forgotten_page_remains_and_it_is_never_fetched_again() {
     let ran = cmd.run(&["forget", "c", &gone]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert!(ran.stderr.contains("already forgotten"), "{}", ran.stderr);
-    // A crash after the commit left the report and the index unbuilt.
+    // Simulate a crash after the commit, which leaves the report and the index unbuilt.
     fs::remove_file(dir.file("c/report.json")).unwrap();
     fs::remove_dir_all(dir.file("c/index")).unwrap();
     let ran = cmd.run(&["forget", "c", &gone]);
@@ -369,7 +370,7 @@ fn pages_excluded_by_a_recheck_are_forgotten_and_a_crawl_without_seeds_resumes()
         reason.as_str().unwrap().starts_with("robots: rules of 20"),
         "{reason}"
     );
-    // The last seed is forgotten too. No remaining seed allows requests to this machine.
+    // The last seed is forgotten too, so no remaining seed allows requests to this machine.
     let ran = cmd.run(&["forget", "c", &seed]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let request_count = web.log().len();
@@ -392,11 +393,12 @@ fn pages_excluded_by_a_recheck_are_forgotten_and_a_crawl_without_seeds_resumes()
     );
 }
 
-/// File size limits in blocks. A process that exceeds one is killed. The first new files, rows and
-/// state tables reach these sizes.
+/// File size limits in blocks: a process is killed when a file exceeds the limit. The first new
+/// files, the rows and the state tables reach these sizes.
 const KILLED_AT: [u32; 3] = [1, 8, 32];
 
-/// The kills occur both while files are created and after the commit to replacing the old ones.
+/// Some kills occur while new files are created, others after the commit to replacing the old
+/// files.
 #[test]
 fn a_forget_that_is_killed_is_finished_or_taken_back_by_the_next_start() {
     let (dir, cmd) = setup("killed");
@@ -474,7 +476,7 @@ fn an_index_built_later_can_forget_repeatedly() {
     }
 }
 
-/// Kills a process once a file exists. A faster process has ended by then.
+/// Starts a process and kills it once `file` exists. A fast process may have ended by then.
 fn kill_at(mut command: Command, file: &Path) {
     let mut running = command.spawn().unwrap();
     let began = Instant::now();

@@ -1,5 +1,5 @@
-//! docs/getting-started.md and docs/small-site.md: their commands are run on their sites, and must
-//! print what the pages show.
+//! Runs the commands in docs/getting-started.md and docs/small-site.md on the sites that these
+//! pages describe. The commands must print what the pages show.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,10 +13,10 @@ use crate::harness::{Cmd, Ran, setup};
 const PAGE: &str = include_str!("../../../../docs/getting-started.md");
 const SMALL_SITE: &str = include_str!("../../../../docs/small-site.md");
 
-/// The site's address in the page.
+/// The site's address, as shown in the documentation page.
 const ADDRESS: &str = "127.0.0.1:8000";
 
-/// The page's site, served at another address.
+/// Serves the site of the documentation page at another address.
 fn site() -> TestWeb {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/tea");
     let file = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
@@ -29,7 +29,8 @@ fn site() -> TestWeb {
     web
 }
 
-/// Runs a command of the page in a shell, as typed there, but without a second between requests.
+/// Runs a command of the documentation page in a shell, as typed there, but without a second
+/// between requests.
 fn run(cmd: &Cmd, typed: &str, address: &str) -> Ran {
     let typed = match typed.strip_prefix("crawl http://") {
         Some(rest) => format!("crawl --progress off --delay 0s http://{rest}"),
@@ -57,7 +58,7 @@ fn mask(text: &str) -> String {
     for line in text.lines() {
         let line = match line.trim_start().split(' ').next() {
             Some("took:") => "took",
-            // The page's server sends a different body for a missing page.
+            // The server used in the documentation page sends a different body for a missing page.
             Some("fetched:") => line.split(',').next().unwrap_or_default(),
             _ => line,
         };

@@ -1,5 +1,5 @@
-//! Runs the built program in its own directory, without any environment of this machine that it
-//! would read.
+//! Runs the built program in its own directory, without the environment of this machine that would
+//! affect it.
 
 use std::cell::RefCell;
 use std::fs;
@@ -47,7 +47,7 @@ impl Dir {
     }
 }
 
-/// The program, to be run in the directory. Each `run` starts a new process.
+/// The program, to be run in a test's directory. Each `run` starts a new process.
 #[derive(Debug)]
 pub(crate) struct Cmd {
     dir: PathBuf,
@@ -236,7 +236,7 @@ impl Running {
 }
 
 impl Drop for Running {
-    /// Ends the crawl of a failed test.
+    /// Ends the program if the test failed.
     fn drop(&mut self) {
         // After `end`, the process is already gone.
         let _ = self.child.kill();

@@ -57,7 +57,7 @@ fn describe(cmd: &Cmd, path: &[&str], page: &mut String) {
     let commands = help.lines().skip_while(|line| *line != "Commands:");
     let commands = commands.skip(1).take_while(|line| !line.is_empty());
     for line in commands {
-        // Other lines continue a command's description.
+        // Only lines with this indentation name a command; the others continue a description.
         let name = line
             .strip_prefix("  ")
             .filter(|rest| !rest.starts_with(' '));

@@ -34,7 +34,8 @@ fn fetched(dir: &Dir) -> Vec<String> {
     rows.iter().map(url).collect()
 }
 
-/// Returns the fetched pages. The truth doesn't include sitemaps.
+/// Returns the fetched pages without sitemaps, since the web's list of its pages doesn't include
+/// sitemaps.
 fn pages(dir: &Dir) -> BTreeSet<String> {
     let urls = fetched(dir).into_iter();
     urls.filter(|url| !url.ends_with("/sitemap.xml")).collect()
@@ -490,7 +491,7 @@ fn interrupt_drains_and_the_same_command_goes_on() {
     let quick = args(&seed, &[]);
     let child = cmd.command(&slow(&quick)).spawn().unwrap();
     assert!(web.wait_for(MAX_WAIT, |log| log.len() > 3));
-    // A second process is refused in the meantime.
+    // A second process is refused while the first one runs.
     let second = cmd.run(&quick);
     assert_eq!(second.code, 2, "{}", second.stderr);
     assert!(second.stderr.contains("in use"), "{}", second.stderr);

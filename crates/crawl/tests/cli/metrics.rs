@@ -64,7 +64,7 @@ fn request(address: &str, method: &str, paths: &[&str]) -> String {
 
 /// Returns the metrics, once the site's robots.txt counts as fetched.
 fn metrics(dir: &Dir, address: &str) -> String {
-    // The crawl loop reports the state, so events that it handled before are counted.
+    // The crawl loop itself answers this command, so all events before the answer are counted.
     let mut talk = Talk::to(dir);
     let began = Instant::now();
     loop {
@@ -132,7 +132,8 @@ fn other_paths_and_requests_over_the_limit_are_refused() {
             || refused.is_err(),
         "{refused:?}"
     );
-    // 20 at once and 10 per second: 300 would take half a minute.
+    // The limit is 20 requests at once and then 10 per second, so 300 requests would take half a
+    // minute.
     let answers = request(&address, "GET", &["/metrics"; 300]);
     assert!(answers.contains("HTTP/1.1 429"));
     end(crawl);

@@ -84,7 +84,7 @@ fn a_plan_compares_preferences_with_the_purpose() {
     let seed = web.url(0, "/");
     let ran = cmd.run(&plan(&seed, &["--json", "--purpose", "train-ai"]));
     let plan_of: Value = serde_json::from_str(&ran.stdout).unwrap();
-    // The seed and the sitemap: a plan doesn't fetch what the crawl would not.
+    // Only the seed and the sitemap are excluded: a plan doesn't fetch what its crawl would not.
     assert_eq!(plan_of["excluded"]["usage"], 2, "{}", ran.stdout);
     let host = &plan_of["hosts"][0];
     assert_eq!(host["pages"], 0);
@@ -128,7 +128,7 @@ fn a_plan_takes_sizes_from_an_earlier_sample_and_budgets_from_the_flags() {
     assert!(number(&all, "least") <= number(&all, "expected"), "{all}");
     let few = plan_of(&["--max-pages-per-host", "3"]);
     assert_eq!((&few["pages"], &few["requests"]), (&3.into(), &5.into()));
-    // Which three pages is unknown.
+    // It is unknown which three pages the crawl would fetch.
     assert!(number(&few, "most") < number(&all, "expected"));
     let reason = few["hosts"][0]["bytes"]["why"].as_str().unwrap();
     assert!(

@@ -10,7 +10,7 @@ use crate::harness::setup;
 const PAGES: usize = 250;
 const PLANTED: usize = 1_000;
 
-/// The page, link and kind of a fault.
+/// The page of a fault, the link on it, and the kind of the fault.
 type Planted = (String, String, &'static str);
 
 /// Returns a pseudo-random page number.

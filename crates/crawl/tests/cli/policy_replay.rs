@@ -54,7 +54,7 @@ fn a_crawl_is_replayed_by_its_own_settings_and_by_others() {
     let flawed = cmd.run(&["replay", "c", "--output", "x"]).ok();
     assert!(flawed.contains("\nflaw of A "), "{flawed}");
     dir.write("c/pages.jsonl", &rows);
-    // A crawl that was killed before its last page and not resumed.
+    // Simulate a crawl that was killed before its last page and not resumed.
     dir.write("c/waiting.jsonl", "");
     let rows = dir.read("c/requests.jsonl");
     let end_of_kept_rows = rows.trim_end().rfind('\n').unwrap() + 1;
@@ -67,7 +67,7 @@ fn a_crawl_is_replayed_by_its_own_settings_and_by_others() {
         assert!(killed.contains(line), "{killed}");
     }
     dir.write("c/requests.jsonl", &rows);
-    // Different settings: a page that the crawl excluded, and a longer gap.
+    // These settings differ: they admit a page that the crawl excluded, and set a longer gap.
     dir.write("other.toml", "[politeness]\ndelay = \"5s\"\n");
     let replay_with_others = cmd
         .run(&["replay", "c", "--config", "other.toml", "--output", "slow"])

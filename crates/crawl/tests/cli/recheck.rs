@@ -106,7 +106,7 @@ fn a_recheck_fetches_only_rules_and_lists_pages_they_now_exclude() {
         pages.iter().filter(|row| !of_first(row)).count()
     );
     assert_eq!(rows.len(), 3);
-    // Only the list of digests is changed as well, and nothing is left elsewhere.
+    // A recheck also changes the list of digests, but no other file, and leaves no files elsewhere.
     let mut after = files(&dir.file("c"));
     after.retain(|name, _| !name.ends_with("/recheck.jsonl"));
     let changed: Vec<_> = after
@@ -121,7 +121,7 @@ fn a_recheck_fetches_only_rules_and_lists_pages_they_now_exclude() {
     );
     assert_eq!(dir.file("tmp").read_dir().unwrap().count(), 0);
 
-    // A preference against the purpose excludes like a rule.
+    // A usage preference against the crawl's purpose excludes a page like a rule does.
     web.script(
         0,
         "/robots.txt",

@@ -158,7 +158,7 @@ fn a_crawl_reloads_its_settings_on_a_command() {
         nothing,
         "settings reloaded: politeness, exclusions and budgets are unchanged\n"
     );
-    // A flag wins over the file, and the list that it names is reloaded.
+    // A flag overrides the file, and the list that the flag names is reloaded.
     write(
         &dir,
         &web,

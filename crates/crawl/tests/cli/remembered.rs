@@ -73,7 +73,7 @@ fn a_foreign_directory_decides_nothing_reserved_for_the_user() {
     .assert_eq(&error);
     assert!(!dir.file("stolen.log").exists());
 
-    // Seeds in the file aren't accepted along with others either.
+    // Seeds in the file aren't accepted along with other seeds either.
     let other_seed = web.url(1, "/");
     let error = refused(&dir, &cmd, &web, &["--output", "c", "--seed", &other_seed]);
     expect![[r#"

@@ -24,7 +24,7 @@ struct TwoRounds {
 /// An archived page or its revisit.
 struct Capture {
     round: u32,
-    /// To the second, as replay tools identify captures.
+    /// The time to the second, by which replay tools identify captures.
     timestamp: String,
     url: String,
     body: Vec<u8>,
@@ -69,8 +69,8 @@ fn two_rounds() -> TwoRounds {
     let packed = web.url(0, "/packed");
     let seeds = [web.url(0, "/"), web.url(0, "/illustrated/"), packed.clone()];
     let mut args = vec!["--output", "c", "--recrawl", "--resources", "all"];
-    // Makes a round take more than a second, the precision at which replay tools distinguish
-    // captures.
+    // The delay makes a round take more than a second, the precision at which replay tools
+    // distinguish captures.
     args.extend(["--delay", "5ms", "--delay-factor", "0", "--progress", "off"]);
     args.extend(seeds.iter().flat_map(|seed| ["--seed", seed]));
     let (dir, cmd) = setup("replay");
@@ -120,8 +120,8 @@ fn two_rounds() -> TwoRounds {
     TwoRounds { dir, cmd, captures }
 }
 
-/// `CRAWL_PYWB_PYTHON` is the Python of an environment with pywb 2.10. It is a separate one because
-/// pywb needs an old redis client.
+/// `CRAWL_PYWB_PYTHON` is the Python of an environment with pywb 2.10. This environment is separate
+/// because pywb needs an old redis client.
 #[test]
 #[ignore = "needs pywb: cargo xtask test sets it up"]
 fn pywb_shows_every_page_of_a_second_round() {
@@ -240,7 +240,7 @@ fn replayweb_page_shows_every_page_of_a_second_round() {
     run_program(&python, "replayweb.py", &[], &archive, &context.to_string());
 }
 
-/// Returns the web's response body for a URL, fetched without the crawler.
+/// Returns the body with which the test web responds to a URL, fetched without the crawler.
 fn body_of(web: &TestWeb, url: &str) -> Vec<u8> {
     let path = &url[web.url(0, "").len()..];
     let mut stream = TcpStream::connect(web.address(0)).unwrap();
@@ -264,7 +264,7 @@ fn gzip_with(html: &str, name_bytes: usize) -> Answer {
         .header("content-encoding", "gzip")
 }
 
-/// Returns the path in a variable.
+/// Returns the path in an environment variable.
 fn named(variable: &str) -> PathBuf {
     std::env::var_os(variable)
         .unwrap_or_else(|| panic!("{variable} is not set: cargo xtask test sets it"))

@@ -34,7 +34,7 @@ fn web(seed: u64, pages: u64) -> TestWeb {
         .concat();
     for host in 0..HOSTS {
         links += &format!("<a href={}>x</a>", web.url(host, "/months/1"));
-        // Identical pages, each of which leads to similar ones.
+        // Add identical pages that each lead to similar pages.
         for month in 1..40 {
             let html = format!(
                 "<p>no events <a href=/months/{}>next</a><a href=/months/{}>later</a><a href=/>up</a>",
@@ -48,7 +48,7 @@ fn web(seed: u64, pages: u64) -> TestWeb {
     web
 }
 
-/// Returns the arguments of a crawl of all hosts without gaps.
+/// Returns the arguments of a crawl of all hosts, with no delay between requests.
 fn crawl(web: &TestWeb) -> Vec<String> {
     let quick = "--output c --delay 0s --delay-factor 0 --per-host 4 --progress off";
     let mut args: Vec<String> = quick.split(' ').map(str::to_owned).collect();

@@ -245,7 +245,7 @@ fn a_walk_is_taken_reported_and_explained() {
     let steps = dir.rows("c/walk.jsonl");
     let walked = steps.iter().filter(|row| row["how"] != "redirect");
     assert_eq!(walked.count(), 80);
-    // Only pages that were visited. Sitemaps are not read.
+    // The rows contain only pages that were visited, and no sitemaps, which a walk doesn't read.
     let pages = dir.rows("c/pages.jsonl");
     let came_to: BTreeSet<_> = steps.iter().map(|row| row["url"].to_string()).collect();
     for row in &pages {
@@ -283,7 +283,7 @@ fn a_walk_is_taken_reported_and_explained() {
     let other_seed =
         cmd.run(&[&[&*seeds[0], "--sample-seed", "2"], &flags[..], &QUICK[..]].concat());
     assert_eq!(other_seed.code, 2, "{}", other_seed.stderr);
-    // Forgotten pages are in no step.
+    // A forgotten page is in no step of the walk.
     let page = pages[1]["url"].as_str().unwrap();
     let ran = cmd.run(&["forget", "c", page, "--reason", "asked"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);

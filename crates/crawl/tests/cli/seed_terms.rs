@@ -19,7 +19,7 @@ const QUICK: [&str; 7] = [
     "--allow-private",
 ];
 
-/// Four hosts. The third redirects to the fourth.
+/// A web of four hosts. The third host redirects to the fourth.
 fn web() -> TestWeb {
     let page = |links: &[&str]| {
         let links = links.iter().map(|to| format!("<a href={to}>x</a>"));
@@ -201,7 +201,7 @@ fn a_file_of_settings_holds_seeds_as_tables() {
         .ok();
     let seeds = |text: &str| text.parse::<toml::Table>().unwrap()["seed"].clone();
     assert_eq!(seeds(&printed), seeds(text));
-    // Each of them has its own settings.
+    // Each seed in a `[[seed]]` table has its own settings.
     let text =
         "[[seed]]\nurl = \"http://127.0.0.1:2/x/\"\nlabel = \"press\"\n[scope]\nmax-depth = 3\n";
     dir.write("study.toml", text);
@@ -322,7 +322,8 @@ fn entries_of_a_seed_sitemap_are_seeds() {
     assert_eq!(reason(web.url(2, "/never")), "scope");
     assert_eq!(reason(web.url(0, "/deeper")), "scope");
 
-    // Once by the flag, and once by the directory alone, which remembers the sitemap as one.
+    // The first run gets the sitemap by a flag. The second run gets only the directory, which
+    // remembers that the seed is a sitemap.
     let flag = [
         "--seed-sitemap",
         &web.url(0, "/maps/all"),

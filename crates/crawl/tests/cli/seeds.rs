@@ -1,4 +1,4 @@
-//! Seeds: URLs and hosts, as words or with `--seed`.
+//! Seeds: URLs and hosts, given as plain arguments or with `--seed`.
 
 use std::collections::BTreeSet;
 
@@ -67,7 +67,7 @@ fn hosts_and_urls_are_seeds_in_the_order_in_which_they_are_typed() {
     assert_eq!(stored, seeds);
 }
 
-/// Wherever a crawl accepts `host:port/path`, so do the commands that take a page.
+/// Commands that take a page accept `host:port/path`, just as a crawl does.
 #[test]
 fn a_bare_host_and_path_is_a_url_for_every_command() {
     let (dir, cmd) = setup("bare");
@@ -249,7 +249,7 @@ fn a_file_of_settings_names_lists_of_seeds() {
         "{printed}"
     );
     assert!(!printed.contains("seed-file"), "{printed}");
-    // Flags override it, as for any key.
+    // Flags override the key, like any other key.
     let printed = cmd
         .run(&[&of_file[..], &["--seed", "c.example"]].concat())
         .ok();

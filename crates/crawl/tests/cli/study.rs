@@ -20,8 +20,8 @@ for bar, width in enumerate(widths):
     print(*labels[2 * bar:2 * bar + 2], round(width / max(widths), 2))
 ";
 
-/// `CRAWL_PYTHON_BIN` is the folder of programs of a Python environment, of which nothing is
-/// imported.
+/// `CRAWL_PYTHON_BIN` is the folder of programs of a Python environment. The study imports no
+/// packages from it.
 #[test]
 #[ignore = "needs Python: cargo xtask test sets it up"]
 fn the_study_of_the_examples_ends_with_a_table_and_a_chart_of_the_reports_sums() {

@@ -7,7 +7,7 @@ use crawl_testweb::{Answer, TestWeb};
 
 use crate::harness::{Ran, setup};
 
-/// A Common Crawl crawl, which its example queries select.
+/// The Common Crawl crawl that the example queries of Common Crawl select.
 const CRAWL: &str = "CC-MAIN-2018-05";
 
 /// `CRAWL_PYTHON_BIN` is the folder of programs of a Python environment with DuckDB, pyarrow,
@@ -45,7 +45,7 @@ fn duckdb_pyarrow_polars_and_networkx_find_what_the_report_and_the_rows_have() {
         .args(["parquet", "csv", "graph"].map(|folder| dir.file(folder)));
     let read = Ran::of_command(&mut read);
     assert_eq!(read.code, 0, "{}", read.stderr);
-    // Every table has rows, so no comparison was of empty tables.
+    // Every table has rows, so the comparisons were not of empty tables.
     let tables: Vec<_> = read
         .stdout
         .lines()

@@ -186,7 +186,7 @@ fn a_killed_crawl_is_verified_up_to_its_last_commit() {
     crawl(&cmd, "c");
     fs::remove_file(dir.file("c/waiting.jsonl")).unwrap();
     fs::remove_file(dir.file("c/archive/index.cdxj")).unwrap();
-    // The list as it is at the start of a run.
+    // Write the list of digests as it is at the start of a run.
     crawl_archive::keep_archive_digests(&dir.file("c")).unwrap();
     let mut rows = fs::read(dir.file("c/pages.jsonl")).unwrap();
     rows.extend_from_slice(b"{\"url\":\"http");
@@ -340,7 +340,7 @@ fn a_nulled_value_is_detected_from_other_records() {
         });
         findings.to_string()
     };
-    // Records of sitemaps don't refer to their row.
+    // The records of sitemaps don't refer to a row.
     let is_page = |row: &Value| !row["url"].as_str().unwrap().ends_with("/sitemap.xml");
     let has = |column: &'static str| move |row: &Value| !row[column].is_null() && is_page(row);
     for (column, defect) in [

@@ -1,4 +1,4 @@
-//! Checks the archive with other programs, and the rows' positions in it.
+//! Checks the archive with other programs, and the positions of responses that rows record.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ pub(crate) fn check(output: &Path) {
     });
 }
 
-/// Checks that each row's position in the archive is the response of its URL.
+/// Checks that the position in each row is that of the response of the row's URL.
 pub(crate) fn check_places(output: &Path, pages: &[PageRow]) {
     for row in pages {
         let place = row.warc.as_ref().unwrap_or_else(|| panic!("{row:?}"));

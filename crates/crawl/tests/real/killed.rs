@@ -7,10 +7,10 @@ use crate::nginx::Nginx;
 use crate::walk::{Walk, differences};
 use crate::{archive, named};
 
-/// How many requests a run may send before it is killed: just started, and well under way.
+/// How many requests each run sends before it is killed: from just started to well under way.
 const LIVES: [usize; 5] = [1, 17, 60, 101, 154];
 
-/// Slow enough that pages are read and settled while others are fetched.
+/// A pace slow enough that pages are read and settled while others are fetched.
 const PACE: &str = "--delay 25ms --delay-factor 0 --per-host 2";
 
 #[test]

@@ -16,7 +16,7 @@ mod walk;
 
 use std::path::PathBuf;
 
-/// Returns the path in a variable.
+/// Returns the path in an environment variable.
 fn named(variable: &str) -> PathBuf {
     std::env::var_os(variable)
         .unwrap_or_else(|| panic!("{variable} is not set: cargo xtask test sets it"))

@@ -33,7 +33,7 @@ pub(crate) struct LoggedRequest {
     pub(crate) from: String,
 }
 
-/// Longer than any response takes.
+/// A maximum wait that is longer than any response takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Nginx {

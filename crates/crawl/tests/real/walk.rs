@@ -29,7 +29,7 @@ impl Walk {
     }
 }
 
-/// Returns the URLs that only one of the two found.
+/// Returns the URLs that only the crawl or only the walk found.
 pub(crate) fn differences(crawled: &UrlStatuses, walked: &UrlStatuses) -> Vec<String> {
     let surplus = crawled
         .difference(walked)

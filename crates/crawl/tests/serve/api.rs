@@ -150,7 +150,7 @@ fn searches_fail_only_while_the_index_is_rebuilt() {
     crawl_index::remove(&site.file("index")).unwrap();
     let without = search();
     let answer = without.json();
-    // Open files may still be readable. Otherwise the server must not crash.
+    // The server may still read files that are open already. If it can't, it must not crash.
     assert!(without.status == 200 || answer["error"] == "can't read the search index");
     assert!(!without.body.contains(&site.path().display().to_string()));
     site.index(ORIGIN);

@@ -203,7 +203,7 @@ impl Events {
         line
     }
 
-    /// Waits for the next moment for which `holds` is true.
+    /// Waits for the next snapshot for which `holds` returns true.
     fn until(&mut self, holds: impl Fn(&Value) -> bool) -> Value {
         let began = Instant::now();
         loop {

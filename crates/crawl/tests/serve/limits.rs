@@ -79,7 +79,7 @@ fn heads_and_connections_are_bounded() {
     let head = format!("GET / HTTP/1.1\r\nhost: {}\r\n", server.address);
     let many = "x: y\r\n".repeat(100);
     assert_eq!(server.send(&format!("{head}{many}\r\n")).status, 431);
-    // Exactly as many bytes as allowed, and one more.
+    // Try a head of exactly as many bytes as allowed, and one with one byte more.
     let head = format!("{head}connection: close\r\n");
     let of_bytes = |bytes: usize| {
         let rest = bytes - head.len() - "x: \r\n\r\n".len();
@@ -98,7 +98,7 @@ fn heads_and_connections_are_bounded() {
         server.send(&format!("{head}{}\r\n", fields(65))).status,
         431
     );
-    // As many connections as one client may have, all of them silent.
+    // Open as many connections as one client may have, and send nothing on them.
     let silent: Vec<_> = (0..64).map(|_| server.connect()).collect();
     let mut one_more = server.connect();
     let _ = one_more.write_all(b"GET / HTTP/1.1\r\n");
@@ -106,7 +106,7 @@ fn heads_and_connections_are_bounded() {
     let _ = one_more.read_to_end(&mut bytes);
     assert!(bytes.is_empty(), "it is closed without an answer");
     drop(silent);
-    // The seats are free again as soon as the server notices the disconnects.
+    // Further connections are accepted as soon as the server notices the disconnects.
     let began = Instant::now();
     while try_get(&server) != Some(200) {
         assert!(began.elapsed() < PATIENCE, "they are not free");

@@ -13,14 +13,15 @@ use serde_json::Value;
 /// Maximum wait for a response, a line or an exit, so that a hang fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Returns the program without any environment of this machine that it would read.
+/// Returns a command for the program, without the environment of this machine that would affect it.
 pub(crate) fn program(dir: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_crawl"));
     command
         .args(args)
         .current_dir(dir)
         .env_clear()
-        // Not `dir`: the user's key is written to HOME, and a crawl starts in an empty folder.
+        // HOME is not `dir`: the user's key is written to HOME, and a crawl starts in an empty
+        // folder.
         .env("HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/home"))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -164,7 +165,7 @@ impl Server {
         events
     }
 
-    /// Sends these bytes and returns the response.
+    /// Sends `bytes` and returns the response.
     pub(crate) fn send(&self, bytes: &str) -> Reply {
         let mut stream = self.connect();
         // The server may respond before it has read everything.

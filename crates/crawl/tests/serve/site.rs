@@ -1,4 +1,4 @@
-//! A crawl directory with an index of pages defined here.
+//! A crawl directory with an index of the pages defined here.
 
 use std::fs;
 use std::path::{Path, PathBuf};

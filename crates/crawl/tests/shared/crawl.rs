@@ -20,12 +20,12 @@ pub(crate) const DELAY: Duration = Duration::from_millis(30);
 /// Maximum wait for anything. Most waits take only seconds.
 const MAX_WAIT: Duration = Duration::from_secs(240);
 
-/// Long enough for a heartbeat on a busy machine, and short enough that workers check on each other
-/// several times a second.
+/// The lease of a worker. It is long enough for a heartbeat on a busy machine, and short enough
+/// that workers check on each other several times a second.
 const LEASE: &str = "15s";
 
-/// The lease of a worker to be killed, short so that tests don't wait long for its hosts. If it
-/// expires early, the worker loses its hosts all the same.
+/// The lease of a worker that is to be killed, short so that tests don't wait long for the worker's
+/// hosts. If the lease expires early, the worker only loses its hosts earlier.
 const SHORT_LEASE: &str = "3s";
 
 pub(crate) struct Crawl {
@@ -173,7 +173,8 @@ impl Crawl {
         command
     }
 
-    /// Returns the program without any environment of this machine that it would read.
+    /// Returns a command for the program, without the environment of this machine that would affect
+    /// it.
     pub(crate) fn program(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_crawl"));
         command
@@ -210,8 +211,9 @@ impl Crawl {
         command.output().unwrap()
     }
 
-    /// Starts a worker next to a running one, and waits until it has hosts. The running one is
-    /// paused meanwhile: it still hands over hosts, and leaves something to do however fast it is.
+    /// Starts a worker next to a running one, and waits until the new worker has hosts. The running
+    /// worker is paused for that time: it still hands over hosts, and leaves something to do
+    /// however fast it is.
     pub(crate) fn start_beside(&self, other: &str, worker: &str) -> Worker {
         self.wait_for_requests(50);
         self.control(other, "pause");
@@ -331,8 +333,8 @@ impl Crawl {
 }
 
 /// Returns the number of paths that were requested more than once. robots.txt doesn't count: a
-/// worker that takes over a host fetches it again if the response was on its way to the previous
-/// one.
+/// worker that takes over a host fetches robots.txt again if the response was on its way to the
+/// previous worker.
 pub(crate) fn repeated_paths(log: &[LogEntry]) -> usize {
     let mut times = BTreeMap::new();
     for entry in log.iter().filter(|entry| entry.path != "/robots.txt") {

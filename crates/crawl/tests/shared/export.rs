@@ -27,8 +27,8 @@ impl Crawl {
         Ended::of(&self.program().args(args).output().unwrap())
     }
 
-    /// Continues the exported crawl. `--config` accepts its settings, which count as another
-    /// machine's.
+    /// Continues the exported crawl. Its settings count as another machine's, so they are passed
+    /// with `--config`.
     fn go_on(&self, flags: &[&str]) -> Ended {
         let settings = ["--output", "back", "--config", "back/crawl.toml"];
         self.run(&[&settings, flags].concat())

@@ -120,7 +120,7 @@ fn a_seed_s_redirect_target_joins_the_scope_in_all_groups() {
 fn a_group_without_a_worker_is_reported_and_waited_for() {
     let crawl = Crawl::in_two_groups(TestWeb::builder().seed(34).hosts(12).pages(60));
     let mut first = crawl.start("w1");
-    // A worker takes only what its own group serves. The rest waits.
+    // A worker takes only buckets that its own group serves. The other buckets wait.
     let served = |status: &Value, group: usize| status["groups"][group]["workers"].clone();
     while crawl.buckets().is_empty() {
         std::thread::sleep(Duration::from_millis(50));

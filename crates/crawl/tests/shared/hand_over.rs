@@ -33,7 +33,8 @@ fn a_worker_that_is_killed_goes_on_at_once() {
     let first = crawl.start("w1");
     crawl.wait_for_requests(200);
     first.kill();
-    // The directory proves that the earlier process is gone, so its lease isn't waited for.
+    // The directory proves that the earlier process is gone, so the worker doesn't wait for the old
+    // lease to expire.
     crawl.start("w1").wait().expect(0);
     crawl.check_whole(&["w1"]);
 }

@@ -76,7 +76,7 @@ fn a_crawl_goes_on_with_several_workers_where_it_was_left() {
         stdout
     };
     run("audit all");
-    // Both are searched together.
+    // The directories of both workers are searched together.
     run("index all");
     let total = |dirs: &str| {
         let results = run(&format!("search {dirs} page --json"));

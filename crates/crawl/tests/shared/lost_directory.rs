@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::crawl::{Crawl, Ended};
 
-/// Longer than the lease of a killed worker, on any machine.
+/// The maximum wait until a killed worker's lease has expired, on any machine.
 const MAX_LEASE: Duration = Duration::from_secs(240);
 
 /// A web that takes some seconds to crawl.
@@ -24,7 +24,8 @@ impl Crawl {
         fs::remove_dir_all(self.output(worker)).unwrap();
     }
 
-    /// Reopens what a worker settled, once its lease has expired. Returns how many pages it had.
+    /// Reopens what a worker settled, once the worker's lease has expired. Returns how many pages
+    /// the worker had.
     fn reopen(&self, worker: &str) -> u64 {
         let begin = Instant::now();
         loop {
@@ -75,7 +76,7 @@ fn pages_of_a_lost_directory_are_fetched_by_the_other_workers() {
     crawl.lose("w1");
     assert!(crawl.reopen("w1") > 20);
     second.wait().expect(0);
-    // The worker may have ended before.
+    // The second worker may have ended already.
     crawl.start("w2").wait().expect(0);
     crawl.check_whole(&["w2"]);
     crawl.check_rows(&["w2"]);
@@ -110,7 +111,7 @@ fn a_finished_crawl_fetches_only_the_lost_pages() {
     let lost_pages = crawl.pages(&["w1"]);
     assert!(!kept_pages.is_empty() && !lost_pages.is_empty());
     crawl.lose("w1");
-    // The worker's name is not free until then.
+    // The worker's name can't be used before its URLs are reopened.
     let flags = "--scope any --allow-private";
     let stderr = Ended::of(&crawl.command("w1", flags).output().unwrap()).expect(2);
     assert!(stderr.contains("frontier reopen"), "{stderr}");
@@ -133,7 +134,7 @@ fn a_finished_crawl_fetches_only_the_lost_pages() {
     let audited = audit.args(["audit", "w2", "--json"]).output().unwrap();
     let audited: Value = serde_json::from_slice(&audited.stdout).unwrap();
     let by_rule = audited["by_rule"].as_object().unwrap();
-    // If hosts changed hands, the robots.txt behind earlier fetches is lost.
+    // The robots.txt that allowed earlier fetches is lost if another worker took over the host.
     let other_rules = by_rule.keys().find(|rule| *rule != "robots-first");
     assert_eq!(other_rules, None, "{audited}");
 }

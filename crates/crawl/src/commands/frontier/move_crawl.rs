@@ -21,7 +21,7 @@ use crate::settings::check_name;
 use crate::shared_frontier::credentials;
 use crate::terminal::{note, print};
 
-/// A file of worker rows that the end of a run appends to without a commit.
+/// The row file to which the end of a worker's run appends rows without a commit.
 const EXCLUDED: &str = "excluded.jsonl";
 
 pub(super) fn import_crawl(
@@ -72,8 +72,8 @@ pub(super) fn import_crawl(
     Ok(code)
 }
 
-/// Creates a directory from those of all workers and from their shared frontier. The directory
-/// appears complete or not at all. Once it does, no worker continues the crawl.
+/// Creates one crawl directory from the directories of all workers and their shared frontier. The
+/// new directory appears complete or not at all. Once it exists, no worker can continue the crawl.
 pub(super) fn export_crawl(
     dirs: &[PathBuf],
     output: &Path,
@@ -108,7 +108,8 @@ pub(super) fn export_crawl(
         .collect();
     let moved = export(folder.beside(), &source, &named);
     let moved = moved.map_err(|error| of_engine(&error, output))?;
-    // From here on no worker continues the crawl. The same command can create the directory again.
+    // From here on no worker can continue the crawl. After a crash, the same command creates the
+    // directory again.
     source.finish().map_err(|why| of_shared(&why))?;
     if let Err(why) = put_in_place(folder, output) {
         source.take_back().map_err(|why| of_shared(&why))?;
@@ -143,7 +144,7 @@ fn object(moved: &MovedCrawl, crawl: &str) -> Value {
     })
 }
 
-/// Prints the JSON if given, and text otherwise.
+/// Prints the counts of a moved crawl: as `json` if given, otherwise as text.
 fn print_counts(moved: &MovedCrawl, crawl: &str, json: Option<Value>) -> Result<u8, CommandError> {
     let states = moved.states;
     let text = match json {

@@ -13,7 +13,7 @@ use crate::error::{CommandError, FINISHED};
 use crate::shared_frontier::{check_url, credentials};
 use crate::terminal::{note, print};
 
-/// Prefix of an engine group whose buckets are all to be moved.
+/// Prefix of an argument that selects all buckets of an engine group.
 const ALL_OF: &str = "all-of:";
 
 /// Maximum number of buckets of a crawl.
@@ -72,7 +72,7 @@ fn object(done: &MovedBuckets, crawl: &str) -> serde_json::Value {
     })
 }
 
-/// Parses a group's number or connection string.
+/// Parses an engine group, which is named by its number or its connection string.
 fn group(text: &str) -> Result<GroupName, CommandError> {
     match text.parse() {
         Ok(number) => Ok(GroupName::Number(number)),
@@ -85,7 +85,7 @@ fn group(text: &str) -> Result<GroupName, CommandError> {
     }
 }
 
-/// Parses numbers and ranges of buckets, or all buckets of a group.
+/// Parses the buckets to move: numbers and ranges, or all buckets of a group.
 fn choice(text: &str) -> Result<BucketChoice, CommandError> {
     if let Some(of) = text.strip_prefix(ALL_OF) {
         return Ok(BucketChoice::AllOf(group(of)?));

@@ -79,7 +79,8 @@ fn page_object(url: &CanonicalUrl, page: &Page, content: &Content) -> Value {
     })
 }
 
-/// Returns the page's own directives with their text. Null for those that it doesn't have.
+/// Returns the text of each directive in the page's META elements. Null if the page lacks the
+/// directive.
 fn directives_object(page: &Page) -> Value {
     let agent = ProductToken::leading("crawl");
     let directives = PageDirectives::read([], page.meta_pairs(), &agent, Profile::default());

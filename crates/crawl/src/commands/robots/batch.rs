@@ -12,7 +12,7 @@ use crate::error::{CommandError, FINISHED, USAGE};
 /// A line of input.
 #[derive(Debug, Deserialize)]
 struct Question {
-    /// The robots.txt. Null if there is none.
+    /// The text of robots.txt. Null if the site has no robots.txt.
     robots: Option<Body>,
     /// A product token. Anything after it, such as a version, is ignored.
     agent: Option<String>,
@@ -27,7 +27,7 @@ enum Body {
     Bytes { base64: String },
 }
 
-/// Answers the lines of stdin. `agent` applies to lines that name none.
+/// Judges each line of stdin. `agent` applies to lines that don't name an agent.
 pub(super) fn run(agent: &ProductToken, profile: Profile) -> Result<u8, CommandError> {
     let mut lines = BufReader::new(io::stdin().lock());
     let mut answers = BufWriter::new(io::stdout().lock());
@@ -40,7 +40,7 @@ pub(super) fn run(agent: &ProductToken, profile: Profile) -> Result<u8, CommandE
     }
 }
 
-/// Answers all lines. Returns whether every one could be judged.
+/// Answers all lines. Returns false if any line could not be judged.
 fn answer_all(
     lines: &mut BufReader<impl io::Read>,
     answers: &mut impl Write,
@@ -63,7 +63,8 @@ fn answer_all(
             json!({ "error": why })
         });
         writeln!(answers, "{answer}")?;
-        // A client may wait for this answer before it sends the next line.
+        // Flush the output if no further line has arrived: the client may wait for this answer
+        // before it sends one.
         if lines.buffer().is_empty() {
             answers.flush()?;
         }

@@ -1,4 +1,4 @@
-//! Fetches the robots.txt of hosts, using permits like any other request.
+//! Fetches the robots.txt files of hosts. A scheduler spaces the requests, as in a crawl.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -65,7 +65,7 @@ impl RobotsFetcher {
         urls: &[&CanonicalUrl],
         contact: Option<&Contact>,
     ) -> Result<RobotsFetcher, CommandError> {
-        // The rules may be judged for any agent, but the request comes from this program.
+        // The user may want rules judged for any agent, but this program sends the request.
         let ourselves = ProductToken::leading("crawl");
         let clock = Clock::start();
         let config = FetchConfig {
@@ -112,7 +112,8 @@ impl RobotsFetcher {
                     url: None,
                 },
             };
-            // Later waits don't matter, since the host gets only one request.
+            // The waits that follow from this answer don't matter, since the host gets only one
+            // request.
             let _ = self.scheduler.done(now, spent, signal);
             match RobotsAnswer::of(&request, &result, hops) {
                 RobotsAnswer::Redirect { to, .. } => {
@@ -148,7 +149,8 @@ fn fetched(answer: RobotsAnswer) -> Fetched {
             Some(status) => (None, format!("answered {status}, {why}")),
             None => (None, why),
         },
-        // Unreachable: redirects are followed, and no validators were sent.
+        // Unreachable: redirects were followed, and no validators were sent that could lead to a
+        // 304.
         RobotsAnswer::NotModified | RobotsAnswer::Redirect { .. } => {
             (None, "unexpected answer".to_owned())
         }

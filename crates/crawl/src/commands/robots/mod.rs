@@ -89,7 +89,7 @@ impl TypedUrl {
     }
 }
 
-/// A robots.txt and its origin.
+/// A robots.txt file that URLs are judged by.
 struct Source {
     /// The file's name in the output.
     name: String,
@@ -99,7 +99,7 @@ struct Source {
     answer: String,
 }
 
-/// The robots.txt files by origin. The key `None` is a file given by the user, which applies to all
+/// The robots.txt files by origin. A file given by the user has the key `None`, and applies to all
 /// URLs.
 struct Rules(BTreeMap<Option<Origin>, Source>);
 
@@ -146,7 +146,7 @@ impl Rules {
             .expect("invariant: robots.txt was asked for at each URL's origin")
     }
 
-    /// Writes the files' other records and oddities.
+    /// Writes the records other than rules, and the oddities, of all files.
     fn remarks(&self, text: &mut String) {
         self.0.values().for_each(|source| source.remarks(text));
     }

@@ -4,7 +4,7 @@ use crawl_policy::usage::{Sources, UsagePurpose, UsageStatements};
 use crawl_policy::{AgentRules, VisitHours};
 use serde_json::{Map, Value, json};
 
-/// A record that applies to the robot or to the whole file.
+/// A record of a robots.txt other than a rule. It applies to the robot or to the whole file.
 pub(super) struct Record {
     pub(super) line: u32,
     pub(super) field: &'static str,
@@ -45,8 +45,8 @@ pub(super) fn records(robots: &AgentRules) -> Vec<Record> {
     records
 }
 
-/// Returns the file's statement on each use of a page: `allowed`, `refused`, or null if it has
-/// none.
+/// Returns what robots.txt states on each use of a page: `allowed`, `refused`, or null if it makes
+/// no statement.
 pub(super) fn usage(robots: &AgentRules, path_and_query: &str) -> Value {
     let statements = UsageStatements::read(&Sources {
         robots: Some(robots),

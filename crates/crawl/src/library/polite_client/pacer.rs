@@ -1,4 +1,5 @@
-//! The task behind a polite client: it owns the scheduler, and gives its permits to the calls that wait.
+//! The task behind a polite client. It owns the scheduler, and uses the scheduler's permits for the
+//! calls that wait.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
@@ -16,19 +17,19 @@ use tokio::task::JoinSet;
 
 use super::PoliteError;
 
-/// Maximum bytes of copies of robots.txt in memory. A copy that was evicted is fetched again.
+/// Maximum bytes of robots.txt copies in memory. An evicted copy is fetched again.
 const ROBOTS_BYTES: u64 = 64 << 20;
 
 pub(super) type Answer = Result<Box<Exchange>, PoliteError>;
 
-/// A call of the client, until it has a permit.
+/// A call of the client that waits for a permit.
 #[derive(Debug)]
 pub(super) struct Call {
     pub(super) url: CanonicalUrl,
     pub(super) reply: oneshot::Sender<Answer>,
 }
 
-/// A request that ended.
+/// A finished request.
 struct Ended {
     spent: Spent,
     result: Result<Exchange, Failure>,
@@ -37,12 +38,13 @@ struct Ended {
 
 /// The purpose of a request.
 enum RequestKind {
-    /// A call. The reply goes out once the scheduler knows of the end.
+    /// A page that a call wants. The reply is sent once the scheduler has recorded the end of the
+    /// request.
     Page {
         url: CanonicalUrl,
         reply: oneshot::Sender<Answer>,
     },
-    /// The rules of an origin, after that many redirects.
+    /// The robots.txt of an origin, after `hops` redirects.
     Robots {
         origin: Origin,
         request: FetchRequest,
@@ -50,7 +52,8 @@ enum RequestKind {
     },
 }
 
-/// Owns the scheduler. [`Pacer::run`] takes calls in, hands permits out, and learns from each end.
+/// Owns the scheduler. [`Pacer::run`] accepts calls, uses permits for them, and reports each
+/// finished request to the scheduler.
 pub(super) struct Pacer {
     fetcher: Arc<Fetcher>,
     scheduler: Scheduler,
@@ -59,12 +62,13 @@ pub(super) struct Pacer {
     rules: RobotsCache,
     /// Queued calls by origin, oldest first.
     waiting: HashMap<Origin, VecDeque<Call>>,
-    /// The next request on the way to an origin's rules, after that many redirects.
+    /// For an origin whose robots.txt was redirected: the next URL to request, and the number of
+    /// redirects so far.
     hops: HashMap<Origin, (CanonicalUrl, u8)>,
     tasks: JoinSet<Done>,
 }
 
-/// A task that ended.
+/// A finished task.
 enum Done {
     /// A request.
     Request(Box<Ended>),
@@ -86,8 +90,8 @@ impl Pacer {
         }
     }
 
-    /// Serves calls until the last clone of the client is gone, or a request panicked; requests in
-    /// flight end with it.
+    /// Serves calls until the last clone of the client is dropped or a request panics. Requests in
+    /// flight are then aborted.
     pub(super) async fn run(mut self, mut calls: mpsc::UnboundedReceiver<Call>) {
         loop {
             let wake = self.issue();
@@ -112,7 +116,8 @@ impl Pacer {
                         }
                         self.admit(call);
                     }
-                    // The request panicked, and its host would never get another permit.
+                    // The request panicked. Its host would never get another permit, so the client
+                    // ends.
                     Err(_) => return,
                 },
                 () = sleep => {}
@@ -120,7 +125,8 @@ impl Pacer {
         }
     }
 
-    /// Hands out all permits that there are. Returns when the next one may be issued.
+    /// Uses all permits that are available now. Returns when to try again. `None` if there is
+    /// nothing to wait for.
     fn issue(&mut self) -> Option<Tick> {
         loop {
             match self.scheduler.poll(self.fetcher.clock().now()) {
@@ -131,8 +137,8 @@ impl Pacer {
         }
     }
 
-    /// Takes a call in, once the address of its host is known: several hosts may share a server, and
-    /// the limits per address count from the first request.
+    /// Accepts a call. The address of its host is looked up first: several hosts may share a
+    /// server, and the limits per address count from the first request.
     fn take_in(&mut self, call: Call) {
         if self.scheduler.has_address(&call.url.host_key()) {
             return self.admit(call);
@@ -144,7 +150,8 @@ impl Pacer {
         });
     }
 
-    /// Queues a call, or answers it at once if the known rules settle it.
+    /// Queues a call. If known rules disallow the URL, or robots.txt is unreachable, answers the
+    /// call at once instead.
     fn admit(&mut self, call: Call) {
         let now = self.fetcher.clock().now();
         let origin = call.url.origin();
@@ -167,7 +174,8 @@ impl Pacer {
         }
         let calls = self.waiting.entry(origin.clone()).or_default();
         calls.push_back(call);
-        // Bounds the queue of a host with a long gap, whose callers may give up and call again.
+        // Removes abandoned calls now and then: callers of a host with a long gap may give up and
+        // call again, and the queue would grow.
         if calls.len().is_power_of_two() {
             calls.retain(|call| !call.reply.is_closed());
         }
@@ -196,8 +204,8 @@ impl Pacer {
         }
     }
 
-    /// Uses a permit for the first queued call that is allowed and was not dropped. Calls that came while
-    /// the rules were expired are not judged yet.
+    /// Uses a permit for the first queued call that was not dropped and whose URL is allowed. Calls
+    /// that arrived while the rules were expired have not been judged yet.
     fn send_page(&mut self, permit: Permit, origin: &Origin) {
         let Some(compiled) = self.rules.get(origin) else {
             return self.begin_anew(permit, origin);
@@ -256,7 +264,7 @@ impl Pacer {
         });
     }
 
-    /// Requests the rules of an origin again, since its copy was dropped from memory.
+    /// Has an origin's robots.txt requested again, since its copy was evicted from memory.
     fn begin_anew(&mut self, permit: Permit, origin: &Origin) {
         let now = self.fetcher.clock().now();
         let (host, purpose) = (permit.host().clone(), permit.purpose().clone());
@@ -298,7 +306,7 @@ impl Pacer {
         }
     }
 
-    /// Answers the waiting calls that new rules disallow, without a permit for each.
+    /// Answers the queued calls that new rules disallow, since they need no permit.
     fn refuse_disallowed(&mut self, now: Tick, origin: &Origin, compiled: &CompiledRobots) {
         let calls = self.waiting.remove(origin).unwrap_or_default();
         let mut allowed = VecDeque::with_capacity(calls.len());
@@ -315,7 +323,8 @@ impl Pacer {
         }
     }
 
-    /// Learns an origin's rules from an answer, or follows its redirect to them.
+    /// Updates an origin's rules from the answer for its robots.txt, or follows a redirect in the
+    /// answer.
     fn learn(
         &mut self,
         now: Tick,
@@ -337,7 +346,8 @@ impl Pacer {
         let copy = RobotsCopy::learn(&origin, before, &answer, result, &self.times);
         let compiled = CompiledRobots::new(copy, &self.agent, Profile::Rfc9309);
         let compiled = Arc::new(compiled);
-        // The state at the time of the answer: even rules that expire at once allow one page.
+        // Use the time of the answer, not the current time: even rules that expire at once allow
+        // one page.
         let state = compiled.state(compiled.copy.fetched_at, &self.times);
         if let RobotsState::InForce { .. } = state {
             self.refuse_disallowed(now, &origin, &compiled);

@@ -1,4 +1,4 @@
-//! URLs of result pages, and readable forms of page URLs. `page/results.js` writes the same.
+//! URLs of result pages, and readable forms of page URLs. `page/results.js` creates the same forms.
 
 use crawl_index::FacetFilters;
 use crawl_weburl::is_bidi_control;

@@ -17,7 +17,7 @@ use crate::serve::state::App;
 
 /// Maximum hosts of the report to list, those with most requests first.
 const MAX_HOSTS_LISTED: usize = 200;
-/// Maximum rows of the other tables.
+/// Maximum rows of each table other than that of the hosts.
 const MAX_ROWS_LISTED: usize = 50;
 
 /// Renders the page. `moment` is `None` if the crawl couldn't be queried.
@@ -142,7 +142,8 @@ fn next(host: &HostWork) -> String {
     }
 }
 
-/// Renders the controls. The script reveals them, since they don't work without it.
+/// Renders the controls of the crawl. The page's script reveals them, since they don't work without
+/// it.
 fn steering(controls: Controls) -> Markup {
     if controls == Controls::Closed {
         return html! {
@@ -239,7 +240,7 @@ fn in_all_rounds<'a>(report: &Report, name: &'a str) -> std::borrow::Cow<'a, str
     }
 }
 
-/// Returns the counts with their keys in words, added up if the words are equal.
+/// Replaces the keys of counts by words. Counts with equal words are added up.
 fn named<K>(counts: &BTreeMap<K, u64>, words: impl Fn(&K) -> String) -> BTreeMap<String, u64> {
     let mut named = BTreeMap::new();
     for (key, count) in counts {

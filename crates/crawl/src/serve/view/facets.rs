@@ -8,15 +8,15 @@ use maud::{Markup, html};
 use super::addresses::{link, place};
 use crate::serve::search_request::SearchRequest;
 
-/// A facet with its values, and the filter field of the chosen one.
+/// A facet, its values, and access to the filter that holds the chosen value.
 struct Facet<'a> {
     label: &'static str,
     values: &'a [FacetCount],
     chosen: fn(&mut FacetFilters) -> &mut Option<String>,
 }
 
-/// Renders the facets that differ between results, with their values as links, and the chosen value
-/// with a link that removes it.
+/// Renders the facets that differ between results, with their values as links. The chosen value has
+/// a link that removes it.
 pub(super) fn narrowing(request: &SearchRequest, facets: &Facets) -> Markup {
     let all = [
         Facet {

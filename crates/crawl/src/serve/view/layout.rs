@@ -4,7 +4,7 @@ use maud::{DOCTYPE, Markup, html};
 
 use crate::serve::state::App;
 
-/// A page without its body.
+/// The parts of a page around its body.
 pub(super) struct Frame<'a> {
     app: &'a App,
     title: &'a str,

@@ -98,7 +98,7 @@ fn sentence(message: &str) -> String {
     }
 }
 
-/// Renders the parts of a message in backticks as code.
+/// Renders a message, with the parts in backticks as code.
 fn quoted(message: &str) -> Markup {
     let message = safe_line(message);
     html! {

@@ -101,7 +101,8 @@ fn item(hit: &Hit) -> Markup {
     }
 }
 
-/// Renders the sections with most words of the query, if there are any.
+/// Renders links to the sections of a page that have most words of the query. `None` if there are
+/// no such sections.
 fn sections(hit: &Hit, language: Option<&str>) -> Option<Markup> {
     let is_shown = |section: &&ResultSection| is_web(&section.url) && !section.heading.is_empty();
     let shown: Vec<_> = hit.sections.iter().filter(is_shown).collect();

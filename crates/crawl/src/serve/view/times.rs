@@ -1,4 +1,4 @@
-//! Times in readable form. The scripts of the pages format them the same way.
+//! Times in readable form. The scripts of the pages format times the same way.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;

@@ -22,14 +22,14 @@ pub(super) struct Readable {
 /// A part of a file that isn't valid TOML.
 pub(super) struct Fault {
     pub(super) error: Error,
-    /// The byte offset of the error's position 0.
+    /// The byte offset in the file from which the error's positions count.
     pub(super) offset: usize,
-    /// The settings that are unread because of it.
+    /// The settings that can't be read because of this fault.
     pub(super) unread: Unread,
 }
 
-/// A key with its value, the head of a table, or a broken one of these. Extends to the start of the
-/// next statement.
+/// A key with its value or the head of a table, possibly broken. A statement extends to the start
+/// of the next one.
 struct Statement {
     span: Range<usize>,
     is_head: bool,
@@ -56,7 +56,7 @@ pub(super) fn readable(text: &str) -> Readable {
             readable.blank_out(text, &mut statements, at, (error, span.start));
         }
     }
-    // Faults that involve several statements, such as duplicate keys.
+    // Find the faults that involve several statements, such as duplicate keys.
     loop {
         let (_, errors) = DeTable::parse_recoverable(&readable.text);
         let Some(error) = errors.into_iter().next() else {
@@ -116,7 +116,7 @@ impl Readable {
     }
 }
 
-/// Returns the settings that are unread if this statement is.
+/// Returns the settings that are lost if the statement at `at` can't be read.
 fn unread(text: &str, statements: &[Statement], at: usize) -> Unread {
     let statement = &text[statements[at].span.clone()];
     let key = statement.split_once('=').map(|(key, _)| key.trim());
@@ -147,12 +147,12 @@ fn named_table(text: &str, before: &[Statement]) -> Option<NamedTable> {
     })
 }
 
-/// Splits a file into statements. Comments and empty lines belong to the preceding one.
+/// Splits a file into statements. Comments and empty lines belong to the statement before them.
 fn statements(text: &str) -> Vec<Statement> {
     let tokens = Source::new(text).lex().into_vec();
     let mut statements: Vec<Statement> = Vec::new();
     let (mut square, mut curly) = (0_usize, 0_usize);
-    // A multi-line string is one token.
+    // A multi-line string is one token, so this doesn't split it.
     for line in tokens.split_inclusive(|token| token.kind() == TokenKind::Newline) {
         let tokens = without_blanks(line);
         let Some(first) = tokens.first() else {
@@ -163,7 +163,7 @@ fn statements(text: &str) -> Vec<Statement> {
             true => is_known_head(text, &tokens),
             false => first.kind() == TokenKind::LeftSquareBracket,
         };
-        // An inline table has keys of its own.
+        // A key within the braces of an inline table doesn't begin a statement.
         let is_key = curly == 0 && begins_with_key(&tokens);
         let start = line.first().map_or(0, |token| token.span().start());
         if is_head || is_key || !is_open {

@@ -146,7 +146,7 @@ fn all_problems_are_reported_at_once() {
             error: crawl.toml:9:24: bad regular expression in `exclude` `)`: unopened group
             hint: for the syntax, see https://docs.rs/regex"#]],
     );
-    // Text after a broken line may be part of it.
+    // The lines after a broken line may belong to it.
     check(
         "[scope]\nmax-pages = = 5\n[fetch\ndealy = 1\n",
         expect![[r#"
