@@ -115,7 +115,7 @@ pub struct SampleRow {
 
 /// A step of a random walk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WalkRow {
+pub struct RandomWalkRow {
     /// The number of the walker, from 1.
     pub walker: u32,
     /// The number of the step, from 1. A redirect belongs to the step that led to it.
@@ -598,8 +598,8 @@ mod tests {
     use serde::{Deserializer, Serialize};
 
     use super::{
-        DelayRow, ExcludedRow, LinkRow, OrderRow, PageRow, PageUsage, RecheckRow, RequestRow,
-        RobotsVerdict, SampleRow, TombstoneRow, UsageStatement, WaitingRow, WalkRow, WarcPlace,
+        DelayRow, ExcludedRow, LinkRow, OrderRow, PageRow, PageUsage, RandomWalkRow, RecheckRow,
+        RequestRow, RobotsVerdict, SampleRow, TombstoneRow, UsageStatement, WaitingRow, WarcPlace,
         WorkerRow,
     };
     use crate::Timestamp;
@@ -636,7 +636,7 @@ mod tests {
         check("requests.jsonl", columns::<RequestRow>());
         check("excluded.jsonl", columns::<ExcludedRow>());
         check("links.jsonl", columns::<LinkRow>());
-        check("walk.jsonl", columns::<WalkRow>());
+        check("walk.jsonl", columns::<RandomWalkRow>());
         check("waiting.jsonl", columns::<WaitingRow>());
         check("recheck.jsonl", columns::<RecheckRow>());
         check("tombstones.jsonl", columns::<TombstoneRow>());

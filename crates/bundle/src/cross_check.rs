@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crawl_archive::rows::{PageRow, RequestRow};
 use crawl_archive::{CAPTURES, FOLDER, INDEX};
 
-use crate::statements::{FACTS, Statement, Statements, fact, key, number};
+use crate::statements::{FACTS, Statement, StatementSorter, fact, key, number};
 use crate::verification::Verification;
 
 /// The kinds of things that statements are about: a record at a place in the archive, an exchange
@@ -104,7 +104,7 @@ pub(crate) struct AboutCapture {
 /// Collects statements about records, exchanges, payloads and pages through its methods.
 /// [`CrossCheck::finish`] compares them.
 pub(crate) struct CrossCheck {
-    statements: Statements,
+    statements: StatementSorter,
     files: Vec<String>,
     archive: PathBuf,
     /// The names of WARC files that are known to exist.
@@ -116,7 +116,7 @@ pub(crate) struct CrossCheck {
 impl CrossCheck {
     pub(crate) fn new(dir: &Path, scratch: &Path) -> CrossCheck {
         CrossCheck {
-            statements: Statements::new(scratch),
+            statements: StatementSorter::new(scratch),
             files: Vec::new(),
             archive: dir.join(FOLDER),
             existing_files: BTreeSet::new(),

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crawl_archive::rows::{
-    DelayRow, ExcludedRow, LinkRow, PageRow, RequestRow, TombstoneRow, WaitingRow, WalkRow,
+    DelayRow, ExcludedRow, LinkRow, PageRow, RandomWalkRow, RequestRow, TombstoneRow, WaitingRow,
     WorkerRow,
 };
 use crawl_archive::{ArchiveError, FOLDER, MAX_CONFIG_BYTES, check_entries, read_text};
@@ -168,7 +168,7 @@ fn check_all_rows(
         "walk.jsonl",
         is_ended,
         verification,
-        |line, row: &WalkRow, _| match (&*row.how, &row.from) {
+        |line, row: &RandomWalkRow, _| match (&*row.how, &row.from) {
             ("link" | "redirect", Some(from)) => cross
                 .source("walk.jsonl", line, from)
                 .map_err(VerifyError::Scratch),

@@ -101,9 +101,9 @@ fn part<const N: usize>(bytes: &[u8]) -> [u8; N] {
     part
 }
 
-/// Sorts statements: call [`Statements::add`] for each, then [`Statements::each_group`].
+/// Sorts statements: call [`StatementSorter::add`] for each, then [`StatementSorter::each_group`].
 #[derive(Debug)]
-pub(crate) struct Statements {
+pub(crate) struct StatementSorter {
     scratch: PathBuf,
     held: Vec<Encoded>,
     max_held: usize,
@@ -111,11 +111,11 @@ pub(crate) struct Statements {
     runs: Vec<File>,
 }
 
-impl Statements {
+impl StatementSorter {
     /// Creates an empty set of statements. If they don't fit in memory, they are sorted in files in
     /// the folder `scratch`.
-    pub(crate) fn new(scratch: &Path) -> Statements {
-        Statements {
+    pub(crate) fn new(scratch: &Path) -> StatementSorter {
+        StatementSorter {
             scratch: scratch.to_owned(),
             held: Vec::new(),
             max_held: MAX_HELD,
@@ -226,13 +226,13 @@ mod tests {
     use std::collections::BTreeMap;
     use std::fs;
 
-    use super::{FACTS, Statement, Statements, key, number};
+    use super::{FACTS, Statement, StatementSorter, key, number};
 
     /// Checks that statements sorted in files of `max_held` statements form the same groups as
     /// statements sorted in memory.
     fn check(max_held: usize, max_runs: usize) {
         let scratch = tempfile::tempdir().unwrap();
-        let mut statements = Statements::new(scratch.path());
+        let mut statements = StatementSorter::new(scratch.path());
         (statements.max_held, statements.max_runs) = (max_held, max_runs);
         let mut model: BTreeMap<u128, Vec<Statement>> = BTreeMap::new();
         for at in 0..500_u64 {

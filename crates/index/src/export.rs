@@ -20,7 +20,7 @@ mod page_record;
 mod samples;
 mod sitemap;
 
-pub use bundle::{Bundle, BundleReport};
+pub use bundle::{Bundle, StaticSearchReport};
 pub use error::ExportError;
 pub use llms_txt::LlmsTxt;
 pub use markdown_folder::{MarkdownFolder, MarkdownReport, PageSource, page_markdown};

@@ -29,8 +29,8 @@ use delays::Delays;
 use exchange::Exchanges;
 use findings::{Findings, Source};
 use hosts::Hosts;
-use limits::CrawlLimits;
-use robots_copies::Copies;
+use limits::AuditedSettings;
+use robots_copies::RobotsResponses;
 
 /// Rows have whole milliseconds.
 const ROUNDING_MS: u64 = 1;
@@ -125,10 +125,10 @@ impl CitedRow {
 
 /// An audit in progress.
 struct AuditRun<'a> {
-    limits: &'a CrawlLimits,
+    limits: &'a AuditedSettings,
     delays: Delays,
     /// `None` if there is no archive.
-    copies: Option<Copies>,
+    copies: Option<RobotsResponses>,
     hosts: Hosts,
     findings: Findings,
 }
@@ -147,7 +147,7 @@ struct AuditRun<'a> {
 pub fn audit(dir: &Path) -> Result<Audit, RecordsError> {
     holds_any(dir, &["crawl.toml", "requests.jsonl"])?;
     let delays = Delays::read(dir)?;
-    let limits = CrawlLimits::read(dir)?.with_earlier(delays.rereads());
+    let limits = AuditedSettings::read(dir)?.with_earlier(delays.rereads());
     let mut audit = Audit {
         format: 1,
         ..Audit::default()
@@ -161,7 +161,7 @@ pub fn audit(dir: &Path) -> Result<Audit, RecordsError> {
         audit.rules_unchecked = Some(reason.to_owned());
     }
     let mut trial = AuditRun {
-        copies: exchanges.map(|exchanges| Copies::new(exchanges, &limits)),
+        copies: exchanges.map(|exchanges| RobotsResponses::new(exchanges, &limits)),
         limits: &limits,
         delays,
         hosts: Hosts::default(),
@@ -200,7 +200,7 @@ pub fn audit(dir: &Path) -> Result<Audit, RecordsError> {
             },
         )?;
     }
-    let damaged = trial.copies.as_ref().map_or(0, Copies::damaged);
+    let damaged = trial.copies.as_ref().map_or(0, RobotsResponses::damaged);
     if damaged > 0 {
         flaws.push(format!("{damaged} records of the archive can't be read"));
     }

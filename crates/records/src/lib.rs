@@ -91,6 +91,6 @@ pub use walk::{VisitedPage, WalkReport};
 pub use words::{answer_words, evidence_words, failure_words, outcome_words, status_words};
 
 pub use crawl_archive::rows::{
-    ExcludedRow, LinkRow, PageRow, RecheckRow, RequestRow, RobotsVerdict, WaitingRow, WalkRow,
-    WarcPlace,
+    ExcludedRow, LinkRow, PageRow, RandomWalkRow, RecheckRow, RequestRow, RobotsVerdict,
+    WaitingRow, WarcPlace,
 };

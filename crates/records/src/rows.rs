@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crawl_archive::RowReader;
 use crawl_archive::rows::{
-    DelayRow, ExcludedRow, LinkRow, PageRow, RequestRow, WaitingRow, WalkRow,
+    DelayRow, ExcludedRow, LinkRow, PageRow, RandomWalkRow, RequestRow, WaitingRow,
 };
 use serde::de::DeserializeOwned;
 
@@ -61,7 +61,7 @@ pub fn links(dir: &Path) -> Result<RowsOf<LinkRow>, RecordsError> {
 ///
 /// # Errors
 /// As for [`RowsOf`]; a file that is missing has no rows.
-pub fn walk(dir: &Path) -> Result<RowsOf<WalkRow>, RecordsError> {
+pub fn walk(dir: &Path) -> Result<RowsOf<RandomWalkRow>, RecordsError> {
     RowsOf::open(dir, "walk.jsonl")
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::path::Path;
 
-use crawl_archive::rows::WalkRow;
+use crawl_archive::rows::RandomWalkRow;
 use serde::{Deserialize, Serialize};
 
 use crate::error::RecordsError;
@@ -60,7 +60,9 @@ impl WalkSteps {
     /// Reads the steps of the walk in `dir`; `sound` filters the rows.
     pub(crate) fn read(
         dir: &Path,
-        mut sound: impl FnMut(Result<WalkRow, RecordsError>) -> Result<Option<WalkRow>, RecordsError>,
+        mut sound: impl FnMut(
+            Result<RandomWalkRow, RecordsError>,
+        ) -> Result<Option<RandomWalkRow>, RecordsError>,
     ) -> Result<(WalkSteps, bool), RecordsError> {
         let mut steps = WalkSteps::default();
         let mut rows = walk(dir)?;
@@ -73,7 +75,7 @@ impl WalkSteps {
     }
 
     /// Adds the next row. The rows of each walker must be in step order.
-    fn add(&mut self, row: WalkRow) {
+    fn add(&mut self, row: RandomWalkRow) {
         if let Some(why) = row.why {
             *self.restarts.entry(why).or_default() += 1;
         }
@@ -167,7 +169,7 @@ impl fmt::Display for WalkReport {
 
 #[cfg(test)]
 mod tests {
-    use crawl_archive::rows::{PageRow, WalkRow};
+    use crawl_archive::rows::{PageRow, RandomWalkRow};
     use expect_test::expect;
     use serde_json::json;
 
@@ -189,7 +191,7 @@ mod tests {
             (1, 3, "restart", Some("chance"), "http://a.example/"),
             (1, 4, "link", None, "http://a.example/gone"),
         ] {
-            steps.add(WalkRow {
+            steps.add(RandomWalkRow {
                 walker,
                 step,
                 how: how.to_owned(),

@@ -9,7 +9,9 @@ use tokio_postgres::types::ToSql;
 
 use crate::connection::{Answer, Params, Session};
 use crate::ownership::Ownership;
-use crate::rows::{BucketToReopen, LinkKey, UrlKey, flags_of, is_settled, place_of, state_columns};
+use crate::rows::{
+    BucketToReopen, SentLinkKey, UrlKey, flags_of, is_settled, place_of, state_columns,
+};
 use crate::sql::Sql;
 
 /// The prefix of names of values that belong to the crawl, not to one worker.
@@ -17,7 +19,7 @@ pub(crate) const CRAWL_META: &str = "crawl ";
 
 /// The rows of a transaction, as one list for each column of a table.
 #[derive(Default)]
-pub(crate) struct CommitBatch {
+pub(crate) struct TransactionColumns {
     /// The commit's number among the commits of this worker.
     pub(crate) number: i64,
     /// The pages and bytes of all runs of the worker, if they changed.
@@ -164,10 +166,10 @@ struct BucketToReopenColumns {
 /// The changes of the number of URLs in each state, indexed by the state's number.
 pub(crate) type StateChanges = [i64; 5];
 
-impl CommitBatch {
+impl TransactionColumns {
     /// Creates an empty batch. `number` is its number among the commits of this worker.
-    pub(crate) fn new(number: i64, spent: Option<(u64, u64)>) -> CommitBatch {
-        CommitBatch {
+    pub(crate) fn new(number: i64, spent: Option<(u64, u64)>) -> TransactionColumns {
+        TransactionColumns {
             number,
             pages: spent.map(|(pages, _)| pages as i64),
             bytes: spent.map(|(_, bytes)| bytes as i64),
@@ -327,7 +329,7 @@ impl CommitBatch {
     }
 
     /// Removes a link of another worker, which this commit admits.
-    pub(crate) fn taken(&mut self, key: LinkKey) {
+    pub(crate) fn taken(&mut self, key: SentLinkKey) {
         self.taken.b.push(key.b);
         self.taken.sender.push(key.sender);
         self.taken.number.push(key.number);

@@ -10,7 +10,7 @@ use crawl_weburl::CanonicalUrl;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use crate::commit::CommitBatch;
+use crate::commit::TransactionColumns;
 use crate::connection::{
     Answer, EngineConfig, EngineThread, Param, RECONNECT_INTERVAL, Session, is_cut, params,
 };
@@ -123,7 +123,7 @@ impl EngineTables {
 
     /// Commits a batch. If the connection is cut in the meantime, checks whether the commit took
     /// effect, and if not, sends the batch again.
-    pub(crate) fn commit(&self, batch: CommitBatch) -> Result<(), FrontierError> {
+    pub(crate) fn commit(&self, batch: TransactionColumns) -> Result<(), FrontierError> {
         self.owned.check(Instant::now())?;
         let number = batch.number;
         let batch = Arc::new(batch);

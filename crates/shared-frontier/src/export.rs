@@ -14,7 +14,7 @@ use crate::connection::{Answer, EngineThread, Param, connect_for_rows, params};
 use crate::credentials::Credentials;
 use crate::error::OpenError;
 use crate::open_groups::{Group, find_groups};
-use crate::rows::{LinkKey, Reader, sum, url_at};
+use crate::rows::{Reader, SentLinkKey, sum, url_at};
 use crate::sql::export;
 
 /// The name of the note that each group stores once the crawl was moved into a directory. The note
@@ -206,7 +206,7 @@ impl MovedOut for Export {
         show: &mut dyn FnMut(Admission) -> Result<(), BoxError>,
     ) -> Result<(), BoxError> {
         for group in &self.groups {
-            let mut last = LinkKey {
+            let mut last = SentLinkKey {
                 b: -1,
                 sender: String::new(),
                 number: -1,

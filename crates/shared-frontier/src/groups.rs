@@ -8,7 +8,7 @@ use crawl_frontier::FrontierError;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use crate::commit::CommitBatch;
+use crate::commit::TransactionColumns;
 use crate::connection::{
     EngineConfig, EngineThread, Param, RECONNECT_INTERVAL, Request, Session, is_cut,
 };
@@ -108,7 +108,7 @@ impl Groups {
     /// Retries a group that can't be reached for the duration of a lease.
     pub(crate) fn send_ahead(
         &self,
-        batch: &Arc<CommitBatch>,
+        batch: &Arc<TransactionColumns>,
         owned: &Arc<Ownership>,
     ) -> Result<(), FrontierError> {
         let groups = self
@@ -207,7 +207,7 @@ impl OtherGroup {
     }
 
     /// Sends what a commit has for this group. Does not wait for the reply.
-    fn put(&self, batch: &Arc<CommitBatch>, owned: &Arc<Ownership>) -> SessionRequest<()> {
+    fn put(&self, batch: &Arc<TransactionColumns>, owned: &Arc<Ownership>) -> SessionRequest<()> {
         let (session, config) = (self.current(), self.config.clone());
         let (batch, owned) = (Arc::clone(batch), Arc::clone(owned));
         let (group, crawl) = (self.number, self.crawl);

@@ -9,7 +9,7 @@ use crawl_weburl::Origin;
 use foldhash::{HashSet, HashSetExt};
 use tokio_postgres::Client;
 
-use crate::commit::{CRAWL_META, CommitBatch};
+use crate::commit::{CRAWL_META, TransactionColumns};
 use crate::connection::{Answer, EngineConfig, EngineThread, Session, connect};
 use crate::credentials::Credentials;
 use crate::engine::{engine_at, judged};
@@ -40,7 +40,7 @@ struct Import {
     name: String,
     crawl: i32,
     keys: Keys,
-    batch: CommitBatch,
+    batch: TransactionColumns,
     rows: usize,
     /// The keys of the URLs in the batch, because a statement must not write a row twice.
     urls: HashSet<UrlKey>,
@@ -89,7 +89,7 @@ impl Import {
                 key: row.key,
                 buckets: row.buckets,
             },
-            batch: CommitBatch::default(),
+            batch: TransactionColumns::default(),
             rows: 0,
             urls: HashSet::new(),
             origins: HashSet::new(),

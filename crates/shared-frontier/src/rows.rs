@@ -44,7 +44,7 @@ pub(crate) struct UrlKey {
 
 /// The key of a link from another worker.
 #[derive(Clone, Debug)]
-pub(crate) struct LinkKey {
+pub(crate) struct SentLinkKey {
     pub(crate) b: i32,
     /// The id of the sender's life, which is one run of its process.
     pub(crate) sender: String,
@@ -298,8 +298,8 @@ impl<'r> Reader<'r> {
     }
 
     /// Reads a link from another worker, with its key.
-    pub(crate) fn link(&mut self) -> Option<(LinkKey, Admission)> {
-        let key = LinkKey {
+    pub(crate) fn link(&mut self) -> Option<(SentLinkKey, Admission)> {
+        let key = SentLinkKey {
             b: self.next()?,
             sender: self.next()?,
             number: self.next()?,

@@ -6,7 +6,7 @@ use expect_test::expect_file;
 
 use crate::pages::PAGES;
 use crate::row_tables::{EXCLUDED, HOSTS, LINKS, REQUESTS, ROBOTS, WALK};
-use crate::table::{About, Kind, Table};
+use crate::table::{ColumnDescription, Kind, Table};
 
 const HEAD: &str = "\
 # Tables
@@ -103,7 +103,7 @@ fn push<R>(table: &Table<R>, page: &mut String) {
     }
 }
 
-fn item(about: &About) -> String {
+fn item(about: &ColumnDescription) -> String {
     let kind = match about.kind {
         Kind::Text => "text",
         Kind::Bytes => "bytes",
@@ -112,7 +112,7 @@ fn item(about: &About) -> String {
         Kind::Long => "64 bits",
         Kind::Time => "time",
     };
-    let About {
+    let ColumnDescription {
         name,
         unit,
         meaning,

@@ -17,7 +17,7 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{Type, TypePtr};
 use serde_json::json;
 
-use crate::table::{About, Kind, Order, RowSink, Table, Value};
+use crate::table::{ColumnDescription, Kind, Order, RowSink, Table, Value};
 
 /// Maximum rows in a Parquet row group: the number that DuckDB reads at once.
 /// Beyond the limit: the next row group.
@@ -233,7 +233,7 @@ fn range_of(ends: &[usize], row: usize) -> std::ops::Range<usize> {
 }
 
 /// Returns the descriptions of the columns as JSON, with the same texts as in `docs/tables.md`.
-fn description(row: &str, columns: &[About]) -> KeyValue {
+fn description(row: &str, columns: &[ColumnDescription]) -> KeyValue {
     let columns = columns.iter().map(|column| {
         json!({"name": column.name, "unit": column.unit, "meaning": column.meaning,
             "source": column.source})
@@ -244,7 +244,7 @@ fn description(row: &str, columns: &[About]) -> KeyValue {
 
 /// Returns the schema of a column. Every column may be null: our tables contain failed requests,
 /// and Common Crawl's contain only responses.
-fn field(column: &About) -> Result<TypePtr, ParquetError> {
+fn field(column: &ColumnDescription) -> Result<TypePtr, ParquetError> {
     let (physical, logical) = match column.kind {
         Kind::Text => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
         Kind::Bytes => (PhysicalType::BYTE_ARRAY, None),

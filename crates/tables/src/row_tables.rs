@@ -1,7 +1,7 @@
 //! Defines the tables `requests`, `excluded`, `links`, `walk`, `hosts` and `robots`.
 
 use crawl_archive::Timestamp;
-use crawl_archive::rows::{ExcludedRow, LinkRow, RequestRow, WalkRow};
+use crawl_archive::rows::{ExcludedRow, LinkRow, RandomWalkRow, RequestRow};
 use crawl_records::{Coverage, HostReport, RobotsReport};
 
 use crate::table::{Kind, Order, Table, Value, column};
@@ -272,7 +272,7 @@ pub(crate) const LINKS: Table<LinkRow> = Table {
     )],
 };
 
-pub(crate) const WALK: Table<WalkRow> = Table {
+pub(crate) const WALK: Table<RandomWalkRow> = Table {
     name: "walk",
     row: "a step of a random walk: a line of `walk.jsonl`. The table exists only for crawls with \
           that file (`--walk`)",

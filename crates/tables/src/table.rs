@@ -28,13 +28,13 @@ pub(crate) enum Order {
 
 /// The definition of a column.
 pub(crate) struct Column<R> {
-    pub(crate) about: About,
+    pub(crate) about: ColumnDescription,
     value: fn(&R) -> Value<'_>,
 }
 
 /// The description of a column.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct About {
+pub(crate) struct ColumnDescription {
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
     /// The unit or format of the column's values.
@@ -89,7 +89,7 @@ pub(crate) const fn column<R>(
     source: &'static str,
     value: fn(&R) -> Value<'_>,
 ) -> Column<R> {
-    let about = About {
+    let about = ColumnDescription {
         name,
         kind,
         unit,
@@ -104,7 +104,7 @@ impl<R> Table<R> {
         self.parts.iter().flat_map(|(_, columns)| *columns)
     }
 
-    pub(crate) fn about(&self) -> Vec<About> {
+    pub(crate) fn about(&self) -> Vec<ColumnDescription> {
         self.columns().map(|column| column.about).collect()
     }
 

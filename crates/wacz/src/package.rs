@@ -14,7 +14,7 @@ use crate::error::WaczError;
 use crate::index_blocks;
 use crate::options::WaczOptions;
 use crate::originals::Originals;
-use crate::page_list::{List, PageLists};
+use crate::page_list::{List, PageListWriter};
 use crate::rounds::{Rounds, Span};
 use crate::zip_file::ZipFile;
 
@@ -78,7 +78,7 @@ pub fn package(dir: &Path, scratch: &Path, options: &WaczOptions) -> Result<Pack
     }
     let sorted = index.sorted()?;
     index_blocks::write(&sorted, &mut zip).map_err(&unwritable)?;
-    let mut lists = PageLists {
+    let mut lists = PageListWriter {
         dir,
         round: options.round,
         copied: &copied,

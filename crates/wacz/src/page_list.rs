@@ -71,7 +71,7 @@ pub(crate) struct MainPage {
 }
 
 /// Writes both page lists of a package.
-pub(crate) struct PageLists<'a> {
+pub(crate) struct PageListWriter<'a> {
     pub(crate) dir: &'a Path,
     pub(crate) round: Option<u32>,
     pub(crate) copied: &'a CopiedCaptures,
@@ -81,7 +81,7 @@ pub(crate) struct PageLists<'a> {
     pub(crate) out: &'a Path,
 }
 
-impl PageLists<'_> {
+impl PageListWriter<'_> {
     /// Writes a page list to the package, with a line for each HTML page that can be replayed, in
     /// crawl order. Returns the number of lines.
     pub(crate) fn write(&mut self, list: List, zip: &mut ZipFile) -> Result<u64, WaczError> {

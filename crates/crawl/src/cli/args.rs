@@ -474,7 +474,7 @@ pub(crate) struct ForgetArgs {
     pub(crate) what: Option<String>,
     /// Erase the pages that the last `crawl recheck` found excluded
     #[arg(long, value_name = "robots", value_enum, hide_possible_values = true)]
-    pub(crate) because: Option<Because>,
+    pub(crate) because: Option<ErasureReason>,
     /// Finish an interrupted erasure whose list of files isn't signed with this user's key
     #[arg(long, conflicts_with_all = ["what", "because", "reason", "dry_run", "json"])]
     pub(crate) finish: bool,
@@ -491,7 +491,7 @@ pub(crate) struct ForgetArgs {
 
 /// A reason that selects which pages to erase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Because {
+pub(crate) enum ErasureReason {
     /// Exclusion by the rules that the last recheck fetched
     Robots,
 }

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 /// Maximum results in one answer of `crawl mcp`.
-/// Beyond the limit: refused.
+/// Beyond the limit: clamped.
 const MAX_RESULTS: usize = 20;
 /// Default number of results.
 const RESULTS: usize = 10;

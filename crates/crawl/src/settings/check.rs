@@ -31,7 +31,7 @@ use super::sites::{accesses, by_name};
 use super::tables::{Operator, Settings};
 use crate::error::{CommandError, Problems, left_out};
 use crate::settings::seeds::{self, Seed};
-use crate::values::{Resolve, Span};
+use crate::values::{AddressOverride, Span};
 
 const SEED_HINT: &str =
     "give a URL such as `https://example.org/`, or a host such as `example.org`";
@@ -201,7 +201,7 @@ fn check_log(log: &Path, output: &Path) -> Result<(), CommandError> {
 }
 
 /// Returns whether `--resolve` sends a name to a public address.
-fn names_public(resolve: &Resolve) -> bool {
+fn names_public(resolve: &AddressOverride) -> bool {
     let public = |address: &IpAddr| classify(*address) == AddressClass::Public;
     resolve.addresses.iter().any(public)
 }

@@ -3,7 +3,7 @@
 
 use crawl_weburl::{AddressClass, CanonicalUrl, class_of_host, classify, without_trailing_dot};
 
-use crate::values::Resolve;
+use crate::values::AddressOverride;
 
 /// The network that a URL's host is in, if that can be known without a DNS lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub(crate) enum Reach {
 }
 
 /// Classifies the host of a URL; `resolve` may send a name elsewhere.
-pub(crate) fn reach(url: &CanonicalUrl, resolve: &[Resolve]) -> Reach {
+pub(crate) fn reach(url: &CanonicalUrl, resolve: &[AddressOverride]) -> Reach {
     let host = without_trailing_dot(url.host());
     let sent_to = resolve
         .iter()

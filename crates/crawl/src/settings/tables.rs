@@ -18,8 +18,8 @@ use crate::values::NameServer;
 use crate::values::Period;
 use crate::values::Surt;
 use crate::values::{
-    Count, Factor, FilePath, FrontierUrl, IndexTypes, Limit, ListenAddress, Resolve, SchemaValue,
-    Size, Span, Switch,
+    AddressOverride, Count, Factor, FilePath, FrontierUrl, IndexTypes, Limit, ListenAddress,
+    SchemaValue, Size, Span, Switch,
 };
 
 /// How a later run uses a key of the directory's crawl.toml.
@@ -694,7 +694,7 @@ tables! {
         proxy: String = String::new(), Guarded("redirects requests");
         /// Use this address for a host and port, in curl's syntax (may be repeated)
         #[arg(value_name = "HOST:PORT:ADDR")]
-        resolve: Vec<Resolve> = Vec::new(), Guarded("redirects requests");
+        resolve: Vec<AddressOverride> = Vec::new(), Guarded("redirects requests");
         /// Use this name server instead of the system's (may be repeated)
         ///
         /// An address, with a port if it isn't 53. The hosts file is then ignored.

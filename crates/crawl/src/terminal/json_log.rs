@@ -17,12 +17,12 @@ const AT: &str = "at";
 const LEVEL: &str = "level";
 
 /// Formats whole lines.
-pub(super) struct JsonLines;
+pub(super) struct JsonLogFormat;
 
 /// Formats fields as the members of an object, without braces.
 pub(super) struct JsonMembers;
 
-impl<S> FormatEvent<S, JsonMembers> for JsonLines
+impl<S> FormatEvent<S, JsonMembers> for JsonLogFormat
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {

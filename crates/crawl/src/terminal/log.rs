@@ -15,7 +15,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Layer, fmt};
 
 use super::Terminal;
-use super::json_log::{JsonLines, JsonMembers};
+use super::json_log::{JsonLogFormat, JsonMembers};
 use super::log_file::LogFile;
 use crate::error::CommandError;
 use crate::settings::{Display, LogFormatName, Settings};
@@ -79,7 +79,7 @@ where
             .boxed(),
         LogFormatName::Json => layer
             .fmt_fields(JsonMembers)
-            .event_format(JsonLines)
+            .event_format(JsonLogFormat)
             .with_filter(from(level))
             .boxed(),
     })

@@ -34,7 +34,7 @@ pub(crate) use media_type::MediaType;
 pub(crate) use name_server::NameServer;
 pub(crate) use number::{Count, Factor, Limit};
 pub(crate) use period::Period;
-pub(crate) use resolve::Resolve;
+pub(crate) use resolve::AddressOverride;
 pub(crate) use schema::{SchemaValue, words};
 pub(crate) use size::Size;
 pub(crate) use span::Span;
@@ -63,7 +63,7 @@ mod tests {
 
     use expect_test::{Expect, expect};
 
-    use super::{BadValue, Count, Factor, Limit, Resolve, Size, Span, Switch};
+    use super::{AddressOverride, BadValue, Count, Factor, Limit, Size, Span, Switch};
 
     fn check<T: FromStr<Err = BadValue> + Display>(inputs: &str, expect: Expect) {
         let read = |text: &str| match text.parse::<T>() {
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn resolve_is_as_curl_has_it() {
-        check::<Resolve>(
+        check::<AddressOverride>(
             "Example.org:443:192.0.2.7 e.example:80:[::1] e.example:80:::1 e:443:1.2.3.4,[::1] e.example:80 :80:1.2.3.4 e:x:1.2.3.4 e:1:f",
             expect![[r#"
                 Example.org:443:192.0.2.7 = example.org:443:192.0.2.7

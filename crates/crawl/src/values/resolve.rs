@@ -11,7 +11,7 @@ use super::text::as_string;
 
 /// Addresses to use instead of a DNS lookup, in curl's syntax: `HOST:PORT:ADDR[,ADDR]..`
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Resolve {
+pub(crate) struct AddressOverride {
     /// Host name, lower case.
     pub(crate) host: String,
     /// Port of the requests that this applies to.
@@ -20,12 +20,12 @@ pub(crate) struct Resolve {
     pub(crate) addresses: Vec<IpAddr>,
 }
 
-as_string!(Resolve);
+as_string!(AddressOverride);
 
-impl FromStr for Resolve {
+impl FromStr for AddressOverride {
     type Err = BadValue;
 
-    fn from_str(text: &str) -> Result<Resolve, BadValue> {
+    fn from_str(text: &str) -> Result<AddressOverride, BadValue> {
         let bad = |why: &str| BadValue::new(format!("`{text}` isn't HOST:PORT:ADDR: {why}"));
         if text.contains("://") {
             return Err(bad("give the host without a scheme"));
@@ -46,7 +46,7 @@ impl FromStr for Resolve {
             .map(address)
             .collect::<Result<_, _>>()?;
         let host = host_name(host).ok_or_else(|| bad(&format!("`{host}` isn't a host name")))?;
-        Ok(Resolve {
+        Ok(AddressOverride {
             host,
             port,
             addresses,
@@ -63,7 +63,7 @@ fn host_name(text: &str) -> Option<String> {
     is_name.then(|| name.to_owned())
 }
 
-impl fmt::Display for Resolve {
+impl fmt::Display for AddressOverride {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:", self.host, self.port)?;
         for (position, address) in self.addresses.iter().enumerate() {

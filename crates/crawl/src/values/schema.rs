@@ -4,8 +4,8 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use super::{
-    Count, DayHours, Factor, FilePath, FrontierUrl, IndexTypes, Language, Limit, ListedHost,
-    ListenAddress, MediaType, NameServer, Period, Resolve, Size, Span, Surt, Switch,
+    AddressOverride, Count, DayHours, Factor, FilePath, FrontierUrl, IndexTypes, Language, Limit,
+    ListedHost, ListenAddress, MediaType, NameServer, Period, Size, Span, Surt, Switch,
 };
 
 /// A value in a settings file.
@@ -144,7 +144,7 @@ impl SchemaValue for Surt {
     }
 }
 
-impl SchemaValue for Resolve {
+impl SchemaValue for AddressOverride {
     fn schema() -> Value {
         text("^[^:]+:[0-9]+:.+$")
     }

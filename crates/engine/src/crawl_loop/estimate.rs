@@ -18,10 +18,10 @@ pub(crate) struct WorkDone {
     /// How much of `--max-time` this run has used.
     pub(super) active: Duration,
     /// Settled pages.
-    pub(super) pages: Amount,
-    pub(super) bytes: Amount,
+    pub(super) pages: RoundAndRunTotal,
+    pub(super) bytes: RoundAndRunTotal,
     /// Server response time in microseconds.
-    pub(super) server_time: Amount,
+    pub(super) server_time: RoundAndRunTotal,
     /// Pending and leased URLs on hosts with budget left.
     pub(super) pages_left: u64,
     /// How long the slowest host needs to fetch its URLs at its gap; `None` if unknown.
@@ -30,7 +30,7 @@ pub(crate) struct WorkDone {
 
 /// An amount: its sum over all runs of the round, and its sum over this run alone.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Amount {
+pub(crate) struct RoundAndRunTotal {
     pub(super) of_round: u64,
     pub(super) of_run: u64,
 }
@@ -94,7 +94,7 @@ pub(crate) fn estimate(work: &WorkDone, budgets: &Budgets) -> Estimate {
         .fold(Estimate::default(), first_end)
 }
 
-impl Amount {
+impl RoundAndRunTotal {
     /// Returns the estimate for a run that ends when the amount reaches `most`, if it grows at the
     /// rate of this run so far.
     fn estimate(self, most: u64, elapsed: Duration) -> Estimate {
@@ -123,13 +123,13 @@ fn micros(time: Duration) -> u64 {
 mod tests {
     use std::time::Duration;
 
-    use super::{Amount, WorkDone, estimate};
+    use super::{RoundAndRunTotal, WorkDone, estimate};
     use crate::config::Budgets;
 
     /// A run that fetched 50 pages of 1,000 bytes each in 100 s, with 950 URLs pending. No earlier
     /// run fetched anything.
     fn work() -> WorkDone {
-        let of = |amount| Amount {
+        let of = |amount| RoundAndRunTotal {
             of_round: amount,
             of_run: amount,
         };
@@ -232,7 +232,7 @@ mod tests {
         check(&over, &Budgets::default(), 1.0, Some(0));
         // Pages of earlier runs count as done, but are left out of the rate of this run.
         let resumed = WorkDone {
-            pages: Amount {
+            pages: RoundAndRunTotal {
                 of_round: 50,
                 of_run: 25,
             },

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crawl_scheduler::{PausedHost, Tick};
 
 use super::Coordinator;
-use super::estimate::{Amount, Estimate, MAX_URLS_BY_HOST, WorkDone, estimate};
+use super::estimate::{Estimate, MAX_URLS_BY_HOST, RoundAndRunTotal, WorkDone, estimate};
 use crate::control::{Phase, Progress};
 use crate::totals::Totals;
 
@@ -72,7 +72,7 @@ impl Coordinator {
             true => budgets.with_room(self.frontier.origins()),
             false => pending,
         };
-        let amount = |of_round, of_run| Amount { of_round, of_run };
+        let amount = |of_round, of_run| RoundAndRunTotal { of_round, of_run };
         let (served, served_of_run) = budgets.served_micros();
         let course = WorkDone {
             elapsed,

@@ -5,7 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use crawl_archive::rows::{
-    DelayRow, ExcludedRow, LinkRow, OrderRow, PageRow, RecheckRow, RequestRow, WaitingRow, WalkRow,
+    DelayRow, ExcludedRow, LinkRow, OrderRow, PageRow, RandomWalkRow, RecheckRow, RequestRow,
+    WaitingRow,
 };
 use crawl_archive::{Removal, RewrittenArchive, RewrittenRows, RowEdit, rewrite_rows};
 use crawl_weburl::HostKey;
@@ -90,10 +91,12 @@ pub(super) fn rewrite_file(
             keep_unless(is_out || !is_committed)
         }),
         // Steps from or to an erased page are dropped. The remaining steps keep their numbers.
-        RowFileKind::Walk => rewrite_rows(&from, to, mark, |row: &mut WalkRow, is_committed| {
-            let mut names = std::iter::once(&row.url).chain(&row.from);
-            keep_unless(names.any(|name| removal.holds_text(name)) || !is_committed)
-        }),
+        RowFileKind::Walk => {
+            rewrite_rows(&from, to, mark, |row: &mut RandomWalkRow, is_committed| {
+                let mut names = std::iter::once(&row.url).chain(&row.from);
+                keep_unless(names.any(|name| removal.holds_text(name)) || !is_committed)
+            })
+        }
         RowFileKind::Delays => rewrite_rows(&from, to, None, |row, _| delay(row, removal)),
         // Drop the whole order: it refers to dropped rows by number and names hosts, so no replay
         // could follow it.

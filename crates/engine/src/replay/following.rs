@@ -49,7 +49,7 @@ pub(super) struct UnderWay {
 }
 
 /// How a part of the logged order ended.
-pub(super) enum Followed {
+pub(super) enum OrderEnd {
     /// Another run of the crawl begins.
     Run(RunBegan),
     /// The logged order is complete.
@@ -161,11 +161,11 @@ impl Following {
 
 impl Replay {
     /// Follows the logged order until the logged run ends.
-    pub(super) fn follow(&mut self) -> Result<Followed, EngineError> {
+    pub(super) fn follow(&mut self) -> Result<OrderEnd, EngineError> {
         match self.follow_run()? {
-            Ok(Some(run)) => Ok(Followed::Run(run)),
-            Ok(None) => Ok(Followed::End),
-            Err(Lost(url)) => Ok(Followed::Lost(url)),
+            Ok(Some(run)) => Ok(OrderEnd::Run(run)),
+            Ok(None) => Ok(OrderEnd::End),
+            Err(Lost(url)) => Ok(OrderEnd::Lost(url)),
         }
     }
 

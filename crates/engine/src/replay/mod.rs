@@ -26,7 +26,7 @@ use tracing::Span;
 use self::answers::{Answers, Pending};
 pub use self::answers::{ReplayDifference, ReplayGaps, ReplayTiming};
 use self::commit_order::CommitOrder;
-use self::following::{Followed, Following, UnderWay};
+use self::following::{Following, OrderEnd, UnderWay};
 use self::held_commits::HeldCommits;
 pub use self::recorded::RecordedCrawl;
 use self::recorded::tick;
@@ -104,15 +104,15 @@ pub fn replay(
     loop {
         replay.begin();
         let ended = match replay.follow()? {
-            Followed::Run(next) => {
+            OrderEnd::Run(next) => {
                 replay = replay.next_run(&config, next)?;
                 continue;
             }
-            Followed::End => {
+            OrderEnd::End => {
                 replay.stop_following(None);
                 directory::last_end(&crawl_dir)
             }
-            Followed::Lost(url) => {
+            OrderEnd::Lost(url) => {
                 replay.stop_following(Some(url));
                 None
             }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crawl_archive::rows::{PageRow, WalkRow};
+use crawl_archive::rows::{PageRow, RandomWalkRow};
 use crawl_fetcher::{Exchange, Failure};
 use crawl_frontier::{Frontier as _, MemoryFrontier, WaitingUrl};
 use crawl_sample::{SampleMethod, WalkDesign};
@@ -139,21 +139,21 @@ fn run(
 }
 
 /// Returns the steps in the rows of `dir`, ordered by walker and step.
-fn steps(dir: &Path) -> Vec<WalkRow> {
-    let mut steps = rows::<WalkRow>(dir, "walk.jsonl");
+fn steps(dir: &Path) -> Vec<RandomWalkRow> {
+    let mut steps = rows::<RandomWalkRow>(dir, "walk.jsonl");
     steps.sort_by_key(|row| (row.walker, row.step));
     steps
 }
 
 /// Computes the steps of the walk as the documentation describes them.
-fn expected() -> Vec<WalkRow> {
+fn expected() -> Vec<RandomWalkRow> {
     let design = design();
     let mut steps = Vec::new();
     for walker in 1..=design.walkers {
         let mut at: Option<String> = None;
         for step in 1..=design.steps {
-            let row =
-                |how: &str, why: Option<&str>, url: &str, from: &Option<String>, links| WalkRow {
+            let row = |how: &str, why: Option<&str>, url: &str, from: &Option<String>, links| {
+                RandomWalkRow {
                     walker,
                     step,
                     how: how.to_owned(),
@@ -161,7 +161,8 @@ fn expected() -> Vec<WalkRow> {
                     url: url.to_owned(),
                     from: from.clone(),
                     links,
-                };
+                }
+            };
             let seed = SEEDS[design.start(walker, step, SEEDS.len())];
             let mut next = match at.as_deref().map(leads) {
                 None => row("start", None, seed, &at, None),
@@ -293,6 +294,6 @@ fn a_walk_ends_if_all_its_seeds_are_excluded() {
     );
     let steps = steps(dir.path());
     assert_eq!(steps.len(), 3 * 60);
-    let is_restart = |row: &&WalkRow| row.why.as_deref() == Some("excluded");
+    let is_restart = |row: &&RandomWalkRow| row.why.as_deref() == Some("excluded");
     assert_eq!(steps.iter().filter(is_restart).count(), 3 * 59);
 }

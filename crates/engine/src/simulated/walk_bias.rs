@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crawl_archive::rows::{PageRow, WalkRow};
+use crawl_archive::rows::{PageRow, RandomWalkRow};
 use crawl_fetcher::{Exchange, Failure};
 use crawl_frontier::MemoryFrontier;
 use crawl_sample::{SampleMethod, WalkDesign};
@@ -118,7 +118,7 @@ fn shares(graph: &Graph, design: WalkDesign) -> [f64; 3] {
         let is_popular = |url: &&String| number(url).unwrap() < POPULAR;
         urls.iter().filter(is_popular).count() as f64 / urls.len() as f64
     };
-    let walk = rows::<WalkRow>(dir.path(), "walk.jsonl").into_iter();
+    let walk = rows::<RandomWalkRow>(dir.path(), "walk.jsonl").into_iter();
     let walk: Vec<_> = walk.map(|row| row.url).collect();
     assert_eq!(walk.len() as u64, steps);
     let pages = rows::<PageRow>(dir.path(), "pages.jsonl").into_iter();

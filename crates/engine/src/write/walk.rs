@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crawl_archive::rows::WalkRow;
+use crawl_archive::rows::RandomWalkRow;
 use crawl_frontier::{Admission, Exclusion, KnownState, Lease, NewState, Outcome};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
@@ -126,7 +126,7 @@ impl Group<'_> {
                 to,
             } = moved;
             if let Some(file) = &mut self.files.walk {
-                file.append(&WalkRow {
+                file.append(&RandomWalkRow {
                     walker: number,
                     step: walker.step,
                     how: how.to_owned(),

@@ -19,7 +19,7 @@ pub(super) struct Spans {
     /// Whether the last thing before the current position is a line break.
     pub(super) after_break: bool,
     /// The open element whose text may be a date, and its text so far.
-    pub(super) time: Option<TimeText>,
+    pub(super) time: Option<DateText>,
     /// Whether the next text is in a `noscript`, and whether that text is markup.
     pub(super) noscript: NoscriptText,
     /// The open ruby.
@@ -69,7 +69,7 @@ struct Hidden {
 
 /// The text so far of an element that contains a date.
 #[derive(Debug)]
-pub(super) struct TimeText {
+pub(super) struct DateText {
     pub(super) kind: DateKind,
     pub(super) source: DateSource,
     pub(super) name: &'static str,
@@ -77,14 +77,14 @@ pub(super) struct TimeText {
     pub(super) text: String,
 }
 
-impl TimeText {
+impl DateText {
     pub(super) fn new(
         kind: DateKind,
         source: DateSource,
         name: &'static str,
         name_of_element: Name,
-    ) -> TimeText {
-        TimeText {
+    ) -> DateText {
+        DateText {
             kind,
             source,
             name,

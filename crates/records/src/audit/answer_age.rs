@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::limits::CrawlLimits;
+use super::limits::AuditedSettings;
 use crate::header_fields::Fields;
 
 /// Minimum lifetime in milliseconds. Even a response that must not be stored lives this long, so
@@ -13,7 +13,7 @@ pub(super) const MAX_WAIT: u64 = 24 * 3600 * 1000;
 
 /// Returns the lifetime in milliseconds of a response that ended at `end`: `Cache-Control` before
 /// `Expires` (RFC 9111 section 5.3), minus its `Age`; at most a day (RFC 9309 section 2.4).
-pub(super) fn life(fields: &Fields, end: u64, limits: &CrawlLimits) -> u64 {
+pub(super) fn life(fields: &Fields, end: u64, limits: &AuditedSettings) -> u64 {
     let stated = cache_control(fields).or_else(|| expires(fields, end));
     match stated.map(|stated| stated.saturating_sub(age(fields))) {
         None => limits.most,
@@ -91,7 +91,7 @@ fn seconds(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::{MAX_WAIT, life, retry_after};
-    use crate::audit::limits::CrawlLimits;
+    use crate::audit::limits::AuditedSettings;
     use crate::header_fields::Fields;
 
     /// 1994-11-15 08:12:31 UTC.
@@ -100,7 +100,7 @@ mod tests {
     fn check(fields: &[(&str, &str)], seconds: u64) {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("crawl.toml"), "").unwrap();
-        let limits = CrawlLimits::read(dir.path()).unwrap();
+        let limits = AuditedSettings::read(dir.path()).unwrap();
         let millis = life(&Fields::of(fields), NOW, &limits);
         assert_eq!(millis, seconds * 1000, "{fields:?}");
     }

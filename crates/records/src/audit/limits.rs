@@ -20,7 +20,7 @@ const MAX_MILLIS: f64 = 36_500.0 * 86_400e3;
 
 /// Durations are in milliseconds, rounded down; missing keys have their defaults.
 #[derive(Debug)]
-pub(super) struct CrawlLimits {
+pub(super) struct AuditedSettings {
     rules: HostRules,
     /// The rules in force before each reread of the settings, in time order.
     earlier: Vec<EarlierRules>,
@@ -72,18 +72,18 @@ pub(super) struct HostLimits {
     pub(super) per_host: usize,
 }
 
-impl CrawlLimits {
+impl AuditedSettings {
     /// Reads `crawl.toml` in the directory of a crawl.
-    pub(super) fn read(dir: &Path) -> Result<CrawlLimits, RecordsError> {
+    pub(super) fn read(dir: &Path) -> Result<AuditedSettings, RecordsError> {
         let path = dir.join("crawl.toml");
         let text = read_text(&path, MAX_CONFIG_BYTES).map_err(RecordsError::io(&path))?;
         let table = text.parse::<Table>().map_err(|why| why.to_string());
         table
-            .and_then(|table| CrawlLimits::of(&File(table)))
+            .and_then(|table| AuditedSettings::of(&File(table)))
             .map_err(|what| RecordsError::Config { path, what })
     }
 
-    fn of(file: &File) -> Result<CrawlLimits, String> {
+    fn of(file: &File) -> Result<AuditedSettings, String> {
         let politeness = |key| file.get("politeness", key);
         let default = HostLimits {
             delay: SECOND,
@@ -109,7 +109,7 @@ impl CrawlLimits {
             }
             None => Profile::default(),
         };
-        Ok(CrawlLimits {
+        Ok(AuditedSettings {
             rules: HostRules {
                 everywhere,
                 by_name: file.by_name(everywhere)?,
@@ -133,7 +133,7 @@ impl CrawlLimits {
     pub(super) fn with_earlier<'a>(
         mut self,
         rereads: impl Iterator<Item = &'a DelayRow>,
-    ) -> CrawlLimits {
+    ) -> AuditedSettings {
         let earlier = rereads.filter_map(|row| {
             Some(EarlierRules {
                 until: row.at,
@@ -351,7 +351,7 @@ fn span(value: &Value) -> Result<u64, String> {
 mod tests {
     use crawl_archive::rows::{DelayRow, RereadSettings, RereadSite};
 
-    use super::{CrawlLimits, File, span};
+    use super::{AuditedSettings, File, span};
 
     #[test]
     fn durations_as_the_file_has_them() {
@@ -362,8 +362,8 @@ mod tests {
         }
     }
 
-    fn limits(text: &str) -> CrawlLimits {
-        CrawlLimits::of(&File(text.parse().unwrap())).unwrap()
+    fn limits(text: &str) -> AuditedSettings {
+        AuditedSettings::of(&File(text.parse().unwrap())).unwrap()
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 use super::answer_age::{life, retry_after, says_life};
 use super::cache::Compiled;
 use super::exchange::{ArchivePlace, Exchange, Exchanges};
-use super::limits::CrawlLimits;
+use super::limits::AuditedSettings;
 use crate::error::RecordsError;
 
 /// Maximum number of redirects to follow (RFC 9309 section 2.3.1.2).
@@ -19,7 +19,7 @@ const MAX_HOPS: u8 = 5;
 
 /// The responses of all origins. Memory: about 150 bytes per robots.txt request, and 64 MiB of
 /// compiled rules.
-pub(super) struct Copies {
+pub(super) struct RobotsResponses {
     exchanges: Exchanges,
     compiled: Compiled,
     numbers: HashMap<Origin, usize>,
@@ -112,9 +112,9 @@ enum AnswerMeaning {
     Unknown,
 }
 
-impl Copies {
-    pub(super) fn new(exchanges: Exchanges, limits: &CrawlLimits) -> Copies {
-        Copies {
+impl RobotsResponses {
+    pub(super) fn new(exchanges: Exchanges, limits: &AuditedSettings) -> RobotsResponses {
+        RobotsResponses {
             exchanges,
             compiled: Compiled::new(limits.agent.clone(), limits.profile),
             numbers: HashMap::new(),
@@ -170,7 +170,7 @@ impl Copies {
         &mut self,
         row: &RequestRow,
         line: u64,
-        limits: &CrawlLimits,
+        limits: &AuditedSettings,
     ) -> Result<Vec<Origin>, RecordsError> {
         let Ok(url) = canonicalize(None, &row.url) else {
             return Ok(Vec::new());
@@ -245,7 +245,7 @@ impl Copies {
         line: u64,
         meaning: AnswerMeaning,
         exchange: Option<&Exchange>,
-        limits: &CrawlLimits,
+        limits: &AuditedSettings,
     ) -> Result<Answer, RecordsError> {
         let before = self.answers(number).last();
         let held = before.map_or(Good::None, |before| before.good);
@@ -328,7 +328,7 @@ impl Answer {
     }
 
     /// Returns the rules that apply from the end of this response.
-    pub(super) fn force(&self, limits: &CrawlLimits) -> BindingRules {
+    pub(super) fn force(&self, limits: &AuditedSettings) -> BindingRules {
         match (self.state, self.good) {
             (State::Rules, Good::Copy { place, .. }) => BindingRules::Rules {
                 place: Some(place),
@@ -356,7 +356,7 @@ impl Answer {
     }
 
     /// Returns the status that closes the origin, if the operator treats it so.
-    pub(super) fn forbidden(&self, limits: &CrawlLimits) -> Option<u16> {
+    pub(super) fn forbidden(&self, limits: &AuditedSettings) -> Option<u16> {
         let status = self.status.filter(|status| matches!(status, 401 | 403));
         status.filter(|_| limits.forbids && self.state == State::None)
     }

@@ -22,7 +22,7 @@ use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 use self::commit_rows::CommitRows;
 use super::{SharedFrontier, Writer};
 use crate::connection::{Param, params};
-use crate::rows::{BucketToReopen, LinkKey, Reader, UrlKey, state_columns};
+use crate::rows::{BucketToReopen, Reader, SentLinkKey, UrlKey, state_columns};
 use crate::sql::Sql;
 
 /// A transaction. Changes are collected here until the commit.
@@ -41,7 +41,7 @@ pub(super) struct SharedTransaction<'f> {
     /// Records that were read for admissions and not used yet. An unknown URL has `None`.
     read: HashMap<Fingerprint, Option<UrlRecord>>,
     /// Keys of the links from other workers that this transaction admits.
-    taken: Vec<LinkKey>,
+    taken: Vec<SentLinkKey>,
     /// Whether a settled URL becomes pending in this transaction.
     reopens: bool,
     /// How far reopening has come in each bucket.

@@ -16,7 +16,7 @@ use crate::settings::{
 };
 
 /// The result of fetching a robots.txt.
-pub(super) struct Fetched {
+pub(super) struct FetchedRobots {
     /// The rules: empty if the host has no robots.txt, `None` if it is unreachable.
     pub(super) body: Option<Bytes>,
     /// The result in words: a status or a failure.
@@ -27,7 +27,7 @@ pub(super) struct Fetched {
 pub(super) fn robots_of(
     urls: &[&CanonicalUrl],
     contact: Option<&str>,
-) -> Result<BTreeMap<Origin, Fetched>, CommandError> {
+) -> Result<BTreeMap<Origin, FetchedRobots>, CommandError> {
     let contact = match contact.filter(|contact| !contact.is_empty()) {
         Some(contact) => Some(contact.to_owned()),
         None => user_contact(&Environment::of_process())?,
@@ -83,7 +83,7 @@ impl RobotsFetcher {
     }
 
     /// Fetches an origin's robots.txt, following redirects per RFC 9309 section 2.3.1.2.
-    async fn fetch(&mut self, origin: &Origin) -> Result<Fetched, CommandError> {
+    async fn fetch(&mut self, origin: &Origin) -> Result<FetchedRobots, CommandError> {
         let mut url = origin.robots_url();
         let mut purpose = Purpose::Robots {
             origin: origin.clone(),
@@ -138,7 +138,7 @@ impl RobotsFetcher {
     }
 }
 
-fn fetched(answer: RobotsAnswer) -> Fetched {
+fn fetched(answer: RobotsAnswer) -> FetchedRobots {
     let (body, answer) = match answer {
         RobotsAnswer::Rules { body, status } => (Some(body), format!("answered {status}")),
         RobotsAnswer::None { status } => (
@@ -155,5 +155,5 @@ fn fetched(answer: RobotsAnswer) -> Fetched {
             (None, "unexpected answer".to_owned())
         }
     };
-    Fetched { body, answer }
+    FetchedRobots { body, answer }
 }

@@ -3,7 +3,7 @@
 use super::ContentReader;
 use crate::content::dates::{DateKind, DateSource, kind_of_class, kind_of_itemprop};
 use crate::content::hints::Traits;
-use crate::content::spans::TimeText;
+use crate::content::spans::DateText;
 use crate::html::name::{self, is_void};
 use crate::html::tokenizer::Tag;
 
@@ -38,7 +38,7 @@ impl ContentReader {
                 dates.add(kind, value, (source, name), offset, &mut self.oddities);
             }
             None if source != DateSource::AnyTime && !is_void(tag.name) => {
-                self.spans.time = Some(TimeText::new(kind, source, name, tag.name));
+                self.spans.time = Some(DateText::new(kind, source, name, tag.name));
             }
             None => {}
         }

@@ -62,12 +62,12 @@ pub struct Bundle {
     gathered: Gathered,
     rules: SearchRules,
     now: i64,
-    report: BundleReport,
+    report: StaticSearchReport,
 }
 
 /// The size of a bundle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct BundleReport {
+pub struct StaticSearchReport {
     /// The number of pages in the bundle.
     pub pages: u64,
     /// The number of pages that were left out, because another page has the same text or because
@@ -124,7 +124,7 @@ impl Bundle {
             gathered,
             rules: SearchRules::default(),
             now,
-            report: BundleReport::default(),
+            report: StaticSearchReport::default(),
         })
     }
 
@@ -154,7 +154,7 @@ impl Bundle {
     ///
     /// # Errors
     /// If the disk fails.
-    pub fn finish(mut self) -> Result<BundleReport, ExportError> {
+    pub fn finish(mut self) -> Result<StaticSearchReport, ExportError> {
         let root = self.folder.beside().to_path_buf();
         let data = root.join("data");
         let mut hash = Xxh3Default::new();

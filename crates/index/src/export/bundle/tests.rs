@@ -9,7 +9,7 @@ use flate2::read::GzDecoder;
 use serde_json::Value;
 
 use super::gather::by_utf16;
-use super::{Bundle, BundleReport, Manifest};
+use super::{Bundle, Manifest, StaticSearchReport};
 use crate::document::path_words;
 use crate::export::samples::{full, odd};
 use crate::search_rules::SearchRules;
@@ -20,7 +20,7 @@ use crawl_index_entry::IndexedPage;
 struct Made {
     _dir: tempfile::TempDir,
     path: PathBuf,
-    report: BundleReport,
+    report: StaticSearchReport,
     manifest: Manifest,
 }
 

@@ -7,12 +7,12 @@ use crawl_frontier::parts::{EntryMove, LeaseChanges, QueueChange, Queued, Totals
 use crawl_weburl::Origin;
 
 use super::{Change, SharedTransaction};
-use crate::commit::{CommitBatch, StateChanges};
+use crate::commit::{StateChanges, TransactionColumns};
 use crate::rows::state_columns;
 
 /// A transaction's changes, ready to be committed.
 pub(super) struct CommitRows {
-    pub(super) batch: CommitBatch,
+    pub(super) batch: TransactionColumns,
     /// The changes for the lease table.
     pub(super) merge: LeaseChanges,
 }
@@ -29,7 +29,7 @@ struct Sums {
 
 impl SharedTransaction<'_> {
     pub(super) fn rows(&mut self) -> CommitRows {
-        let mut batch = CommitBatch::new(self.writer.commits + 1, self.spent);
+        let mut batch = TransactionColumns::new(self.writer.commits + 1, self.spent);
         let mut sums = Sums::default();
         let settler = self.frontier.tables.owned.number;
         // The changes are sorted in the order of the rows, so that two transactions never deadlock.
@@ -110,7 +110,7 @@ impl SharedTransaction<'_> {
 
     /// Adds the visits, hosts, copies of robots.txt, file lengths and named values of the
     /// transaction.
-    fn put_kept(&mut self, batch: &mut CommitBatch, sums: &mut Sums) {
+    fn put_kept(&mut self, batch: &mut TransactionColumns, sums: &mut Sums) {
         let keys = self.frontier.tables.keys;
         for (fingerprint, stored) in self.visits.drain() {
             let key = keys.url(&stored.url, fingerprint);
@@ -142,7 +142,7 @@ impl SharedTransaction<'_> {
 
     /// Adds the links to hosts of other workers, the keys of the admitted links from other workers,
     /// and the progress of reopening.
-    fn put_links(&mut self, batch: &mut CommitBatch, sums: &mut Sums) {
+    fn put_links(&mut self, batch: &mut TransactionColumns, sums: &mut Sums) {
         let groups = &self.frontier.tables.groups;
         for (b, admission) in std::mem::take(&mut self.links) {
             self.writer.links += 1;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use crawl_index::SearchIndex;
-use crawl_index::export::{Bundle, BundleReport, ExportError};
+use crawl_index::export::{Bundle, ExportError, StaticSearchReport};
 use serde::Deserialize;
 
 use super::corpus::path_of;
@@ -19,7 +19,7 @@ const ASK: &str = include_str!("ask.mjs");
 
 /// A bundle, and how it answers.
 pub(super) struct Asked {
-    pub(super) report: BundleReport,
+    pub(super) report: StaticSearchReport,
     pub(super) engine: Engine,
     /// Bytes that each query loads in an empty browser, and the number of files.
     pub(super) loaded: Vec<(u64, u64)>,

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use crawl_index::export::BundleReport;
+use crawl_index::export::StaticSearchReport;
 
 use super::measure::{Worth, mean, percentile};
 use super::queries::{Grade, Judged, Set};
@@ -29,7 +29,7 @@ pub(super) struct Measured {
     pub(super) queries: Vec<Judged>,
     pub(super) engines: Vec<Engine>,
     /// A static bundle, and for each query the bytes and files that it loads.
-    pub(super) bundled: Option<(BundleReport, Vec<(u64, u64)>)>,
+    pub(super) bundled: Option<(StaticSearchReport, Vec<(u64, u64)>)>,
 }
 
 impl Measured {
@@ -193,7 +193,7 @@ impl Measured {
     }
 }
 
-fn bundle_costs(report: &BundleReport, loaded: &[(u64, u64)]) -> String {
+fn bundle_costs(report: &StaticSearchReport, loaded: &[(u64, u64)]) -> String {
     let pages = report.pages.max(1);
     let part = |pick: fn(&(u64, u64)) -> u64, part| {
         let mut values: Vec<u64> = loaded.iter().map(pick).collect();
