@@ -173,7 +173,7 @@ impl TransactionColumns {
             number,
             pages: spent.map(|(pages, _)| pages as i64),
             bytes: spent.map(|(_, bytes)| bytes as i64),
-            ..CommitBatch::default()
+            ..TransactionColumns::default()
         }
     }
 
