@@ -245,23 +245,23 @@ impl fmt::Debug for SharedCrawl {
 /// Which parts of pages are fetched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Resources {
-    /// No parts.
+    /// Fetch no parts of pages.
     #[default]
     Off,
-    /// Parts that are in scope.
+    /// Fetch the parts of pages that are in scope.
     Own,
-    /// All parts, on any host, so that pages can be replayed. Requests to another host follow that
-    /// host's robots.txt and pace.
+    /// Fetch all parts of pages, on any host, so that pages can be replayed. Requests to another
+    /// host follow that host's robots.txt and pace.
     All,
 }
 
 /// How to treat a robots.txt that answers 401 or 403.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Forbidden {
-    /// As if robots.txt had no rules (RFC 9309 section 2.3.1.3).
+    /// Fetch as if robots.txt had no rules (RFC 9309 section 2.3.1.3).
     #[default]
     Allow,
-    /// As if robots.txt closed the whole site (the draft of 1996).
+    /// Fetch nothing, as if robots.txt closed the whole site (the draft of 1996).
     Deny,
 }
 
@@ -291,13 +291,13 @@ pub struct ScopeRules {
 /// Limits of a whole crawl. `None` is unlimited.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Budgets {
-    /// Rows of `pages.jsonl`, over all runs of a round.
+    /// Maximum rows of `pages.jsonl`, over all runs of a round.
     pub max_pages: Option<u64>,
-    /// Bytes of bodies as received, over all runs of a round.
+    /// Maximum bytes of bodies as received, over all runs of a round.
     pub max_bytes: Option<u64>,
-    /// Time that servers spent on our requests, over all runs of a round.
+    /// Maximum time that servers may spend on our requests, over all runs of a round.
     pub max_server_time: Option<Duration>,
-    /// Length of this run.
+    /// Maximum length of this run.
     pub max_time: Option<Duration>,
     /// Limits of each single host.
     pub per_host: HostBudget,
@@ -367,12 +367,12 @@ pub struct TrapRules {
 /// fetch is excluded as `planned`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Extent {
-    /// Pages, and everything needed to find them.
+    /// Fetch pages, and everything needed to find them.
     #[default]
     Crawl,
-    /// Only robots.txt files and sitemaps, but no pages.
+    /// Fetch only robots.txt files and sitemaps, but no pages.
     Plan,
-    /// Only robots.txt and tdmrep.json files, which decide whether a page may be fetched.
+    /// Fetch only robots.txt and tdmrep.json files, which decide whether a page may be fetched.
     Rules,
 }
 

@@ -44,8 +44,8 @@ impl fmt::Debug for FreeSpace {
     }
 }
 
-/// A thread that measures the free disk space. It ends after this value is dropped. If the disk
-/// does not respond, it ends only once the disk does, but nothing waits for the thread.
+/// A thread that measures the free disk space. Dropping this value ends the thread. If the disk
+/// does not respond, the thread ends once the disk does, and nothing waits for the thread.
 #[derive(Debug)]
 pub(crate) struct DiskWatch {
     _stop: Sender<()>,

@@ -24,7 +24,7 @@ pub(crate) const META_TRAPS: &str = "traps";
 pub(crate) const META_SAMPLE: &str = crawl_sample::DRAW_KEY;
 /// The design of the walk, and its seeds.
 pub(crate) const META_WALK: &str = crawl_sample::WALK_KEY;
-/// Prefix of a walker's number. The key holds the position of that walker.
+/// Prefix of a walker's number. The value under this key is the walker's position.
 pub(crate) const META_WALKER: &str = "walker ";
 /// Prefix of a page's URL. The key holds the links of that page, for walkers that reach the page
 /// again.

@@ -100,7 +100,7 @@ pub(crate) fn is_guess(lease: &Lease) -> bool {
     Priority::of(lease) == Priority::GUESSED_SITEMAP && lease.kind == UrlKind::Sitemap
 }
 
-/// Whether an admission is that of a guessed sitemap.
+/// Whether an admission is for a guessed sitemap.
 pub(crate) fn is_admitted_guess(admission: &Admission) -> bool {
     let priority = Priority(admission.priority);
     priority == Priority::GUESSED_SITEMAP && admission.kind == UrlKind::Sitemap

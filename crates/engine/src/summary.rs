@@ -20,7 +20,7 @@ pub enum Ended {
     Budget(&'static str),
     /// The budget of a group of hosts is spent, such as `max-pages of group ministries`.
     GroupBudget(String),
-    /// The user stopped the run. The same command resumes it.
+    /// The user stopped the run. Running the same command again resumes the crawl.
     Interrupted,
     /// This worker was ordered to hand its hosts over to the other workers.
     HandedOver,
@@ -97,7 +97,7 @@ pub struct Indexed {
     /// Pages with a canonical URL outside of the crawl.
     pub canonical_elsewhere: u64,
     /// Bytes of the index's log that were unread when the run's time was over. The next start reads
-    /// them. An index rebuilt from the archive also contains their pages.
+    /// these entries. An index rebuilt from the archive also contains the pages of these entries.
     pub waiting_bytes: u64,
     /// Why the index lacks pages until it is rebuilt, and whether the crawl has an archive to
     /// rebuild it from.

@@ -34,13 +34,13 @@ pub struct ContentFilter {
 /// The reason why a document is unwanted. `Display` formats it in the form used in rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unwanted {
-    /// The media type, which matches none of [`ContentFilter::types`].
+    /// The media type matches none of [`ContentFilter::types`]. Contains the media type.
     Type(String),
-    /// The body is shorter than this number of bytes.
+    /// The body is shorter than the minimum. Contains the minimum, in bytes.
     TooShort(u64),
-    /// The body is longer than this number of bytes.
+    /// The body is longer than the maximum. Contains the maximum, in bytes.
     TooLong(u64),
-    /// The language, which matches none of [`ContentFilter::languages`].
+    /// The language matches none of [`ContentFilter::languages`]. Contains the language.
     Language(String),
 }
 

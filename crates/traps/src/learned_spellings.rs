@@ -81,7 +81,7 @@ impl Default for LearnedSpellings {
 }
 
 impl LearnedSpellings {
-    /// Records a fetched page with this fingerprint of its text.
+    /// Records a fetched page, given its number of words and the hash of its text.
     pub(super) fn learn(
         &mut self,
         naming: &SpellingRules,
@@ -448,7 +448,7 @@ mod tests {
         assert_eq!(rules(&again), (0, 0));
         let ids = [(&*path(one), 20, 1), (&*path(other), 20, 1)];
         assert_eq!(rules(&ids), (1, 1));
-        // The same id at two places in the query, which must not count as two ids.
+        // The same id at two places in the query does not count as two ids.
         let [front, back] = [format!("/p?{one}&x=1"), format!("/p?x=1&{one}")];
         assert_eq!(rules(&[(&front, 20, 1), (&back, 20, 1)]), (0, 1));
     }

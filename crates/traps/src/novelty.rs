@@ -8,8 +8,8 @@ use wide::u16x16;
 use super::page_fingerprint::{PageFingerprint, SHINGLE};
 use super::recent_map::RecentMap;
 
-/// The number of recent pages whose count of new words is remembered. More pages of one host are
-/// never in progress at once.
+/// The number of recent pages whose count of new words is remembered. Fewer pages of one host are
+/// in progress at a time.
 const MAX_TEXTS: usize = 64;
 /// The approximate memory of one remembered page, in bytes.
 const TEXT_BYTES: usize = 24;

@@ -33,11 +33,11 @@ const MAX_EXAMPLE_BYTES: usize = 200;
 pub enum Trap {
     /// A page for every day, month or year, without end.
     Calendar,
-    /// The same pages again and again, each time under new ids.
+    /// The same pages, each time under new ids.
     SessionIds,
     /// A path that grows by repeating segments.
     RepeatedPath,
-    /// The same items in one selection after another.
+    /// The same items in always new selections.
     Facets,
     /// Redirects that lead to further redirects.
     Redirects,

@@ -175,7 +175,7 @@ pub(crate) struct Indexer {
 pub(crate) enum Outcome {
     /// The thread read the log to its end, or stopped when the run's time was over.
     Read(Box<Follower>),
-    /// There is no index to read the log into.
+    /// There is no usable index, so nothing of the log was read.
     Without(Indexed),
 }
 

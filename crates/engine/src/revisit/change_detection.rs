@@ -77,7 +77,7 @@ pub(crate) struct Detected {
     pub(crate) change: Option<Change>,
     /// Whether a guessed URL turned out to have no page.
     pub(crate) is_absent: bool,
-    /// Whether an earlier visit could read the page, but this visit can't decode it.
+    /// Whether this visit can't decode the page although an earlier visit could read it.
     pub(crate) is_unreadable: bool,
     /// The result of this visit, to be stored for the next one.
     pub(crate) result: VisitResult,

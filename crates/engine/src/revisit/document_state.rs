@@ -1,4 +1,4 @@
-//! META DOCUMENT-STATE, by which a page states how often it changes.
+//! META DOCUMENT-STATE, which states how often a page changes.
 
 use serde::{Deserialize, Serialize};
 

@@ -79,7 +79,7 @@ impl Round {
 /// The state that a visit of a page stores for the next visit.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PreviousVisit {
-    // Short names, because a visit is stored for each URL.
+    // The serialized names of fields are short, because a visit is stored for each URL.
     /// When the last round began that revealed something about the page, in seconds since the Unix
     /// epoch.
     #[serde(rename = "r")]
@@ -189,17 +189,18 @@ impl KnownPage {
 /// The part of a page that changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Difference {
-    /// No part: the page is identical byte for byte.
+    /// Nothing changed: the page is identical byte for byte.
     Nothing,
-    /// The content coding of the body, but not the content.
+    /// The content coding of the body changed, but not the content.
     Coding,
-    /// The body, but not the main text: for example a token, a counter, or a date at the end.
+    /// The body changed, but not the main text: for example a token, a counter, or a date at the
+    /// end.
     Markup,
-    /// The main text.
+    /// The main text changed.
     Text,
-    /// The body of a page that has no comparable main text.
+    /// The body changed, and the page has no comparable main text.
     Bytes,
-    /// The status or the target of a redirect.
+    /// The status or the target of a redirect changed.
     Answer,
 }
 

@@ -105,8 +105,8 @@ fn the_end_of_the_time_ends_a_run_behind_a_slow_reader() {
         .map(|row| (row.start, &row.url, row.status))
         .collect();
     assert!(first.totals.pages >= 3, "{urls:#?}");
-    // Only few pages wait, and so only few are fetched twice: 4 MiB for a reader, and the pages
-    // that were in flight at that moment.
+    // Only few pages wait for the reader, so only few are fetched twice: at most 4 MiB, and the
+    // pages that were in flight when this limit was reached.
     assert!(
         first.most_waiting <= 4 * padding + (4 << 20),
         "{}",

@@ -63,8 +63,8 @@ fn deaths(bytes: &[u8]) -> Deaths {
         let Some((count, url)) = line.split_once(' ') else {
             continue;
         };
-        // Only this line counts: after it there may be the end of a longer URL that was
-        // overwritten.
+        // Skip lines that can't be parsed: after a line there may be the end of a longer URL that
+        // was overwritten.
         let (Ok(count), Ok(url)) = (count.parse::<u32>(), canonicalize(None, url)) else {
             continue;
         };

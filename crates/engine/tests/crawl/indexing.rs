@@ -306,7 +306,7 @@ fn a_page_is_indexed_under_its_own_url_where_its_canonical_url_leads_to_no_index
     ];
     assert_eq!(paths(&crawl), expected);
     assert_matches_archive(&crawl);
-    // Once the canonical page exists, the other page is replaced by it.
+    // Once the canonical page exists, it replaces the other page in the index.
     web.script(
         0,
         "/none",

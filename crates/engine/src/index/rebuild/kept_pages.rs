@@ -195,8 +195,7 @@ fn others_than_pages(
     Ok(Some(not_pages))
 }
 
-/// Returns the statement by which the site of a row's page refuses indexing. `None` if there is
-/// none.
+/// Returns the statement that refuses indexing, if the site of the row's page makes one.
 fn refusal(row: &PageRow) -> Option<String> {
     let usage = row.usage.as_ref()?;
     let refuses = usage.search.as_deref() == Some("refused");
