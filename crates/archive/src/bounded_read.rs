@@ -1,7 +1,7 @@
 //! Reads untrusted files with a maximum length for each line or text.
 //!
-//! A crawl's directory may come from an untrusted source, or from a disk that lost writes. Then a
-//! file may have 30 GB without a line end.
+//! A crawl's directory may come from an untrusted source, or from a disk that lost writes. For
+//! example, a file may have 30 GB without a line end.
 
 use std::io::{self, BufRead, ErrorKind, Read};
 use std::path::Path;

@@ -26,7 +26,7 @@ pub struct CaptureLine {
     pub(crate) head: Box<str>,
 }
 
-/// The fields that are read from a line's JSON. Its numbers are strings.
+/// The fields that are read from a line's JSON, in which numbers are strings.
 #[derive(Deserialize)]
 struct Place {
     filename: Arc<str>,

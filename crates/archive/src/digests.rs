@@ -37,7 +37,7 @@ const GROWING: &str = ".warc.gz";
 pub enum ChangedFiles<'a> {
     /// All files. For the end of a run.
     All,
-    /// The files with one of these names, and files in a folder with one of these names.
+    /// The named files, and all files in named folders.
     Named(&'a [&'a str]),
 }
 
