@@ -82,7 +82,8 @@ pub struct CaptureLog {
 impl CaptureLog {
     /// Opens the log of the crawl in `dir`. `None` if the crawl has no archive.
     ///
-    /// # Errors The errors of [`open_regular`].
+    /// # Errors
+    /// The errors of [`open_regular`].
     pub fn open(dir: &Path) -> io::Result<Option<CaptureLog>> {
         match open_regular(&dir.join(FOLDER).join(CAPTURES)) {
             Ok(file) => Ok(Some(CaptureLog {

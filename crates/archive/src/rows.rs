@@ -134,7 +134,7 @@ pub struct WalkRow {
     pub url: String,
     /// The page that the walker was on before the step.
     pub from: Option<String>,
-    /// Number of distinct URLs to which the links of that page could have led.
+    /// Number of distinct URLs that the links of that page could have led to.
     pub links: Option<u64>,
 }
 
@@ -162,7 +162,7 @@ pub const TOO_MANY_REDIRECTS: &str = "too_many_redirects";
 /// The error of a redirect whose target is not a URL.
 const REDIRECT_MALFORMED: &str = "redirect_malformed";
 
-/// Errors of redirects that lead nowhere. They count whatever the status code.
+/// Errors of redirects that lead nowhere, whatever their status code.
 const BROKEN_REDIRECTS: [&str; 3] = [REDIRECT_LOOP, TOO_MANY_REDIRECTS, REDIRECT_MALFORMED];
 
 impl PageRow {
@@ -248,7 +248,7 @@ pub struct PageUsage {
 pub struct UsageStatement {
     /// The vocabulary: `content-usage`, `content-signal`, `tdm-reservation` ..
     pub vocabulary: String,
-    /// Where the statement was found: `robots`, `tdmrep`, `header` or `meta`.
+    /// The place of the statement: `robots`, `tdmrep`, `header` or `meta`.
     pub channel: String,
     /// The line of the statement, if it is in robots.txt.
     pub line: Option<u32>,
@@ -270,7 +270,7 @@ pub struct WarcPlace {
 pub struct RequestRow {
     /// The requested URL.
     pub url: String,
-    /// The key of the host to which the gap between requests applies. It has no port, except on
+    /// The key of the host that the gap between requests applies to: without a port, except on
     /// loopback.
     pub host: String,
     /// The IP address that the request was sent to.
@@ -300,8 +300,8 @@ pub struct RequestRow {
     pub worker: Option<String>,
 }
 
-/// The commits before a request was chosen. From these, a replay derives which links were known at
-/// that time.
+/// The commits before a request was chosen. A replay derives from these commits which links were
+/// known at that time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct AfterCommits {
     /// Number of committed rows of `pages.jsonl`.
@@ -353,8 +353,7 @@ pub struct DelayRow {
     /// Set if the crawl reread its settings and rewrote `crawl.toml`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reread: Option<RereadSettings>,
-    /// The worker to whose requests the change applies, if the directories of several workers were
-    /// gathered.
+    /// The worker that the change applies to, if the directories of several workers were gathered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<String>,
 }
@@ -527,7 +526,7 @@ pub struct LinkRow {
     pub rel: Option<String>,
     /// The text of the link.
     pub text: Option<String>,
-    /// The round in which the page was read, from 1. Null in rows of older versions.
+    /// The round that read the page, from 1. Null in rows of older versions.
     #[serde(default)]
     pub round: Option<u32>,
     /// When the page was fetched. Null in rows of older versions.

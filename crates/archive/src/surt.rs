@@ -1,4 +1,4 @@
-//! The SURT key, by which captures are sorted and looked up.
+//! The SURT key, which captures are sorted and looked up by.
 //!
 //! Replay tools look up a URL under the key that the Internet Archive's rules give. So this module
 //! follows those rules exactly, even the odd ones: reversed host names, no `www.`, lower case,

@@ -76,7 +76,7 @@ pub struct EncodedCapture {
     pub(crate) members: Vec<u8>,
     /// The range in `members` of the first member, to which the index refers.
     pub(crate) response: Range<usize>,
-    /// The beginning of the index line, up to the digest. It lacks the file and the offset.
+    /// The beginning of the index line, up to the digest, without the file and the offset.
     pub(crate) index_head: String,
     pub(crate) started: Timestamp,
     pub(crate) id: Uuid,
@@ -104,8 +104,8 @@ impl EncodedCapture {
     }
 }
 
-/// Encodes captures as records. It reuses its tables and buffers, so each thread should create only
-/// one. A capture doesn't affect the output for later ones.
+/// Encodes captures as records. The encoder reuses its tables and buffers, so each thread should
+/// create only one. A capture doesn't affect the output for later ones.
 pub struct Encoder {
     gzip: Gzip,
     head: Vec<u8>,
@@ -335,7 +335,7 @@ impl Encoder {
         push_field(name, value.as_bytes(), &mut self.head);
     }
 
-    /// Ends the record. Its fields are those in `head`; its block is `block`, then `body`.
+    /// Ends the record, whose fields are in `head`, and whose block is `block` and `body` joined.
     fn end(&mut self, body: &[u8], out: &mut Vec<u8>) {
         let digest = DIGEST.of(&[&self.block, body]);
         self.field("WARC-Block-Digest", &digest);

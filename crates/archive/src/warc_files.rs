@@ -126,7 +126,7 @@ impl Archive {
         Ok(archive)
     }
 
-    /// Appends the records of a capture. If this fails, no part of them stays in the file.
+    /// Appends the records of a capture. If this fails, no part of the records stays in the file.
     ///
     /// # Errors
     /// [`ArchiveError::Full`] and other I/O errors.

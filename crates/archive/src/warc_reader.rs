@@ -101,7 +101,7 @@ impl WarcRecord {
     }
 }
 
-/// An HTTP message as archived. Its parts are bytes, because servers don't always send valid text.
+/// An HTTP message as archived. All parts are bytes, because servers don't always send valid text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpMessage<'a> {
     /// Status line or request line, without its line end.
@@ -177,7 +177,8 @@ impl WarcReader {
 
     /// Opens a file for reading. The first record is the gzip member at `offset`.
     ///
-    /// # Errors The errors of [`open_regular`].
+    /// # Errors
+    /// The errors of [`open_regular`].
     pub fn open_at(path: &Path, offset: u64) -> Result<WarcReader, ReadError> {
         let failed = |error| ReadError::io(path, error);
         let mut file = open_regular(path).map_err(failed)?;
@@ -206,8 +207,8 @@ impl WarcReader {
 
 /// Returns the path of a file of the archive in `dir`. `name` is from a row or the index.
 ///
-/// # Errors [`ReadError::ForeignName`] if `name` is not just a file name: a path could lead to any
-/// file.
+/// # Errors
+/// [`ReadError::ForeignName`] if `name` is not just a file name: a path could lead to any file.
 pub fn archive_file(dir: &Path, name: &str) -> Result<PathBuf, ReadError> {
     let mut parts = Path::new(name).components();
     let is_name = matches!(parts.next(), Some(Component::Normal(part)) if part == name);
@@ -222,8 +223,9 @@ pub fn archive_file(dir: &Path, name: &str) -> Result<PathBuf, ReadError> {
 /// Reads the record at `place`, which is from a row of the crawl in `dir`. `body_bytes` is the
 /// length of the body according to the row.
 ///
-/// # Errors The errors of [`read_record`] and [`archive_file`]; [`ReadError::TooLong`] if the
-/// record is longer than the row claims.
+/// # Errors
+/// The errors of [`read_record`] and [`archive_file`]; [`ReadError::TooLong`] if the record is
+/// longer than the row claims.
 pub fn read_place(dir: &Path, place: &WarcPlace, body_bytes: u64) -> Result<WarcRecord, ReadError> {
     let path = archive_file(dir, &place.file)?;
     one(WarcReader::open_at(&path, place.offset)?.max_body(body_bytes))
@@ -231,7 +233,8 @@ pub fn read_place(dir: &Path, place: &WarcPlace, body_bytes: u64) -> Result<Warc
 
 /// Reads the record whose gzip member begins at `offset`.
 ///
-/// # Errors [`ReadError`], also if `offset` is the end of the file, where no record begins.
+/// # Errors
+/// [`ReadError`], also if `offset` is the end of the file, where no record begins.
 pub fn read_record(path: &Path, offset: u64) -> Result<WarcRecord, ReadError> {
     one(WarcReader::open_at(path, offset)?)
 }

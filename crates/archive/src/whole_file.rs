@@ -17,7 +17,7 @@ pub enum AtomicFileError {
         /// The I/O error.
         source: io::Error,
     },
-    /// Something else is at this path. It was not replaced.
+    /// Something else is at this path, and was not replaced.
     #[error("{} is there already", path.display())]
     Occupied {
         /// The path of the existing file or folder.
@@ -134,7 +134,7 @@ impl AtomicFolder {
         })
     }
 
-    /// The temporary folder, into which the files are to be written.
+    /// The temporary folder, which the caller writes the files into.
     #[must_use]
     pub fn beside(&self) -> &Path {
         &self.temporary
@@ -142,7 +142,8 @@ impl AtomicFolder {
 
     /// Renames the folder to its path, in place of the old folder.
     ///
-    /// # Errors [`AtomicFileError::Write`] if the folder can't be renamed.
+    /// # Errors
+    /// [`AtomicFileError::Write`] if the folder can't be renamed.
     pub fn finish(mut self) -> Result<(), AtomicFileError> {
         let error = AtomicFileError::at(&self.path);
         let before = temporary_path(&self.path, "old");

@@ -1,9 +1,9 @@
 //! Checks our files with WARC and CDXJ readers of other projects.
 //!
 //! `CRAWL_PYTHON_BIN` is the program folder of a Python environment with warcio 1.8.1, FastWARC
-//! 2.0.1 and cdxj-indexer 1.5.0. It must not contain `brotli`, because warcio would fail with an
-//! `AttributeError` at any body in that coding. FastWARC depends on `brotli` but does not need it,
-//! so install FastWARC with `--no-deps`.
+//! 2.0.1 and cdxj-indexer 1.5.0. The environment must not contain `brotli`, because warcio would
+//! fail with an `AttributeError` at any body in that coding. FastWARC depends on `brotli` but does
+//! not need it, so install FastWARC with `--no-deps`.
 
 #![allow(
     clippy::unwrap_used,
