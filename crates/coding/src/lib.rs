@@ -37,7 +37,7 @@ pub struct DecodeLimits {
     pub bytes: usize,
     /// Maximum number of decoded bytes per encoded byte. A decompression bomb has more.
     pub ratio: usize,
-    /// Size of the decoded body, in bytes, up to which the ratio is ignored.
+    /// Bytes of output for which the ratio is ignored.
     pub ratio_from: usize,
 }
 
@@ -222,8 +222,8 @@ fn ended(bytes: Vec<u8>, result: io::Result<usize>, ran_out: &Cell<bool>) -> Dec
     }
 }
 
-/// Returns the codings in the order in which they were applied. Skips words that are not codings
-/// but occur in practice (charsets, mail transfer encodings), as browsers do.
+/// Returns the codings in the order they were applied. Skips words that are not codings but occur
+/// in practice (charsets, mail transfer encodings), as browsers do.
 fn codings(values: impl IntoIterator<Item: AsRef<[u8]>>) -> Vec<Coding> {
     let mut codings = Vec::new();
     for value in values {
@@ -265,7 +265,7 @@ fn open<'a>(
         }
         Coding::Brotli => {
             // Large windows (up to 1 GiB) are not part of the `br` coding, but the decoder would
-            // accept them. They begin with seven bits that RFC 7932 reserves.
+            // accept them. Bodies with such windows begin with seven bits that RFC 7932 reserves.
             if inner.fill_buf()?.first().is_some_and(|b| b & 0x7f == 0x11) {
                 return Err(io::Error::new(
                     ErrorKind::InvalidData,

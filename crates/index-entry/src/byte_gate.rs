@@ -27,8 +27,9 @@ impl ByteGate {
         }
     }
 
-    /// Blocks until `bytes` more may be in transit. They are until the returned pass is dropped. If
-    /// `bytes` exceeds the limit, waits until nothing else is in transit.
+    /// Blocks until `bytes` more may be in transit. The bytes count as in transit until the
+    /// returned pass is dropped. If `bytes` exceeds the limit, waits until nothing else is in
+    /// transit.
     #[must_use]
     pub fn enter(&self, bytes: usize) -> BytePass {
         let (state, freed) = &*self.state;

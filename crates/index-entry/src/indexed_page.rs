@@ -15,10 +15,10 @@ pub struct IndexedPage {
     pub headings: Vec<Heading>,
     /// The main text, one line per block.
     pub text: String,
-    /// The text beside the main text, one line per block: boxes, notices, footers, comments, and
-    /// lists of links in elements marked as content. Navigation is not included.
+    /// The text outside of the main text, one line per block: boxes, notices, footers, comments,
+    /// and lists of links in elements marked as content. Navigation is not included.
     pub beside: String,
-    /// The description that the page gives of itself; empty if there is none.
+    /// The description that the page declares; empty if there is none.
     pub description: String,
     /// The keywords.
     pub keywords: Vec<String>,
@@ -34,8 +34,7 @@ pub struct IndexedPage {
     pub modified: Option<i64>,
     /// The time of the fetch, in seconds since 1970 UTC.
     pub fetched_at: i64,
-    /// The time from which the page must not be shown any more (`unavailable_after`), in seconds
-    /// since 1970 UTC.
+    /// When the page must no longer be shown (`unavailable_after`), in seconds since 1970 UTC.
     pub until: Option<i64>,
     /// Maximum characters of an excerpt from the page (`max-snippet`). `None` means no limit; 0
     /// means no excerpt (`nosnippet`).
@@ -80,7 +79,7 @@ pub struct Heading {
     pub text: String,
     /// The id of the heading, for links to it.
     pub id: Option<String>,
-    /// Offset in bytes at which the text under the heading begins in [`IndexedPage::text`].
+    /// Offset of the text under the heading in [`IndexedPage::text`], in bytes.
     pub at: usize,
 }
 
