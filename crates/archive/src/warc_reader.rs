@@ -161,7 +161,8 @@ pub struct WarcReader<R = BufReader<File>> {
     input: Counted<R>,
     path: PathBuf,
     max_block_bytes: u64,
-    /// Whether to skip a record that is too long. To find the next record, it must be decompressed.
+    /// Whether to skip a record that is too long, which takes decompressing it. Otherwise, reading
+    /// ends there.
     passes_over: bool,
     ended: bool,
 }

@@ -23,7 +23,7 @@ pub(crate) struct PageWriter {
 }
 
 impl PageWriter {
-    /// Creates an empty page. Its body is cut at about `max_bytes` bytes.
+    /// Creates an empty page, whose body is cut at about `max_bytes` bytes.
     pub(crate) fn new(max_bytes: usize) -> PageWriter {
         PageWriter {
             body: String::new(),

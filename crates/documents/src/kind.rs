@@ -82,8 +82,9 @@ impl DocumentKind {
     /// bytes replaced. If they contain no modification date, `last_modified` is used, in any HTTP
     /// date format.
     ///
-    /// # Errors [`Unreadable`] if the document is broken or encrypted, or if this program has no
-    /// reader for its kind.
+    /// # Errors
+    /// [`Unreadable`] if the document is broken or encrypted, or if this program has no reader for its
+    /// kind.
     pub fn to_html(
         self,
         bytes: &[u8],

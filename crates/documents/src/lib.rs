@@ -5,9 +5,9 @@
 //! in, text goes out. No script runs, no file is opened and no link is followed.
 //!
 //! [`DocumentKind::of`] detects the kind of a document; [`DocumentKind::to_html`] converts it.
-//! Converting text or Markdown takes linear time and can't fail, but for Markdown it may take a
-//! hundred times its size in memory. PDF and DOCX are compressed and complex, so their parsers may
-//! panic or take unbounded time and memory. Read untrusted ones in a separate process
+//! Converting text or Markdown takes linear time and can't fail, but Markdown may take a hundred
+//! times its size in memory. PDF and DOCX are compressed and complex, so their parsers may panic or
+//! take unbounded time and memory. Read untrusted ones in a separate process
 //! ([`DocumentKind::needs_process`]).
 //!
 //! ```

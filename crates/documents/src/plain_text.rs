@@ -75,7 +75,7 @@ fn underline(line: &str) -> Option<char> {
     (line.len() >= 3 && line.chars().all(|other| other == mark)).then_some(mark)
 }
 
-/// Returns whether `next` is an underline of `line`, which makes `line` a heading. It must have
+/// Returns whether `next` is an underline of `line`, which makes `line` a heading. An underline has
 /// about the same length.
 fn underlines(line: &str, next: &str) -> bool {
     underline(next).is_some()

@@ -56,8 +56,8 @@ impl Layout {
                 is_near && (last.size - line.size).abs() < 0.5
             });
             match layout.blocks.last_mut() {
-                // A heading that was detected by its font size may take two lines. One in the
-                // outline is always whole.
+                // A heading that was detected by its font size may take two lines; a heading from
+                // the outline is always whole.
                 Some(block)
                     if continues
                         && block.level == level

@@ -1,4 +1,4 @@
-//! Joins glyphs into lines. Glyphs are in the order in which the page draws them.
+//! Joins glyphs into lines, in the order that a page draws the glyphs.
 
 use pdf_extract::{MediaBox, OutputDev, OutputError, Transform};
 
@@ -25,7 +25,7 @@ pub(super) struct LineReader {
     lines: Vec<Line>,
     line: Line,
     page: u32,
-    /// Where the last glyph ends, and its height on the page. `None` at the start of a page.
+    /// The right end of the last glyph, and its height on the page. `None` at the start of a page.
     last: Option<(f64, f64)>,
     is_first_of_word: bool,
     bytes: usize,
