@@ -80,7 +80,7 @@ pub struct CaptureLog {
 }
 
 impl CaptureLog {
-    /// Opens the log of the crawl in `dir`. `None` if the crawl has no archive.
+    /// Opens the log of captures of the crawl in `dir`. `None` if the crawl has no archive.
     ///
     /// # Errors
     /// The errors of [`open_regular`].

@@ -1,4 +1,4 @@
-//! The rows of each row file. Every key is always present; a value that is unknown is null.
+//! The rows of each row file. An unknown value is null; only a few keys may be absent instead.
 
 use std::collections::BTreeMap;
 
