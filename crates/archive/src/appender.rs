@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use crate::error::ArchiveError;
 use crate::regular_file::{options, regular};
 
-/// The file operations that an [`Appender`] needs. In tests they are those of a disk that fails.
+/// The file operations that an [`Appender`] needs. Tests replace them by those of a disk that
+/// fails.
 pub(crate) trait FileStore {
     /// Writes at the end of the file. May write only a part of `bytes`; returns how many.
     fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize>;

@@ -1,7 +1,7 @@
 //! Reads untrusted files with a maximum length for each line or text.
 //!
-//! A crawl's directory may come from an untrusted source, or from a disk that lost writes. Then a
-//! file may have 30 GB without a line end.
+//! A crawl's directory may come from an untrusted source, or from a disk that lost writes. For
+//! example, a file may have 30 GB without a line end.
 
 use std::io::{self, BufRead, ErrorKind, Read};
 use std::path::Path;
@@ -26,7 +26,8 @@ pub const MAX_CONFIG_BYTES: u64 = 4 * 1024 * 1024;
 
 /// Reads a regular file of at most `max_bytes` as text.
 ///
-/// # Errors The errors of [`open_regular`]; [`ErrorKind::FileTooLarge`] for a longer file,
+/// # Errors
+/// The errors of [`open_regular`]; [`ErrorKind::FileTooLarge`] for a longer file,
 /// [`ErrorKind::InvalidData`] if it is not UTF-8.
 pub fn read_text(path: &Path, max_bytes: u64) -> io::Result<String> {
     let mut text = String::new();

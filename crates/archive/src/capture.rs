@@ -22,8 +22,8 @@ pub struct Capture<'a> {
     pub millis: u64,
     /// The IP address that responded.
     pub address: Option<IpAddr>,
-    /// The HTTP version of the exchange. It is only noted: records are always written in HTTP/1.1
-    /// syntax, because readers refuse other status lines.
+    /// The HTTP version of the exchange, which is only noted: records are always written in
+    /// HTTP/1.1 syntax, because readers refuse other status lines.
     pub protocol: Version,
     /// The TLS version of the connection, if known.
     pub tls: Option<TlsVersion>,

@@ -26,7 +26,7 @@ pub struct CaptureLine {
     pub(crate) head: Box<str>,
 }
 
-/// The fields that are read from a line's JSON. Its numbers are strings.
+/// The fields that are read from a line's JSON, in which numbers are strings.
 #[derive(Deserialize)]
 struct Place {
     filename: Arc<str>,
@@ -80,9 +80,10 @@ pub struct CaptureLog {
 }
 
 impl CaptureLog {
-    /// Opens the log of the crawl in `dir`. `None` if the crawl has no archive.
+    /// Opens the log of captures of the crawl in `dir`. `None` if the crawl has no archive.
     ///
-    /// # Errors The errors of [`open_regular`].
+    /// # Errors
+    /// The errors of [`open_regular`].
     pub fn open(dir: &Path) -> io::Result<Option<CaptureLog>> {
         match open_regular(&dir.join(FOLDER).join(CAPTURES)) {
             Ok(file) => Ok(Some(CaptureLog {

@@ -37,7 +37,7 @@ const GROWING: &str = ".warc.gz";
 pub enum ChangedFiles<'a> {
     /// All files. For the end of a run.
     All,
-    /// The files with one of these names, and files in a folder with one of these names.
+    /// The named files, and all files in named folders.
     Named(&'a [&'a str]),
 }
 
@@ -56,7 +56,8 @@ pub struct DigestList {
 impl DigestList {
     /// Reads the list of a crawl's directory. `None` if the list is missing.
     ///
-    /// # Errors I/O errors. Invalid rows are no errors; they are among the [`DigestList::faults`].
+    /// # Errors
+    /// I/O errors. Invalid rows are not errors; they are among the [`DigestList::faults`].
     pub fn read(dir: &Path) -> io::Result<Option<DigestList>> {
         let file = match open_regular(&dir.join(DIGESTS)) {
             Err(why) if why.kind() == ErrorKind::NotFound => return Ok(None),

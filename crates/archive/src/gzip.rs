@@ -11,7 +11,7 @@ pub(crate) struct Gzip {
     compressor: Compressor,
     /// The concatenated parts of a record.
     joined: Vec<u8>,
-    /// The compressed member. Its buffer has room for data that can't be compressed.
+    /// The compressed member, with room for data that can't be compressed.
     member: Vec<u8>,
 }
 

@@ -24,9 +24,9 @@ pub struct LineSort {
 }
 
 impl LineSort {
-    /// Creates a sorter. Its temporary files are in `folder` and have names that begin with `name`.
-    /// It sorts up to `max_run_bytes` of lines in memory at a time; their offsets take about half
-    /// as much memory again.
+    /// Creates a sorter with temporary files in `folder`, whose names begin with `name`. The sorter
+    /// sorts up to `max_run_bytes` of lines in memory at a time; their offsets take about half as
+    /// much memory again.
     #[must_use]
     pub fn new(folder: &Path, name: &str, max_run_bytes: usize) -> LineSort {
         LineSort {

@@ -2,8 +2,8 @@
 
 use crate::rows::{PageRow, WarcPlace};
 
-/// The column `warc` (the place of the record) without a value, as serialised. It is filled in
-/// last. Quotes in a JSON string are escaped, so this text can't be a part of another value.
+/// The column `warc` (the place of the record) without a value, as serialised; the value is filled
+/// in last. Quotes in a JSON string are escaped, so this text can't be a part of another value.
 const HOLE: &[u8] = b"\"warc\":null";
 const NULL: &[u8] = b"null";
 

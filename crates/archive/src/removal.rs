@@ -34,7 +34,7 @@ impl Removal {
         self.hosts.insert(host);
     }
 
-    /// Returns whether no page or host is to be removed.
+    /// Returns whether there are no pages and hosts to remove.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.pages.is_empty() && self.hosts.is_empty()
@@ -51,13 +51,13 @@ impl Removal {
         &self.hosts
     }
 
-    /// Returns whether a URL is to be removed.
+    /// Returns whether the removal includes a URL.
     #[must_use]
     pub fn holds(&self, url: &CanonicalUrl) -> bool {
         self.pages.contains(url.as_str()) || self.holds_host(&url.host_key())
     }
 
-    /// Returns whether a URL or origin is to be removed. `url` is as a record contains it.
+    /// Returns whether the removal includes a URL or origin, given as a record contains it.
     #[must_use]
     pub fn holds_text(&self, url: &str) -> bool {
         if self.pages.contains(url) {
@@ -68,14 +68,14 @@ impl Removal {
             && canonicalize(None, url).is_ok_and(|url| self.holds_host(&url.host_key()))
     }
 
-    /// Returns whether a host is to be removed.
+    /// Returns whether the removal includes a host.
     #[must_use]
     pub fn holds_host(&self, host: &HostKey) -> bool {
         self.hosts.contains(host)
     }
 
-    /// Returns whether a text names a page or host that is to be removed. The text is one that this
-    /// program wrote, such as the reason of an exclusion.
+    /// Returns whether a text names a page or host to remove. The text is one that this program
+    /// wrote, such as the reason of an exclusion.
     #[must_use]
     pub fn is_named_in(&self, text: &str) -> bool {
         let is_page = |(at, _): (usize, &str)| {
@@ -92,7 +92,7 @@ impl Removal {
                 .any(|host| names_host(text, host.as_str()))
     }
 
-    /// Sets `url` to `None` if it is to be removed. Returns whether it was.
+    /// Sets `url` to `None` if the removal includes it. Returns whether it did.
     pub fn clear(&self, url: &mut Option<String>) -> bool {
         let is_removed = url.as_deref().is_some_and(|url| self.holds_text(url));
         if is_removed {
@@ -134,7 +134,7 @@ fn names_host(text: &str, host: &str) -> bool {
     })
 }
 
-/// What happens to a row.
+/// The decision on a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowEdit {
     /// Keep the row, byte for byte.

@@ -27,7 +27,7 @@ const BLOCK_BYTES: u64 = 64 * 1024;
 /// Beyond the limit: older rows are not read.
 const MAX_TAIL_BYTES: u64 = 64 * 1024 * 1024;
 
-/// A file of rows. Its length is committed elsewhere, in one transaction with the state that the
+/// A file of rows, whose length is committed elsewhere, in one transaction with the state that the
 /// rows describe. Rows are buffered until [`flush`](RowFile::flush).
 pub struct RowFile {
     appender: Appender,
@@ -42,9 +42,8 @@ impl RowFile {
     /// # Errors
     /// [`ArchiveError::Short`] if the file is shorter than was committed.
     pub fn open(path: &Path, committed: Option<u64>) -> Result<RowFile, ArchiveError> {
-        // Sync the folder of a file without committed bytes. The file may exist, but whoever
-        // created it may not have synced the folder, so that a power loss could still remove its
-        // name.
+        // Sync the folder of a file without committed bytes. Its creation may not be synced yet, so
+        // that a power loss could still remove its name.
         let new_entry = committed.unwrap_or(0) == 0;
         Ok(RowFile {
             appender: Appender::open(path, committed.unwrap_or(0))?,
@@ -97,8 +96,9 @@ impl RowFile {
 
     /// Writes the buffered rows, all in one write.
     ///
-    /// # Errors [`ArchiveError::Full`] and other write errors. After an error, the rows are still
-    /// buffered, and the file is as it was before.
+    /// # Errors
+    /// [`ArchiveError::Full`] and other write errors. After an error, the rows are still buffered,
+    /// and the file is as it was before.
     pub fn flush(&mut self) -> Result<(), ArchiveError> {
         if !self.buffer.is_empty() {
             self.appender.append(&self.buffer)?;
@@ -110,7 +110,8 @@ impl RowFile {
     /// Flushes, and waits until all rows are on the disk. After that, the file's length may be
     /// committed.
     ///
-    /// # Errors The errors of [`flush`](RowFile::flush), or a sync error.
+    /// # Errors
+    /// The errors of [`flush`](RowFile::flush), or a sync error.
     pub fn sync(&mut self) -> Result<(), ArchiveError> {
         self.flush()?;
         self.appender.sync()?;
@@ -300,7 +301,8 @@ impl LogFile {
     /// Reads the last `count` lines, or fewer if these exceed 64 MiB. The time and memory that this
     /// takes depend on the lines, not on the length of the log.
     ///
-    /// # Errors I/O errors. A line that is not a row is not an error; it is counted.
+    /// # Errors
+    /// I/O errors. A line that is not a row is not an error; it is counted.
     pub fn tail<T: DeserializeOwned>(&mut self, count: usize) -> Result<LogTail<T>, ArchiveError> {
         let length = self.appender.length();
         let bytes = last_lines(self.appender.file(), length, count, MAX_TAIL_BYTES)
@@ -376,7 +378,8 @@ pub struct RowReader<T> {
 impl<T: DeserializeOwned> RowReader<T> {
     /// Opens a row file for reading up to its committed length; without one, to its end.
     ///
-    /// # Errors The errors of [`open_regular`].
+    /// # Errors
+    /// The errors of [`open_regular`].
     pub fn open(path: &Path, committed: Option<u64>) -> Result<RowReader<T>, ReadError> {
         let file = open_regular(path).map_err(|error| ReadError::io(path, error))?;
         Ok(RowReader::of(Some(file), path, committed))
@@ -384,7 +387,8 @@ impl<T: DeserializeOwned> RowReader<T> {
 
     /// Opens a row file. If it is missing, the reader yields no rows.
     ///
-    /// # Errors The errors of [`open_regular`].
+    /// # Errors
+    /// The errors of [`open_regular`].
     pub fn open_if_any(path: &Path) -> Result<RowReader<T>, ReadError> {
         match open_regular(path) {
             Ok(file) => Ok(RowReader::of(Some(file), path, None)),

@@ -1,4 +1,4 @@
-//! The rows of each row file. Every key is always present; an unknown value is null.
+//! The rows of each row file. An unknown value is null; only a few keys may be absent instead.
 
 use std::collections::BTreeMap;
 
@@ -21,22 +21,22 @@ pub struct PageRow {
     pub bytes: u64,
     /// The `Content-Type` of the response.
     pub content_type: Option<String>,
-    /// The media type that the body looks like, regardless of `content_type`. Null if unknown or
-    /// not examined.
+    /// The media type that the body looks like, regardless of `content_type`. Null if this is
+    /// unknown or was not examined.
     #[serde(default)]
     pub detected_type: Option<String>,
     /// The charset that a page was decoded with, by its name in the Encoding Standard.
     #[serde(default)]
     pub charset: Option<String>,
-    /// The language tag (BCP 47) of a page. Null if unknown or not needed.
+    /// The language tag (BCP 47) of a page. Null if the language is unknown or not needed.
     #[serde(default)]
     pub language: Option<String>,
-    /// The labelled digest of the archived payload of this response. A response that differs from
-    /// the previous one only in its content coding has that one's digest.
+    /// The labelled digest of the archived payload of this response. If the response differs from
+    /// the previous one of the URL only in its content coding, the digest of the previous payload.
     pub digest: Option<String>,
     /// Number of links followed from a seed.
     pub depth: u32,
-    /// Number of links followed since the scope was left; 0 within it.
+    /// Number of links followed since the path to the URL left the scope; 0 for a URL in scope.
     #[serde(default)]
     pub hops_off_scope: u8,
     /// The URL that led here. Null for a seed.
@@ -46,21 +46,21 @@ pub struct PageRow {
     pub redirect: Option<String>,
     /// The title of an HTML page.
     pub title: Option<String>,
-    /// The canonical URL that the page declares (`rel=canonical`), if it is another URL: a hint
-    /// that the content is also there.
+    /// The canonical URL that the page declares (`rel=canonical`), if it is another URL. This is a
+    /// hint that the same content is found there.
     #[serde(default)]
     pub canonical: Option<String>,
-    /// If the crawl builds a search index: `yes`, or why the page is not in it (`noindex: ..`,
-    /// `canonical: ..`, `soft_404` ..).
+    /// If the crawl builds a search index: `yes`, or the reason why the page is not in the index
+    /// (`noindex: ..`, `canonical: ..`, `soft_404` ..).
     #[serde(default)]
     pub indexed: Option<String>,
-    /// The verdict of robots.txt.
+    /// The verdict of the site's robots.txt on the URL.
     pub robots: Option<RobotsVerdict>,
-    /// The site's statements about the use of the page. Null without any.
+    /// The site's statements about the use of the page. Null if there are none.
     pub usage: Option<PageUsage>,
-    /// The place of the response record.
+    /// The place of the response record in the archive.
     pub warc: Option<WarcPlace>,
-    /// The UUID of that record: its `WARC-Record-ID` without `urn:uuid:`.
+    /// The UUID of the response record: its `WARC-Record-ID` without `urn:uuid:`.
     #[serde(default)]
     pub record_id: Option<String>,
     /// The site's statement that keeps the body out of the archive. Null if the body is archived.
@@ -70,23 +70,25 @@ pub struct PageRow {
     #[serde(default)]
     pub unwanted: Option<String>,
     /// Whether the response contains a secret of the operator's `[site]` tables. The archive keeps
-    /// such a response unchanged, so its body is never shown or exported: see
+    /// the response as it is, so commands never show or export its body: see
     /// [`PageRow::may_show_body`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub echoes_secret: bool,
     /// The crawl's round, from 1. A URL has at most one row per round.
     #[serde(default = "first_round")]
     pub round: u32,
-    /// The change since the last visit: `new`, `changed`, `same` or `gone`. Null if unknown.
+    /// How the page changed since the last visit: `new`, `changed`, `same` or `gone`. Null if
+    /// unknown.
     #[serde(default)]
     pub change: Option<String>,
-    /// The part of the page that changed since the last visit: `bytes`, `markup` or `text`. Null if
-    /// nothing changed or it is unknown.
+    /// What changed on the page since the last visit: `bytes`, `markup` or `text`. Null if nothing
+    /// changed, or if this is unknown.
     #[serde(default)]
     pub differs: Option<String>,
-    /// Why there was no response, or why it could not be read.
+    /// The reason why there was no response, or why the response could not be read.
     pub error: Option<String>,
-    /// The page's role in the sample. Null if the crawl draws no sample, or if this isn't a page.
+    /// The page's role in the sample. Null if the crawl draws no sample, or if the response isn't a
+    /// page.
     #[serde(default)]
     pub sample: Option<SampleRow>,
     /// The label of the seed whose area contains the URL. Null if that seed has no label.
@@ -97,16 +99,18 @@ pub struct PageRow {
 /// The role of a page in a sample, and its inclusion probability.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SampleRow {
-    /// Why the page was fetched: `drawn`; `frame`, because its links are the frame; `redirect`,
-    /// because a page of the sample redirects to it; or `walk`, because a walker reached it.
+    /// Why the page was fetched: `drawn` for the sample; `frame`, because its links are the frame
+    /// from which the sample is drawn; `redirect`, because a page of the sample redirects to it; or
+    /// `walk`, because a walker reached it.
     pub how: String,
     /// The name of the stratum that the page was drawn from.
     pub stratum: Option<String>,
     /// Number of pages drawn from the stratum.
     pub drawn: Option<u64>,
-    /// Number of pages in the stratum.
+    /// Number of pages in the stratum, of which `drawn` were drawn.
     pub of: Option<u64>,
-    /// The inclusion probability, from 0 to 1. Null if it is unknown.
+    /// The probability with which the page was included in the sample, from 0 to 1. Null if it is
+    /// unknown.
     pub probability: Option<f64>,
     /// Why the inclusion probability is unknown.
     #[serde(default)]
@@ -118,18 +122,19 @@ pub struct SampleRow {
 pub struct RandomWalkRow {
     /// The number of the walker, from 1.
     pub walker: u32,
-    /// The number of the step, from 1. A redirect belongs to the step that led to it.
+    /// The number of the step, from 1. A redirect has the number of the step that led to it.
     pub step: u64,
-    /// `start`, the first step; `link`; `redirect`; or `restart`, a step to a seed.
+    /// The kind of step: `start` (the first one), `link`, `redirect`, or `restart` (to a seed).
     pub how: String,
-    /// The reason of a restart: `chance`; `no links` to follow; `no page`, with no response or an
-    /// error; `excluded`, which can't be fetched; `redirects`, more than are followed.
+    /// The reason of a restart: `chance`; `no links`, if the page has none to follow; `no page`,
+    /// after no response or an error; `excluded`, if the URL can't be fetched; `redirects`, if
+    /// there are more than are followed.
     pub why: Option<String>,
     /// The URL that the step leads to.
     pub url: String,
-    /// The page that the walker was on before.
+    /// The page that the walker was on before the step.
     pub from: Option<String>,
-    /// Number of distinct URLs that the page's links could have led to.
+    /// Number of distinct URLs that the links of that page could have led to.
     pub links: Option<u64>,
 }
 
@@ -137,7 +142,7 @@ fn first_round() -> u32 {
     1
 }
 
-/// Errors of pages that were still read up to a limit.
+/// Errors with which a page is read nevertheless, up to some limit.
 const READ_ALL_THE_SAME: [&str; 4] = [
     "body_truncated",
     "decoded_too_large",
@@ -145,8 +150,8 @@ const READ_ALL_THE_SAME: [&str; 4] = [
     "login_page",
 ];
 
-/// The error of a URL that the crawler gave up because it kept crashing on it. The link is not at
-/// fault.
+/// The error of a URL that was given up because reading it crashed the crawler several times. A
+/// link to the URL isn't broken.
 pub const READER_KILLED: &str = "reader_killed";
 /// The error of a page that made a parser panic.
 pub const READER_PANICKED: &str = "reader_panicked";
@@ -157,31 +162,33 @@ pub const TOO_MANY_REDIRECTS: &str = "too_many_redirects";
 /// The error of a redirect whose target is not a URL.
 const REDIRECT_MALFORMED: &str = "redirect_malformed";
 
-/// Errors of redirects that lead nowhere, whatever their status.
+/// Errors of redirects that lead nowhere, whatever their status code.
 const BROKEN_REDIRECTS: [&str; 3] = [REDIRECT_LOOP, TOO_MANY_REDIRECTS, REDIRECT_MALFORMED];
 
 impl PageRow {
-    /// Returns whether the body was kept out of the archive, by the site or the operator.
+    /// Returns whether the archive lacks the body because of the site's statement or the operator's
+    /// filter.
     #[must_use]
     pub fn is_body_omitted(&self) -> bool {
         self.withheld.is_some() || self.unwanted.is_some()
     }
 
-    /// Returns whether commands may show or export the archived body. If not, they use the search
-    /// index, which is redacted.
+    /// Returns whether commands may show or export the archived body. Otherwise they use the search
+    /// index, from which secrets are redacted.
     #[must_use]
     pub fn may_show_body(&self) -> bool {
         !self.is_body_omitted() && !self.echoes_secret
     }
 
-    /// Returns whether the page's record omits the body because an earlier visit's record has it.
+    /// Returns whether the page's record omits the body because the record of an earlier visit has
+    /// the same.
     #[must_use]
     pub fn repeats_body(&self) -> bool {
         self.change.as_deref() == Some("same") && self.differs.as_deref() != Some("markup")
     }
 
-    /// Returns whether a link to the page leads nowhere: no response, a status of 400 and above, or
-    /// a redirect without an end. A page that crashed the crawler doesn't count.
+    /// Returns whether a link to the page is broken: there was no response, a status of 400 or
+    /// above, or a redirect that leads nowhere. A page that crashed the crawler doesn't count.
     #[must_use]
     pub fn is_broken(&self) -> bool {
         match (self.error.as_deref(), self.status) {
@@ -191,15 +198,16 @@ impl PageRow {
         }
     }
 
-    /// Returns the error of a redirect that leads nowhere.
+    /// Returns the error of a redirect that leads nowhere. `None` for any other page.
     #[must_use]
     pub fn broken_redirect(&self) -> Option<&str> {
         let error = self.error.as_deref();
         error.filter(|error| BROKEN_REDIRECTS.contains(error))
     }
 
-    /// Returns whether fetching failed: no response, a status of 400 and above, or an incomplete
-    /// body. A body cut at one of our limits is not a failure; one that broke off is.
+    /// Returns whether fetching failed: there was no response, a status of 400 or above, or an
+    /// incomplete body. A body that we cut at a limit is not a failure; one that the server didn't
+    /// finish is.
     #[must_use]
     pub fn is_failed(&self) -> bool {
         let is_unread = |error: &str| !READ_ALL_THE_SAME.contains(&error);
@@ -219,17 +227,17 @@ pub struct RobotsVerdict {
     pub rule: Option<String>,
 }
 
-/// A site's statements about the use of a page, with a verdict per purpose.
+/// A site's statements about the use of a page, and the verdict for each purpose.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct PageUsage {
-    /// For a search index: `allowed`, `refused`, or null without a statement about it.
+    /// Use for a search index: `allowed`, `refused`, or null without a statement about it.
     pub search: Option<String>,
-    /// For input to a model.
+    /// Use as input to a model, with the same values.
     pub ai_input: Option<String>,
-    /// For training a model.
+    /// Use for training a model, with the same values.
     pub train_ai: Option<String>,
-    /// For a copy kept for others.
+    /// Use as a copy that is kept for others, with the same values.
     pub archive: Option<String>,
     /// The statements as written.
     pub said: Vec<UsageStatement>,
@@ -240,15 +248,15 @@ pub struct PageUsage {
 pub struct UsageStatement {
     /// The vocabulary: `content-usage`, `content-signal`, `tdm-reservation` ..
     pub vocabulary: String,
-    /// The place: `robots`, `tdmrep`, `header` or `meta`.
+    /// The place of the statement: `robots`, `tdmrep`, `header` or `meta`.
     pub channel: String,
-    /// The line of a statement in robots.txt.
+    /// The line of the statement, if it is in robots.txt.
     pub line: Option<u32>,
     /// The raw text.
     pub raw: String,
 }
 
-/// The place of a record.
+/// The place of a record in the archive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WarcPlace {
     /// The name of the file in the folder `archive`, as in the index.
@@ -262,11 +270,12 @@ pub struct WarcPlace {
 pub struct RequestRow {
     /// The requested URL.
     pub url: String,
-    /// The host key that the gap applies to: without a port, except on loopback.
+    /// The key of the host that the gap between requests applies to: without a port, except on
+    /// loopback.
     pub host: String,
     /// The IP address that the request was sent to.
     pub address: Option<String>,
-    /// The purpose: `page`, `robots`, `hop` ..
+    /// The purpose of the request: `page`, `robots`, `hop` ..
     pub purpose: String,
     /// When the request was sent, in milliseconds since the Unix epoch, UTC.
     pub start: u64,
@@ -276,14 +285,14 @@ pub struct RequestRow {
     pub status: Option<u16>,
     /// The name of the failure, if there was no response.
     pub failure: Option<String>,
-    /// The gap required before this request, in milliseconds.
+    /// The gap between requests that was required before this one, in milliseconds.
     pub gap_asked: u64,
-    /// The rule that required that gap: `delay`, `crawl-delay`, `retry-after` ..
+    /// The rule that required the gap: `delay`, `crawl-delay`, `retry-after` ..
     pub why: String,
-    /// The wait that this response demands, in milliseconds.
+    /// The wait that the response demands, in milliseconds.
     pub wait_asked: Option<u64>,
-    /// The rows that were on the disk when the page was chosen. Null for robots.txt and the like,
-    /// which are not chosen from a queue.
+    /// The rows that were on the disk when the page was chosen from the queue. Null for robots.txt
+    /// and the like, which don't come from a queue.
     #[serde(default)]
     pub after: Option<AfterCommits>,
     /// The worker that sent the request, if the requests of several workers were gathered.
@@ -291,19 +300,19 @@ pub struct RequestRow {
     pub worker: Option<String>,
 }
 
-/// The commits that preceded the choice of a request. A replay derives from them which links were
-/// known.
+/// The commits before a request was chosen. A replay derives from these commits which links were
+/// known at that time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct AfterCommits {
     /// Number of committed rows of `pages.jsonl`.
     pub pages: u64,
-    /// Number of other commits of this run: a robots.txt with its sitemaps, a page to retry, URLs
-    /// settled without a request.
+    /// Number of other commits in this run, such as a robots.txt with its sitemaps, a page to
+    /// retry, or URLs settled without a request.
     pub others: u64,
 }
 
 impl RequestRow {
-    /// Returns the status code, the name of the failure, or `no answer`.
+    /// Returns the status code or the name of the failure. If there is neither, `no answer`.
     #[must_use]
     pub fn answer(&self) -> String {
         match (self.status, &self.failure) {
@@ -314,60 +323,60 @@ impl RequestRow {
     }
 }
 
-/// A line of `digests.jsonl`: a file of the crawl as it was between runs.
+/// A line of `digests.jsonl`: a file of the crawl as it was when no run was in progress.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileChecksum {
-    /// The path relative to the crawl's directory. The last row covers the rows above it, and has
-    /// the name of the list.
+    /// The path relative to the crawl's directory. The last row is about the rows above it, and has
+    /// the name of the list itself.
     pub file: String,
     /// The length of the file.
     pub bytes: u64,
     /// The SHA-256 in lower case hexadecimal digits.
     pub sha256: String,
-    /// Only in the last row: true if all files are listed; false while a run is in progress, when
+    /// Only in the last row: true if all files are listed. False while a run is in progress: then
     /// only WARC files are listed, with their lengths before the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_whole: Option<bool>,
 }
 
-/// A line of `state/delays.jsonl`: an operator changed the delay during the crawl, or had the
-/// settings reread.
+/// A line of `state/delays.jsonl`: an operator changed the delay during the crawl, or made the
+/// crawl reread its settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DelayRow {
     /// When the change took effect, in milliseconds since the Unix epoch, UTC.
     pub at: u64,
     /// The host key that the change applies to. Null for every host.
     pub host: Option<String>,
-    /// The minimum gap, in milliseconds. Null if `reread` is set, and at the start of a run, when
-    /// `crawl.toml` applies again.
+    /// The new minimum gap, in milliseconds. Null if `reread` is set. Also null at the start of a
+    /// run, when `crawl.toml` applies again.
     pub delay: Option<u64>,
-    /// Set if the settings were reread and `crawl.toml` rewritten.
+    /// Set if the crawl reread its settings and rewrote `crawl.toml`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reread: Option<RereadSettings>,
-    /// The worker whose requests the change applies to, if those of several workers were gathered.
+    /// The worker that the change applies to, if the directories of several workers were gathered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<String>,
 }
 
-/// The rules before settings were reread, and the changes of the exclusions.
+/// The settings before they were reread, and the exclusions that this added and removed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RereadSettings {
     /// The previous minimum gap, in milliseconds.
     pub delay: u64,
     /// The previous maximum of requests in flight per host.
     pub per_host: u32,
-    /// The previous settings of single host names, if they differed.
+    /// The previous settings of single host names, for names with settings of their own.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sites: BTreeMap<String, RereadSite>,
-    /// Exclusions added, named as in `excluded.jsonl`.
+    /// The exclusions added, named as in `excluded.jsonl`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub added: Vec<String>,
-    /// Exclusions removed.
+    /// The exclusions removed, named as in `excluded.jsonl`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub removed: Vec<String>,
 }
 
-/// The part of [`RereadSettings`] for the hosts of one name.
+/// The previous settings for the hosts of one name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RereadSite {
     /// As [`RereadSettings::delay`].
@@ -378,18 +387,19 @@ pub struct RereadSite {
     pub per_host: Option<u32>,
 }
 
-/// A line of `state/order.jsonl`: an event that a replay repeats in the same order. Each line sets
-/// one of the columns.
+/// A line of `state/order.jsonl`: an event that a replay must repeat in the same order. Exactly one
+/// column is set in each line.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OrderRow {
     /// A run began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunBegan>,
-    /// A host had its turn: a request was sent, or URLs of the host were settled without one.
+    /// A host's permit was used: a request was sent, or URLs of the host were settled without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<HostTurn>,
-    /// The messages that the writer is about to commit together, in order. Each is named by its
-    /// cause: `e7` for the 7th request of the run that ended, `t7` for its 7th turn.
+    /// The messages that the writer is about to commit together, in order. Each is named by the
+    /// event that caused it: `e7` for the end of the 7th request of the run, `t7` for its 7th turn
+    /// of a host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<Vec<String>>,
     /// An operator's command took effect.
@@ -404,13 +414,13 @@ pub struct CommandTaken {
     pub at: u64,
     /// `add`, `delay`, `park` or `unpark`.
     pub command: String,
-    /// The added URL, or the host. Null for every host.
+    /// The URL that was added, or the host that the command applies to. Null for every host.
     pub about: Option<String>,
     /// The new delay, in milliseconds.
     pub delay: Option<u64>,
-    /// Number of ended requests of this run.
+    /// Number of requests of this run that had ended by then.
     pub ended: u64,
-    /// Number of committed messages of all runs.
+    /// Number of messages that had been committed by then, in all runs.
     pub settled: u64,
 }
 
@@ -421,31 +431,32 @@ pub struct RunBegan {
     pub at: u64,
     /// The round of the run, from 1.
     pub round: u32,
-    /// When that round began, in seconds since the Unix epoch, UTC.
+    /// When the round began, in seconds since the Unix epoch, UTC.
     pub round_began: u32,
-    /// Length of `requests.jsonl` in bytes.
+    /// Length of `requests.jsonl` at the start of the run, in bytes.
     pub requests: u64,
-    /// Number of committed messages of all earlier runs.
+    /// Number of messages that were committed in all earlier runs.
     pub settled: u64,
-    /// How the previous run ended, as in `waiting.jsonl`: its reason and any detail. Null if it was
-    /// killed or this is the first run.
+    /// How the previous run ended, as in `waiting.jsonl`: the reason, and the detail if there is
+    /// one. Null if the previous run was killed, or if this is the first run.
     pub before: Option<String>,
 }
 
-/// A turn of a host.
+/// A turn of a host: the use of its permit to request the next URL.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostTurn {
     /// When the turn was taken, in milliseconds since the Unix epoch, UTC.
     pub at: u64,
     /// Scheme, host and port.
     pub origin: String,
-    /// `page`, `robots`, or `hop`: a redirect of a robots.txt, or a request right after it.
+    /// The purpose of the turn: `page`, `robots`, or `hop` (a redirect of a robots.txt, or a
+    /// request right after a robots.txt).
     pub purpose: String,
-    /// Number of ended requests of this run.
+    /// Number of requests of this run that had ended by then.
     pub ended: u64,
-    /// Number of committed messages of all runs.
+    /// Number of messages that had been committed by then, in all runs.
     pub settled: u64,
-    /// Number of URLs settled or moved to the back of the queue without a request.
+    /// Number of URLs that were settled, or moved to the back of the queue, without a request.
     pub passed: u64,
     /// Whether a request was sent.
     pub is_sent: bool,
@@ -460,7 +471,7 @@ pub struct ExcludedRow {
     pub reason: String,
     /// The deciding rule, as written.
     pub rule: Option<String>,
-    /// The line of that rule, if it is in a file.
+    /// The line of the deciding rule, if the rule is in a file.
     pub line: Option<u32>,
     /// The page that the URL was found on. Null for a seed.
     pub found_on: Option<String>,
@@ -470,8 +481,8 @@ pub struct ExcludedRow {
     /// The round that excluded the URL, from 1. Null in rows of older versions.
     #[serde(default)]
     pub round: Option<u32>,
-    /// Fetch time of the last page settled before, or start of the round for rows written at the
-    /// end of a run. Null in rows of older versions.
+    /// Fetch time of the last page that was settled before this URL. In rows written at the end of
+    /// a run, the start of the round. Null in rows of older versions.
     #[serde(default)]
     pub at: Option<Timestamp>,
 }
@@ -479,17 +490,18 @@ pub struct ExcludedRow {
 /// A line of `waiting.jsonl`, written when a run ends: URLs that are still pending.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WaitingRow {
-    /// Scheme, host and port of the pending URLs. Null in the first line, which is about the crawl.
+    /// Scheme, host and port of the pending URLs. Null in the first line, which is about the whole
+    /// crawl.
     pub origin: Option<String>,
     /// Number of pending URLs.
     pub urls: u64,
-    /// Why they are pending, and in the first line how the run ended: `finished`, `budget`,
-    /// `interrupted`, `unreachable`, `parked`, `robots`.
+    /// Why the URLs are pending; in the first line, how the run ended. Values: `finished`,
+    /// `budget`, `interrupted`, `unreachable`, `parked`, `robots`.
     pub reason: String,
-    /// The name of the budget, or why the host was not requested.
+    /// More about the reason: the name of the budget, or why the host was not requested.
     pub detail: Option<String>,
-    /// The first 100 URLs of an origin without a reachable robots.txt. Each is a link to a server
-    /// that does not respond.
+    /// The first 100 pending URLs, if the robots.txt of the origin is unreachable. Each was found
+    /// as a link to a server that doesn't respond.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub listed: Vec<WaitingUrl>,
 }
@@ -506,7 +518,7 @@ pub struct WaitingUrl {
 /// A line of `links.jsonl`: a link of a page.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkRow {
-    /// The page.
+    /// The page that contains the link.
     pub from: String,
     /// The URL that the page links to.
     pub to: String,
@@ -522,27 +534,27 @@ pub struct LinkRow {
     pub at: Option<Timestamp>,
 }
 
-/// A line of `recheck.jsonl`: how today's rules apply to a crawled page, as found by `crawl
-/// recheck`. The first line is about the recheck itself.
+/// A line of `recheck.jsonl`, written by `crawl recheck`: how today's rules apply to a crawled
+/// page. The first line is about the recheck itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecheckRow {
     /// When the rules were fetched.
     pub at: Timestamp,
-    /// `rechecked` (the first line), `excluded` (a page), or `unknown` (pages of an origin whose
-    /// rules could not be fetched).
+    /// `rechecked` (the first line), `excluded` (a page that the rules exclude now), or `unknown`
+    /// (pages of an origin whose rules could not be fetched).
     pub verdict: String,
-    /// The page. Null if the line is about several.
+    /// The page. Null if the line is about several pages.
     pub url: Option<String>,
-    /// Scheme, host and port. Null in the first line.
+    /// Scheme, host and port of the pages. Null in the first line.
     pub origin: Option<String>,
     /// Number of pages that the line is about.
     pub urls: u64,
-    /// `robots` or `usage`, or why the rules could not be fetched; in the first line the purpose of
-    /// the crawl.
+    /// Why the page is excluded now (`robots` or `usage`), or why the rules could not be fetched.
+    /// In the first line, the purpose of the crawl.
     pub reason: Option<String>,
     /// The deciding rule, as written.
     pub rule: Option<String>,
-    /// The line of that rule in its robots.txt.
+    /// The line of the deciding rule in its robots.txt.
     pub line: Option<u32>,
 }
 
@@ -553,16 +565,17 @@ pub struct TombstoneRow {
     pub at: Timestamp,
     /// `page` or `host`.
     pub kind: String,
-    /// The keyed digest of the name; the key is in `state/`.
+    /// The digest of the page's URL or the host's name, with a key that is in `state/`.
     pub digest: String,
-    /// The operator's reason.
+    /// The reason that the operator gave.
     pub reason: String,
 }
 
-/// A line of `workers.jsonl`: a worker whose directory was gathered with those of others.
+/// A line of `workers.jsonl`: a worker whose directory was gathered into this one with those of
+/// other workers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerRow {
-    /// The name of the worker, as in the rows of its requests.
+    /// The name of the worker. Rows of its requests have the same name.
     pub worker: String,
     /// When the worker was first started.
     pub started: Option<String>,
@@ -570,22 +583,22 @@ pub struct WorkerRow {
     pub last_started: Option<String>,
     /// How the worker's last run ended, as in its `waiting.jsonl`.
     pub ended: String,
-    /// Rows of `pages.jsonl`.
+    /// Number of rows of `pages.jsonl`.
     pub pages: u64,
-    /// Rows of `requests.jsonl`.
+    /// Number of rows of `requests.jsonl`.
     pub requests: u64,
-    /// Rows of `excluded.jsonl` that were copied.
+    /// Number of rows of `excluded.jsonl` that were copied.
     pub excluded: u64,
-    /// Rows of `excluded.jsonl` that were not copied, because another worker's row covers the same
-    /// URL.
+    /// Number of rows of `excluded.jsonl` that were not copied, because another worker has a row
+    /// about the same URL.
     pub told_by_others: u64,
-    /// Rows of `links.jsonl`.
+    /// Number of rows of `links.jsonl`.
     pub links: u64,
     /// Number of WARC files.
     pub warc_files: u64,
     /// Size of the WARC files, in bytes.
     pub warc_bytes: u64,
-    /// Lines of row files that are not rows, and were dropped.
+    /// Number of lines of row files that are not rows and were dropped.
     pub unreadable: u64,
 }
 
@@ -610,7 +623,7 @@ mod tests {
         expect.assert_eq(&json);
     }
 
-    /// Returns the columns of a table in the documentation, in order.
+    /// Returns the columns that the documentation lists for a row file, in order.
     fn documented(file: &str) -> Vec<String> {
         let docs = include_str!("../../../docs/rows.md");
         let (_, section) = docs.split_once(&format!("\n## {file}\n")).unwrap();
@@ -645,7 +658,7 @@ mod tests {
         check("state/order.jsonl", columns::<OrderRow>());
     }
 
-    /// Returns the fields that a struct deserialises.
+    /// Returns the names of a struct's fields, as it deserialises them.
     fn columns<T: DeserializeOwned>() -> &'static [&'static str] {
         struct Fields<'a>(&'a mut &'static [&'static str]);
         impl<'de> Deserializer<'de> for Fields<'_> {

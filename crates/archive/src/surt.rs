@@ -1,14 +1,14 @@
-//! The key that captures are sorted and looked up by.
+//! The SURT key, which captures are sorted and looked up by.
 //!
-//! Replay tools look up a URL under the key that the Internet Archive's SURT rules give, so this
-//! module follows those rules exactly, odd ones too: reversed host names, no `www.`, lower case,
+//! Replay tools look up a URL under the key that the Internet Archive's rules give. So this module
+//! follows those rules exactly, even the odd ones: reversed host names, no `www.`, lower case,
 //! sorted parameters, no session ids.
 
 use crawl_weburl::CanonicalUrl;
 
 const HEX: &[u8; 16] = b"0123456789ABCDEF";
 
-/// Returns the SURT key of a URL, without scheme: `org,example)/path?query`.
+/// Returns the SURT key of a URL, which has no scheme: `org,example)/path?query`.
 ///
 /// ```
 /// let url = crawl_weburl::canonicalize(None, "https://www.Example.org/A/?b=2&a=1").unwrap();
@@ -50,7 +50,7 @@ fn host_key(host: &str) -> String {
     labels.join(",")
 }
 
-/// Drops a first label of `www` and digits.
+/// Removes `www`, also with digits after it, from the start of a host name.
 fn without_www(host: &str) -> &str {
     host.strip_prefix("www")
         .map(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit()))
@@ -91,7 +91,7 @@ fn query_key(query: &str) -> String {
     parameters.join("&")
 }
 
-/// Decodes percent-encoding until nothing changes.
+/// Decodes percent-encoding again and again, until nothing changes.
 fn unescaped(text: &[u8]) -> Vec<u8> {
     let mut text = text.to_vec();
     loop {
@@ -121,7 +121,7 @@ fn hex(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).map(|value| value as u8)
 }
 
-/// Percent-encodes everything but printable ASCII, and also `#` and `%`.
+/// Percent-encodes `#`, `%`, and everything that isn't printable ASCII.
 fn escaped(text: &[u8]) -> String {
     let mut out = String::with_capacity(text.len());
     for &byte in text {
@@ -137,7 +137,7 @@ fn escaped(text: &[u8]) -> String {
     out
 }
 
-/// Resolves dot segments and drops empty segments except the last.
+/// Resolves dot segments of a path, and removes empty segments except the last.
 fn straightened(path: &[u8]) -> Vec<u8> {
     let mut segments: Vec<&[u8]> = Vec::new();
     for segment in path.split(|&byte| byte == b'/').skip(1) {
@@ -157,9 +157,9 @@ fn straightened(path: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Removes an ASP.NET session segment from a lower-case path: `(s(24 characters))/`, any number of
-/// such pairs, or with `has_letter` false `(24 characters)/`. Only applies before a path with
-/// `.aspx`; the last such segment is removed.
+/// Removes a session segment of ASP.NET from a lower-case path: one or more `(s(24 characters))/`
+/// or, if `has_letter` is false, `(24 characters)/`. Only applies to a path that ends in a file
+/// with `.aspx`. If there are several such segments, the last one is removed.
 fn without_path_session(path: String, has_letter: bool) -> String {
     let slashes = path.rmatch_indices('/').map(|(at, _)| at + 1);
     for begin in slashes {
@@ -196,7 +196,7 @@ fn bare_session(text: &str) -> Option<usize> {
     Some(text.len() - rest.len())
 }
 
-/// Returns the text after 24 letters or digits and a bracket.
+/// If `text` begins with 24 letters or digits and a closing bracket, returns the text after them.
 fn after_token(text: &str) -> Option<&str> {
     let (token, rest) = text.split_at_checked(24)?;
     let fits = token.bytes().all(|byte| byte.is_ascii_alphanumeric());
@@ -209,7 +209,8 @@ fn leads_to_aspx(text: &str) -> bool {
         .is_some_and(|at| !text[..at + 1].contains('?'))
 }
 
-/// Removes known session parameters from a query: the last one of each kind.
+/// Removes known session parameters from a query. If there are several of a kind, removes the last
+/// one.
 fn without_query_sessions(mut query: String) -> String {
     let kinds: [fn(&str) -> Option<usize>; 5] = [
         |text| named(text, "jsessionid=", 32, u8::is_ascii_alphanumeric),
@@ -232,7 +233,8 @@ fn without_query_sessions(mut query: String) -> String {
     query
 }
 
-/// Returns the length of `name` and `count` fitting bytes at the start of `text`, ignoring case.
+/// If `text` begins with `name` (ignoring case) and `count` bytes that satisfy `fits`, returns
+/// their total length.
 fn named(text: &str, name: &str, count: usize, fits: fn(&u8) -> bool) -> Option<usize> {
     let (head, rest) = text.as_bytes().split_at_checked(name.len())?;
     let value = rest.get(..count)?;
@@ -252,7 +254,7 @@ fn coldfusion_session(text: &str) -> Option<usize> {
     Some(id + 1 + token)
 }
 
-/// Returns the length of `name` and a non-empty value.
+/// If `text` begins with `name` and a non-empty value, returns their total length.
 fn one_parameter(text: &str, name: &str) -> Option<usize> {
     named(text, name, 0, |_| true)?;
     let value = text[name.len()..].split('&').next()?;
@@ -266,7 +268,7 @@ mod tests {
 
     use super::surt;
 
-    /// The expected keys are the output of the PyPI package `surt` 0.3.1.
+    /// Compares keys with those that the PyPI package `surt` 0.3.1 returns.
     fn check(urls: &[&str], expect: Expect) {
         let keys: Vec<String> = urls
             .iter()

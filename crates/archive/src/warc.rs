@@ -16,10 +16,11 @@ const CONFORMS_TO: &str =
 const PROFILE: &str = "http://netpreserve.org/warc/1.1/revisit/";
 const FIELDS: &str = "application/warc-fields";
 
-/// The digest algorithm of payloads and blocks, which other archives compare by.
+/// The digest algorithm of payloads and blocks. Other archives compare payloads by the same one.
 const DIGEST: DigestAlgorithm = DigestAlgorithm::Sha1;
-/// Deflate level. It takes half the time of the usual 6 and about an eighth more space. Most bodies
-/// arrive compressed anyway, and one processor must keep up with many hosts.
+/// Deflate level. Level 1 takes half the time of the usual level 6, and about an eighth more space.
+/// This suits a crawl: most bodies arrive compressed, and one processor must keep up with many
+/// hosts.
 const LEVEL: i32 = 1;
 
 /// The record at the start of each file: who created the file and how (WARC 1.1 section 6.2).
@@ -27,9 +28,9 @@ const LEVEL: i32 = 1;
 pub struct Warcinfo {
     /// Program and version: `crawl/0.1.0`.
     pub software: String,
-    /// The operator of the crawl: a name, a mail address or a URL, or both as `NAME <ADDRESS>`.
+    /// The operator of the crawl: a name, a mail address or a URL, or `NAME <ADDRESS>`.
     pub operator: Option<String>,
-    /// The institution that the crawl is made for.
+    /// The institution for which the crawl is made.
     pub publisher: Option<String>,
     /// The study that the crawl is part of.
     pub is_part_of: Option<String>,
@@ -39,7 +40,7 @@ pub struct Warcinfo {
     pub from: Option<String>,
     /// How the crawl obeys robots.txt, in words.
     pub robots: String,
-    /// The labelled digest of the configuration of the run that created the file.
+    /// The labelled digest of the configuration in the run that created the file.
     pub config_digest: Option<String>,
 }
 
@@ -71,11 +72,11 @@ impl Warcinfo {
 /// The finished records of one capture, ready to append.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EncodedCapture {
-    /// Gzip members: response or revisit, request, metadata.
+    /// The gzip members in order: response or revisit, request, metadata.
     pub(crate) members: Vec<u8>,
-    /// The range of the first member, which the index points to.
+    /// The range in `members` of the first member, to which the index refers.
     pub(crate) response: Range<usize>,
-    /// The index line up to the digest, without file and offset.
+    /// The beginning of the index line, up to the digest, without the file and the offset.
     pub(crate) index_head: String,
     pub(crate) started: Timestamp,
     pub(crate) id: Uuid,
@@ -83,8 +84,8 @@ pub struct EncodedCapture {
 }
 
 impl EncodedCapture {
-    /// The labelled digest of the payload: of the body, or of the archived payload that a revisit
-    /// refers to. For a 304, that of an empty body.
+    /// The labelled digest of the payload. This is the body or, for a revisit, the archived payload
+    /// that it refers to. For a 304, it is an empty body.
     #[must_use]
     pub fn digest(&self) -> &str {
         &self.digest
@@ -103,8 +104,8 @@ impl EncodedCapture {
     }
 }
 
-/// Encodes captures as records. Reuses its tables and buffers, so create one per thread; captures
-/// don't affect each other's output.
+/// Encodes captures as records. The encoder reuses its tables and buffers, so each thread should
+/// create only one. A capture doesn't affect the output for later ones.
 pub struct Encoder {
     gzip: Gzip,
     head: Vec<u8>,
@@ -122,8 +123,8 @@ impl Default for Encoder {
 }
 
 impl Encoder {
-    /// Encodes the records of one capture. CPU work only; the body is hashed and compressed without
-    /// copying it.
+    /// Encodes the records of one capture. This takes only CPU time. The body is hashed and
+    /// compressed without being copied.
     #[must_use]
     pub fn encode(&mut self, capture: &Capture<'_>, ids: &RecordIds) -> EncodedCapture {
         let capture = &sound(*capture);
@@ -147,7 +148,7 @@ impl Encoder {
         }
     }
 
-    /// Encodes an existing record again, with the given fields and block.
+    /// Encodes a record that was read from an archive, with other fields and another block.
     pub(crate) fn again<'f>(
         &mut self,
         fields: impl Iterator<Item = (&'f str, &'f str)>,
@@ -166,7 +167,7 @@ impl Encoder {
         self.end(&[], out);
     }
 
-    /// Encodes the member at the start of a file.
+    /// Encodes the `warcinfo` record, which is the first member of a file.
     pub(crate) fn warcinfo(
         &mut self,
         info: &Warcinfo,
@@ -272,10 +273,10 @@ impl Encoder {
         self.end(&[], out);
     }
 
-    /// Adds the response header to the metadata block, for a revisit record with an empty block. If
-    /// the revisit record contains the header of a 304, pywb replies with an empty 304. With an
-    /// empty block, which WARC 1.1 section 6.7.3 allows, it replays the header and payload of the
-    /// original.
+    /// Adds the response header to the metadata block, for a revisit record with an empty block.
+    /// The revisit record must not contain the header of a 304, because pywb would then reply with
+    /// an empty 304. With an empty block, which WARC 1.1 section 6.7.3 allows, pywb replays the
+    /// header and payload of the original.
     fn head_as_fields(&mut self, capture: &Capture<'_>) {
         self.head.clear();
         response_head(capture, &mut self.head);
@@ -320,7 +321,7 @@ impl Encoder {
         self.field("WARC-Profile", &format!("{PROFILE}{profile}"));
         self.refers_to(&original);
         if !matches!(revisit, Some(Revisit::NotModified(_))) {
-            // By WARC 1.1 section 6.7.2, omitting the payload is a truncation.
+            // A revisit omits the payload, which counts as truncation (WARC 1.1 section 6.7.2).
             self.field("WARC-Truncated", "length");
         }
     }
@@ -334,7 +335,7 @@ impl Encoder {
         push_field(name, value.as_bytes(), &mut self.head);
     }
 
-    /// Ends the record with the fields in `head`; the block is `block` followed by `body`.
+    /// Ends the record, whose fields are in `head`, and whose block is `block` and `body` joined.
     fn end(&mut self, body: &[u8], out: &mut Vec<u8>) {
         let digest = DIGEST.of(&[&self.block, body]);
         self.field("WARC-Block-Digest", &digest);
@@ -346,7 +347,8 @@ impl Encoder {
     }
 }
 
-/// Drops a revisit from a truncated capture, because both can't be true.
+/// If a capture is truncated, removes its `revisit`: a truncated body can't have the archived
+/// payload.
 fn sound(mut capture: Capture<'_>) -> Capture<'_> {
     if capture.truncated.is_some() {
         capture.revisit = None;
@@ -354,9 +356,9 @@ fn sound(mut capture: Capture<'_>) -> Capture<'_> {
     capture
 }
 
-/// Returns the payload digest for the record. `None` for a 304: the record has no payload of its
-/// own, and validators would compare the digest with the record's own bytes (WARC 1.1 section 6.7.3
-/// requires none).
+/// Returns the payload digest to write into the record. `None` for a 304, because the record has no
+/// payload of its own, and validators would compare the digest with the record's own bytes. (WARC
+/// 1.1 section 6.7.3 doesn't require a payload digest.)
 fn payload_digest<'d>(capture: &Capture<'_>, digest: &'d str) -> Option<&'d str> {
     match capture.revisit {
         Some(Revisit::NotModified(_)) => None,

@@ -1,4 +1,4 @@
-//! Copies WARC files under another name.
+//! Copies WARC files to another name.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
@@ -15,18 +15,18 @@ use crate::warc_reader::read_record;
 pub struct CopiedWarc {
     /// Length of the copy, in bytes.
     pub length: u64,
-    /// Difference in offset, in bytes, for each record but the first.
+    /// By how many bytes each record but the first moved.
     pub shift: i64,
 }
 
-/// Returns whether a name is that of a WARC file of this program.
+/// Returns whether a file has a name as this program gives it to WARC files.
 #[must_use]
 pub fn is_warc(name: &str) -> bool {
     serial(name).is_some()
 }
 
-/// Returns the name of a WARC file with a mark before the date, to distinguish it from another
-/// file: `crawl-example.org-w2-20261121000000-00000.warc.gz`.
+/// Returns the name of a WARC file with `mark` before the date:
+/// `crawl-example.org-w2-20261121000000-00000.warc.gz`. The mark distinguishes it from other files.
 #[must_use]
 pub fn marked_name(name: &str, mark: &str) -> String {
     let mut parts: Vec<&str> = name.rsplitn(3, '-').collect();
@@ -38,8 +38,8 @@ pub fn marked_name(name: &str, mark: &str) -> String {
     parts.join("-")
 }
 
-/// Copies the WARC file `from` to `to` and syncs it. The warcinfo record is rewritten with the new
-/// name. If its length changes, the records after it move.
+/// Copies the WARC file `from` to `to` and syncs the copy. Its warcinfo record is rewritten with
+/// the new name. If this changes the record's length, all other records move.
 ///
 /// # Errors
 /// [`ReadError`] if the first record of `from` is not a warcinfo or can't be read, or on I/O

@@ -1,4 +1,4 @@
-//! The files of the archive folder: names, rotation, lengths, syncs.
+//! The files in the archive's folder: their names, their rotation, their lengths and their syncs.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,18 +20,18 @@ use crate::warc::{EncodedCapture, Encoder, Warcinfo};
 use crate::warc_reader::read_record;
 
 const SUFFIX: &str = ".warc.gz";
-/// Maximum length of the prefix in a file name. With date and number, the name stays far below the
-/// 255 bytes that file systems allow.
+/// Maximum length of the prefix in a file name. With it, the name with date and number is far
+/// shorter than the 255 bytes that file systems allow.
 const MAX_PREFIX: usize = 64;
 
-/// Settings for the names, sizes and warcinfo records of files.
+/// Settings for the names and sizes of WARC files, and for their warcinfo records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArchiveOptions {
     /// The part of file names between `crawl-` and the date, usually the host of the first seed.
     /// Unsuitable characters become hyphens.
     pub prefix: String,
-    /// Maximum file size in bytes; archives usually use 1 GB. Only a file with a single capture may
-    /// be larger.
+    /// Maximum file size in bytes; archives usually use 1 GB. A file is larger only if its single
+    /// capture is.
     pub max_file_bytes: u64,
     /// The content of the warcinfo record.
     pub warcinfo: Warcinfo,
@@ -54,7 +54,7 @@ pub struct Receipt {
     pub file: String,
     /// Offset of the gzip member of the response or revisit record, in bytes.
     pub offset: u64,
-    /// Length of that member, in bytes.
+    /// Length of the gzip member, in bytes.
     pub length: u64,
     /// The labelled payload digest, from [`EncodedCapture::digest`].
     pub digest: String,
@@ -62,9 +62,9 @@ pub struct Receipt {
 
 /// The archive folder of one crawl, open for writing.
 ///
-/// Appended records only count once the lengths that [`marks`](Archive::marks) returns after a
-/// [`sync`](Archive::sync) are committed elsewhere. The next [`open`](Archive::open) truncates all
-/// files to the committed lengths.
+/// Appended records only count after two steps: [`sync`](Archive::sync), and then a commit (by the
+/// caller) of the lengths that [`marks`](Archive::marks) returns. The next [`open`](Archive::open)
+/// truncates all files to the committed lengths.
 pub struct Archive {
     dir: PathBuf,
     folder: PathBuf,
@@ -73,30 +73,32 @@ pub struct Archive {
     captures: RowFile,
     current: Option<WarcFile>,
     next_serial: u64,
-    /// Whether the folder has directory entries that are not durable yet.
+    /// Whether new names in the folder may not be on the disk yet.
     new_entries: bool,
-    /// Synced lengths of the files written since open.
+    /// The lengths at the last sync, of files written since the archive was opened.
     synced: BTreeMap<String, u64>,
 }
 
 struct WarcFile {
     name: String,
     appender: Appender,
-    /// Whether the file contains more than its warcinfo.
+    /// Whether the file contains any record after its warcinfo.
     used: bool,
 }
 
 impl Archive {
-    /// Opens or creates the folder `archive` in a crawl's directory. Truncates the files named in
-    /// `marks` to the lengths given there. Removes WARC files of this program that are not named,
-    /// because they were never committed. Leaves other files alone.
+    /// Opens or creates the folder `archive` in a crawl's directory. `marks` has the committed
+    /// lengths. Truncates the files in it to these lengths. Removes WARC files of this program that
+    /// are not in it, because they were never committed. Leaves other files alone.
     ///
-    /// The last file is continued if its warcinfo is the same and it has no other name (a hard
-    /// link, by which somebody keeps it). Otherwise a new file begins with the first capture.
+    /// The last file is continued, unless its warcinfo record would be different now, or the file
+    /// has a second name (a hard link that keeps it as it is). In these cases a new file begins
+    /// with the next capture.
     ///
     /// # Errors
     /// [`ArchiveError::Short`] if a file lost committed bytes; then nothing was changed.
-    /// [`ArchiveError::ForeignMark`], or an I/O error.
+    /// [`ArchiveError::ForeignMark`] if `marks` has a name that can't be that of an archive's file,
+    /// or an I/O error.
     pub fn open(
         dir: &Path,
         options: ArchiveOptions,
@@ -124,7 +126,7 @@ impl Archive {
         Ok(archive)
     }
 
-    /// Appends the records of a capture. If that fails, none of its bytes stay.
+    /// Appends the records of a capture. If this fails, no part of the records stays in the file.
     ///
     /// # Errors
     /// [`ArchiveError::Full`] and other I/O errors.
@@ -156,7 +158,7 @@ impl Archive {
         Ok(receipt)
     }
 
-    /// Waits until everything appended is on the disk, including the names of new files.
+    /// Waits until all appended records are on the disk, and the names of new files too.
     ///
     /// # Errors
     /// I/O errors.
@@ -175,15 +177,15 @@ impl Archive {
         Ok(())
     }
 
-    /// Returns the lengths to commit, by path relative to the crawl's directory: those at the last
-    /// [`sync`](Archive::sync), of files written since open.
+    /// Returns the lengths to commit, by path relative to the crawl's directory. These are the
+    /// lengths at the last [`sync`](Archive::sync), of files written since the archive was opened.
     pub fn marks(&self) -> impl Iterator<Item = (&str, u64)> {
         self.synced
             .iter()
             .map(|(name, length)| (name.as_str(), *length))
     }
 
-    /// Rewrites the sorted index from all captures, and returns their number.
+    /// Rewrites the sorted index from the log of all captures, and returns the number of lines.
     ///
     /// # Errors
     /// I/O errors. The old index stays.
@@ -197,7 +199,7 @@ impl Archive {
         !file.used || length <= self.options.max_file_bytes
     }
 
-    /// Begins a file, dated by its first capture.
+    /// Begins a file. The date in its name is that of its first capture.
     fn begin(&mut self, first: &EncodedCapture) -> Result<WarcFile, ArchiveError> {
         let name = file_name(&self.options.prefix, first.started, self.next_serial);
         let path = self.folder.join(&name);
@@ -220,7 +222,7 @@ impl Archive {
         })
     }
 
-    /// Ends a file: it is not written to any more.
+    /// Closes a file, which is not written to any more.
     fn end(&mut self, mut file: WarcFile) -> Result<(), ArchiveError> {
         let synced = self.sync_file(&mut file);
         if synced.is_err() {
@@ -235,7 +237,8 @@ impl Archive {
         Ok(())
     }
 
-    /// Truncates all files, and keeps the last one open if it can be continued.
+    /// Truncates all files to their committed lengths. Keeps the last file open if it can be
+    /// continued.
     fn cut_back(&mut self, committed: &Committed) -> Result<(), ArchiveError> {
         let mut last = None;
         for (name, &length) in &committed.warcs {
@@ -260,8 +263,8 @@ impl Archive {
     }
 }
 
-/// Returns the lengths of an archive's files, with the names of [`Archive::marks`]. For a directory
-/// without a running crawl, where whole files count.
+/// Returns the lengths of an archive's files, by the paths that [`Archive::marks`] uses. Only for a
+/// directory without a running crawl: there, each whole file is committed.
 ///
 /// # Errors
 /// I/O errors.
@@ -281,7 +284,7 @@ pub fn marks_at_rest(dir: &Path) -> io::Result<BTreeMap<String, u64>> {
     Ok(marks)
 }
 
-/// The committed lengths of the folder's files.
+/// The committed lengths of the files in the archive's folder.
 struct Committed {
     captures: Option<u64>,
     warcs: BTreeMap<String, u64>,
@@ -314,7 +317,7 @@ impl Committed {
         Ok(())
     }
 
-    /// Removes files of this program that were never committed.
+    /// Removes WARC files of this program that were never committed.
     fn tidy(&self, folder: &Path) -> Result<(), ArchiveError> {
         let failed = |error| ArchiveError::io("tidy", folder, error);
         remove_temporary(folder).map_err(failed)?;
@@ -347,7 +350,7 @@ fn file_name(prefix: &str, date: Timestamp, serial: u64) -> String {
     parts.join("-") + SUFFIX
 }
 
-/// Makes a prefix suitable for a file name.
+/// Replaces the characters of a prefix that are unsuitable in a file name.
 pub(crate) fn suited(prefix: &str) -> String {
     let suits = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == '_';
     let prefix: String = prefix
@@ -358,7 +361,7 @@ pub(crate) fn suited(prefix: &str) -> String {
     prefix.trim_matches('-').to_owned()
 }
 
-/// Returns the serial number in a name made by [`file_name`]. `None` for other names.
+/// Returns the number in a name that [`file_name`] made. `None` for other names.
 pub(crate) fn serial(name: &str) -> Option<u64> {
     let stem = name.strip_prefix("crawl-")?.strip_suffix(SUFFIX)?;
     let (rest, serial) = stem.rsplit_once('-')?;
@@ -369,8 +372,8 @@ pub(crate) fn serial(name: &str) -> Option<u64> {
     serial.parse().ok().filter(|_| is_warc && is_plain)
 }
 
-/// Derives an id from that of the first capture: just as unique, and the same for the same
-/// captures.
+/// Derives the id of a warcinfo record from the id of the file's first capture. So it is just as
+/// unique, and the same captures give the same id.
 fn warcinfo_id(first: Uuid) -> Uuid {
     let digest = DigestAlgorithm::Sha1.bytes(&[b"warcinfo", first.as_bytes()]);
     let mut bytes = [0; 16];

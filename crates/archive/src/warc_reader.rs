@@ -1,4 +1,4 @@
-//! Reads records: one gzip member, one record.
+//! Reads WARC records, each of which is one gzip member.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
@@ -21,7 +21,7 @@ pub const MAX_BLOCK_BYTES: u64 = 256 * 1024 * 1024;
 /// Beyond the limit: not a record.
 const MAX_HEAD_BYTES: u64 = 1024 * 1024;
 
-/// Maximum length of a body such that its record can be read with any HTTP header, in bytes.
+/// Maximum length of a body, in bytes, with which a record can be read whatever its HTTP header is.
 pub const MAX_BODY_BYTES: u64 = MAX_BLOCK_BYTES - MAX_HEAD_BYTES;
 
 /// One record of a WARC file.
@@ -29,7 +29,7 @@ pub const MAX_BODY_BYTES: u64 = MAX_BLOCK_BYTES - MAX_HEAD_BYTES;
 pub struct WarcRecord {
     /// Offset of the gzip member, in bytes.
     pub offset: u64,
-    /// Length of that member, in bytes.
+    /// Length of the gzip member, in bytes.
     pub length: u64,
     /// The named fields in order; a name may occur more than once.
     pub fields: Vec<(String, String)>,
@@ -44,7 +44,7 @@ impl WarcRecord {
         self.field("WARC-Type").unwrap_or_default()
     }
 
-    /// Returns the first field with a name, ignoring case.
+    /// Returns the value of the first field with this name, ignoring case.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&str> {
         let field = self
@@ -66,7 +66,7 @@ impl WarcRecord {
         self.field("WARC-Date").and_then(Timestamp::parse)
     }
 
-    /// Parses the HTTP message in the block. `None` if there isn't one.
+    /// Parses the HTTP message in the block. `None` if the block doesn't contain one.
     #[must_use]
     pub fn http(&self) -> Option<HttpMessage<'_>> {
         let content_type = self.field("Content-Type")?;
@@ -76,7 +76,8 @@ impl WarcRecord {
             .flatten()
     }
 
-    /// Returns the name of the first digest field that doesn't match the record's bytes.
+    /// Returns the name of the first digest field that doesn't match the record's bytes. `None` if
+    /// all match.
     #[must_use]
     pub fn wrong_digest(&self) -> Option<&'static str> {
         const BLOCK: &str = "WARC-Block-Digest";
@@ -84,7 +85,8 @@ impl WarcRecord {
         if self.differs(BLOCK, &self.block) {
             return Some(BLOCK);
         }
-        // The payload of a revisit is in another record.
+        // A revisit's payload digest can't be checked here, because its payload is in another
+        // record.
         let http = self.http().filter(|_| self.kind() != "revisit");
         let payload = http.is_some_and(|http| self.differs(PAYLOAD, http.body));
         payload.then_some(PAYLOAD)
@@ -99,7 +101,7 @@ impl WarcRecord {
     }
 }
 
-/// An HTTP message as archived. Parts are bytes, because servers send anything.
+/// An HTTP message as archived. All parts are bytes, because servers don't always send valid text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpMessage<'a> {
     /// Status line or request line, without its line end.
@@ -139,7 +141,7 @@ impl<'a> HttpMessage<'a> {
         std::str::from_utf8(code).ok()?.parse().ok()
     }
 
-    /// Returns the first field with a name, ignoring case.
+    /// Returns the value of the first field with this name, ignoring case.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&'a [u8]> {
         let field = self
@@ -150,16 +152,17 @@ impl<'a> HttpMessage<'a> {
     }
 }
 
-/// Maximum characters of a name to repeat in an error.
+/// Maximum number of characters of a name that an error message repeats.
 const MAX_NAME_SHOWN: usize = 200;
 
-/// Reads the records of a `.warc.gz` file in order. Skips a record that is too long. Ends after any
-/// other error, because the start of the next record is unknown.
+/// Reads the records of a `.warc.gz` file in order. A record that is too long is skipped. Reading
+/// ends after any other error, because it is unknown where the next record begins.
 pub struct WarcReader<R = BufReader<File>> {
     input: Counted<R>,
     path: PathBuf,
     max_block_bytes: u64,
-    /// Whether to skip a record that is too long, which takes decompressing it.
+    /// Whether to skip a record that is too long, which takes decompressing it. Otherwise, reading
+    /// ends there.
     passes_over: bool,
     ended: bool,
 }
@@ -173,10 +176,10 @@ impl WarcReader {
         WarcReader::open_at(path, 0)
     }
 
-    /// Opens a file for reading from the member at `offset`.
+    /// Opens a file for reading. The first record is the gzip member at `offset`.
     ///
     /// # Errors
-    /// Those of [`open_regular`].
+    /// The errors of [`open_regular`].
     pub fn open_at(path: &Path, offset: u64) -> Result<WarcReader, ReadError> {
         let failed = |error| ReadError::io(path, error);
         let mut file = open_regular(path).map_err(failed)?;
@@ -193,8 +196,8 @@ impl WarcReader {
         })
     }
 
-    /// Limits the length of HTTP bodies, and ends at the first record with a longer one without
-    /// decompressing the rest of it.
+    /// Limits the length of HTTP bodies. At the first record with a longer body, reading ends, and
+    /// the rest of that record is not decompressed.
     #[must_use]
     pub fn max_body(mut self, bytes: u64) -> WarcReader {
         self.max_block_bytes = MAX_BLOCK_BYTES.min(bytes.saturating_add(MAX_HEAD_BYTES));
@@ -203,11 +206,10 @@ impl WarcReader {
     }
 }
 
-/// Returns the path of an archive file that a row or the index of the crawl in `dir` names.
+/// Returns the path of a file of the archive in `dir`. `name` is from a row or the index.
 ///
 /// # Errors
-/// [`ReadError::ForeignName`] if the name is not that of a file in one folder: a path could lead
-/// anywhere.
+/// [`ReadError::ForeignName`] if `name` is not just a file name: a path could lead to any file.
 pub fn archive_file(dir: &Path, name: &str) -> Result<PathBuf, ReadError> {
     let mut parts = Path::new(name).components();
     let is_name = matches!(parts.next(), Some(Component::Normal(part)) if part == name);
@@ -219,21 +221,21 @@ pub fn archive_file(dir: &Path, name: &str) -> Result<PathBuf, ReadError> {
     Ok(dir.join(FOLDER).join(name))
 }
 
-/// Reads the record at a place named by a row of the crawl in `dir`. `body_bytes` is the length of
-/// the body according to that row.
+/// Reads the record at `place`, which is from a row of the crawl in `dir`. `body_bytes` is the
+/// length of the body according to the row.
 ///
 /// # Errors
-/// [`ReadError`], as for [`read_record`] and [`archive_file`]; [`ReadError::TooLong`] if the record
-/// is longer than the row claims.
+/// The errors of [`read_record`] and [`archive_file`]; [`ReadError::TooLong`] if the record is
+/// longer than the row claims.
 pub fn read_place(dir: &Path, place: &WarcPlace, body_bytes: u64) -> Result<WarcRecord, ReadError> {
     let path = archive_file(dir, &place.file)?;
     one(WarcReader::open_at(&path, place.offset)?.max_body(body_bytes))
 }
 
-/// Reads the record whose member begins at `offset`.
+/// Reads the record whose gzip member begins at `offset`.
 ///
 /// # Errors
-/// [`ReadError`], also at the end of the file, where no record begins.
+/// [`ReadError`], also if `offset` is the end of the file, where no record begins.
 pub fn read_record(path: &Path, offset: u64) -> Result<WarcRecord, ReadError> {
     one(WarcReader::open_at(path, offset)?)
 }
@@ -303,7 +305,7 @@ impl Fault {
                 max,
             },
             Fault::Io(source) => match source.kind() {
-                // The decoder's errors for bytes that are not a whole gzip member.
+                // These are the decoder's errors if the bytes are not a whole gzip member.
                 io::ErrorKind::UnexpectedEof
                 | io::ErrorKind::InvalidInput
                 | io::ErrorKind::InvalidData => ReadError::Torn {
@@ -333,13 +335,13 @@ fn read_member(
         .ok_or(Fault::Malformed("no length"))?;
     if length > max {
         if passes_over {
-            // The next record begins where this member ends.
+            // Read to the end of this member, where the next record begins.
             io::copy(&mut plain, &mut io::sink())?;
         }
         return Err(Fault::TooLong { bytes: length, max });
     }
     let mut block = Vec::new();
-    // Memory for the bytes that exist, not for the declared length.
+    // Allocate memory only for bytes that exist: the declared length may be wrong.
     let bytes_read = (&mut plain).take(length).read_to_end(&mut block)?;
     let mut end = Vec::new();
     (&mut plain).take(5).read_to_end(&mut end)?;
@@ -373,14 +375,14 @@ fn read_fields(plain: &mut impl BufRead) -> Result<Fields, Fault> {
     }
 }
 
-/// Splits off the first line, without its line end, from the rest.
+/// Returns the first line without its line end, and the bytes after it. `None` if no line ends.
 fn line(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = bytes.iter().position(|&byte| byte == b'\n')?;
     let line = &bytes[..end];
     Some((line.strip_suffix(b"\r").unwrap_or(line), &bytes[end + 1..]))
 }
 
-/// A reader that counts the bytes consumed.
+/// A reader that counts the bytes read through it.
 struct Counted<R> {
     inner: R,
     at: u64,

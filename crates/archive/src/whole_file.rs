@@ -1,11 +1,11 @@
-//! Output that appears whole or not at all.
+//! Files and folders that appear at their path only when they are complete.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// Why a file or folder could not be written.
+/// The reason why a file or folder could not be written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AtomicFileError {
@@ -17,16 +17,17 @@ pub enum AtomicFileError {
         /// The I/O error.
         source: io::Error,
     },
-    /// Something else is at this path, and is not replaced.
+    /// Something else is at this path, and was not replaced.
     #[error("{} already exists", path.display())]
     Occupied {
-        /// The existing folder or file.
+        /// The path of the existing file or folder.
         path: PathBuf,
     },
 }
 
 impl AtomicFileError {
-    /// Returns a function for `map_err`: writing to `path` failed.
+    /// Returns a function for `map_err`, which makes an error of writing to `path` from an I/O
+    /// error.
     fn at(path: &Path) -> impl Fn(io::Error) -> AtomicFileError {
         let path = path.to_path_buf();
         move |source| AtomicFileError::Write {
@@ -36,8 +37,8 @@ impl AtomicFileError {
     }
 }
 
-/// A file that is written under a temporary name, and renamed when it is finished. The old file
-/// stays until then. Dropping it unfinished removes the temporary file.
+/// A file that is written under a temporary name, and renamed when it is finished. Until then, the
+/// old file stays. If it is dropped unfinished, the temporary file is removed.
 #[derive(Debug)]
 pub struct AtomicFile {
     path: PathBuf,
@@ -103,12 +104,12 @@ pub struct AtomicFolder {
 }
 
 impl AtomicFolder {
-    /// Begins a folder that will be at `path`. Only an empty folder, or one for which `is_ours`
-    /// returns true, may be there.
+    /// Begins a folder that will be at `path`. Only replaces an empty folder, or a folder for which
+    /// `is_ours` returns true.
     ///
     /// # Errors
-    /// [`AtomicFileError::Occupied`] if something else is there; [`AtomicFileError::Write`] if the
-    /// temporary folder can't be created.
+    /// [`AtomicFileError::Occupied`] if anything else is at `path`; [`AtomicFileError::Write`] if
+    /// the temporary folder can't be created.
     pub fn create(
         path: &Path,
         is_ours: impl Fn(&Path) -> bool,
@@ -133,16 +134,16 @@ impl AtomicFolder {
         })
     }
 
-    /// The temporary folder to write files into.
+    /// The temporary folder, which the caller writes the files into.
     #[must_use]
     pub fn beside(&self) -> &Path {
         &self.temporary
     }
 
-    /// Renames the folder to its path, replacing the old folder.
+    /// Renames the folder to its path, in place of the old folder.
     ///
     /// # Errors
-    /// [`AtomicFileError::Write`] if it can't be renamed.
+    /// [`AtomicFileError::Write`] if the folder can't be renamed.
     pub fn finish(mut self) -> Result<(), AtomicFileError> {
         let error = AtomicFileError::at(&self.path);
         let before = temporary_path(&self.path, "old");
@@ -170,7 +171,7 @@ impl Drop for AtomicFolder {
     }
 }
 
-/// Returns `.NAME.new` in the same folder, so that it is on the same disk.
+/// Returns a hidden name such as `.NAME.new` in the same folder, and so on the same disk.
 fn temporary_path(path: &Path, ending: &str) -> PathBuf {
     let mut name = OsString::from(".");
     name.push(path.file_name().unwrap_or_else(|| "export".as_ref()));

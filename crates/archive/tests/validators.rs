@@ -1,9 +1,9 @@
-//! Checks our files with independent WARC and CDXJ readers.
+//! Checks our files with WARC and CDXJ readers of other projects.
 //!
 //! `CRAWL_PYTHON_BIN` is the program folder of a Python environment with warcio 1.8.1, FastWARC
-//! 2.0.1 and cdxj-indexer 1.5.0, and without `brotli`: with it, warcio fails with an
-//! `AttributeError` at any body in that coding. FastWARC depends on `brotli` but does not need it,
-//! so install FastWARC with `--no-deps`.
+//! 2.0.1 and cdxj-indexer 1.5.0. The environment must not contain `brotli`, because warcio would
+//! fail with an `AttributeError` at any body in that coding. FastWARC depends on `brotli` but does
+//! not need it, so install FastWARC with `--no-deps`.
 
 #![allow(
     clippy::unwrap_used,
@@ -81,9 +81,9 @@ fn archive(dir: &Path, max_file_bytes: u64) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Checks that FastWARC accepts every digest, except the payload digest of revisits: it hashes the
-/// record's own bytes, but by definition (WARC 1.1 section 6.7.2) that payload is in the original
-/// record.
+/// Checks that FastWARC accepts every digest, except the payload digest of revisits. There,
+/// FastWARC hashes the bytes of the revisit record, but by definition (WARC 1.1 section 6.7.2) the
+/// payload is in the original record.
 fn fastwarc(python: &Path, file: &[PathBuf]) {
     let elsewhere = WarcReader::open(&file[0])
         .unwrap()
@@ -105,7 +105,7 @@ fn fastwarc(python: &Path, file: &[PathBuf]) {
     }
 }
 
-/// Runs a program of the environment, which must succeed, and returns its output.
+/// Runs a program of the Python environment, which must succeed, and returns its output.
 fn run(python: &Path, program: &str, arguments: &[&str], files: &[PathBuf]) -> String {
     let output = output(python, program, arguments, files);
     let stdout = String::from_utf8_lossy(&output.stdout).into_owned();

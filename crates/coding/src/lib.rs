@@ -1,7 +1,7 @@
 //! Decodes content codings with a bound on the output.
 //!
-//! [`decode()`] is used both by the fetcher and when reading back from an archive, so that both get
-//! the same text. The crate does no I/O, and knows only the header whose values it gets.
+//! Both the fetcher and the readers of an archive use [`decode()`], so that they get the same text
+//! from the same body. The crate does no I/O. The only header that it knows is `Content-Encoding`.
 //!
 //! ```
 //! use bytes::Bytes;
@@ -24,9 +24,9 @@ use flate2::{Decompress, FlushDecompress, Status};
 /// each takes memory.
 /// Beyond the limit: `encoding_broken`.
 const MAX_CODINGS: usize = 4;
-/// Maximum window of zstd frames for HTTP (RFC 9659): 8 MiB.
+/// Maximum window of zstd frames in HTTP, as a power of two (RFC 9659): 8 MiB.
 const ZSTD_WINDOW_LOG: u32 = 23;
-/// Maximum memory to reserve before there is any output.
+/// Maximum memory to reserve before anything is decoded.
 const MAX_RESERVED: usize = 1 << 20;
 const GZIP_FIRST_BYTE: u8 = 0x1f;
 
@@ -35,9 +35,9 @@ const GZIP_FIRST_BYTE: u8 = 0x1f;
 pub struct DecodeLimits {
     /// Maximum size of the decoded body, in bytes.
     pub bytes: usize,
-    /// Maximum decoded bytes per encoded byte; a bomb has a high ratio.
+    /// Maximum number of decoded bytes per encoded byte. A decompression bomb has more.
     pub ratio: usize,
-    /// Size in bytes below which the ratio is ignored.
+    /// Bytes of output for which the ratio is ignored.
     pub ratio_from: usize,
 }
 
@@ -54,8 +54,8 @@ impl Default for DecodeLimits {
 /// A body without its content codings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decoded {
-    /// The decoded bytes, as far as decoding succeeded. Without a coding, this is the body itself,
-    /// not a copy.
+    /// The decoded bytes; if decoding failed, those before the failure. If the body has no coding,
+    /// this is the body itself, not a copy.
     pub bytes: Bytes,
     /// How decoding ended.
     pub end: DecodeEnd,
@@ -66,21 +66,21 @@ pub struct Decoded {
 pub enum DecodeEnd {
     /// The whole body was decoded.
     Whole,
-    /// The output reached a limit; the bytes before it are kept.
+    /// The output reached a limit. The bytes before the limit are kept.
     Truncated {
         /// The number of bytes kept.
         at: usize,
         /// The limit that was reached.
         limit: DecodeLimit,
     },
-    /// The input ended before the end of the coding; the output so far is kept.
+    /// The input is truncated: it ended before the coding did. The output so far is kept.
     Short,
-    /// The input doesn't match `Content-Encoding`; the output so far is kept.
+    /// The input doesn't match its `Content-Encoding`. The output so far is kept.
     Broken {
-        /// The defect.
+        /// A description of the defect.
         what: String,
     },
-    /// An unknown coding; the bytes are left in that coding.
+    /// `Content-Encoding` names an unknown coding. The bytes are left in that coding.
     UnknownCoding {
         /// The coding's name, in lower case.
         name: String,
@@ -90,9 +90,9 @@ pub enum DecodeEnd {
 /// The limit that truncated a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecodeLimit {
-    /// [`DecodeLimits::bytes`].
+    /// The limit [`DecodeLimits::bytes`].
     Bytes,
-    /// [`DecodeLimits::ratio`].
+    /// The limit [`DecodeLimits::ratio`].
     Ratio,
 }
 
@@ -105,11 +105,11 @@ enum Coding {
     Unknown(String),
 }
 
-/// Decodes a body by the values of its `Content-Encoding` fields (RFC 9110 section 8.4): gzip,
-/// deflate (in the zlib format, or raw as some servers send it), br, zstd, in any order, up to
-/// four.
+/// Decodes a body by the values of its `Content-Encoding` fields (RFC 9110 section 8.4). The
+/// codings are gzip, deflate (in the zlib format, or raw as some servers send it), br and zstd, in
+/// any order, up to four.
 ///
-/// Never fails: returns the output so far, and [`DecodeEnd`] has the reason why it ended.
+/// Never fails: returns the output so far, and the reason why decoding ended in [`DecodeEnd`].
 #[must_use]
 pub fn decode(
     content_encoding: impl IntoIterator<Item: AsRef<[u8]>>,
@@ -126,8 +126,8 @@ pub fn decode(
     unpack(&codings, body, limits)
 }
 
-/// Decompresses a gzip file, such as a sitemap at `/sitemap.xml.gz` sent without a content coding.
-/// Bytes that don't start like gzip are returned unchanged.
+/// Decompresses a gzip file, such as `/sitemap.xml.gz` sent without a content coding. Bytes that
+/// don't begin like gzip are returned unchanged.
 #[must_use]
 pub fn decode_gzip(body: &Bytes, limits: &DecodeLimits) -> Decoded {
     if body.starts_with(&[GZIP_FIRST_BYTE, 0x8b]) {
@@ -179,7 +179,7 @@ fn unpack(codings: &[Coding], body: &Bytes, limits: &DecodeLimits) -> Decoded {
     decoded
 }
 
-/// Reads to the end or to the limit.
+/// Reads the decoder's output to its end or to a limit.
 fn drain(
     reader: Box<dyn BufRead + '_>,
     encoded: usize,
@@ -209,7 +209,8 @@ fn drain(
 fn ended(bytes: Vec<u8>, result: io::Result<usize>, ran_out: &Cell<bool>) -> Decoded {
     let end = match result {
         Ok(_) => DecodeEnd::Whole,
-        // The brotli reader reports truncated input as invalid, like broken input.
+        // The brotli decoder reports the same error for truncated and for invalid input, so also
+        // check whether the input ran out.
         Err(error) if ran_out.get() || error.kind() == ErrorKind::UnexpectedEof => DecodeEnd::Short,
         Err(error) => DecodeEnd::Broken {
             what: error.to_string().to_lowercase(),
@@ -221,8 +222,8 @@ fn ended(bytes: Vec<u8>, result: io::Result<usize>, ran_out: &Cell<bool>) -> Dec
     }
 }
 
-/// Returns the codings in the order they were applied. Skips words that aren't codings but occur in
-/// practice (charsets, mail transfer encodings), as browsers do.
+/// Returns the codings in the order they were applied. Skips words that are not codings but occur
+/// in practice (charsets, mail transfer encodings), as browsers do.
 fn codings(values: impl IntoIterator<Item: AsRef<[u8]>>) -> Vec<Coding> {
     let mut codings = Vec::new();
     for value in values {
@@ -263,8 +264,8 @@ fn open<'a>(
             }))
         }
         Coding::Brotli => {
-            // Large windows (up to 1 GiB) are not part of the `br` coding (RFC 7932), but the
-            // decoder would accept them. Their first seven bits are reserved in RFC 7932.
+            // Large windows (up to 1 GiB) are not part of the `br` coding, but the decoder would
+            // accept them. Bodies with such windows begin with seven bits that RFC 7932 reserves.
             if inner.fill_buf()?.first().is_some_and(|b| b & 0x7f == 0x11) {
                 return Err(io::Error::new(
                     ErrorKind::InvalidData,
@@ -284,7 +285,8 @@ fn open<'a>(
     })
 }
 
-/// RFC 1950 section 2.2: method 8, and the two bytes together a multiple of 31.
+/// Returns whether two bytes are a zlib header (RFC 1950 section 2.2): the method is 8, and the
+/// bytes as a number are a multiple of 31.
 fn is_zlib([cmf, flg]: [u8; 2]) -> bool {
     cmf & 0x0f == 8 && (u16::from(cmf) << 8 | u16::from(flg)) % 31 == 0
 }
@@ -300,7 +302,7 @@ fn read_up_to(reader: &mut dyn BufRead, into: &mut [u8; 2]) -> io::Result<usize>
     Ok(filled)
 }
 
-/// The encoded body; records whether a decoder tried to read past its end.
+/// The encoded body. Records whether a decoder tried to read beyond its end.
 struct Source<'a> {
     rest: &'a [u8],
     ran_out: Rc<Cell<bool>>,
@@ -328,8 +330,8 @@ impl BufRead for Source<'_> {
     }
 }
 
-/// Consecutive gzip members (RFC 1952 section 2.2). Anything after the last one that doesn't start
-/// like a member is padding from servers, and is skipped.
+/// Decodes consecutive gzip members (RFC 1952 section 2.2). Bytes after the last member that don't
+/// begin like another one are skipped, because some servers add padding.
 struct Gzip<R> {
     member: Option<flate2::bufread::GzDecoder<R>>,
 }
@@ -356,7 +358,7 @@ impl<R: BufRead> Read for Gzip<R> {
     }
 }
 
-/// A deflate stream that reports truncated input.
+/// Decodes a deflate stream, and reports truncated input as such.
 struct Inflate<R> {
     inner: R,
     state: Decompress,

@@ -1,8 +1,8 @@
 //! Dates as pages, sitemaps and headers write them.
 //!
-//! [`Moment::parse`] is the single parser for dates from outside, wherever they are: in a META
-//! element, in JSON-LD, as a sitemap's `lastmod`, in `unavailable_after`. It has no clock, so it
-//! never completes a date without a year.
+//! [`Moment::parse`] is the only parser for dates from web sites, whether they are in a META
+//! element, in JSON-LD, in a sitemap's `lastmod` or in `unavailable_after`. The parser has no
+//! clock, so it never guesses the year of a date without one.
 //!
 //! ```
 //! use crawl_dates::{Moment, Precision};
@@ -19,13 +19,14 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub struct Moment {
-    /// Seconds since 1970-01-01T00:00:00Z, at the start of the known period.
+    /// Seconds from 1970-01-01T00:00:00Z to the start of the known period (such as the year or the
+    /// day).
     pub unix_seconds: i64,
-    /// How much of the date was given.
+    /// Whether the year, the month, the day or the time was given.
     pub precision: Precision,
 }
 
-/// The precision of a time.
+/// The smallest unit of a time that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Precision {
@@ -35,7 +36,7 @@ pub enum Precision {
     Month,
     /// The day.
     Day,
-    /// The time of day; in UTC if no offset was given.
+    /// The time of day. If no offset was given, it is in UTC.
     Time,
 }
 
@@ -56,9 +57,9 @@ impl fmt::Display for Moment {
 }
 
 impl Moment {
-    /// Parses ISO 8601 with the year first (also with slashes, dots, or without separators), RFC
-    /// 5322, RFC 850, asctime, and English dates with the name of the month. `None` if `text` isn't
-    /// a date, or is ambiguous.
+    /// Parses a date or time in one of these forms: ISO 8601 with the year first (also with
+    /// slashes, with dots, or without separators), RFC 5322, RFC 850, asctime, or an English date
+    /// with the name of the month. `None` if `text` is not a date or is ambiguous.
     #[must_use]
     pub fn parse(text: &str) -> Option<Moment> {
         let text = text.trim();
@@ -68,9 +69,9 @@ impl Moment {
         year_first(text).or_else(|| named_month(text))
     }
 
-    /// Returns the end of the known period, in seconds since 1970-01-01T00:00:00Z: a date without a
-    /// time may be as late as the start of the next day. Months and years count with their maximum
-    /// length.
+    /// Returns the end of the known period, in seconds since 1970-01-01T00:00:00Z. For example, a
+    /// date without a time ends at the start of the next day. Months count as 31 days, and years as
+    /// 366.
     #[must_use]
     pub fn latest(self) -> i64 {
         let days = match self.precision {
@@ -129,7 +130,7 @@ fn year_first(text: &str) -> Option<Moment> {
     behind([year, month, short(digits_of_day)?], rest)
 }
 
-/// Adds the time that follows a date, if any.
+/// Parses the time after a date, if there is one, and adds it.
 fn behind(date: [i64; 3], rest: &str) -> Option<Moment> {
     if rest.is_empty() {
         return Moment::at(date, Precision::Day, 0);
@@ -187,7 +188,8 @@ fn named_month(text: &str) -> Option<Moment> {
     Moment::at(date, Precision::Time, time - zone.unwrap_or(0))
 }
 
-/// A hyphen separates day, month and year (RFC 850), but starts an offset.
+/// Splits at hyphens, which separate day, month and year in RFC 850. A hyphen before an offset
+/// doesn't count.
 fn hyphens(word: &str) -> std::str::Split<'_, char> {
     let leads = word.starts_with(['-', '+']);
     word.split(if leads { '\0' } else { '-' })
@@ -217,7 +219,7 @@ fn number(text: &str) -> Option<i64> {
     plain.then(|| text.parse().ok())?
 }
 
-/// Strips an ordinal suffix: `5th` becomes `5`.
+/// Removes the suffix of an ordinal number: `5th` becomes `5`.
 fn ordinal(word: &str) -> &str {
     let (digits, rest) = digits(word);
     match rest {
@@ -226,7 +228,8 @@ fn ordinal(word: &str) -> &str {
     }
 }
 
-/// Parses a time to seconds since midnight: `10:30`, `10:30:05.25`, `103005`, `1030`, `10`.
+/// Parses a time of day, such as `10:30`, `10:30:05.25`, `103005`, `1030` or `10`, to seconds since
+/// midnight.
 fn clock(text: &str) -> Option<i64> {
     let whole = text.split(['.', ',']).next()?;
     let (hour, minute, second) = if whole.contains(':') {
@@ -243,8 +246,8 @@ fn clock(text: &str) -> Option<i64> {
     valid.then_some(hour * 3600 + minute * 60 + second)
 }
 
-/// Parses an offset to seconds east of UTC: `Z`, `+02:00`, `-0800`, `+1`, the zones of RFC 5322,
-/// and those of Central Europe.
+/// Parses the offset of a time zone to seconds east of UTC: `Z`, `+02:00`, `-0800`, `+1`, the zone
+/// names of RFC 5322, and those of Central Europe.
 fn offset(text: &str) -> Option<i64> {
     let hours = match text.to_ascii_uppercase().as_str() {
         "" | "Z" | "UTC" | "GMT" | "UT" => 0,
@@ -305,12 +308,12 @@ fn half_of_day(word: &str) -> Option<bool> {
     }
 }
 
-/// Returns whether a word is a weekday or a small word used in dates.
+/// Returns whether a word in a date can be skipped: a weekday, or a word such as `of`.
 fn is_filler(word: &str) -> bool {
     matches!(word, "at" | "of" | "on" | "the") || is_weekday(word.trim_end_matches('.'))
 }
 
-/// Returns whether a word is the English name of a weekday, or at least its first three letters.
+/// Returns whether a word is the English name of a weekday, or its first three or more letters.
 #[must_use]
 pub fn is_weekday(word: &str) -> bool {
     const DAYS: [&str; 7] = [
@@ -331,7 +334,8 @@ fn begins(name: &str, word: &str) -> bool {
     head.is_some_and(|head| head.eq_ignore_ascii_case(word))
 }
 
-/// Returns the days from 1970-01-01 to a Gregorian date; `None` if the date doesn't exist.
+/// Returns the number of days from 1970-01-01 to a Gregorian date. `None` if the date doesn't
+/// exist.
 fn days([year, month, day]: [i64; 3]) -> Option<i64> {
     let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     let length = match month {
@@ -344,7 +348,7 @@ fn days([year, month, day]: [i64; 3]) -> Option<i64> {
     if !(1..=length).contains(&day) {
         return None;
     }
-    // Years start in March, so that the leap day is the last of its year.
+    // Let years begin in March, so that a leap day is the last day of its year.
     let (year, month) = if month > 2 {
         (year, month - 3)
     } else {
@@ -355,7 +359,7 @@ fn days([year, month, day]: [i64; 3]) -> Option<i64> {
     Some(era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468)
 }
 
-/// Returns the date that is this many days after 1970-01-01.
+/// Returns the Gregorian date that is `days` days after 1970-01-01.
 fn civil(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));

@@ -45,18 +45,19 @@ pub(crate) fn to_html(bytes: &[u8], limits: &DocumentLimits) -> Result<String, U
     Ok(reader.page.finish(&head, &notes))
 }
 
-/// The parts of a package.
+/// The parts (files) of the package that a DOCX is.
 struct Parts<'a> {
     zip: ZipArchive<Cursor<&'a [u8]>>,
     max_bytes: u64,
 }
 
 impl Parts<'_> {
-    /// Reads a part as text, up to the size limit or the first damaged byte.
+    /// Reads a part as text, up to the size limit or to the first damaged byte. `None` if it is
+    /// missing.
     fn read(&mut self, name: &str) -> Option<String> {
         let part = self.zip.by_name(name).ok()?;
         let mut bytes = Vec::new();
-        // A truncated or damaged part is read up to that point.
+        // If the part is truncated or damaged, keep what was read before the error.
         let _ = part.take(self.max_bytes).read_to_end(&mut bytes);
         Some(String::from_utf8_lossy(&bytes).into_owned())
     }
@@ -104,7 +105,7 @@ fn paragraphs(xml: &str) -> Vec<String> {
 struct Paragraph {
     text: String,
     style: String,
-    /// The outline level, 0 to 8, if the paragraph itself sets one.
+    /// The outline level, 0 to 8, if the paragraph sets one apart from its style.
     outline: Option<usize>,
     is_list_item: bool,
 }
@@ -112,7 +113,7 @@ struct Paragraph {
 struct DocumentReader {
     page: PageWriter,
     styles: Styles,
-    /// The leading paragraphs in a title style.
+    /// The texts of the paragraphs in a title style.
     titles: Vec<String>,
 }
 
@@ -139,11 +140,11 @@ impl DocumentReader {
     }
 }
 
-/// Passes each paragraph with words to `visit` until `visit` returns false. Skips deleted text and
-/// the alternative form of content that has two (`mc:Fallback`).
+/// Passes each paragraph with words to `visit`, until `visit` returns false. Skips deleted text. If
+/// content has an alternative form (`mc:Fallback`), skips that form.
 fn walk(xml: &str, visit: &mut dyn FnMut(Paragraph) -> bool) {
     let mut steps = Xml::new(xml);
-    // Paragraphs are nested in text boxes.
+    // A paragraph may contain others, in text boxes.
     let mut open: Vec<Paragraph> = Vec::new();
     let mut fallbacks = 0_usize;
     let mut is_text = false;

@@ -1,6 +1,6 @@
-//! A small page in HTML, written part by part.
+//! Writes a small HTML page, part by part.
 
-/// Metadata in the head of a page.
+/// The metadata for the head of a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PageHead {
     pub(crate) title: Option<String>,
@@ -8,7 +8,7 @@ pub(crate) struct PageHead {
     pub(crate) description: Option<String>,
     /// Keywords, separated by commas.
     pub(crate) keywords: Option<String>,
-    /// A date in any form that pages use.
+    /// The date of publication, in any form that pages use.
     pub(crate) published: Option<String>,
     pub(crate) modified: Option<String>,
     /// A language tag.
@@ -23,7 +23,7 @@ pub(crate) struct PageWriter {
 }
 
 impl PageWriter {
-    /// Creates an empty page whose body is cut at about `max_bytes` bytes.
+    /// Creates an empty page, whose body is cut at about `max_bytes` bytes.
     pub(crate) fn new(max_bytes: usize) -> PageWriter {
         PageWriter {
             body: String::new(),
@@ -31,12 +31,12 @@ impl PageWriter {
         }
     }
 
-    /// Returns whether the size limit is reached.
+    /// Returns whether the body has reached its maximum size.
     pub(crate) fn is_full(&self) -> bool {
         self.body.len() >= self.max_bytes
     }
 
-    /// Writes an element with a text. Skips a blank text.
+    /// Writes an element that contains `text`. Writes nothing if the text is blank.
     pub(crate) fn element(&mut self, name: &str, id: Option<&str>, text: &str) {
         let text = text.trim();
         if text.is_empty() || self.is_full() {
@@ -63,14 +63,14 @@ impl PageWriter {
         self.element(names[level.clamp(1, 6) - 1], id, text);
     }
 
-    /// Writes HTML verbatim.
+    /// Writes HTML as it is.
     #[cfg(feature = "markdown")]
     pub(crate) fn raw(&mut self, html: &str) {
         let room = self.max_bytes.saturating_sub(self.body.len());
         self.body.push_str(&html[..html.floor_char_boundary(room)]);
     }
 
-    /// Returns the page as HTML. `beside` has the text outside the main text, such as footnotes.
+    /// Returns the page as HTML. `beside` has texts outside the main text, such as footnotes.
     pub(crate) fn finish(self, head: &PageHead, beside: &[String]) -> String {
         let mut html = String::from("<!doctype html>\n<html");
         if let Some(language) = &head.language {

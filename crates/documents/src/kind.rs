@@ -2,7 +2,7 @@
 
 use crate::limits::{DocumentLimits, Unreadable};
 
-/// The kinds of documents other than HTML that can be converted.
+/// The kinds of documents, other than HTML, that this crate converts.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, strum::Display, strum::EnumString,
 )]
@@ -19,8 +19,8 @@ pub enum DocumentKind {
     Pdf,
 }
 
-/// Maximum bytes of Markdown to parse in this process. Dense markup makes the parser hold about 100
-/// times the size of the text.
+/// Maximum bytes of Markdown to parse in this process. For dense markup, the parser needs about 100
+/// times the memory of the text.
 const SMALL_MARKDOWN: usize = 256 << 10;
 /// Maximum bytes of Markdown to parse; the rest is ignored. This keeps the parser below 512 MiB.
 /// Beyond the limit: ignored.
@@ -31,16 +31,17 @@ impl DocumentKind {
     /// Detects the kind of a document from the value of its `Content-Type` field, the path of its
     /// URL and its first bytes. `None` for HTML and for kinds that can't be converted.
     ///
-    /// The header field decides. If it is missing, `text/plain`, `application/octet-stream` or
-    /// `application/zip`, the extension in the path decides, because servers send these for types
-    /// they don't know. A PDF or DOCX must also start with its signature.
+    /// The header field decides. Exceptions are a missing field, `text/plain`,
+    /// `application/octet-stream` and `application/zip`: servers send these for types that they
+    /// don't know, so the extension in the path decides. A PDF or DOCX must also start with its
+    /// signature.
     #[must_use]
     pub fn of(content_type: Option<&str>, path: &str, first: &[u8]) -> Option<DocumentKind> {
         let kind = DocumentKind::named(content_type, path);
         kind.filter(|kind| kind.may_begin_with(first))
     }
 
-    /// Detects the kind of a document like [`DocumentKind::of`], without its bytes.
+    /// Detects the kind of a document like [`DocumentKind::of`], but without looking at its bytes.
     #[must_use]
     pub fn named(content_type: Option<&str>, path: &str) -> Option<DocumentKind> {
         let essence = content_type.and_then(|value| value.split(';').next());
@@ -66,8 +67,8 @@ impl DocumentKind {
         }
     }
 
-    /// Returns whether to read a document of this many bytes in a separate process, because its
-    /// parser may take unbounded time or memory, or panic.
+    /// Returns whether a document of this kind and size must be read in a separate process, because
+    /// its parser may panic or take unbounded time or memory.
     #[must_use]
     pub fn needs_process(self, bytes: usize) -> bool {
         match self {
@@ -78,12 +79,12 @@ impl DocumentKind {
     }
 
     /// Converts the document to HTML in UTF-8. Text and Markdown are read as UTF-8, with invalid
-    /// bytes replaced. Their modification date, if they name none, is `last_modified`, in any HTTP
+    /// bytes replaced. If they contain no modification date, `last_modified` is used, in any HTTP
     /// date format.
     ///
     /// # Errors
-    /// [`Unreadable`] if the document is broken or encrypted, or no reader for its kind is built
-    /// in.
+    /// [`Unreadable`] if the document is broken or encrypted, or if this program has no reader for its
+    /// kind.
     pub fn to_html(
         self,
         bytes: &[u8],
@@ -119,7 +120,8 @@ impl DocumentKind {
 
     fn may_begin_with(self, first: &[u8]) -> bool {
         match self {
-            // Some writers put bytes before the PDF header; readers accept up to 1,024.
+            // Readers accept up to 1,024 bytes before the PDF header, because some writers put
+            // bytes there.
             DocumentKind::Pdf => first[..first.len().min(1024)]
                 .windows(5)
                 .any(|bytes| bytes == b"%PDF-"),

@@ -1,13 +1,13 @@
 //! Converts documents that are not HTML to HTML: plain text, Markdown, DOCX and PDF.
 //!
-//! Each document becomes a small page with a title, headings, paragraphs, dates and an author, so
-//! that an index needs only one reader of pages, the extractor. The crate is pure: bytes come in,
-//! text goes out. No script runs, no file is opened and no link is followed.
+//! Each document becomes a small page with a title, headings, paragraphs, dates and an author. So
+//! an index needs only one reader, that of pages in the extractor. The crate is pure: bytes come
+//! in, text goes out. No script runs, no file is opened and no link is followed.
 //!
-//! [`DocumentKind::of`] detects the kind of a document; [`DocumentKind::to_html`] converts it. Text
-//! and Markdown take linear time and memory and can't fail, but Markdown may take a hundred times
-//! its size. PDF and DOCX are compressed programs and trees: their parsers may take unbounded time
-//! and memory, or panic. Read untrusted ones in a separate process
+//! [`DocumentKind::of`] detects the kind of a document; [`DocumentKind::to_html`] converts it.
+//! Converting text or Markdown takes linear time and can't fail, but Markdown may take a hundred
+//! times its size in memory. PDF and DOCX are compressed and complex, so their parsers may panic or
+//! take unbounded time and memory. Read untrusted ones in a separate process
 //! ([`DocumentKind::needs_process`]).
 //!
 //! ```

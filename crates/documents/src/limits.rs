@@ -1,11 +1,11 @@
-//! Size limits for documents, and why a document can't be read.
+//! Size limits for documents, and reasons why a document can't be read.
 
-/// Size limits for one document.
+/// Size limits for the conversion of one document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DocumentLimits {
     /// Maximum bytes of HTML to write; the rest of the document is dropped.
     pub html_bytes: usize,
-    /// Maximum unpacked bytes to read of one part of a DOCX; the rest of the part is dropped.
+    /// Maximum unpacked bytes to read from one part of a DOCX; the rest of the part is dropped.
     pub part_bytes: u64,
 }
 
@@ -18,11 +18,11 @@ impl Default for DocumentLimits {
     }
 }
 
-/// Why a document can't be read.
+/// The reason why a document can't be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unreadable {
-    /// The document doesn't match its type, or is damaged.
+    /// The document is damaged, or of another type than declared.
     #[error("broken: {0}")]
     Broken(String),
     /// The document needs a password.

@@ -44,7 +44,7 @@ pub(crate) fn to_html(text: &str, limits: &DocumentLimits, modified: Option<&str
     page.finish(&head, &[])
 }
 
-/// Reads the lines of the front matter, `name: value` or `name = "value"`. A list must be on one
+/// Reads the front matter: lines such as `name: value` or `name = "value"`. A list must be on one
 /// line, in brackets.
 fn read_head(head: &mut PageHead, lines: &str) {
     for line in lines.lines() {

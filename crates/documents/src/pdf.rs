@@ -1,5 +1,5 @@
-//! PDF (ISO 32000-1) as HTML: glyphs are joined into lines and paragraphs, headings follow the
-//! outline of the document or else the font size, and metadata comes from the document.
+//! PDF (ISO 32000-1) as HTML. Glyphs are joined into lines, and lines into paragraphs. Headings are
+//! the titles in the document's outline or, without an outline, lines in a larger font.
 
 mod layout;
 mod lines;
@@ -22,14 +22,14 @@ const MAX_FIELD_BYTES: usize = 4096;
 pub(crate) fn to_html(bytes: &[u8], limits: &DocumentLimits) -> Result<String, Unreadable> {
     let broken = |why: &dyn ToString| Unreadable::Broken(why.to_string());
     let mut document = Document::load_mem(bytes).map_err(|why| broken(&why))?;
-    // The empty password opens a document that is encrypted only to restrict editing.
+    // A document that is encrypted only to restrict editing opens with the empty password.
     if document.is_encrypted() && document.decrypt("").is_err() {
         return Err(Unreadable::Encrypted);
     }
     let mut reader = LineReader::new(limits.html_bytes);
     let mut fault = None;
     for page in document.get_pages().into_keys() {
-        // A broken page loses only its own text.
+        // If a page is broken, only its own text is lost.
         if let Err(why) = output_doc_page(&document, &mut reader, page) {
             fault.get_or_insert(why);
         }
@@ -45,7 +45,8 @@ pub(crate) fn to_html(bytes: &[u8], limits: &DocumentLimits) -> Result<String, U
     let mut page = PageWriter::new(limits.html_bytes);
     for block in &layout.blocks {
         match block.level {
-            // Viewers open a document at `#page=3` (RFC 8118 section 3).
+            // With the fragment `#page=3`, viewers open a document at that page (RFC 8118 section
+            // 3).
             Some(level) => {
                 let id = format!("page={}", block.page);
                 page.heading(level, Some(&id), &block.text);
@@ -58,8 +59,8 @@ pub(crate) fn to_html(bytes: &[u8], limits: &DocumentLimits) -> Result<String, U
     Ok(page.finish(&head, &layout.beside))
 }
 
-/// Reads a document's metadata: its information dictionary (ISO 32000-1 section 14.3.3), and the
-/// language in its catalogue.
+/// Reads the metadata of a document: the information dictionary (ISO 32000-1 section 14.3.3), and
+/// the language in the catalogue.
 fn information(document: &Document) -> PageHead {
     let info = document.trailer.get_deref(b"Info", document);
     let info = info.and_then(Object::as_dict).ok();
@@ -82,7 +83,8 @@ fn text_of(document: &Document, dictionary: &Dictionary, name: &[u8]) -> Option<
     Some(text).filter(|text| !text.trim().is_empty())
 }
 
-/// Returns a title for display. `None` if it is a file name that a program filled in.
+/// Returns a title to display. `None` if it is only a file name or `untitled`, which some programs
+/// fill in.
 fn titled(title: &str) -> Option<String> {
     let title = title.trim();
     let (_, name) = title.split_once("Microsoft Word - ").unwrap_or(("", title));
@@ -120,7 +122,7 @@ fn iso_date(date: &str) -> Option<String> {
     Some(format!("{day}T{hour}:{minute}:{second}{zone}"))
 }
 
-/// Returns the titles of the outline (bookmarks) in order, with their levels from 1.
+/// Returns the titles in the outline (the bookmarks) in order, with their levels from 1.
 fn outline(document: &Document) -> Vec<(usize, String)> {
     let mut entries = Vec::new();
     let mut seen: HashSet<ObjectId> = HashSet::new();

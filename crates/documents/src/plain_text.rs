@@ -1,4 +1,4 @@
-//! Plain text as HTML, with the title, headings and paragraphs that its layout shows.
+//! Plain text as HTML. The title, headings and paragraphs are found by the layout of the text.
 
 use crate::html::{PageHead, PageWriter};
 use crate::limits::DocumentLimits;
@@ -6,7 +6,7 @@ use crate::limits::DocumentLimits;
 /// Maximum characters of a heading line.
 const MAX_HEADING_CHARS: usize = 120;
 
-/// The characters that underline a heading in reStructuredText and Markdown.
+/// The characters that can underline a heading in reStructuredText or Markdown.
 const UNDERLINES: [char; 8] = ['=', '-', '~', '^', '"', '*', '#', '+'];
 
 pub(crate) fn to_html(text: &str, limits: &DocumentLimits, modified: Option<&str>) -> String {
@@ -41,7 +41,7 @@ pub(crate) fn to_html(text: &str, limits: &DocumentLimits, modified: Option<&str
         } else {
             let rest = lines[at..].iter().position(|line| line.trim().is_empty());
             let end = at + rest.unwrap_or(lines.len() - at);
-            // An underlined heading may directly follow a paragraph.
+            // End the paragraph before a line with an underline, which is a heading.
             let heading = (at + 1..end.saturating_sub(1))
                 .find(|at| underlines(lines[*at].trim(), lines[at + 1]));
             let end = heading.unwrap_or(end);
@@ -52,7 +52,7 @@ pub(crate) fn to_html(text: &str, limits: &DocumentLimits, modified: Option<&str
             } else {
                 page.element("p", None, &lines[at..end].join("\n"));
             }
-            // A text whose first paragraph is long has no title.
+            // If the first paragraph isn't a title, the text has none.
             title.get_or_insert_default();
             at = end;
         }
@@ -65,7 +65,7 @@ pub(crate) fn to_html(text: &str, limits: &DocumentLimits, modified: Option<&str
     page.finish(&head, &[])
 }
 
-/// Returns the character that a heading's underline consists of.
+/// If a line is the underline of a heading, returns the character that it consists of.
 fn underline(line: &str) -> Option<char> {
     let line = line.trim_end();
     let mark = line
@@ -75,7 +75,8 @@ fn underline(line: &str) -> Option<char> {
     (line.len() >= 3 && line.chars().all(|other| other == mark)).then_some(mark)
 }
 
-/// Returns whether `next` underlines a line, which it must about match in length.
+/// Returns whether `next` is an underline of `line`, which makes `line` a heading. An underline has
+/// about the same length.
 fn underlines(line: &str, next: &str) -> bool {
     underline(next).is_some()
         && !line.is_empty()

@@ -1,8 +1,8 @@
-//! Benchmarks reading a page, compared with html5ever's tokenizer.
+//! Benchmarks the reading of a page, in comparison with html5ever's tokenizer.
 //!
-//! `cargo bench -p crawl-extractor --bench html` prints the times, and ratios at the end; with
-//! `CRAWL_PYTHON_DOC` (which `cargo xtask test` sets) the ratios are of real pages. `-- --once
-//! PART` reads each page exactly once, for a tool that counts instructions.
+//! `cargo bench -p crawl-extractor --bench html` prints the times, and then ratios of them. If
+//! `CRAWL_PYTHON_DOC` is set (as `cargo xtask test` does), the ratios are for real pages. `--
+//! --once PART` reads each page exactly once, for a tool that counts instructions.
 
 #![expect(
     clippy::print_stdout,
@@ -26,7 +26,7 @@ use html5ever::tokenizer::{
 
 const CONTENT_TYPE: Option<&str> = Some("text/html; charset=utf-8");
 
-/// A sink that drops everything.
+/// A token sink that ignores all tokens.
 struct Drop;
 
 impl TokenSink for Drop {
@@ -100,7 +100,7 @@ fn compare(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Adversarial input takes linear time, within a factor of ordinary input.
+/// Measures adversarial input, which must take linear time, within a factor of ordinary input.
 fn endure(criterion: &mut Criterion) {
     const BYTES: usize = 1 << 20;
     let repeat = |part: &str| part.repeat(BYTES / part.len());
@@ -130,7 +130,8 @@ fn endure(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Returns up to 300 pages of real documentation of all sizes, if available.
+/// Returns up to 300 pages of real documentation, of all sizes. If the documentation is not
+/// available, returns one typical page.
 fn real_pages() -> Vec<String> {
     const PAGES: usize = 300;
     let Some(folder) = std::env::var_os("CRAWL_PYTHON_DOC") else {
@@ -156,7 +157,7 @@ fn real_pages() -> Vec<String> {
 
 type Run = (&'static str, fn(&str));
 
-/// The parts to compare.
+/// The parts of the program whose times are compared.
 const RUNS: [Run; 4] = [
     ("html5ever", html5ever),
     ("our_tokenizer", walk_tokens),
@@ -174,8 +175,8 @@ fn run_over(pages: &[String], run: fn(&str)) {
     pages.iter().for_each(|html| run(black_box(html)));
 }
 
-/// Prints the cost of each part relative to the first, by the minimum time of several runs over all
-/// pages. The parts run in turns, so that noise affects all of them.
+/// Prints how fast each part is, relative to the first part. Takes the minimum time of several runs
+/// over all pages; parts alternate, so that noise affects all parts.
 fn ratios() {
     const TIMES: usize = 15;
     let pages = real_pages();

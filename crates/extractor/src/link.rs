@@ -204,7 +204,8 @@ impl Links {
     /// Returns `href` trimmed, if the limits allow one more link of its kind. A resource within the
     /// document itself (a fragment, a `data:` URL) is refused.
     ///
-    /// # Errors The limit that is reached. `None` if the refused resource is part of the document.
+    /// # Errors
+    /// The limit that is reached. `None` if the refused resource is part of the document.
     pub(crate) fn room(
         &self,
         href: &str,

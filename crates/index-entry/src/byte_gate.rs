@@ -1,9 +1,9 @@
-//! A limit on the bytes in transit between two threads.
+//! A limit on the number of bytes in transit from one thread to another.
 
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-/// Limits the bytes in transit. Clones share the limit.
+/// Limits the number of bytes in transit. All clones of a gate share one limit.
 #[derive(Clone)]
 pub struct ByteGate {
     most: usize,
@@ -13,12 +13,12 @@ pub struct ByteGate {
 #[derive(Default)]
 struct State {
     under_way: usize,
-    /// Number of threads waiting for room.
+    /// Number of threads that wait in [`ByteGate::enter`].
     waiting: usize,
 }
 
 impl ByteGate {
-    /// Creates a gate for at most `most` bytes at a time.
+    /// Creates a gate that lets at most `most` bytes be in transit at a time.
     #[must_use]
     pub fn new(most: usize) -> ByteGate {
         ByteGate {
@@ -27,8 +27,9 @@ impl ByteGate {
         }
     }
 
-    /// Blocks until there is room for `bytes` more, which are in transit until the pass is dropped.
-    /// A request larger than the limit passes when nothing else is in transit.
+    /// Blocks until `bytes` more may be in transit. The bytes count as in transit until the
+    /// returned pass is dropped. If `bytes` exceeds the limit, waits until nothing else is in
+    /// transit.
     #[must_use]
     pub fn enter(&self, bytes: usize) -> BytePass {
         let (state, freed) = &*self.state;
@@ -45,7 +46,7 @@ impl ByteGate {
         }
     }
 
-    /// Returns the bytes in transit.
+    /// Returns the number of bytes in transit.
     #[must_use]
     pub fn under_way(&self) -> usize {
         let state = self.state.0.lock();
@@ -59,7 +60,7 @@ impl fmt::Debug for ByteGate {
     }
 }
 
-/// Bytes in transit, until the pass is dropped.
+/// Stands for bytes in transit. Dropping it means that they have arrived.
 #[derive(Debug)]
 pub struct BytePass {
     gate: ByteGate,
@@ -71,7 +72,7 @@ impl Drop for BytePass {
         let (state, freed) = &*self.gate.state;
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
         state.under_way -= self.bytes;
-        // Notifying is a system call, so only do it if a thread is waiting.
+        // Only notify if a thread is waiting, because notifying is a system call.
         if state.waiting > 0 {
             freed.notify_all();
         }

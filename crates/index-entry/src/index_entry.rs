@@ -1,4 +1,4 @@
-//! Entries: each adds or removes one URL in a crawl's search index.
+//! Entries of a crawl's log for its search index. Each adds or removes one URL.
 
 use std::borrow::Cow;
 
@@ -6,19 +6,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::indexed_page::IndexedPage;
 
-/// Adds a URL to the index, or keeps it out.
+/// Adds one URL to the index, or removes it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IndexEntry {
-    /// Adds the page, replacing any page under its URL.
+    /// Adds the page, in place of any older version with the same URL.
     Put(Box<IndexedPage>),
-    /// Removes the page under the URL. If the reason may be a fault of the site (a redirect, a soft
-    /// 404, a response without a page), the page stays until the end of the run, when the pages
-    /// that leave for such reasons are counted.
+    /// Removes the page with this URL. If the reason may be a fault of the site (a redirect, a soft
+    /// 404, a response without a page), the page first stays. At the end of the run, all pages that
+    /// would leave for such reasons are counted and judged together.
     Drop {
         /// The URL, in canonical form.
         url: String,
-        /// The reason: a name, and the text of the rule if there is one.
+        /// The reason: its name and, if a rule decided, the text of the rule.
         why: String,
     },
 }
@@ -42,12 +42,13 @@ impl IndexEntry {
         }
     }
 
-    /// Returns the reason to leave if it may be a fault of the whole site. `None` if the page
-    /// stays, or leaves beyond doubt.
+    /// Returns the reason why the page leaves the index or gives way to its canonical URL, if that
+    /// may be a fault of the whole site. `None` if the page stays, or if the reason is beyond
+    /// doubt.
     #[must_use]
     pub fn doubtful_reason(&self) -> Option<Cow<'_, str>> {
         const DOUBTFUL: [&str; 4] = ["soft_404", "empty", "redirect", "no_page"];
-        // `document_timeout` and the like: the document could not be read.
+        // `document_timeout` and similar reasons mean that the document could not be read.
         let is_doubtful = |name: &&str| DOUBTFUL.contains(name) || name.starts_with("document_");
         let name = self.left_out().filter(is_doubtful);
         match self {
@@ -56,7 +57,7 @@ impl IndexEntry {
         }
     }
 
-    /// Returns the name of the reason that keeps the URL out; `None` if it is added.
+    /// Returns the name of the reason to remove the URL. `None` if the entry adds it.
     #[must_use]
     pub fn left_out(&self) -> Option<&str> {
         match self {

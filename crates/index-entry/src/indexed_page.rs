@@ -16,54 +16,57 @@ pub struct IndexedPage {
     /// The main text, one line per block.
     pub text: String,
     /// The text outside of the main text, one line per block: boxes, notices, footers, comments,
-    /// and links in elements named as content. Navigation is excluded.
+    /// and lists of links in elements marked as content. Navigation is not included.
     pub beside: String,
-    /// The page's own description; empty if there is none.
+    /// The description that the page declares; empty if there is none.
     pub description: String,
     /// The keywords.
     pub keywords: Vec<String>,
     /// The names of the authors, as stated by the page.
     pub authors: Vec<String>,
-    /// The section of the site, as stated by the page, such as News.
+    /// The section of the site, such as News, as stated by the page.
     pub section: Option<String>,
     /// The language without region, in lower case (ISO 639); `None` if it is unknown.
     pub language: Option<String>,
     /// The publication time, as stated by the page, in seconds since 1970 UTC.
     pub published: Option<i64>,
-    /// The time of the last modification, as stated by the page.
+    /// The time of the last modification, as stated by the page, in seconds since 1970 UTC.
     pub modified: Option<i64>,
-    /// The time of the fetch.
+    /// The time of the fetch, in seconds since 1970 UTC.
     pub fetched_at: i64,
-    /// When the page must no longer be shown (`unavailable_after`).
+    /// When the page must no longer be shown (`unavailable_after`), in seconds since 1970 UTC.
     pub until: Option<i64>,
-    /// Maximum characters of an excerpt: `None` is unlimited, 0 is no excerpt (`nosnippet`,
-    /// `max-snippet`).
+    /// Maximum characters of an excerpt from the page (`max-snippet`). `None` means no limit; 0
+    /// means no excerpt (`nosnippet`).
     pub max_snippet: Option<u32>,
     /// The targets of the page's links, with the link texts.
     pub links: Vec<Anchor>,
-    /// The texts of links from other pages, sorted.
+    /// The texts of links to this page on other pages, sorted.
     pub anchors: Vec<String>,
-    /// Number of pages that link here.
+    /// Number of pages with a link to this page.
     pub linked_from: u32,
-    /// The page found in place of this one: a page with the same text, or the one that the
-    /// canonical URL leads to. If this is set, the page is stored, but never found.
+    /// The page that is found in place of this one: a page with the same text, or the page that the
+    /// canonical URL leads to. If it is set, this page is stored, but never found.
     pub same_as: Option<String>,
-    /// The newest version of this page, possibly itself; `None` if there is only one version.
+    /// The URL of the newest version of this page, which may be this one. `None` if there is only
+    /// one version.
     pub newest: Option<String>,
-    /// Number of newer versions.
+    /// Number of versions of this page that are newer.
     pub newer_versions: u32,
-    /// The version named in the URL (`14`, `latest`), on a site with several versions.
+    /// The version that the URL names (`14`, `latest`), if the site has several versions of its
+    /// pages.
     pub version: Option<String>,
     /// The document type: `html`, `pdf`, `docx`, `markdown` or `text`.
     #[serde(rename = "type")]
     pub document_type: String,
-    /// The canonical URL if it is outside of the crawl (`rel=canonical`).
+    /// The page's canonical URL (`rel=canonical`), if it is outside of the crawl.
     pub canonical: Option<String>,
-    /// The canonical URL if it is another URL in this crawl. At the end of a run, the page gives
-    /// way to the indexed page that this URL leads to (`same_as`), if there is one.
+    /// The page's canonical URL, if it is another URL of this crawl. At the end of a run, the
+    /// indexed page that this URL leads to replaces this page in search results (`same_as`), if
+    /// there is one.
     pub gives_way_to: Option<String>,
-    /// Why the last visit would remove the page. At the end of a run all such pages are judged
-    /// together: see [`IndexEntry::Drop`](crate::IndexEntry::Drop).
+    /// The reason to remove the page that the last visit gave. At the end of a run, all pages with
+    /// such a reason are judged together: see [`IndexEntry::Drop`](crate::IndexEntry::Drop).
     pub leaving: Option<String>,
 }
 
@@ -74,9 +77,9 @@ pub struct Heading {
     pub level: u8,
     /// The text.
     pub text: String,
-    /// The id, for links to the heading.
+    /// The id of the heading, for links to it.
     pub id: Option<String>,
-    /// Offset in bytes of the section's text in [`IndexedPage::text`].
+    /// Offset of the text under the heading in [`IndexedPage::text`], in bytes.
     pub at: usize,
 }
 
@@ -89,29 +92,29 @@ pub struct Anchor {
     pub text: String,
 }
 
-/// Returns the key of a URL in an index.
+/// Returns the key under which an index stores a URL.
 #[must_use]
 pub fn url_key(url: &str) -> u64 {
     xxh3_64(url.as_bytes())
 }
 
 impl IndexedPage {
-    /// Hashes everything that makes two pages equal to a reader: title and text, including
-    /// headings.
+    /// Returns a hash of the page's title and text (including headings). Pages with the same hash
+    /// look the same to a reader.
     #[must_use]
     pub fn text_hash(&self) -> u64 {
         let mut all = String::with_capacity(self.text.len() + self.title.len() + 1);
         all.push_str(&self.title);
         all.push('\n');
         all.push_str(&self.text);
-        // A page without text equals no other page.
+        // A page without text counts as different from all other pages.
         if self.text.trim().is_empty() {
             all.push_str(&self.url);
         }
         xxh3_64(all.as_bytes())
     }
 
-    /// Returns the reason if the page leaves for its canonical URL: `canonical: URL`.
+    /// Returns `canonical: URL` if the page gives way to the page at its canonical URL.
     #[must_use]
     pub fn gives_way(&self) -> Option<String> {
         self.gives_way_to
@@ -119,8 +122,9 @@ impl IndexedPage {
             .map(|url| format!("canonical: {url}"))
     }
 
-    /// Returns whether removing the page for the reason `why` takes it from search results. False
-    /// if the page has already given way, or if its previous canonical URL led nowhere.
+    /// Returns whether the page would no longer be found if it were removed for the reason `why`.
+    /// False if another page is already found in its place. Also false if `why` is a canonical URL,
+    /// and the page already had one that led nowhere.
     #[must_use]
     pub fn would_be_lost(&self, why: &str) -> bool {
         let Some(_) = self.gives_way_to else {
@@ -157,7 +161,8 @@ impl IndexedPage {
         size_of::<IndexedPage>() + texts + headings.chain(links).sum::<usize>() + parts
     }
 
-    /// Returns the name of the page in a list: its title, else its first heading, else its URL.
+    /// Returns the name of the page for a list: its title or, without one, its first heading or its
+    /// URL.
     #[must_use]
     pub fn name(&self) -> &str {
         let heading = || self.headings.iter().map(|heading| heading.text.as_str());

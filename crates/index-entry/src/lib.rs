@@ -1,8 +1,9 @@
 //! Pages of a search index, and the entries that add and remove them.
 //!
-//! A crawl makes an [`IndexEntry`] of each page that it reads, and keeps it in a log; `crawl-index`
-//! follows the log. The types have a crate of their own so that a crawler built without a search
-//! index doesn't need the search engine. A [`ByteGate`] bounds the bytes of entries that wait.
+//! A crawl writes an [`IndexEntry`] for each page that it reads to a log, and `crawl-index` follows
+//! this log. The types have a crate of their own, so that a crawler built without a search index
+//! doesn't need the search engine. A [`ByteGate`] limits the memory of entries that wait to be
+//! written.
 
 mod byte_gate;
 mod index_entry;

@@ -25,7 +25,7 @@ fn options(max_file_bytes: u64) -> ArchiveOptions {
 
 type Marks = BTreeMap<String, u64>;
 
-/// Syncs and records the committed lengths, as a transaction elsewhere does.
+/// Syncs the archive and records the lengths, as the caller's transaction does in a crawl.
 fn commit(archive: &mut Archive, marks: &mut Marks) {
     archive.sync().unwrap();
     marks.extend(
@@ -49,7 +49,7 @@ fn names(dir: &Path) -> Vec<String> {
     names
 }
 
-/// Returns the URLs of all responses, in the order of files and records.
+/// Returns the URLs of all archived responses, in the order of files and records.
 fn archived(dir: &Path) -> Vec<String> {
     let mut urls = Vec::new();
     for name in names(dir).iter().filter(|name| name.ends_with(".gz")) {
@@ -229,8 +229,8 @@ fn marks_are_those_of_the_last_sync() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Runs append, sometimes commit, and crash at any moment with any bytes half written. In the
-    /// end the archive contains the committed captures, each once.
+    /// Runs appends, some commits, and crashes at any moment with bytes half written. In the end
+    /// the archive must contain each committed capture once.
     #[test]
     fn committed_captures_survive_any_crashes(
         runs in prop::collection::vec(
@@ -296,7 +296,7 @@ fn a_hard_linked_file_is_not_changed() {
     drop(archive);
     assert_eq!(fs::read(&link).unwrap(), before);
 
-    // Truncating the file is refused, because its other name would lose the bytes too.
+    // The file isn't truncated while it has a second name, under which the bytes would be lost too.
     fs::remove_file(&link).unwrap();
     fs::hard_link(dir.path().join("archive").join(&second), &link).unwrap();
     let Err(error) = Archive::open(dir.path(), options(1_000_000), &marks) else {

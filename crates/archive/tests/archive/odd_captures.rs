@@ -8,7 +8,8 @@ use flate2::write::GzEncoder;
 
 use crate::sample::Sample;
 
-/// Returns captures of odd responses: codings, truncations, revisits, HTTP/2, IPv6, odd URLs.
+/// Returns captures of odd responses: content codings, truncated bodies, revisits, HTTP/2, IPv6,
+/// odd URLs.
 pub(crate) fn odd_captures() -> Vec<Sample> {
     let gzip = |bytes: &[u8]| {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
@@ -144,7 +145,8 @@ pub(crate) fn odd_captures() -> Vec<Sample> {
     samples
 }
 
-/// Returns captures of pseudo-random URLs, always the same, for the keys of the index.
+/// Returns captures of pseudo-random URLs, to test the keys of the index. The URLs are always the
+/// same.
 pub(crate) fn odd_urls() -> Vec<Sample> {
     const PIECES: [&str; 44] = [
         "a",

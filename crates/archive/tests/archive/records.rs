@@ -16,7 +16,7 @@ use flate2::write::GzEncoder;
 
 use crate::sample::Sample;
 
-/// Archives the sample and returns its records: warcinfo, response, request, metadata.
+/// Archives the sample and returns the records of the file: warcinfo, response, request, metadata.
 fn records(sample: &Sample) -> Vec<WarcRecord> {
     let dir = tempfile::tempdir().unwrap();
     let options = ArchiveOptions {
@@ -216,7 +216,8 @@ fn warc11_6_7_3_server_not_modified() {
         s.status = 304;
         s.revisit = Some(Revisit::NotModified);
     });
-    // With the header in such a record, pywb replies with an empty 304.
+    // The record must not contain the header of the 304, because pywb would then reply with an
+    // empty 304.
     check(
         &sample,
         1,
@@ -476,8 +477,8 @@ fn a_record_that_is_too_long_is_reported_and_skipped() {
     let dir = tempfile::tempdir().unwrap();
     let mut archive =
         Archive::open(dir.path(), ArchiveOptions::default(), &BTreeMap::new()).unwrap();
-    // The record decompresses to far more than its row claims, and no more than that is
-    // decompressed.
+    // This record decompresses to far more bytes than its row claims. Only as many as the row
+    // claims are decompressed.
     let long = Sample::new(1, "http://e.example/", &[], &[b' '; 3 << 20]);
     let long = archive
         .append(&long.encode(&mut Encoder::default()))
@@ -501,7 +502,7 @@ fn a_record_that_is_too_long_is_reported_and_skipped() {
     }
     assert_eq!(read(next.offset, 1 << 20).unwrap().kind(), "response");
 
-    // A header that never ends is not read to its end.
+    // If a header never ends, it is read only up to a limit.
     let path = dir.path().join("archive").join(&long.file);
     let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
     gzip.write_all(b"WARC/1.1\r\nContent-Length: 1\r\nX: ")

@@ -1,4 +1,4 @@
-//! Owned captures for tests, so that each test only states what is odd about its own.
+//! Captures for tests. Each test only sets what is special about its own.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use crawl_archive::{
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// 2026-11-20T23:59:59.123456Z.
+/// 2026-11-20T23:59:59.123456Z, in microseconds since the Unix epoch.
 pub(crate) const BEGIN: u64 = 1_795_219_199_123_456;
 
 #[derive(Clone)]
@@ -57,7 +57,7 @@ impl Sample {
         }
     }
 
-    /// Returns a page with nothing odd about it.
+    /// Returns a capture of an ordinary page.
     pub(crate) fn page(number: u64) -> Sample {
         let body = format!("<title>{number}</title>").repeat(1 + number as usize % 7);
         let length = body.len().to_string();

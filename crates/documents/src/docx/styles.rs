@@ -1,13 +1,13 @@
-//! Which paragraph styles are titles and headings (`word/styles.xml`).
+//! Determines which paragraph styles are titles and headings (`word/styles.xml`).
 
 use std::collections::HashMap;
 
 use super::xml::{Step, Xml};
 
-/// Maximum number of `basedOn` links to follow from a style.
+/// Maximum number of `basedOn` links that are followed from one style to the next.
 const MAX_BASES: usize = 8;
 
-/// The role of a paragraph, by its style.
+/// The role that a paragraph has by its style.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ParagraphStyle {
     Body,
@@ -16,7 +16,7 @@ pub(super) enum ParagraphStyle {
     Heading(usize),
 }
 
-/// The styles of a document by id.
+/// The styles of a document, by their ids.
 #[derive(Debug, Default)]
 pub(super) struct Styles {
     by_id: HashMap<String, Style>,
@@ -60,12 +60,12 @@ impl Styles {
         styles
     }
 
-    /// Returns the role of paragraphs in a style.
+    /// Returns the role of paragraphs with the style `id`.
     pub(super) fn of(&self, id: &str) -> ParagraphStyle {
         let mut id = id;
         for _ in 0..MAX_BASES {
             let Some(style) = self.by_id.get(id) else {
-                // Some writers use styles that they don't define.
+                // Some writers use built-in styles without defining them.
                 return by_name(id).unwrap_or(ParagraphStyle::Body);
             };
             if let Some(own) = style.own {
@@ -80,8 +80,8 @@ impl Styles {
     }
 }
 
-/// Returns the role of a word processor's built-in style. Built-in names are the same in all
-/// languages.
+/// Returns the role of a built-in style of word processors. Built-in styles have the same names in
+/// all languages.
 fn by_name(name: &str) -> Option<ParagraphStyle> {
     let name = name.to_ascii_lowercase();
     if name == "title" {

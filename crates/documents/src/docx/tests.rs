@@ -1,4 +1,4 @@
-//! Tests with packages that are built here, part by part.
+//! Tests with DOCX packages that are assembled here, part by part.
 
 use std::io::{Cursor, Write as _};
 

@@ -1,4 +1,5 @@
-//! The steps of an XML part: start tags, end tags and text. A syntax error ends the part.
+//! Reads an XML part as steps: start tags, end tags and text. After a syntax error there are no
+//! more steps.
 
 use std::borrow::Cow;
 
@@ -12,7 +13,7 @@ pub(super) struct Xml<'a> {
 
 pub(super) enum Step<'a> {
     Start(Tag<'a>),
-    /// The end of an element, by its name without prefix.
+    /// The end of an element, with its name without prefix.
     End(String),
     Text(Cow<'a, str>),
 }
@@ -30,7 +31,7 @@ impl Tag<'_> {
         self.attribute("val")
     }
 
-    /// Returns the value of an attribute, by its name without prefix.
+    /// Returns the value of the attribute with this name, ignoring prefixes.
     pub(super) fn attribute(&self, name: &str) -> Option<String> {
         let mut attributes = self.0.attributes();
         let mut valid = attributes.with_checks(false).filter_map(Result::ok);
@@ -55,7 +56,8 @@ impl<'a> Xml<'a> {
                 Event::End(tag) => Step::End(tag.local_name().into_inner().to_owned()),
                 Event::Text(text) => Step::Text(text.into_inner()),
                 Event::CData(text) => Step::Text(text.into_inner()),
-                // Entities of a DTD are not expanded: a few lines can expand to gigabytes.
+                // Entities that a DTD declares are not expanded, because a few lines can expand to
+                // gigabytes.
                 Event::GeneralRef(name) => match name.resolve_char_ref() {
                     Ok(Some(letter)) => Step::Text(Cow::Owned(letter.to_string())),
                     _ => Step::Text(Cow::Borrowed(

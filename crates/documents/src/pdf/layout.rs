@@ -10,7 +10,8 @@ const MAX_HEADING_CHARS: usize = 200;
 const HEADING_SIZE: f64 = 1.12;
 /// Maximum line spacing within a paragraph, as a multiple of the font size.
 const MAX_LEADING: f64 = 1.6;
-/// Minimum number of pages with the same first or last line for it to count as a running line.
+/// Minimum number of pages that must begin or end with the same line for it to count as a running
+/// line (a page header or footer).
 const MIN_PAGES_WITH_RUNNING_LINES: u32 = 3;
 
 /// A paragraph or heading.
@@ -27,14 +28,15 @@ pub(super) struct Block {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Layout {
     pub(super) blocks: Vec<Block>,
-    /// Running lines: lines that many pages begin or end with, each once.
+    /// Running lines: page headers and footers, each once.
     pub(super) beside: Vec<String>,
     /// The first heading in the largest font size on the first page.
     pub(super) title: Option<String>,
 }
 
 impl Layout {
-    /// Lays out lines. `outline` has the section titles with their levels.
+    /// Groups lines into blocks. `outline` has the titles in the document's outline, with their
+    /// levels.
     pub(super) fn of(lines: Vec<Line>, outline: &[(usize, String)]) -> Layout {
         let (lines, beside) = without_running_lines(lines);
         let headings = Headings::of(&lines, outline);
@@ -47,14 +49,15 @@ impl Layout {
         for line in &lines {
             let level = headings.level(line);
             let continues = last.is_some_and(|last| {
-                // A sentence may continue on the next page.
+                // A sentence that isn't complete may continue on the next page.
                 let is_near = last.page != line.page && !last.text.ends_with(['.', '!', '?', ':'])
                     || last.page == line.page
                         && (0.0..=line.size * MAX_LEADING).contains(&(last.height - line.height));
                 is_near && (last.size - line.size).abs() < 0.5
             });
             match layout.blocks.last_mut() {
-                // A heading detected by font size may take two lines; an outline heading is whole.
+                // A heading that was detected by its font size may take two lines; a heading from
+                // the outline is always whole.
                 Some(block)
                     if continues
                         && block.level == level
@@ -75,7 +78,7 @@ impl Layout {
     }
 }
 
-/// Appends a line to a paragraph, rejoining a word hyphenated at the line end.
+/// Appends a line to a paragraph. If a word is hyphenated at the line end, joins its parts.
 fn join(text: &mut String, line: &str) {
     let mut ending = text.chars().rev();
     let is_hyphenated = ending.next() == Some('-')
@@ -90,7 +93,7 @@ fn join(text: &mut String, line: &str) {
 
 /// Decides which lines are headings.
 struct Headings {
-    /// The levels of the outline's titles, by [`key`].
+    /// The levels of the titles in the outline, by the [`key`] of the title.
     outline: HashMap<String, usize>,
     is_by_outline: bool,
     /// The font sizes of headings, largest first, in quarters of a point.
@@ -166,14 +169,14 @@ fn is_name(text: &str) -> bool {
         && text.chars().count() <= MAX_HEADING_CHARS
 }
 
-/// Returns the letters and digits of a line, for comparing it with the outline's titles.
+/// Returns the letters and digits of a line, to compare it with the titles in the outline.
 fn key(text: &str) -> String {
     let letters = text.chars().filter(|c| c.is_alphanumeric());
     letters.flat_map(char::to_lowercase).collect()
 }
 
-/// Separates running lines from the others: lines that, digits aside, many pages begin or end with.
-/// Returns the other lines, then each running line once.
+/// Separates running lines from the other lines. A running line is one that many pages begin or end
+/// with, apart from its digits. Returns the other lines, then each running line once.
 fn without_running_lines(lines: Vec<Line>) -> (Vec<Line>, Vec<String>) {
     let is_edge: Vec<bool> = (0..lines.len())
         .map(|at| {

@@ -1,10 +1,10 @@
-//! Tests with documents that are built here, object by object.
+//! Tests with PDF documents that are assembled here, object by object.
 
 use super::{iso_date, titled, to_html};
 use crate::limits::{DocumentLimits, Unreadable};
 
-/// Builds a document from objects, the first of which is its catalogue. Objects refer to each other
-/// as in `4 0 R`.
+/// Builds a document from objects; the first one is its catalogue. An object refers to the fourth
+/// object as `4 0 R`.
 fn document(objects: &[String], trailer: &str) -> Vec<u8> {
     let mut text = String::from("%PDF-1.4\n");
     let mut places = Vec::new();
@@ -27,10 +27,11 @@ fn document(objects: &[String], trailer: &str) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// Lines of a page: size, height, text.
+/// The lines of a page: font size, height above the bottom, text.
 type Lines<'a> = &'a [(u32, u32, &'a str)];
 
-/// Builds a document from pages, an outline (levels and titles), and an information dictionary.
+/// Builds a document from the lines of its pages, an outline (levels and titles), and an
+/// information dictionary.
 fn pages(pages: &[Lines<'_>], outline: &[(usize, &str)], info: &str) -> Vec<u8> {
     let first_page = 4;
     let first_entry = first_page + 2 * pages.len();
@@ -63,7 +64,8 @@ fn pages(pages: &[Lines<'_>], outline: &[(usize, &str)], info: &str) -> Vec<u8> 
             content.len()
         ));
     }
-    // Each entry links to the next of its level and contains the deeper ones.
+    // Each entry links to the next entry of its level, and contains the entries of deeper levels
+    // after it.
     for (at, (level, title)) in outline.iter().enumerate() {
         let rest = &outline[at + 1..];
         let under = rest.first().is_some_and(|(next, _)| next > level);

@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use crawl_extractor::{ContentLimits, PageContext, read_content};
 
-/// A reader, with its name.
+/// The name of a reader, and the reader itself.
 type Reader = (&'static str, fn(&str) -> String);
 
 const READERS: [Reader; 4] = [
@@ -74,7 +74,8 @@ fn main() {
     }
 }
 
-/// Returns the page without its structural elements and attributes.
+/// Returns a page in which structural elements are replaced by `div`, and hints in attributes are
+/// removed.
 fn laid_bare(html: &str) -> String {
     const ELEMENTS: [&str; 7] = [
         "main", "article", "nav", "aside", "header", "footer", "section",

@@ -154,7 +154,8 @@ type Both = (PageReader, crate::content::ContentReader);
 
 /// Compares our tokens of a page with html5ever's, and the results of reading both.
 ///
-/// # Panics If the tokens or the results differ.
+/// # Panics
+/// If the tokens or the results differ.
 pub(crate) fn compare(html: &str) {
     assert_eq!(
         by_ours(html, Recorder::default()).0,

@@ -1,5 +1,5 @@
-//! Properties that must hold for any input. These are the bodies of the fuzz targets; the test
-//! suite also runs them on random inputs.
+//! Properties that must hold for any input. The fuzz targets check them, and the test suite checks
+//! them with random inputs.
 
 use crawl_extractor::{
     CharsetSource, ContentKind, DocumentOddity, Limits, Link, LinkKind, MAX_SNIFF_BYTES, Page,
@@ -8,7 +8,8 @@ use crawl_extractor::{
 };
 use crawl_weburl::canonicalize;
 
-/// Reads any page. The results stay within bounds, and smaller limits only remove some.
+/// Checks reading of any bytes as a page: the results stay within bounds, and smaller limits only
+/// remove results.
 pub(crate) fn html(data: &[u8]) {
     let (first, rest) = data.split_first().unwrap_or((&0, &[]));
     let content_type = [
@@ -44,9 +45,10 @@ pub(crate) fn html(data: &[u8]) {
     unchanged_by_appended_text(&page, rest, content_type);
 }
 
-/// Text appended to a page changes nothing before it, and doesn't remove the title.
+/// Checks that text after the end of a page changes nothing of the page before it, and doesn't
+/// remove the title.
 fn unchanged_by_appended_text(page: &Page, body: &[u8], content_type: Option<&str>) {
-    // More bytes may change a guessed charset.
+    // If the charset is guessed, more bytes may change the guess, so don't compare.
     if content_type.is_none_or(|content_type| !content_type.ends_with("utf-8")) {
         return;
     }
@@ -56,7 +58,8 @@ fn unchanged_by_appended_text(page: &Page, body: &[u8], content_type: Option<&st
     assert!(more.links.len() >= page.links.len().saturating_sub(1));
 }
 
-/// Reads any style sheet. Its links are resources named in it.
+/// Checks reading of any bytes as a style sheet: the links are resources, and their addresses occur
+/// in the style sheet.
 pub(crate) fn css(data: &[u8]) {
     let css = read_css(data, None, &Limits::default());
     links(&css.links, data.len());
@@ -73,7 +76,7 @@ pub(crate) fn css(data: &[u8]) {
             .len()
             <= 2
     );
-    // The same rules within a page.
+    // Read the same CSS in a `style` element of a page.
     let text = String::from_utf8_lossy(data);
     if !text.contains('<')
         && !text.contains('\r')
@@ -98,7 +101,7 @@ pub(crate) fn css(data: &[u8]) {
     }
 }
 
-/// Reads any sitemap. Its entries have addresses.
+/// Checks reading of any bytes as a sitemap: each entry has an address.
 pub(crate) fn sitemap(data: &[u8]) {
     let sitemap = read_sitemap(data, None, &Limits::default());
     oddities(&sitemap.oddities, data.len());
@@ -114,7 +117,7 @@ pub(crate) fn sitemap(data: &[u8]) {
     assert!(extras.sum::<usize>() <= small().sitemap_links);
 }
 
-/// Reads any feed. Its entries have an address, a title or an id.
+/// Checks reading of any bytes as a feed: each entry has an address, a title or an id.
 pub(crate) fn feed(data: &[u8]) {
     let at = canonicalize(None, "https://example.org/feed").unwrap();
     let feed = read_feed(data, None, &Limits::default());
@@ -136,7 +139,7 @@ pub(crate) fn feed(data: &[u8]) {
     );
 }
 
-/// Reads any header. Its links occur in the header.
+/// Checks reading of any bytes as a header: the addresses of links occur in the header.
 pub(crate) fn header(data: &[u8]) {
     let value = String::from_utf8_lossy(data);
     let links = link_header(&value, &Limits::default());
@@ -150,13 +153,14 @@ pub(crate) fn header(data: &[u8]) {
     }
 }
 
-/// Any bytes have a valid charset and a document kind.
+/// Checks that a charset and a document kind are determined for any bytes.
 pub(crate) fn charset(data: &[u8]) {
     let page = read_html(data, None, &Limits::default());
     assert!(page.charset_source != CharsetSource::Header);
     let label = format!("text/html; charset={}", page.charset);
     let again = read_html(data, Some(&label), &Limits::default());
-    // The charset's name selects the same charset, except if there is a byte order mark.
+    // Declaring the determined charset in the header leads to the same charset. Exception: a byte
+    // order mark counts more than the header.
     if page.charset != "replacement" {
         assert_eq!(again.charset, page.charset);
         assert_eq!(again.links.len(), page.links.len());
@@ -177,7 +181,8 @@ pub(crate) fn charset(data: &[u8]) {
 }
 
 fn links(links: &[Link], bytes: usize) {
-    // The shortest tag with a link is longer than this.
+    // There can't be more links, because even the shortest tag with a link has more than four
+    // bytes.
     assert!(links.len() <= bytes / 4);
     for link in links {
         assert!(!link.href.starts_with([' ', '\n']) && !link.href.ends_with([' ', '\n']));

@@ -7,7 +7,8 @@ use expect_test::{Expect, expect};
 
 use crate::read;
 
-/// Shows the blocks, one per line: `*` main text, `+` beside it, `-` navigation; kind, `#id`, text.
+/// Compares the blocks of a page. Each line has `*` (main text), `+` (beside the main text) or `-`
+/// (navigation), then the kind, the `#id` and the text of a block.
 fn check(html: &str, expected: Expect) {
     let content = read(html);
     let mut shown = String::new();
@@ -247,7 +248,8 @@ fn sections_with_ids_derived_from_headings_stay() {
             check(&in_text("div"), true);
         }
     }
-    // A section of the text stays without a heading; another element needs one.
+    // A section of the text stays even if no heading matches its id. Other elements need such a
+    // heading.
     check(
         &format!("<main><p>TEXT</p><section id=how-to-skip>{remark}</section></main>"),
         true,
@@ -256,7 +258,8 @@ fn sections_with_ids_derived_from_headings_stay() {
         &format!("<main><p>TEXT</p><div id=share>{remark}</div></main>"),
         false,
     );
-    // Without a hint at the main text, an id of several words suffices, but one word doesn't.
+    // If no element is marked as main text, an id must have several words to be ignored; one word
+    // isn't enough.
     check(
         &format!("<p>TEXT</p><div id=sharing-state><h2>Sharing state</h2>{remark}</div>"),
         true,
@@ -265,7 +268,7 @@ fn sections_with_ids_derived_from_headings_stay() {
         &format!("<p>TEXT</p><div id=related><h2>Related</h2>{remark}</div>"),
         false,
     );
-    // A cookie notice, and readers' comments.
+    // These are a cookie notice and readers' comments, although a heading matches their id.
     check(
         &format!("<p>TEXT</p><div id=cookie-notice><h2>Cookie notice</h2>{remark}</div>"),
         false,

@@ -15,7 +15,7 @@ use expect_test::{Expect, expect};
 
 use crate::read;
 
-/// Returns pages with their expected main texts: `NAME.html`, `NAME.txt`.
+/// Returns the pages of the corpus (`NAME.html`) with their expected main texts (`NAME.txt`).
 fn pages() -> Vec<(String, String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/text");
     let entries = fs::read_dir(folder)
@@ -72,7 +72,8 @@ fn score(expected: &str, actual: &str) -> (f64, f64) {
     (share(count(&actual)), share(count(&expected)))
 }
 
-/// Returns the page without its structural elements and attributes.
+/// Returns a page in which structural elements are replaced by `div`, and hints in attributes are
+/// removed.
 fn laid_bare(html: &str) -> String {
     const ELEMENTS: [&str; 7] = [
         "main", "article", "nav", "aside", "header", "footer", "section",
@@ -90,7 +91,7 @@ fn laid_bare(html: &str) -> String {
     bare
 }
 
-/// Checks precision and recall of the pages with less than 100 %, and the means.
+/// Compares precision and recall: those of each page below 100 %, and the means over all pages.
 fn check(prepare: impl Fn(&str) -> String, expected: Expect) {
     let pages = pages();
     assert!(pages.len() >= 30, "{} pages", pages.len());

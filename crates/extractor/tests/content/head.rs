@@ -7,7 +7,7 @@ use expect_test::{Expect, expect};
 
 use crate::{read, show_oddities};
 
-/// Checks the language and oddities.
+/// Compares the language of a page, and the oddities.
 fn check_language(html: &str, header: Option<&str>, expected: Expect) {
     let context = PageContext {
         content_language: header,
@@ -28,10 +28,10 @@ fn check_language(html: &str, header: Option<&str>, expected: Expect) {
     expected.assert_eq(&shown);
 }
 
-/// Checks the dates, the best one of each kind, and oddities.
+/// Compares the dates of a page, the best date of each kind, and the oddities.
 fn check_dates(html: &str, expected: Expect) {
     let context = PageContext {
-        // 2026-11-21
+        // The page was fetched on 2026-11-21.
         fetched_at: Some(1_795_219_200),
         ..PageContext::default()
     };

@@ -2,7 +2,7 @@
 
 use crate::{markdown, read};
 
-/// Returns the text of the first heading of a page, and that heading in Markdown.
+/// Returns the first heading of a page, as text and as Markdown.
 fn heading(html: &str) -> (String, String) {
     let page = format!("<main><h1>Tea</h1>{html}<p>Water the leaves and wait.</main>");
     let content = read(&page);

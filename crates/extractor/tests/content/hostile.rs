@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use crate::{read, show_oddities};
 
-/// Checks the oddities and the number of blocks and bytes.
+/// Compares the oddities of a page, and the numbers of its blocks and bytes of text.
 fn check(content: &Content, expected: Expect) {
     let (blocks, bytes) = (content.blocks.len(), content.visible_text().len());
     expected.assert_eq(&format!(

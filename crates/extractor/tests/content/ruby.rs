@@ -21,7 +21,7 @@ fn html_4_5_10_base_text_makes_words_and_readings_follow() {
             "<p>表<ruby>表<rp>(</rp><rt>ひょう</rt><rp>)</rp>示<rp>(</rp><rt>じ</rt><rp>)</rp></ruby>",
             "表表示 ひょうじ",
         ),
-        // End tags may be omitted.
+        // Here, the end tags of the ruby's parts are omitted, as HTML allows.
         (
             "<p><ruby>茶<rp>(<rt>ちゃ<rp>)<rb>道<rt>どう</ruby>の",
             "茶道の ちゃどう",
@@ -43,10 +43,10 @@ fn html_4_5_10_base_text_makes_words_and_readings_follow() {
             "<p><ruby><ruby>茶<rt>ちゃ</rt></ruby><rt>tea</rt></ruby>の<p>次",
             "茶の ちゃ tea\n次",
         ),
-        // The readings of a heading move to the text after it.
+        // The readings in a heading move to the text after the heading.
         ("<h1><ruby>茶<rt>ちゃ</rt></ruby></h1><p>次", "茶\n次 ちゃ"),
         ("<p>次<h1><ruby>茶<rt>ちゃ</rt></ruby></h1>", "次\n茶\nちゃ"),
-        // Outside a ruby, a reading is text.
+        // An `rt` outside of a ruby is ordinary text.
         ("<p>茶<rt>ちゃ</rt>道", "茶 ちゃ道"),
         ("<p><ruby>茶<rt>ちゃ", "茶 ちゃ"),
         ("<p><ruby>茶<rt>ちゃ<p>次", "茶 ちゃ\n次"),

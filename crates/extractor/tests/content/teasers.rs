@@ -1,4 +1,4 @@
-//! Tests of teasers of other pages that no name distinguishes from the text before them.
+//! Tests of teasers of other pages. No class or id distinguishes them from the text before them.
 
 use crate::read;
 
@@ -7,20 +7,20 @@ const PARAGRAPH: &str = "The harbour master counted eleven boats at dawn, two fe
     evening before, and wrote their names into the book that his father had begun. Nobody in the \
     village remembered a winter in which the ice had come so early.";
 
-/// Returns a page whose text is followed by `after`.
+/// Returns a page with a text of several paragraphs, and then `after`.
 fn page(after: &str) -> String {
     let text = format!("<p>{PARAGRAPH}</p>").repeat(5);
     format!("<title>Ice</title><div id=page><h1>Ice in the harbour</h1>{text}{after}</div>")
 }
 
-/// Returns the lines of the main text after the paragraphs.
+/// Returns the lines of the main text that follow its paragraphs.
 fn lines_after(html: &str) -> Vec<String> {
     let main = read(html).main_text();
     let lines = main.lines().filter(|line| *line != PARAGRAPH).skip(1);
     lines.map(str::to_owned).collect()
 }
 
-/// Returns cards with a title that links to another page, a date and a line.
+/// Returns teaser cards: each has a title that links to another page, a date, and a line of text.
 fn cards(count: usize) -> String {
     (0..count)
         .map(|n| {
@@ -39,7 +39,7 @@ fn cards_that_link_to_other_pages_are_not_main_text() {
         cards(4)
     ));
     assert_eq!(lines_after(&html), Vec::<String>::new());
-    // The cards stay searchable, as text beside the main text.
+    // The cards are not in the main text but beside it, so that they can still be searched.
     let content = read(&html);
     assert!(content.visible_text().contains("Ferry number 3"));
 }
@@ -50,7 +50,7 @@ fn two_cards_or_a_list_of_other_pages_stay() {
         lines_after(&page(&format!("<div>{}</div>", cards(2)))).len(),
         6
     );
-    // A page without other text consists of its cards.
+    // If a page has no text but its cards, the cards are the main text.
     let html = format!("<h1>News</h1><div>{}</div>", cards(9));
     assert_eq!(lines_after(&html).len(), 27);
 }

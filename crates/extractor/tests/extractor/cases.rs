@@ -13,7 +13,7 @@ use expect_test::expect_file;
 
 use crate::show_oddities;
 
-/// Runs over the files in a folder, ordered by name.
+/// Checks each file in a folder, ordered by name. There must be at least `least` files.
 fn check(folder: &str, least: usize, show: impl Fn(&[u8]) -> String) {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .join("tests/cases")

@@ -1,4 +1,4 @@
-//! Runs html5lib's encoding cases: the bytes must have the expected charset.
+//! Runs html5lib's encoding cases: the determined charset must be the expected one.
 
 use crawl_extractor::{CharsetSource, Limits, read_html};
 
@@ -8,7 +8,7 @@ const FILES: [&[u8]; 3] = [
     include_bytes!("../html5lib/encoding/test-yahoo-jp.dat"),
 ];
 
-/// Returns the cases: the bytes, and their charset.
+/// Returns the cases of a file: the bytes of a page, and the expected charset.
 fn cases(file: &'static [u8]) -> Vec<(&'static [u8], &'static str)> {
     let mut cases = Vec::new();
     let mut rest = file;
@@ -34,17 +34,19 @@ fn cases(file: &'static [u8]) -> Vec<(&'static [u8], &'static str)> {
 fn html5lib_encodings_are_found() {
     let cases: Vec<_> = FILES.into_iter().flat_map(cases).collect();
     assert!(cases.len() > 60, "{} cases", cases.len());
-    // A `meta` written by a script only counts with scripts enabled.
+    // Skip pages whose `meta` a script writes, because scripts are not run.
     let is_scripted = |bytes: &[u8]| bytes.windows(14).any(|window| window == b"document.write");
     for (bytes, expected) in cases.into_iter().filter(|(bytes, _)| !is_scripted(bytes)) {
-        // Without another byte, ASCII would count as UTF-8 before a late `meta`.
+        // Append a byte that is not ASCII: a page in ASCII counts as UTF-8, even if a late `meta`
+        // names another charset.
         let bytes = [bytes, b"\xff"].concat();
         let page = read_html(&bytes, None, &Limits::default());
         let is_declared = matches!(
             page.charset_source,
             CharsetSource::Meta | CharsetSource::Bom | CharsetSource::LateMeta
         );
-        // html5lib expects windows-1252 without a declaration; our own default is not tested here.
+        // Without a declaration, html5lib expects windows-1252. Our own default is another, and is
+        // tested elsewhere.
         let charset = if is_declared {
             page.charset
         } else {

@@ -1,4 +1,4 @@
-//! Runs the bodies of the fuzz targets on random inputs made of relevant parts.
+//! Checks the properties of the fuzz targets with random inputs that are made of relevant parts.
 
 use proptest::collection::vec;
 use proptest::prelude::*;

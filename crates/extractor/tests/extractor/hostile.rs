@@ -1,6 +1,6 @@
-//! Tests of hostile documents, each at a size and at four times that size. The results must be the
-//! same. If the run ends, no cost is quadratic: at these sizes, such a cost would take
-//! minutes.
+//! Tests of hostile documents. Each document is read at one size and at four times that size, with
+//! the same result. If a test ends at all, its cost is not quadratic: at these sizes, a quadratic
+//! cost would take minutes.
 
 use crawl_extractor::{
     DocumentOddityKind, Limits, link_header, read_css, read_feed, read_html, read_sitemap,
@@ -8,7 +8,7 @@ use crawl_extractor::{
 
 use crate::read;
 
-/// Returns texts of 128 KiB and of 512 KiB made of `part`.
+/// Returns two texts that repeat `part`: one of 128 KiB and one of 512 KiB.
 fn sizes(part: &str) -> impl Iterator<Item = String> {
     let part = part.to_owned();
     [1 << 17, 1 << 19]
@@ -67,7 +67,7 @@ fn repetitive_pages_are_read_to_their_end() {
     ] {
         for html in sizes(part) {
             let page = read(&format!("{html}{end}<a href=last>"));
-            // An element that never ends may hide the last link, but nothing may break.
+            // An element without an end may hide the link after it, but must break nothing else.
             let hides = [
                 "<svg><style>",
                 "<template>",

@@ -74,7 +74,8 @@ fn many_attributes_on_one_tag() {
         assert_eq!(hrefs.last(), Some(&"/y"), "{tag}");
         assert_eq!(hrefs.contains(&"/x"), tag.starts_with('a'), "{tag}");
     }
-    // After a literal `<`, after an `&` that begins no reference, and in a raw element.
+    // Put the markup after a literal `<`, after a `&` that begins no reference, and into a raw
+    // element.
     for before in ["<<", "&<", "&amp<", "<title></", "x<!----><"] {
         let tag = if before == "<title></" {
             "title"

@@ -32,7 +32,7 @@ fn read(html: &str) -> Page {
     )
 }
 
-/// Shows links, one per line: element, kind other than page, address, rel, type, text.
+/// Shows links, one per line: element, kind (except `page`), address, rel, media type, text.
 fn show_links(links: &[Link]) -> String {
     let mut shown = String::new();
     for link in links {

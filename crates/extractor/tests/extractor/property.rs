@@ -6,7 +6,8 @@ use proptest::prelude::*;
 
 use crate::read;
 
-/// Generates parts that put the tokenizer into each of its states, whole and torn.
+/// Generates parts of pages, whole and torn, that together put the tokenizer into each of its
+/// states.
 fn fragment() -> impl Strategy<Value = String> {
     let parts = prop::sample::select(vec![
         "<",
@@ -128,7 +129,8 @@ proptest! {
     fn no_markup_panics(html in fragment(), padding in 4_060..4_100_usize) {
         let _ = read(&html);
         let _ = read_sitemap(html.as_bytes(), None, &Limits::default());
-        // The same with the markup across a piece boundary.
+        // Repeat this with text before the markup, so that the markup crosses the boundary of two
+        // pieces.
         let padded = read(&format!("{}{html}", "-".repeat(padding)));
         prop_assert_eq!(&read(&format!("-{html}")).links, &padded.links);
     }

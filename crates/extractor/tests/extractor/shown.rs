@@ -8,7 +8,7 @@ use crawl_extractor::{
 
 use crate::read;
 
-/// Records texts and images, one per line, until there are `limit` lines.
+/// Records the texts and images passed to an observer, one per line, up to `limit` lines.
 struct Lines {
     lines: Vec<String>,
     limit: usize,
@@ -98,7 +98,7 @@ fn letters_are_counted_up_to_a_limit() {
     }
 }
 
-/// Gives up a page after `max_bytes` bytes of text.
+/// An observer that gives up a page after `max_bytes` bytes of text.
 struct Impatient {
     seen_bytes: usize,
     max_bytes: usize,

@@ -7,7 +7,7 @@ use crawl_extractor::{
 
 const XHTML: &str = "application/xhtml+xml; charset=utf-8";
 
-/// Returns an XHTML page with this head and body.
+/// Returns an XHTML page with the given head and body.
 fn document(head: &str, body: &str) -> String {
     format!(
         "<?xml version='1.0' encoding='UTF-8'?>\n<!DOCTYPE html [ <!ENTITY tea 'tea'> ]>\n\
@@ -15,7 +15,8 @@ fn document(head: &str, body: &str) -> String {
     )
 }
 
-/// Returns the title, the addresses of links, the visible text and the Markdown, from all readers.
+/// Returns what the different readers make of a page: its title, the addresses of its links, its
+/// visible text and its Markdown.
 fn read_all(page: &str, content_type: &str) -> (Option<String>, Vec<String>, String, String) {
     let read = read_html(page.as_bytes(), Some(content_type), &Limits::default());
     let context = PageContext {
@@ -177,6 +178,6 @@ fn rfc_7303_3_without_a_header_the_xml_declaration_names_the_charset() {
     assert_eq!(read(utf_8.as_bytes()).0, "windows-1252");
     let (utf_8, latin) = page("", "windows-1252");
     assert_eq!(read(utf_8.as_bytes()), ("UTF-8", "th\u{e9}".to_owned()));
-    // The bytes are not UTF-8, and a `meta` is better than a guess.
+    // These bytes are not UTF-8, so the `meta` counts: it is better than a guess.
     assert_eq!(read(&latin), ("windows-1252", "th\u{e9}".to_owned()));
 }

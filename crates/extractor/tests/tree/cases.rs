@@ -7,12 +7,13 @@ use std::path::PathBuf;
 
 use crate::{differences, links, ours};
 
-/// Known differences of the extractor.
+/// The cases in which the extractor is known to differ.
 const KNOWN: &str = include_str!("../html5lib/known-tree.txt");
 
 const PROBE: &str = "<a href=probe></a><img src=probe>";
 
-/// Returns the inputs in a file with their numbers, except fragments and pages that need a script.
+/// Returns the inputs in a file with their numbers. Fragments and pages that need a script are left
+/// out.
 fn cases(file: &str) -> impl Iterator<Item = (usize, &str)> {
     let cases = file.split("#data\n").skip(1).enumerate();
     cases.filter_map(|(number, case)| {

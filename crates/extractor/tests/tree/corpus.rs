@@ -1,12 +1,13 @@
-//! Compares links in other projects' documentation. `cargo xtask test` downloads it and sets
-//! variables with its location. `CRAWL_WHOLE_CORPUS=1` reads all of it.
+//! Compares the extractor's links with those of a tree, on the documentation of other projects.
+//! `cargo xtask test` downloads the documentation and sets variables with its location. With
+//! `CRAWL_WHOLE_CORPUS=1`, all its pages are read.
 #![expect(clippy::disallowed_methods, reason = "the corpus lies in files")]
 
 use std::path::{Path, PathBuf};
 
 use crate::{differences, links, ours};
 
-/// The result for a folder of pages.
+/// The result of comparing the pages of a folder.
 #[derive(Debug, Default)]
 struct Sum {
     pages: usize,
@@ -29,7 +30,7 @@ impl Sum {
 #[ignore = "needs openjdk's and Python's documentation: cargo xtask test sets it up"]
 fn links_of_real_pages_are_those_of_a_tree() {
     let mut sum = Sum::default();
-    // A quarter of the pages finds frequent differences within the gate's time.
+    // A quarter of the pages suffices to find frequent differences, and doesn't take too long.
     let step = match std::env::var_os("CRAWL_WHOLE_CORPUS") {
         Some(_) => 1,
         None => 4,

@@ -1,5 +1,5 @@
-//! Finds the links in a tree, by a table of strings and regular expressions. Shares no code with
-//! the extractor.
+//! Finds the links in a tree by a table of strings and regular expressions. This code shares
+//! nothing with the extractor, so that it doesn't repeat its errors.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -11,7 +11,7 @@ use regex::Regex;
 
 use crate::Found;
 
-/// HTML elements, and their attributes that contain one address.
+/// HTML elements and their attributes, for attributes that contain one address.
 const PLAIN: &[(&str, &str)] = &[
     ("area", "href"),
     ("audio", "src"),
@@ -43,16 +43,18 @@ const PLAIN: &[(&str, &str)] = &[
     ("video", "src"),
 ];
 
-/// Addresses of pages, which are kept even if they are empty or lead within the page.
+/// Attributes with the address of a page. Such an address is kept even if it is empty or leads
+/// within the page.
 const PAGES: &[(&str, &str)] = &[("a", "href"), ("area", "href")];
 
-/// Returns the links in the tree of `html`, from a parser without scripts.
+/// Returns the links in the tree that a parser without scripts builds from `html`.
 pub(crate) fn of_tree(html: &str) -> BTreeSet<Found> {
     let mut options = ParseOpts::default();
     options.tree_builder.scripting_enabled = false;
     let dom = parse_document(RcDom::default(), options).one(html);
     let mut links = BTreeSet::new();
-    // Each node, with whether a form around it has the method GET.
+    // The nodes to visit. For each, whether the form around it has the method GET, if there is a
+    // form.
     let mut pending: Vec<(Handle, Option<bool>)> = vec![(dom.document.clone(), None)];
     while let Some((node, form)) = pending.pop() {
         let mut form = form;
@@ -63,7 +65,8 @@ pub(crate) fn of_tree(html: &str) -> BTreeSet<Found> {
             ..
         } = &node.data
         {
-            // A script may show a template, in a form or outside of one.
+            // Links in a template count, because a script may show the template. It may be shown
+            // outside of the form.
             let template = template_contents.borrow();
             pending.extend(template.iter().map(|template| (template.clone(), None)));
             let element = Element {
@@ -96,7 +99,7 @@ pub(crate) fn of_tree(html: &str) -> BTreeSet<Found> {
     links
 }
 
-/// Returns the text directly in a node.
+/// Returns the text that is directly in a node, without that of elements in it.
 fn text_of(node: &Handle) -> String {
     let children = node.children.borrow();
     let texts = children.iter().filter_map(|child| match &child.data {
@@ -215,7 +218,8 @@ impl Element<'_> {
     }
 }
 
-/// Returns whether an address is one to keep; for a resource, whether it is outside the page.
+/// Returns whether the address of a link is kept; that of a resource, only if it leads outside the
+/// page.
 fn is_elsewhere(element: &str, attribute: &str, address: &str) -> bool {
     let pages = [
         ("frame", "src"),
@@ -249,7 +253,7 @@ static CSS: LazyLock<Regex> = LazyLock::new(|| {
 });
 static COMMENT: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"(?s)/\*.*?(\*/|$)").unwrap());
 
-/// Passes the addresses in CSS, with the rule or property that contains each, to `add`.
+/// Passes each address in CSS to `add`, with the rule or property that contains the address.
 fn css(text: &str, is_sheet: bool, add: &mut impl FnMut(&str, &str)) {
     for captures in CSS.captures_iter(&COMMENT.replace_all(text, " ")) {
         let group = |number| captures.get(number).map(|group| group.as_str());

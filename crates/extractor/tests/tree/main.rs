@@ -1,5 +1,5 @@
-//! Compares the links of whole pages with those of a tree that html5ever builds: the extractor must
-//! find without a tree what a browser would see.
+//! Compares the extractor's links of whole pages with the links in a tree that html5ever builds.
+//! The extractor has no tree, but must find what a browser would.
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod cases;
