@@ -122,7 +122,7 @@ pub enum UrlKind {
 /// The result of an admission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Admitted {
-    /// The URL was unknown. It now has the state of the admission.
+    /// The URL was unknown, and now has the state of the admission.
     New,
     /// The URL was known. If it is pending, it may have moved forward in its queue, because the
     /// least depth counts.

@@ -1,4 +1,4 @@
-//! The statements of a commit, sent in one round trip.
+//! The statements of a commit, which are sent in one round trip.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::ownership::Ownership;
 use crate::rows::{BucketToReopen, LinkKey, UrlKey, flags_of, is_settled, place_of, state_columns};
 use crate::sql::Sql;
 
-/// The prefix of names of values that belong to the crawl, not to one worker.
+/// The prefix that marks the names of values for the whole crawl, not for one worker.
 pub(crate) const CRAWL_META: &str = "crawl ";
 
 /// The rows of a transaction, as one list for each column of a table.
@@ -326,7 +326,7 @@ impl CommitBatch {
         columns.note.push(note(state.note));
     }
 
-    /// Removes a link of another worker, which this commit admits.
+    /// Removes a link from another worker, because this commit admits it.
     pub(crate) fn taken(&mut self, key: LinkKey) {
         self.taken.b.push(key.b);
         self.taken.sender.push(key.sender);

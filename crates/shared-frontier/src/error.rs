@@ -299,9 +299,9 @@ pub enum OpenError {
         "worker `{worker}` is at work on crawl `{crawl}`, which can't be moved meanwhile\nhint: end all workers by Ctrl-C, or by `crawl frontier drain {worker}`; start one that died again, and end it so"
     )]
     StillAtWork {
-        /// The name of the worker whose lease is valid.
+        /// The name of the crawl.
         crawl: String,
-        /// The name of the worker.
+        /// The name of the worker whose lease is valid.
         worker: String,
     },
     /// A crawl can't be moved into a directory before all of its lost URLs are reopened.

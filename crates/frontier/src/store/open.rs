@@ -221,7 +221,7 @@ pub(super) fn sync_folders(folder: &Path, disk: &dyn Disk) -> io::Result<()> {
 pub(super) fn table_options(name: &str, memory: u64) -> KeyspaceCreateOptions {
     let options = KeyspaceCreateOptions::default().max_memtable_size(memory);
     match name {
-        // Most look-ups hit, so the last level needs no filter.
+        // Most look-ups in these tables find a row, so the last level needs no filter.
         "meta" | "deferred" | "notes" | "queue" => options.expect_point_read_hits(true),
         _ => options,
     }

@@ -329,8 +329,8 @@ impl WorkerFrontier for SharedFrontier {
         let mut rows = self
             .tables
             .read(Sql::CrawlMeta, params![self.tables.owned.crawl])?;
-        // All groups are read, because a commit stores crawl values only in the groups that existed
-        // then.
+        // All groups are read, because a commit stores crawl values only in the groups that exist
+        // at that time.
         for group in &self.tables.groups.others {
             rows.extend(group.read(Sql::CrawlMeta, params![group.crawl])?);
         }
