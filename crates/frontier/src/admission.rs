@@ -125,7 +125,7 @@ pub enum Admitted {
     /// The URL was unknown, and now has the state of the admission.
     New,
     /// The URL was known. If it is pending, it may have moved forward in its queue, because the
-    /// least depth counts.
+    /// lower of the two depths counts.
     Known,
     /// The URL was deferred and is pending now.
     Revived,

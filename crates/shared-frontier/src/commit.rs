@@ -185,8 +185,8 @@ impl CommitBatch {
             && self.crawl_meta.name.is_empty()
     }
 
-    /// Makes the commit conditional on the epochs of these buckets, and adds the changes of their
-    /// counts.
+    /// Makes the commit fail if the epoch of one of these buckets has changed, and adds the changes
+    /// of the buckets' counts.
     pub(crate) fn fence(
         &mut self,
         buckets: BTreeMap<i32, StateChanges>,

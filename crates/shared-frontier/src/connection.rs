@@ -33,8 +33,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_SILENCE: Duration = Duration::from_secs(30);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Settings that make the engine find rows by key, as suits all statements. By default, the engine
-/// would read a new table completely for each commit, until it has statistics of the table.
+/// Settings that make the engine find rows by key, because all statements name rows by key. By
+/// default, the engine would read a new table completely for each commit, until it has statistics
+/// of the table.
 const PLANS: &str =
     "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off;";
 

@@ -40,8 +40,8 @@ const STORE_NEW: &str = "store.new";
 const KNOWN: &str = "known";
 
 /// The maximum size of the store's journals. The store keeps a journal until its tables contain
-/// everything in it, so this bounds what is read again on opening. It is the minimum that the store
-/// accepts.
+/// everything in it, so this bounds what is read again on opening. The value is the minimum that
+/// the store accepts.
 const MAX_JOURNAL_BYTES: u64 = 64 << 20;
 
 /// The store's number of worker threads. If there were more, the first thread would only flush. The

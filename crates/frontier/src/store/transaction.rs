@@ -112,7 +112,8 @@ impl<'f> FjallTransaction<'f> {
         }
     }
 
-    /// Returns a sequence number higher than that of everything queued; no block has such a number.
+    /// Returns a sequence number higher than that of every queued entry. No block has such a high
+    /// number.
     pub(super) fn next_sequence(&mut self) -> u64 {
         self.order += 1;
         (1 << 62) + self.order
