@@ -122,10 +122,10 @@ pub enum UrlKind {
 /// The result of an admission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Admitted {
-    /// The URL was unknown. It now has the state of the admission.
+    /// The URL was unknown, and now has the state of the admission.
     New,
     /// The URL was known. If it is pending, it may have moved forward in its queue, because the
-    /// least depth counts.
+    /// lower of the two depths counts.
     Known,
     /// The URL was deferred and is pending now.
     Revived,

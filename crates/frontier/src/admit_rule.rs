@@ -70,9 +70,9 @@ pub(crate) struct Deferred {
 /// The state of a URL before an admission.
 #[derive(Clone, Copy, Debug)]
 pub enum CurrentState {
-    /// Pending, with this place in its queue.
+    /// Never admitted.
     Unknown,
-    /// Leased.
+    /// Pending, with this place in its queue.
     Pending(QueuePlace),
     /// Leased.
     Leased,
@@ -210,7 +210,7 @@ impl Deferred {
 }
 
 /// Decides what `admission` changes for a URL in state `now`. An improved place keeps the old
-/// `seq`; the caller must assign a new one if the rank changed.
+/// `seq`, so the caller must assign a new number if the rank changed.
 #[must_use]
 pub fn meet(now: CurrentState, admission: &Admission) -> AdmitAction {
     let pending = matches!(admission.state, NewState::Pending);

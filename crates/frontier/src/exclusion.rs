@@ -110,7 +110,7 @@ reasons! {
     Action = 13, "action";
     /// The same page is fetched under another URL.
     Duplicate = 14, "duplicate";
-    /// The URL may be fetched, but the crawl only plans.
+    /// The URL may be fetched, but this run only estimates the cost of a crawl.
     Planned = 15, "planned";
     /// Not drawn for the sample.
     Sample = 16, "sample";

@@ -78,9 +78,9 @@ impl fmt::Display for Totals {
 
 /// The current leases, and the queues that URLs are leased from.
 ///
-/// Guarded by one mutex that is never held while a commit writes or syncs. A commit changes the
-/// tables of the store first and this table a moment later ([`LeaseTable::merge`]). In between,
-/// this table may lag behind the store, but is never ahead of it.
+/// The table is guarded by one mutex, which is never held while a commit writes or syncs. A commit
+/// changes the tables of the store first and this table a moment later ([`LeaseTable::merge`]). In
+/// between, this table may lag behind the store, but is never ahead of it.
 pub struct LeaseTable {
     /// The origins with queued URLs.
     queues: HashMap<Origin, OriginQueue>,
@@ -121,7 +121,7 @@ pub struct LeaseChanges {
 pub struct QueueChange {
     /// The origin.
     pub origin: Origin,
-    /// The number of its queue in the store.
+    /// The number of the origin's queue in the store.
     pub id: u64,
     /// The number of URLs in the queue after the commit, including leased ones.
     pub queued: u64,
@@ -333,8 +333,8 @@ impl LeaseTable {
         self.heads.offer(&origin, rank, queued);
     }
 
-    /// Applies what a commit changed in the tables, and returns the number of pending URLs of each
-    /// changed queue.
+    /// Applies the changes of a commit to this table, and returns the number of pending URLs of
+    /// each changed queue.
     pub fn merge(&mut self, merge: LeaseChanges) -> Vec<(Origin, u64)> {
         for fingerprint in merge.settled {
             self.unlease(fingerprint);

@@ -164,7 +164,7 @@ impl UrlRecord {
         }
     }
 
-    /// Returns the counter that includes this record.
+    /// Returns the counter in `counts` for URLs in the state of this record.
     pub(crate) fn counter<'a>(&self, counts: &'a mut UrlCounts) -> &'a mut u64 {
         match self.state {
             RecordState::Pending { .. } => &mut counts.pending,

@@ -17,7 +17,7 @@ use crate::frontier::Frontier;
 use crate::parts::{StoredPart, Totals};
 use crate::transaction::Transaction;
 
-/// The deadline of a worker's requests to its hosts. The fetcher holds one.
+/// The deadline of a worker's requests to its hosts. The fetcher holds this guard.
 pub trait SendGuard: Send + Sync {
     /// Returns the time by which requests must have ended: some time before the leases end. Each
     /// heartbeat of the worker moves this time forward.
@@ -99,10 +99,10 @@ pub trait WorkerFrontier: Frontier {
     /// [`FrontierError`] if the store fails or the leases of this worker ended.
     fn begin_worker(&self) -> Result<Box<dyn WorkerTransaction + '_>, FrontierError>;
 
-    /// Returns the id of this life of the worker, which no other life has.
+    /// Returns the unique id of this run of the worker's process.
     fn life(&self) -> &str;
 
-    /// Returns the unique id of this run of the worker's process.
+    /// Returns the guard for this worker's requests.
     fn send_guard(&self) -> Arc<dyn SendGuard>;
 
     /// Fails if this worker's leases expired or were taken over.
@@ -192,14 +192,13 @@ pub trait WorkerFrontier: Frontier {
     fn buckets_to_list(&self) -> Result<BTreeSet<i32>, FrontierError>;
 
     /// Records the buckets whose deferred URLs this worker has listed in its records. An empty set
-    /// withdraws the record.
+    /// withdraws an earlier call.
     ///
     /// # Errors
     /// [`FrontierError`] if the engine fails.
     fn note_listed(&self, buckets: &BTreeSet<i32>) -> Result<(), FrontierError>;
 
-    /// Returns everything stored for the crawl by [`Transaction::keep_meta`], whichever worker
-    /// stored it.
+    /// Returns everything that any worker stored for the crawl with [`Transaction::keep_meta`].
     ///
     /// # Errors
     /// [`FrontierError`] if the engine fails.
@@ -208,8 +207,8 @@ pub trait WorkerFrontier: Frontier {
 
 /// A transaction of one of the workers that share a frontier.
 pub trait WorkerTransaction: Transaction {
-    /// Prefetches, in one round trip, the records of URLs about to be admitted that are not in
-    /// memory. Changes nothing, and not every URL has to be admitted.
+    /// Prefetches the records of URLs that are about to be admitted, except records that are in
+    /// memory. Takes one round trip. Changes nothing, and not every URL has to be admitted.
     ///
     /// # Errors
     /// [`FrontierError`] if the store fails.
@@ -244,7 +243,7 @@ pub trait WorkerTransaction: Transaction {
 /// The result of [`WorkerTransaction::reopen_lost`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReopenedUrls {
-    /// URLs that stay excluded, as they were admitted or settled.
+    /// URLs that stay excluded, as admissions with their stored values.
     pub excluded: Vec<Admission>,
     /// The origins of all URLs that this call handled.
     pub origins: Vec<Origin>,
@@ -271,7 +270,7 @@ pub trait MovedOut {
         show: &mut dyn FnMut(StoredPart) -> Result<(), BoxError>,
     ) -> Result<(), BoxError>;
 
-    /// Passes the links that no worker has taken yet to `show`. A link may be passed twice.
+    /// Passes each link that no worker has taken yet to `show`. A link may be passed twice.
     ///
     /// # Errors
     /// Errors of the engines and of `show`.

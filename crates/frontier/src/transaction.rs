@@ -78,8 +78,8 @@ pub trait Transaction {
     /// [`FrontierError`] if the store fails.
     fn admit(&mut self, admission: Admission) -> Result<Admitted, FrontierError>;
 
-    /// Admits URLs in the given order and returns one result for each. Equivalent to admitting them
-    /// one by one, but a store may look them up together, which is cheaper.
+    /// Admits URLs in the given order and returns one result for each. The effect is the same as of
+    /// admitting the URLs one by one, but a store may look the URLs up together, which is cheaper.
     ///
     /// # Errors
     /// [`FrontierError`] if the store fails. URLs before the failure are admitted.
@@ -89,8 +89,8 @@ pub trait Transaction {
             .collect()
     }
 
-    /// Stores what the scheduler needs to know about a host after a restart: the time from which
-    /// requests are allowed, in microseconds since the Unix epoch, and opaque bytes.
+    /// Stores what the scheduler needs to know about a host after a restart: `wake`, the time from
+    /// which requests are allowed, in microseconds since the Unix epoch, and opaque bytes.
     fn keep_host(&mut self, host: &HostKey, wake: u64, bytes: &[u8]);
 
     /// Stores the copy of an origin's robots.txt, as opaque bytes.

@@ -68,7 +68,7 @@ impl StoredVisit {
         }
     }
 
-    /// Returns the queue entry that makes the URL pending again.
+    /// Returns the queue entry with which the URL becomes pending again.
     #[must_use]
     pub fn queued(&self, seq: u64) -> Queued {
         Queued {

@@ -143,7 +143,7 @@ fn seed(frontier: &dyn Frontier, web: &mut Web, is_own: &dyn Fn(u32) -> bool) {
     transaction.commit().unwrap();
 }
 
-/// Begins a transaction and admits the links that other workers sent.
+/// A function that begins a transaction and admits the links that other workers sent.
 type Begin<'a> = &'a dyn Fn() -> Box<dyn Transaction + 'a>;
 
 fn begin_worker(frontier: &SharedFrontier) -> Box<dyn Transaction + '_> {

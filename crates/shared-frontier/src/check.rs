@@ -29,7 +29,7 @@ pub fn check_engine(
     Ok((clauses, broken))
 }
 
-/// A separate crawl, whose one worker can crash and restart.
+/// A separate crawl with one worker, which can crash and restart.
 struct OnEngine {
     url: String,
     options: Options,

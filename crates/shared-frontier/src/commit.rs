@@ -1,4 +1,4 @@
-//! The statements of a commit, sent in one round trip.
+//! The statements of a commit, which are sent in one round trip.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::rows::{
 };
 use crate::sql::Sql;
 
-/// The prefix of names of values that belong to the crawl, not to one worker.
+/// The prefix that marks the names of values for the whole crawl, not for one worker.
 pub(crate) const CRAWL_META: &str = "crawl ";
 
 /// The rows of a transaction, as one list for each column of a table.
@@ -187,8 +187,8 @@ impl TransactionColumns {
             && self.crawl_meta.name.is_empty()
     }
 
-    /// Makes the commit conditional on the epochs of these buckets, and adds the changes of their
-    /// counts.
+    /// Makes the commit fail if the epoch of one of these buckets has changed, and adds the changes
+    /// of the buckets' counts.
     pub(crate) fn fence(
         &mut self,
         buckets: BTreeMap<i32, StateChanges>,
@@ -328,7 +328,7 @@ impl TransactionColumns {
         columns.note.push(note(state.note));
     }
 
-    /// Removes a link of another worker, which this commit admits.
+    /// Removes a link from another worker, because this commit admits it.
     pub(crate) fn taken(&mut self, key: SentLinkKey) {
         self.taken.b.push(key.b);
         self.taken.sender.push(key.sender);

@@ -33,12 +33,13 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_SILENCE: Duration = Duration::from_secs(30);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Settings that make the engine find rows by key, as suits all statements. By default, the engine
-/// would read a new table completely for each commit, until it has statistics of the table.
+/// Settings that make the engine find rows by key, because all statements name rows by key. By
+/// default, the engine would read a new table completely for each commit, until it has statistics
+/// of the table.
 const PLANS: &str =
     "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off;";
 
-/// The pause before another attempt to connect.
+/// The pause before another attempt to connect to the engine.
 pub(crate) const RECONNECT_INTERVAL: Duration = Duration::from_millis(200);
 
 /// A parameter of a statement.
@@ -58,7 +59,7 @@ pub(crate) type Answer<T> = Result<T, tokio_postgres::Error>;
 /// The configuration of connections to an engine.
 #[derive(Clone)]
 pub(crate) struct EngineConfig {
-    /// A configuration for each host of the connection string, in order.
+    /// The configurations of all hosts of the connection string, in order.
     hosts: Vec<Config>,
     guarded: GuardedConnect,
 }
@@ -180,7 +181,7 @@ impl EngineThread {
         self.spawn(work).answer()
     }
 
-    /// Runs work on the thread, without waiting.
+    /// Runs work on the thread. Returns without waiting for the result.
     pub(crate) fn spawn<T: Send + 'static>(
         &self,
         work: impl Future<Output = Answer<T>> + Send + 'static,
@@ -217,7 +218,7 @@ impl EngineThread {
 pub(crate) struct Request<T>(mpsc::Receiver<Answer<T>>);
 
 impl<T> Request<T> {
-    /// Waits for the result. The error is `None` if the thread ended first.
+    /// Waits for the result. The error is `None` if the thread ended before the work did.
     pub(crate) fn answer(self) -> Result<T, Option<tokio_postgres::Error>> {
         match self.0.recv() {
             Ok(answered) => answered.map_err(Some),
@@ -235,7 +236,8 @@ impl Drop for EngineThread {
     }
 }
 
-/// Connects to the first host that responds in time, and serves the connection until it is closed.
+/// Connects to the first host that responds in time. A task then serves the connection until it is
+/// closed.
 pub(crate) async fn connect(engine: &EngineConfig) -> Answer<Client> {
     let mut failed = None;
     for host in &engine.hosts {

@@ -17,7 +17,7 @@ use crate::tls::not_connected;
 /// The layout of the tables, which this program creates and reads.
 const LAYOUT: i32 = 3;
 
-/// The oldest supported PostgreSQL, as `server_version_num`: the oldest one that the tests run.
+/// The oldest supported PostgreSQL, as `server_version_num`. The tests run this version.
 const OLDEST_ENGINE: i32 = 150_000;
 
 /// The tolerated difference between the clocks of engine and worker.
@@ -51,8 +51,8 @@ pub(crate) fn engine_at(
     Ok((thread, config))
 }
 
-/// Connects to an engine, and checks that it is usable and has tables of this layout. Returns the
-/// connection and the engine's response time.
+/// Connects to an engine, and checks that it is usable and has tables of this program's layout.
+/// Returns the connection and the engine's response time.
 pub(crate) fn judged(
     thread: &EngineThread,
     config: &EngineConfig,
@@ -98,9 +98,9 @@ pub(crate) fn judged(
 struct EngineFacts {
     version: i32,
     is_read_only: bool,
-    /// How far the engine's clock is ahead of this machine's, in seconds.
-    ahead: f64,
     /// How many seconds the engine's clock is ahead of this machine's clock.
+    ahead: f64,
+    /// The engine's response time.
     took: Duration,
 }
 
@@ -138,7 +138,7 @@ async fn facts(client: &Client) -> Answer<EngineFacts> {
 /// `took`.
 fn clock_warnings(ahead: f64, took: Duration) -> Vec<String> {
     let mut warnings = Vec::new();
-    // The difference is known only to within half of the response time.
+    // The difference between the clocks is known only to within half of the response time.
     if ahead.abs() > MAX_SKEW.as_secs_f64() + took.as_secs_f64() / 2.0 {
         let direction = if ahead > 0.0 { "ahead of" } else { "behind" };
         warnings.push(format!(

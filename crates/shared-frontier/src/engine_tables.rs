@@ -51,7 +51,7 @@ impl EngineTables {
         }
     }
 
-    /// Reads rows, over a new connection if the last one was closed.
+    /// Reads rows. If the last connection was closed, uses a new one.
     pub(crate) fn read(&self, sql: Sql, params: Vec<Param>) -> Result<Vec<Row>, FrontierError> {
         let params = Arc::new(params);
         let session = current(&self.reader);
@@ -167,7 +167,7 @@ impl EngineTables {
         commits.map_err(|why| self.thread.failed(Some(why)))
     }
 
-    /// Returns the records of URLs, in the order of their keys.
+    /// Returns the records of URLs, in the order of `keys`.
     pub(crate) fn records(&self, keys: &[UrlKey]) -> Result<Vec<Option<UrlRecord>>, FrontierError> {
         self.records_in(self.groups.own, keys)
     }

@@ -327,9 +327,9 @@ pub enum OpenError {
          Ctrl-C or `crawl frontier drain {worker}`; restart a worker that died, then stop it"
     )]
     StillAtWork {
-        /// The name of the worker whose lease is valid.
+        /// The name of the crawl.
         crawl: String,
-        /// The name of the worker.
+        /// The name of the worker whose lease is valid.
         worker: String,
     },
     /// A crawl can't be moved into a directory before all of its lost URLs are reopened.

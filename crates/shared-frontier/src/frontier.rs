@@ -34,8 +34,8 @@ const PAGE_ROWS: usize = 1_000;
 
 /// A [`Frontier`] with its state in PostgreSQL, for the hosts that this worker owns.
 ///
-/// In memory it has the origins with pending URLs, the heads of their queues, and the states of
-/// recently seen URLs.
+/// In memory, the frontier has the origins with pending URLs, the heads of their queues, and the
+/// states of recently seen URLs.
 pub struct SharedFrontier {
     pub(crate) tables: EngineTables,
     /// Locked by the open transaction. Acquired before `memory`.

@@ -15,8 +15,8 @@ use crate::connection::{
 use crate::ownership::Ownership;
 use crate::sql::Sql;
 
-/// Maximum number of groups of engines of a crawl. A worker's number is a multiple of it plus the number of
-/// the worker's group, so it is unique over all groups.
+/// Maximum number of groups of engines of a crawl. A worker's number is a multiple of this maximum
+/// plus the number of the worker's group, so workers' numbers are unique over all groups.
 /// Beyond the limit: refused.
 pub(crate) const MAX_GROUPS: usize = 64;
 

@@ -102,7 +102,7 @@ impl SharedFrontier {
 pub(crate) struct TakenBuckets {
     pub(crate) buckets: HashMap<i32, OwnedBucket>,
     pub(crate) sent_at: Instant,
-    /// The last admission number in the buckets.
+    /// The last admission number in these buckets.
     pub(crate) seq: u64,
     pub(crate) totals: Totals,
 }
@@ -248,7 +248,7 @@ fn differences(theirs: &str, own: &str) -> String {
     lines.concat()
 }
 
-/// Returns the fair number of buckets for each living worker of this group.
+/// Returns the number of buckets that each living worker of this group should have.
 fn fair_share(tables: &EngineTables) -> Result<u64, FrontierError> {
     let rows = tables.read(Sql::Living, params![tables.owned.crawl])?;
     let living_count = rows.first().and_then(|row| Reader::new(row).count());
@@ -293,8 +293,8 @@ pub(crate) fn take_buckets(
     Ok(result)
 }
 
-/// Returns the origins with pending URLs in some buckets, each with its number and the number of
-/// its pending URLs.
+/// Returns the origins with pending URLs in some buckets. Each has its number and the number of its
+/// pending URLs.
 pub(crate) fn origins_of(
     tables: &EngineTables,
     buckets: Vec<i32>,

@@ -18,7 +18,7 @@ use crate::engine::{engine_at, judged};
 use crate::error::OpenError;
 use crate::groups::MAX_GROUPS;
 
-/// An engine that the crawl has not been looked up in yet.
+/// An engine in which the crawl has not been looked up yet.
 pub(crate) struct Engine {
     pub(crate) thread: EngineThread,
     pub(crate) config: EngineConfig,

@@ -34,14 +34,14 @@ pub struct Options {
     pub lease: Duration,
     /// The interval between heartbeats.
     pub heartbeat: Duration,
-    /// Maximum number of pending URLs held in memory, over all origins.
+    /// Maximum number of pending URLs held in memory as queue heads, over all origins.
     pub head_entries: usize,
     /// The number of an origin's pending URLs that are read at a time, if `head_entries` has room
     /// for them.
     pub read_ahead: usize,
     /// Maximum number of URLs whose states are held in memory.
     pub recent_urls: usize,
-    /// The password, if the connection string has none.
+    /// The source of the password, if the connection string has none.
     pub credentials: Credentials,
 }
 

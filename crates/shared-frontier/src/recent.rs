@@ -12,7 +12,7 @@ pub(crate) struct RecentUrls {
     newer: HashMap<Fingerprint, CurrentState>,
     /// The older half, which is dropped as a whole once `newer` is full.
     older: HashMap<Fingerprint, CurrentState>,
-    /// Maximum number of entries in each map.
+    /// Maximum number of entries in each of the two maps.
     limit: usize,
 }
 

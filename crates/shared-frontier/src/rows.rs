@@ -67,7 +67,7 @@ pub(crate) struct ForeignLinks {
 pub(crate) struct BucketToReopen {
     /// The number of the lost worker that settled the URLs.
     pub(crate) worker: i32,
-    /// The last URL that was checked, in key order.
+    /// The key of the last URL that was checked. URLs are checked in key order.
     pub(crate) last: UrlKey,
     /// Whether no URLs are left after `last`.
     pub(crate) is_over: bool,

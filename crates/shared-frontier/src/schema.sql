@@ -1,7 +1,7 @@
 -- The tables of shared frontiers, in an existing namespace. All keys except those of crawls and
 -- workers begin with (crawl, b): the crawl's number and a bucket. A bucket contains whole hosts and
--- has one owner at a time, so no other worker writes its rows. Columns are sorted by width to avoid
--- padding.
+-- has one owner at a time, so only this worker writes the bucket's rows. Columns are sorted by
+-- width to avoid padding.
 
 CREATE TABLE crawl_frontier.layout (version int NOT NULL);
 
@@ -131,11 +131,11 @@ CREATE TABLE crawl_frontier.url (
     -- The number of the worker that settled the URL and whose directory has the URL's row. Null if
     -- the URL is not settled.
     settled_by int,
-    -- 0 pending, 1 deferred, 2 fetched, 3 failed, 4 excluded.
+    -- The state: 0 pending, 1 deferred, 2 fetched, 3 failed, 4 excluded.
     state smallint NOT NULL,
     priority smallint NOT NULL,
     redirects smallint NOT NULL,
-    -- Bits: 1 a seed, 2 tried before, 4 a page, 8 a sitemap.
+    -- Flags, as bits: 1 a seed, 2 tried before, 4 a page, 8 a sitemap.
     flags smallint NOT NULL,
     -- The HTTP status of a fetched URL, or the number of the reason why a URL is excluded or
     -- deferred.

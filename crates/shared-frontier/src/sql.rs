@@ -467,7 +467,7 @@ pub(crate) mod export {
         };
     }
 
-    /// Pending URLs; those of an origin are in queue order.
+    /// Pending URLs. The URLs of each origin are in queue order.
     pub(crate) const PENDING: Part = Part {
         table: "url",
         buckets: buckets_with!("url"),

@@ -14,7 +14,8 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use crate::connection_string::{Encryption, Roots};
 use crate::error::OpenError;
 
-/// Maximum size of a file of root certificates; all roots of a browser have 250 KiB.
+/// Maximum size of a file of root certificates, in bytes. All roots of a browser together have 250
+/// KiB.
 const MAX_ROOTS_BYTES: u64 = 4 << 20;
 
 /// Returns a connector for encrypted connections, or `None` if connections are not encrypted.

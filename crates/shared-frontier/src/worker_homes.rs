@@ -109,8 +109,8 @@ fn home_of(groups: &[OtherGroup], worker: &str) -> Result<i32, FrontierError> {
         if let Some(home) = homes.workers.get(worker) {
             return Ok(home.group);
         }
-        // A worker that started when there was only one group has no home yet, but its group has
-        // its name.
+        // A worker that first started when the crawl had only one group has no stored home, but
+        // that group has its name.
         let began = facts.iter().find_map(|(group, workers)| {
             let mut names = workers.iter();
             names
@@ -189,8 +189,8 @@ pub(crate) fn allow(
 ) -> Result<u64, FrontierError> {
     let owned = &tables.owned;
     for _ in 0..MAX_TRIES {
-        // The homes are read first. If a worker starts later and is granted pages, their version
-        // changes, and this grant is repeated.
+        // The homes are read first. If a worker starts later and is granted pages, the version of
+        // the homes changes, and this grant is repeated.
         let rows = tables.read_in(FIRST_GROUP, Sql::Homes, |crawl| params![crawl])?;
         let homes = read_homes(&rows).ok_or_else(|| tables.corrupt("worker_home"))?;
         let mut facts = Vec::new();

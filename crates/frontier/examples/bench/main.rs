@@ -6,7 +6,7 @@
 //!
 //! Until URLS are known, leases and settles pages of random hosts and admits their 50 links (80 %
 //! on the same host, half of them known), with PAGES per transaction and each transaction synced.
-//! `cargo xtask bench frontier` checks the disk first, then runs this.
+//! `cargo xtask bench frontier` checks the disk first, then runs this program.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -195,7 +195,7 @@ fn lease_and_settle(
     Ok(([at(50), at(99)], settle))
 }
 
-/// Returns a visit like those of a crawl: with a digest, a validator and some due time.
+/// Returns a visit like those of a crawl: with a digest, a validator and a due time.
 fn visit(number: u64) -> Visit {
     let due = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 44;
     Visit {

@@ -260,9 +260,9 @@ clauses! {
     }
 
     fn a_visit_that_is_due_too_late_is_pending_again(bench) {
-        // Each visit is (at, due), checked when it is 100 and no visit may be due more than 10
-        // after it was made. In order: plausible; made after 100; made long before 100; made after
-        // 100 but due in time; due late but made recently.
+        // Each visit is (at, due), judged at time 100, with at most 10 between a visit and its due
+        // time. In order: plausible; made after 100; made long before 100; made after 100 but due
+        // in time; due late but made recently.
         let visits = [(90, 108), (9_000, 9_008), (80, 9_000), (101, 110), (95, 9_000)];
         admit(bench.frontier(), (0..5).map(|n| link(&format!("/{n}"), 1)));
         for (at, due) in visits {

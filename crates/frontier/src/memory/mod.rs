@@ -38,7 +38,7 @@ pub struct MemoryFrontier {
 #[derive(Clone, Debug, Default)]
 struct Shared {
     records: Records,
-    /// The pending URLs of each origin in order. Empty queues are removed.
+    /// The pending URLs of each origin, in queue order. Empty queues are removed.
     queues: BTreeMap<Origin, BTreeMap<Rank, CanonicalUrl>>,
     leased: HashSet<CanonicalUrl>,
     visits: HashMap<CanonicalUrl, StoredVisit>,

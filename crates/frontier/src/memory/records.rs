@@ -39,7 +39,7 @@ impl Records {
         self.changed.insert(url, record).or(base_record)
     }
 
-    /// Moves all records into the base, which clones share.
+    /// Moves all changed records into the base, so that clones of these records share them.
     pub(super) fn share(&mut self) {
         if self.changed.is_empty() {
             return;

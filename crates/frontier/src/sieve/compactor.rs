@@ -303,7 +303,7 @@ impl Compactor {
         view.runs.splice(place, [merged]);
         drop((view, manifest));
         for run in runs {
-            // If this fails, the next opening removes the file.
+            // If removing the file fails, the next opening removes it.
             let _ = self.disk.remove(run.path());
         }
         Ok(true)

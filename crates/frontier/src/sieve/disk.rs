@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// The disk that sorted runs are written to. [`SystemDisk`] is the real one. Tests use disks that
-/// are full or lose power.
+/// The disk that sorted runs are written to. [`SystemDisk`] is the system's real disk. Tests use
+/// disks that are full or lose power.
 pub trait Disk: Send + Sync {
     /// Creates a file, replacing one of the same name.
     ///

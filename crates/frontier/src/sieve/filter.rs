@@ -2,7 +2,8 @@
 
 use crate::fingerprint::Fingerprint;
 
-/// Bits per key. With ten bits, of which seven are set, about one absent key in eighty passes.
+/// Bits per key. With ten bits per key, seven of them set, about one absent key in eighty passes
+/// the filter.
 const BITS_PER_KEY: u64 = 10;
 /// Bits set per key, all in one line.
 const BITS_SET_PER_KEY: u32 = 7;

@@ -1,11 +1,11 @@
-//! The sieve: the set of known URLs, with twelve bytes of state on each.
+//! The sieve: the set of known URLs, with twelve bytes of state for each URL.
 //!
 //! The changes of commits collect in a table in memory. A full table is written as a sorted
 //! [`run`], and runs are merged into larger ones, both by threads of the sieve. So writing is
 //! sequential, and a look-up checks a few filters in memory and reads one block if the URL is
-//! known. Records that are only in memory are durable by the caller's commit. The caller's
-//! [`RunListStore`] keeps the list of runs, with the number of the last commit that runs cover. On
-//! opening, the caller passes back the records of commits that no run contains.
+//! known. Records that are only in memory are durable because the caller's commit stores them too.
+//! The caller's [`RunListStore`] keeps the list of runs, with the number of the last commit that
+//! runs cover. On opening, the caller passes back the records of commits that no run contains.
 
 mod block;
 mod cache;
@@ -54,7 +54,7 @@ pub(crate) trait RunListStore: Send + Sync {
 pub(crate) struct RunManifest {
     /// The last commit whose records are in runs.
     pub(crate) commit: u64,
-    /// The last run number that was assigned.
+    /// The last number that was assigned to a run.
     pub(crate) next_run: u64,
     /// The runs, newest first.
     pub(crate) runs: Vec<RunEntry>,
@@ -123,8 +123,8 @@ impl SieveSnapshot {
 }
 
 impl Sieve {
-    /// Opens the runs of a manifest, removes files that it does not list, adds the records of later
-    /// commits, and starts the threads.
+    /// Opens the runs of a manifest, removes files that are not in the manifest, adds the records
+    /// of later commits, and starts the threads.
     pub(crate) fn open(
         settings: SieveSettings,
         manifest: RunManifest,
@@ -169,7 +169,8 @@ impl Sieve {
         self.compactor.view()
     }
 
-    /// Like [`Sieve::view`], but `None` if a commit or a change of the runs is in progress.
+    /// Like [`Sieve::view`], but does not wait: returns `None` if a commit or a change of the runs
+    /// is in progress.
     pub(crate) fn view_at_once(&self) -> Option<RwLockReadGuard<'_, SieveSnapshot>> {
         self.compactor.view_at_once()
     }

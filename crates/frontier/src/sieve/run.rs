@@ -57,7 +57,7 @@ impl Footer {
     }
 
     /// Encodes the footer: magic, version, number, records, lines, checksum of index and filter,
-    /// zeros, and the checksum of all of these.
+    /// zeros, and the checksum of all these fields.
     pub(crate) fn bytes(&self) -> [u8; FOOTER_BYTES] {
         let mut out = [0; FOOTER_BYTES];
         out[..8].copy_from_slice(&MAGIC);
@@ -128,7 +128,7 @@ impl Index {
 }
 
 impl Run {
-    /// Opens the file of a run in the manifest.
+    /// Opens the file of a run that is listed in the manifest.
     pub(crate) fn open(path: &Path, entry: RunEntry) -> Result<Run, RunError> {
         let io = |source: io::Error| match source.kind() {
             io::ErrorKind::NotFound => damaged(path, "the file is missing".into()),

@@ -13,7 +13,7 @@ use super::run::{Footer, RunEntry};
 /// The number of bytes written at a time.
 const WRITE_BYTES: usize = 64 * BLOCK_BYTES;
 /// A run is synced each time this many bytes were written. Otherwise the sync of a commit might
-/// have to wait for a gigabyte of a run.
+/// have to wait until the disk has written a gigabyte of a run.
 const SYNC_BYTES: u64 = 8 << 20;
 
 /// Writes records, which must come in key order, each key once.

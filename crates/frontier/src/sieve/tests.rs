@@ -117,7 +117,7 @@ impl Bench {
         })
     }
 
-    /// Creates a sieve of one run, and closes it.
+    /// Creates a sieve with one run, and closes it.
     fn one_run(records: u64) -> (Bench, PathBuf) {
         let mut bench = Bench::new();
         let sieve = bench.open(Arc::new(SystemDisk), records as usize).unwrap();

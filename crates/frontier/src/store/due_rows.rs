@@ -23,7 +23,7 @@ pub(super) struct DueRow {
 }
 
 impl DueRow {
-    /// Returns `None` for bytes that no writer produces.
+    /// Parses a row. Returns `None` for bytes that no writer produces.
     pub(super) fn parse(key: &[u8], value: &[u8]) -> Option<DueRow> {
         let (due, rest) = key.split_first_chunk::<TIME_BYTES>()?;
         let urls = match (rest.len(), value) {
@@ -49,7 +49,7 @@ pub(super) fn due_key(due: u32, commit: u64) -> [u8; TIME_BYTES + 8] {
     out
 }
 
-/// Returns the value of a row with these URLs.
+/// Returns the value of a row for the given URLs.
 pub(super) fn due_value(urls: &[Fingerprint]) -> Vec<u8> {
     urls.iter().flat_map(|url| url.bytes()).collect()
 }

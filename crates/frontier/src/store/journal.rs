@@ -115,7 +115,7 @@ fn list(store: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
 
 /// Bytes behind the last complete batch that don't form a batch.
 struct Damage {
-    /// The end of the last complete batch.
+    /// The offset of the end of the last complete batch.
     at: u64,
     /// The number of bytes from `at` to the last nonzero byte.
     bytes: u64,
@@ -149,7 +149,7 @@ fn examine(path: &Path) -> Result<Option<Damage>, JournalError> {
     find().map_err(|why| JournalError::Io(path.to_owned(), why))
 }
 
-/// Returns the number of bytes up to the last nonzero one.
+/// Returns the number of bytes up to the last nonzero byte.
 fn written(reader: &mut impl Read) -> io::Result<u64> {
     let mut block = vec![0; 1 << 16];
     let zeros = vec![0; block.len()];

@@ -43,31 +43,32 @@ use crate::transaction::Transaction;
 use crate::url_state::{KnownState, KnownUrl, UrlCounts, WaitingUrl};
 use crate::visit::Visit;
 
-/// The memory and disk that a [`FjallFrontier`] uses.
+/// Limits on the memory of a [`FjallFrontier`], and the durability of its commits.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Memory for blocks read from disk, in bytes; 32 MiB by default. A quarter is for the states
-    /// of recently seen links.
+    /// Memory for blocks read from disk, in bytes; 32 MiB by default. A quarter of this memory is
+    /// for the states of recently seen links.
     pub cache_bytes: u64,
     /// Maximum number of queue entries held in memory, over all origins. A queue is read from disk
-    /// in steps of 1/1024 of this, at least 2 and at most 64. The default, 32,768, is about 10 MB:
-    /// 32 entries for each of a thousand active hosts.
+    /// in steps of 1/1024 of this number, but at least 2 and at most 64 entries. The default,
+    /// 32,768, is about 10 MB: 32 entries for each of a thousand active hosts.
     pub head_entries: usize,
     /// The number of new or changed URLs collected in memory before they are written as a sorted
     /// run. Up to three times as many may be in memory while a run is written. The default,
     /// 200,000, is 9 MB.
     pub gather: usize,
-    /// The failures that a commit survives once it returned.
+    /// The failures that a commit survives after it has returned.
     pub durability: Durability,
 }
 
-/// The failures that a commit survives once it returned.
+/// The failures that a commit survives after it has returned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// A power cut: the data is on disk (fdatasync).
+    /// A commit survives a power cut, because the data is on disk (fdatasync).
     #[default]
     PowerCut,
-    /// The death of the process: the data has been handed to the system. For simulations and tests.
+    /// A commit survives the death of the process, because the data has been handed to the system.
+    /// For simulations and tests.
     ProcessDeath,
 }
 
@@ -230,8 +231,8 @@ impl Frontier for FjallFrontier {
     }
 
     fn origins(&self) -> Vec<(Origin, u64)> {
-        // Sorted after the lease table is unlocked, because sorting a million origins takes a
-        // while.
+        // The origins are sorted after the lease table is unlocked, because sorting a million
+        // origins takes a while.
         let mut origins = self.leases().origins();
         origins.sort_unstable();
         origins
@@ -252,7 +253,7 @@ impl Frontier for FjallFrontier {
     fn known(&self, url: &CanonicalUrl) -> Result<Option<KnownUrl>, FrontierError> {
         let tables = &self.tables;
         let key = tables.key.fingerprint(url);
-        // The view keeps commits out until the snapshot is taken.
+        // While the view is held, no commit can take effect before the snapshot is taken.
         let view = self.sieve.view();
         let snapshot = tables.snapshot();
         let state = self.state(&view, key, &mut BlockCache::new(0))?;

@@ -1,5 +1,5 @@
-//! Notes: texts that say why URLs failed or were excluded. There are few texts, shared by many
-//! URLs.
+//! Notes: texts with the reasons why URLs failed or were excluded. There are few texts, and many
+//! URLs share each.
 
 use foldhash::HashMap;
 

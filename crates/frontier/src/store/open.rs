@@ -40,8 +40,8 @@ const STORE_NEW: &str = "store.new";
 const KNOWN: &str = "known";
 
 /// The maximum size of the store's journals. The store keeps a journal until its tables contain
-/// everything in it, so this bounds what is read again on opening. It is the minimum that the store
-/// accepts.
+/// everything in it, so this bounds what is read again on opening. The value is the minimum that
+/// the store accepts.
 const MAX_JOURNAL_BYTES: u64 = 64 << 20;
 
 /// The store's number of worker threads. If there were more, the first thread would only flush. The
@@ -221,7 +221,7 @@ pub(super) fn sync_folders(folder: &Path, disk: &dyn Disk) -> io::Result<()> {
 pub(super) fn table_options(name: &str, memory: u64) -> KeyspaceCreateOptions {
     let options = KeyspaceCreateOptions::default().max_memtable_size(memory);
     match name {
-        // Most look-ups hit, so the last level needs no filter.
+        // Most look-ups in these tables find a row, so the last level needs no filter.
         "meta" | "deferred" | "notes" | "queue" => options.expect_point_read_hits(true),
         _ => options,
     }

@@ -16,7 +16,7 @@ use crate::admit_rule::{Queued, Rank};
 
 /// The number of low bits of a sequence number that hold the place in the block.
 const PLACE_BITS: u32 = 6;
-/// Maximum number of entries in a block.
+/// Maximum number of entries in a queue block.
 pub(super) const MAX_BLOCK_ENTRIES: usize = 1 << PLACE_BITS;
 /// A block of at least this many bytes takes no more entries.
 const FULL_BYTES: usize = 4096;
@@ -182,7 +182,7 @@ impl<'a> Block<'a> {
         })
     }
 
-    /// Returns the entry at `rank`, if it exists and can be read.
+    /// Returns the entry at `rank`, or `None` if it is missing or can't be read.
     pub(super) fn entry(&self, root: &CanonicalUrl, rank: Rank) -> Option<Queued> {
         let mut entries = self.entries(root, row_of(rank));
         entries.find(|entry| entry.rank == rank)?.read()
@@ -198,7 +198,7 @@ pub(super) struct Entry<'b> {
 }
 
 impl Entry<'_> {
-    /// Returns `None` if the bytes contradict the rank or the origin.
+    /// Parses the entry. Returns `None` if its bytes contradict the rank or the origin.
     pub(super) fn read(&self) -> Option<Queued> {
         let mut from = ByteReader(self.bytes);
         let via = match from.byte()? {

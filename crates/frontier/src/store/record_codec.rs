@@ -11,7 +11,8 @@ use crate::exclusion::Exclusion;
 use crate::lease_table::Totals;
 use crate::sieve::{PackedState, RunEntry, RunManifest, STATE_BYTES};
 
-/// The state of a URL in the sieve. Texts are stored in the `notes` table, under a number.
+/// The state of a URL in the sieve. A text is stored in the `notes` table, and the state has only
+/// its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Pending(QueuePlace),
@@ -61,7 +62,7 @@ impl Totals {
     }
 }
 
-/// The length of an encoded rank. Sequence numbers have 40 bits.
+/// The number of bytes of an encoded rank, in which sequence numbers have 40 bits.
 pub(super) const RANK_BYTES: usize = 11;
 
 /// A limit that no number of a crawl reaches, so that a larger number is read as damage. Sums and

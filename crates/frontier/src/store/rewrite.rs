@@ -250,7 +250,7 @@ impl<'f> Copy<'f> {
         })
     }
 
-    /// Copies the queue of an origin, and returns the number of URLs left out.
+    /// Copies the queue of an origin, and returns the number of URLs that were left out.
     fn queue(&mut self, origin: &Origin, id: u64) -> Result<u64, OpenError> {
         let (from, removal) = (self.from, self.removal);
         let damaged = || from.corrupt("queued URLs");

@@ -37,6 +37,7 @@ const FORGET_STEP: usize = 1000;
 /// The answer of a function that visits rows: whether to continue.
 pub(super) type Walk = Result<ControlFlow<()>, FrontierError>;
 
+/// The tables of an open store.
 pub(super) struct Tables {
     pub(super) dir: PathBuf,
     pub(super) key: FingerprintKey,
@@ -288,7 +289,7 @@ pub(super) fn queue_key(id: u64, rank: Rank) -> [u8; ID_BYTES + RANK_BYTES] {
     out
 }
 
-/// Returns the damage that a store error names, if it names any.
+/// Returns the damage that a store error names, or `None` if the error is not about damage.
 pub(super) fn damage(why: &fjall::Error) -> Option<String> {
     use fjall::{Error, LsmError};
     match why {

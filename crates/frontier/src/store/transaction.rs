@@ -24,7 +24,7 @@ use crate::lease::{Lease, Outcome};
 use crate::transaction::{CommitResult, Transaction};
 use crate::visit::{StoredVisit, Visit};
 
-/// Maximum capacity reserved for URLs when a transaction begins.
+/// Maximum number of URLs for which a transaction reserves memory when it begins.
 const MAX_EXPECTED: usize = 4096;
 
 /// A transaction. Changes are collected here until the commit writes them as one batch.
@@ -43,7 +43,8 @@ pub(super) struct FjallTransaction<'f> {
     pub(super) reopens: bool,
     /// The new [`Writer::due_from`] once this transaction is committed.
     pub(super) due_from: u32,
-    /// Rows of the table `due` from which entries are taken, with the entries that remain.
+    /// Rows of the table `due` from which this transaction takes entries, each with the entries
+    /// that remain.
     pub(super) due_left: BTreeMap<UserKey, Vec<Fingerprint>>,
     /// A number that orders new queue entries until the commit, which assigns the final sequence
     /// numbers by block.
@@ -111,7 +112,8 @@ impl<'f> FjallTransaction<'f> {
         }
     }
 
-    /// Returns a sequence number higher than that of everything queued; no block has such a number.
+    /// Returns a sequence number higher than that of every queued entry. No block has such a high
+    /// number.
     pub(super) fn next_sequence(&mut self) -> u64 {
         self.order += 1;
         (1 << 62) + self.order

@@ -7,7 +7,7 @@ use super::record_codec::{Note, State};
 use crate::admit_rule::{Deferred, Queued};
 use crate::fingerprint::Fingerprint;
 
-/// Changes in the order in which the URLs were first changed.
+/// The changes, in the order in which the URLs were first changed.
 pub(super) struct Changes {
     list: Vec<Change>,
     places: HashMap<Fingerprint, usize>,

@@ -83,7 +83,7 @@ impl Tables {
         visit.transpose()
     }
 
-    /// Returns the earliest due time after `after`.
+    /// Returns the earliest due time that is later than `after`.
     pub(super) fn next_due(
         &self,
         from: &Snapshot,

@@ -1,4 +1,4 @@
-//! The frontier on disk behaves like the one in memory, even if the disk fails.
+//! Checks that the frontier on disk behaves like the frontier in memory, even if the disk fails.
 
 use proptest::prelude::*;
 

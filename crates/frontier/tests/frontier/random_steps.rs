@@ -23,7 +23,7 @@ pub(crate) enum Step {
     Die,
 }
 
-/// The steps while a transaction is open.
+/// A step while a transaction is open.
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
     Admit(Vec<Admission>),
@@ -210,7 +210,8 @@ fn release(model: &dyn Frontier, disk: &dyn Frontier, pair: Option<Pair>) {
     }
 }
 
-/// Applies the changes in one transaction on both frontiers. Returns whether the disk still works.
+/// Applies the changes in one transaction on each of the two frontiers. Returns whether the disk
+/// still works.
 fn transact(
     model: &dyn Frontier,
     bench: &dyn Bench,

@@ -1,4 +1,4 @@
-//! One thread leases while another settles and admits.
+//! One thread leases URLs while another thread settles and admits URLs.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc;

@@ -19,7 +19,7 @@ use crate::disk::{image, journal, refusal, reopen};
 
 const SECTOR: usize = 512;
 
-/// URLs per commit: more than fit into a few sectors.
+/// The number of URLs per commit: more than fit into a few sectors.
 const URLS: u64 = 60;
 
 /// The bytes of a batch's sequence number, which no checksum covers.
@@ -77,7 +77,7 @@ impl Closed {
         assert_eq!(frontier.counts().pending, commits * URLS + 1);
     }
 
-    /// Checks that the store is refused each time, and that the journal is not changed.
+    /// Checks that opening the store fails each time, and that the journal is not changed.
     fn check_refused(&self, bytes: &[u8], reason: &str) {
         let path = self.write(bytes);
         for _ in 0..2 {
@@ -91,7 +91,7 @@ impl Closed {
     }
 }
 
-/// Returns the parts of `range` that lie in one sector each.
+/// Returns `range` divided into parts, each within one sector.
 fn sectors(range: Range<usize>) -> Vec<Range<usize>> {
     let first = range.start / SECTOR;
     let sectors = first..range.end.div_ceil(SECTOR);
@@ -111,7 +111,7 @@ fn a_commit_that_lost_a_sector_is_cut_off() {
     }
 }
 
-/// Zeros follow the written bytes, because the store preallocates space.
+/// Checks a journal in which zeros follow the written bytes, because the store preallocates space.
 #[test]
 fn a_commit_that_lost_a_sector_is_cut_off_a_preallocated_journal() {
     let closed = closed(2);
@@ -178,7 +178,7 @@ fn damage_in_an_older_journal_is_refused() {
         let reason = "it was written whole before the next one";
         assert!(message.ends_with(reason), "{message}");
     }
-    // The store may leave a journal with unused space.
+    // An intact older journal may end with unused space.
     let mut bytes = closed.bytes.clone();
     bytes.extend([0; 5000]);
     fs::write(&path, bytes).unwrap();
@@ -277,7 +277,8 @@ fn all_folders_of_a_new_store_are_synced_before_the_rename() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// Some sectors of the last commit, and perhaps its end, did not reach the disk.
+    /// Checks journals of which some sectors of the last commit, and perhaps its end, did not reach
+    /// the disk.
     #[test]
     fn a_commit_torn_by_a_power_cut_opens(lost in prop::collection::vec(any::<bool>(), 40), cut in 0.0..1.0) {
         let closed = closed(2);

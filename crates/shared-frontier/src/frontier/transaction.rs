@@ -175,7 +175,8 @@ impl<'f> SharedTransaction<'f> {
         let sent_state = match meet(known_state.unwrap_or(CurrentState::Unknown), admission) {
             AdmitAction::Stay => return Admitted::Known,
             AdmitAction::Improve { place, .. } => CurrentState::Pending(place),
-            // The owner may have deferred the URL, and then it stays deferred.
+            // If the owner has deferred the URL, an excluded link leaves it deferred. So a later
+            // link that is not excluded must still be sent.
             _ if matches!(admission.state, NewState::Excluded(_)) => CurrentState::Deferred {
                 depth: u32::MAX,
                 redirects: u8::MAX,
@@ -187,8 +188,8 @@ impl<'f> SharedTransaction<'f> {
         self.sent_states.insert(key, sent_state);
         self.links.push((b, admission.clone()));
         match admission.state {
-            // If the owner has deferred the URL, an excluded link leaves it deferred. So a later
-            // link that is not excluded must still be sent.
+            // An excluded URL is not new to the sender, because the owner lists it. So each
+            // excluded URL is listed only once.
             NewState::Excluded(_) => Admitted::Known,
             _ => Admitted::New,
         }
@@ -264,8 +265,8 @@ impl<'f> SharedTransaction<'f> {
     }
 
     /// Reads the records of seeds on hosts of other workers, from the groups that serve these
-    /// hosts. Each start admits all seeds again. If they were all sent as links, nobody would take
-    /// these links once the other workers have ended.
+    /// hosts. Each start admits all seeds again. If the seeds were all sent as links, nobody would
+    /// take these links once the other workers have ended.
     fn look_up_seeds(&mut self, seeds: BTreeMap<i32, Vec<(UrlKey, Fingerprint)>>) {
         for (group, seeds) in seeds {
             let keys: Vec<UrlKey> = seeds.iter().map(|(key, _)| *key).collect();

@@ -1,4 +1,4 @@
-//! A bench for the shared frontier, whose process can crash and restart.
+//! A bench for the shared frontier. The worker's process can crash and restart.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;

@@ -170,7 +170,7 @@ fn no_worker_continues_a_moved_crawl() {
 
     let elsewhere_too = begin("elsewhere").unwrap();
     begin("there").unwrap().finish().unwrap();
-    // Only one of two concurrent moves succeeds.
+    // Of two moves at the same time, only the first to finish succeeds.
     let moved = elsewhere_too.finish().unwrap_err();
     assert!(matches!(moved, OpenError::WentOn { .. }), "{moved}");
     for worker in ["w1", "w2", "w3", "w4"] {

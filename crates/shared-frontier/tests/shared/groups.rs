@@ -93,7 +93,7 @@ impl TwoGroups {
     }
 }
 
-/// Returns a URL of a host in the bucket.
+/// Returns a URL whose host is in bucket `b`.
 pub(crate) fn url_in(frontier: &SharedFrontier, b: i32, path: &str) -> CanonicalUrl {
     let hosts = (0..).map(|n| url(&format!("http://h{n}.example/{path}")));
     let mut of_bucket = hosts.filter(|url| frontier.bucket_of(&url.host_key()) == b);

@@ -61,7 +61,7 @@ fn fill(owner: &SharedFrontier) {
     }
 }
 
-/// Returns all rows of the bucket in a group by table, as text.
+/// Returns all rows of the moved bucket in a group, by table, as text.
 fn rows(groups: &TwoGroups, group: usize) -> BTreeMap<&'static str, String> {
     let rows = |table: &&'static str| {
         let sql = format!(
@@ -94,7 +94,7 @@ fn move_until(groups: &TwoGroups, to: i32, last: usize) -> Result<Vec<MoveStep>,
     Ok(steps)
 }
 
-/// Returns the groups in which a worker could take the bucket.
+/// Returns the groups in which a worker could take the moved bucket.
 fn serving(groups: &TwoGroups) -> Vec<usize> {
     let serves = |group: &usize| {
         let sql = format!(

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 /// The maximum time that the server may need to start or stop.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A running server. Its process ends with the last test that uses it.
+/// A running server. The server's process ends with the last test that uses it.
 pub(crate) struct Postgres {
     server: Child,
     pub(crate) port: u16,

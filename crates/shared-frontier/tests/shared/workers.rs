@@ -64,7 +64,7 @@ fn a_commit_of_a_worker_that_lost_its_buckets_has_no_effect() {
 fn another_life_under_the_same_name_has_the_commits_to_itself() {
     let (served, crawl) = (Served::new(), new_crawl());
     let first = open(&served, &options(&crawl, "w1"));
-    // A commit that changes no bucket is fenced too.
+    // Commits are also fenced if they change no bucket.
     let mut transaction = first.begin().unwrap();
     transaction.mark("pages.jsonl", 7);
     end_leases(&served.url, &crawl);
@@ -454,7 +454,7 @@ fn an_engine_that_answers_too_late_for_its_leases_is_refused() {
             && message.contains("--frontier-lease"),
         "{message}"
     );
-    // The same engine is accepted with a longer lease.
+    // With a longer lease, the same engine is accepted.
     let long = Options {
         lease: Duration::from_secs(3_600),
         ..options("x", "w1")

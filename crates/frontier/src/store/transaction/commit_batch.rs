@@ -89,7 +89,8 @@ impl FjallTransaction<'_> {
         })
     }
 
-    /// Rewrites the blocks of removed or rewritten entries, and returns the number of removed ones.
+    /// Rewrites the blocks whose entries are removed or rewritten, and returns the number of
+    /// removed entries.
     fn write_edits(
         &self,
         batch: &mut OwnedWriteBatch,
@@ -122,7 +123,7 @@ impl FjallTransaction<'_> {
         Ok(removed)
     }
 
-    /// Puts added entries into new blocks, each with one priority and depth.
+    /// Puts added entries into new blocks. All entries of a block have the same priority and depth.
     fn write_arrivals(
         &mut self,
         batch: &mut OwnedWriteBatch,
@@ -163,7 +164,7 @@ impl FjallTransaction<'_> {
         Ok(())
     }
 
-    /// Writes what is stored under a URL's own key, and counts the URL.
+    /// Writes what is stored under a URL's own key, and adds the URL to the counts.
     fn write_state(&mut self, writing: &mut CommitBatch, change: &Change) {
         let tables = &self.frontier.tables;
         let state = match &change.now {

@@ -1,4 +1,4 @@
-//! The rows that a transaction commits, and the changes for the lease table.
+//! The rows that a transaction commits, and the changes that its commit makes to the lease table.
 
 use std::collections::BTreeMap;
 
