@@ -1,9 +1,11 @@
 //! Detects interstitials: pages shown instead of the requested page, such as a login form, a
 //! challenge or a block notice.
 //!
-//! Detection lets records state what was served. The crawler never bypasses an interstitial.
-//! Ordinary pages contain login boxes, captchas beneath their forms, and articles about all of
-//! this. A page therefore counts as an interstitial only if a documented header marks it as one,
+//! Detection only lets the records state what was served. The crawler never bypasses an
+//! interstitial.
+//!
+//! Ordinary pages also contain login boxes, captchas beneath their forms, and articles about such
+//! pages. A page therefore counts as an interstitial only if a documented header marks it as one,
 //! or if it shows little else.
 
 use std::cell::LazyCell;
@@ -12,7 +14,8 @@ use http::HeaderMap;
 use http::header::{HeaderName, SERVER};
 use memchr::{memchr_iter, memmem};
 
-/// Maximum bytes of a page to search for the marks of guards. Interstitials are short.
+/// Maximum bytes of a page to search for the marks of guards (services that protect a site).
+/// Interstitials are short.
 const MAX_MARKUP_BYTES: usize = 64 << 10;
 /// Maximum letters of visible text on a login page. Articles about login forms have more.
 const MAX_LOGIN_TEXT: usize = 3_000;
@@ -27,9 +30,9 @@ const MAX_LOGIN_LINKS: usize = 60;
 pub enum Interstitial {
     /// A form for a name and a password, and little else.
     LoginPage,
-    /// A test for a person or a browser.
+    /// A test of whether the visitor is a person or a browser.
     Challenge,
-    /// A guard's refusal to serve the request.
+    /// A notice that the service guarding the site refused the request.
     BlockPage,
 }
 
@@ -40,7 +43,7 @@ impl Interstitial {
         Interstitial::BlockPage,
     ];
 
-    /// Returns a short fixed name for rows and counters.
+    /// Returns a short fixed name for records and counters.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -58,15 +61,15 @@ impl Interstitial {
             .find(|known| known.name() == name)
     }
 
-    /// Returns whether its links are the site's own. Links on a guard's page lead to the guard.
+    /// Returns whether the links on the page are the site's own. A challenge or block page belongs
+    /// to the service that guards the site, and so do its links.
     #[must_use]
     pub fn has_own_links(self) -> bool {
         self == Interstitial::LoginPage
     }
 }
 
-/// The features of a page that identify interstitials. All empty if the answer is not a
-/// page.
+/// The features of a page that identify interstitials. All are empty if the answer is not a page.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PageOutline<'p> {
     /// The title.

@@ -372,7 +372,7 @@ impl Scheduler {
 
     /// Returns an unused permit, as if it had never been issued.
     ///
-    /// Otherwise the next poll issues the same request again. To prevent that, call
+    /// The next poll issues the same request again. To prevent that, call
     /// [`Scheduler::set_pending`] with 0 before this if no URL was left for the permit, or
     /// [`Scheduler::cancel_request`] after this if the permit came from
     /// [`Scheduler::queue_request`].

@@ -87,7 +87,7 @@ fn rfc9309_2_4_stale_rules_are_fetched_again_before_the_next_page() {
 #[test]
 fn rules_that_hold_for_less_than_the_gap_serve_one_page() {
     const HOUR: Duration = Duration::from_secs(3_600);
-    // After a day, the rules allow no page.
+    // If the gap is longer than a day, rules that are no longer fresh allow no page.
     for (delay, serve) in [(SECOND, true), (23 * HOUR, true), (25 * HOUR, false)] {
         let purposes = purposes_under_rules_that_are_stale_at_once(delay);
         let expected = [false, serve, false, serve, false, serve];
@@ -199,7 +199,7 @@ fn page_permits_count_against_the_pending_urls() {
     // A permit that is given back makes its URL pending again.
     stage.scheduler.give_back(stage.now, first);
     let third = stage.issue();
-    // There was no URL left for the second permit.
+    // No URL was left for the permit `third`.
     stage.scheduler.set_pending(stage.now, &origin, 0);
     stage.scheduler.give_back(stage.now, third);
     assert!(matches!(stage.scheduler.poll(stage.now), Poll::Idle));

@@ -318,8 +318,8 @@ impl World {
         self.tally.requests += 1;
         let free_since = self.free_since[host as usize];
         if !permit.gap().is_zero() {
-            // If the host had no work when its last request ended, its wait says nothing about the
-            // gap.
+            // If the host got work or rules only after its last request ended, its wait says
+            // nothing about the gap.
             let late = self.now.since(free_since).saturating_sub(permit.gap());
             self.tally.asked += permit.gap();
             self.tally.late += late;
