@@ -134,14 +134,14 @@ fn by_headers(headers: &HeaderMap) -> Option<Interstitial> {
     says("x-vercel-mitigated", &["deny"]).then_some(Interstitial::BlockPage)
 }
 
-/// A guard's page, described by what it contains.
+/// A page of one guard (a service that protects sites), described by what the page contains.
 struct Guard {
     is: Interstitial,
-    /// Statuses of the page. If empty, any status that is checked.
+    /// The statuses that the page may have. If empty, any status for which pages are checked.
     statuses: &'static [u16],
     /// The title, or its beginning if this ends in `*`. Empty for any title.
     title: &'static str,
-    /// Strings that all occur in the lower-case markup.
+    /// Strings that the page's markup, in lower case, must all contain.
     marks: &'static [&'static str],
 }
 
@@ -260,8 +260,8 @@ fn by_markup(status: u16, headers: &HeaderMap, page: &PageOutline<'_>) -> Option
     guard.map(|guard| guard.is)
 }
 
-/// Returns whether a page may contain a mark. Underscores are rare, so a mark with one is searched
-/// for at underscores, and most pages need no conversion to lower case.
+/// Returns whether a page may contain a mark. A mark with an underscore is searched for at the
+/// page's underscores. Underscores are rare, so most pages need not be converted to lower case.
 fn may_hold(text: &str, mark: &str) -> bool {
     let Some(before) = mark.find('_') else {
         return true;
@@ -274,8 +274,8 @@ fn may_hold(text: &str, mark: &str) -> bool {
     })
 }
 
-/// Returns the beginning of a page in lower case without its comments, because articles about
-/// guards and templates may mention the marks there.
+/// Returns the beginning of a page in lower case and without comments. Comments are left out
+/// because those in templates and in articles about guards may mention the marks.
 fn markup_of(text: &str) -> Vec<u8> {
     let mut rest = &text.as_bytes()[..text.len().min(MAX_MARKUP_BYTES)];
     let mut markup = Vec::with_capacity(rest.len());
@@ -338,8 +338,9 @@ const LOGIN_WORDS: &[&str] = &[
     "로그인",
 ];
 
-/// Detects a login page: one password field (forms to choose a password have more), little text,
-/// few links, and a title or first heading that is just a word for "login".
+/// Detects a login page. It has exactly one password field, little text and few links, and its
+/// title or first heading is just a word for "login". A form to choose a new password has more
+/// fields.
 fn login(status: u16, page: &PageOutline<'_>) -> Option<Interstitial> {
     let is_form =
         page.passwords == 1 && page.letters <= MAX_LOGIN_TEXT && page.links <= MAX_LOGIN_LINKS;
@@ -353,7 +354,7 @@ fn login(status: u16, page: &PageOutline<'_>) -> Option<Interstitial> {
     (is_form && answers && named()).then_some(Interstitial::LoginPage)
 }
 
-/// Returns whether a lower-case title is a word for "login", apart from the site's name.
+/// Returns whether a lower-case title is just a word for "login", apart from the site's name.
 fn is_login_name(title: &str) -> bool {
     let separators = [
         '|', '-', '\u{2013}', '\u{2014}', '\u{b7}', '\u{bb}', '\u{ab}', ':', '/',
