@@ -63,7 +63,7 @@ pub(super) const ROW_LOST: &str = "what a lost row of requests.jsonl may bear ou
 impl Findings {
     /// Records that `line` is malformed. `after` is when the request in the previous row ended.
     pub(super) fn lose(&mut self, line: u64, after: u64) {
-        // If the clock was set back, rows at earlier places may also have ended this early.
+        // If the clock was set back, the rows lost here may have ended before rows lost earlier.
         for lost in self
             .lost
             .iter_mut()
