@@ -33,7 +33,7 @@ pub struct SiteReport {
     pub round: u32,
     /// HTML pages with a status from 200 to 299.
     pub pages: u64,
-    /// Pages whose body is not archived; only their time and size are known.
+    /// Number of pages whose body is not archived. Only their time and size are known.
     pub unread: u64,
     /// Pages without a title.
     pub without_title: Vec<String>,
@@ -45,9 +45,10 @@ pub struct SiteReport {
     pub double_descriptions: Vec<SharedText>,
     /// Pages that are in a sitemap or a feed, but linked from no page.
     pub orphans: Vec<String>,
-    /// Number of pages by distance in clicks from a seed. Unreachable pages are not counted.
+    /// Number of pages by distance in clicks from a seed. Pages that no chain of links reaches are
+    /// not counted.
     pub clicks: Vec<u64>,
-    /// Maximum number of clicks before a page is deep.
+    /// Pages that need more clicks than this are deep.
     pub max_clicks: u32,
     /// Deep pages, the deepest first.
     pub deep: Vec<PageNumber>,

@@ -142,7 +142,8 @@ pub(super) fn read(
 }
 
 impl LinkSketch {
-    /// Counts a link by the indexes of its ends; returns whether there is room for more.
+    /// Counts a link by the indexes of its source and target. Returns whether more links may be
+    /// read.
     fn add(&mut self, from: Option<usize>, to: Option<usize>) -> bool {
         if self.read == MAX_LINKS {
             self.is_cut = true;
