@@ -214,7 +214,7 @@ impl HostSums {
         host.report.excluded += 1;
         host.note_label(row.label.as_deref());
         host.outcomes.excluded(row);
-        // Most hosts are only linked to, so their excluded URLs are only counted, without a reason.
+        // Most hosts are only linked to, so URLs outside the scope are counted without a reason.
         if row.reason != OUT_OF_SCOPE {
             let by_reason = &mut host.report.excluded_by;
             *by_reason.entry(row.reason.clone()).or_default() += 1;

@@ -377,7 +377,7 @@ impl Report {
                 hosts.waiting(&row);
             }
         }
-        // Pages that are still waiting have not failed, so there are no estimates yet.
+        // Drawn URLs without a row may still be waiting, so there are no estimates yet.
         if let Some(sample) = &mut self.sample
             && sample.without_row > 0
             && !is_finished

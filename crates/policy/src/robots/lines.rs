@@ -213,8 +213,8 @@ pub(crate) fn field(text: &[u8]) -> Option<Field<'_>> {
     })
 }
 
-/// Finds the colon. Only the beginning of a long text is searched, because the colon is usually
-/// near the front and a long text without one is not a field.
+/// Finds the colon. Looks at the first bytes one by one, because the colon is usually there, and
+/// searches a longer text with `memchr`.
 #[inline]
 fn colon(text: &[u8]) -> Option<usize> {
     const NEAR: usize = 16;
