@@ -124,7 +124,8 @@ impl HostAccess {
 
     /// Adds a cookie (RFC 6265 section 4.2.1) to the cookies added before.
     ///
-    /// # Errors Fails if the name or value contains characters that separate cookies.
+    /// # Errors
+    /// Fails if the name or value contains characters that separate cookies.
     pub fn cookie(self, name: &str, value: &str) -> Result<HostAccess, AccessError> {
         let fits = |text: &str, barred: &str| {
             text.chars()

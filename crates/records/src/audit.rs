@@ -131,10 +131,11 @@ struct AuditRun<'a> {
 /// requests. Memory: about 1,500 bytes per host with its robots.txt, 200 bytes for each further
 /// robots.txt request, and 64 MiB of compiled rules.
 ///
-/// # Errors [`RecordsError::NoCrawl`] if `dir` holds no crawl; [`RecordsError::Config`] and file
-/// system errors. Malformed lines are not errors but are counted in [`Audit::flaws`]. If a
-/// malformed line of `requests.jsonl` may have held the response that allows a request, an apparent
-/// breach of robots.txt is undecided.
+/// # Errors
+/// [`RecordsError::NoCrawl`] if `dir` holds no crawl; [`RecordsError::Config`] and file system
+/// errors. Malformed lines are not errors but are counted in [`Audit::flaws`]. If a malformed line
+/// of `requests.jsonl` may have held the response that allows a request, an apparent breach of
+/// robots.txt is undecided.
 pub fn audit(dir: &Path) -> Result<Audit, RecordsError> {
     holds_any(dir, &["crawl.toml", "requests.jsonl"])?;
     let delays = Delays::read(dir)?;

@@ -179,7 +179,8 @@ pub fn compare(a: &Path, b: &Path) -> Result<Comparison, RecordsError> {
 /// Compares one round of the crawls in two directories, or by default all rounds. If one crawl is a
 /// replay and their numbers of rounds differ, the default is the first round.
 ///
-/// # Errors As for [`compare`]; [`RecordsError::NoRound`] if a crawl has no such round.
+/// # Errors
+/// As for [`compare`]; [`RecordsError::NoRound`] if a crawl has no such round.
 pub fn compare_round(a: &Path, b: &Path, round: Option<u32>) -> Result<Comparison, RecordsError> {
     let (sums_a, sums_b) = (report(a)?, report(b)?);
     let is_replay = |sums: &Report| sums.crawl.replay_of.is_some();

@@ -163,7 +163,8 @@ pub(crate) struct Figures {
 /// Reads the rows that `report` sums up again, for the plots. Skips malformed lines, which the
 /// report already counts.
 ///
-/// # Errors File system errors.
+/// # Errors
+/// File system errors.
 pub(crate) fn figures(dir: &Path, report: &Report) -> Result<Figures, RecordsError> {
     let mut reader = Reader::new(dir, report);
     for row in requests(dir)? {

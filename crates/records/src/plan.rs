@@ -153,7 +153,8 @@ pub struct PlanSettings {
 /// Sums up the planning run in `dir`. If `earlier` is the directory of an earlier crawl, page sizes
 /// are estimated from it.
 ///
-/// # Errors [`RecordsError::NoCrawl`] if `dir` has no records, and file system errors.
+/// # Errors
+/// [`RecordsError::NoCrawl`] if `dir` has no records, and file system errors.
 pub fn plan(
     dir: &Path,
     earlier: Option<&Path>,

@@ -57,7 +57,8 @@ pub fn page_urls(
 /// Writes `recheck.jsonl` into `dir`. `learnt` is the directory of a run that knew the pages of
 /// `dir` and only fetched rules.
 ///
-/// # Errors [`RecordsError`]: an unreadable row, and file system errors.
+/// # Errors
+/// [`RecordsError`]: an unreadable row, and file system errors.
 pub fn write_recheck(
     learnt: &Path,
     dir: &Path,

@@ -48,7 +48,8 @@ pub fn write_report(dir: &Path) -> Result<Report, RecordsError> {
 /// Lists the digests of a crawl's files in `digests.jsonl`, if its last run has ended. Call this
 /// after everything else is written. Unchanged files are not read again ([`write_digests`]).
 ///
-/// # Errors File system errors.
+/// # Errors
+/// File system errors.
 pub fn list_digests(dir: &Path, changed: ChangedFiles<'_>) -> Result<(), RecordsError> {
     let mut rows = waiting(dir)?;
     match rows.any(|row| row.is_ok_and(|row| row.origin.is_none())) {

@@ -18,7 +18,8 @@ pub const GATHERED_DELAYS: &str = "delays.jsonl";
 
 /// Returns the rows of `pages.jsonl`, one for each exchange that settled a URL.
 ///
-/// # Errors As for [`RowsOf`]; a file that is missing has no rows.
+/// # Errors
+/// As for [`RowsOf`]; a file that is missing has no rows.
 pub fn pages(dir: &Path) -> Result<RowsOf<PageRow>, RecordsError> {
     RowsOf::open(dir, "pages.jsonl")
 }

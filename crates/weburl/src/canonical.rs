@@ -73,7 +73,8 @@ impl Unusable {
 /// Converts a URL to canonical form. Relative references are resolved against `base`: the URL of
 /// the page, or its base element.
 ///
-/// # Errors Fails with an [`Unusable`] that explains why `raw` can't be crawled. Never panics.
+/// # Errors
+/// Fails with an [`Unusable`] that explains why `raw` can't be crawled. Never panics.
 pub fn canonicalize(base: Option<&CanonicalUrl>, raw: &str) -> Result<CanonicalUrl, Unusable> {
     let raw = raw.trim_matches(|c: char| c <= ' ');
     if raw.is_empty() && base.is_none() {

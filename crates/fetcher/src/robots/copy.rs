@@ -218,7 +218,8 @@ impl RobotsCopy {
 
     /// Reads the stored form.
     ///
-    /// # Errors Fails with a [`BadRobotsCopy`] that names the defect. Never panics.
+    /// # Errors
+    /// Fails with a [`BadRobotsCopy`] that names the defect. Never panics.
     pub fn from_bytes(bytes: &[u8]) -> Result<RobotsCopy, BadRobotsCopy> {
         let end = bytes.iter().position(|&b| b == b'\n');
         let end = end.ok_or(BadRobotsCopy::NoHead(bytes.len()))?;

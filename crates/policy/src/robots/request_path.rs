@@ -35,7 +35,8 @@ impl<'a> RequestPath<'a> {
     /// ignored when matching. `//host/page` is accepted too: it is the path of
     /// `http://example.org//host/page`.
     ///
-    /// # Errors Fails with [`BadRequestPath`] if `text` does not begin with `/`.
+    /// # Errors
+    /// Fails with [`BadRequestPath`] if `text` does not begin with `/`.
     pub fn new(text: impl Into<Cow<'a, str>>) -> Result<RequestPath<'a>, BadRequestPath> {
         let text = text.into();
         match text.starts_with('/') {

@@ -16,7 +16,8 @@ impl HostSums {
     /// row, does nothing and returns `false`. Reads the rows of the crawl in `dir` twice more. The
     /// first pass takes 16 bytes of memory per row.
     ///
-    /// # Errors File system errors. Malformed lines are skipped.
+    /// # Errors
+    /// File system errors. Malformed lines are skipped.
     pub fn take_last_rows(
         &mut self,
         dir: &Path,
