@@ -184,7 +184,7 @@ impl Program {
         let mut child = self.command()?.args(&self.args).spawn()?;
         let watched = self.watch(&mut child, web, aim, &mut opening);
         if watched.is_err() {
-            // An error means that the process has ended, which is as good.
+            // The process is our own child, and nothing else waits for it.
             let _ = child.kill();
             let _ = child.wait();
         }

@@ -258,7 +258,7 @@ fn torment(
 impl Drop for Rack<'_> {
     fn drop(&mut self) {
         if let Some((_, Some(process))) = &mut self.moving {
-            // An error means that the process has ended, which is as good.
+            // The process is our own child, and nothing else waits for it.
             let _ = process.kill();
             let _ = process.wait();
         }
