@@ -31,7 +31,7 @@ pub(crate) enum Asked {
     Met,
 }
 
-/// Why an address is refused. It is passed on inside the HTTP client's errors.
+/// Why an address is refused, passed on inside the HTTP client's errors.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{host} is at {address}, {}{}", words(*class), if *.was_public { ", and had a public address before" } else { "" })]
 pub(crate) struct AddressRefused {

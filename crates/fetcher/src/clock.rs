@@ -1,4 +1,4 @@
-//! The crawler's only clock. It reads UTC at the start and is monotonic from then on.
+//! The crawler's only clock: UTC at the start, and monotonic from then on.
 
 use std::time::{Duration, Instant, SystemTime};
 

@@ -37,15 +37,15 @@ pub struct FetchConfig {
     ///
     /// [`is_filtered`]: crate::FetchRequest::is_filtered
     pub body_filter: Option<BodyFilter>,
-    /// Memory for long bodies, in bytes. It holds the part of each body beyond the first 256 KiB. A
-    /// body waits for its memory and keeps it until the exchange is dropped.
+    /// Memory for long bodies, in bytes, for the part of each body beyond the first 256 KiB. A body
+    /// waits for its memory and keeps it until the exchange is dropped.
     pub body_memory: u64,
     /// A proxy for every request: `http://`, `https://`, `socks5://` (names are resolved locally)
     /// or `socks5h://` (names are resolved by the proxy). If the proxy resolves names (HTTP and
     /// `socks5h`), addresses can be checked before the request only if they are written in the URL.
     pub proxy: Option<String>,
-    /// Addresses that the operator typed, used instead of a look-up. They are not checked, because
-    /// an operator who types an address allows it.
+    /// Addresses that the operator typed, used instead of a look-up. Such addresses are not
+    /// checked, because an operator who types an address allows it.
     pub resolve: Vec<ResolveOverride>,
     /// Name servers to use instead of the system's. The hosts file is then not read.
     pub name_servers: Vec<SocketAddr>,
@@ -67,8 +67,8 @@ pub struct FetchConfig {
     /// Typed hosts that are known to have had a public address, from
     /// [`Fetcher::public_names`](crate::Fetcher::public_names) of an earlier fetcher.
     pub public_names: Vec<String>,
-    /// Sends a `Referer`: the document on which a URL was found, as far as the policy
-    /// strict-origin-when-cross-origin of W3C Referrer Policy allows.
+    /// Sends a `Referer`: the document on which a URL was found, if the policy
+    /// strict-origin-when-cross-origin of W3C Referrer Policy allows it.
     pub referer: bool,
     /// Certificates (PEM, one or more) to trust in addition to the platform's roots.
     pub extra_roots: Option<Vec<u8>>,
@@ -77,8 +77,8 @@ pub struct FetchConfig {
 impl FetchConfig {
     /// Returns the defaults. Times: 60 s for an exchange, of which 10 s for connecting; 30 s for
     /// the head of an answer; 20 s between two bytes; idle connections are kept 5 s. Memory: 10 MiB
-    /// for a body, 128 MiB for all long bodies. All public addresses are allowed, and no private
-    /// ones.
+    /// for a body, 128 MiB for long bodies together. All public addresses are allowed, and no
+    /// private ones.
     #[must_use]
     pub fn new(user_agent: impl Into<String>) -> FetchConfig {
         FetchConfig {

@@ -7,12 +7,12 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-/// Maximum wait for another exchange to end before a retry. The wait need not be longer, because
+/// Maximum wait for another exchange to end before a retry. A longer wait is unnecessary, because
 /// idle kept connections also free their descriptors.
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
 /// After descriptors ran out, this many exchanges for each allowed one must end before the limit
-/// grows by an eighth. It grows because other processes may free descriptors. It grows slowly
+/// grows by an eighth. The limit grows because other processes may free descriptors, but slowly,
 /// because each failed attempt briefly leaves no descriptor for the crawl's files.
 const MIN_ENDED: usize = 32;
 

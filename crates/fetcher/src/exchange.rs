@@ -60,7 +60,7 @@ impl FetchRequest {
     }
 }
 
-/// The validators from an earlier answer (RFC 9110 section 8.8). They are sent back as
+/// The validators from an earlier answer (RFC 9110 section 8.8), sent back as
 /// `If-None-Match` and `If-Modified-Since`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Validators {
@@ -90,8 +90,8 @@ impl Validators {
 
 /// A request and its answer.
 ///
-/// It doesn't hold the exact bytes on the wire: header names are in lower case, fields of the same
-/// name are adjacent, broken header lines are missing, and chunked bodies are without their
+/// The exact bytes on the wire are not available: header names are in lower case, fields of the
+/// same name are adjacent, broken header lines are missing, and chunked bodies are without their
 /// framing. The content coding is unchanged.
 #[derive(Clone, Debug)]
 pub struct Exchange {
@@ -119,7 +119,7 @@ pub struct Exchange {
     pub body: Bytes,
     /// Why the body is incomplete. `None` if it is complete.
     pub truncated: Option<Truncation>,
-    /// The memory reserved for a long body. It is released when the last clone is dropped.
+    /// The memory reserved for a long body, released when the last clone is dropped.
     pub room: BodyMemory,
 }
 
@@ -127,8 +127,8 @@ pub struct Exchange {
 #[derive(Clone, Debug, Default)]
 pub struct SentFields {
     pub(crate) fields: HeaderMap,
-    /// Names of the fields that the operator set for this host. They replace general fields of the
-    /// same name.
+    /// Names of the fields that the operator set for this host. These fields replace general fields
+    /// of the same name.
     pub(crate) own: Vec<HeaderName>,
 }
 

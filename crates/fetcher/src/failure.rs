@@ -27,8 +27,8 @@ pub struct Failure {
     pub address: Option<SocketAddr>,
     /// The error messages of the lower layers, from the outermost to the cause.
     pub detail: String,
-    /// The partial answer, if its head was complete, with the body up to the failure. It is worth
-    /// keeping if the URL is not fetched again.
+    /// The partial answer, if its head was complete, with the body up to the failure. The part is
+    /// worth keeping if the URL is not fetched again.
     pub answer: Option<Box<Exchange>>,
 }
 

@@ -36,7 +36,7 @@ use crate::referer::referer;
 use crate::resolver::{Fixed, Names};
 use crate::send_guard::{SendGuard, until_over};
 
-/// Makes exchanges. It holds the kept connections, so share one fetcher by reference.
+/// Makes exchanges. A fetcher holds the kept connections, so share one fetcher by reference.
 pub struct Fetcher {
     config: FetchConfig,
     clock: Clock,
@@ -50,9 +50,9 @@ pub struct Fetcher {
     headers: HeaderMap,
     kept: KeptConnections,
     client: Clients,
-    /// The clients for hosts and ports that the operator typed, if any. They are separate because a
-    /// resolver does not see the port, so requests that may go to private addresses need a client
-    /// and connections of their own.
+    /// The clients for hosts and ports that the operator typed, if any, separate because a resolver
+    /// does not see the port, so requests that may go to private addresses need a client and
+    /// connections of their own.
     typed: Option<Clients>,
     /// For each overridden host and port, a client that resolves to the override's addresses.
     overridden: HashMap<(String, u16), Client>,

@@ -35,7 +35,7 @@ const OWN_FIELDS: &[&str] = &[
     "user-agent",
 ];
 
-/// Header fields for one host. They are sent with each request to this host and to no other host.
+/// Header fields for one host, sent with each request to this host and to no other host.
 ///
 /// The values are secrets: `Debug` hides them, and records of exchanges contain `[redacted]`
 /// instead. The fields are sent only over https, unless the host is on loopback or the operator

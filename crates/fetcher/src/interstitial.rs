@@ -261,7 +261,7 @@ fn by_markup(status: u16, headers: &HeaderMap, page: &PageOutline<'_>) -> Option
 }
 
 /// Returns whether a page may contain a mark. A mark with an underscore is searched for at the
-/// page's underscores. Underscores are rare, so most pages need not be converted to lower case.
+/// page's underscores. Underscores are rare, so most pages are never converted to lower case.
 fn may_hold(text: &str, mark: &str) -> bool {
     let Some(before) = mark.find('_') else {
         return true;
@@ -338,8 +338,8 @@ const LOGIN_WORDS: &[&str] = &[
     "로그인",
 ];
 
-/// Detects a login page. It has exactly one password field, little text and few links, and its
-/// title or first heading is just a word for "login". A form to choose a new password has more
+/// Detects a login page. Such a page has exactly one password field, little text and few links, and
+/// its title or first heading is just a word for "login". A form to choose a new password has more
 /// fields.
 fn login(status: u16, page: &PageOutline<'_>) -> Option<Interstitial> {
     let is_form =

@@ -8,9 +8,9 @@
 //! they are valid, and keeps copies. [`interstitial()`] detects login pages, challenges and block
 //! pages.
 //!
-//! The crate never decides when to fetch: the permit does. It never follows a redirect, keeps no
-//! cookies, sends no referer unless configured, and reads no proxy from the environment. It never
-//! retries a request that was answered: one permit is one request.
+//! The crate never decides when to fetch: the permit does. The crate never follows a redirect,
+//! keeps no cookies, sends no referer unless configured, and reads no proxy from the environment. A
+//! request that was answered is never retried: one permit is one request.
 
 mod address_rules;
 mod body_filter;

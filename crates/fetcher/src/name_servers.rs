@@ -45,11 +45,11 @@ pub(crate) struct NameAnswer {
     pub(crate) ttl: Option<Duration>,
 }
 
-/// The rest of a look-up. It returns the answer for both address families once the slower one is
+/// The rest of a look-up: returns the answer for both address families once the slower one is
 /// known.
 pub(crate) type Rest = Pin<Box<dyn Future<Output = NameAnswer> + Send>>;
 
-/// Why a name has no addresses. It is passed on inside the HTTP client's errors.
+/// Why a name has no addresses, passed on inside the HTTP client's errors.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{detail}")]
 pub(crate) struct NoAddresses {
@@ -162,7 +162,7 @@ impl NameServers {
         };
         options.timeout = one_try;
         options.attempts = MAX_TRIES as usize - 1;
-        // The resolver need not cache answers, because the caller does.
+        // The resolver caches no answers, because the caller caches them.
         options.cache_size = 0;
         // `Source` reads the hosts file itself. If the file has one address family of a name, the
         // resolver would query servers for the other.

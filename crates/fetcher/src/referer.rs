@@ -1,4 +1,4 @@
-//! The `Referer` field (RFC 9110 section 10.1.3). It follows strict-origin-when-cross-origin of W3C
+//! The `Referer` field (RFC 9110 section 10.1.3), following strict-origin-when-cross-origin of W3C
 //! Referrer Policy section 3.6, which is also the browsers' default.
 
 use crawl_weburl::CanonicalUrl;

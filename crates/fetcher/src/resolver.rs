@@ -212,7 +212,7 @@ impl Resolve for Names {
     }
 }
 
-/// The resolver of the client for an override. It returns fixed addresses.
+/// The resolver of the client for an override, which returns fixed addresses.
 #[derive(Clone)]
 pub(crate) struct Fixed {
     pub(crate) host: String,

@@ -80,8 +80,8 @@ pub enum Profile {
     /// "A Standard for Robot Exclusion", 1994: blank lines separate records, and paths are prefixes
     /// without wildcards.
     Koster1994,
-    /// The 1997 revision. It is like the 1994 standard, but a line may have several names or
-    /// several paths.
+    /// The 1997 revision: like the 1994 standard, but a line may have several names or several
+    /// paths.
     Extended1997,
     /// Allows a URL only if every other profile allows it.
     Strictest,

@@ -1,8 +1,8 @@
 //! The audit checks from a crawl's records whether the crawl followed its rules.
 //!
-//! Its code shares nothing with the scheduler or the fetcher. Delays and waits come from the rows
-//! of `requests.jsonl`, rules from the archived responses to robots.txt requests, and the crawl's
-//! settings from `crawl.toml` and `state/delays.jsonl`.
+//! The audit's code shares nothing with the scheduler or the fetcher. Delays and waits come from
+//! the rows of `requests.jsonl`, rules from the archived responses to robots.txt requests, and the
+//! crawl's settings from `crawl.toml` and `state/delays.jsonl`.
 
 mod answer_age;
 mod cache;
@@ -65,7 +65,8 @@ pub struct Audit {
     pub by_rule: BTreeMap<String, u64>,
     /// The first twenty breaches.
     pub breaches: Vec<Breach>,
-    /// Defects of files, such as torn last lines and damaged records. They don't count as breaches.
+    /// Defects of files, such as torn last lines and damaged records, which don't count as
+    /// breaches.
     pub flaws: Vec<String>,
 }
 

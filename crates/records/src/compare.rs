@@ -162,8 +162,8 @@ pub struct ComparedHost {
     pub requests: u64,
 }
 
-/// Maximum number of distinct rules per reason. It bounds memory, because the texts of rules
-/// contain URLs.
+/// Maximum number of distinct rules per reason, to bound memory, because the texts of rules contain
+/// URLs.
 const MAX_RULES: usize = 1000;
 
 /// Compares the crawls in two directories. Memory: about 100 bytes per page, and the URLs that

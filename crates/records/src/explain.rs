@@ -68,8 +68,8 @@ pub struct Explanation {
     pub depth: Option<u32>,
     /// The page that links to the URL.
     pub via: Option<String>,
-    /// If the URL is unknown: a page that contains it, how it does, and the setting because of
-    /// which it was not fetched.
+    /// If the URL is unknown: a page that contains it, how it does, and the setting that prevented
+    /// its fetch.
     pub named_by: Option<NamedBy>,
     /// Number of archived pages that were not searched for the URL, because there are too many.
     pub unread_pages: u64,

@@ -133,7 +133,7 @@ pub(crate) struct HostFigures {
 pub(crate) struct Permissions {
     /// Pages explicitly allowed by a robots.txt rule.
     pub(crate) allowed_by_rule: u64,
-    /// Pages to which no rule of robots.txt applies.
+    /// Pages that no rule of robots.txt matches.
     pub(crate) no_rule: u64,
     /// Usage statements, by vocabulary and channel.
     pub(crate) statements: BTreeMap<(String, String), u64>,

@@ -38,7 +38,7 @@ pub struct HostReport {
     pub bytes: u64,
     /// Rows of `excluded.jsonl`.
     pub excluded: u64,
-    /// Rows of `excluded.jsonl` by reason. Empty for hosts from which no URL was to be fetched.
+    /// Rows of `excluded.jsonl` by reason. Empty if no URL of the host was to be fetched.
     #[serde(default)]
     pub excluded_by: BTreeMap<String, u64>,
     /// URLs left for the next run.
@@ -151,8 +151,7 @@ pub struct HostSums {
 struct Host {
     report: HostReport,
     outcomes: HostOutcomes,
-    /// Requests not judged yet, by start. They are needed because rows are in the order of their
-    /// ends.
+    /// Requests not judged yet, by start, since rows are in the order of their ends.
     ahead: BinaryHeap<Reverse<SentRequest>>,
     /// End of the latest request in each slot; at most `per_host`.
     ends: Vec<u64>,

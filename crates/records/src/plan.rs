@@ -1,4 +1,4 @@
-//! A plan: what a crawl would cost the hosts it fetches from. It is made from a run that only
+//! A plan: what a crawl would cost the hosts it fetches from. Plans are made from a run that only
 //! fetched robots.txt and sitemaps.
 
 mod html;
@@ -309,8 +309,7 @@ fn hours_at(requests: u64, rate: Option<f64>) -> f64 {
     rate.map_or(0.0, |rate| requests as f64 / rate / 3600.0)
 }
 
-/// Returns how many requests go to the address that gets most of them. Loopback addresses don't
-/// count.
+/// Returns how many requests go to the busiest address. Loopback addresses don't count.
 fn most_requests(hosts: &[HostPlan], addresses: &HashMap<String, IpAddr>) -> u64 {
     let mut by_address: HashMap<IpAddr, u64> = HashMap::new();
     for host in hosts {

@@ -1,4 +1,4 @@
-//! A recheck applies the current rules of sites to the pages of a crawl. Its verdicts are in
+//! A recheck applies the current rules of sites to the pages of a crawl, with its verdicts in
 //! `recheck.jsonl`.
 
 use std::collections::BTreeMap;

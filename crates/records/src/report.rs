@@ -43,8 +43,8 @@ pub struct Report {
     /// The random walk, if the crawl is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub walk: Option<WalkReport>,
-    /// Number of hosts by coverage verdict. A host from which no URL was to be fetched has no
-    /// verdict.
+    /// Number of hosts by coverage verdict. A host has no verdict if none of its URLs was to be
+    /// fetched.
     #[serde(default)]
     pub coverage: BTreeMap<Coverage, u64>,
     /// All hosts, by host key.
@@ -265,7 +265,7 @@ const MAX_TYPES: usize = 1000;
 /// Maximum number of distinct labels; further labels count as `other`. A list has at most as many
 /// seeds.
 const MAX_LABELS: usize = 10_000;
-/// Maximum number of distinct rules. It bounds memory, because the texts of rules contain URLs.
+/// Maximum number of distinct rules, to bound memory, because the texts of rules contain URLs.
 const MAX_RULES: usize = 1000;
 /// Maximum number of broken pages listed individually.
 const MAX_NAMED_BROKEN: usize = 100;

@@ -45,7 +45,7 @@ struct VisitedUrl {
     key: u64,
     /// The round of the URL's last visit.
     visited: u32,
-    /// The round of the last visit in which the page's body was read.
+    /// The round of the last visit that read the page's body.
     read: u32,
 }
 

@@ -223,7 +223,7 @@ fn names(counts: &BTreeMap<String, u64>) -> String {
     counts.keys().cloned().collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the line about hosts to which no request was sent; `None` if there are none.
+/// Returns the line about hosts that got no request; `None` if there are none.
 pub(crate) fn unvisited_line(hosts: u64) -> Option<String> {
     let hosts = (hosts > 0).then(|| counted(hosts, "host that was", "hosts that were"));
     hosts.map(|hosts| format!("{hosts} never asked"))

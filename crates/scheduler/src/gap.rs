@@ -59,9 +59,8 @@ impl Host {
         slow <= gap.max(1000)
     }
 
-    /// Returns the maximum number of requests in flight at once. It is one if the host sets a pace,
-    /// which several slots together would exceed, and from a pause until the end of its slow
-    /// restart.
+    /// Returns the maximum number of requests in flight at once: one if the host sets a pace, which
+    /// several slots together would exceed, and from a pause until the end of its slow restart.
     fn width(&self, politeness: &Politeness, now: Tick) -> u32 {
         let backoff = self.backoff();
         if self.pace.is_some() || backoff.trip_level > 0 || backoff.ease > 0 {

@@ -18,7 +18,7 @@ use crate::tick::Tick;
 pub(crate) enum GateKey {
     Address(IpAddr),
     Site(Site),
-    /// The one gate for all name look-ups of hosts with an unknown address.
+    /// The gate of every name look-up of hosts with an unknown address.
     LookUps,
 }
 

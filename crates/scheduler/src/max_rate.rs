@@ -1,7 +1,7 @@
 //! Rate limits: requests per second in total and per address, and look-ups per second per name
 //! server. Enforced by the `governor` crate on our own clock.
 //!
-//! A rate is a minimum time between two requests. It never allows a burst, not even after a
+//! A rate is a minimum time between two requests, so it never allows a burst, not even after a
 //! restart.
 
 use std::num::NonZeroU32;

@@ -36,7 +36,7 @@ pub enum RobotsState {
 pub(crate) struct OriginEntry {
     pub(crate) origin: Origin,
     state: State,
-    /// The pace that the origin's robots.txt last set. It stays in force until other rules are.
+    /// The pace that the origin's robots.txt last set, in force until other rules are.
     pub(crate) pace: Option<Box<OriginPace>>,
     /// Pending URLs, as last set.
     waiting: u64,

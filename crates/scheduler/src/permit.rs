@@ -110,7 +110,7 @@ pub(crate) struct PermitData {
     pub(crate) gap: Duration,
     pub(crate) why: GapReason,
     pub(crate) issued: Tick,
-    /// Index of the host. It stays valid, since a host with a permit out is never evicted.
+    /// Index of the host, which stays valid because a host with a permit out is never evicted.
     pub(crate) id: u32,
     /// The host's slot that the permit took; `None` if the slot was never used before.
     pub(crate) slot: Option<Slot>,

@@ -17,13 +17,13 @@ pub struct Politeness {
     pub delay: Duration,
     /// Minimum gap as a multiple of the smoothed response time; 0 disables it.
     pub delay_factor: f64,
-    /// Maximum requests in flight per host. Each of these requests has a slot, which keeps the gap
-    /// by itself. If the host sets a crawl delay, only one slot is used.
+    /// Maximum requests in flight per host. Each of these requests has a slot, which keeps its own
+    /// gap. If the host sets a crawl delay, only one slot is used.
     pub per_host: u32,
     /// Maximum requests in flight per address.
     pub per_address: u32,
-    /// Minimum time between two requests to one address. It counts from both the start and the end
-    /// of a request to the start of the next.
+    /// Minimum time between two requests to one address, counted from both the start and the end of
+    /// a request to the start of the next.
     pub address_delay: Duration,
     /// Maximum requests per second to one address, evenly spaced. Loopback addresses are exempt.
     /// `None` or 0 means no limit.
@@ -36,8 +36,8 @@ pub struct Politeness {
     pub max_rate: Option<f64>,
     /// Maximum requests in flight in total.
     pub concurrency: u32,
-    /// Maximum permits that wait for a name look-up. They are not counted in `concurrency`. With 0,
-    /// no name is looked up before its request.
+    /// Maximum permits that wait for a name look-up. These permits are not counted in
+    /// `concurrency`. With 0, no name is looked up before its request.
     pub look_ups: u32,
     /// Upper bound for Retry-After and for waits from rate-limit fields.
     pub max_retry_after: Duration,

@@ -223,8 +223,8 @@ impl Scheduler {
     }
 
     /// Issues a permit to a ready host that was just dequeued. Returns `None` if the host must wait
-    /// again: for an hour at which it may be fetched from, or at a closed gate. An unknown address
-    /// does not block a host after its look-up (`is_looked_up`).
+    /// again: for an hour that allows requests, or at a closed gate. An unknown address does not
+    /// block a host after its look-up (`is_looked_up`).
     pub(crate) fn attempt(&mut self, id: u32, is_looked_up: bool) -> Option<Permit> {
         self.hosts[id].position = QueuePosition::NotQueued;
         if !self.is_hour(id) {

@@ -27,7 +27,7 @@ impl RequestOutcome {
     /// Sets the URL. Only its hash is kept.
     #[must_use]
     pub fn with_url(self, url: &str) -> RequestOutcome {
-        // FNV-1a, 64 bits. These hashes are stored, so they must be the same in the next run.
+        // FNV-1a, 64 bits. Hashes are stored, so a URL must have the same hash in the next run.
         let mark = url.bytes().fold(0xCBF2_9CE4_8422_2325, |mark: u64, byte| {
             (mark ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3)
         });
@@ -38,10 +38,11 @@ impl RequestOutcome {
     }
 }
 
-/// The pace set by an answer's rate-limit fields. It starts at the answer's end.
+/// The pace set by an answer's rate-limit fields. The pace starts at the answer's end.
 ///
-/// It applies until a later answer changes it, but no longer than the fields state. A Retry-After
-/// in the same answer takes precedence over `wait` (draft-ietf-httpapi-ratelimit-headers).
+/// The pace applies until a later answer changes it, but no longer than the fields state. A
+/// Retry-After in the same answer takes precedence over `wait`
+/// (draft-ietf-httpapi-ratelimit-headers).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RateLimit {
     /// The shortest gap that keeps to the remaining quota or to the policy.

@@ -14,7 +14,7 @@ const MAX_VISIT_TIMES: usize = 64;
 
 /// The pace set by a robots.txt. The default is no pace.
 ///
-/// None of these lines are in RFC 9309: `Crawl-delay` is common practice, and `Request-rate` and
+/// RFC 9309 defines no such lines: `Crawl-delay` is common practice, and `Request-rate` and
 /// `Visit-time` are from the draft "An Extended Standard for Robot Exclusion" (Conner, 1996).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RobotsPace {

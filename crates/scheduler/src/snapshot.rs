@@ -1,4 +1,4 @@
-//! Snapshots of hosts. They outlive the process, and also restore idle hosts that were evicted.
+//! Snapshots of hosts, which outlive the process and also restore idle hosts that were evicted.
 
 use std::net::IpAddr;
 use std::time::Duration;

@@ -91,7 +91,7 @@ impl PauseReason {
 }
 
 impl Scheduler {
-    /// Returns the summary of all hosts at `now`. It visits all hosts in memory, so call it for
+    /// Returns the summary of all hosts at `now`. This visits all hosts in memory, so call it for
     /// progress reports and at the end of a crawl, not for each request.
     #[must_use]
     pub fn host_summary(&self, now: Tick) -> HostSummary {

@@ -78,7 +78,7 @@ fn within(address: Ipv6Addr) -> Option<AddressClass> {
         [0, 0, 0, 0, 0, 0, high, _] if high != 0 => Some(last()),
         [0x64, 0xff9b, 0, 0, 0, 0, ..] => Some(last()),
         // A network's own NAT64 prefix (RFC 8215) may have any of the lengths in RFC 6052 section
-        // 2.2. Its length is unknown, so the address is private if it contains a private or
+        // 2.2. The prefix length is unknown, so the address is private if it contains a private or
         // loopback address at any of these lengths.
         [0x64, 0xff9b, 1, ..] => {
             let shorter = [[6, 7, 9, 10], [7, 9, 10, 11], [9, 10, 11, 12]];

@@ -11,8 +11,7 @@ pub fn is_bidi_control(c: char) -> bool {
         | '\u{2066}'..='\u{2069}')
 }
 
-/// Removes characters that change the direction of text, so that it is shown in the order in which
-/// it is written.
+/// Removes characters that change the direction of text, so that it is shown in written order.
 #[must_use]
 pub fn without_bidi_controls(text: &str) -> Cow<'_, str> {
     match text.contains(is_bidi_control) {

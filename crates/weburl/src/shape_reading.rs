@@ -48,7 +48,7 @@ fn signs(url: &CanonicalUrl, segments: &[&str], again: &Repeats) -> TrapSigns {
 }
 
 impl CanonicalUrl {
-    /// Returns the shape. It is computed only once and kept, because every thread that handles a
+    /// Returns the shape, which is computed only once and kept, because every thread that handles a
     /// page needs it.
     pub fn shape(&self) -> &Shape {
         self.kept_shape().get_or_init(|| Box::new(Shape::of(self)))

@@ -100,7 +100,7 @@ async fn a_typed_name_is_private_from_the_beginning_or_never() {
             other_names.permitted("seed.example", &home).is_err(),
             "another port"
         );
-        // It does not matter which resolver looks the name up.
+        // Any resolver may look the name up.
         let _ = other_names.permitted("seed.example.", then);
         let reason = names.permitted("seed.example", &home).unwrap_err();
         let expect = "seed.example is at 127.0.0.1, an address of this machine, and had a public \

@@ -99,7 +99,7 @@ pub struct RobotsCache {
 
 impl RobotsCache {
     /// Creates a cache of at most `bytes`, as counted by [`CompiledRobots::memory_bytes`]. One copy
-    /// takes up to a few MiB, so a smaller cache may not hold every copy.
+    /// takes up to a few MiB, so a smaller cache can't hold every copy.
     #[must_use]
     pub fn new(bytes: u64) -> RobotsCache {
         let weigh = |_: &Origin, compiled: &Arc<CompiledRobots>| {

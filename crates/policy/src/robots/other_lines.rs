@@ -54,7 +54,7 @@ pub struct VisitTime {
 pub struct VisitHours {
     /// The first minute of the span, in minutes since midnight.
     pub from: u16,
-    /// The last minute of the span, in minutes since midnight. It belongs to the span.
+    /// The last minute of the span, in minutes since midnight, inclusive.
     pub to: u16,
 }
 

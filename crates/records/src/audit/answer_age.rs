@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime};
 use super::limits::CrawlLimits;
 use crate::header_fields::Fields;
 
-/// Minimum lifetime of a response in milliseconds. It applies even if the response must not be
-/// stored, because otherwise robots.txt would be fetched before each page.
+/// Minimum lifetime of a response in milliseconds, even if the response must not be stored, because
+/// otherwise robots.txt would be fetched before each page.
 const MIN_AGE: u64 = 60_000;
 /// Maximum wait for a Retry-After, in milliseconds.
 pub(super) const MAX_WAIT: u64 = 24 * 3600 * 1000;

@@ -185,7 +185,7 @@ impl Exchanges {
         Ok(exchange.and_then(|found| found.body).unwrap_or_default())
     }
 
-    /// Reads one exchange. Its response, request and metadata records are consecutive.
+    /// Reads one exchange, whose response, request and metadata records are consecutive.
     fn read_at(
         &self,
         place: ArchivePlace,
@@ -281,7 +281,7 @@ mod tests {
         assert_eq!(file(&fields, half, false), None);
         let beginning = file(&fields, half, true).unwrap();
         assert!(beginning.len() > 1000 && text.starts_with(&beginning));
-        // A truncated body may lack bytes, but may not have wrong ones.
+        // Truncation explains missing bytes, but not wrong ones.
         let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
         gzip.write_all(&text).unwrap();
         let mut gzip = gzip.finish().unwrap();

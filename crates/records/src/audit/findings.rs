@@ -10,7 +10,7 @@ const MAX_LISTED: usize = 20;
 /// Beyond the limit: counted as one.
 const MAX_LOST: usize = 10_000;
 
-/// The row file to which a line number belongs.
+/// The row file of a line number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     Requests,

@@ -56,7 +56,7 @@ pub(super) enum SentPurpose {
     Page,
     /// A file other than robots.txt that must be fetched before the pages.
     TdmRep,
-    /// A robots.txt or a redirect on the way to one. These may always be fetched.
+    /// A robots.txt or a redirect on the way to one, which may always be fetched.
     Robots,
 }
 

@@ -21,7 +21,7 @@ pub(super) struct LinkSearch {
 
 #[derive(Clone, Debug)]
 struct Goal {
-    /// The index of the broken page to which a target leads.
+    /// The index of the broken page that a target leads to.
     page: usize,
     /// The redirects from a target to the broken page. Starts with the target itself if it
     /// redirects.

@@ -76,7 +76,7 @@ pub(super) struct KnownPages {
     others: u64,
 }
 
-/// How many bytes a host would send, as far as that is known.
+/// The known bounds of the bytes that a host would send.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct BytesRange {
     /// Bytes of pages and sitemaps whose sizes are known.

@@ -22,7 +22,7 @@ const LATE: u64 = 250_000;
 pub(super) struct Events<'a> {
     pub(super) deaths: &'a [Death],
     /// When frozen workers resumed, if they had been frozen long enough for others to take their
-    /// hosts. Each of them may have sent one late request: the one it was about to send.
+    /// hosts. Each worker may have sent one late request: the one it was about to send.
     pub(super) thaws: &'a [u64],
 }
 
@@ -77,8 +77,8 @@ pub(super) fn check(
     tally
 }
 
-/// Checks the gap between two requests. It starts when the first request ended or a kill cut it
-/// off. Returns the breach, if any.
+/// Checks the gap between two requests. The gap starts when the first request ended or a kill cut
+/// it off. Returns the breach, if any.
 fn gap(
     web: &Web,
     first: &LogEntry,

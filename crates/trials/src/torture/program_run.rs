@@ -78,9 +78,9 @@ impl Aim {
 /// The time of a kill, by the web's clock in microseconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Death {
-    /// A time at which the program was still running.
+    /// A time when the program was still running.
     pub(super) before: u64,
-    /// A time at which the program was gone.
+    /// A time when the program was gone.
     pub(super) after: u64,
 }
 
@@ -136,8 +136,8 @@ impl Program {
         again
     }
 
-    /// Returns the same command, run by another program. That program takes the command after its
-    /// own options.
+    /// Returns the same command, run by another program. The other program takes the command after
+    /// its own options.
     pub(super) fn started_by(
         &self,
         other: PathBuf,

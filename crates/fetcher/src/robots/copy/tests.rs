@@ -156,7 +156,7 @@ fn without_a_good_copy_nothing_is_allowed() {
         force(&copy, Duration::ZERO),
         RobotsForce::Unreachable { retry_at }
     );
-    // That the file was missing an hour ago does not allow anything now.
+    // A file that was missing an hour ago does not allow anything now.
     let answer = RobotsAnswer::None { status: 404 };
     let none = learn(None, &answer, &result(Duration::ZERO, 404, &[]));
     let copy = unreachable(Some(&none), HOUR, None);

@@ -1,4 +1,4 @@
-//! The programs to compare, and how to make each of them do the same: crawl one site, obey
+//! The programs to compare, and how to make each program do the same: crawl one site, obey
 //! robots.txt, wait for nothing, and send as many concurrent requests as suit the program.
 
 use std::ffi::OsString;

@@ -138,7 +138,7 @@ pub(crate) fn growth(workspace: &Workspace, args: &GrowthArgs) -> Result<()> {
 
 struct Bench<'a> {
     workspace: &'a Workspace,
-    /// The folder for crawls. It is emptied before each crawl.
+    /// The folder for crawls, emptied before each crawl.
     dir: PathBuf,
     crawl: PathBuf,
 }

@@ -98,7 +98,7 @@ pub(super) fn crawl(workspace: &Workspace, args: &CrawlArgs) -> Result<()> {
 
 struct Bench<'a> {
     workspace: &'a Workspace,
-    /// The folder for crawls. It is emptied before each run.
+    /// The folder for crawls, emptied before each run.
     dir: PathBuf,
     /// The path of the crawler's program.
     crawl: PathBuf,

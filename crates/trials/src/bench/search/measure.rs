@@ -8,8 +8,8 @@ pub(super) const DEPTH: usize = 10;
 /// The quality of a ranking, between 0 and 1. For several queries, the mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Worth {
-    /// One divided by the rank of the first page that answers the query, or 0 if none is in the
-    /// first ten.
+    /// The reciprocal rank of the first page that answers the query, or 0 if none is in the first
+    /// ten.
     pub(super) reciprocal_rank: f64,
     /// The fraction of the judged pages in the first ten.
     pub(super) recall: f64,

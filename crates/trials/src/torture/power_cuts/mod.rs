@@ -1,10 +1,10 @@
 //! Crawls that resume from what a power cut left.
 //!
-//! The built program crawls a small web once, while every change to its directory is recorded. From
-//! the recording, the directory is rebuilt as a power cut at a random moment may leave it. The same
-//! command resumes the crawl there, and the result is checked against the web and against the rows
-//! committed before the cut. Every third resumed crawl is recorded too and cut again. In another
-//! third of the cases, the cut damages a commit.
+//! The built program crawls a small web once, while every change to its directory is recorded. The
+//! recording is used to rebuild the directory as a power cut at a random moment may leave it. The
+//! same command resumes the crawl there, and the result is checked against the web and against the
+//! rows committed before the cut. Every third resumed crawl is recorded too and cut again. In
+//! another third of the cases, the cut damages a commit.
 
 mod calls;
 mod disk;

@@ -90,9 +90,9 @@ impl Recording {
         }
     }
 
-    /// Draws a cut right after a commit that is not synced yet, in which the commit lost one sector
-    /// inside a value, so that the store looks damaged when opened. Returns the cut and the files
-    /// after it. `None` if no value is long enough.
+    /// Draws a cut right after a commit that is not synced yet. The commit lost one sector inside a
+    /// value, so the store looks damaged when opened. Returns the cut and the files after it.
+    /// `None` if no value is long enough.
     pub(super) fn torn_commit(&self, dice: &mut SeededRandom) -> Option<(usize, Image)> {
         let all = self.changes.before(self.changes.len());
         let commits = all.iter().enumerate().skip(self.before);
@@ -133,7 +133,7 @@ impl Recording {
         self.names[file.0].ends_with(".jnl")
     }
 
-    /// Returns the rows that a power cut after this many changes must not lose. These rows were
+    /// Returns the rows that a power cut after this many changes must not lose. The rows were
     /// durable when a commit was written, and the commit itself was durable before the cut.
     pub(super) fn promised(&self, cut: usize, rows: &str) -> Vec<u8> {
         let name = |node: &Node| self.names[node.0].as_str();

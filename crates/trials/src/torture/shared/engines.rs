@@ -48,8 +48,7 @@ impl Programs {
         command
             .env("LD_LIBRARY_PATH", &self.libraries)
             .env("LC_ALL", "C")
-            // Change the folder, because PostgreSQL's user may not be allowed to read the current
-            // one.
+            // Change the folder, because PostgreSQL's user may lack access to the current one.
             .current_dir("/")
             .stdin(Stdio::null());
         command

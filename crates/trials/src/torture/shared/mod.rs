@@ -142,7 +142,7 @@ struct Rack<'a> {
 /// Hosts to move from one group to another.
 #[derive(Clone)]
 struct Move {
-    /// The buckets to move, in the form in which the command takes them.
+    /// The buckets to move, as the command's argument.
     buckets: String,
     to: String,
 }

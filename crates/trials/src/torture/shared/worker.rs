@@ -74,7 +74,7 @@ impl Crawl<'_> {
         self.dir.join(worker)
     }
 
-    /// Returns the program as a command. Its output goes to a file next to the crawl. A full disk
+    /// Returns the program as a command. The output goes to a file next to the crawl. A full disk
     /// is an error for the program, not a signal that kills it.
     fn command(&self) -> Result<Command> {
         let log_file = File::options()
@@ -97,7 +97,7 @@ impl Crawl<'_> {
     pub(super) fn start(&self, worker: &mut Worker) -> Result<()> {
         let mut command = self.command()?;
         // Give each worker a home of its own, as if on separate machines. Workers with the same
-        // home wait for each other's hosts, even if one of them is frozen.
+        // home wait for each other's hosts, even if another worker is frozen.
         command.env("HOME", self.dir.join(format!("home of {}", worker.name)));
         let delay = format!("{}ms", self.web.delay.as_millis());
         command.args(["--seed", &self.web.web.url(0, "/"), "--delay", &delay]);
