@@ -36,7 +36,8 @@ impl Finding {
     }
 }
 
-/// Returns whether the error is [`Stands`]: the connection was established, and no request was sent.
+/// Returns whether the error is [`Stands`]: the connection was established, but no request was
+/// sent.
 pub(crate) fn is_established(error: &reqwest::Error) -> bool {
     find::<Stands>(&causes(error)).is_some()
 }
