@@ -11,8 +11,8 @@ use anyhow::{Context, Result, bail};
 
 use crate::workspace::{Workspace, is_on_path, output, run};
 
-/// Java's API documentation, with more than 10,000 linked pages. Which one exists depends on the
-/// Debian release.
+/// Java's API documentation, with more than 10,000 linked pages. Which of these packages exists
+/// depends on the Debian release.
 const JAVA_DOC: [&str; 4] = [
     "openjdk-17-doc",
     "openjdk-21-doc",

@@ -281,7 +281,7 @@ fn log_has_its_rows(
         }
     }
     let unknown: i64 = counts.values().filter(|left| **left > 0).sum();
-    // One request per host may have been in flight at each kill.
+    // At each kill, a request to every host may have been in flight.
     let max_unknown = deaths.len() as i64 * i64::from(web.web.hosts());
     if unknown > max_unknown {
         breaches.add(format!(

@@ -26,8 +26,8 @@ pub(super) fn holds_no_more(output: &Path) -> Result<()> {
     breaches.end()
 }
 
-/// Checks at the end that every page whose row says that it is indexed is in the index, or another
-/// page with the same text is.
+/// Checks at the end that every page whose row claims so is in the index, or another page with the
+/// same text is.
 pub(super) fn holds_all(output: &Path, rows: &[PageRow], breaches: &mut Breaches) -> Result<u64> {
     let mut latest: BTreeMap<&str, bool> = BTreeMap::new();
     for row in rows {
@@ -56,8 +56,8 @@ pub(super) fn holds_all(output: &Path, rows: &[PageRow], breaches: &mut Breaches
     Ok(held)
 }
 
-/// Returns the pages that a search can find, except pages that a later visit will remove. Empty if
-/// there is no index yet.
+/// Returns the pages that a search can find, except pages that a later visit will remove. Empty
+/// before the index exists.
 fn pages(output: &Path) -> Result<BTreeSet<String>> {
     let mut pages = BTreeSet::new();
     match SearchIndex::open(&output.join("index")) {

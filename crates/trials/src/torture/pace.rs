@@ -65,7 +65,7 @@ pub(super) fn check(
         }
     }
     for broken in late.into_values() {
-        // One late request breaks at most two gaps: the one before it and the one after it.
+        // A late request breaks at most two gaps: the one before it and the one after it.
         match broken.len() <= 2 {
             true => tally.late += 1,
             false => broken.into_iter().for_each(|breach| breaches.add(breach)),

@@ -1,4 +1,4 @@
-//! One run of the program's process: it is started, and killed at a random moment unless it ends
+//! A run of the program: the process is started, and killed at a random moment unless it ends
 //! before.
 
 use std::fs::{self, File};

@@ -174,7 +174,7 @@ impl Server {
                         let _ = server.converse(stream, host, &last).await;
                     });
                 }
-                // There is no free file descriptor, so wait for connections to end.
+                // File descriptors have run out, so wait for connections to end.
                 Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
             }
         }

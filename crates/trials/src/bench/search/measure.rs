@@ -50,8 +50,8 @@ pub(super) fn mean(worths: &[Worth]) -> Worth {
     }
 }
 
-/// Returns the value below which a fraction `part` (0 to 1) of the values lies. Returns 0 if there
-/// are no values.
+/// Returns the value below which a fraction `part` (0 to 1) of the values lies. Returns 0 without
+/// values.
 pub(super) fn percentile(values: &mut [u64], part: f64) -> u64 {
     values.sort_unstable();
     let last = values.len().saturating_sub(1);

@@ -249,8 +249,8 @@ fn entries(
     entries
 }
 
-/// Returns the content of a file after its changes. The flag of each change says whether it is
-/// durable.
+/// Returns the content of a file after its changes. The flag of each change shows whether the
+/// change is durable.
 fn content(changes: &[(bool, &Change)], mut dice: Option<&mut SeededRandom>) -> Content {
     let mut content = Content::default();
     let count = changes.iter().filter(|(is_safe, _)| !is_safe).count();

@@ -267,7 +267,7 @@ fn children_of(id: u32) -> Result<Vec<i32>> {
         let Some(child) = name.to_str().and_then(|name| name.parse::<i32>().ok()) else {
             continue;
         };
-        // A process that has ended meanwhile has no such file.
+        // A process that has ended since has no such file.
         let stat = fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
         // After the name in parentheses come the state and the parent.
         let behind = stat.rsplit_once(") ").map_or("", |(_, behind)| behind);

@@ -408,7 +408,7 @@ impl Rack<'_> {
         let is_reopened = self.crawl.reopen(&self.ports(), name)?;
         for worker in &mut self.workers {
             if is_reopened {
-                // The crawl goes on with the reopened URLs, so each worker must finish again.
+                // The crawl continues with the reopened URLs, so each worker must finish again.
                 worker.is_done = false;
                 worker.is_lost &= worker.name != name;
             } else if worker.name == name {

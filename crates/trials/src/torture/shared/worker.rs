@@ -96,8 +96,8 @@ impl Crawl<'_> {
 
     pub(super) fn start(&self, worker: &mut Worker) -> Result<()> {
         let mut command = self.command()?;
-        // Give each worker a home of its own, as if on separate machines. Workers with the same
-        // home wait for each other's hosts, even if another worker is frozen.
+        // Give each worker its own home, as if on separate machines. Workers with the same home
+        // wait for each other's hosts, even if another worker is frozen.
         command.env("HOME", self.dir.join(format!("home of {}", worker.name)));
         let delay = format!("{}ms", self.web.delay.as_millis());
         command.args(["--seed", &self.web.web.url(0, "/"), "--delay", &delay]);
