@@ -23,8 +23,8 @@ const MAX_NAMES: u64 = 20_000;
 /// Maximum cached addresses per name.
 /// Beyond the limit: the others are not tried.
 const MAX_ADDRESSES: usize = 16;
-/// Maximum look-ups that still wait for the slower address family after the faster one was used.
-/// Each holds a socket.
+/// Maximum look-ups that wait for the slower address family after their first use. Each holds a
+/// socket.
 /// Beyond the limit: only one family is used.
 const MAX_LATE_LOOKUPS: usize = 64;
 /// Minimum time to cache an answer, to spare name servers, and maximum time, whatever its TTL. The
