@@ -1,4 +1,5 @@
-//! Decides which addresses may be connected to: public servers, and what the operator allowed.
+//! Decides which addresses may be connected to: those of public servers, and those that the
+//! operator allowed.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -13,13 +14,13 @@ use crawl_weburl::{
 pub(crate) struct AddressRules {
     allow_private: bool,
     refuse_public: bool,
-    /// Hosts that the operator typed, each with its allowed ports.
+    /// Hosts in URLs that the operator typed, each with its allowed ports.
     typed: HashSet<(String, u16)>,
     typed_names: HashSet<String>,
     /// The host of the proxy.
     proxy: Option<String>,
-    /// Typed names that once had a public address. Such a name belongs to a public server, whose
-    /// owner could point it at any private address.
+    /// Typed names that once had a public address. Such names lose the exemption for typed hosts,
+    /// because the owner of a public server could point its name at any private address.
     public_names: Mutex<HashSet<String>>,
 }
 
@@ -30,7 +31,7 @@ pub(crate) enum Asked {
     Met,
 }
 
-/// Why an address is refused. Wrapped in the client's errors.
+/// Why an address is refused, passed on inside the HTTP client's errors.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{host} is at {address}, {}{}", words(*class), if *.was_public { ", and had a public address before" } else { "" })]
 pub(crate) struct AddressRefused {
@@ -67,8 +68,8 @@ impl AddressRules {
                 .contains(&(without_trailing_dot(url.host()).to_owned(), url.port()))
     }
 
-    /// Checks a URL whose host determines its address: a literal, or a name under `localhost` (RFC
-    /// 6761 section 6.3). Other names are checked after their look-up.
+    /// Checks a URL if its host alone determines the address: a literal address, or a name under
+    /// `localhost` (RFC 6761 section 6.3). Other names are checked after their look-up.
     pub(crate) fn judge_url(&self, url: &CanonicalUrl) -> Result<(), AddressRefused> {
         let Some(class) = class_of_host(url.host()) else {
             return Ok(());
@@ -82,7 +83,7 @@ impl AddressRules {
             })
     }
 
-    /// Records an address of a name, from a look-up or an earlier run.
+    /// Records an address of a name. The address may come from a look-up or from an earlier run.
     pub(crate) fn note_address(&self, name: &str, address: IpAddr) {
         let name = without_trailing_dot(name);
         if classify(address) == AddressClass::Public && self.typed_names.contains(name) {
@@ -100,8 +101,8 @@ impl AddressRules {
         self.public_names().iter().cloned().collect()
     }
 
-    /// Checks an address that a name resolved to. All current addresses of the name must have been
-    /// recorded before.
+    /// Checks an address that a name resolved to. Call `note_address` before this for all current
+    /// addresses of the name.
     pub(crate) fn judge_lookup(
         &self,
         name: &str,
@@ -145,7 +146,7 @@ impl AddressRules {
     }
 
     fn public_names(&self) -> std::sync::MutexGuard<'_, HashSet<String>> {
-        // A set of names is consistent after any panic.
+        // The set is valid even if another thread panicked while it held the lock.
         let names = self.public_names.lock();
         names.unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! Decides which bodies are read.
+//! Decides which response bodies are read.
 
 use std::fmt;
 use std::sync::Arc;

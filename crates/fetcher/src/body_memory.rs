@@ -1,4 +1,4 @@
-//! Bounds the memory for long bodies over all exchanges.
+//! Limits the memory that the long bodies of all exchanges take together.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// Unit of memory, in bytes.
 const UNIT: u64 = 1 << 10;
 
-/// Memory reserved for one body. Released when the last clone is dropped, so hold it as long as the
-/// bytes.
+/// Memory reserved for one body. The reservation ends when the last clone is dropped, so keep a
+/// clone as long as the body's bytes.
 #[derive(Clone, Default)]
 pub struct BodyMemory(
     #[expect(dead_code, reason = "held for its drop alone")] Option<Arc<OwnedSemaphorePermit>>,
@@ -23,8 +23,8 @@ impl fmt::Debug for BodyMemory {
 
 /// The memory for all long bodies.
 ///
-/// Each body reserves memory for its maximum length once and never again, so a body with memory can
-/// always finish, and bodies never deadlock. Waiting bodies are served in order.
+/// Each body reserves memory for its maximum length at once, and never more later. So a body that
+/// has its memory can always finish, and bodies never deadlock. Waiting bodies are served in order.
 #[derive(Debug)]
 pub(crate) struct BodyMemoryPool {
     free: Arc<Semaphore>,
@@ -41,12 +41,12 @@ impl BodyMemoryPool {
         }
     }
 
-    /// Reserves memory for a body of this many bytes, or the whole pool if that is less. Waits
-    /// until it is free.
+    /// Reserves memory for a body of this many bytes, or the whole pool if the pool is smaller.
+    /// Waits until enough memory is free.
     pub(crate) async fn take(&self, bytes: u64) -> BodyMemory {
         let wanted = units(bytes).min(self.all);
         let permit = Arc::clone(&self.free).acquire_many_owned(wanted).await;
-        // The semaphore is never closed.
+        // `ok` loses no error, because the semaphore is never closed.
         BodyMemory(permit.ok().map(Arc::new))
     }
 }

@@ -12,7 +12,7 @@ use crate::body_memory::{BodyMemory, BodyMemoryPool};
 use crate::client_error::{self, Finding};
 use crate::failure_kind::{FailureKind, FailurePhase};
 
-/// Bytes of each body that need no [`BodyMemory`]. Most pages are shorter.
+/// The first bytes of each body, which need no [`BodyMemory`]. Most pages are shorter.
 pub(crate) const FREE_BYTES: usize = 256 << 10;
 /// Maximum memory to reserve for an announced length before the bytes arrive.
 const MAX_RESERVED: u64 = 1 << 20;
@@ -23,10 +23,10 @@ pub(crate) struct Bounds<'a> {
     pub(crate) bytes: u64,
     /// Maximum time between two bytes.
     pub(crate) idle: Duration,
-    /// End of the time for the whole exchange, whose length is `total`.
+    /// When the time for the whole exchange ends. The length of that time is `total`.
     pub(crate) deadline: Instant,
     pub(crate) total: Duration,
-    /// Memory beyond [`FREE_BYTES`].
+    /// The memory for the part of the body beyond [`FREE_BYTES`].
     pub(crate) rooms: &'a BodyMemoryPool,
 }
 
@@ -39,16 +39,16 @@ pub(crate) struct Collected {
 
 /// How a body ended.
 pub(crate) enum End {
-    /// At the end that the server announced.
+    /// The body ended where the server had announced.
     Whole,
-    /// At the limit of kept bytes.
+    /// The body reached the limit of kept bytes.
     Cut,
-    /// Before its end.
+    /// The body stopped before its end.
     Broken(Finding),
 }
 
-/// Reads the body within its limits. A body that arrives in one piece is not copied. The end of the
-/// connection ends the body if `until_close` is set.
+/// Reads the body within its limits. A body that arrives in one piece is not copied. If
+/// `until_close` is set, the body ends when the connection does.
 pub(crate) async fn collect(
     mut response: Response,
     until_close: bool,
@@ -61,7 +61,8 @@ pub(crate) async fn collect(
     let end = loop {
         let now = Instant::now();
         if now >= bounds.deadline {
-            // Bytes already buffered would be read before any timer is polled.
+            // Check the time here, because bytes that are already buffered are read before any
+            // timer is polled.
             break End::Broken(bounds.late(bounds.deadline));
         }
         let patience = bounds.deadline.min(now + bounds.idle);
@@ -70,8 +71,8 @@ pub(crate) async fn collect(
             Ok(Ok(Some(chunk))) if chunk.is_empty() => continue,
             Ok(Ok(Some(chunk))) => chunk,
             Ok(Ok(None)) => break End::Whole,
-            // Without an announced length, the close is the end. Many servers close a TLS
-            // connection without `close_notify`.
+            // Without an announced length, the body ends when the connection closes. Many servers
+            // close a TLS connection without `close_notify`.
             Ok(Err(error)) if until_close && client_error::is_silent_close(&error) => {
                 break End::Whole;
             }
@@ -113,12 +114,12 @@ impl Bounds<'_> {
     }
 }
 
-/// Returns the detail of a failure when the whole time is over.
+/// Returns the failure detail for an exchange that took longer than `total`.
 pub(crate) fn not_within(total: Duration) -> String {
     format!("not finished within {} s", total.as_secs_f64())
 }
 
-/// The bytes so far: one piece as it arrived, or several joined.
+/// The bytes read so far: one piece as it arrived, or several pieces joined.
 struct Kept {
     limit: usize,
     announced: u64,
@@ -140,7 +141,7 @@ impl Kept {
         self.first.len() + self.rest.len()
     }
 
-    /// Adds the bytes that fit. Returns whether all did.
+    /// Adds as many of the bytes as fit. Returns whether all of them fit.
     fn push(&mut self, chunk: &Bytes) -> bool {
         let held = self.len();
         let room = self.limit - held;

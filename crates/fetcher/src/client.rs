@@ -1,4 +1,4 @@
-//! The HTTP client: its limits, and the defaults it disables.
+//! Creates the HTTP client: sets its limits, and disables some of its defaults.
 
 use std::time::Duration;
 
@@ -23,14 +23,14 @@ pub(crate) const MAX_HEADER_FIELDS: usize = 256;
 /// Beyond the limit: `headers_too_large`.
 pub(crate) const MAX_HEADER_BYTES: u32 = 256 << 10;
 /// Maximum bytes that an HTTP/2 server may send before we read them, per body and per connection.
-/// With the client's defaults a server could fill 5 MiB of unread buffers.
+/// With the client's defaults, a server could fill buffers with 5 MiB that nobody has read.
 const MAX_STREAM_AHEAD: u32 = 256 << 10;
 const MAX_CONNECTION_AHEAD: u32 = 512 << 10;
 /// Maximum idle connections per host. `--per-host` bounds them too. If fewer were kept, the rest
 /// would be reopened for each request.
 /// Beyond the limit: closed after the response.
 const MAX_IDLE_PER_HOST: usize = 32;
-/// Detects a dead peer while waiting for a slow answer.
+/// How often to probe an idle connection, to detect a dead server while waiting for a slow answer.
 const TCP_KEEPALIVE: Duration = Duration::from_secs(30);
 
 /// Returns the header fields sent with every request.
@@ -53,8 +53,8 @@ pub(crate) fn client(
     build(|| builder(config, resolver.clone()))
 }
 
-/// Creates a client that connects the same way but sends nothing. Each request ends with the error
-/// [`Stands`](crate::connect::Stands), or with the reason why connecting failed.
+/// Creates a client that connects like [`client`] but sends nothing. Each request ends with the
+/// error [`Stands`](crate::connect::Stands), or with the reason why connecting failed.
 pub(crate) fn connecting_client(
     config: &FetchConfig,
     resolver: impl Resolve + Clone + 'static,
@@ -65,14 +65,14 @@ pub(crate) fn connecting_client(
 }
 
 fn build(builder: impl Fn() -> Result<ClientBuilder, SetupError>) -> Result<Client, SetupError> {
-    // A provider installed earlier works as well.
+    // An error means that a provider is already installed, which works as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let platform_roots = builder()?.build();
     match platform_roots {
         Ok(client) => Ok(client),
         Err(error) => {
-            // A machine without root certificates can still crawl http hosts. Without roots no
-            // certificate verifies, so each https host fails with that error.
+            // A machine without root certificates can still crawl http hosts. No certificate can be
+            // verified without roots, so requests to https hosts fail with that error.
             let client = builder()?
                 .tls_certs_only([])
                 .build()
@@ -102,7 +102,7 @@ fn builder(
         .tcp_keepalive(TCP_KEEPALIVE)
         .http1_title_case_headers()
         .http1_max_headers(MAX_HEADER_FIELDS)
-        // A broken header line loses that line, as in browsers, not the page.
+        // Skip a broken header line, as browsers do, instead of losing the whole page.
         .http1_ignore_invalid_headers_in_responses(true)
         .http1_allow_obsolete_multiline_headers_in_responses(true)
         .http1_allow_spaces_after_header_name_in_responses(true)
@@ -126,7 +126,7 @@ fn builder(
     Ok(builder)
 }
 
-/// Returns the host of the proxy, which the operator chose, wherever it is.
+/// Returns the host of the proxy. The operator chose it, so it may have any address.
 pub(crate) fn proxy_host(config: &FetchConfig) -> Option<String> {
     let proxy = config.proxy.as_deref()?;
     let url = reqwest::Url::parse(proxy).ok()?;

@@ -11,7 +11,7 @@ use crate::descriptor_limit::is_no_descriptor;
 use crate::failure_kind::{FailureKind, FailurePhase};
 use crate::resolver::NoAddresses;
 
-/// The detail for a certificate without a trusted root, usually from a private CA.
+/// The failure detail for a certificate without a trusted root, usually from a private CA.
 const UNKNOWN_ISSUER: &str = "unknown issuer";
 
 /// The classification of a client error.
@@ -19,13 +19,13 @@ const UNKNOWN_ISSUER: &str = "unknown issuer";
 pub(crate) struct Finding {
     pub(crate) kind: FailureKind,
     pub(crate) phase: FailurePhase,
-    /// Whether a retry is pointless even though the kind allows one.
+    /// Whether a retry is pointless, even though failures of this kind are usually retried.
     pub(crate) lasting: bool,
     pub(crate) detail: String,
 }
 
 impl Finding {
-    /// Creates a finding whose kind alone decides whether a retry can help.
+    /// Creates a finding that is retried if its kind is.
     pub(crate) fn new(kind: FailureKind, phase: FailurePhase, detail: String) -> Finding {
         Finding {
             kind,
@@ -36,12 +36,13 @@ impl Finding {
     }
 }
 
-/// Returns whether the error means that the connection was established without a request.
+/// Returns whether the error is [`Stands`]: the connection was established, but no request was
+/// sent.
 pub(crate) fn is_established(error: &reqwest::Error) -> bool {
     find::<Stands>(&causes(error)).is_some()
 }
 
-/// Classifies an error of `execute`: no connection, or no complete head.
+/// Classifies an error of `execute`: either no connection was made, or no complete head arrived.
 pub(crate) fn before_head(error: &reqwest::Error, proxied: bool) -> Finding {
     let causes = causes(error);
     let mut lasting = false;
@@ -117,7 +118,7 @@ pub(crate) fn is_silent_close(error: &reqwest::Error) -> bool {
 pub(crate) fn story(error: &(dyn Error + 'static)) -> String {
     let mut messages: Vec<String> = Vec::new();
     for cause in causes(error) {
-        // The client's own message contains the URL, which every row already has.
+        // Leave out the client's own message: it contains the URL, which the record has anyway.
         let words = match cause.downcast_ref::<reqwest::Error>() {
             Some(_) => continue,
             None => cause.to_string(),

@@ -1,15 +1,15 @@
-//! The only clock: UTC at the start, monotonic after that.
+//! The crawler's only clock: UTC at the start, and monotonic from then on.
 
 use std::time::{Duration, Instant, SystemTime};
 
 use crawl_scheduler::Tick;
 
-/// How often to read both clocks. If the process is interrupted between the two reads, its clock
-/// would lag behind those of other processes as long as it runs.
+/// How often to read both clocks, to use the quickest reading. If the process is interrupted
+/// between the two reads, its clock lags behind those of other processes as long as it runs.
 const READINGS: usize = 5;
 
-/// Produces [`Tick`]s that never go backwards. The time of day is read once; elapsed time comes
-/// from the monotonic clock. Setting the system clock during a run does not affect politeness.
+/// Produces [`Tick`]s that never go backwards. The time of day is read once, and elapsed time comes
+/// from the monotonic clock. So setting the system clock during a run does not affect politeness.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     utc: Duration,
@@ -34,7 +34,7 @@ impl Clock {
     }
 }
 
-/// The time of day, and the monotonic clock just before it was read.
+/// The time of day, and the monotonic clock as read just before it.
 #[derive(Clone, Copy)]
 struct Reading {
     utc: Duration,

@@ -33,51 +33,52 @@ pub struct FetchConfig {
     pub keep_alive: Duration,
     /// Maximum bytes of an encoded body to keep; longer bodies are cut.
     pub max_body: u64,
-    /// Decides which bodies to read, for requests with [`is_filtered`]. `None` reads all.
+    /// Decides which bodies to read, for requests with [`is_filtered`]. `None` reads all bodies.
     ///
     /// [`is_filtered`]: crate::FetchRequest::is_filtered
     pub body_filter: Option<BodyFilter>,
-    /// Memory for long bodies, in bytes. Each body's part beyond the first 256 KiB waits for its
-    /// share and holds it until the exchange is dropped.
+    /// Memory for long bodies, in bytes, for the part of each body beyond the first 256 KiB. A body
+    /// waits for its memory and keeps it until the exchange is dropped.
     pub body_memory: u64,
     /// A proxy for every request: `http://`, `https://`, `socks5://` (names are resolved locally)
-    /// or `socks5h://` (names are resolved by the proxy). With an HTTP or `socks5h` proxy, only
-    /// URLs with a literal address can be checked before the request.
+    /// or `socks5h://` (names are resolved by the proxy). If the proxy resolves names (HTTP and
+    /// `socks5h`), addresses can be checked before the request only if they are written in the URL.
     pub proxy: Option<String>,
-    /// Addresses typed by the operator, used instead of a look-up. Such addresses are not checked,
-    /// because typing one implies consent.
+    /// Addresses that the operator typed, used instead of a look-up. Such addresses are not
+    /// checked, because an operator who types an address allows it.
     pub resolve: Vec<ResolveOverride>,
     /// Name servers to use instead of the system's. The hosts file is then not read.
     pub name_servers: Vec<SocketAddr>,
-    /// Maximum look-ups per second to each name server that is not on loopback. A look-up queries
-    /// both address families. `None` or 0: no limit.
+    /// Maximum look-ups per second to each name server, except on loopback. A look-up queries both
+    /// address families. `None` or 0 means no limit.
     pub name_server_rate: Option<f64>,
     /// Additional header fields for single hosts.
     pub access: Vec<HostAccess>,
-    /// Allows loopback and private addresses. Addresses that can't belong to a single server stay
-    /// refused.
+    /// Allows loopback and private addresses. Addresses that can't belong to a single server, such
+    /// as multicast addresses, stay refused.
     pub allow_private: bool,
-    /// Allows public servers. False without a contact: the owner of a visited site must be able to
-    /// reach someone.
+    /// Allows public servers. This must be false without a contact, because the owner of a visited
+    /// site must be able to reach someone.
     pub allow_public: bool,
-    /// URLs typed by the operator (the seeds). Their hosts are allowed at any address, on the port
-    /// in the URL or else those of http and https. A name is exempt only until it has a public
-    /// address.
+    /// URLs that the operator typed (the seeds). Their hosts are allowed at any address, on the
+    /// port in the URL or else on the ports of http and https. A host name loses this exemption
+    /// once it has had a public address.
     pub typed: Vec<CanonicalUrl>,
-    /// Typed hosts known to have had a public address, from
+    /// Typed hosts that are known to have had a public address, from
     /// [`Fetcher::public_names`](crate::Fetcher::public_names) of an earlier fetcher.
     pub public_names: Vec<String>,
-    /// Sends the document on which a URL was found (`Referer`), within
-    /// strict-origin-when-cross-origin of W3C Referrer Policy.
+    /// Sends a `Referer`: the document on which a URL was found, if the policy
+    /// strict-origin-when-cross-origin of W3C Referrer Policy allows it.
     pub referer: bool,
     /// Certificates (PEM, one or more) to trust in addition to the platform's roots.
     pub extra_roots: Option<Vec<u8>>,
 }
 
 impl FetchConfig {
-    /// Returns the defaults: 60 s for an exchange, 10 s of them for connecting, 30 s for the head
-    /// of an answer, 20 s between two bytes; bodies of 10 MiB, 128 MiB of memory for long ones;
-    /// idle connections kept 5 s; all public addresses and no private ones.
+    /// Returns the defaults. Times: 60 s for an exchange, of which 10 s for connecting; 30 s for
+    /// the head of an answer; 20 s between two bytes; idle connections are kept 5 s. Memory: 10 MiB
+    /// for a body, 128 MiB for long bodies together. All public addresses are allowed, and no
+    /// private ones.
     #[must_use]
     pub fn new(user_agent: impl Into<String>) -> FetchConfig {
         FetchConfig {
@@ -135,11 +136,11 @@ pub fn user_agent(name: &str, version: &str, contact: Option<&Contact>) -> Strin
 /// Fixed addresses for a host and port, like curl's `--resolve`. Nothing is looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResolveOverride {
-    /// In lower case, without a trailing dot.
+    /// The host in lower case, without a trailing dot.
     pub host: String,
     /// The port of the URL, which is also the port to connect to.
     pub port: u16,
-    /// Tried in this order.
+    /// The addresses, tried in this order.
     pub addresses: Vec<IpAddr>,
 }
 
@@ -154,16 +155,16 @@ impl ResolveOverride {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadRoots {
-    /// Broken PEM.
+    /// The PEM is broken.
     #[error("not a PEM file: {0}")]
     Pem(String),
-    /// No `BEGIN CERTIFICATE`.
+    /// The file contains no `BEGIN CERTIFICATE`.
     #[error("it has no certificate")]
     None,
-    /// An invalid certificate, or one that can't be a root.
+    /// A certificate is invalid, or can't be a root.
     #[error("can't use certificate {number}: {why}")]
     Certificate {
-        /// Counted from 1.
+        /// The number of the certificate in the file, counted from 1.
         number: usize,
         /// The error of the TLS library.
         why: String,
@@ -195,7 +196,7 @@ pub fn check_roots(pem: &[u8]) -> Result<(), BadRoots> {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SetupError {
-    /// Bytes that are not allowed in a header field.
+    /// A header value contains bytes that are not allowed in a header field.
     #[error("`{value}` isn't allowed in the {field} header field")]
     Header {
         /// The field's name.
@@ -203,18 +204,18 @@ pub enum SetupError {
         /// The value that was given.
         value: String,
     },
-    /// An invalid proxy URL.
+    /// The URL of the proxy is invalid.
     #[error("`{value}` isn't a proxy")]
     Proxy {
         /// The value that was given.
         value: String,
-        /// Why it is invalid.
+        /// Why the URL is invalid.
         source: reqwest::Error,
     },
-    /// Not PEM certificates.
+    /// The extra roots are not PEM certificates.
     #[error("can't read the extra root certificates")]
     Roots(#[source] reqwest::Error),
-    /// The client itself.
+    /// The HTTP client can't be created.
     #[error("can't set up the HTTP client")]
     Client(#[source] reqwest::Error),
 }

@@ -2,7 +2,8 @@
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The error returned to the client for an established connection, so that it sends no request.
+/// The error that [`connect_only`] returns once a connection is established, so that the HTTP
+/// client sends no request.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the connection stands")]
 pub(crate) struct Stands;

@@ -26,16 +26,16 @@ pub struct Contact(String);
 /// An invalid contact.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadContact {
-    /// Neither a mail address nor an http or https URL.
+    /// The contact is neither a mail address nor an http or https URL.
     #[error("`{0}`: not an email address, nor an http or https URL")]
     Form(String),
-    /// Longer than [`MAX_CONTACT_BYTES`].
+    /// The contact is longer than [`MAX_CONTACT_BYTES`].
     #[error("`{0}`: {bytes} bytes long, the maximum is {MAX_CONTACT_BYTES}", bytes = .0.len())]
     TooLong(String),
 }
 
 impl Contact {
-    /// Returns the contact as written in `User-Agent`. A mail address has no `mailto:`.
+    /// Returns the contact as written in `User-Agent`. A mail address is without `mailto:`.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -62,7 +62,8 @@ impl FromStr for Contact {
         if contact.len() > MAX_CONTACT_BYTES {
             return Err(BadContact::TooLong(contact.to_owned()));
         }
-        // The contact is part of a comment in a header field (RFC 9110 section 5.6.5).
+        // Allow only characters of a header field comment, where the contact is put (RFC 9110
+        // section 5.6.5).
         let plain =
             |c: char| c.is_ascii_graphic() && !matches!(c, '(' | ')' | '\\' | '"' | '<' | '>');
         let bare = contact.strip_prefix("mailto:").unwrap_or(contact);

@@ -14,9 +14,9 @@ tokio::task_local! {
 /// What a request is waiting for.
 #[derive(Clone, Copy, Debug)]
 enum RequestStage {
-    /// A connection: name, socket, TLS.
+    /// A connection: look-up, TCP and TLS handshake.
     Connection,
-    /// An answer, since that time. A request on a kept connection starts here.
+    /// An answer, since that time. A request on a kept connection starts in this stage.
     Answer(Instant),
 }
 
@@ -31,8 +31,8 @@ pub(crate) enum TimedOut {
     FirstByte,
 }
 
-/// Waits for `request` until `deadline`, and at most `first_byte` after its connection was
-/// established. The connections must be [`noted`].
+/// Waits for `request` until `deadline`, but at most `first_byte` after its connection was
+/// established. To learn that time, this needs connections that are made within [`noted`].
 pub(crate) async fn in_time<F: Future>(
     request: F,
     first_byte: Duration,
@@ -50,8 +50,8 @@ pub(crate) async fn in_time<F: Future>(
             RequestStage::Answer(_) => (deadline, TimedOut::Head),
         };
         tokio::select! {
-            // Poll the timer first: a flooding server keeps the request busy, and later branches
-            // would never be polled.
+            // Poll the timer first: if a server floods us, the request is always ready, and later
+            // branches would never be polled.
             biased;
             () = sleep_until(until) => return Err(late),
             Ok(()) = stage.changed() => {}
@@ -62,8 +62,8 @@ pub(crate) async fn in_time<F: Future>(
 
 /// Records in the request's [`RequestStage`] when connecting begins and ends.
 pub(crate) fn noted<F: Future>(connecting: F) -> impl Future<Output = F::Output> {
-    // The client may finish a connection after the request used another one, so find the request's
-    // stage now and not at the end.
+    // Find the request's stage now and not at the end, because the client may finish this
+    // connection after the request was sent over another connection.
     let stage = STAGE.try_with(watch::Sender::clone).ok();
     if let Some(stage) = &stage {
         stage.send_replace(RequestStage::Connection);
@@ -113,7 +113,7 @@ mod tests {
         check((true, true), (LATE, LATE), Ok(())).await;
         check((true, false), (SOON, LATE), Err(TimedOut::FirstByte)).await;
         check((true, false), (LATE, SOON), Err(TimedOut::Head)).await;
-        // The time for an answer has not started, or it would have run out long before.
+        // The time for an answer has not started. Otherwise it would have run out long before.
         let second = Duration::from_secs(1);
         check(
             (false, false),
@@ -121,7 +121,7 @@ mod tests {
             Err(TimedOut::Connection),
         )
         .await;
-        // A kept connection is established already.
+        // A request on a kept connection waits for its answer from the start.
         let result = in_time(pending::<()>(), SOON, Instant::now() + LATE).await;
         assert_eq!(result, Err(TimedOut::FirstByte));
         let now = Instant::now();

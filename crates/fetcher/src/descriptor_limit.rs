@@ -7,16 +7,17 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-/// How long to wait at most for another exchange to end before a retry. Idle kept connections also
-/// free their descriptors.
+/// Maximum wait for another exchange to end before a retry. A longer wait is unnecessary, because
+/// idle kept connections also free their descriptors.
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
-/// After descriptors ran out, this many exchanges per allowed one must end before the limit grows
-/// by an eighth. Other processes may free descriptors, but each failed attempt briefly leaves none
-/// for the crawl's files.
+/// After descriptors ran out, this many exchanges for each allowed one must end before the limit
+/// grows by an eighth. The limit grows because other processes may free descriptors, but slowly,
+/// because each failed attempt briefly leaves no descriptor for the crawl's files.
 const MIN_ENDED: usize = 32;
 
-/// EMFILE and ENFILE: the limits of this process and of the machine.
+/// Returns whether the error is EMFILE (the process has no descriptor left) or ENFILE (the machine
+/// has none).
 pub(crate) fn is_no_descriptor(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(23 | 24))
 }
@@ -32,7 +33,7 @@ pub(crate) struct DescriptorLimit {
 struct State {
     underway: usize,
     max: usize,
-    /// Exchanges that ended since descriptors ran out or the limit grew.
+    /// Exchanges that ended since descriptors last ran out or the limit last grew.
     ended_since: usize,
 }
 
@@ -60,7 +61,7 @@ impl DescriptorLimit {
     pub(crate) async fn begin(&self) -> ExchangeSlot<'_> {
         loop {
             let mut ended = std::pin::pin!(self.ended.notified());
-            // From here on no end is missed.
+            // From here on, no end of an exchange goes unnoticed.
             ended.as_mut().enable();
             if let Some(slot) = self.try_begin() {
                 return slot;
@@ -69,8 +70,8 @@ impl DescriptorLimit {
         }
     }
 
-    /// Lowers the limit after an exchange found no descriptor, to a quarter below the limit under
-    /// which it began. Returns when a retry is worthwhile.
+    /// Call this after an exchange found no descriptor. Lowers the limit to a quarter below the
+    /// limit at the start of this exchange. Returns when a retry is worthwhile.
     pub(crate) async fn have_fewer(&self, slot: ExchangeSlot<'_>) {
         if self.allow_fewer(&slot) {
             tracing::warn!(
@@ -78,13 +79,14 @@ impl DescriptorLimit {
                  (`ulimit -n`), or lower --concurrency"
             );
         }
-        // This exchange's own end frees nothing.
+        // Drop the slot now, because the end of this exchange frees no descriptor.
         drop(slot);
         let _ = timeout(RETRY_INTERVAL, self.ended.notified()).await;
     }
 
-    /// Returns whether descriptors ran out for the first time. Exchanges that fail together lower
-    /// the limit once: each began under the same limit, and only the first finds it still in force.
+    /// Lowers the limit. Returns whether descriptors ran out for the first time. Exchanges that
+    /// fail together lower the limit only once: all began under the same limit, and only the first
+    /// to fail finds that limit still in force.
     fn allow_fewer(&self, slot: &ExchangeSlot<'_>) -> bool {
         let mut state = self.state();
         let is_first = state.max == usize::MAX;
@@ -107,7 +109,8 @@ impl DescriptorLimit {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Two numbers are consistent after any panic.
+        // The state is only numbers, which are valid even if another thread panicked while it held
+        // the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -138,7 +141,7 @@ mod tests {
             underway.push(descriptor_limit.begin().await);
         }
         for slot in &underway {
-            // All eight ran out at once.
+            // All eight exchanges ran out of descriptors at once, so the limit is lowered once.
             descriptor_limit.allow_fewer(slot);
         }
         drop(underway.pop());
@@ -176,7 +179,8 @@ mod tests {
         }
         at_once();
         assert_eq!(at_once(), 2);
-        // The limit keeps growing from any value.
+        // The limit grows from every value, even though an eighth of a small number is less than
+        // one.
         for _ in 0..2000 {
             at_once();
         }

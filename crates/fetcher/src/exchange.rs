@@ -45,8 +45,9 @@ impl FetchRequest {
         }
     }
 
-    /// Creates a request for a robots.txt, a hop to one, or a file fetched along with it. The body
-    /// has its own limit, so that a small `max_body` never cuts off rules.
+    /// Creates a request for a robots.txt, for a redirect hop to one, or for a file fetched along
+    /// with one. The limit for its body is separate, so that a small `max_body` never cuts off
+    /// rules.
     #[must_use]
     pub fn robots(url: CanonicalUrl, validators: Validators) -> FetchRequest {
         FetchRequest {
@@ -59,8 +60,8 @@ impl FetchRequest {
     }
 }
 
-/// The validators from an earlier answer (RFC 9110 section 8.8), sent back as `If-None-Match` and
-/// `If-Modified-Since`.
+/// The validators from an earlier answer (RFC 9110 section 8.8), sent back as
+/// `If-None-Match` and `If-Modified-Since`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Validators {
     /// The value of `ETag`, including its quotes.
@@ -90,15 +91,15 @@ impl Validators {
 /// A request and its answer.
 ///
 /// The exact bytes on the wire are not available: header names are in lower case, fields of the
-/// same name are adjacent, broken header lines are missing, and only the content of chunked bodies
-/// is left. The content coding is unchanged.
+/// same name are adjacent, broken header lines are missing, and chunked bodies are without their
+/// framing. The content coding is unchanged.
 #[derive(Clone, Debug)]
 pub struct Exchange {
     /// The fetched URL.
     pub url: CanonicalUrl,
     /// The fields sent, except `Host`.
     pub sent: SentFields,
-    /// When the exchange began, before the look-up.
+    /// When the exchange began, before the name look-up.
     pub started: Tick,
     /// When the last byte of the body arrived or the body was cut.
     pub ended: Tick,
@@ -114,25 +115,26 @@ pub struct Exchange {
     pub tls: Option<TlsVersion>,
     /// The answer's header fields.
     pub headers: HeaderMap,
-    /// The body in its content coding, without transfer coding.
+    /// The body, still in its content coding but without transfer coding.
     pub body: Bytes,
-    /// Why the body is incomplete.
+    /// Why the body is incomplete. `None` if it is complete.
     pub truncated: Option<Truncation>,
     /// The memory reserved for a long body, released when the last clone is dropped.
     pub room: BodyMemory,
 }
 
-/// The header fields of a request. Values that the operator set for this host are not kept.
+/// The header fields of a request, without values that the operator set for one host.
 #[derive(Clone, Debug, Default)]
 pub struct SentFields {
     pub(crate) fields: HeaderMap,
-    /// Names of the fields set for this host. These fields replace general ones of the same name.
+    /// Names of the fields that the operator set for this host. These fields replace general fields
+    /// of the same name.
     pub(crate) own: Vec<HeaderName>,
 }
 
 impl SentFields {
-    /// Returns the fields of a request for `url` as HTTP/1.1 writes them, `Host` first. Values set
-    /// for this host are `[redacted]`.
+    /// Returns the fields of a request for `url` as HTTP/1.1 writes them, `Host` first. Values that
+    /// the operator set for this host are `[redacted]`.
     #[must_use]
     pub fn as_written(&self, url: &CanonicalUrl) -> Vec<(String, String)> {
         let mut written = vec![("Host".to_owned(), url.as_url().authority().to_owned())];
@@ -161,18 +163,19 @@ fn title_case(name: &str) -> String {
 /// Why a body is incomplete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Truncation {
-    /// Longer than the limit.
+    /// The body is longer than the limit.
     Length,
-    /// Not read, because [`FetchConfig::body_filter`](crate::FetchConfig::body_filter) rejects it.
+    /// The body was not read, because [`FetchConfig::body_filter`](crate::FetchConfig::body_filter)
+    /// rejects it.
     Unwanted,
-    /// Timed out, with the kind of timeout.
+    /// Reading the body timed out. The value is the kind of timeout.
     Time(FailureKind),
-    /// The server closed the connection or broke the framing.
+    /// The server closed the connection or broke the framing of the body.
     Disconnect(FailureKind),
 }
 
 impl Truncation {
-    /// Returns the truncation caused by a failure in the body.
+    /// Returns the truncation for a failure while reading the body.
     #[must_use]
     pub fn by(kind: FailureKind) -> Truncation {
         match kind {
@@ -183,8 +186,8 @@ impl Truncation {
         }
     }
 
-    /// Returns a short fixed name for rows and counters: `body_truncated`, `unwanted`, or the
-    /// failure's name.
+    /// Returns a short fixed name for records and counters: `body_truncated`, `unwanted`, or the
+    /// name of the failure.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -224,7 +227,7 @@ impl Exchange {
         self.ended.since(self.started)
     }
 
-    /// Returns the outcome of this exchange for the scheduler.
+    /// Returns the outcome of this exchange, in the form that the scheduler takes.
     #[must_use]
     pub fn signal(&self) -> RequestOutcome {
         RequestOutcome {
@@ -237,8 +240,8 @@ impl Exchange {
         }
     }
 
-    /// Returns the kind of outcome for the scheduler: 429 and 503 request a wait, anything else is
-    /// an answer.
+    /// Returns the kind of outcome for the scheduler: 429 and 503 ask us to wait, any other status
+    /// is an ordinary answer.
     #[must_use]
     pub fn signal_kind(&self) -> OutcomeKind {
         let status = StatusCode::from_u16(self.status);

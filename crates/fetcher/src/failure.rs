@@ -1,4 +1,4 @@
-//! An exchange without an answer.
+//! The failure of an exchange that got no answer, or only part of one.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -8,12 +8,12 @@ use crawl_scheduler::{OutcomeKind, RequestOutcome, Tick};
 use crate::exchange::Exchange;
 use crate::failure_kind::{FailureKind, FailurePhase, Fault};
 
-/// Why there is no [`Exchange`], or only part of one.
+/// Why there is no [`Exchange`], or only a part of an exchange.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// The kind of failure.
+    /// What went wrong.
     pub kind: FailureKind,
-    /// The phase that failed.
+    /// The phase of the exchange that failed.
     pub phase: FailurePhase,
     /// Whose fault the failure was.
     pub fault: Fault,
@@ -23,17 +23,17 @@ pub struct Failure {
     pub started: Tick,
     /// When the exchange was abandoned.
     pub ended: Tick,
-    /// The peer, if a connection was established.
+    /// The server's or proxy's address, if a connection was established.
     pub address: Option<SocketAddr>,
     /// The error messages of the lower layers, from the outermost to the cause.
     pub detail: String,
-    /// The partial answer, if its head was complete: the body up to the failure. Worth keeping if
-    /// the URL is not fetched again.
+    /// The partial answer, if its head was complete, with the body up to the failure. The part is
+    /// worth keeping if the URL is not fetched again.
     pub answer: Option<Box<Exchange>>,
 }
 
 impl Failure {
-    /// Creates a failure from a row, which records only its kind and times.
+    /// Creates a failure from its record, which holds only the kind and the times.
     #[must_use]
     pub fn recorded(kind: FailureKind, started: Tick, ended: Tick) -> Failure {
         Failure {
@@ -55,7 +55,7 @@ impl Failure {
         self.kind.name()
     }
 
-    /// Returns the outcome of this exchange for the scheduler.
+    /// Returns the outcome of this exchange, in the form that the scheduler takes.
     #[must_use]
     pub fn signal(&self) -> RequestOutcome {
         RequestOutcome {
@@ -77,7 +77,7 @@ impl Failure {
         } else if self.kind.is_ours()
             || matches!(self.kind, FailureKind::NoRoom | FailureKind::NotArchived)
         {
-            // The server did its part, or received no request.
+            // The host is not to blame: it did its part, or received no request.
             OutcomeKind::Answered
         } else {
             OutcomeKind::UrlFailed

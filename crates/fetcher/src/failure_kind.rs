@@ -2,7 +2,7 @@
 
 use strum::{EnumString, IntoStaticStr};
 
-/// The kinds of failure. Each has a [name](FailureKind::name) for rows and counters.
+/// The kinds of failure. Each has a [name](FailureKind::name) for records and counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EnumString, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
@@ -11,7 +11,7 @@ pub enum FailureKind {
     WrongPermit,
     /// The URL can't be put into a request. Nothing was sent.
     BadUrl,
-    /// The operator did not allow the address.
+    /// The operator's rules do not allow the host's address.
     AddressRefused,
     /// The host's name is too long or invalid. No look-up was made.
     NameTooLong,
@@ -39,7 +39,7 @@ pub enum FailureKind {
     TlsFailed,
     /// The time for the whole exchange ran out.
     Timeout,
-    /// Connected, but the complete head of an answer did not arrive in time.
+    /// The connection was made, but the complete head of an answer did not arrive in time.
     FirstByteTimeout,
     /// No byte of the body arrived for too long.
     IdleTimeout,
@@ -47,7 +47,7 @@ pub enum FailureKind {
     NoRoom,
     /// This process or machine had no file descriptor for a connection. Nothing was sent.
     NoDescriptors,
-    /// The run ended before the exchange did: [`give_up`](crate::Fetcher::give_up).
+    /// The run ended before the exchange did; see [`give_up`](crate::Fetcher::give_up).
     GivenUp,
     /// The connection was reset.
     Reset,
@@ -61,7 +61,7 @@ pub enum FailureKind {
     ShortBody,
     /// The body's framing is broken.
     BadBody,
-    /// Nothing was sent: the archive of the replayed crawl has no answer.
+    /// The archive of a replayed crawl has no answer for the URL. Nothing was sent.
     NotArchived,
 }
 
@@ -79,8 +79,8 @@ pub enum FailurePhase {
     Connect,
     /// The TLS handshake.
     Tls,
-    /// Sending the request and waiting for the complete head of the answer. Also used if the time
-    /// for the whole exchange runs out earlier.
+    /// Sending the request and waiting for the complete head of the answer. This is also the phase
+    /// if the time for the whole exchange runs out before that.
     FirstByte,
     /// Reading the body.
     Body,
@@ -89,16 +89,16 @@ pub enum FailurePhase {
 /// Whose fault a failure was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fault {
-    /// The URL's. Other URLs of the host may work.
+    /// The URL is at fault. Other URLs of the host may work.
     Url,
-    /// The host's. It can't be reached.
+    /// The host is at fault: it can't be reached.
     Host,
-    /// Ours: the configuration, the proxy or the program.
+    /// The operator's side is at fault: the configuration, the proxy or the program.
     Operator,
 }
 
 impl FailureKind {
-    /// Returns a short fixed name for rows and counters.
+    /// Returns a short fixed name for records and counters.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.into()
@@ -116,8 +116,8 @@ impl FailureKind {
         matches!(self, FailureKind::AddressRefused | FailureKind::NameTooLong)
     }
 
-    /// Returns whether neither the URL nor its host had a part in the failure. The URL may be
-    /// fetched again as if it had not been tried.
+    /// Returns whether neither the URL nor its host caused the failure. If so, the URL may be
+    /// fetched again as if it had never been tried.
     #[must_use]
     pub fn is_ours(self) -> bool {
         matches!(self, FailureKind::NoDescriptors | FailureKind::GivenUp)

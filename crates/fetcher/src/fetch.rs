@@ -1,4 +1,4 @@
-//! One permit, one GET.
+//! The fetcher: it sends one GET request for each permit.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -36,7 +36,7 @@ use crate::referer::referer;
 use crate::resolver::{Fixed, Names};
 use crate::send_guard::{SendGuard, until_over};
 
-/// Makes exchanges. Share it by reference; it holds the kept connections.
+/// Makes exchanges. A fetcher holds the kept connections, so share one fetcher by reference.
 pub struct Fetcher {
     config: FetchConfig,
     clock: Clock,
@@ -50,8 +50,9 @@ pub struct Fetcher {
     headers: HeaderMap,
     kept: KeptConnections,
     client: Clients,
-    /// For the hosts and ports that the operator typed, if any. A resolver does not see the port,
-    /// so requests that may go to private addresses need their own client and connections.
+    /// The clients for hosts and ports that the operator typed, if any, separate because a resolver
+    /// does not see the port, so requests that may go to private addresses need a client and
+    /// connections of their own.
     typed: Option<Clients>,
     /// For each overridden host and port, a client that resolves to the override's addresses.
     overridden: HashMap<(String, u16), Client>,
@@ -59,9 +60,9 @@ pub struct Fetcher {
 
 /// Two clients that resolve names the same way.
 struct Clients {
-    /// Keeps connections alive between requests.
+    /// The client that keeps connections alive between requests.
     keeping: Client,
-    /// Closes connections after each request. Created on first use.
+    /// The client that closes its connection after each request. Created on first use.
     closing: OnceLock<Client>,
 }
 
@@ -79,7 +80,8 @@ impl Clients {
                 keep_alive: Duration::ZERO,
                 ..config.clone()
             };
-            // Can't fail: a client with the same settings was created before.
+            // Creating the client can't fail here: a client with the same settings was created
+            // before.
             client(&config, names()).unwrap_or_else(|_| self.keeping.clone())
         })
     }
@@ -134,7 +136,7 @@ impl Fetcher {
         })
     }
 
-    /// Ends all requests, and sends no more, once `guard` expires.
+    /// Once `guard` expires, ends all requests and sends no more.
     #[must_use]
     pub fn guarded(self, guard: Arc<dyn SendGuard>) -> Fetcher {
         Fetcher {
@@ -149,8 +151,8 @@ impl Fetcher {
         self.clock
     }
 
-    /// Records where an earlier run found a host. A typed name that had a public address may not
-    /// have a loopback or private one now.
+    /// Records the address that a host had in an earlier run. If the operator typed the host and
+    /// the address was public, loopback and private addresses are now refused.
     pub fn note_past_address(&self, host: &str, address: IpAddr) {
         self.rules.note_address(host, address);
     }
@@ -161,16 +163,17 @@ impl Fetcher {
         self.rules.public_names_seen()
     }
 
-    /// Returns why this URL is never fetched, if that is known without a look-up: it contains a
-    /// loopback or private address, or its host name is too long.
+    /// Returns why this URL is never fetched, if that is known without a look-up: its host is a
+    /// loopback or private address, or its host name is too long. Otherwise `None`.
     #[must_use]
     pub fn refusal(&self, url: &CanonicalUrl) -> Option<String> {
         self.barred(url).map(|finding| finding.detail)
     }
 
     /// Returns the address that a request for this URL would use first: from an override, the URL
-    /// itself, or name servers. `None` if that is unknown: a proxy connects, or the name has no
-    /// permitted address. Answers of name servers are cached for the request.
+    /// itself, or name servers. `None` if the address is unknown, because a proxy connects or the
+    /// name has no permitted address. Answers of name servers are cached, so the request needs no
+    /// second look-up.
     pub async fn address(&self, url: &CanonicalUrl) -> Option<IpAddr> {
         if self.config.proxy.is_some() || self.barred(url).is_some() {
             return None;
@@ -201,12 +204,12 @@ impl Fetcher {
 
     async fn given_up(&self) {
         let mut is_given_up = self.is_given_up.subscribe();
-        // The channel closes only when this fetcher is dropped.
+        // An error means that the channel closed, which happens only when this fetcher is dropped.
         let _ = is_given_up.wait_for(|is_given_up| *is_given_up).await;
     }
 
     /// Sends one request. The permit is spent whatever the outcome. Every error of the server, the
-    /// network or the URL is a [`Failure`].
+    /// network or the URL is returned as a [`Failure`].
     pub async fn fetch(
         &self,
         permit: Permit,
@@ -217,7 +220,7 @@ impl Fetcher {
         let spent = permit.spend();
         let result = if fits {
             tokio::select! {
-                // A flooding server keeps the exchange busy, so check the time first.
+                // Check the time first: if a server floods us, the exchange is always ready.
                 biased;
                 () = self.given_up() => {
                     let (kind, phase) = (FailureKind::GivenUp, FailurePhase::Request);
@@ -228,7 +231,7 @@ impl Fetcher {
                     let (kind, phase) = (FailureKind::GivenUp, FailurePhase::Request);
                     let why = "another worker now owns this host".to_owned();
                     let failure = self.failed(started, None, Finding::new(kind, phase, why));
-                    // A process that was frozen notices late.
+                    // If the process was frozen, it notices late that the time is over.
                     let late = u64::try_from(ended.elapsed().as_micros()).unwrap_or(u64::MAX);
                     let ended = failure.ended.as_micros().saturating_sub(late);
                     Err(Failure {
@@ -289,8 +292,8 @@ impl Fetcher {
         }
     }
 
-    /// Fetches once the descriptor limit allows. Without a descriptor nothing is sent, so the
-    /// request is retried within the time for a whole exchange.
+    /// Makes an exchange once the descriptor limit allows. If no descriptor is free, nothing is
+    /// sent, so the request is retried until the time for a whole exchange is over.
     async fn exchange_in_turn(&self, request: &FetchRequest) -> Result<Exchange, Failure> {
         let deadline = Instant::now() + self.config.timeout;
         loop {
@@ -356,7 +359,8 @@ impl Fetcher {
         if filter.is_some_and(|filter| !filter.wants(exchange.status, &exchange.headers)) {
             exchange.ended = self.clock.now();
             exchange.truncated = Some(Truncation::Unwanted);
-            // The response's drop closes its connection, because the body is still arriving there.
+            // Dropping the response closes its connection, which can't be reused while the body is
+            // still arriving.
             return Ok(exchange);
         }
         let max_body = request.max_body.unwrap_or(self.config.max_body);
@@ -387,7 +391,7 @@ impl Fetcher {
         }
     }
 
-    /// Returns why a URL may not be fetched, if that is known without a look-up.
+    /// Returns why a URL may not be fetched, if that is known without a look-up. Otherwise `None`.
     fn barred(&self, url: &CanonicalUrl) -> Option<Finding> {
         if self.is_overridden(url) {
             return None;
@@ -415,15 +419,15 @@ impl Fetcher {
         }
     }
 
-    /// Returns the operator's addresses for this URL. As in curl, they apply to one host and port,
-    /// and the last override wins.
+    /// Returns the override with the operator's addresses for this URL. As in curl, an override
+    /// applies to one host and port, and the last one wins.
     fn resolve_override(&self, url: &CanonicalUrl) -> Option<&ResolveOverride> {
         let (host, port) = (without_trailing_dot(url.host()), url.port());
         let mut overrides = self.config.resolve.iter().rev();
         overrides.find(|known| known.host == host && known.port == port)
     }
 
-    /// Returns the client of an override for this URL.
+    /// Returns the client of the override for this URL, if there is one.
     fn overridden(&self, url: &CanonicalUrl) -> Option<&Client> {
         if self.overridden.is_empty() {
             return None;
@@ -446,7 +450,7 @@ impl Fetcher {
         ];
         for (name, text) in pairs {
             // A validator came from a header field, so it normally fits into one again. A corrupt
-            // one is left out, which only costs a full answer.
+            // validator is left out; then the server merely sends a full answer.
             let value = text.as_deref().map(HeaderValue::from_str);
             if let Some(Ok(value)) = value {
                 headers.insert(name, value);
@@ -459,7 +463,8 @@ impl Fetcher {
         headers
     }
 
-    /// Returns the server's address after checking it again, because the actual connection decides.
+    /// Returns the server's address. Checks it again, because the connection may have been made to
+    /// another address than the look-up found.
     fn peer(&self, url: &CanonicalUrl, response: &Response) -> Result<Option<SocketAddr>, String> {
         if self.config.proxy.is_some() {
             return Ok(None);
@@ -474,7 +479,7 @@ impl Fetcher {
 
     async fn no_head(&self, url: &CanonicalUrl, error: &reqwest::Error) -> Finding {
         let finding = client_error::before_head(error, self.config.proxy.is_some());
-        // The cached addresses may be outdated: no connection could be made to them.
+        // No connection could be made to the cached addresses, so they may be outdated.
         if finding.kind.is_no_connection() && finding.phase != FailurePhase::Dns {
             self.names.forget(url.host()).await;
         }
@@ -523,7 +528,7 @@ impl std::fmt::Debug for Fetcher {
     }
 }
 
-/// Creates a resolver with fixed addresses for the name of an override.
+/// Creates a resolver that returns an override's addresses for the override's name.
 fn fixed(known: &ResolveOverride, names: &Names) -> Fixed {
     Fixed {
         host: known.host.clone(),
@@ -532,7 +537,7 @@ fn fixed(known: &ResolveOverride, names: &Names) -> Fixed {
     }
 }
 
-/// Adds the fields of this host to those of every request.
+/// Adds the operator's fields for one host to the fields of every request.
 fn with_own(headers: &HeaderMap, own: Option<&HeaderMap>) -> HeaderMap {
     let mut all = headers.clone();
     for (name, value) in own.into_iter().flatten() {
@@ -541,8 +546,8 @@ fn with_own(headers: &HeaderMap, own: Option<&HeaderMap>) -> HeaderMap {
     all
 }
 
-/// Applies the same limits to both protocols. The client itself bounds only the number of fields
-/// for HTTP/1.1 and the bytes for HTTP/2.
+/// Applies the same header limits to both protocols. The client itself limits only the number of
+/// fields in HTTP/1.1, and only the bytes in HTTP/2.
 fn too_large(headers: &HeaderMap) -> Option<Finding> {
     let bytes: usize = headers
         .iter()

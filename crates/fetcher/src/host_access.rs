@@ -7,10 +7,11 @@ use crawl_weburl::{AddressClass, CanonicalUrl, HostKey, class_of_host, host_and_
 use data_encoding::BASE64;
 use http::header::{AUTHORIZATION, COOKIE, HeaderMap, HeaderName, HeaderValue};
 
-/// Replaces a secret value in records.
+/// Stands for a secret value in records.
 pub(crate) const REDACTED: &str = "[redacted]";
 
-/// Fields that the crawler sets itself: its identity, what it accepts, and framing.
+/// Fields that the operator can't set, because the crawler sets them itself: its identity, what it
+/// accepts, and framing.
 const OWN_FIELDS: &[&str] = &[
     "accept-encoding",
     "connection",
@@ -34,11 +35,11 @@ const OWN_FIELDS: &[&str] = &[
     "user-agent",
 ];
 
-/// Header fields for one host, sent with each request to it and to no other host.
+/// Header fields for one host, sent with each request to this host and to no other host.
 ///
 /// The values are secrets: `Debug` hides them, and records of exchanges contain `[redacted]`
-/// instead. Fields are sent only over https, unless the host is on loopback or the operator allows
-/// plain http.
+/// instead. The fields are sent only over https, unless the host is on loopback or the operator
+/// allows plain http.
 #[derive(Clone)]
 pub struct HostAccess {
     host: String,
@@ -46,27 +47,27 @@ pub struct HostAccess {
     plain_http: bool,
 }
 
-/// Why a field can't be sent. The value is not included.
+/// Why a field can't be sent. The error does not contain the field's value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AccessError {
     /// An invalid header field name, or a cookie name that contains separators.
     #[error("`{0}` isn't a valid name")]
     Name(String),
-    /// A field that the crawler sets itself.
+    /// The crawler sets this field itself.
     #[error("the crawler sets `{0}` itself")]
     Own(String),
-    /// Bytes that are not allowed in a value.
+    /// The field's value contains bytes that are not allowed.
     #[error("the value of `{0}` contains characters that aren't allowed there")]
     Value(String),
-    /// Not `USER:PASSWORD`.
+    /// The credentials are not in the form `USER:PASSWORD`.
     #[error("basic-auth isn't USER:PASSWORD")]
     NoPassword,
 }
 
 impl HostAccess {
-    /// Creates an empty set of fields for the host with this name or address. On loopback, a port
-    /// may follow; without one, every port matches.
+    /// Creates an empty set of fields for the host with this name or address. A host on loopback
+    /// may be followed by a port; without a port, every port matches.
     #[must_use]
     pub fn new(host: &str) -> HostAccess {
         let has_port = host_and_port(host).1.is_some_and(|port| !port.is_empty());
@@ -121,7 +122,7 @@ impl HostAccess {
         self.insert(header_name, value)
     }
 
-    /// Adds a cookie (RFC 6265 section 4.2.1) to those added before.
+    /// Adds a cookie (RFC 6265 section 4.2.1) to the cookies added before.
     ///
     /// # Errors
     /// Fails if the name or value contains characters that separate cookies.
@@ -151,7 +152,7 @@ impl HostAccess {
     fn insert(mut self, name: HeaderName, value: &str) -> Result<HostAccess, AccessError> {
         let mut value =
             HeaderValue::from_str(value).map_err(|_| AccessError::Value(name.to_string()))?;
-        // Kept out of HTTP/2's compression tables and the client's logs.
+        // Sensitive values are kept out of HTTP/2's compression tables and the client's logs.
         value.set_sensitive(true);
         self.fields.insert(name, value);
         Ok(self)
@@ -169,7 +170,7 @@ impl fmt::Debug for HostAccess {
     }
 }
 
-/// The fields of all hosts that have any.
+/// The fields of all hosts for which the operator set any.
 #[derive(Debug)]
 pub(crate) struct HostAccesses {
     by_host: HashMap<String, HostAccess>,

@@ -1,9 +1,11 @@
 //! Detects interstitials: pages shown instead of the requested page, such as a login form, a
 //! challenge or a block notice.
 //!
-//! Detection lets records state what was served. The crawler never bypasses an interstitial.
-//! Ordinary pages contain login boxes, captchas beneath their forms, and articles about all of
-//! this. A page therefore counts as an interstitial only if a documented header marks it as one,
+//! Detection only lets the records state what was served. The crawler never bypasses an
+//! interstitial.
+//!
+//! Ordinary pages also contain login boxes, captchas beneath their forms, and articles about such
+//! pages. A page therefore counts as an interstitial only if a documented header marks it as one,
 //! or if it shows little else.
 
 use std::cell::LazyCell;
@@ -12,7 +14,8 @@ use http::HeaderMap;
 use http::header::{HeaderName, SERVER};
 use memchr::{memchr_iter, memmem};
 
-/// Maximum bytes of a page to search for the marks of guards. Interstitials are short.
+/// Maximum bytes of a page to search for the marks of guards (services that protect a site).
+/// Interstitials are short.
 const MAX_MARKUP_BYTES: usize = 64 << 10;
 /// Maximum letters of visible text on a login page. Articles about login forms have more.
 const MAX_LOGIN_TEXT: usize = 3_000;
@@ -27,9 +30,9 @@ const MAX_LOGIN_LINKS: usize = 60;
 pub enum Interstitial {
     /// A form for a name and a password, and little else.
     LoginPage,
-    /// A test for a person or a browser.
+    /// A test of whether the visitor is a person or a browser.
     Challenge,
-    /// A guard's refusal to serve the request.
+    /// A notice that the service guarding the site refused the request.
     BlockPage,
 }
 
@@ -40,7 +43,7 @@ impl Interstitial {
         Interstitial::BlockPage,
     ];
 
-    /// Returns a short fixed name for rows and counters.
+    /// Returns a short fixed name for records and counters.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -58,15 +61,15 @@ impl Interstitial {
             .find(|known| known.name() == name)
     }
 
-    /// Returns whether its links are the site's own. Links on a guard's page lead to the guard.
+    /// Returns whether the links on the page are the site's own. A challenge or block page belongs
+    /// to the service that guards the site, and so do its links.
     #[must_use]
     pub fn has_own_links(self) -> bool {
         self == Interstitial::LoginPage
     }
 }
 
-/// The features of a page that identify interstitials. All empty if the answer is not a
-/// page.
+/// The features of a page that identify interstitials. All are empty if the answer is not a page.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PageOutline<'p> {
     /// The title.
@@ -131,14 +134,14 @@ fn by_headers(headers: &HeaderMap) -> Option<Interstitial> {
     says("x-vercel-mitigated", &["deny"]).then_some(Interstitial::BlockPage)
 }
 
-/// A guard's page, described by what it contains.
+/// A page of one guard (a service that protects sites), described by what the page contains.
 struct Guard {
     is: Interstitial,
-    /// Statuses of the page. If empty, any status that is checked.
+    /// The statuses that the page may have. If empty, any status for which pages are checked.
     statuses: &'static [u16],
     /// The title, or its beginning if this ends in `*`. Empty for any title.
     title: &'static str,
-    /// Strings that all occur in the lower-case markup.
+    /// Strings that the page's markup, in lower case, must all contain.
     marks: &'static [&'static str],
 }
 
@@ -257,8 +260,8 @@ fn by_markup(status: u16, headers: &HeaderMap, page: &PageOutline<'_>) -> Option
     guard.map(|guard| guard.is)
 }
 
-/// Returns whether a page may contain a mark. Underscores are rare, so a mark with one is searched
-/// for at underscores, and most pages need no conversion to lower case.
+/// Returns whether a page may contain a mark. A mark with an underscore is searched for at the
+/// page's underscores. Underscores are rare, so most pages are never converted to lower case.
 fn may_hold(text: &str, mark: &str) -> bool {
     let Some(before) = mark.find('_') else {
         return true;
@@ -271,8 +274,8 @@ fn may_hold(text: &str, mark: &str) -> bool {
     })
 }
 
-/// Returns the beginning of a page in lower case without its comments, because articles about
-/// guards and templates may mention the marks there.
+/// Returns the beginning of a page in lower case and without comments. Comments are left out
+/// because those in templates and in articles about guards may mention the marks.
 fn markup_of(text: &str) -> Vec<u8> {
     let mut rest = &text.as_bytes()[..text.len().min(MAX_MARKUP_BYTES)];
     let mut markup = Vec::with_capacity(rest.len());
@@ -335,8 +338,9 @@ const LOGIN_WORDS: &[&str] = &[
     "로그인",
 ];
 
-/// Detects a login page: one password field (forms to choose a password have more), little text,
-/// few links, and a title or first heading that is just a word for "login".
+/// Detects a login page. Such a page has exactly one password field, little text and few links, and
+/// its title or first heading is just a word for "login". A form to choose a new password has more
+/// fields.
 fn login(status: u16, page: &PageOutline<'_>) -> Option<Interstitial> {
     let is_form =
         page.passwords == 1 && page.letters <= MAX_LOGIN_TEXT && page.links <= MAX_LOGIN_LINKS;
@@ -350,7 +354,7 @@ fn login(status: u16, page: &PageOutline<'_>) -> Option<Interstitial> {
     (is_form && answers && named()).then_some(Interstitial::LoginPage)
 }
 
-/// Returns whether a lower-case title is a word for "login", apart from the site's name.
+/// Returns whether a lower-case title is just a word for "login", apart from the site's name.
 fn is_login_name(title: &str) -> bool {
     let separators = [
         '|', '-', '\u{2013}', '\u{2014}', '\u{b7}', '\u{bb}', '\u{ab}', ':', '/',

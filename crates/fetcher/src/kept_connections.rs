@@ -1,4 +1,4 @@
-//! Limits the connections kept alive between requests, over all hosts, to bound memory.
+//! Limits the connections kept alive between requests to all hosts together, to bound memory.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -21,7 +21,7 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct KeptConnections {
     max: usize,
-    /// How long an unused connection stays open.
+    /// After this time without use, a connection is surely closed.
     closed_after: Duration,
     state: Mutex<State>,
 }
@@ -37,13 +37,13 @@ struct State {
 /// The connections of a host.
 #[derive(Debug)]
 struct OfHost {
-    /// Maximum ever in use at once, and so the number that may be idle now.
+    /// The most connections ever in use at once, which is how many may be open and idle now.
     made: usize,
     in_use: usize,
     used_last: Instant,
 }
 
-/// A connection that is kept alive after the request. Dropping this ends the request.
+/// A request over a connection that is kept alive afterwards. Dropping this value ends the request.
 #[derive(Debug)]
 pub(crate) struct KeptConnection<'a> {
     of: &'a KeptConnections,
@@ -55,7 +55,8 @@ impl KeptConnections {
     pub(crate) fn new(max: usize, keep_alive: Duration) -> KeptConnections {
         KeptConnections {
             max,
-            // The client checks for idle connections once per `keep_alive`.
+            // The client looks for idle connections only once per `keep_alive`, so one may stay
+            // open twice as long.
             closed_after: 2 * keep_alive,
             state: Mutex::new(State {
                 hosts: HashMap::default(),
@@ -101,7 +102,7 @@ impl KeptConnections {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Counters stay valid after a panic elsewhere.
+        // The counters are valid even if another thread panicked while it held the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

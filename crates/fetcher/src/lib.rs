@@ -1,16 +1,16 @@
 //! Bounded HTTP exchanges, name resolution and address checks, and copies of robots.txt.
 //!
 //! [`Fetcher::fetch`] spends a permit on one GET. The result is an [`Exchange`] (the server's
-//! answer with the body in its content coding) or a [`Failure`] (the phase, whose fault it was, and
-//! whether a retry may help). Everything a server can send is bounded: time, headers, body.
+//! answer, with the body in its content coding) or a [`Failure`] (the phase, whose fault it was,
+//! and whether a retry may help). Everything a server can send is bounded: time, headers, body.
 //! Addresses that don't belong to a public server are refused before connecting, unless the
 //! operator allowed them. [`robots`] interprets answers to requests for robots.txt, tracks how long
 //! they are valid, and keeps copies. [`interstitial()`] detects login pages, challenges and block
 //! pages.
 //!
-//! The crate never decides when to fetch (the permit does), never follows a redirect, keeps no
-//! cookies, sends no referer unless configured, reads no proxy from the environment and never
-//! retries an answered request: one permit is one request.
+//! The crate never decides when to fetch: the permit does. The crate never follows a redirect,
+//! keeps no cookies, sends no referer unless configured, and reads no proxy from the environment. A
+//! request that was answered is never retried: one permit is one request.
 
 mod address_rules;
 mod body_filter;

@@ -30,7 +30,7 @@ const MAX_NAME: usize = 253;
 const MAX_LABEL: usize = 63;
 /// Maximum attempts per question, including the first.
 const MAX_TRIES: u32 = 3;
-/// Maximum time per attempt, however long a connection may take.
+/// Maximum time per attempt, even if a connection may take longer.
 const ONE_TRY_TIMEOUT: Duration = Duration::from_secs(3);
 /// Wait for the other address family after one family answered (RFC 8305 section 3).
 const RESOLUTION_DELAY: Duration = Duration::from_millis(50);
@@ -41,14 +41,15 @@ const SYSTEM_ANSWER_AGE: Duration = Duration::from_secs(60);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NameAnswer {
     pub(crate) addresses: Result<Vec<IpAddr>, NoAddresses>,
-    /// `None` if unknown.
+    /// How long the addresses are valid. `None` if unknown.
     pub(crate) ttl: Option<Duration>,
 }
 
-/// The rest of a look-up: the answer for both address families once the slower one is known.
+/// The rest of a look-up: returns the answer for both address families once the slower one is
+/// known.
 pub(crate) type Rest = Pin<Box<dyn Future<Output = NameAnswer> + Send>>;
 
-/// Why a name has no addresses. Wrapped in the client's errors.
+/// Why a name has no addresses, passed on inside the HTTP client's errors.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{detail}")]
 pub(crate) struct NoAddresses {
@@ -58,23 +59,24 @@ pub(crate) struct NoAddresses {
 
 /// Looks names up in the hosts file, then by name servers.
 ///
-/// Names are used unchanged. Appending a search domain would resolve nonexistent names to whatever
-/// its wildcard points at. Names without a dot and names under `local` mean nothing to name
-/// servers, so the system resolves them.
+/// Names are used unchanged. If a search domain were appended, names that don't exist would resolve
+/// to the address of the domain's wildcard. Name servers don't know names without a dot or under
+/// `local`, so the system resolves these names.
 pub(crate) struct Source {
-    /// Used instead of the system's name servers.
+    /// Name servers to use instead of the system's.
     servers: Vec<SocketAddr>,
-    /// Maximum look-ups per second to each name server off loopback; `None` or 0: no limit.
+    /// Maximum look-ups per second to each name server that is not on loopback. `None` or 0 means
+    /// no limit.
     rate: Option<f64>,
     one_try: Duration,
-    /// `None` if the system has no name server. The system then resolves every name.
+    /// The resolver. `None` if the system has no name server; then the system resolves every name.
     resolver: OnceLock<Option<NameServers>>,
     /// The hosts file. Empty if `servers` are given.
     hosts: OnceLock<Hosts>,
 }
 
 impl Source {
-    /// Creates a source that answers within `time`, if only with a failure.
+    /// Creates a source that answers within `time`, even if the answer is a failure.
     pub(crate) fn new(servers: &[SocketAddr], rate: Option<f64>, time: Duration) -> Source {
         Source {
             servers: servers.to_vec(),
@@ -85,10 +87,10 @@ impl Source {
         }
     }
 
-    /// Returns the addresses of a name, IPv4 first, and the rest of the look-up if one address
-    /// family is still unknown.
+    /// Returns the addresses of a name, IPv4 first. If one address family is still unknown, also
+    /// returns the rest of the look-up.
     pub(crate) async fn look_up(&self, name: &str) -> (NameAnswer, Option<Rest>) {
-        // Created on first use, when a runtime is certain to exist.
+        // Create the resolver on first use, when an async runtime is certain to exist.
         let resolver = self
             .resolver
             .get_or_init(|| NameServers::new(&self.servers, self.rate, self.one_try));
@@ -105,7 +107,7 @@ impl Source {
     }
 }
 
-/// Returns why a name can't exist, which needs no look-up.
+/// Returns why a name can't exist, if its form shows that without a look-up. Otherwise `None`.
 pub(crate) fn unusable(name: &str) -> Option<String> {
     let name = without_trailing_dot(name);
     let label = name.split('.').find(|label| label.len() > MAX_LABEL);
@@ -132,7 +134,7 @@ fn is_global(name: &str) -> bool {
 struct NameServers {
     resolver: TokioResolver,
     began: Instant,
-    /// `None` means no limit.
+    /// The rate limit. `None` means no limit.
     rate: Option<Mutex<MaxRate>>,
 }
 
@@ -160,9 +162,10 @@ impl NameServers {
         };
         options.timeout = one_try;
         options.attempts = MAX_TRIES as usize - 1;
-        // The caller caches answers.
+        // The resolver caches no answers, because the caller caches them.
         options.cache_size = 0;
-        // `Source` reads the hosts file: the resolver would query servers for the family it lacks.
+        // `Source` reads the hosts file itself. If the file has one address family of a name, the
+        // resolver would query servers for the other.
         options.use_hosts_file = ResolveHosts::Never;
         let servers = config.name_servers().iter().map(|server| server.ip);
         let rate = rate.and_then(|rate| look_ups_per_second(servers, rate));
@@ -213,7 +216,7 @@ impl NameServers {
         };
         let mut rate = rate.lock().await;
         let wait = rate.opens_at().since(now());
-        // The timer takes up to a millisecond even for zero.
+        // Skip the timer if there is no wait, because it takes up to a millisecond even for zero.
         if !wait.is_zero() {
             tokio::time::sleep(wait).await;
         }
@@ -222,18 +225,18 @@ impl NameServers {
 }
 
 /// Returns the maximum look-ups per second to all name servers together, or `None` for no limit.
-/// Loopback servers don't count, because they forward queries by their own rules.
+/// Servers on loopback don't count, because they forward queries by their own rules.
 fn look_ups_per_second(servers: impl Iterator<Item = IpAddr>, rate: f64) -> Option<f64> {
     let elsewhere = servers.filter(|server| !server.is_loopback()).count();
     (elsewhere > 0).then_some(elsewhere as f64 * rate)
 }
 
-/// Parses a name label by label: hosts of URLs may have labels that `Name::from_str` rejects, such
-/// as a leading hyphen.
+/// Parses a name label by label, because hosts of URLs may have labels that `Name::from_str`
+/// rejects, such as a label with a leading hyphen.
 fn query_name(name: &str) -> Result<Name, ProtoError> {
     let labels = without_trailing_dot(name).split('.').map(str::as_bytes);
     let mut name = Name::from_labels(labels)?;
-    // Prevents appending a search domain.
+    // A fully qualified name gets no search domain appended.
     name.set_fqdn(true);
     Ok(name)
 }
@@ -249,11 +252,12 @@ fn hosts_answer(hosts: &Hosts, name: &Name) -> Option<NameAnswer> {
     })
 }
 
-/// Waits for both address families, and no longer than `delay` once one family has an address
-/// (RFC 8305 section 3).
+/// Waits for the answers of both address families, but no longer than `delay` once one family has
+/// an address (RFC 8305 section 3).
 ///
-/// "No such name" for the A query ends the look-up. For the AAAA query it decides nothing: some
-/// servers answer so for names that have only A records (RFC 4074 section 4.2).
+/// "No such name" as the answer to the A query ends the look-up. As the answer to the AAAA query it
+/// decides nothing, because some servers give it for names that have only A records (RFC 4074
+/// section 4.2).
 async fn join_families(
     mut v4: Rest,
     mut v6: Rest,
@@ -284,7 +288,8 @@ async fn join_families(
     }
 }
 
-/// Combines the answers of both families. A failure outweighs "no address" of the other family.
+/// Combines the answers of both address families. A failure of one family outweighs "no address" of
+/// the other.
 fn merged(v4: NameAnswer, v6: NameAnswer) -> NameAnswer {
     let is_failure =
         |why: &NoAddresses| !matches!(why.kind, FailureKind::NoAddress | FailureKind::NoSuchName);
@@ -387,7 +392,7 @@ async fn resolve_by_system(name: &str) -> NameAnswer {
             addresses: Ok(addresses),
             ttl: Some(SYSTEM_ANSWER_AGE),
         },
-        // The system's error does not reliably distinguish a nonexistent name.
+        // The system's error does not say reliably whether the name exists.
         Err(error) => NameAnswer {
             addresses: Err(NoAddresses {
                 kind: match is_no_descriptor(&error) {
@@ -476,7 +481,7 @@ mod tests {
         Box::pin(pending())
     }
 
-    /// Polls once. A future that is not ready then would have had to wait.
+    /// Polls a future once, and fails if it is not ready.
     fn now<T>(future: impl Future<Output = T>) -> Option<T> {
         match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(output) => Some(output),

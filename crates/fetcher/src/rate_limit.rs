@@ -1,18 +1,19 @@
-//! Converts the rate-limit fields of an answer to a gap and a wait.
+//! Converts the rate-limit fields of an answer to a gap between requests and a wait.
 
 use std::time::Duration;
 
 use crawl_scheduler::{RateLimit, Tick};
 use http::HeaderMap;
 
-/// Maximum fields of one name to read, and policies in each. More add nothing.
+/// Maximum fields of the same name to read, and maximum policies in each. Further ones are ignored.
 const MAX_FIELDS: usize = 8;
 const MAX_ITEMS: usize = 16;
-/// A longer field is ignored.
+/// Maximum length of a field. A longer field is ignored.
 const MAX_FIELD_BYTES: usize = 1024;
-/// A larger `Reset` is a time since the epoch (the year 2001), a smaller one a duration.
+/// A `Reset` of at least this many seconds is a time since the epoch (after the year 2001). A
+/// smaller one is a duration.
 const EPOCH_SECONDS: u64 = 1_000_000_000;
-/// A larger `Reset` is in milliseconds.
+/// A `Reset` of at least this value is a time in milliseconds.
 const EPOCH_MILLIS: u64 = 1_000_000_000_000;
 
 /// The remaining quota and when it resets.
@@ -24,18 +25,18 @@ struct Window {
 }
 
 /// Parses `RateLimit` and `RateLimit-Policy`, and the older `RateLimit-Limit`, `-Remaining` and
-/// `-Reset`, each of these also with `X-` and as `X-Rate-Limit-*`.
+/// `-Reset`. Each of the older names may also start with `X-RateLimit-` or `X-Rate-Limit-`.
 ///
-/// A used-up quota sets a wait until its reset. A remaining quota is spread over the time until the
-/// reset, and a policy's quota over its window; the longest gap applies. Quotas of
-/// anything but requests, such as bytes, are ignored, as are invalid fields. Returns `None` if no
-/// field sets a limit.
+/// If the quota is used up, the result is a wait until the reset. Otherwise the remaining quota is
+/// spread over the time until the reset, and a policy's quota over its window; the longest gap
+/// applies. Quotas of anything but requests, such as bytes, are ignored, as are invalid fields.
+/// Returns `None` if no field sets a limit.
 ///
 /// The newest form is `RateLimit-Policy: "name";q=100;w=60` with `RateLimit: "name";r=50;t=30`
-/// (draft-ietf-httpapi-ratelimit-headers-08 and later), before that `RateLimit: limit=100,
+/// (draft-ietf-httpapi-ratelimit-headers-08 and later). Older forms are `RateLimit: limit=100,
 /// remaining=50, reset=30` with `RateLimit-Policy: 100;w=60` (-07), and `RateLimit-Limit: 100,
-/// 100;w=60` (-03). `X-RateLimit-Reset` is seconds from now on some servers and a time since the
-/// epoch on others, distinguished by its size.
+/// 100;w=60` (-03). `X-RateLimit-Reset` is the number of seconds from now on some servers, and a
+/// time since the epoch on others; its size shows which.
 #[must_use]
 pub fn rate_limit(headers: &HeaderMap, now: Tick) -> Option<RateLimit> {
     let is_of_these = |name: &str| name.starts_with("ratelimit") || name.starts_with("x-rate");
@@ -105,8 +106,8 @@ impl Limits {
         self.window(old);
     }
 
-    /// Reads `RateLimit-Policy`, and what follows the first number of `RateLimit-Limit`: items
-    /// whose quota is the parameter `q` or the item itself, with a window `w`.
+    /// Reads `RateLimit-Policy`, and what follows the first number of `RateLimit-Limit`. Both are
+    /// lists of items: the quota is the parameter `q` or the item itself, and the window is `w`.
     fn policies(&mut self, text: &str) {
         for item in split(text, ',').take(MAX_ITEMS) {
             let mut parts = split(item, ';');
@@ -161,7 +162,7 @@ impl Limits {
     }
 }
 
-/// Returns the values of a field, up to the maximum.
+/// Returns the values of a field, at most [`MAX_FIELDS`].
 fn fields<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a str> {
     let values = headers.get_all(name).into_iter().take(MAX_FIELDS);
     values.filter_map(|value| {
@@ -172,7 +173,7 @@ fn fields<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a st
     })
 }
 
-/// Splits at separators outside quotation marks.
+/// Splits a text at separators that are not inside quotation marks.
 fn split(text: &str, separator: char) -> impl Iterator<Item = &str> {
     let (mut quoted, mut escaped) = (false, false);
     text.split(move |c| {
@@ -201,7 +202,7 @@ fn number(text: &str) -> Option<u64> {
         .flatten()
 }
 
-/// Returns the seconds until a reset given as a duration or a time.
+/// Returns the seconds until a reset. The value `reset` may be a duration or a time.
 fn seconds_to(reset: u64, now: Tick) -> u64 {
     let now = now.as_millis();
     match reset {
@@ -234,7 +235,8 @@ mod tests {
         rate_limit(&headers, NOW)
     }
 
-    /// Gap and wait are in milliseconds. `lasts` is how many seconds the gap applies.
+    /// Checks the limit that these header lines set. `gap` and `wait` are in milliseconds. `lasts`
+    /// is how many seconds the gap applies.
     fn check(lines: &str, gap: u64, lasts: u64, wait: u64) {
         let some = |millis: u64| (millis > 0).then(|| Duration::from_millis(millis));
         let expected = RateLimit {
@@ -265,7 +267,7 @@ mod tests {
             1,
             1000,
         );
-        // A spelling in use, and a name that contains separators.
+        // One spelling is in use by servers; one policy name contains separators.
         check(
             "RateLimit-Policy: \"fixed window\";\"api\";q=500;w=300",
             600,
@@ -273,7 +275,7 @@ mod tests {
             0,
         );
         check("RateLimit: \"a,b;r=0;t=9\\\"\";r=5;t=10", 2000, 10, 0);
-        // Two fields form one list.
+        // Two fields of the same name form one list.
         check(
             "RateLimit: \"a\";r=10;t=10\nRateLimit: \"b\";r=0;t=60",
             1000,

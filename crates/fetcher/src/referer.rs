@@ -1,10 +1,11 @@
-//! The `Referer` field (RFC 9110 section 10.1.3), by strict-origin-when-cross-origin of W3C
-//! Referrer Policy section 3.6, the browsers' default.
+//! The `Referer` field (RFC 9110 section 10.1.3), following strict-origin-when-cross-origin of W3C
+//! Referrer Policy section 3.6, which is also the browsers' default.
 
 use crawl_weburl::CanonicalUrl;
 use http::HeaderValue;
 
-/// A longer URL is cut to its origin (Referrer Policy section 8.3, step 4).
+/// Maximum length of a `Referer`. A longer URL is cut to its origin (Referrer Policy section 8.3,
+/// step 4).
 const MAX_REFERER_BYTES: usize = 4096;
 
 /// Returns the `Referer` of a request for `url` that was found on `found_on`. `None` if it would

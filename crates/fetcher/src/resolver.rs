@@ -1,4 +1,5 @@
-//! Resolves names to addresses: looks them up once per TTL and checks them before each connection.
+//! Resolves names to addresses. A name is looked up once per TTL, and its addresses are checked
+//! before each connection.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -26,11 +27,11 @@ const MAX_ADDRESSES: usize = 16;
 /// socket.
 /// Beyond the limit: only one family is used.
 const MAX_LATE_LOOKUPS: usize = 64;
-/// Limits on how long an answer is cached, whatever its TTL. The minimum spares name servers; the
+/// Minimum time to cache an answer, to spare name servers, and maximum time, whatever its TTL. The
 /// maximum is common for caches.
 const MIN_ANSWER_AGE: Duration = Duration::from_secs(10);
 const MAX_ANSWER_AGE: Duration = Duration::from_secs(24 * 60 * 60);
-/// Maximum time to cache that there is no address (RFC 2308 section 5: at most hours).
+/// Maximum time to cache that a name has no address (RFC 2308 section 5: at most hours).
 const MAX_NOT_FOUND_AGE: Duration = Duration::from_secs(60 * 60);
 /// How long a failed look-up is cached (RFC 2308 section 7: at most five minutes).
 const FAILURE_AGE: Duration = Duration::from_secs(10);
@@ -54,7 +55,7 @@ struct Known {
     holds: Duration,
 }
 
-/// Expires each entry after its own lifetime.
+/// Lets each cache entry expire after its own lifetime.
 struct PerEntryExpiry;
 
 impl Expiry<String, Arc<Known>> for PerEntryExpiry {
@@ -78,7 +79,7 @@ impl Names {
         }
     }
 
-    /// Returns this resolver for hosts and ports that the operator typed.
+    /// Returns a resolver with the same cache, for hosts and ports that the operator typed.
     pub(crate) fn for_typed(&self) -> Names {
         Names {
             asked: Asked::Typed,
@@ -91,13 +92,13 @@ impl Names {
         self.known.invalidate(without_trailing_dot(name)).await;
     }
 
-    /// Returns the address to connect to first, or `None` if none is permitted.
+    /// Returns the address to connect to first, or `None` if no address of the name is permitted.
     pub(crate) async fn first(&self, name: &str) -> Option<IpAddr> {
         let sockets = self.look_up(name).await.ok()?;
         sockets.first().map(SocketAddr::ip)
     }
 
-    /// Returns the addresses that may be connected to now.
+    /// Returns the addresses of a name that may be connected to now.
     async fn look_up(&self, name: &str) -> Result<Vec<SocketAddr>, BoxError> {
         let key = without_trailing_dot(name);
         // Literal addresses arrive here on their way to a SOCKS proxy.
@@ -119,7 +120,8 @@ impl Names {
         match &entry.addresses {
             Ok(addresses) => Ok(self.permitted(name, addresses)?),
             Err(why) => {
-                // The failure is ours and not the name's, so look it up again.
+                // Without a descriptor nothing was learned about the name, so look it up again next
+                // time.
                 if why.kind == FailureKind::NoDescriptors {
                     self.known.invalidate(key).await;
                 }
@@ -128,28 +130,30 @@ impl Names {
         }
     }
 
-    /// Replaces the cached answer `partial` with that of both address families once it is known.
+    /// Waits for the answer of both address families, and replaces the cached answer `partial` with
+    /// it.
     ///
-    /// Each connection checks the addresses that it takes from the cache.
+    /// The new addresses are not checked here: each connection checks the addresses that it takes
+    /// from the cache.
     async fn add_late(self, key: String, partial: Arc<Known>, rest: Rest) {
         let Ok(_room) = self.late.try_acquire() else {
             tracing::debug!(name = %key, "too many look-ups: one address family is given up");
             return;
         };
         let whole = Known::of(rest.await);
-        // A public address counts from now on, even if nothing connects to it.
+        // A public address is recorded even if nothing ever connects to it.
         for address in whole.addresses.iter().flatten() {
             self.rules.note_address(&key, *address);
         }
-        // If the name was forgotten or looked up again since, its newer state is kept.
+        // If the name was forgotten or looked up again meanwhile, its newer state stays.
         let current = self.known.get(&key).await;
         if current.is_some_and(|current| Arc::ptr_eq(&current, &partial)) {
             self.known.insert(key, Arc::new(whole)).await;
         }
     }
 
-    /// Returns the addresses that may be connected to. Refused addresses don't matter if others are
-    /// permitted. If all are refused, the first one determines the error.
+    /// Returns the addresses that may be connected to. Refused addresses are left out. If all
+    /// addresses are refused, the first one determines the error.
     fn permitted(
         &self,
         name: &str,
@@ -157,8 +161,8 @@ impl Names {
     ) -> Result<Vec<SocketAddr>, AddressRefused> {
         let mut permitted = Vec::with_capacity(addresses.len());
         let mut refused = None;
-        // Record all addresses first: a name with both a public and a private address has had a
-        // public one.
+        // Record all addresses before checking any: a name with both a public and a private address
+        // has had a public one, and its private one must be refused.
         for address in addresses {
             self.rules.note_address(name, *address);
         }
@@ -208,7 +212,7 @@ impl Resolve for Names {
     }
 }
 
-/// The resolver of an override's client: a fixed answer for its host.
+/// The resolver of the client for an override, which returns fixed addresses.
 #[derive(Clone)]
 pub(crate) struct Fixed {
     pub(crate) host: String,

@@ -1,4 +1,4 @@
-//! The wait that a server requests.
+//! The wait that a server requests with `Retry-After`.
 
 use std::time::{Duration, SystemTime};
 
@@ -7,12 +7,12 @@ use http::HeaderMap;
 use http::header::{DATE, HeaderName, RETRY_AFTER};
 
 /// Returns the wait in `Retry-After` (RFC 9110 section 10.2.3), given in seconds or as an HTTP
-/// date.
+/// date. `None` if no field is valid.
 ///
-/// A date is measured from the answer's own `Date` if it has one, so a server with a wrong clock
-/// gets the wait it meant, and from `now` otherwise. A date in the past means zero. A number too
-/// large to represent means the longest possible wait. The longest of several fields wins. An
-/// invalid field is ignored.
+/// The wait until a date counts from the answer's own `Date` if there is one, so that a server with
+/// a wrong clock gets the wait it meant. Otherwise it counts from `now`. A date in the past means
+/// zero. A number too large to represent means the longest possible wait. The longest of several
+/// fields wins. An invalid field is ignored.
 #[must_use]
 pub fn retry_after(headers: &HeaderMap, now: Tick) -> Option<Duration> {
     let now = SystemTime::UNIX_EPOCH + Duration::from_micros(now.as_micros());
@@ -40,7 +40,7 @@ mod tests {
 
     use super::*;
 
-    /// `now` is 1994-11-15 08:12:31 UTC.
+    /// Checks the wait in seconds that these fields set at 1994-11-15 08:12:31 UTC.
     fn check(fields: &[(&'static str, &'static str)], wait: Option<u64>) {
         let mut headers = HeaderMap::new();
         for (name, value) in fields {

@@ -41,7 +41,7 @@ fn allows(rules: &AgentRules, path: &str) -> bool {
     rules.judge_path(&path).is_allowed()
 }
 
-/// Takes half of the paths from the file's own rules and half from a fixed list.
+/// Returns paths to match: half from the file's own rules, half from a fixed list.
 fn paths(text: &str) -> Vec<String> {
     let anywhere = [
         "/",
@@ -96,7 +96,7 @@ fn synthetic(seed: usize) -> String {
     text + "\nSitemap: https://www.example.org/sitemap.xml\n"
 }
 
-/// Splits the corpus by file size, after the corpus as a whole.
+/// Returns the corpus as a whole, and then its files grouped by size.
 fn classes(corpus: &[File]) -> Vec<(&'static str, Vec<&File>)> {
     let class = |name, from: usize, to: usize| {
         let within = |file: &&File| (from..to).contains(&file.text.len());
@@ -152,7 +152,8 @@ fn one_shot(c: &mut Criterion, class: &str, corpus: &[&File]) {
     group.finish();
 }
 
-/// The crate parses and matches in one call, and panics on some files.
+/// Matches with the crate `robotstxt`, which parses and matches in one call and panics on some
+/// files.
 fn robotstxt_allows(file: &File, path: &str) -> bool {
     let url = format!("http://a.example{path}");
     std::panic::catch_unwind(|| {
@@ -239,7 +240,7 @@ fn sizes(c: &mut Criterion) {
     group.finish();
 }
 
-/// Half a megabyte of hostile rules each.
+/// Hostile files, each with half a megabyte of rules.
 fn malice() -> Vec<(&'static str, String)> {
     let lines = |count: usize, rule: &dyn Fn(usize) -> String| {
         let mut text = "User-agent: *\n".to_owned();
@@ -274,8 +275,8 @@ fn malice() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Hostile files, parsed and matched three times, and matched alone, with a path of 2000 bytes that
-/// contains all bytes of the rules.
+/// Benchmarks hostile files: parsing with three matches, and matching alone. The path has 2000
+/// bytes and contains all bytes of the rules.
 fn hostile(c: &mut Criterion) {
     let path = "/0123456789xzcb".to_owned() + &"a".repeat(1985);
     for (name, text) in malice() {
@@ -305,7 +306,8 @@ fn hostile(c: &mut Criterion) {
 
 fn all(c: &mut Criterion) {
     let corpus = corpus();
-    // One engine panics on some files. The panic messages would bury the results.
+    // Hide panic messages: one engine panics on some files, and its messages would bury the
+    // results.
     std::panic::set_hook(Box::new(|_| {}));
     for (class, files) in classes(&corpus) {
         one_shot(c, class, &files);

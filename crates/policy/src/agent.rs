@@ -8,8 +8,8 @@ use std::fmt;
 /// they are accepted. Comparison ignores case.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ProductToken(
-    // Invariant: only ASCII letters, digits, `_` and `-`. Empty only if `leading` found no token.
-    // An empty token matches only the `*` group.
+    // Invariant: the text contains only ASCII letters, digits, `_` and `-`. It is empty only if
+    // `leading` found no token. An empty token matches only the `*` group.
     String,
 );
 
@@ -77,9 +77,11 @@ pub enum Profile {
     /// RFC 9309, including the misspellings that the most used parser accepts.
     #[default]
     Rfc9309,
-    /// "A Standard for Robot Exclusion", 1994: records separated by blank lines, prefixes only.
+    /// "A Standard for Robot Exclusion", 1994: blank lines separate records, and paths are prefixes
+    /// without wildcards.
     Koster1994,
-    /// The 1997 revision: like 1994, but a line may have several names or several paths.
+    /// The 1997 revision: like the 1994 standard, but a line may have several names or several
+    /// paths.
     Extended1997,
     /// Allows a URL only if every other profile allows it.
     Strictest,

@@ -1,4 +1,4 @@
-//! Directives of a page and its headers for robots: META ROBOTS and X-Robots-Tag.
+//! Directives for robots in a page and its headers: META ROBOTS and X-Robots-Tag.
 
 mod directive_words;
 
@@ -8,11 +8,12 @@ use crate::agent::{ProductToken, Profile};
 
 use directive_words::{Directive, DirectiveWord};
 
-/// The directives of a page and its headers for one robot, each with its source text.
+/// The directives for one robot in a page and its headers, each with its source text.
 ///
-/// A field that is `None` restricts nothing: without any words, a page may be indexed and its links
-/// followed. Words for all robots and words for this one add up. If they contradict, the stricter
-/// one wins, except under [`Profile::Extended1997`], where a META's `ALL` and permissive words win.
+/// A field that is `None` restricts nothing: without any directive, a page may be indexed and its
+/// links followed. Directives for all robots and those for this robot add up. If two contradict,
+/// the stricter one wins. Under [`Profile::Extended1997`], however, a META's `ALL` and permissive
+/// words win.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PageDirectives {
     /// Don't index the page.
@@ -45,7 +46,7 @@ pub struct CitedValue<T> {
 /// The text that a result is based on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CitedText {
-    /// Header or page.
+    /// Whether the text is in a header or in the page.
     pub place: DirectivePlace,
     /// The header or META as written: `X-Robots-Tag: crawl: noindex`.
     pub text: String,
@@ -54,9 +55,9 @@ pub struct CitedText {
 /// The source of a directive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DirectivePlace {
-    /// In the response's headers.
+    /// The response's headers.
     Header,
-    /// In the page's META elements.
+    /// The page's META elements.
     Meta,
 }
 
@@ -105,7 +106,8 @@ impl PageDirectives {
         directives
     }
 
-    /// Keeps the first text with a word, and the strictest value.
+    /// Takes in a directive. Of several texts with the same word the first is kept, and of several
+    /// values the strictest.
     fn take(&mut self, directive: &Directive, place: DirectivePlace, text: impl Fn() -> String) {
         let source = || CitedText {
             place,
@@ -151,7 +153,7 @@ fn least<T: Copy, K: Ord>(
     }
 }
 
-/// -1 means no limit, so it sorts last.
+/// Maps a limit to a number to compare: -1 means no limit, so it becomes the largest.
 fn unlimited(n: i32) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
@@ -161,8 +163,8 @@ fn addresses(name: &str, agent: &ProductToken) -> bool {
         || (!agent.as_str().is_empty() && name.eq_ignore_ascii_case(agent.as_str()))
 }
 
-/// Returns whether `ALL`, `INDEX` or `FOLLOW` on the page overrules a restriction. In 1997, ALL
-/// outweighs every other word, and the robot takes the permissive one of two that contradict.
+/// Returns whether `ALL`, `INDEX` or `FOLLOW` on the page overrules a restriction. By the 1997
+/// standard, ALL outweighs every other word, and if two words contradict, the permissive one wins.
 fn overruled_1997(directive: &Directive, spoken: &[Directive]) -> bool {
     let any = |word: DirectiveWord| spoken.contains(&Directive::Word(word));
     match directive {

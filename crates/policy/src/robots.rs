@@ -37,8 +37,8 @@ use lines::Body;
 
 /// A robots.txt file, with rules for any number of agents.
 ///
-/// Reading never fails. Of a file longer than [`MAX_ROBOTS_BYTES`] only the whole lines within
-/// that limit are kept; a byte order mark is dropped, and UTF-16 is converted. A clone shares the
+/// Reading never fails. If a file is longer than [`MAX_ROBOTS_BYTES`], only the whole lines within
+/// that limit are kept. A byte order mark is dropped, and UTF-16 is converted. A clone shares the
 /// bytes of the original.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Robots {
@@ -53,7 +53,7 @@ impl Robots {
         Robots { body }
     }
 
-    /// Returns the file of a site that allows everything, or has no robots.txt.
+    /// Returns the file that stands for a site without a robots.txt: everything is allowed.
     #[must_use]
     pub fn allow_all() -> Robots {
         Robots::parse(b"")
@@ -68,10 +68,10 @@ impl Robots {
 
     /// Returns the rules for the crawler `name`, read by RFC 9309.
     ///
-    /// `name` is a product name such as `ExampleBot`, or a whole User-Agent, which is cut to the
-    /// product that it begins with: `ExampleBot/2.1 (+https://example.org/)` is `ExampleBot`, but
-    /// `Mozilla/5.0 (compatible; ExampleBot/2.1)` is `Mozilla`. A name that begins with no product
-    /// token falls to the group for `*`.
+    /// `name` is a product name such as `ExampleBot`, or a whole User-Agent. Only the product token
+    /// at its beginning counts: `ExampleBot/2.1 (+https://example.org/)` is `ExampleBot`, but
+    /// `Mozilla/5.0 (compatible; ExampleBot/2.1)` is `Mozilla`. If a name does not begin with a
+    /// product token, the group for `*` applies to it.
     #[must_use]
     pub fn for_agent(&self, name: &str) -> AgentRules {
         self.for_token(&ProductToken::leading(name), Profile::default())

@@ -1,10 +1,10 @@
 //! A site's statements about the use of its pages.
 //!
-//! Several vocabularies are in use, and none defines its precedence over the others. So each
-//! statement is kept as made, and the most restrictive one wins for each purpose: `Content-Usage`
-//! (IETF AIPREF drafts), `Content-Signal`, RSL's `License`, the TDM Reservation Protocol, `noai`
-//! and `noimageai`, and `noarchive`. A statement is a preference: whether it bars a page depends on
-//! the operator's purpose.
+//! Several vocabularies are in use: `Content-Usage` (IETF AIPREF drafts), `Content-Signal`, RSL's
+//! `License`, the TDM Reservation Protocol, `noai` and `noimageai`, and `noarchive`. None defines
+//! its precedence over the others, so each statement is kept as made, and the most restrictive one
+//! wins for each purpose. A statement is a preference: whether it bars a page depends on the
+//! operator's purpose.
 
 mod tdm;
 
@@ -49,7 +49,7 @@ pub enum Vocabulary {
     ContentUsage,
     /// `Content-Signal`.
     ContentSignal,
-    /// `License`, Really Simple Licensing 1.0. Links to terms and changes no permission.
+    /// `License` of Really Simple Licensing 1.0. It links to terms, and changes no permission.
     #[strum(serialize = "license")]
     RslLicense,
     /// `tdm-reservation`, TDM Reservation Protocol.
@@ -87,22 +87,22 @@ pub struct Statement {
     pub channel: Channel,
     /// The original text.
     pub raw: String,
-    /// The purposes it covers, each with a stance. Empty if it is invalid or overridden by a
-    /// statement closer to the page.
+    /// The purposes that the statement covers, each with a stance. Empty if the statement is
+    /// invalid, or overridden by a statement closer to the page.
     pub says: Vec<(UsagePurpose, Stance)>,
 }
 
 /// All statements about the use of a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UsageStatements {
-    /// robots.txt first, then the site's files, headers and METAs.
+    /// The statements in order: robots.txt first, then the site's files, headers and METAs.
     pub list: Vec<Statement>,
 }
 
 /// The verdict of all statements for one purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UsageVerdict<'a> {
-    /// `None` if no statement covers the purpose.
+    /// Whether the purpose is allowed or refused. `None` if no statement covers it.
     pub stance: Option<Stance>,
     /// The statement that decided.
     pub by: Option<&'a Statement>,
@@ -116,8 +116,8 @@ impl UsageVerdict<'_> {
     }
 }
 
-/// The sources of statements about a page. Before a page is fetched, only the first three fields
-/// are known.
+/// The sources of statements about a page. Only the first three fields are known before the page is
+/// fetched.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sources<'a> {
     /// The robots.txt of the page's origin.
@@ -271,7 +271,7 @@ fn content_usage(text: &str) -> Vec<(UsagePurpose, Stance)> {
         let purpose = match label.as_str() {
             "train-ai" => UsagePurpose::TrainAi,
             "search" => UsagePurpose::Search,
-            // Drafts of the vocabulary used both names.
+            // Accept both names, because different drafts of the vocabulary use them.
             "ai-use" | "ai-input" => UsagePurpose::AiInput,
             _ => return None,
         };
@@ -292,7 +292,8 @@ fn content_usage(text: &str) -> Vec<(UsagePurpose, Stance)> {
     members.into_iter().filter_map(read).collect()
 }
 
-/// Parses `search=yes, ai-input=no, ai-train=no`. An absent signal has no meaning.
+/// Parses text such as `search=yes, ai-input=no, ai-train=no`. A signal that is absent has no
+/// meaning.
 fn content_signal(text: &str) -> Vec<(UsagePurpose, Stance)> {
     let read = |part: &str| {
         let (label, value) = part.split_once('=')?;

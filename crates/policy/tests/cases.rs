@@ -1,5 +1,5 @@
-//! The committed corpus. Each line of `cases.jsonl` has a file, a robot, a URL, the expected result
-//! by profile, and the text that requires it.
+//! Tests the cases in `cases.jsonl`. Each line has a file, a robot, a URL, the expected result by
+//! profile, and the text of the standard that requires it.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::collections::{BTreeMap, HashSet};

@@ -44,7 +44,7 @@ fn runner() -> TestRunner {
     })
 }
 
-/// Lines that both readers interpret by RFC 9309.
+/// Generates lines that the crate and both oracles interpret in the same way.
 fn common_line() -> impl Strategy<Value = String> {
     prop_oneof![
         3 => "User-agent: (ourbot|other|\\*)\n",
@@ -54,7 +54,7 @@ fn common_line() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Adds lines that only the reference interprets as we do.
+/// Generates any line, including those that only the reference interprets as the crate does.
 fn any_line() -> impl Strategy<Value = String> {
     prop_oneof![
         8 => common_line(),

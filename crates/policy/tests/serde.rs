@@ -34,7 +34,7 @@ fn a_profile_is_written_as_it_is_displayed() {
         assert_eq!(json, format!("\"{profile}\""));
         assert_eq!(serde_json::from_str::<Profile>(&json).unwrap(), *profile);
     }
-    // Under the strictest profile, a verdict names the one that refused.
+    // Under the strictest profile, a verdict names the profile that refused.
     let robots = Robots::parse(b"User-agent: our\nDisallow: /a\n");
     let agent = ProductToken::new("ourbot").unwrap();
     let rules = robots.for_token(&agent, Profile::Strictest);

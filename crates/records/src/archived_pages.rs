@@ -23,7 +23,7 @@ pub struct ArchivedPages {
 
 #[derive(Clone, Copy, Debug)]
 struct Place {
-    /// Index in `files`; `None` if the body is not archived.
+    /// Index in `files` of the file that holds the body; `None` if the body is not archived.
     file: Option<u32>,
     offset: u64,
     bytes: u64,
@@ -53,7 +53,7 @@ pub struct ArchivedPage {
 }
 
 impl ArchivedPages {
-    /// Reads the rows of `pages.jsonl`, twice.
+    /// Reads all rows of `pages.jsonl` twice.
     ///
     /// # Errors
     /// [`RecordsError`] if `dir` holds no crawl, or a row can't be read.
@@ -78,7 +78,8 @@ impl ArchivedPages {
             } else if latest.is_last(&row, rows.line())
                 && let Some(place) = archived.by_url.get_mut(&key(&row.url))
             {
-                // A later 304 has the current preference for a body sent earlier.
+                // The row may be a later 304 without a body, whose preference replaces that of the
+                // row with the body.
                 place.seen.refuses_ai_input = refuses_ai_input(&row);
             }
         }
@@ -120,7 +121,7 @@ impl ArchivedPages {
     }
 
     fn file_number(&mut self, name: &str) -> u32 {
-        // Rows are in file order, so search from the end.
+        // Rows are in the order of the archive's files, so search from the end.
         let position = self.files.iter().rposition(|position| position == name);
         let number = position.unwrap_or_else(|| {
             self.files.push(name.to_owned());

@@ -1,8 +1,8 @@
-//! The audit: did a crawl follow its rules? Recomputed from its records.
+//! The audit checks from a crawl's records whether the crawl followed its rules.
 //!
-//! Nothing here shares code with the scheduler or the fetcher. Delays and waits come from the rows
-//! of `requests.jsonl`, rules from the archived responses to robots.txt requests, and the crawl's
-//! settings from `crawl.toml` and `state/delays.jsonl`.
+//! The audit's code shares nothing with the scheduler or the fetcher. Delays and waits come from
+//! the rows of `requests.jsonl`, rules from the archived responses to robots.txt requests, and the
+//! crawl's settings from `crawl.toml` and `state/delays.jsonl`.
 
 mod answer_age;
 mod cache;
@@ -32,10 +32,10 @@ use hosts::Hosts;
 use limits::AuditedSettings;
 use robots_copies::RobotsResponses;
 
-/// Rows have whole milliseconds.
+/// Rows record times in whole milliseconds, so a time may be off by this much.
 const ROUNDING_MS: u64 = 1;
-/// Time during which one of two concurrent events (such as several requests in flight, or the end
-/// of an hour) may be unaware of the other.
+/// If two events are closer than this, such as the ends of requests in flight or the end of an
+/// hour, the crawl may not have known of one at the time of the other.
 const SETTLING_MS: u64 = 1000;
 // Keys of `Audit::undecided`. They are part of the JSON format; `undecided_words` has the wording of
 // the text format.
@@ -66,18 +66,20 @@ pub struct Audit {
     pub checked: BTreeMap<String, u64>,
     /// Why the robots.txt rules were not checked; `None` if they were.
     pub rules_unchecked: Option<String>,
-    /// Requests that may have broken a rule, by the missing information.
+    /// Number of requests that may have broken a rule, by the information that is missing to
+    /// decide.
     pub undecided: BTreeMap<String, u64>,
-    /// Breaches by rule: `gap`, `in-flight`, `pace`, `wait`, `robots-first`, `unreachable`,
-    /// `stale`, `disallowed`, `visit-time`, `page-row`, `excluded-row`.
+    /// Number of breaches by rule: `gap`, `in-flight`, `pace`, `wait`, `robots-first`,
+    /// `unreachable`, `stale`, `disallowed`, `visit-time`, `page-row`, `excluded-row`.
     pub by_rule: BTreeMap<String, u64>,
     /// The first twenty breaches.
     pub breaches: Vec<Breach>,
-    /// Defects of files, such as torn last lines and damaged records; none is a breach.
+    /// Defects of files, such as torn last lines and damaged records, which don't count as
+    /// breaches.
     pub flaws: Vec<String>,
 }
 
-/// A rule that was broken.
+/// A breach of a rule by the crawl.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Breach {
     /// The rule, as in [`Audit::by_rule`].
@@ -88,7 +90,7 @@ pub struct Breach {
     pub what: String,
     /// The required time in milliseconds, if the rule has one.
     pub asked_ms: Option<u64>,
-    /// The part of it that was respected, in milliseconds.
+    /// The part of the required time that the crawl waited, in milliseconds.
     pub kept_ms: Option<u64>,
     /// The rows that show the breach, the earlier ones first.
     pub rows: Vec<CitedRow>,
@@ -97,9 +99,9 @@ pub struct Breach {
 /// A row cited as evidence.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CitedRow {
-    /// The row file.
+    /// The name of the file that contains the row.
     pub file: String,
-    /// The line, starting at 1.
+    /// The number of the row's line, starting at 1.
     pub line: u64,
     /// The row itself, if it is in `requests.jsonl`.
     pub request: Option<RequestRow>,
@@ -127,7 +129,7 @@ impl CitedRow {
 struct AuditRun<'a> {
     limits: &'a AuditedSettings,
     delays: Delays,
-    /// `None` if there is no archive.
+    /// The copies of robots.txt. `None` if there is no archive.
     copies: Option<RobotsResponses>,
     hosts: Hosts,
     findings: Findings,
@@ -136,14 +138,14 @@ struct AuditRun<'a> {
 /// Checks the crawl in `dir` against the rules it had to follow.
 ///
 /// Reads each row file once or twice, and from the archive only the responses to robots.txt
-/// requests. Memory: about 1,500 bytes per host with its robots.txt, 200 for each further
+/// requests. Memory: about 1,500 bytes per host with its robots.txt, 200 bytes for each further
 /// robots.txt request, and 64 MiB of compiled rules.
 ///
 /// # Errors
 /// [`RecordsError::NoCrawl`] if `dir` holds no crawl; [`RecordsError::Config`] and file system
-/// errors. Malformed lines are not errors: they are counted in [`Audit::flaws`]. An apparent
-/// robots.txt breach is undecided if a malformed line of `requests.jsonl` may have held the
-/// response that allows it.
+/// errors. Malformed lines are not errors but are counted in [`Audit::flaws`]. If a malformed line
+/// of `requests.jsonl` may have held the response that allows a request, an apparent breach of
+/// robots.txt is undecided.
 pub fn audit(dir: &Path) -> Result<Audit, RecordsError> {
     holds_any(dir, &["crawl.toml", "requests.jsonl"])?;
     let delays = Delays::read(dir)?;
@@ -184,7 +186,8 @@ pub fn audit(dir: &Path) -> Result<Audit, RecordsError> {
             let Some(row) = row else {
                 return Ok(());
             };
-            // Every page has a request, so the end of the request log is missing.
+            // Every page has a request, so if the page is later than all requests, the end of the
+            // request log is missing.
             if row.fetched_at.as_millis() > last_end {
                 trial.findings.lose(u64::MAX, last_end);
             }
@@ -228,7 +231,7 @@ fn find_exchanges(dir: &Path) -> Result<Option<Exchanges>, RecordsError> {
     Exchanges::find(dir, &wanted)
 }
 
-/// Returns `None` for a malformed line, which a power failure may leave.
+/// Turns the error of a malformed line, which a power failure may leave, into `None`.
 fn readable<T>(row: Result<T, RecordsError>) -> Result<Option<T>, RecordsError> {
     match row {
         Err(RecordsError::Row { .. }) => Ok(None),
@@ -236,7 +239,8 @@ fn readable<T>(row: Result<T, RecordsError>) -> Result<Option<T>, RecordsError> 
     }
 }
 
-/// Visits the rows with their lines; a malformed line is visited as `None`.
+/// Calls a function for each row with its line number; for a malformed line, with `None` as the
+/// row.
 fn each<T: serde::de::DeserializeOwned>(
     mut rows: RowsOf<T>,
     file: &str,
@@ -260,7 +264,7 @@ fn each<T: serde::de::DeserializeOwned>(
     Ok(())
 }
 
-/// Fills in the requests cited by breaches.
+/// Adds the requests themselves to the rows that breaches cite.
 fn cite(dir: &Path, breaches: &mut [Breach]) -> Result<(), RecordsError> {
     let mut cited: HashMap<u64, Vec<&mut CitedRow>> = HashMap::new();
     let rows = breaches.iter_mut().flat_map(|breach| &mut breach.rows);

@@ -5,7 +5,7 @@
 pub(crate) struct Histogram {
     /// Limits in ascending order; each bin excludes its upper limit.
     limits: &'static [u64],
-    /// One count more than limits: the last bin is unbounded.
+    /// The count of each bin. There is one bin more than limits, because the last bin is unbounded.
     counts: Vec<u64>,
 }
 
@@ -101,7 +101,7 @@ const WIDTHS: [u64; 26] = [
     7 * DAY,
 ];
 
-/// Equal time bins from the first request to the last.
+/// Time bins of equal width, from the first request to the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TimeAxis {
     /// Start of the first bin, in milliseconds since the Unix epoch.
@@ -122,7 +122,7 @@ impl TimeAxis {
             .into_iter()
             .find(|width| bins(*width) <= MAX_TIME_BINS);
         let width_ms = listed.unwrap_or_else(|| {
-            // The first and last bin may contain only the end points.
+            // One bin fewer, because the first and last bin may be almost empty.
             let least = (last_ms - first_ms) / (MAX_TIME_BINS - 1) + 1;
             least.div_ceil(DAY).saturating_mul(DAY)
         });
@@ -133,7 +133,7 @@ impl TimeAxis {
         }
     }
 
-    /// Returns the bin of a time; the nearest one if the time is out of range.
+    /// Returns the bin of a time, or the nearest bin if the time is out of range.
     pub(crate) fn bin(&self, at_ms: u64) -> usize {
         let bin = at_ms.saturating_sub(self.start_ms) / self.width_ms;
         usize::try_from(bin).map_or(self.bins - 1, |bin| bin.min(self.bins - 1))

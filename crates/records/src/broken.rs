@@ -31,15 +31,15 @@ pub struct BrokenLinks {
     pub format: u32,
     /// The last round of the crawl, starting at 1.
     pub round: u32,
-    /// Where links were searched: `links.jsonl`, `archive` (the archived pages), or `via` (neither
-    /// was kept, so each page is listed with the page that first led to it).
+    /// Where links were searched: `links.jsonl`, `archive` (the archived pages), or `via`. With
+    /// `via`, neither was kept, so each broken page is listed with the page that first led to it.
     pub source: String,
     /// Pages without a response, with a status of 400 or above, or with an endless redirect, in URL
     /// order. A redirect loop is listed once, under the first of its URLs.
     pub pages: Vec<BrokenPage>,
-    /// Total number of links to these pages.
+    /// Total number of links to the broken pages.
     pub links: u64,
-    /// Pages whose links could not be checked, because their body is not archived.
+    /// Number of pages whose links could not be checked, because their body is not archived.
     pub unread: u64,
 }
 
@@ -52,12 +52,13 @@ pub struct BrokenPage {
     pub status: Option<u16>,
     /// The error, if there was no response.
     pub error: Option<String>,
-    /// Time of the last request, in RFC 3339. For a host without a reachable robots.txt, the time
-    /// of the crawl's last page.
+    /// Time of the last request for the page, in RFC 3339. If robots.txt of the host is
+    /// unreachable, the time of the crawl's last page.
     pub fetched_at: String,
-    /// The round of that request.
+    /// The round of the last request for the page.
     pub round: u32,
-    /// The page that first led here; `None` for a seed. The link may have been removed since.
+    /// The page that first led to the broken page; `None` for a seed. The link may have been
+    /// removed since.
     pub via: Option<String>,
     /// The links to the page, in the order of the linking pages.
     pub links: Vec<BrokenLink>,
@@ -127,7 +128,7 @@ pub fn broken(dir: &Path) -> Result<BrokenLinks, RecordsError> {
         Some(archived) if !has_rows || result.round > 1 => {
             let unread = archived.links(dir, &latest, &mut wanted)?;
             result.unread = unread.len() as u64;
-            // The pages that were read no longer have such a link.
+            // Skip pages that were read: they no longer contain the link.
             wanted.add_vias(&result.pages, &redirects, |via| {
                 !latest.knows(via) || unread.contains(&key(via))
             });

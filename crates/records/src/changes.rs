@@ -10,7 +10,7 @@ use crate::error::RecordsError;
 use crate::numbers::grouped;
 use crate::rows::pages;
 
-/// Pages that changed in a round.
+/// Pages that were new, changed or gone in the last round of a crawl.
 ///
 /// Field names are stable; later versions of the program may add fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -33,7 +33,7 @@ pub struct Comparison {
     pub a: ComparedCrawl,
     /// Totals of B.
     pub b: ComparedCrawl,
-    /// Differences between the pages, as of the last row of each.
+    /// Differences between the pages, by the last row of each page.
     pub pages: PageDifferences,
     /// Differences in the order of requests.
     pub order: OrderDifferences,
@@ -95,9 +95,10 @@ pub struct PageDifferences {
     pub only_a: Vec<String>,
     /// URLs only in B, in row order.
     pub only_b: Vec<String>,
-    /// Pages of both with different statuses, or failures if there is no status.
+    /// Pages that both crawls fetched, with different statuses (or failures, if there was no
+    /// response).
     pub status: Vec<PageDifference>,
-    /// Pages of both with the same status and different payload digests.
+    /// Pages that both crawls fetched, with the same status but different payload digests.
     pub digest: Vec<PageDifference>,
 }
 
@@ -112,8 +113,8 @@ pub struct PageDifference {
     pub b: Option<String>,
 }
 
-/// Whether two crawls sent the same requests in the same order, by purpose, URL and response, in
-/// the order of their ends.
+/// Whether two crawls sent the same requests in the same order. Requests are compared by purpose,
+/// URL and response, in the order of their ends.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OrderDifferences {
     /// Whether all requests are the same in the same order.
@@ -127,13 +128,13 @@ pub struct OrderDifferences {
 /// A rule that excluded a different number of URLs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExcludedDifference {
-    /// `robots`, `scope` ..
+    /// The reason for the exclusion: `robots`, `scope` ..
     pub reason: String,
     /// The rule, as written.
     pub rule: Option<String>,
-    /// Number of URLs in A.
+    /// Number of URLs that the rule excluded in A.
     pub a: u64,
-    /// Number of URLs in B.
+    /// Number of URLs that the rule excluded in B.
     pub b: u64,
 }
 
@@ -155,13 +156,14 @@ pub struct ComparedHost {
     pub coverage: Option<Coverage>,
     /// URLs with a row in `pages.jsonl`, each counted once by its last row.
     pub pages: u64,
-    /// Bytes of the bodies of those rows.
+    /// Bytes of the bodies of these pages.
     pub bytes: u64,
     /// Requests sent.
     pub requests: u64,
 }
 
-/// Maximum number of distinct rules per reason; their texts contain URLs.
+/// Maximum number of distinct rules per reason, to bound memory, because the texts of rules contain
+/// URLs.
 const MAX_RULES: usize = 1000;
 
 /// Compares the crawls in two directories. Memory: about 100 bytes per page, and the URLs that
@@ -174,8 +176,8 @@ pub fn compare(a: &Path, b: &Path) -> Result<Comparison, RecordsError> {
     compare_round(a, b, None)
 }
 
-/// Compares one round of the crawls in two directories. By default this is the first round if one
-/// of the two is a replay and their numbers of rounds differ, and otherwise all rounds.
+/// Compares one round of the crawls in two directories, or by default all rounds. If one crawl is a
+/// replay and their numbers of rounds differ, the default is the first round.
 ///
 /// # Errors
 /// As for [`compare`]; [`RecordsError::NoRound`] if a crawl has no such round.
@@ -280,7 +282,7 @@ impl Outline {
     }
 }
 
-/// Returns the status of a page, or the name of its failure if there is none.
+/// Returns the status of a page or, if there was no response, the name of the failure.
 fn answer(row: &PageRow) -> String {
     match (row.status, &row.error) {
         (Some(status), _) => status.to_string(),
@@ -299,7 +301,7 @@ fn page_differences(
         true => drop(of_a.insert(key(&row.url), Outline::of(&row))),
         false => differences.only_a.push(row.url),
     })?;
-    // Rows of B that differ, by URL.
+    // The rows of B that differ from the row in A, by URL.
     let mut differing = HashMap::new();
     for_latest(b, latest_b, |row| match of_a.get(&key(&row.url)) {
         Some(of_a) => {

@@ -1,4 +1,5 @@
-//! Judges the coverage of a host: was it crawled completely, partially, or were we turned away?
+//! Judges the coverage of a host: was it crawled completely or partially, or did it turn the
+//! crawler away?
 
 use std::collections::BTreeMap;
 
@@ -7,18 +8,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::outcome::{is_obstacle, outcome};
 
-/// Number of refused rows in a row, without a served one in between, that counts as being blocked
-/// midway.
+/// If this many rows in a row were refused, without a served row in between, the host counts as
+/// having blocked the crawl midway.
 const MIN_REFUSED_IN_A_ROW: u64 = 20;
 
-/// Statuses that refuse a response others may get: RFC 9110 sections 15.5.2, 15.5.3, 15.5.4 and
-/// 15.5.8, RFC 6585 section 4, RFC 7725.
+/// Statuses that refuse a response to this client, although others may get one: RFC 9110 sections
+/// 15.5.2, 15.5.3, 15.5.4 and 15.5.8, RFC 6585 section 4, RFC 7725.
 const REFUSED: [u16; 6] = [401, 402, 403, 407, 429, 451];
 
 /// Statuses for pages that don't exist, which count as valid responses.
 const NO_SUCH_PAGE: [u16; 2] = [404, 410];
 
-/// Errors of documents truncated by one of our limits.
+/// Errors of documents that one of our limits cut short.
 const CUT: [&str; 5] = [
     "body_truncated",
     "decoded_too_large",
@@ -42,9 +43,9 @@ pub enum Coverage {
     Whole,
     /// Something is missing, for the reasons listed with the verdict.
     Partial,
-    /// The host refused more requests than it served, or all requests from some point on.
+    /// The host refused more requests than it served, or refused all requests from some point on.
     Blocked,
-    /// The host allowed nothing, or no page of it could be fetched.
+    /// The host allowed no page, or none of its pages could be fetched.
     Empty,
 }
 
@@ -76,9 +77,9 @@ impl Coverage {
 pub enum MissingReason {
     /// Refused by the host: a login, a challenge, a block page, 401, 403, 429 ..
     Refused,
-    /// Waiting for an unavailable robots.txt.
+    /// The URLs wait for a robots.txt that is unavailable.
     Robots,
-    /// No response, an unreadable one, or a server error.
+    /// There was no response, an unreadable response, or a server error.
     Errors,
     /// Our own limit truncated a document, a sitemap or a chain of redirects.
     Limits,
@@ -90,8 +91,8 @@ pub enum MissingReason {
     Waiting,
     /// The last run has not ended, or was killed.
     Unfinished,
-    /// The server has no such page. Reported for a host without any page; otherwise 404 is a valid
-    /// response.
+    /// The server has no such page. Reported only for a host without any page; for other hosts, 404
+    /// is a valid response.
     NotFound,
 }
 
@@ -219,8 +220,8 @@ impl HostOutcomes {
                 *self.not_found.entry(status.to_owned()).or_default() += 1;
             }
             Served::Refused(word) => {
-                // Many links may lead to the same login form, so this doesn't count against other
-                // pages.
+                // Many links may lead to the same login form, so a login page does not count as a
+                // sign that the host blocks the crawl.
                 self.refused_in_a_row += u64::from(word != "login_page");
                 self.note(MissingReason::Refused, word, 1);
             }
@@ -246,9 +247,9 @@ impl HostOutcomes {
             ("depth", _) => self.note(MissingReason::Budget, "max-depth", 1),
             ("trap", _) => self.note(MissingReason::Traps, word, 1),
             ("robots" | "usage", _) => self.disallowed += 1,
-            // In a replay, where the site's rules are unknown.
+            // This happens only in a replay, where the site's rules are unknown.
             ("not_archived", _) => self.note(MissingReason::Errors, "not_archived", 1),
-            // `waiting.jsonl` counts what a budget left, per origin.
+            // URLs left by a budget are counted from `waiting.jsonl`, per origin.
             _ => {}
         }
     }
@@ -265,8 +266,8 @@ impl HostOutcomes {
         self.note(reason, evidence, row.urls);
     }
 
-    /// Returns whether the host allowed nothing, or no page of it could be fetched. A host that was
-    /// stopped by a budget, a limit or the end of the run is partial instead.
+    /// Returns whether the host allowed no page, or none of its pages could be fetched. A host for
+    /// which a budget, a limit or the end of the run stopped the crawl is partial instead.
     fn is_empty(&self) -> bool {
         let is_known =
             self.disallowed > 0 || !self.not_found.is_empty() || !self.missing.is_empty();
@@ -294,7 +295,7 @@ impl HostOutcomes {
 }
 
 fn served<'r>(row: &'r PageRow, status: &'r str) -> Served<'r> {
-    // The text after an error's name comes from libraries.
+    // The text after the name of an error comes from libraries, so leave it out.
     let error = row.error.as_deref();
     let error = error.map(|error| error.split(':').next().unwrap_or(error));
     match (row.status, error) {
@@ -304,7 +305,8 @@ fn served<'r>(row: &'r PageRow, status: &'r str) -> Served<'r> {
         (_, Some(error)) if CUT.contains(&error) => Served::Missing(MissingReason::Limits, error),
         (_, Some(error)) if row.is_failed() => Served::Missing(MissingReason::Errors, error),
         (None, _) => Served::Missing(MissingReason::Errors, "no answer"),
-        // Not modified, although nothing is stored; or an unrequested protocol switch.
+        // The response was 304 although nothing is stored, or switched to a protocol that nobody
+        // requested.
         (Some(304), _) if outcome(row) != "unmodified" => {
             Served::Missing(MissingReason::Errors, status)
         }
@@ -356,7 +358,8 @@ mod tests {
         }
     }
 
-    /// Checks the verdict on a host that served this many pages, followed by `take`.
+    /// Checks the verdict on a host that served this many pages before `take` adds further
+    /// outcomes.
     fn check(served: usize, take: impl FnOnce(&mut HostOutcomes), expect: Expect) {
         let mut outcomes = HostOutcomes::default();
         for _ in 0..served {
@@ -474,7 +477,7 @@ mod tests {
             pages(&refused),
             expect![[r#"partial; refused 3 {"403": 1, "429": 1, "login_page": 1}"#]],
         );
-        // Errors don't count as served.
+        // Error responses don't count as served.
         let rows = [(Some(403), None), (Some(500), None)];
         check(
             0,

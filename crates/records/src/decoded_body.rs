@@ -6,8 +6,8 @@ use crawl_coding::{DecodeEnd, DecodeLimits, decode};
 
 use crate::header_fields::Fields;
 
-/// Returns the body of a response without its content codings, as the crawl read it. If a coding is
-/// truncated, returns the part decoded before that. `None` if nothing could be decoded.
+/// Returns the body of a response without its content codings, as the crawl read it. If the coded
+/// body is incomplete, returns the part that can be decoded. `None` if nothing can be decoded.
 #[must_use]
 pub fn decoded_body(http: &HttpMessage<'_>) -> Option<Bytes> {
     without_codings(&Fields::of_message(http), http.body)

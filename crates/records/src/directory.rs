@@ -23,7 +23,7 @@ pub fn seeds_of(settings: &Table) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Rejects a directory that has none of these files.
+/// Returns an error if a directory has none of these files.
 pub(crate) fn holds_any(dir: &Path, files: &[&str]) -> Result<(), RecordsError> {
     match files.iter().any(|file| dir.join(file).is_file()) {
         true => Ok(()),

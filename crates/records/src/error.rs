@@ -43,7 +43,7 @@ pub enum RecordsError {
         /// The defect.
         source: BadLine,
     },
-    /// A line of a baseline is not a fault.
+    /// A line of a baseline does not describe a fault.
     #[error("`{}` line {line}: {why}", path.display())]
     Baseline {
         /// The file.

@@ -35,9 +35,9 @@ pub struct Explanation {
     pub page: Option<PageRow>,
     /// Number of rows in `pages.jsonl`.
     pub visits: u64,
-    /// When `--recrawl` visits the URL again, in RFC 3339; or `each round`.
+    /// When `--recrawl` visits the URL again: a time in RFC 3339, or `each round`.
     pub due: Option<String>,
-    /// Whether the next round visits the URL, whenever that round starts.
+    /// Whether the next round visits the URL, no matter when that round starts.
     pub is_due: bool,
     /// The URL's row in `excluded.jsonl`, the last one if it has several.
     pub excluded: Option<ExcludedRow>,
@@ -49,17 +49,17 @@ pub struct Explanation {
     pub robots_request: Option<RequestRow>,
     /// Why the URL was excluded or deferred, from the stored state: reason, rule, line.
     pub exclusion: Option<(String, Option<String>, Option<u32>)>,
-    /// When the scope rule that excludes the URL was added, in RFC 3339, if that was during the
-    /// crawl.
+    /// When the scope rule that excludes the URL was added, in RFC 3339. `None` if the rule was not
+    /// added during the crawl.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule_since: Option<String>,
-    /// The tombstone of the URL or its host, set by a caller that has the key.
+    /// The tombstone of the URL or its host, if it was erased. Set by a caller that has the key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forgotten: Option<TombstoneRow>,
     /// The URL's place in the draw of the sample, if it was in the frame.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sample: Option<SamplePlace>,
-    /// The random walk steps that led to the URL.
+    /// The steps of the random walk that led to the URL, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub walk: Option<WalkPlace>,
     /// The number of the next attempt, if the URL is pending.
@@ -68,9 +68,10 @@ pub struct Explanation {
     pub depth: Option<u32>,
     /// The page that links to the URL.
     pub via: Option<String>,
-    /// If the URL is unknown: a page that names it, how, and the setting that keeps it out.
+    /// If the URL is unknown: a page that contains it, how it does, and the setting that prevented
+    /// its fetch.
     pub named_by: Option<NamedBy>,
-    /// Number of archived pages not searched for such a page, because there are too many.
+    /// Number of archived pages that were not searched for the URL, because there are too many.
     pub unread_pages: u64,
     /// Whether the stored state could be read.
     pub state_read: StateRead,
@@ -102,7 +103,7 @@ pub struct SamplePlace {
 pub struct WalkPlace {
     /// Number of steps.
     pub steps: u64,
-    /// The walker and the number of the first such step.
+    /// The walker that took the first of these steps, and the step's number.
     pub first: (u32, u64),
 }
 
@@ -165,11 +166,11 @@ pub fn explain(
         state: "unknown",
         ..Explanation::default()
     };
-    // The URL as in a row, including the quotes, so that it doesn't match longer URLs.
+    // Search for the URL with its quotes, so that longer URLs don't match.
     let needle = serde_json::to_vec(url.as_str()).unwrap_or_default();
     let mut rows = pages(dir)?;
     while let Some(row) = rows.next_with(&needle) {
-        // Skip rows that only mention the URL elsewhere.
+        // Skip rows that mention the URL only in another column.
         let row = explanation.sound(row);
         if let Some(row) = row.filter(|row| row.url == url.as_str()) {
             explanation.visits += 1;
@@ -220,7 +221,7 @@ type Stored = (Option<KnownUrl>, Option<Visit>, Option<Draw>);
 
 fn known(dir: &Path, url: &CanonicalUrl) -> Result<Stored, StateRead> {
     let state = dir.join("state");
-    // Opening an empty directory would create a frontier there.
+    // Don't open an empty directory, because that would create a frontier in it.
     let entries = state.read_dir().ok().and_then(|mut entries| entries.next());
     if entries.is_none() {
         return Err(StateRead::Absent);
@@ -328,7 +329,8 @@ impl Explanation {
             return Ok(());
         }
         let rule = rule.clone();
-        // If there are several include patterns, the record has no hint which one had to match.
+        // If there are several include patterns, the record does not show which pattern excludes
+        // the URL.
         let is_it =
             |added: &String| *added == rule || (rule == "include" && added.starts_with("include "));
         for row in delays(dir)? {

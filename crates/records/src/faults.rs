@@ -32,8 +32,8 @@ pub struct Faults {
     pub format: u32,
     /// The last round of the crawl, starting at 1.
     pub round: u32,
-    /// The source of the pages: `archive`, or a source of [`BrokenLinks`]; then only links to
-    /// broken pages are known.
+    /// The source of the pages: `archive`, or a source of [`BrokenLinks`]. Without an archive, only
+    /// links to broken pages are found.
     pub source: String,
     /// The number of faults of each kind.
     pub counts: BTreeMap<FaultKind, u64>,
@@ -43,7 +43,7 @@ pub struct Faults {
     pub known: u64,
     /// Number of faults in the baseline that are fixed.
     pub mended: u64,
-    /// Pages whose links could not be checked, because their body is not archived.
+    /// Number of pages whose links could not be checked, because their body is not archived.
     pub unread: u64,
 }
 
@@ -54,9 +54,9 @@ pub struct Fault {
     pub page: Option<String>,
     /// The target of the link, with its fragment.
     pub to: String,
-    /// The kind.
+    /// The kind of the fault.
     pub kind: FaultKind,
-    /// The finding: a status, an error, or the right target.
+    /// What was found: a status, an error, or the right target.
     pub why: String,
     /// The link's text, if it has one.
     pub text: Option<String>,
@@ -158,7 +158,8 @@ impl Faults {
     }
 }
 
-/// Returns the links to broken pages. A page without any links left is not a fault, but a seed is.
+/// Returns the links to broken pages as faults. A broken page without any links left is not a
+/// fault, unless it is a seed.
 fn broken_faults(broken: &BrokenLinks) -> Vec<Fault> {
     let mut faults = Vec::new();
     for page in &broken.pages {
@@ -324,8 +325,9 @@ fn end_of<'s>(
     chain.find(|url| !redirects.contains_key(*url) && latest.is_page(url))
 }
 
-/// Returns the last fragment in a `Location` between a URL and the end of its redirects. A
-/// `Location` without a fragment inherits the previous one (RFC 9110, section 10.2.2).
+/// Returns the fragment that a redirect chain adds: the last one in a `Location` between a URL and
+/// the end of its redirects. A `Location` without a fragment keeps the previous fragment (RFC 9110,
+/// section 10.2.2).
 fn redirected_fragment<'s>(
     redirects: &'s HashMap<String, Redirect>,
     url: &str,
@@ -339,8 +341,8 @@ fn redirected_fragment<'s>(
         .last()
 }
 
-/// Returns whether a browser that shows a page requests a link without a click, or submits form
-/// data to it.
+/// Returns whether a browser requests the link's target without a click when it shows the page, or
+/// submits form data to the target.
 fn is_loaded(link: &Link) -> bool {
     matches!(link.kind, LinkKind::Resource | LinkKind::Form)
         || matches!(link.element, Element::Iframe | Element::Frame)

@@ -1,5 +1,5 @@
-//! The data of the report page's plots: time series, histograms, and links between hosts. Takes one
-//! pass over each row file, in constant memory.
+//! The data of the report page's plots: time series, histograms, and links between hosts. Collected
+//! in one pass over each row file, in constant memory.
 
 mod link_sketch;
 
@@ -21,7 +21,8 @@ pub(crate) use link_sketch::{LinkSketch, LinkSource};
 /// Maximum number of hosts with a section in `report.html`, those with the most requests first.
 /// Beyond the limit: only in the table of hosts.
 pub(crate) const MAX_HOST_SECTIONS: usize = 100;
-/// Maximum number of origins of those hosts; a host has one per scheme and port.
+/// Maximum number of origins of the hosts with a section. A host has one origin per scheme and
+/// port.
 const MAX_ORIGINS: usize = 10_000;
 /// Maximum number of distinct site rules in `report.html`.
 /// Beyond the limit: a count.
@@ -36,7 +37,7 @@ const SIZES: [u64; 10] = [
 /// Bin limits of response times, in milliseconds.
 const RESPONSE_TIMES: [u64; 8] = [10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000];
 
-/// Reasons for exclusion that are up to the site.
+/// Reasons for exclusion that the site itself gives.
 const SITE_REASONS: [&str; 5] = ["robots", "meta", "header", "usage", "nofollow"];
 
 const MINUTE_MS: u64 = 60_000;
@@ -84,7 +85,7 @@ impl Answer {
 /// Requests by kind of response, in the order of [`Answer::ALL`].
 pub(crate) type AnswerCounts = [u64; Answer::ALL.len()];
 
-/// The settings of politeness and purpose, from `crawl.toml`.
+/// The settings from `crawl.toml` about politeness and the purpose of the crawl.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Manners {
     /// The product token that robots.txt files use for the crawl.
@@ -109,7 +110,7 @@ pub(crate) struct TimeSeries {
     pub(crate) pages: Vec<u64>,
 }
 
-/// How one host was treated.
+/// How the crawl treated one host.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HostFigures {
     /// Requests by time bin.
@@ -121,25 +122,25 @@ pub(crate) struct HostFigures {
     pub(crate) last_end_ms: u64,
     /// Maximum number of requests that ended within one clock minute.
     pub(crate) most_in_a_minute: u64,
-    /// Site rules that excluded URLs, by rule and line, with the number of URLs.
+    /// Number of URLs that a rule of the site excluded, by rule and line.
     pub(crate) rules: BTreeMap<(String, Option<u32>), u64>,
     minute: u64,
     in_minute: u64,
 }
 
-/// Usage statements of the site, and its robots.txt, counted over pages.
+/// What the site's usage statements and robots.txt say, counted over pages.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Permissions {
     /// Pages explicitly allowed by a robots.txt rule.
     pub(crate) allowed_by_rule: u64,
-    /// Pages without a matching rule.
+    /// Pages that no rule of robots.txt matches.
     pub(crate) no_rule: u64,
     /// Usage statements, by vocabulary and channel.
     pub(crate) statements: BTreeMap<(String, String), u64>,
     /// Pages that allow the declared purpose.
     pub(crate) purpose_allowed: u64,
     pub(crate) purpose_refused: u64,
-    /// Pages whose body is not archived because the site refused a copy.
+    /// Pages whose body is not archived, because the site's usage statement refuses copies.
     pub(crate) withheld: u64,
 }
 
@@ -147,19 +148,19 @@ pub(crate) struct Permissions {
 #[derive(Clone, Debug)]
 pub(crate) struct Figures {
     pub(crate) manners: Manners,
-    /// `None` if no request was sent.
+    /// Requests and pages over time. `None` if no request was sent.
     pub(crate) time: Option<TimeSeries>,
     /// Body sizes of pages, in bytes.
     pub(crate) sizes: Histogram,
     /// Request durations, in milliseconds.
     pub(crate) response_times: Histogram,
-    /// The first of [`Report::hosts_asked`], in that order.
+    /// The first hosts of [`Report::hosts_asked`], in the same order.
     pub(crate) hosts: Vec<HostFigures>,
     pub(crate) permissions: Permissions,
     pub(crate) links: LinkSketch,
 }
 
-/// Reads the rows summed up in `report` again, for its plots. Skips malformed lines, which the
+/// Reads the rows that `report` sums up again, for the plots. Skips malformed lines, which the
 /// report already counts.
 ///
 /// # Errors
@@ -320,7 +321,7 @@ impl HostFigures {
             self.first_start_ms = row.start;
         }
         self.last_end_ms = self.last_end_ms.max(row.end);
-        // Rows are in the order of their ends, so each minute comes up only once.
+        // Rows are in the order of their ends, so each minute is one run of consecutive rows.
         let minute = row.end / MINUTE_MS;
         if minute != self.minute {
             (self.minute, self.in_minute) = (minute, 0);

@@ -14,14 +14,14 @@ use crate::coverage::{Coverage, HostOutcomes, Shortfall, coverage};
 
 pub(crate) use self::last_rows::LastLines;
 
-/// Starts and ends are rounded to whole milliseconds, so a delay may appear this much shorter.
+/// Starts and ends are rounded to whole milliseconds, so a delay may seem shorter by this much.
 const ROUNDING_MS: u64 = 1;
 
 /// Maximum number of seed labels listed per host in `hosts.jsonl`, which may have as many seeds as pages.
 /// Beyond the limit: only in the rows of pages.
 const MAX_HOST_LABELS: usize = 100;
 
-/// The reason of URLs outside the user's scope.
+/// The reason in rows of URLs outside the user's scope.
 const OUT_OF_SCOPE: &str = "scope";
 
 /// The results of one host, and how it was treated.
@@ -31,13 +31,14 @@ pub struct HostReport {
     pub host: String,
     /// URLs with a row in `pages.jsonl`, each counted once by its last row.
     pub pages: u64,
-    /// URLs whose last row has no response, a status of 400 or above, or an incomplete body.
+    /// URLs whose last row has no response, a status of 400 or above, or an incomplete body, each
+    /// counted once.
     pub failed: u64,
     /// Bytes of the bodies of the last rows, as received.
     pub bytes: u64,
     /// Rows of `excluded.jsonl`.
     pub excluded: u64,
-    /// Rows of `excluded.jsonl` by reason, only for hosts that URLs were to be fetched from.
+    /// Rows of `excluded.jsonl` by reason. Empty if no URL of the host was to be fetched.
     #[serde(default)]
     pub excluded_by: BTreeMap<String, u64>,
     /// URLs left for the next run.
@@ -46,7 +47,7 @@ pub struct HostReport {
     /// The coverage verdict; `None` if no URL was to be fetched from the host.
     #[serde(default)]
     pub coverage: Option<Coverage>,
-    /// Missing URLs, by reason.
+    /// URLs of the host that should have been fetched but were not, by reason.
     #[serde(default)]
     pub missing: Vec<Shortfall>,
     /// Requests sent.
@@ -68,22 +69,22 @@ pub struct HostReport {
 
 /// Delays, from the end of one request to the start of the next.
 ///
-/// If several requests to a host may be in flight, each has its own delay: a request is compared
-/// with the one that ended longest ago.
+/// If several requests to a host may be in flight, each of these slots has its own delay: the delay
+/// of a request is counted from the slot whose last request ended longest ago.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gaps {
     /// Number of delays observed.
     pub count: u64,
     /// The shortest delay, in milliseconds.
     pub least_seen_ms: Option<u64>,
-    /// The delay required at that point, in milliseconds.
+    /// The delay that was required where the shortest delay was observed, in milliseconds.
     pub asked_then_ms: Option<u64>,
     /// The longest required delay, in milliseconds.
     pub most_asked_ms: Option<u64>,
     /// The rule that required the longest delay: `delay`, `crawl-delay` ..
     pub most_asked_by: Option<String>,
-    /// Delays required by the site, by rule: `crawl-delay`, `request-rate`, `rate-limit`. Long ones
-    /// reduce the number of pages fetched in the same time.
+    /// Delays that the site itself required, by rule: `crawl-delay`, `request-rate`, `rate-limit`.
+    /// Long delays reduce the number of pages that can be fetched in a given time.
     #[serde(default)]
     pub by_site: BTreeMap<String, SiteGaps>,
     /// Number of delays shorter than required.
@@ -122,14 +123,14 @@ pub struct RobotsReport {
     pub state: String,
     /// The status, if there was a response.
     pub status: Option<u16>,
-    /// The failure name, if there was none.
+    /// The name of the failure, if there was no response.
     pub failure: Option<String>,
     /// End of the request, in milliseconds since the Unix epoch.
     pub at_ms: u64,
 }
 
-/// Sums up rows by host. Add the rows of `requests.jsonl` first, in order, then the others. Takes
-/// about 600 bytes per host in a row, and its key once more for each of its origins.
+/// Sums up rows by host. Add the rows of `requests.jsonl` first, in order, then the rows of the
+/// other files. Takes about 600 bytes per host, and the host key once more for each of its origins.
 #[derive(Debug)]
 pub struct HostSums {
     per_host: usize,
@@ -150,7 +151,7 @@ pub struct HostSums {
 struct Host {
     report: HostReport,
     outcomes: HostOutcomes,
-    /// Requests not judged yet, by start; rows are in the order of their ends.
+    /// Requests not judged yet, by start, since rows are in the order of their ends.
     ahead: BinaryHeap<Reverse<SentRequest>>,
     /// End of the latest request in each slot; at most `per_host`.
     ends: Vec<u64>,
@@ -183,8 +184,8 @@ impl HostSums {
         }
     }
 
-    /// Returns whether a page failed. A missing sitemap is not a failure, because sitemaps are also
-    /// tried without being named.
+    /// Returns whether a page failed. A missing sitemap is not a failure, because the crawler also
+    /// tries usual addresses of sitemaps that no page or robots.txt names.
     pub(crate) fn is_failed(&self, row: &PageRow) -> bool {
         row.is_failed() && !self.sitemaps.contains(&row.url)
     }
@@ -212,14 +213,14 @@ impl HostSums {
         host.report.excluded += 1;
         host.note_label(row.label.as_deref());
         host.outcomes.excluded(row);
-        // Most hosts are only linked to, so only a number is kept for them.
+        // Most hosts are only linked to, so URLs outside the scope are counted without a reason.
         if row.reason != OUT_OF_SCOPE {
             let by_reason = &mut host.report.excluded_by;
             *by_reason.entry(row.reason.clone()).or_default() += 1;
         }
     }
 
-    /// Adds a row of `waiting.jsonl`: the crawl's, or an origin's.
+    /// Adds a row of `waiting.jsonl`. The row is about the whole crawl or about one origin.
     pub fn waiting(&mut self, row: &WaitingRow) {
         let Some(origin) = &row.origin else {
             self.has_ended = true;
@@ -256,7 +257,7 @@ impl HostSums {
             why: row.why.clone(),
             wait_asked: row.wait_asked,
         }));
-        // At most this many overlapping requests can end before an earlier one does.
+        // At most this many requests that overlap with an earlier request can end before it.
         let max_ahead = if per_host == 1 { 0 } else { 2 * per_host };
         while host.ahead.len() > max_ahead {
             host.judge_next(per_host, &mut self.gaps);
@@ -269,7 +270,7 @@ impl HostSums {
         self.finish_with_gaps().0
     }
 
-    /// Like `finish`, and also returns the delays of all hosts.
+    /// Does the same as `finish`, and also returns the delays of all hosts.
     pub(crate) fn finish_with_gaps(mut self) -> (Vec<HostReport>, GapHistograms) {
         self.judge_all();
         let hosts = self.hosts.into_values().map(|mut host| {

@@ -39,15 +39,15 @@ pub(crate) fn table(title: &str, class: &str, rows: &Markup) -> Markup {
     }
 }
 
-/// Renders the table without its heading.
+/// Renders a table that scrolls on narrow screens, without a heading.
 pub(crate) fn scrolling_table(title: &str, class: &str, rows: &Markup) -> Markup {
     html! {
         div class=(class) role="region" aria-label=(title) tabindex="0" { table { (rows) } }
     }
 }
 
-/// Renders a page's URL as a link that passes neither credit nor referrer. Plain text if no browser
-/// would fetch it.
+/// Renders a page's URL as a link, with `rel` values that pass neither credit nor referrer. If no
+/// browser would fetch the URL, it is rendered as plain text.
 pub(crate) fn link(url: &str) -> Markup {
     let text = safe_line(url);
     html! {

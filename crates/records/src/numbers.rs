@@ -1,4 +1,4 @@
-//! Formats numbers for people, the same way in summary, report and pages.
+//! Formats numbers for people, the same way in the summary, the report and its pages.
 
 /// Formats `1234567` as `1,234,567`.
 #[must_use]

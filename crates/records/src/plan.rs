@@ -1,4 +1,5 @@
-//! A plan: what a crawl would cost its hosts, from a run that only fetched robots.txt and sitemaps.
+//! A plan: what a crawl would cost the hosts it fetches from. Plans are made from a run that only
+//! fetched robots.txt and sitemaps.
 
 mod html;
 mod sizes;
@@ -18,10 +19,10 @@ use crate::hosts::{HostReport, host_key};
 use crate::report::report;
 use crate::rows::{excluded, requests};
 
-/// The reason in rows of URLs that a crawl would fetch.
+/// The reason in the rows of URLs that the planned crawl would fetch.
 const PLANNED: &str = "planned";
 
-/// Maximum number of rules listed per host, those that exclude most URLs first.
+/// Maximum number of rules listed per host. The rules that exclude most URLs come first.
 const MAX_RULES: usize = 20;
 
 /// Kinds of delays that apply throughout a crawl; others depend on a host's latest response.
@@ -33,7 +34,7 @@ const LASTING_GAPS: [&str; 5] = [
     "site-delay",
 ];
 
-/// The cost of crawling these seeds.
+/// What a crawl of these seeds would cost its hosts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// Version of this format: 1.
@@ -46,13 +47,13 @@ pub struct Plan {
     pub pages: u64,
     /// Known URLs that would not be fetched, by reason.
     pub excluded: BTreeMap<String, u64>,
-    /// Requests for those pages, robots.txt files and sitemaps.
+    /// Requests for the known pages, robots.txt files and sitemaps.
     pub requests: u64,
     /// Duration of the crawl, in hours.
     pub hours: Estimate,
     /// Bytes of bodies, as received.
     pub bytes: Estimate,
-    /// Requests that the plan itself sent.
+    /// Requests that the planning run itself sent.
     pub asked: u64,
     /// All hosts, by host key.
     pub hosts: Vec<HostPlan>,
@@ -73,7 +74,7 @@ pub struct HostPlan {
     pub is_sitemap_missing: bool,
     /// Known URLs that would not be fetched, by reason.
     pub excluded: BTreeMap<String, u64>,
-    /// Known URLs that would not be fetched, by rule; the first twenty rules.
+    /// Known URLs that would not be fetched, by rule. Only the twenty rules that exclude most URLs.
     pub rules: Vec<PlanRule>,
     /// The host's origins, with the statements of their robots.txt files.
     pub origins: Vec<PlanOrigin>,
@@ -85,7 +86,7 @@ pub struct HostPlan {
     pub answer_ms: f64,
     /// Requests for pages, robots.txt and sitemaps.
     pub requests: u64,
-    /// Duration of these requests, in hours.
+    /// Duration of the planned requests, in hours.
     pub hours: Estimate,
     /// Bytes of bodies, as received.
     pub bytes: Estimate,
@@ -94,7 +95,7 @@ pub struct HostPlan {
 /// A rule that excludes URLs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanRule {
-    /// `robots`, `usage`, `scope` ..
+    /// The reason for the exclusion: `robots`, `usage`, `scope` ..
     pub reason: String,
     /// The rule as written.
     pub rule: Option<String>,
@@ -124,9 +125,9 @@ pub struct Estimate {
     pub expected: Option<f64>,
     /// Lower bound.
     pub least: f64,
-    /// Upper bound; `None` if there is none.
+    /// Upper bound; `None` if there is no bound.
     pub most: Option<f64>,
-    /// How the number was derived, and what it leaves out.
+    /// How the number was derived, and what it does not include.
     pub why: String,
 }
 
@@ -149,7 +150,8 @@ pub struct PlanSettings {
     pub origins: Vec<PlanOrigin>,
 }
 
-/// Sums up a planning run in `dir`. Page sizes are those of the crawl in `earlier`.
+/// Sums up the planning run in `dir`. If `earlier` is the directory of an earlier crawl, page sizes
+/// are estimated from it.
 ///
 /// # Errors
 /// [`RecordsError::NoCrawl`] if `dir` has no records, and file system errors.
@@ -197,7 +199,7 @@ pub fn plan(
     })
 }
 
-/// Returns the plan of a host, without its bytes.
+/// Returns the plan of a host, but without its bytes.
 fn host_plan(
     host: &HostReport,
     gap: Option<(u64, String)>,
@@ -224,7 +226,7 @@ fn host_plan(
     };
     let is_sitemap_missing = host.missing.iter().any(is_unread);
     let is_listed = host.pages > 0 && !is_sitemap_missing;
-    // There is one delay less than requests, and each slot has its own.
+    // The first request needs no delay. Each slot waits for its own delay.
     let slots = f64::from(settings.per_host.max(1));
     let busy = requests as f64 * answer_ms;
     let least_ms = (requests.saturating_sub(1) as f64 * gap_ms as f64 + busy) / slots;
@@ -253,7 +255,7 @@ fn host_plan(
     }
 }
 
-/// Describes which pages of a host are known.
+/// Describes how complete the known pages of a host are.
 fn known_words(host: &HostReport, is_listed: bool) -> &'static str {
     match is_listed {
         _ if host.waiting > 0 => "its robots.txt can't be fetched, so no page may be fetched now",
@@ -263,7 +265,8 @@ fn known_words(host: &HostReport, is_listed: bool) -> &'static str {
     }
 }
 
-/// Hosts are crawled concurrently, so the slowest one decides, or a rate that several share.
+/// Returns the hours of the whole crawl. Hosts are crawled concurrently, so the slowest host
+/// determines the time, or a rate limit that several hosts share.
 fn all_hours(
     hosts: &[HostPlan],
     addresses: &HashMap<String, IpAddr>,
@@ -296,13 +299,14 @@ fn all_hours(
     }
 }
 
-/// Returns the hours that this many requests take at a rate per second; 0 without one.
+/// Returns the hours that this many requests take at a rate per second; 0 if there is no rate
+/// limit.
 fn hours_at(requests: u64, rate: Option<f64>) -> f64 {
     let rate = rate.filter(|rate| *rate > 0.0);
     rate.map_or(0.0, |rate| requests as f64 / rate / 3600.0)
 }
 
-/// Returns the requests to the address off loopback that gets most of them.
+/// Returns how many requests go to the busiest address. Loopback addresses don't count.
 fn most_requests(hosts: &[HostPlan], addresses: &HashMap<String, IpAddr>) -> u64 {
     let mut by_address: HashMap<IpAddr, u64> = HashMap::new();
     for host in hosts {
@@ -317,9 +321,10 @@ fn most_requests(hosts: &[HostPlan], addresses: &HashMap<String, IpAddr>) -> u64
 /// Facts about hosts from the requests of a planning run.
 #[derive(Default)]
 struct Requests {
-    /// The last lasting gap in milliseconds, and the rule that asked for it.
+    /// For each host, its last delay of a lasting kind in milliseconds, and the rule that required
+    /// the delay.
     gaps: HashMap<String, (u64, String)>,
-    /// The address of the last request.
+    /// For each host, the address of its last request.
     addresses: HashMap<String, IpAddr>,
 }
 
@@ -329,7 +334,7 @@ impl Requests {
         for row in requests(dir)? {
             match row {
                 Ok(row) => hosts.note(row),
-                // The report counts bad rows.
+                // Skip a malformed row: the report already counts it.
                 Err(RecordsError::Row { .. }) => {}
                 Err(why) => return Err(why),
             }
@@ -347,7 +352,7 @@ impl Requests {
     }
 }
 
-/// Returns the rules that exclude URLs of each host.
+/// Returns, by host, the rules that exclude URLs.
 fn rules(dir: &Path) -> Result<HashMap<String, Vec<PlanRule>>, RecordsError> {
     type Key = (String, Option<String>, Option<u32>);
     let mut counts: HashMap<String, HashMap<Key, u64>> = HashMap::new();
@@ -415,7 +420,7 @@ mod tests {
             why,
             "the rate to an address shared by several hosts is the limit"
         );
-        // Loopback has no rate per address.
+        // Requests to loopback have no rate limit per address.
         let (least, why) = hours("127.0.0.1", &settings);
         assert_eq!((least, why.as_str()), (2.0, "the total rate is the limit"));
     }

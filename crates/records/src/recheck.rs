@@ -1,4 +1,5 @@
-//! Verdicts of current rules on the pages of a crawl: `recheck.jsonl`.
+//! A recheck applies the current rules of sites to the pages of a crawl, with its verdicts in
+//! `recheck.jsonl`.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -13,12 +14,12 @@ use crate::directory::holds_any;
 use crate::error::RecordsError;
 use crate::rows::{RowsOf, excluded, pages, waiting};
 
-/// The list that a recheck writes to the crawl's directory.
+/// The file in the crawl's directory that a recheck writes.
 pub const RECHECK: &str = "recheck.jsonl";
 const RECHECK_BESIDE: &str = "recheck.jsonl.new";
 
-/// Values of `verdict`: of the first row, of a page that may no longer be fetched, and of an origin
-/// whose rules could not be fetched.
+/// The values of `verdict` in the first row, in a row for a page that may no longer be fetched, and
+/// in a row for an origin whose rules could not be fetched.
 const RECHECKED: &str = "rechecked";
 const EXCLUDED: &str = "excluded";
 const UNKNOWN: &str = "unknown";
@@ -34,7 +35,7 @@ pub struct Recheck {
     pub excluded: u64,
     /// Pages whose rules could not be fetched.
     pub unknown: u64,
-    /// Unavailable rules by origin, with the reason and the number of pages.
+    /// The origins whose rules could not be fetched, each with the reason and its number of pages.
     pub unknown_origins: BTreeMap<String, (String, u64)>,
 }
 
@@ -53,7 +54,7 @@ pub fn page_urls(
     }))
 }
 
-/// Writes `recheck.jsonl` into `dir`, from the records in `learnt` of a run that knew the pages of
+/// Writes `recheck.jsonl` into `dir`. `learnt` is the directory of a run that knew the pages of
 /// `dir` and only fetched rules.
 ///
 /// # Errors
@@ -135,8 +136,8 @@ impl Recheck {
         *count += urls;
     }
 
-    /// Writes all rows: the recheck's, then those of pages and of origins. The inner error is that
-    /// of `out`.
+    /// Writes all rows: first the row of the recheck itself, then those of pages and of origins.
+    /// The inner error is that of `out`.
     fn write(
         &self,
         learnt: &Path,

@@ -43,7 +43,8 @@ pub struct Report {
     /// The random walk, if the crawl is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub walk: Option<WalkReport>,
-    /// Number of hosts by coverage verdict; hosts that no URL was to be fetched from have none.
+    /// Number of hosts by coverage verdict. A host has no verdict if none of its URLs was to be
+    /// fetched.
     #[serde(default)]
     pub coverage: BTreeMap<Coverage, u64>,
     /// All hosts, by host key.
@@ -62,8 +63,8 @@ pub struct CrawlSettings {
     pub version: Option<String>,
     /// When the crawl was first started, in RFC 3339.
     pub started: Option<String>,
-    /// If this is a replay, the directory of the replayed crawl; then no request was sent, and all
-    /// times are virtual. `None` for a crawl.
+    /// If this is a replay, the directory of the replayed crawl. A replay sends no request, and all
+    /// its times are virtual. `None` for a crawl.
     #[serde(default)]
     pub replay_of: Option<String>,
     /// Maximum requests in flight per host.
@@ -85,7 +86,7 @@ pub struct SampleSettings {
     pub by: String,
     /// The random seed of the draw.
     pub seed: String,
-    /// Pages fewer links than this away from a seed were read to build the frame.
+    /// Pages with fewer links than this between them and a seed were read to build the frame.
     pub frame_depth: u64,
 }
 
@@ -104,43 +105,43 @@ pub struct Operator {
     pub study_page: Option<String>,
 }
 
-/// Counts of a crawl's pages. All except `rounds` and `all_rounds` count each URL once, by its last
-/// row in `pages.jsonl`.
+/// Counts of a crawl's pages. Except in `rounds` and `all_rounds`, each URL is counted once, by its
+/// last row in `pages.jsonl`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageCounts {
-    /// URLs with a row.
+    /// Number of URLs with a row.
     pub total: u64,
-    /// URLs for which [`PageRow::is_failed`], sitemaps excluded.
+    /// Number of URLs, except sitemaps, for which [`PageRow::is_failed`] is true.
     pub failed: u64,
     /// Bytes of bodies, as received.
     pub bytes: u64,
-    /// By outcome: `ok` (2xx), `unmodified` (304 for a stored page), `redirect` (3xx),
-    /// `client_error` (4xx), `server_error` (5xx), `no_answer`, `other`; also, whatever the status,
-    /// `login_page`, `challenge` and `block_page`.
+    /// Number of URLs by outcome: `ok` (2xx), `unmodified` (304 for a stored page), `redirect`
+    /// (3xx), `client_error` (4xx), `server_error` (5xx), `no_answer` or `other`. `login_page`,
+    /// `challenge` and `block_page` take precedence over the status.
     pub by_outcome: BTreeMap<String, u64>,
-    /// By status code.
+    /// Number of URLs by status code.
     pub by_status: BTreeMap<u16, u64>,
-    /// By content type, without parameters, in lower case.
+    /// Number of URLs by content type, without parameters and in lower case.
     pub by_type: BTreeMap<String, u64>,
-    /// By number of links from a seed.
+    /// Number of URLs by number of links from a seed.
     pub by_depth: BTreeMap<u32, u64>,
-    /// By round: 1, and one more for each `--recrawl`.
+    /// Counts by round. The first round is 1, and each `--recrawl` adds one.
     #[serde(default)]
     pub rounds: BTreeMap<u32, Round>,
     /// Counts of all visits, if the crawl has several rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub all_rounds: Option<VisitCounts>,
-    /// Pages with a label, by label.
+    /// Counts of the pages with each label.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub by_label: BTreeMap<String, LabelCounts>,
 }
 
-/// All rows of `pages.jsonl`: a URL visited in three rounds counts three times.
+/// Counts of all rows of `pages.jsonl`: a URL visited in three rounds counts three times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VisitCounts {
     /// All rows.
     pub visits: u64,
-    /// Rows for which [`PageRow::is_failed`], sitemaps excluded.
+    /// Number of rows, except for sitemaps, for which [`PageRow::is_failed`] is true.
     pub failed: u64,
     /// Bytes of bodies, as received.
     pub bytes: u64,
@@ -149,9 +150,9 @@ pub struct VisitCounts {
 /// The pages with one label.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LabelCounts {
-    /// URLs with that label.
+    /// Number of URLs with the label.
     pub total: u64,
-    /// URLs for which [`PageRow::is_failed`], sitemaps excluded.
+    /// Number of URLs, except sitemaps, for which [`PageRow::is_failed`] is true.
     pub failed: u64,
     /// Bytes of bodies, as received.
     pub bytes: u64,
@@ -162,7 +163,7 @@ pub struct LabelCounts {
 pub struct BrokenCounts {
     /// Number of broken pages.
     pub pages: u64,
-    /// The first hundred, in row order.
+    /// The first hundred broken pages, in row order.
     pub first: Vec<BrokenRow>,
 }
 
@@ -175,7 +176,7 @@ pub struct BrokenRow {
     pub status: Option<u16>,
     /// The error, if there was no response.
     pub error: Option<String>,
-    /// The page that first led here; `None` for a seed.
+    /// The page that first led to the broken page; `None` for a seed.
     pub via: Option<String>,
 }
 
@@ -227,10 +228,10 @@ impl std::fmt::Display for Round {
 pub struct ExcludedCounts {
     /// Number of rows.
     pub total: u64,
-    /// `robots`, `meta`, `scope` ..
+    /// Number of rows by reason: `robots`, `meta`, `scope` ..
     pub by_reason: BTreeMap<String, u64>,
-    /// Rows of traps, actions and duplicates, by rule, which has the evidence. Limited to a
-    /// thousand rules.
+    /// Number of rows by rule, for traps, actions and duplicates. The rule names the evidence.
+    /// Limited to a thousand rules.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub put_aside: BTreeMap<String, u64>,
 }
@@ -240,7 +241,7 @@ pub struct ExcludedCounts {
 pub struct RequestCounts {
     /// Number of rows, including robots.txt, retries and failures.
     pub total: u64,
-    /// `page`, `robots` ..
+    /// Number of rows by purpose: `page`, `robots` ..
     pub by_purpose: BTreeMap<String, u64>,
     /// Requests without a response, by failure name.
     pub by_failure: BTreeMap<String, u64>,
@@ -252,18 +253,19 @@ pub struct RequestCounts {
     pub short_gaps: u64,
     /// Number of waits that were cut short, over all hosts.
     pub short_waits: u64,
-    /// Number of addresses that several workers sent requests to, in a gathered directory. A limit
-    /// per address applies to each worker separately.
+    /// If the directory is gathered from several workers: number of addresses that more than one
+    /// worker sent requests to. The limit per address applies to each worker separately.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub addresses_of_several_workers: Option<u64>,
 }
 
-/// Maximum number of distinct content types; the rest is `other`. Servers choose them, so their
-/// number must be bounded.
+/// Maximum number of distinct content types. Further types count as `other`. Servers choose the
+/// types, so their number must be bounded.
 const MAX_TYPES: usize = 1000;
-/// Maximum number of distinct labels, the maximum of seeds in a list; the rest is `other`.
+/// Maximum number of distinct labels; further labels count as `other`. A list has at most as many
+/// seeds.
 const MAX_LABELS: usize = 10_000;
-/// Maximum number of distinct rules; their texts contain URLs.
+/// Maximum number of distinct rules, to bound memory, because the texts of rules contain URLs.
 const MAX_RULES: usize = 1000;
 /// Maximum number of broken pages listed individually.
 const MAX_NAMED_BROKEN: usize = 100;
@@ -279,7 +281,7 @@ pub fn report(dir: &Path) -> Result<Report, RecordsError> {
     report_with_gaps(dir).map(|(report, _)| report)
 }
 
-/// Like [`report`], and also returns the delays of all hosts for the report's page.
+/// Does the same as [`report`], and also returns the delays of all hosts, for the HTML page.
 pub(crate) fn report_with_gaps(dir: &Path) -> Result<(Report, GapHistograms), RecordsError> {
     let crawl = CrawlSettings::read(dir)?;
     let mut hosts = HostSums::new(crawl.per_host);
@@ -375,7 +377,7 @@ impl Report {
                 hosts.waiting(&row);
             }
         }
-        // Waiting pages have not failed.
+        // Drawn URLs without a row may still be waiting, so there are no estimates yet.
         if let Some(sample) = &mut self.sample
             && sample.without_row > 0
             && !is_finished
@@ -484,8 +486,8 @@ impl SampleSettings {
 }
 
 impl PageCounts {
-    /// Replaces the counts of all rows by those of each URL's last row. Keeps the rounds, and moves
-    /// the totals of all rows to `all_rounds`.
+    /// Replaces the counts of all rows by the counts of each URL's last row. Keeps the counts by
+    /// round, and moves the totals of all rows to `all_rounds`.
     fn keep_last(&mut self, last: PageCounts) {
         let all_rows = std::mem::replace(self, last);
         self.rounds = all_rows.rounds;

@@ -46,7 +46,7 @@ pub fn write_report(dir: &Path) -> Result<Report, RecordsError> {
 }
 
 /// Lists the digests of a crawl's files in `digests.jsonl`, if its last run has ended. Call this
-/// last, after everything else is written. Unchanged files are not read again ([`write_digests`]).
+/// after everything else is written. Unchanged files are not read again ([`write_digests`]).
 ///
 /// # Errors
 /// File system errors.

@@ -34,7 +34,7 @@ use times::{moment, span};
 const MAX_ROWS: usize = 100;
 /// Number of broken pages shown before the list is expanded.
 const MAX_OPEN_BROKEN: usize = 10;
-/// Maximum number of seeds listed.
+/// Maximum number of seeds listed on the page.
 const MAX_SEEDS: usize = 20;
 
 /// Renders the page. All text from servers is escaped.

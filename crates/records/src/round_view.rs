@@ -1,4 +1,5 @@
-//! Selects the rows of a round: the last visit to each URL, and the links found then.
+//! Selects the rows of a round: the last visit to each URL until then, and the links found in that
+//! visit.
 
 use std::path::Path;
 
@@ -21,12 +22,13 @@ pub enum Rounds {
     All,
 }
 
-/// Filters the rows of a crawl by round. With several rounds it takes 32 bytes per row of
-/// `pages.jsonl`.
+/// Filters the rows of a crawl by round. If the crawl has several rounds, this takes 32 bytes of
+/// memory per row of `pages.jsonl`.
 #[derive(Debug)]
 pub struct RoundView {
     last_round: u32,
-    /// `None` if each URL has one visit, or if all visits are selected.
+    /// What is needed to select rows. `None` if each URL has one visit, or if all visits are
+    /// selected.
     several: Option<SeveralRounds>,
 }
 
@@ -34,16 +36,16 @@ pub struct RoundView {
 struct SeveralRounds {
     pages: LastLines,
     excluded: LastLines,
-    /// Sorted by key.
+    /// The visited URLs, sorted by key.
     urls: Vec<VisitedUrl>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct VisitedUrl {
     key: u64,
-    /// The round of its last visit.
+    /// The round of the URL's last visit.
     visited: u32,
-    /// The round of the last visit that read the page.
+    /// The round of the last visit that read the page's body.
     read: u32,
 }
 
@@ -73,8 +75,9 @@ impl RoundView {
         row.round <= self.last_round && several.is_none_or(|several| several.pages.holds(line))
     }
 
-    /// Returns whether to keep a row of `links.jsonl`: it comes from the last visit that read its page.
-    /// Rows of older versions have no round and are always kept.
+    /// Returns whether to keep a row of `links.jsonl`. A row is kept if it comes from the last
+    /// visit that read its page. Rows written by older versions of the program have no round and
+    /// are always kept.
     #[must_use]
     pub fn holds_link(&self, row: &LinkRow) -> bool {
         let Some(round) = row.round else { return true };
@@ -85,7 +88,8 @@ impl RoundView {
         round <= self.last_round && read.is_none_or(|url| url.read == round)
     }
 
-    /// Returns whether to keep a row on this line of `excluded.jsonl`: no later round visited the URL.
+    /// Returns whether to keep a row on this line of `excluded.jsonl`. A row is kept if no later
+    /// round visited its URL.
     #[must_use]
     pub fn holds_excluded(&self, line: u64, row: &ExcludedRow) -> bool {
         let Some(round) = row.round else { return true };

@@ -10,13 +10,13 @@ use serde::de::DeserializeOwned;
 
 use crate::error::RecordsError;
 
-/// The file that lists the workers a directory was gathered from; only gathered directories have
-/// it.
+/// The file that lists the workers whose records `crawl gather` brought together. Only gathered
+/// directories have this file.
 pub const WORKERS: &str = "workers.jsonl";
-/// The delays that workers' operators set, in a gathered directory.
+/// The file of a gathered directory with the delays that operators set during the crawl.
 pub const GATHERED_DELAYS: &str = "delays.jsonl";
 
-/// Returns the rows of `pages.jsonl`: exchanges that settled a URL.
+/// Returns the rows of `pages.jsonl`, one for each exchange that settled a URL.
 ///
 /// # Errors
 /// As for [`RowsOf`]; a file that is missing has no rows.
@@ -86,7 +86,7 @@ impl<T: DeserializeOwned> RowsOf<T> {
         Ok(RowsOf(RowReader::open_if_any(&dir.join(name))?))
     }
 
-    /// Returns whether the file ended in the middle of a line; known once all rows are read.
+    /// Returns whether the file ended in the middle of a line. Call this after all rows are read.
     #[must_use]
     pub fn is_torn(&self) -> bool {
         self.0.is_torn()
@@ -98,12 +98,13 @@ impl<T: DeserializeOwned> RowsOf<T> {
         self.0.line()
     }
 
-    /// Returns the next row; skips malformed lines.
+    /// Returns the next row that is not malformed.
     pub(crate) fn next_sound(&mut self) -> Option<Result<T, RecordsError>> {
         self.find(|row| !matches!(row, Err(RecordsError::Row { .. })))
     }
 
-    /// Returns the next row whose line contains `bytes`; other lines are skipped unparsed.
+    /// Returns the next row whose line contains `bytes`. Other lines are skipped without parsing
+    /// them.
     pub(crate) fn next_with(&mut self, bytes: &[u8]) -> Option<Result<T, RecordsError>> {
         let next = self
             .0

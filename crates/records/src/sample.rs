@@ -13,40 +13,41 @@ use crate::error::RecordsError;
 use crate::numbers::{counted, grouped, size};
 use crate::rows::pages;
 
-/// Maximum number of distinct content types; the rest is `other`. Servers choose them, so their
-/// number must be bounded.
+/// Maximum number of distinct content types. Further types count as `other`. Servers choose the
+/// types, so their number must be bounded.
 const MAX_TYPES: usize = 100;
 /// Maximum number of redirects to follow from a URL of the frame.
 const MAX_REDIRECTS: usize = 20;
-/// The type of a response without a content type.
+/// The name used if a response has no content type.
 const NO_TYPE: &str = "none";
 const OTHER_TYPES: &str = "other";
 
 /// A sample, and estimates for the frame it was drawn from.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SampleReport {
-    /// URLs that could be drawn, excluding pages read to build the frame.
+    /// Number of URLs that could be drawn. Pages read to build the frame don't count.
     pub frame: u64,
-    /// URLs drawn.
+    /// Number of URLs that were drawn.
     pub drawn: u64,
-    /// Strata with at least one row.
+    /// Number of strata with at least one row.
     #[serde(default)]
     pub strata: u64,
-    /// Drawn URLs without a row: excluded later, or not yet fetched.
+    /// Number of drawn URLs without a row: they were excluded later, or are not yet fetched.
     pub without_row: u64,
-    /// Pages read to build the frame. Each represents only itself.
+    /// Number of pages read to build the frame. Each of them represents only itself.
     pub certain: u64,
-    /// `None` if nothing is drawn yet, or drawn URLs are still waiting.
+    /// The estimates. `None` if nothing is drawn yet, or drawn URLs are still waiting.
     pub estimates: Option<SampleEstimates>,
 }
 
-/// Estimates for all URLs of the frame and the pages read to build it, each with a 95 % interval.
+/// Estimates for all URLs of the frame and the pages read to build it. Each estimate has a 95 %
+/// interval.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SampleEstimates {
-    /// The share of URLs that lead to a page, possibly by redirects: a readable response with
-    /// status 200 to 299.
+    /// The share of URLs that lead to a page, possibly by redirects. A page is a readable response
+    /// with a status from 200 to 299.
     pub answered: Option<Interval>,
-    /// The share of URLs with each status of their own; `none` without a response.
+    /// The share of URLs that returned each status, before any redirect; `none` without a response.
     pub statuses: BTreeMap<String, Interval>,
     /// The share of each content type among URLs that lead to a page.
     pub types: BTreeMap<String, Interval>,
@@ -71,9 +72,9 @@ pub fn sample(dir: &Path) -> Result<Option<SampleReport>, RecordsError> {
 /// The last row of each sampled URL. Takes about 100 bytes per URL.
 #[derive(Debug, Default)]
 pub(crate) struct SampleRows {
-    /// Ordered, so that floating-point sums are reproducible.
+    /// The pages by key of their URL. Ordered, so that floating-point sums are reproducible.
     by_url: BTreeMap<u64, SampledPage>,
-    /// Name, pages drawn, total pages.
+    /// Each stratum: its name, the number of pages drawn, and its number of pages.
     strata: Vec<(String, u64, u64)>,
     stratum_numbers: HashMap<String, usize>,
     types: Vec<String>,
@@ -94,11 +95,11 @@ struct SampledPage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Certain,
-    /// Drawn in the stratum with this index.
+    /// The page was drawn in the stratum with this index.
     Drawn(usize),
-    /// Reached only from a page of the sample.
+    /// The page was not drawn, but a page of the sample leads to it.
     Target,
-    /// Visited by a walker, so not part of a drawn sample.
+    /// A random walker visited the page, so it is not part of a drawn sample.
     Walked,
 }
 
@@ -116,7 +117,7 @@ impl SampleRows {
             return;
         };
         let part = match (&sample.stratum, sample.drawn, sample.of, sample.probability) {
-            // Numbers impossible for a draw come from a damaged row, which is not part of a sample.
+            // Ignore numbers that no draw can have: they come from a damaged row.
             (Some(stratum), Some(drawn), Some(of), _) if 0 < drawn && drawn <= of => {
                 Part::Drawn(self.stratum(stratum, drawn, of))
             }
@@ -187,7 +188,7 @@ impl SampleRows {
 
     fn estimates(&self) -> SampleEstimates {
         let mut answered = RatioEstimate::default();
-        // Estimates over all URLs, and over those that lead to a page.
+        // `every` estimates over all URLs, `kind` over the URLs that lead to a page.
         let (mut every, mut kind) = (RatioEstimate::default(), RatioEstimate::default());
         let mut bytes = RatioEstimate::default();
         let mut statuses: BTreeMap<String, Vec<Probability<'_>>> = BTreeMap::new();
@@ -246,7 +247,8 @@ impl SampleRows {
         }
     }
 
-    /// Returns the status of a URL as in a report, and the content type of the page it leads to.
+    /// Returns two things about a URL: its status as shown in a report, and the content type of the
+    /// page that it leads to.
     pub(crate) fn answer_of(&self, url: &str) -> (String, Option<String>) {
         let Some(page) = self.by_url.get(&key(url)) else {
             return ("excluded".to_owned(), None);
@@ -418,7 +420,7 @@ mod tests {
     fn nothing_is_estimated_before_the_draw() {
         let mut rows = SampleRows::default();
         rows.add(&row("http://a.example/", certain(), json!({})));
-        // Impossible rows, which only damage can leave.
+        // These rows are impossible, so only damage can produce them.
         for (number, (drawn, of)) in [(0, 4), (u64::MAX, 1)].into_iter().enumerate() {
             let sample = json!({"how": "drawn", "stratum": "a.example", "drawn": drawn, "of": of,
                 "probability": 0.5});
@@ -436,8 +438,8 @@ mod tests {
         .assert_eq(&rows.report().unwrap().to_string());
     }
 
-    /// One page of the frame is gone and all drawn pages are alike: shares have an interval,
-    /// lengths have none, and JSON preserves this.
+    /// One page of the frame is gone, and all drawn pages are alike. Then shares have an interval
+    /// but lengths have none, and JSON preserves the difference.
     #[test]
     fn pages_that_are_alike_give_lengths_without_an_interval() {
         let mut rows = SampleRows::default();

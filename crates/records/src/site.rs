@@ -33,7 +33,7 @@ pub struct SiteReport {
     pub round: u32,
     /// HTML pages with a status from 200 to 299.
     pub pages: u64,
-    /// Pages whose body is not archived; only their time and size are known.
+    /// Number of pages whose body is not archived. Only their time and size are known.
     pub unread: u64,
     /// Pages without a title.
     pub without_title: Vec<String>,
@@ -45,9 +45,10 @@ pub struct SiteReport {
     pub double_descriptions: Vec<SharedText>,
     /// Pages that are in a sitemap or a feed, but linked from no page.
     pub orphans: Vec<String>,
-    /// Number of pages by distance in clicks from a seed. Unreachable pages are not counted.
+    /// Number of pages by distance in clicks from a seed. Pages that no chain of links reaches are
+    /// not counted.
     pub clicks: Vec<u64>,
-    /// Maximum number of clicks before a page is deep.
+    /// Pages that need more clicks than this are deep.
     pub max_clicks: u32,
     /// Deep pages, the deepest first.
     pub deep: Vec<PageNumber>,
@@ -79,7 +80,7 @@ pub struct SharedText {
 pub struct PageNumber {
     /// The page.
     pub url: String,
-    /// Clicks, milliseconds or bytes.
+    /// The number of clicks, milliseconds or bytes, depending on the list.
     pub number: u64,
 }
 
@@ -88,7 +89,7 @@ pub struct PageNumber {
 pub struct RedirectChain {
     /// The URL that links lead to.
     pub url: String,
-    /// The targets in order; the last one doesn't redirect, or was not fetched.
+    /// The targets in order. The last target doesn't redirect, or was not fetched.
     pub to: Vec<String>,
     /// Number of links to the URL.
     pub links: u64,
@@ -239,7 +240,7 @@ impl Site {
             }
             if row.charset.is_none() {
                 if let Some(archived) = &archived {
-                    // A sitemap or a feed; an unreadable one lists nothing.
+                    // Collect what a sitemap or feed lists. If it can't be read, it lists nothing.
                     let _ = archived.each_link(&row, &mut |_, to, link, _| {
                         if link.is_none() {
                             self.listed(to);
@@ -263,7 +264,7 @@ impl Site {
             }
             let description = page.meta_pairs().find(|(name, _)| *name == "description");
             let description = description.map(|(_, content)| content.trim());
-            // The title of a page with another canonical URL is not compared.
+            // Don't compare the title of a page that names another URL as its canonical one.
             let is_own = page.stands_elsewhere(&url, None).is_none();
             match page.title.as_deref() {
                 None => report.without_title.push(row.url.clone()),
@@ -312,7 +313,7 @@ impl Site {
         }
     }
 
-    /// Returns the name under which the crawl knows a URL.
+    /// Returns the spelling of a URL under which the crawl records it.
     fn name_of(&self, to: &CanonicalUrl) -> String {
         let is_known = |url: &str| {
             self.ids.contains_key(url)
@@ -378,7 +379,7 @@ impl Site {
         report.barred = barred.filter(|barred| barred.links > 0).collect();
     }
 
-    /// Returns the distance in clicks from a seed to each page; `None` if it is unreachable.
+    /// Returns the clicks from a seed to each page; `None` if no chain of links reaches the page.
     fn clicks(&self) -> Vec<Option<u32>> {
         let mut clicks = vec![None; self.found.len()];
         let mut open = VecDeque::new();
@@ -413,7 +414,7 @@ impl SharedTexts {
             .push(url.to_owned());
     }
 
-    /// Returns the texts shared by several pages, those of most pages first.
+    /// Returns the texts shared by several pages. Texts with the most pages come first.
     fn shared(self) -> Vec<SharedText> {
         let texts = self.0.into_iter().filter(|(_, pages)| pages.len() > 1);
         let mut texts: Vec<SharedText> = texts

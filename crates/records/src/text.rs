@@ -11,7 +11,7 @@ use crate::numbers::{counted, grouped, size};
 use crate::report::{LabelCounts, Operator, Report, VisitCounts};
 use crate::words::{evidence_words, failure_words, outcome_words, status_words};
 
-/// Maximum number of hosts listed individually, those with the most requests first.
+/// Maximum number of hosts listed individually. Those with the most requests come first.
 const MAX_NAMED_HOSTS: usize = 20;
 
 /// Maximum number of labels listed.
@@ -108,7 +108,7 @@ impl Report {
             counts.map(|(coverage, hosts)| format!("{} {}", grouped(*hosts), coverage.word()));
         match counts.collect::<Vec<_>>() {
             none if none.is_empty() => "no host was contacted".to_owned(),
-            // Pages that weren't drawn are neither missing nor crawled.
+            // In a sample, pages that weren't drawn are neither missing nor crawled.
             counts if self.sample.is_some() || self.walk.is_some() => {
                 counts.join(", ") + " (of the sample)"
             }
@@ -148,8 +148,8 @@ pub(crate) fn label_counts(of_label: &LabelCounts) -> String {
     )
 }
 
-/// Returns who is responsible for the crawl and what it is for, each with a heading; unset ones are
-/// skipped.
+/// Returns who is responsible for the crawl and what it is for, each value with a heading. Values
+/// that are not set are skipped.
 pub(crate) fn operator_lines(operator: &Operator) -> impl Iterator<Item = (&'static str, &str)> {
     let lines = [
         ("contact", &operator.contact),
@@ -185,7 +185,7 @@ fn host_lines(f: &mut fmt::Formatter<'_>, host: &HostReport) -> fmt::Result {
     Ok(())
 }
 
-/// Returns the coverage verdict of a host, and what is missing with the evidence.
+/// Returns the coverage verdict of a host in words, with what is missing and the evidence.
 pub(crate) fn coverage_words(host: &HostReport) -> Option<String> {
     let coverage = host.coverage?;
     let mut words = coverage.word().to_owned();
@@ -251,7 +251,7 @@ pub(crate) fn gaps(host: &HostReport) -> String {
     words
 }
 
-/// Describes whether the waits of a host were respected.
+/// Describes whether the waits that a host demanded were respected.
 pub(crate) fn waits(host: &HostReport) -> String {
     let waits = &host.waits;
     format!(

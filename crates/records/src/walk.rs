@@ -12,25 +12,25 @@ use crate::numbers::{counted, grouped};
 use crate::rows::walk;
 use crate::sample::SampleRows;
 
-/// Number of pages listed, those visited most often.
+/// Number of pages listed: those visited most often.
 const MAX_NAMED: usize = 10;
 
-/// A random walk and its results. Shares are of its steps: a page with many links to it counts more
-/// often than one with few, and there is no known interval.
+/// A random walk and its results. The shares are of steps, not of pages. A page with many links to
+/// it is visited more often than a page with few, and no interval is known for such shares.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WalkReport {
     /// Number of walkers that took a step.
     pub walkers: u64,
     /// Number of steps, including the start at a seed.
     pub steps: u64,
-    /// Number of URLs visited; a redirect counts as its target.
+    /// Number of distinct URLs visited. A redirect counts as its target.
     pub pages: u64,
     /// Steps that restarted at a seed, by reason.
     pub restarts: BTreeMap<String, u64>,
-    /// The share of steps that led to a page: a readable response with status 200 to 299.
+    /// The share of steps that led to a page: a readable response with a status from 200 to 299.
     pub answered: f64,
-    /// The share of steps whose URL has each status; `none` without a response, and `excluded` if
-    /// it may not be fetched.
+    /// The share of steps by the status of their URL: `none` without a response, and `excluded` if
+    /// the URL may not be fetched.
     pub statuses: BTreeMap<String, f64>,
     /// The share of each content type among steps that led to a page.
     pub types: BTreeMap<String, f64>,
@@ -43,7 +43,7 @@ pub struct WalkReport {
 pub struct VisitedPage {
     /// The URL.
     pub url: String,
-    /// Number of steps that ended there.
+    /// Number of steps that ended at the URL.
     pub steps: u64,
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct WalkSteps {
 }
 
 impl WalkSteps {
-    /// Reads the steps of the walk in `dir`; `sound` filters the rows.
+    /// Reads the steps of the walk in `dir`. `sound` filters out malformed rows.
     pub(crate) fn read(
         dir: &Path,
         mut sound: impl FnMut(
@@ -80,7 +80,8 @@ impl WalkSteps {
             *self.restarts.entry(why).or_default() += 1;
         }
         let last = self.last.insert(row.walker, (row.step, row.url));
-        // The same step continues after a redirect.
+        // A row with the same step number continues the step after a redirect, so it is no new
+        // visit.
         if let Some((_, url)) = last.filter(|(step, _)| *step != row.step) {
             *self.visits.entry(url).or_default() += 1;
         }
@@ -176,8 +177,8 @@ mod tests {
     use super::WalkSteps;
     use crate::sample::SampleRows;
 
-    /// Two walkers with interleaved rows. One reaches a page by a redirect, one a URL that
-    /// robots.txt excludes.
+    /// Two walkers with interleaved rows. One walker reaches a page by a redirect; one reaches a
+    /// URL that robots.txt excludes.
     #[test]
     fn a_walk_is_reported_by_its_steps() {
         let mut steps = WalkSteps::default();

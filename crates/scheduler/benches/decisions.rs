@@ -1,5 +1,5 @@
-//! The cost of a decision with a thousand hosts and with a million. With a tree of hosts by time it
-//! should grow only with the tree's depth and with cache misses.
+//! The cost of a scheduling decision with a thousand hosts and with a million. Hosts are kept in a
+//! tree ordered by time, so the cost should grow only with the tree's depth and with cache misses.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ fn scheduler(hosts: u32) -> Scheduler {
     scheduler
 }
 
-/// Takes the next permit, waiting for it if necessary, and ends its request.
+/// Takes the next permit, moving the clock on if none is due yet, and ends its request.
 fn decide(scheduler: &mut Scheduler, now: &mut Tick) {
     loop {
         match scheduler.poll(*now) {

@@ -10,23 +10,25 @@ use crate::tick::Tick;
 /// Beyond the limit: paused for this long.
 pub(crate) const MAX_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The back-off state of a host. A host that simply answers has none.
+/// The back-off state of a host. A host that answers without asking to wait has none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Backoff {
-    /// When a wait ends that the host requested or a restart began. No requests before then.
+    /// No requests before this time: the end of a wait that the host requested or that a restart
+    /// began.
     pub(crate) hold_until: Tick,
     pub(crate) hold_why: GapReason,
     /// How often in a row the host sent a 429 or 503 without a Retry-After.
     pub(crate) hold_level: u8,
-    /// End of the pause after failures. No requests before then.
+    /// No requests before this time: the end of the pause after failures.
     pub(crate) trip_until: Tick,
-    /// Pauses in a row. Above 0, only one request may be in flight.
+    /// Pauses in a row. While it is above 0, only one request may be in flight.
     pub(crate) trip_level: u8,
-    /// Answers since a pause, during the slow restart; 0 if there is none.
+    /// Answers since the last pause, during the slow restart that follows it; 0 outside a slow
+    /// restart.
     pub(crate) ease: u8,
     /// Failures since the last answer.
     pub(crate) fails: u32,
-    /// Distinct URLs that failed since then, at most `fails_in_a_row`.
+    /// Marks of the distinct URLs that failed since the last answer, at most `fails_in_a_row`.
     pub(crate) failed_urls: Vec<u32>,
     pub(crate) limit: RateLimitState,
 }
@@ -34,7 +36,7 @@ pub(crate) struct Backoff {
 /// The pace set by the host's rate-limit fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RateLimitState {
-    /// Gap in microseconds.
+    /// Minimum gap between requests, in microseconds.
     pub(crate) gap: u64,
     pub(crate) gap_until: Tick,
     /// No requests before this time.
@@ -58,7 +60,7 @@ impl Backoff {
         },
     };
 
-    /// Returns whether nothing of the state matters at `now` or later.
+    /// Returns whether the state no longer affects any request at `now` or later.
     pub(crate) fn is_over(&self, politeness: &Politeness, now: Tick) -> bool {
         let limit = self.limit.gap_until.max(self.limit.wait_until);
         let calm = self.fails == 0 && self.trip_level == 0 && self.ease == 0;
@@ -72,7 +74,7 @@ impl Backoff {
         }
     }
 
-    /// Counts a failure of this URL unless it was already counted.
+    /// Counts the failure of a URL unless a failure of the same URL was already counted.
     pub(crate) fn note_failed_url(&mut self, politeness: &Politeness, url: Option<u64>) {
         if self.failed_urls.len() >= politeness.fails_in_a_row as usize {
             return;

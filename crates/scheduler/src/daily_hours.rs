@@ -9,7 +9,7 @@ const MINUTES_OF_DAY: u16 = 24 * 60;
 /// A daily time span in UTC. Crosses midnight if it ends before it begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DailyHours {
-    // Both less than the minutes of a day. If equal, the span is the whole day.
+    // Both are minutes of the day. If they are equal, the span is the whole day.
     from: u16,
     until: u16,
 }
@@ -36,7 +36,7 @@ impl DailyHours {
         }
     }
 
-    /// Returns whether the span never ends.
+    /// Returns whether the span covers the whole day.
     pub(crate) fn is_whole_day(self) -> bool {
         self.from == self.until
     }

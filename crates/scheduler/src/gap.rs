@@ -7,15 +7,15 @@ use crate::permit::{GapReason, Slot};
 use crate::politeness::Politeness;
 use crate::tick::{Tick, micros};
 
-/// Minimum pause.
+/// Minimum pause after failures.
 const MIN_PAUSE: Duration = Duration::from_secs(5);
-/// Minimum pause, as a multiple of the gap.
+/// Minimum pause after failures, as a multiple of the host's gap.
 const MIN_PAUSE_GAPS: u64 = 10;
-/// Maximum times hours and gaps may postpone a request. After that it waits for the longest gap of
-/// all.
+/// How often quiet hours and hourly gaps may postpone one request in turn. After that, the request
+/// waits for the longest gap of all.
 const MAX_POSTPONEMENTS: u32 = 64;
 
-/// A time and the rule that sets it.
+/// The earliest time for a request, and the rule that sets this time.
 pub(crate) type Moment = (Tick, GapReason);
 
 impl Host {
@@ -31,7 +31,7 @@ impl Host {
         }
     }
 
-    /// The gap without a slow restart.
+    /// The gap, without the lengthening during a slow restart.
     fn steady_gap(&self, politeness: &Politeness) -> (u64, GapReason) {
         let gap = (micros(politeness.delay), GapReason::Delay);
         // The cast saturates, and NaN (0 times infinity) becomes 0.
@@ -46,7 +46,7 @@ impl Host {
         }
     }
 
-    /// Returns the first pause, in microseconds.
+    /// Returns the length of the first pause after failures, in microseconds.
     pub(crate) fn min_pause(&self, politeness: &Politeness) -> u64 {
         min_pause(self.steady_gap(politeness).0)
     }
@@ -55,12 +55,12 @@ impl Host {
     pub(crate) fn is_eased(&self, politeness: &Politeness, ease: u8) -> bool {
         let gap = self.steady_gap(politeness).0;
         let slow = min_pause(gap).checked_shr(ease.into()).unwrap_or(0);
-        // Less than a millisecond does not matter.
+        // A difference of less than a millisecond does not matter.
         slow <= gap.max(1000)
     }
 
-    /// Maximum requests in flight at once. One if the host sets a pace that several slots would
-    /// exceed, and from a pause until the end of its slow restart.
+    /// Returns the maximum number of requests in flight at once: one if the host sets a pace, which
+    /// several slots together would exceed, and from a pause until the end of its slow restart.
     fn width(&self, politeness: &Politeness, now: Tick) -> u32 {
         let backoff = self.backoff();
         if self.pace.is_some() || backoff.trip_level > 0 || backoff.ease > 0 {
@@ -76,7 +76,7 @@ impl Host {
     }
 
     /// Returns the earliest time for the next request. `None` while every slot is in flight, or if
-    /// there is no such time.
+    /// no time is ever allowed.
     pub(crate) fn opens_at(&self, politeness: &Politeness, now: Tick) -> Option<Tick> {
         if self.in_flight >= self.width(politeness, now) {
             return None;
@@ -101,7 +101,7 @@ impl Host {
         }
     }
 
-    /// Returns whether the earliest time depends on the time of day.
+    /// Returns whether the earliest time for a request depends on the time of day.
     pub(crate) fn is_timed(&self, politeness: &Politeness) -> bool {
         let rates = self
             .pace
@@ -110,13 +110,14 @@ impl Host {
         rates || !politeness.quiet.is_empty() || self.backoff().limit.gap > 0
     }
 
-    /// Returns the index of the slot to use next, or `None` for one never used.
+    /// Returns the index of the free slot to use next. `None` means a slot that was never used.
     fn next_slot(&self, politeness: &Politeness, now: Tick) -> Option<usize> {
         let gap = self.gap(politeness).0;
         let slots = &self.slots;
         let ready = |index: &usize| slots[*index].ready(gap);
         if self.width(politeness, now) == 1 {
-            // Requests run one at a time, so the gap counts from the latest end of all slots.
+            // Only one request may run at a time, so the gap counts from the latest end of all
+            // slots.
             return (0..slots.len()).max_by_key(ready);
         }
         let used = slots.len() + self.in_flight as usize;
@@ -126,7 +127,7 @@ impl Host {
         (0..slots.len()).min_by_key(ready)
     }
 
-    /// Returns the end from which gaps limited to certain hours count.
+    /// Returns the end of the request from which hourly gaps count.
     fn end_that_counts(&self, slot: Option<usize>) -> Option<Tick> {
         let slots = &self.slots;
         let slot = slots[slot?].last_end;
@@ -137,7 +138,8 @@ impl Host {
         }
     }
 
-    /// Returns the earliest time under rules that apply at any hour, ignoring waits over by `base`.
+    /// Returns the earliest time under rules that apply at any hour. Waits that end by `base` are
+    /// ignored.
     fn floor(&self, politeness: &Politeness, slot: Option<Slot>, base: Option<Tick>) -> Moment {
         let mut floor = (Tick::ZERO, GapReason::First);
         let mut consider = |at: Tick, why: GapReason| {
@@ -163,8 +165,8 @@ impl Host {
         floor
     }
 
-    /// Returns the first time at or after `from` that no hour forbids. `end` is when the previous
-    /// request ended.
+    /// Returns the first time at or after `from` that no hourly rule forbids. `end` is when the
+    /// previous request ended.
     fn postpone(&self, politeness: &Politeness, end: Option<Tick>, from: Moment) -> Moment {
         let mut at = from;
         for _ in 0..MAX_POSTPONEMENTS {
@@ -187,7 +189,7 @@ impl Host {
         (NEVER, GapReason::QuietHours)
     }
 
-    /// Returns when to check again if a gap that applies at this hour is not over.
+    /// If a gap that applies at the hour of `at` is not over, returns when to check again.
     fn too_soon(&self, end: Tick, at: Tick) -> Option<Moment> {
         let limit = self.backoff().limit;
         let over = end.after(limit.gap);
@@ -208,7 +210,7 @@ impl Host {
     }
 
     /// Takes the next slot for a request that starts now. Returns the slot, the required gap and
-    /// its reason. `opened` is when the visit time for its pages began.
+    /// the rule that set the gap. `opened` is when the visit time for the origin's pages began.
     pub(crate) fn take_slot(
         &mut self,
         politeness: &Politeness,
@@ -222,7 +224,7 @@ impl Host {
         let mut earliest = self.floor(politeness, slot, base);
         if self.is_timed(politeness) {
             earliest = self.postpone(politeness, self.end_that_counts(index), earliest);
-            // The gaps that apply now may be longer than those that applied at that time.
+            // A gap that applies at this hour may be longer than the gap for which the host waited.
             for (over, why) in self.gaps_at(now, self.end_that_counts(index)) {
                 if over > earliest.0 {
                     earliest = (over, why);
@@ -240,7 +242,7 @@ impl Host {
         (slot, gap, earliest.1)
     }
 
-    /// Returns when the gaps that apply at this hour end.
+    /// Returns when each gap that applies at the hour of `now` ends.
     fn gaps_at(&self, now: Tick, end: Option<Tick>) -> Vec<Moment> {
         let Some(end) = end else {
             return Vec::new();
@@ -255,7 +257,7 @@ impl Host {
             .collect()
     }
 
-    /// Ends a request to this host. `stretch` lengthens the gap by a fraction.
+    /// Ends a request to this host. The gap is lengthened by the fraction `stretch`.
     pub(crate) fn end_slot(&mut self, politeness: &Politeness, end: Tick, stretch: f64) {
         let (gap, why) = self.gap(politeness);
         let stretched = gap.saturating_add((gap as f64 * stretch) as u64);
@@ -265,7 +267,7 @@ impl Host {
             next_at: end.after(stretched),
             why,
         });
-        // The limit may have been lowered since the slots were taken.
+        // `per_host` may have been lowered since the slots were taken.
         self.drop_slots(politeness.per_host);
     }
 

@@ -1,4 +1,4 @@
-//! Gates: limits shared by the hosts of an address or a site, and the limit on look-ups.
+//! Gates: limits shared by the hosts at one address or of one site, and the limit on name look-ups.
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -18,7 +18,7 @@ use crate::tick::Tick;
 pub(crate) enum GateKey {
     Address(IpAddr),
     Site(Site),
-    /// All look-ups of hosts with an unknown address.
+    /// The gate of every name look-up of hosts with an unknown address.
     LookUps,
 }
 
@@ -27,13 +27,13 @@ pub(crate) struct Gate {
     pub(crate) key: GateKey,
     limit: u32,
     pub(crate) in_flight: u32,
-    /// Places held by hosts that wait for another gate.
+    /// Requests reserved for hosts that still wait for another gate.
     pub(crate) held: u32,
     delay: Duration,
     pub(crate) rate: MaxRate,
     /// The latest start or end of a request.
     pub(crate) last: Tick,
-    /// End of an earlier, longer delay that still applies.
+    /// End of an earlier, longer delay that still applies after the limits changed.
     promised: Tick,
     /// Number of hosts that belong to the gate.
     hosts: u32,
@@ -43,21 +43,22 @@ pub(crate) struct Gate {
     pub(crate) wake: Option<Wake>,
 }
 
-/// The position that a gate holds in the ready queue for its first waiting host.
+/// The position of a gate in the ready queue, on behalf of the first host that waits at the gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wake {
-    /// Closed until this time. The number breaks ties.
+    /// The gate is closed until this time. The number breaks ties.
     Later(Tick, u64),
-    /// Open. The gate takes the position of its first host.
+    /// The gate is open and takes the position of its first waiting host.
     Ready(ReadyKey),
 }
 
 impl Gate {
     /// Returns when the gate opens for the next request. `None` if a request in flight must end
-    /// first, or a held place must be used.
+    /// first, or if a host that holds a place must use it first.
     pub(crate) fn opens_at(&self) -> Option<Tick> {
         let room = self.in_flight + self.held < self.limit;
-        // Each start delays the next one, so a host that holds a place goes first.
+        // With a delay or rate, each request delays the next, so a host that holds a place goes
+        // first.
         let is_spaced = !self.delay.is_zero() || self.rate.has_limit();
         let turn = self.held == 0 || !is_spaced;
         (room && turn).then(|| self.rested_at())
@@ -67,8 +68,8 @@ impl Gate {
         self.opens_at().is_some_and(|at| at <= now)
     }
 
-    /// Returns whether a host that holds a place may be fetched from: the delay is over, and no
-    /// lowered limit has taken the place away.
+    /// Returns whether a host that holds a place at this gate may be fetched from: the delay is
+    /// over, and the limit was not lowered below the place.
     pub(crate) fn is_open_to_holder(&self, now: Tick) -> bool {
         self.in_flight < self.limit && self.is_rested(now)
     }
@@ -127,8 +128,8 @@ impl Gates {
     }
 
     fn join(&mut self, now: Tick, key: GateKey, limits: Limits) -> u32 {
-        // An earlier gate for this key may have been dropped after a shorter delay, or under limits
-        // that counted nothing. Its last request can't be later than this.
+        // An earlier gate for this key may have been dropped, after a shorter delay or under limits
+        // that counted nothing. The last request at that gate can't be later than `last`.
         let last = now.before(limits.delay).max(self.changed);
         let mut rate = MaxRate::with_clock(&self.clock, limits.rate);
         if self.changed > Tick::ZERO {
@@ -154,8 +155,8 @@ impl Gates {
         id
     }
 
-    /// Changes the limits. A delay under way ends no earlier. Returns the indices of all gates,
-    /// because hosts waiting at them may become ready at another time.
+    /// Changes the limits. A delay under way does not end earlier. Returns the indices of all
+    /// gates, because the hosts that wait at them may now become ready at another time.
     pub(crate) fn set_limits(&mut self, now: Tick, politeness: &Politeness) -> Vec<u32> {
         self.changed = now;
         self.address = Limits::of_address(politeness);
@@ -166,7 +167,7 @@ impl Gates {
             let limits = match gate.key {
                 GateKey::Address(address) => Some(of_addresses.at(address)),
                 GateKey::Site(ref site) => politeness.site_limits(site),
-                // Fixed when the scheduler is created, like `concurrency`.
+                // The limit on look-ups is fixed when the scheduler is created, like `concurrency`.
                 GateKey::LookUps => Some(Limits::of_number(gate.limit)),
             };
             gate.promised = gate.rested_at();
@@ -200,7 +201,8 @@ impl Gates {
                 return;
             }
             self.fading.pop_first();
-            // The index may belong to another gate, or the gate may have hosts again.
+            // The gate may have been dropped and its index reused, or the gate may have hosts
+            // again.
             if self.slab.get(id).is_some() {
                 self.drop_unused(id, now);
             }
@@ -261,7 +263,7 @@ mod tests {
                 "{now}"
             );
         }
-        // A rested gate is dropped with its last host.
+        // A gate whose delay is over is dropped with its last host.
         let id = gates.join_address(at(150), address);
         gates.remove_host(id, at(150));
         assert!(gates.by_key.is_empty() && gates.get(id).is_none());

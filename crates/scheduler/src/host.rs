@@ -10,13 +10,13 @@ use crate::permit::Slot;
 use crate::robots_pace::Pace;
 use crate::tick::Tick;
 
-/// No gate: the address is unknown, or sites are not limited.
+/// Stands for no gate, because the host's address is unknown or sites are not limited.
 pub(crate) const NO_GATE: u32 = u32::MAX;
 
 pub(crate) struct Host {
     pub(crate) key: HostKey,
-    /// Used slots that are free. Together with `in_flight`, never more than `per_host`. The
-    /// remaining slots have never been used.
+    /// Slots that were used and are free now. With the requests `in_flight`, never more than
+    /// `per_host`. The host's remaining slots were never used.
     pub(crate) slots: Vec<Slot>,
     pub(crate) origins: Vec<OriginEntry>,
     /// The pace that the robots.txt files of its origins set. `None` for most hosts.
@@ -25,50 +25,52 @@ pub(crate) struct Host {
     pub(crate) backoff: Option<Box<Backoff>>,
     /// Smoothed response time in microseconds; 0 if unknown.
     pub(crate) smoothed: u64,
-    /// When the host becomes ready. Meaningful only while it is queued, as is `order`, which breaks
-    /// ties.
+    /// When the host becomes ready. Like `order`, which breaks ties, meaningful only while the host
+    /// is queued.
     pub(crate) at: Tick,
     pub(crate) order: u64,
     pub(crate) in_flight: u32,
-    /// How many of the requests `in_flight` are set aside. Such a permit may be given back unused.
+    /// How many of the requests `in_flight` are set aside for a look-up: their permits may still be
+    /// given back unused.
     pub(crate) set_aside: u32,
-    /// Origins with a request to issue now; see [`OriginEntry::status`].
+    /// Number of origins that have a request to issue now; see [`OriginEntry::status`].
     pub(crate) due: u32,
-    /// Origins with pending URLs or a robots request under way.
+    /// Number of origins with pending URLs or a robots request under way.
     pub(crate) busy: u32,
-    /// Requests queued by `queue_request`.
+    /// Number of requests queued by `queue_request`.
     pub(crate) queued_requests: u32,
     /// Index of the origin that is served next.
     pub(crate) turn: u32,
     pub(crate) address: u32,
     pub(crate) site: u32,
-    /// Index in the scheduler's limits of this host's politeness.
+    /// Index of this host's politeness in the scheduler's `limits`.
     pub(crate) limits: u32,
     pub(crate) position: QueuePosition,
     /// Orders hosts that became ready in the same millisecond; 0 comes first.
     pub(crate) priority: u8,
-    /// How often its site's gate was open but its address's closed, since its last permit.
+    /// How often, since the host's last permit, the gate of its site was open but that of its
+    /// address closed.
     pub(crate) bounces: u8,
-    /// Whether it holds a place at its site's gate while it waits for its address.
+    /// Whether the host holds a place at the gate of its site while it waits for its address.
     pub(crate) reserved: bool,
-    /// Whether it is in the queue of idle hosts.
+    /// Whether the host is in the queue of idle hosts.
     pub(crate) is_in_idle_queue: bool,
-    /// Whether any of its origins has visit times.
+    /// Whether the robots.txt of any of the host's origins sets visit times.
     pub(crate) has_visit_times: bool,
-    /// Whether the operator parked it.
+    /// Whether the operator parked the host.
     pub(crate) is_parked: bool,
 }
 
 /// The queue that holds a host with work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum QueuePosition {
-    /// No queue: no work, or no free slot.
+    /// In no queue: the host has no work, or no free slot.
     NotQueued,
     /// Not ready yet.
     Later,
     /// Ready, waiting for its turn.
     Ready,
-    /// Waiting at a closed gate, by index.
+    /// Waiting at the closed gate with this index.
     AtGate(u32),
 }
 
@@ -102,15 +104,16 @@ impl Host {
         }
     }
 
-    /// Adds a used slot that is now free. Most hosts have one, so no spare capacity is reserved.
+    /// Adds a used slot that is now free. No spare capacity is reserved, because most hosts have
+    /// only one slot.
     pub(crate) fn free_slot(&mut self, slot: Slot) {
         self.slots.reserve_exact(1);
         self.slots.push(slot);
     }
 
-    /// Drops slots beyond `per_host`, those that become ready first, but keeps the latest end. At
-    /// least one slot stays: its gap still applies if the limit is raised while requests are in
-    /// flight.
+    /// Drops slots beyond `per_host`: those that become ready first. The latest end is kept. At
+    /// least one slot stays, since its gap applies again if the limit is raised while requests are
+    /// in flight.
     pub(crate) fn drop_slots(&mut self, per_host: u32) {
         let requests = self.in_flight - self.set_aside;
         let room = per_host.saturating_sub(requests).max(1);
@@ -161,8 +164,8 @@ mod tests {
     use crate::ready_key::Waiter;
     use crate::tick::Tick;
 
-    /// A host in memory with one origin: its entry, its origin and its queue entry. Names, maps and
-    /// allocation overhead add about as much again.
+    /// Counts a host with one origin: the host, the origin's entry and the queue entry. Names, maps
+    /// and allocation overhead add about as much again.
     #[test]
     fn a_host_takes_at_most_250_bytes() {
         let queued = size_of::<(Tick, u64, Waiter)>();

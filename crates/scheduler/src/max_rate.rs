@@ -1,8 +1,8 @@
 //! Rate limits: requests per second in total and per address, and look-ups per second per name
-//! server. Enforced by governor on our clock.
+//! server. Enforced by the `governor` crate on our own clock.
 //!
-//! A rate never allows a burst, not even after a restart: it is a minimum time between two
-//! requests.
+//! A rate is a minimum time between two requests, so it never allows a burst, not even after a
+//! restart.
 
 use std::num::NonZeroU32;
 use std::ops::Add;
@@ -20,7 +20,7 @@ use crate::tick::Tick;
 
 /// The longest time between two requests.
 const MAX_INTERVAL: Duration = Duration::from_secs(365 * 24 * 60 * 60);
-/// Maximum time since a limiter began, 146 years; larger values could overflow inside governor.
+/// Maximum time since a limiter was created, 146 years; larger values could overflow in governor.
 const MAX_NANOS: u64 = 1 << 62;
 
 /// A maximum number of requests per second, evenly spaced.
@@ -38,13 +38,13 @@ pub struct MaxRate {
 type Limiter = RateLimiter<NotKeyed, InMemoryState, RateClock, NoOpMiddleware<Moment>>;
 
 impl MaxRate {
-    /// Allows `per_second` requests per second; any number if that is `None` or 0.
+    /// Allows `per_second` requests per second, or any number if `per_second` is `None` or 0.
     #[must_use]
     pub fn new(per_second: Option<f64>) -> MaxRate {
         MaxRate::with_clock(&RateClock::default(), per_second)
     }
 
-    /// Does the same with a clock shared by several limits.
+    /// Does the same as [`MaxRate::new`], with a clock shared by several limits.
     pub(crate) fn with_clock(clock: &RateClock, per_second: Option<f64>) -> MaxRate {
         MaxRate {
             clock: clock.clone(),
@@ -59,7 +59,7 @@ impl MaxRate {
         self.interval.is_some()
     }
 
-    /// Changes the rate. The current wait ends no earlier, and the first interval of the new rate
+    /// Changes the rate. The current wait does not end earlier. The first interval of the new rate
     /// starts now, because a limit that was off did not record the last request.
     pub(crate) fn set(&mut self, now: Tick, per_second: Option<f64>) {
         let before = std::mem::replace(&mut self.interval, interval(per_second));
@@ -71,8 +71,8 @@ impl MaxRate {
         }
     }
 
-    /// Notes a request that ended at `at`, sent by an earlier process or before its host was
-    /// evicted.
+    /// Notes a request that ended at `at`, which this limit did not count because an earlier
+    /// process sent it or its host was evicted since.
     pub(crate) fn note_earlier(&mut self, at: Tick) {
         if let Some(interval) = self.interval {
             self.opens_at = self.opens_at.max(at + interval);
@@ -94,7 +94,8 @@ impl MaxRate {
                 let quota = quota.allow_burst(NonZeroU32::MIN);
                 RateLimiter::direct_with_clock(quota, self.clock.clone())
             });
-            // If the caller did not wait for `opens_at`, this is refused and changes nothing.
+            // If the caller did not wait for `opens_at`, governor refuses the request and changes
+            // nothing.
             let _ = limiter.check();
             if let Err(refusal) = limiter.check() {
                 self.opens_at = refusal.earliest_possible().0;
@@ -104,12 +105,12 @@ impl MaxRate {
         self.last
     }
 
-    /// Takes back request `number`, which was not sent. Only the last request can be taken back:
-    /// later ones were already spaced from an older one.
+    /// Takes back request `number`, which was not sent. Does nothing unless it was the last
+    /// request, because later requests were already spaced from it.
     pub(crate) fn give_back(&mut self, number: u64) {
         if number == self.last {
-            // governor can't take a request back, so start a new limiter. The previous request was
-            // at least one interval ago, or this one would have had to wait.
+            // governor can't take a request back, so start a new limiter. The new limiter needs no
+            // wait: the request before this one was at least one interval ago.
             self.limiter = None;
             self.opens_at = Tick::ZERO;
         }

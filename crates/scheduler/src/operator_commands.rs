@@ -1,4 +1,4 @@
-//! Operator commands during a crawl, and the state they report.
+//! Commands from the operator during a crawl, and reports on hosts.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,8 +19,8 @@ pub struct HostWork {
     pub host: HostKey,
     /// Pending URLs without a permit.
     pub waiting: u64,
-    /// When the host itself allows the next request. `None` if that depends on requests in flight,
-    /// or if the host is parked.
+    /// When the host's own limits allow the next request. `None` if that depends on requests in
+    /// flight, or if the host is parked.
     pub next_at: Option<Tick>,
     /// The current gap between two requests.
     pub gap: Duration,
@@ -60,8 +60,8 @@ impl Scheduler {
     /// Sets the operator's delay for one host, or for all hosts including those with their own
     /// delay.
     ///
-    /// The longest gap applies, so a longer one set by the host stays in force. A gap promised when
-    /// a request ended is kept even if this one is shorter.
+    /// The longest gap applies, so a longer gap set by the host stays in force. A gap that is
+    /// already under way keeps its length even if the new delay is shorter.
     pub fn set_delay(&mut self, now: Tick, host: Option<&HostKey>, delay: Duration) {
         self.advance(now);
         match host {
@@ -90,9 +90,9 @@ impl Scheduler {
 
     /// Replaces the operator's politeness, except delays set by [`Scheduler::set_delay`].
     ///
-    /// No wait requested by a host ends earlier, and a gap under way keeps the stricter of both
-    /// rules. Requests in flight end normally. If they exceed the new limits, no request follows
-    /// until there is room. Visits all hosts in memory.
+    /// No wait requested by a host ends earlier, and a gap under way keeps the stricter of the old
+    /// and new rules. Requests in flight end normally. If they exceed the new limits, no request is
+    /// issued until enough of them have ended. Visits all hosts in memory.
     pub fn set_politeness(&mut self, now: Tick, politeness: Politeness) {
         self.advance(now);
         let politeness = politeness.made_usable();
@@ -121,14 +121,14 @@ impl Scheduler {
         }
     }
 
-    /// Applies changed politeness to a host.
+    /// Applies the changed politeness to a host. `before` is the host's old politeness.
     fn take_over(&mut self, id: u32, before: &Politeness) {
         let number = self.limits_index(&self.hosts[id].key);
         let per_host = self.limits[number as usize].per_host;
         let host = &mut self.hosts[id];
         host.limits = number;
-        // A newly allowed slot would be free at once, even if an earlier change had removed that
-        // slot within its gap.
+        // A slot that the new limit adds would be free at once, even if an earlier change had
+        // removed the same slot during its gap.
         if per_host > before.per_host
             && let Some((until, why)) = host.first_free(before, &self.limits[number as usize])
             && until > self.now
@@ -151,8 +151,8 @@ impl Scheduler {
         }
     }
 
-    /// Returns the number of hosts with their own delay. Each takes about 200 bytes until the crawl
-    /// ends.
+    /// Returns the number of hosts for which the operator set a delay. Each takes about 200 bytes
+    /// until the crawl ends.
     #[must_use]
     pub fn own_delays(&self) -> usize {
         self.host_limits.len()
@@ -163,7 +163,7 @@ impl Scheduler {
         self.by_host.keys()
     }
 
-    /// Returns up to `most` hosts with the most pending URLs, busiest first. Visits all hosts in
+    /// Returns the `most` hosts with the most pending URLs, busiest first. Visits all hosts in
     /// memory.
     #[must_use]
     pub fn busiest(&self, now: Tick, most: usize) -> Vec<HostWork> {
@@ -202,7 +202,7 @@ impl Scheduler {
         }
     }
 
-    /// Returns the index of a host's own limits. Adds them if it has none.
+    /// Returns the index of a host's own limits. Adds own limits if the host has none.
     fn host_limits_index(&mut self, host: &HostKey) -> u32 {
         if let Some(number) = self.host_limits.get(host) {
             return *number;

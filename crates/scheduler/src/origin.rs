@@ -10,7 +10,7 @@ use crate::tick::Tick;
 /// Maximum age of a robots.txt copy in use (RFC 9309 section 2.4).
 const MAX_ROBOTS_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Why the index of an origin within its host fits in 32 bits.
+/// Why the index of an origin within its host fits in 32 bits: an origin is a scheme and a port.
 pub(crate) const FEW_ORIGINS: &str = "invariant: two schemes, 65,536 ports";
 
 /// The state of an origin's robots.txt.
@@ -18,9 +18,9 @@ pub(crate) const FEW_ORIGINS: &str = "invariant: two schemes, 65,536 ports";
 pub enum RobotsState {
     /// Unknown. The origin's next permit is for its robots.txt.
     Unknown,
-    /// Rules are known, or it is known that there are none.
+    /// The rules are known, or it is known that there are no rules.
     InForce {
-        /// The pace set by the group that applies.
+        /// The pace set by the robots.txt group that applies to this crawler.
         pace: RobotsPace,
         /// When the copy stops being fresh. After that, robots.txt is fetched again before the next
         /// page.
@@ -28,7 +28,7 @@ pub enum RobotsState {
     },
     /// robots.txt could not be fetched, so no page may be either (RFC 9309 section 2.3.1.4).
     Unreachable {
-        /// When to fetch it again, if URLs are still pending.
+        /// When to fetch robots.txt again, if URLs are still pending.
         retry_at: Tick,
     },
 }
@@ -36,16 +36,17 @@ pub enum RobotsState {
 pub(crate) struct OriginEntry {
     pub(crate) origin: Origin,
     state: State,
-    /// The last pace set, in force until other rules are.
+    /// The pace that the origin's robots.txt last set, in force until other rules are.
     pub(crate) pace: Option<Box<OriginPace>>,
     /// Pending URLs, as last set.
     waiting: u64,
-    /// Page permits issued since `waiting` was set. Each stands for one of those URLs.
+    /// Page permits issued since `waiting` was set. Each uses up one of the pending URLs.
     permits_out: u32,
-    /// Whether a robots permit is out, or its answer has not been judged yet.
+    /// Whether a permit for robots.txt is out, or its answer has not been judged yet.
     asked: bool,
-    /// Until when the first page under the current rules may be issued, even if they are no longer
-    /// fresh. Otherwise a lifetime below the gap would mean fetching robots.txt forever.
+    /// Until when the first page under the current rules may be issued, even if the rules are no
+    /// longer fresh. Without this, rules that are fresh for less than the gap would mean that
+    /// robots.txt is fetched forever and no page ever is.
     first_until: Tick,
 }
 
@@ -56,7 +57,7 @@ enum State {
     Unreachable { retry_at: Tick },
 }
 
-/// The part of an origin's state that its host counts.
+/// The part of an origin's state that its host sums up over all its origins.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OriginStatus {
     /// Whether a request can be issued now, for robots or a page.
@@ -122,13 +123,13 @@ impl OriginEntry {
         };
     }
 
-    /// Applies the pace alone.
+    /// Applies the pace of a robots.txt, but not its rules.
     pub(crate) fn heed(&mut self, pace: &RobotsPace) {
         self.pace = OriginPace::of(pace);
     }
 
-    /// Makes the origin due again: an unreachable robots.txt may be fetched again, or visit times
-    /// began.
+    /// Makes the origin due again, because an unreachable robots.txt may be fetched again or visit
+    /// times began.
     pub(crate) fn retry(&mut self) {
         match (&mut self.pace, self.state) {
             (_, State::Unreachable { .. }) => self.state = State::Unknown,
@@ -137,25 +138,26 @@ impl OriginEntry {
         }
     }
 
-    /// Whether its robots.txt could not be fetched.
+    /// Whether the origin's robots.txt could not be fetched.
     pub(crate) fn is_unreachable(&self) -> bool {
         matches!(self.state, State::Unreachable { .. })
     }
 
-    /// Whether a page is next but it is outside visit times.
+    /// Whether the origin's next request is for a page, but the time is outside its visit times.
     pub(crate) fn is_outside_visit_time(&self, now: Tick) -> bool {
         let closed = self.pace.as_ref().is_some_and(|pace| !pace.is_open(now));
         closed && self.status().due && self.rules_in_force(now)
     }
 
-    /// Defers its pages to the next visit time.
+    /// Defers the origin's pages to the next visit time.
     pub(crate) fn close(&mut self, now: Tick) {
         if let Some(pace) = &mut self.pace {
             pace.close(now);
         }
     }
 
-    /// Returns the last visit time that its pages waited for, or zero if they never did.
+    /// Returns the last visit time that the origin's pages waited for, or zero if they never
+    /// waited.
     pub(crate) fn opened(&self) -> Tick {
         self.pace.as_ref().map_or(Tick::ZERO, |pace| pace.opens_at)
     }
@@ -165,7 +167,7 @@ impl OriginEntry {
         pace.closed.then_some(pace.opens_at)
     }
 
-    /// Whether a page may be fetched. Otherwise robots come first.
+    /// Whether a page may be fetched. If not, robots.txt must be fetched first.
     pub(crate) fn rules_in_force(&self, now: Tick) -> bool {
         matches!(self.state, State::InForce { until } if now < until || now < self.first_until)
     }
@@ -175,7 +177,8 @@ impl OriginEntry {
         self.first_until = Tick::ZERO;
     }
 
-    /// Returns an unused page permit. If the number of URLs was set since, that number stays.
+    /// Returns an unused page permit. If the number of pending URLs was set after the permit was
+    /// issued, the number stays.
     pub(crate) fn page_given_back(&mut self) {
         self.permits_out = self.permits_out.saturating_sub(1);
     }

@@ -9,9 +9,9 @@ use crate::daily_hours::DailyHours;
 /// Politeness overrides by host name.
 pub type PolitenessOverrides = HostTable<PolitenessOverride>;
 
-/// Overrides for the hosts of one pattern. `None` keeps the general value.
+/// Overrides for the hosts that match one pattern. `None` keeps the general value.
 ///
-/// A host's own longer wait still applies.
+/// A longer wait set by the host itself still applies.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PolitenessOverride {
     /// Overrides [`Politeness::delay`](crate::Politeness::delay).

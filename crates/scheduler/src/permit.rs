@@ -43,7 +43,7 @@ pub enum Purpose {
 #[strum(serialize_all = "kebab-case")]
 #[repr(u8)]
 pub enum GapReason {
-    /// No request came before it.
+    /// This is the first request to the host.
     First,
     /// The operator's `delay`.
     Delay,
@@ -69,7 +69,7 @@ pub enum GapReason {
     QuietHours,
     /// A pause ended recently: the gap starts long and halves with each answer.
     SlowRestart,
-    /// Another crawl was fetching from the host.
+    /// Another crawl was fetching from the host at the same time.
     OtherCrawl,
 }
 
@@ -110,36 +110,38 @@ pub(crate) struct PermitData {
     pub(crate) gap: Duration,
     pub(crate) why: GapReason,
     pub(crate) issued: Tick,
-    /// Index of the host. A host with a permit out is never evicted.
+    /// Index of the host, which stays valid because a host with a permit out is never evicted.
     pub(crate) id: u32,
-    /// The slot taken; `None` if it was never used before.
+    /// The host's slot that the permit took; `None` if the slot was never used before.
     pub(crate) slot: Option<Slot>,
     pub(crate) address: Option<GateCharge>,
     pub(crate) site: Option<GateCharge>,
-    /// The charge for a look-up while the permit is set aside.
+    /// The charge at the look-up gate while the permit is set aside.
     pub(crate) look_up: Option<GateCharge>,
-    /// Sequence number for the total rate; `None` while it is set aside.
+    /// The request's sequence number in the total rate limit; `None` while the permit is set aside.
     pub(crate) number: Option<u64>,
-    /// Whether it came from `queue_request` rather than a pending URL.
+    /// Whether the request came from `queue_request` rather than from a pending URL.
     pub(crate) asked: bool,
 }
 
-/// A slot between two requests.
+/// A host's slot for one request at a time, while it is free between two requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slot {
     pub(crate) last_end: Tick,
-    /// The earliest next request, computed when the last one ended. The gap may have grown since.
+    /// The earliest next request, as computed when the last request ended. The gap may have grown
+    /// since.
     pub(crate) next_at: Tick,
     pub(crate) why: GapReason,
 }
 
-/// A charge at a gate: when it was made, and when the gate was last used before.
+/// The record of a request counted at a gate: when it was counted, and when the gate was last used
+/// before that.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GateCharge {
     pub(crate) gate: u32,
     pub(crate) at: Tick,
     pub(crate) last: Tick,
-    /// Sequence number for the gate's rate.
+    /// The request's sequence number in the gate's rate limit.
     pub(crate) number: u64,
 }
 
@@ -147,9 +149,9 @@ pub(crate) struct GateCharge {
 #[derive(Debug)]
 #[must_use = "an admitted or waiting permit must be spent or given back"]
 pub enum Admission {
-    /// Send its request now.
+    /// Send the permit's request now.
     Send(Permit),
-    /// No capacity yet: try again after a `done` or at this tick, whichever is first.
+    /// No capacity yet: call `admit` again after a `done` or at this tick, whichever comes first.
     Wait(Permit, Option<Tick>),
     /// The permit was given back because its host must wait.
     GivenBack,
@@ -162,7 +164,7 @@ impl Permit {
         self.0.look_up.is_some()
     }
 
-    /// Marks the request as sent, or as begun.
+    /// Marks the permit's request as sent, or as begun.
     pub fn spend(self) -> Spent {
         Spent(self.0)
     }
@@ -183,13 +185,14 @@ macro_rules! accessors {
                 &self.0.purpose
             }
 
-            /// Returns the gap required since the previous request in this slot ended.
+            /// Returns the gap that was required after the end of the previous request in the same
+            /// slot.
             #[must_use]
             pub fn gap(&self) -> Duration {
                 self.0.gap
             }
 
-            /// Returns the time between the end of the previous request in this slot and the issue
+            /// Returns the time from the end of the previous request in the same slot to the issue
             /// of this permit. `None` for the first request.
             #[must_use]
             pub fn waited(&self) -> Option<Duration> {

@@ -17,13 +17,13 @@ pub struct Politeness {
     pub delay: Duration,
     /// Minimum gap as a multiple of the smoothed response time; 0 disables it.
     pub delay_factor: f64,
-    /// Maximum requests in flight per host. Each of these slots keeps the gap. If the host sets a
-    /// crawl delay, only one slot is used.
+    /// Maximum requests in flight per host. Each of these requests has a slot, which keeps its own
+    /// gap. If the host sets a crawl delay, only one slot is used.
     pub per_host: u32,
     /// Maximum requests in flight per address.
     pub per_address: u32,
-    /// Minimum time between two requests to one address, from both the start and the end of one to
-    /// the start of the next.
+    /// Minimum time between two requests to one address, counted from both the start and the end of
+    /// a request to the start of the next.
     pub address_delay: Duration,
     /// Maximum requests per second to one address, evenly spaced. Loopback addresses are exempt.
     /// `None` or 0 means no limit.
@@ -36,18 +36,18 @@ pub struct Politeness {
     pub max_rate: Option<f64>,
     /// Maximum requests in flight in total.
     pub concurrency: u32,
-    /// Maximum permits waiting for a look-up, not counted in `concurrency`. With 0, nothing is
-    /// looked up before the request.
+    /// Maximum permits that wait for a name look-up. These permits are not counted in
+    /// `concurrency`. With 0, no name is looked up before its request.
     pub look_ups: u32,
     /// Upper bound for Retry-After and for waits from rate-limit fields.
     pub max_retry_after: Duration,
-    /// The first wait after a 429 or 503 without a Retry-After. Doubles each time.
+    /// The first wait after a 429 or 503 without a Retry-After. Each further one doubles the wait.
     pub wait_first: Duration,
-    /// Upper bound for the doubled wait.
+    /// Upper bound for the wait that starts at `wait_first` and doubles.
     pub wait_max: Duration,
-    /// The wait stops doubling and starts over after this much time without another one.
+    /// If no 429 or 503 comes for this long after a wait, the next wait is `wait_first` again.
     pub wait_forget: Duration,
-    /// Failures of this many different URLs without an answer in between pause the host.
+    /// How many different URLs must fail, without an answer in between, to pause the host.
     pub fails_in_a_row: u32,
     /// Maximum random fraction to lengthen each gap by; at most 0.01.
     pub jitter: f64,
@@ -90,13 +90,13 @@ impl Politeness {
         self.per_address = self.per_address.max(1);
         self.concurrency = self.concurrency.max(1);
         self.fails_in_a_row = self.fails_in_a_row.max(1);
-        // `max` returns the other operand if one is NaN; `clamp` would keep NaN.
+        // If one operand is NaN, `max` returns the other operand, while `clamp` would keep NaN.
         self.delay_factor = self.delay_factor.max(0.0);
         self.jitter = self.jitter.max(0.0).clamp(0.0, 0.01);
         self
     }
 
-    /// Returns the politeness with the overrides of one pattern.
+    /// Returns this politeness with the overrides of one pattern applied.
     pub(crate) fn with(&self, limits: &PolitenessOverride) -> Politeness {
         let quiet = limits.quiet.as_ref().unwrap_or(&self.quiet);
         Politeness {
@@ -171,7 +171,7 @@ impl Limits {
         }
     }
 
-    /// Returns the limits for an address. Loopback addresses have no rate limit.
+    /// Returns these limits as they apply to `address`. Loopback addresses have no rate limit.
     pub(crate) fn at(self, address: IpAddr) -> Limits {
         Limits {
             rate: self.rate.filter(|_| !address.is_loopback()),

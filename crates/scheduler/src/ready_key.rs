@@ -6,7 +6,8 @@ use crate::host::Host;
 /// by priority, then by order of arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ReadyKey {
-    // Milliseconds, with the priority in the lowest byte. 64 bits suffice up to the last tick.
+    // The millisecond, shifted left by a byte that holds the priority. 64 bits suffice up to the
+    // last tick.
     since: u64,
     order: u64,
 }
@@ -20,7 +21,8 @@ impl ReadyKey {
     }
 }
 
-/// A host, or a gate on behalf of the first host that waits at it.
+/// An entry of the ready queue: a host, or a gate on behalf of the first host that waits at the
+/// gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Waiter {
     Host(u32),

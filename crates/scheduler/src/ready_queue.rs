@@ -1,11 +1,12 @@
 //! Ready queue: hosts ordered by when they may next be fetched from.
 //!
-//! A host with work is in exactly one queue. Before it is ready it is in `later`, ordered by when
-//! it will be. After that it is in `ready`, ordered by its [`ReadyKey`]. If a gate (address, site,
-//! look-ups) is closed when a host's turn comes, the host moves to the gate's queue and the gate
-//! takes the host's position: in `later` until it opens, then in `ready` with the key of its first
-//! host. So no decision iterates over blocked hosts, and a host that waited at a gate keeps its
-//! turn.
+//! A host with work is in exactly one queue. Before it is ready it is in `later`, ordered by the
+//! time when it will be ready. After that it is in `ready`, ordered by its [`ReadyKey`].
+//!
+//! When a host is first in `ready` but one of its gates (address, site, look-ups) is closed, the
+//! host moves to the gate's queue, and the gate takes the host's position. A closed gate is in
+//! `later` until it opens, and then in `ready` with the key of its first host. So no decision
+//! iterates over blocked hosts, and a host that waited at a gate does not lose its position.
 
 use crate::gate::{Gate, Wake};
 use crate::host::{NO_GATE, QueuePosition};
@@ -15,14 +16,14 @@ use crate::ready_key::{ReadyKey, Waiter};
 use crate::scheduler::Scheduler;
 use crate::tick::Tick;
 
-/// How often a host may find its site's gate open but its address's closed before it holds a place
-/// at its site. Without this limit, two busy gates could pass it back and forth forever. Only a
-/// site's place is ever held while waiting for an address, never the reverse, so no two hosts
-/// deadlock.
+/// How often a host may find the gate of its site open but that of its address closed, before it
+/// reserves a request at its site. Without this limit, two busy gates could pass the host back and
+/// forth forever. A host never reserves a request at its address while it waits for its site, so no
+/// two hosts deadlock.
 const BOUNCES_BEFORE_RESERVING: u8 = 4;
 
 impl Scheduler {
-    /// Advances the clock to `now` and handles everything due by then.
+    /// Advances the clock to `now`, and moves hosts, gates and retries that are due by then.
     pub(crate) fn advance(&mut self, now: Tick) {
         self.now = self.now.max(now);
         while let Some(&(at, id, index)) = self.retries.first() {
@@ -70,7 +71,7 @@ impl Scheduler {
         self.next_look_up()
     }
 
-    /// Issues a permit for a look-up. Look-ups don't count against the concurrency.
+    /// Issues a permit for a name look-up. Look-ups don't count against `concurrency`.
     fn next_look_up(&mut self) -> Option<Permit> {
         let number = self.look_ups;
         loop {
@@ -86,14 +87,14 @@ impl Scheduler {
         }
     }
 
-    /// Returns the next time when a permit may be due if nothing changes before then.
+    /// Returns the earliest time when a permit may be due if nothing else changes before then.
     pub(crate) fn soonest(&self) -> Option<Tick> {
         if self.in_flight >= self.politeness().concurrency {
             return None;
         }
         let ready = self.ready.first().map(|_| self.now);
         let later = self.later.first().map(|(at, ..)| *at);
-        // Retries of a parked host wait until it is unparked.
+        // The retries of a parked host are skipped until the host is unparked.
         let mut retries = self.retries.iter();
         let retry = retries.find(|(_, id, _)| !self.hosts[*id].is_parked);
         let retry = retry.map(|(at, ..)| *at);
@@ -117,7 +118,7 @@ impl Scheduler {
             self.dequeue(id);
             return;
         };
-        // A host that is already ready keeps its place.
+        // A host that was and is ready keeps its position in the queue.
         let keeps = at == stands_at || (at <= now && stands_at <= now);
         if place == QueuePosition::NotQueued || !keeps {
             self.dequeue(id);
@@ -130,7 +131,7 @@ impl Scheduler {
         }
     }
 
-    /// Puts a host into `later`, or into `ready` if its time has come.
+    /// Puts a host into `later`, or into `ready` if the host's time has come.
     pub(crate) fn enqueue(&mut self, id: u32) {
         let host = &mut self.hosts[id];
         if host.at > self.now {
@@ -175,7 +176,7 @@ impl Scheduler {
         self.unreserve(id);
     }
 
-    /// Queues a gate for the time when it lets the next waiting host through.
+    /// Queues a gate for the time when it lets its next waiting host through.
     pub(crate) fn requeue_gate(&mut self, number: u32) {
         let Some(gate) = self.gates.get(number) else {
             return;
@@ -210,7 +211,7 @@ impl Scheduler {
         self.gates.get_mut(number).wake = wake;
     }
 
-    /// Takes the host that has waited longest at a gate whose turn has come.
+    /// Removes and returns the host that has waited longest at this gate.
     fn wake(&mut self, number: u32) -> Option<u32> {
         let now = self.now;
         let gate = self.gates.get_mut(number);
@@ -221,9 +222,9 @@ impl Scheduler {
         gate.queue.pop_first().map(|(_, id)| id)
     }
 
-    /// Issues a permit to a ready host that was just dequeued. If the hour forbids it, the host
-    /// waits for its hour. If a gate is closed, the host queues there. After a look-up
-    /// (`is_looked_up`) an unknown address does not block it.
+    /// Issues a permit to a ready host that was just dequeued. Returns `None` if the host must wait
+    /// again: for an hour that allows requests, or at a closed gate. An unknown address does not
+    /// block a host after its look-up (`is_looked_up`).
     pub(crate) fn attempt(&mut self, id: u32, is_looked_up: bool) -> Option<Permit> {
         self.hosts[id].position = QueuePosition::NotQueued;
         if !self.is_hour(id) {
@@ -241,8 +242,8 @@ impl Scheduler {
         Some(self.issue(id, look_up))
     }
 
-    /// Returns whether a ready host still is, now that its turn has come. Visit times, rates and
-    /// quiet hours may have begun or ended since it was queued.
+    /// Returns whether a host may still be fetched from at this hour, now that it comes first.
+    /// Visit times, hourly rates and quiet hours may have begun or ended since the host was queued.
     fn is_hour(&mut self, id: u32) -> bool {
         if self.hosts[id].has_visit_times {
             let now = self.now;
@@ -258,8 +259,8 @@ impl Scheduler {
         host.has_work() && (!host.is_timed(limits) || host.earliest(limits, self.now).0 <= self.now)
     }
 
-    /// Returns the gate that a ready host must wait for. `look_up` replaces the gate of an unknown
-    /// address.
+    /// Returns the closed gate that a ready host must wait for, if any. The gate `look_up` is used
+    /// for a host with an unknown address.
     fn closed_gate(&mut self, id: u32, look_up: u32) -> Option<u32> {
         let host = &self.hosts[id];
         let (site, address, reserved) = (host.site, host.address, host.reserved);
@@ -350,8 +351,8 @@ impl Scheduler {
         })
     }
 
-    /// Returns the purpose of a host's next request: a queued one first, then its origins in turn.
-    /// Also returns whether it was queued, and the visit time it waited for.
+    /// Returns the purpose of a host's next request: a queued request first, then its origins in
+    /// turn. Also returns whether the request was queued, and the visit time that it waited for.
     fn next_purpose(&mut self, id: u32) -> (Purpose, bool, Tick) {
         if let Some(queued) = self.queued_requests.get_mut(&id)
             && let Some(purpose) = queued.pop_front()

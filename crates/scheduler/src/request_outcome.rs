@@ -8,9 +8,9 @@ use crate::tick::Tick;
 /// The outcome of one request that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestOutcome {
-    /// When it ended. The gap counts from here.
+    /// When the request ended. The gap to the next request counts from here.
     pub end: Tick,
-    /// Time from start to end. Used for `delay_factor` if an answer came.
+    /// Time from the start of the request to its end. Counts for `delay_factor` if an answer came.
     pub response_time: Duration,
     /// The server's address; `None` if no connection was made or a proxy hides it.
     pub address: Option<IpAddr>,
@@ -18,8 +18,8 @@ pub struct RequestOutcome {
     pub kind: OutcomeKind,
     /// The pace set by the answer's rate-limit fields, if it has any.
     pub rate_limit: Option<RateLimit>,
-    /// A stable number for the URL, so that repeated failures of one URL count once. `None` counts
-    /// as a URL not seen before.
+    /// A stable number for the URL, so that repeated failures of the same URL count once. `None`
+    /// counts as a URL not seen before.
     pub url: Option<u64>,
 }
 
@@ -27,7 +27,7 @@ impl RequestOutcome {
     /// Sets the URL. Only its hash is kept.
     #[must_use]
     pub fn with_url(self, url: &str) -> RequestOutcome {
-        // FNV-1a, 64 bits: stored marks must mean the same in the next run.
+        // FNV-1a, 64 bits. Hashes are stored, so a URL must have the same hash in the next run.
         let mark = url.bytes().fold(0xCBF2_9CE4_8422_2325, |mark: u64, byte| {
             (mark ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3)
         });
@@ -38,15 +38,16 @@ impl RequestOutcome {
     }
 }
 
-/// The pace set by an answer's rate-limit fields, from the answer's end on.
+/// The pace set by an answer's rate-limit fields. The pace starts at the answer's end.
 ///
-/// Applies until a later answer changes it, and no longer than the fields state. A Retry-After in
-/// the same answer takes precedence over `wait` (draft-ietf-httpapi-ratelimit-headers).
+/// The pace applies until a later answer changes it, but no longer than the fields state. A
+/// Retry-After in the same answer takes precedence over `wait`
+/// (draft-ietf-httpapi-ratelimit-headers).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RateLimit {
-    /// The shortest gap that stays within the remaining quota or the policy.
+    /// The shortest gap that keeps to the remaining quota or to the policy.
     pub gap: Option<Duration>,
-    /// How long `gap` applies: until the reset, or for a window of the policy.
+    /// How long `gap` applies: until the quota resets, or for one window of the policy.
     pub lasts: Duration,
     /// How long to send nothing, because the quota is used up.
     pub wait: Option<Duration>,
@@ -59,21 +60,22 @@ pub enum OutcomeKind {
     Answered,
     /// 429 or 503: the host asked us to slow down (RFC 6585 section 4, RFC 9110 section 15.6.4).
     AskedToWait {
-        /// The answer's Retry-After, counted from its end (RFC 9110 section 10.2.3).
+        /// The answer's Retry-After, which counts from the answer's end (RFC 9110 section 10.2.3).
         retry_after: Option<Duration>,
     },
-    /// A timeout, a reset or a broken answer. Blamed on the URL until it happens too often.
+    /// A timeout, a reset or a broken answer. The URL is blamed, until too many different URLs
+    /// fail.
     UrlFailed,
-    /// No connection could be made. Blamed on the host.
+    /// No connection could be made. The host is blamed.
     NoConnection,
 }
 
 /// The wait that follows from a [`RequestOutcome`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostWait {
-    /// When the host itself allows the next request.
+    /// When the host's own limits allow the next request.
     pub next_at: Tick,
-    /// The wait that the host requested, or our default if it named none.
+    /// The wait that the host requested, or our default if the host named no time.
     pub wait_asked: Option<Duration>,
     /// When the pause ends, if failures paused the host. After that the host is probed one request
     /// at a time until it answers.

@@ -1,4 +1,4 @@
-//! The pace set by a robots.txt, apart from the pages that it disallows.
+//! The pace that a robots.txt sets. The pages that it disallows are not handled here.
 
 use std::time::Duration;
 
@@ -12,15 +12,15 @@ const MAX_RATES: usize = 16;
 /// Beyond the limit: ignored, so the host is visited less.
 const MAX_VISIT_TIMES: usize = 64;
 
-/// The pace set by a robots.txt. The default is none.
+/// The pace set by a robots.txt. The default is no pace.
 ///
-/// None of this is in RFC 9309: `Crawl-delay` is common practice, and `Request-rate` and
+/// RFC 9309 defines no such lines: `Crawl-delay` is common practice, and `Request-rate` and
 /// `Visit-time` are from the draft "An Extended Standard for Robot Exclusion" (Conner, 1996).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RobotsPace {
     /// `Crawl-delay`: the minimum gap.
     pub crawl_delay: Option<Duration>,
-    /// `Request-rate`: each sets a gap of `per / requests` during its hours.
+    /// `Request-rate`: each line sets a gap of `per / requests` during its hours.
     pub request_rates: Vec<PaceRate>,
     /// `Visit-time`: pages are fetched only within these spans; robots.txt is exempt. Empty means
     /// at any time.
@@ -61,10 +61,10 @@ pub(crate) struct Pace {
 pub(crate) struct OriginPace {
     pub(crate) pace: Pace,
     pub(crate) visits: Vec<DailyHours>,
-    /// When the next visit time begins, and no page before then. Zero or past if none is waited
-    /// for.
+    /// No page before this time: the beginning of the next visit time. Zero or past if no visit
+    /// time is waited for.
     pub(crate) opens_at: Tick,
-    /// Whether its pages wait for `opens_at`.
+    /// Whether the origin's pages wait for `opens_at`.
     pub(crate) closed: bool,
 }
 
@@ -92,7 +92,7 @@ impl Pace {
 }
 
 impl OriginPace {
-    /// Returns `None` if no pace is set.
+    /// Returns the pace as an origin keeps it. `None` if the robots.txt sets no pace.
     pub(crate) fn of(asked: &RobotsPace) -> Option<Box<OriginPace>> {
         let mut pace = Pace {
             crawl_delay: asked.crawl_delay.map_or(0, micros),

@@ -23,20 +23,20 @@ use crate::tick::Tick;
 /// Decides which host may be fetched from, when, and for what purpose.
 ///
 /// Report work with [`Scheduler::set_pending`], [`Scheduler::set_robots`] and
-/// [`Scheduler::queue_request`], take permits with [`Scheduler::poll`], and end each one with
+/// [`Scheduler::queue_request`], take permits with [`Scheduler::poll`], and end each permit with
 /// [`Scheduler::done`] or [`Scheduler::give_back`].
 ///
-/// Every call takes `now`. A `now` earlier than that of a previous call is ignored: time never runs
-/// backwards.
+/// Every call takes the time as `now`. Time never runs backwards: if `now` is earlier than in a
+/// previous call, the latest `now` so far is used.
 pub struct Scheduler {
-    /// The limits of every host, then of each pattern, then of single hosts.
+    /// The general limits, then those of each pattern, then those of single hosts.
     pub(crate) limits: Vec<Politeness>,
     /// Index of each pattern in `limits`.
     pub(crate) by_pattern: HashMap<Box<str>, u32, RandomState>,
     pub(crate) now: Tick,
     pub(crate) hosts: Slab<Host>,
     pub(crate) by_host: HashMap<HostKey, u32, RandomState>,
-    /// Index of the host, and of the origin within it.
+    /// By origin: the index of its host, and the origin's index within the host.
     pub(crate) by_origin: HashMap<Origin, (u32, u32), RandomState>,
     pub(crate) gates: Gates,
     /// Index of the gate that limits look-ups.
@@ -54,11 +54,11 @@ pub struct Scheduler {
     pub(crate) retries: BTreeSet<(Tick, u32, u32)>,
     /// Requests queued by `queue_request`, per host. Most hosts have none.
     pub(crate) queued_requests: HashMap<u32, VecDeque<Purpose>, RandomState>,
-    /// Hosts that may be evicted. Checked again before eviction.
+    /// Hosts that may be evicted. Each is checked again before its eviction.
     pub(crate) idle: VecDeque<u32>,
     pub(crate) rate: MaxRate,
     pub(crate) in_flight: u32,
-    /// Hosts parked by the operator, in memory or not.
+    /// Hosts parked by the operator, whether in memory or not.
     pub(crate) parked: BTreeSet<HostKey>,
     /// Index in `limits` of each host whose delay was set during the crawl.
     pub(crate) host_limits: HashMap<HostKey, u32, RandomState>,
@@ -104,8 +104,8 @@ impl Scheduler {
 
     /// Sets the number of pending, unleased URLs of an origin. With 0, no page permit is issued.
     ///
-    /// Page permits issued afterwards count against that number. A new origin starts with its
-    /// robots unknown.
+    /// Each page permit issued after this call uses up one of these URLs. A new origin starts with
+    /// its robots.txt unknown.
     pub fn set_pending(&mut self, now: Tick, origin: &Origin, urls: u64) {
         self.advance(now);
         if urls == 0 && !self.by_origin.contains_key(origin) {
@@ -116,8 +116,8 @@ impl Scheduler {
         self.refresh(id);
     }
 
-    /// Sets the state of an origin's robots.txt. Pages may follow the robots permit only after this
-    /// call.
+    /// Sets the state of an origin's robots.txt. After a permit for robots.txt, no page permit is
+    /// issued for the origin before this call.
     pub fn set_robots(&mut self, now: Tick, origin: &Origin, state: RobotsState) {
         self.advance(now);
         let (id, index) = self.origin_index(origin);
@@ -126,8 +126,8 @@ impl Scheduler {
         self.refresh(id);
     }
 
-    /// Applies the pace in an origin's robots.txt before the origin's pages may be fetched. Other
-    /// requests to its host keep that pace from now on.
+    /// Applies the pace in an origin's robots.txt before the origin's pages may be fetched. All
+    /// other requests to its host keep the same pace from now on.
     pub fn set_robots_pace(&mut self, now: Tick, origin: &Origin, pace: &RobotsPace) {
         self.advance(now);
         let (id, index) = self.origin_index(origin);
@@ -159,9 +159,9 @@ impl Scheduler {
     /// Sets the priority of a host. The default, 0, is served first.
     ///
     /// Priority only orders hosts that became ready in the same millisecond. A host that has waited
-    /// longer always goes first, so none starves. Priority therefore matters only if many hosts
-    /// become ready at once (at the start, or after a commit that adds many hosts) and not all of
-    /// them may be in flight. An evicted host loses its priority.
+    /// longer always goes first, so no host starves. Priority therefore matters only if more hosts
+    /// become ready at once than may be in flight: at the start, or after a commit that adds many
+    /// hosts. An evicted host loses its priority.
     pub fn prioritize(&mut self, now: Tick, host: &HostKey, priority: u8) {
         self.advance(now);
         let id = self.host_index(host);
@@ -176,9 +176,10 @@ impl Scheduler {
     }
 
     /// Queues a request that has no pending URL: a redirect hop of a robots request, or the
-    /// robots.txt of an origin without URLs. It is issued before the host's pages.
+    /// robots.txt of an origin without URLs. The request is issued before the host's pages.
     ///
-    /// Page purposes are ignored, because robots come first.
+    /// A page purpose is ignored: pages need [`Scheduler::set_pending`], which makes robots.txt
+    /// come first.
     pub fn queue_request(&mut self, now: Tick, host: &HostKey, purpose: Purpose) {
         self.advance(now);
         if matches!(purpose, Purpose::Page { .. }) {
@@ -210,8 +211,8 @@ impl Scheduler {
         self.refresh(id);
     }
 
-    /// Sets a permit aside during a look-up. Until [`Scheduler::admit`] it counts as a look-up, not
-    /// as a request in flight.
+    /// Sets a permit aside during a name look-up. Until [`Scheduler::admit`] the permit counts as a
+    /// look-up, not as a request in flight.
     pub fn set_aside(&mut self, now: Tick, mut permit: Permit) -> Permit {
         self.advance(now);
         if permit.0.look_up.is_none() {
@@ -225,11 +226,11 @@ impl Scheduler {
         permit
     }
 
-    /// Exchanges a permit that was set aside for one to use now. `address` is the look-up's result:
-    /// this request and later ones to the host count at that address.
+    /// Trades a set-aside permit for one that can be used now. `address` is the look-up's result;
+    /// this and later requests to the host count towards that address's limits.
     ///
     /// Every limit is checked again, because time has passed. The new permit may be for another
-    /// request to the host.
+    /// request to the same host.
     pub fn admit(&mut self, now: Tick, permit: Permit, address: Option<IpAddr>) -> Admission {
         self.advance(now);
         if permit.0.look_up.is_none() {
@@ -253,7 +254,7 @@ impl Scheduler {
             Purpose::Hop { .. } => None,
         };
         if let Some(&(_, index)) = origin {
-            // Prefer the same origin again.
+            // Prefer the origin that the permit was for.
             self.hosts[id].turn = index;
         }
         self.give_back(now, permit);
@@ -280,8 +281,9 @@ impl Scheduler {
         id.is_some_and(|id| self.hosts[*id].address != NO_GATE)
     }
 
-    /// Sets the address that a host resolves to. Its next request counts there. Without this call,
-    /// the address is learned from [`Scheduler::admit`] or from a [`RequestOutcome`].
+    /// Sets the address that a host resolves to. The host's next request counts towards that
+    /// address's limits. Without this call, the address is learned from [`Scheduler::admit`] or
+    /// from a [`RequestOutcome`].
     pub fn set_address(&mut self, now: Tick, host: &HostKey, address: IpAddr) {
         self.advance(now);
         let id = self.host_index(host);
@@ -291,9 +293,9 @@ impl Scheduler {
 
     /// Returns the next permit, or when to poll again.
     ///
-    /// Call it in a loop until it issues nothing, and again after each call that could change the
-    /// result. Of the hosts that are ready, the one that has been ready longest comes first. Hosts
-    /// that became ready in the same millisecond are ordered by priority.
+    /// Call it in a loop until it issues no permit, and again after each call to another method
+    /// that could change the result. The host that has been ready longest comes first. Hosts that
+    /// became ready in the same millisecond are ordered by priority.
     pub fn poll(&mut self, now: Tick) -> Poll {
         self.advance(now);
         match self.next_permit() {
@@ -302,9 +304,9 @@ impl Scheduler {
         }
     }
 
-    /// Does the same as [`Scheduler::poll`] for one host only, ignoring other ready hosts. For
-    /// callers that decide themselves whose turn it is. Returns [`Poll::Idle`] if the host waits
-    /// for a slot at its address or site, because the time is not known then.
+    /// Does the same as [`Scheduler::poll`] for one host only, ignoring other ready hosts. This is
+    /// for callers that choose the next host themselves. Returns [`Poll::Idle`] if the host waits
+    /// until a request to its address or site ends, because that time is not known.
     pub fn poll_host(&mut self, now: Tick, host: &HostKey) -> Poll {
         self.advance(now);
         let Some(&id) = self.by_host.get(host) else {
@@ -370,9 +372,10 @@ impl Scheduler {
 
     /// Returns an unused permit, as if it had never been issued.
     ///
-    /// If no URL was left for it, call [`Scheduler::set_pending`] with 0 first. If it came from
-    /// [`Scheduler::queue_request`], call [`Scheduler::cancel_request`] afterwards. Otherwise the
-    /// next poll issues the same request again.
+    /// The next poll issues the same request again. To prevent that, call
+    /// [`Scheduler::set_pending`] with 0 before this if no URL was left for the permit, or
+    /// [`Scheduler::cancel_request`] after this if the permit came from
+    /// [`Scheduler::queue_request`].
     pub fn give_back(&mut self, now: Tick, permit: Permit) {
         self.advance(now);
         let data = *permit.0;
@@ -479,7 +482,7 @@ impl Scheduler {
         Some((site, limits))
     }
 
-    /// Returns the index in `limits` of the politeness for a host.
+    /// Returns the index in `limits` of the limits that apply to a host.
     pub(crate) fn limits_index(&self, key: &HostKey) -> u32 {
         let usual = || {
             let (pattern, _) = self.limits[0].sites.find(key)?;
@@ -512,8 +515,8 @@ impl Scheduler {
         }
     }
 
-    /// Changes an origin and updates its host's counts. The host may become ready at another time,
-    /// so call `refresh` afterwards.
+    /// Changes an origin and updates the counts of its host. Call `refresh` afterwards, because the
+    /// host may now become ready at another time.
     pub(crate) fn update_origin(
         &mut self,
         id: u32,
@@ -539,7 +542,7 @@ impl Scheduler {
 
     /// Moves a host to the gate of its address.
     pub(crate) fn join_address_gate(&mut self, id: u32, address: IpAddr) {
-        // The IPv4-mapped form of an address is the same machine.
+        // An IPv4 address and its IPv4-mapped IPv6 form are the same machine.
         let address = address.to_canonical();
         let key = GateKey::Address(address);
         let old = self.hosts[id].address;
@@ -553,7 +556,7 @@ impl Scheduler {
         }
     }
 
-    /// Records that a request used a gate at `at`, even if it was not counted there.
+    /// Records that a request used a gate at `at`, even if the request was not counted at the gate.
     pub(crate) fn used(&mut self, number: u32, at: Tick) {
         if number != NO_GATE {
             let gate = self.gates.get_mut(number);
@@ -562,7 +565,8 @@ impl Scheduler {
         }
     }
 
-    /// Releases a gate after a request ended, or was never sent (`end` is `None`).
+    /// Releases a gate after a request ended at `end`. If `end` is `None`, the request was never
+    /// sent.
     fn release(&mut self, charge: Option<GateCharge>, end: Option<Tick>) {
         let Some(GateCharge {
             gate: number,

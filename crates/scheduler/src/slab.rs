@@ -2,12 +2,12 @@
 
 use std::ops::{Index, IndexMut};
 
-/// Items per part. A slab grows part by part, so it never moves its items or doubles the memory of
-/// millions of hosts.
+/// Items per part. A slab grows by whole parts, so it never moves its items, nor doubles its memory
+/// when it holds millions of hosts.
 const PART: usize = 1024;
 
 pub(crate) struct Slab<T> {
-    /// All but the last are full.
+    /// All parts but the last are full.
     parts: Vec<Vec<Option<T>>>,
     free: Vec<u32>,
 }
@@ -28,7 +28,7 @@ impl<T> Slab<T> {
             return id;
         }
         if self.parts.last().is_none_or(|part| part.len() == PART) {
-            // The first part grows, because most crawls have few hosts.
+            // The first part starts small and grows, because most crawls have few hosts.
             let capacity = if self.parts.is_empty() { 0 } else { PART };
             self.parts.push(Vec::with_capacity(capacity));
         }

@@ -1,4 +1,4 @@
-//! Snapshots of hosts: they outlive the process, and restore idle hosts that were evicted.
+//! Snapshots of hosts, which outlive the process and also restore idle hosts that were evicted.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::tick::{Tick, micros};
 /// Why a snapshot is restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RestartKind {
-    /// The process ended or the host was evicted. The stored state is complete.
+    /// The process ended or the host was evicted. The stored state is complete in both cases.
     AfterKill,
     /// The machine went down. The last writes may be lost, so the host waits a full gap first.
     AfterPowerLoss,
@@ -29,7 +29,7 @@ pub struct Evicted {
     pub host: HostKey,
     /// Known origins of the host.
     pub origins: Vec<Origin>,
-    /// When it may next be fetched from.
+    /// When the host may next be fetched from.
     pub wake: Tick,
     /// The host's state, for [`Scheduler::restore`].
     pub bytes: Vec<u8>,
@@ -42,20 +42,21 @@ pub fn stored_address(bytes: &[u8]) -> Option<IpAddr> {
 }
 
 impl Scheduler {
-    /// Returns the time at which the host itself allows the next request, and its state as opaque
-    /// bytes for [`Scheduler::restore`]. `None` if nothing is known of the host.
+    /// Returns the time at which the host's own limits allow the next request, and the host's state
+    /// as opaque bytes for [`Scheduler::restore`]. `None` if nothing is known of the host.
     ///
-    /// The state holds the ends and gaps of its slots, the waits it requested, its rate-limit
-    /// fields, back-off levels, failures, the smoothed response time and the address. It excludes
-    /// robots, whose copies are stored elsewhere and supply their pace again.
+    /// The state holds the ends and gaps of the host's slots, the waits it requested, its
+    /// rate-limit fields, back-off levels, failures, smoothed response time and address. The pace
+    /// in its robots.txt is not included, because the caller stores robots.txt copies elsewhere and
+    /// applies their pace again.
     #[must_use]
     pub fn snapshot(&self, host: &HostKey) -> Option<(Tick, Vec<u8>)> {
         let (wake, state) = self.host_state(host)?;
         Some((wake, state.encode()))
     }
 
-    /// Does the same as [`Scheduler::snapshot`], but without encoding. Of several states of a host,
-    /// only the newest may be worth encoding.
+    /// Does the same as [`Scheduler::snapshot`], but without encoding. This saves work for a caller
+    /// that encodes only the newest of several states of a host.
     #[must_use]
     pub fn host_state(&self, host: &HostKey) -> Option<(Tick, HostSnapshot)> {
         let id = *self.by_host.get(host)?;
@@ -64,10 +65,10 @@ impl Scheduler {
 
     /// Restores the state from [`Scheduler::snapshot`] or [`Scheduler::evict`].
     ///
-    /// A slot that was in flight counts as ended now. Invalid bytes count as nothing known, and the
-    /// host waits a full gap. The state merges into what is already known of the host, and the
-    /// longer wait wins. Waits are capped at the longest one possible, so a wrong clock can't block
-    /// a host for years.
+    /// A slot that was in flight counts as ended now. If the bytes are invalid, nothing is restored
+    /// and the host waits a full gap. If something is already known of the host, both states are
+    /// merged, and the longer wait wins. Waits are capped at the longest possible wait, so a wrong
+    /// clock can't block a host for years.
     pub fn restore(&mut self, now: Tick, host: &HostKey, bytes: &[u8], rest: RestartKind) {
         self.advance(now);
         let id = self.host_index(host);
@@ -90,8 +91,8 @@ impl Scheduler {
     }
 
     /// Applies a request of an earlier run, from its record: the gap after it and the wait that it
-    /// requested. May be called before or after [`Scheduler::restore`]. Noting a request twice
-    /// costs a host with several slots one more slot, for one gap.
+    /// requested. May be called before or after [`Scheduler::restore`]. If the same request is
+    /// noted twice, a host with several slots has one slot fewer during one gap.
     pub fn note_past_request(
         &mut self,
         now: Tick,
@@ -118,10 +119,11 @@ impl Scheduler {
         self.refresh(id);
     }
 
-    /// Evicts a host with no pending work and nothing in flight.
+    /// Evicts a host with no pending work and nothing in flight. Returns `None` if there is no such
+    /// host.
     ///
-    /// Its robots state is lost: call [`Scheduler::set_robots`] again once its URLs are pending
-    /// again.
+    /// The state of its robots.txt is lost: call [`Scheduler::set_robots`] again when the host has
+    /// pending URLs again.
     pub fn evict(&mut self) -> Option<Evicted> {
         while let Some(id) = self.idle.pop_front() {
             let host = &mut self.hosts[id];
@@ -150,9 +152,9 @@ impl Scheduler {
         None
     }
 
-    /// Removes a host and all its pending work for good, because another worker owns it now.
-    /// Returns its origins. Returns `None` while requests are in flight; after that, no permit is
-    /// issued for it.
+    /// Removes a host and all its pending work for good, because another worker owns the host now.
+    /// Returns the host's origins. Returns `None` while requests to the host are in flight; from
+    /// then on, no new permit is issued for it.
     pub fn hand_over(&mut self, now: Tick, host: &HostKey) -> Option<Vec<Origin>> {
         self.advance(now);
         let Some(&id) = self.by_host.get(host) else {
@@ -211,7 +213,7 @@ impl Scheduler {
         let now = self.now;
         let gap = Duration::from_micros(stored.gap);
         for slot in &stored.slots {
-            // No request can have ended later than now. The gap keeps its length.
+            // A request can't have ended later than now. The gap keeps its length.
             let last_end = slot.last_end.min(now);
             let next_at = slot.next_at.min(now + slot.next_at.since(slot.last_end));
             self.add_slot(
@@ -233,8 +235,8 @@ impl Scheduler {
             self.add_slot(id, ended);
         }
         let longest_wait = self.longest_wait();
-        // Ends later than now mean that the clock was ahead, so all stored times are ahead by as
-        // much.
+        // If any end is later than now, the clock was ahead when the state was stored. Then all
+        // stored times are ahead by the same amount.
         let ends = stored.slots.iter().map(|slot| slot.last_end);
         let ahead = ends.max().unwrap_or(Tick::ZERO).since(now);
         let adjusted = |until: Tick, longest: Tick| until.before(ahead).min(longest);
@@ -274,8 +276,8 @@ impl Scheduler {
             .max(adjusted(old.limit.wait_until, longest_wait));
     }
 
-    /// Adds a used slot. If the host then has too many, drops the one that becomes ready first but
-    /// keeps the latest end.
+    /// Adds a used slot. If the host then has too many slots, drops the one that becomes ready
+    /// first, but keeps the latest end.
     fn add_slot(&mut self, id: u32, slot: Slot) {
         let (address, site) = (self.hosts[id].address, self.hosts[id].site);
         if address != NO_GATE {
@@ -308,7 +310,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
     const HOUR: i64 = 3600;
 
-    /// Returns the time this many seconds from now.
+    /// Returns the time that is this many seconds from now.
     fn at(seconds: i64) -> Tick {
         Tick::from_micros(1_700_000_000_000_000_u64.saturating_add_signed(seconds * 1_000_000))
     }
@@ -339,7 +341,7 @@ mod tests {
         }
     }
 
-    /// A host in trouble, with every field set.
+    /// The state of a host with failures and waits, with every field set.
     fn troubled() -> HostSnapshot {
         HostSnapshot {
             smoothed: 700_000,
@@ -427,7 +429,7 @@ mod tests {
             ..HostSnapshot::default()
         };
         assert_eq!(restored(three_slots(), &[&newer, &troubled()]), expected);
-        // A host without trouble does not clear it.
+        // Merging the state of a host without failures does not clear those of this host.
         let calm = HostSnapshot::default();
         assert_eq!(restored(three_slots(), &[&troubled(), &calm]), troubled());
     }

@@ -15,7 +15,7 @@ const VERSION: u8 = 2;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostSnapshot {
     pub(crate) smoothed: u64,
-    /// The gap in force when it was stored, in microseconds.
+    /// The gap in force when the state was stored, in microseconds.
     pub(crate) gap: u64,
     pub(crate) in_flight: u32,
     pub(crate) slots: Vec<Slot>,

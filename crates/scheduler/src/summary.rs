@@ -14,11 +14,12 @@ pub struct HostSummary {
     pub in_flight: u32,
     /// Hosts with every slot in flight.
     pub busy_hosts: u32,
-    /// Hosts that are ready, though an address, a site, the rate or the concurrency may delay them.
+    /// Hosts that are ready. The limits of an address, a site, the rate or the concurrency may
+    /// still delay them.
     pub ready: u32,
     /// Hosts that wait for their gap.
     pub waiting_hosts: u32,
-    /// Hosts without requests before some time.
+    /// Hosts that may not be fetched from before some time, because of a pause or a wait.
     pub paused: Vec<PausedHost>,
     /// Parked hosts with pending work ([`Scheduler::park`]).
     pub parked: Vec<HostKey>,
@@ -45,18 +46,18 @@ pub enum PauseReason {
     RetryAfter,
     /// The host sent a 429 or 503 without a Retry-After.
     Wait,
-    /// No connection could be made, or too many requests failed in a row: the number of failures
-    /// since the last answer.
+    /// No connection could be made, or too many requests failed in a row. The number counts
+    /// failures since the last answer.
     Failures(u32),
     /// The robots.txt of every origin with pending URLs is unreachable.
     Robots,
-    /// The Visit-time in its robots.txt has not begun.
+    /// The visit time in the host's robots.txt has not begun.
     VisitTime,
     /// The host's rate-limit fields reported a used-up quota.
     RateLimit,
     /// The operator's quiet hours.
     QuietHours,
-    /// Another crawl is fetching from it.
+    /// Another crawl is fetching from the host.
     OtherCrawl,
 }
 
@@ -90,8 +91,8 @@ impl PauseReason {
 }
 
 impl Scheduler {
-    /// Returns the summary of all hosts at `now`. Visits all hosts in memory, so use it for
-    /// progress and for the end of a crawl, not for each request.
+    /// Returns the summary of all hosts at `now`. This visits all hosts in memory, so call it for
+    /// progress reports and at the end of a crawl, not for each request.
     #[must_use]
     pub fn host_summary(&self, now: Tick) -> HostSummary {
         let now = self.now.max(now);

@@ -9,7 +9,7 @@ use std::time::Duration;
 pub struct Tick(u64);
 
 impl Tick {
-    /// The epoch itself, for "long ago".
+    /// The Unix epoch, which stands for "long ago".
     pub const ZERO: Tick = Tick(0);
 
     /// Creates a tick from microseconds since the Unix epoch.
@@ -49,7 +49,7 @@ impl Tick {
     }
 }
 
-/// Saturates. Rounds a fraction of a microsecond up, so a wait is never shortened.
+/// Addition saturates, and rounds a fraction of a microsecond up so that a wait is never shortened.
 impl Add<Duration> for Tick {
     type Output = Tick;
 

@@ -19,11 +19,13 @@ pub struct LogEntry {
     pub path: String,
     /// Header lines in order, names as sent.
     pub headers: Vec<(String, String)>,
-    /// When the request's first byte was read, in microseconds since the Unix epoch. Computed as
-    /// wall time at the web's start plus monotonic time since, so it never goes backwards.
+    /// When the request's first byte was read, in microseconds since the Unix epoch. The time of
+    /// day is read once at the web's start, and monotonic time is added to it, so the scale never
+    /// goes backwards.
     pub start_us: u64,
-    /// The time just before the answer's last bytes were passed to the system, on the same scale:
-    /// no client can have the whole answer earlier. `None` while the request is being served.
+    /// The time just before the answer's last bytes were passed to the system, on the same scale as
+    /// `start_us`. No client can have the whole answer earlier. `None` while the request is being
+    /// served.
     pub end_us: Option<u64>,
     /// The status sent; `None` while the request is being served, and for raw replies.
     pub status: Option<u16>,
@@ -48,8 +50,8 @@ impl LogEntry {
 }
 
 /// Returns the times from the end of each request to the start of the next, in microseconds, in
-/// order of start; negative if they overlap. Pass the entries of one host. An unfinished request
-/// counts as ending at its start.
+/// order of start. A time is negative if the requests overlap. Pass the entries of one host. A
+/// request without an end counts as ending at its start.
 pub fn gaps<'a>(entries: impl IntoIterator<Item = &'a LogEntry>) -> Vec<i64> {
     let mut times: Vec<(i64, i64)> = entries
         .into_iter()
@@ -79,7 +81,7 @@ pub(crate) struct Log {
 
 #[derive(Debug, Default)]
 struct Entries {
-    /// The number of entries cleared so far. Keys count from the web's start.
+    /// Number of entries cleared so far, since keys count from the web's start.
     cleared: u64,
     kept: Vec<LogEntry>,
 }
@@ -137,7 +139,8 @@ impl Log {
         std::mem::take(&mut entries.kept)
     }
 
-    /// Waits until `wanted` returns true for the log. Returns false after `limit`.
+    /// Waits until `wanted` returns true for the log. Returns false if that does not happen within
+    /// `limit`.
     pub(crate) fn wait(&self, limit: Duration, wanted: impl Fn(&[LogEntry]) -> bool) -> bool {
         let (entries, _) = self
             .grown
@@ -147,7 +150,7 @@ impl Log {
     }
 
     fn lock(&self) -> MutexGuard<'_, Entries> {
-        // An entry is added as a whole, so a panic elsewhere leaves the log consistent.
+        // The log is valid even if another thread panicked, because each entry is added as a whole.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -10,9 +10,9 @@ use crate::reply::{Answer, Reply, ReplyStep, TAKES_ALL, gzip};
 
 /// Decoded size of the bombs in bytes.
 const BOMB_BYTES: usize = 64 << 20;
-/// Pause between two pieces of a drip.
+/// Pause between two pieces of a drip, which is a reply sent very slowly.
 const DRIP: Duration = Duration::from_millis(100);
-/// Pieces of a drip, which takes a minute in total.
+/// Number of pieces of a drip. All together take a minute.
 const DRIPS: usize = 600;
 
 /// A way to misbehave: its name, and the server's reply to a request.

@@ -47,7 +47,7 @@ pub enum NginxEndpoint {
 /// The destination of nginx's access log.
 #[derive(Clone, Debug)]
 pub enum NginxLog {
-    /// Unbuffered, to [`Nginx::lines`].
+    /// To [`Nginx::lines`], unbuffered.
     Piped,
     /// To this file, about 64 KiB at a time. The file is complete when nginx has ended.
     File(PathBuf),
@@ -67,8 +67,9 @@ impl Nginx {
     /// # Errors
     /// If a file can't be written or the program can't be started.
     pub fn start(spec: &NginxSpec) -> io::Result<Nginx> {
-        // nginx inherits a listening socket, as it does when its program is replaced at run time.
-        // So the port is free, and callers don't have to wait until it is open.
+        // Pass nginx a socket that already listens, as nginx itself does when its program is
+        // replaced at run time. So the port is free, and callers don't have to wait until it is
+        // open.
         let socket = TcpListener::bind(spec.endpoint.address(0))?;
         socket.set_nonblocking(true)?;
         let port = socket.local_addr()?.port();
@@ -103,7 +104,7 @@ impl Nginx {
         self.port
     }
 
-    /// Takes the output of [`NginxLog::Piped`]. `None` after the first call.
+    /// Takes the output of nginx for [`NginxLog::Piped`]. `None` after the first call.
     pub fn lines(&mut self) -> Option<ChildStdout> {
         self.child.stdout.take()
     }
@@ -145,7 +146,8 @@ impl Drop for Nginx {
     }
 }
 
-/// Without root, `user` has no effect. As root, it lets the worker read what the parent can read.
+/// Returns nginx's configuration. If run as root, `user` lets the worker read what the parent can
+/// read; otherwise it has no effect.
 fn configuration(spec: &NginxSpec, port: u16) -> String {
     let log = match &spec.log {
         NginxLog::Piped => "/dev/stdout asked".to_owned(),

@@ -3,7 +3,7 @@
 /// A stream of numbers that depends only on its seeds (SplitMix64).
 ///
 /// Each page has its own stream from (seed, host, page, purpose), so a page can be computed without
-/// those before it.
+/// computing the pages before it.
 #[derive(Debug, Clone)]
 pub(crate) struct SeededRandom(u64);
 

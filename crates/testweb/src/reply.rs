@@ -172,7 +172,7 @@ impl Reply {
     pub fn reset_in_body(answer: &Answer) -> Reply {
         let mut bytes = head(answer, Some(answer.body.len()));
         bytes.extend_from_slice(&answer.body[..answer.body.len() / 2]);
-        // The pause lets the client read the bytes: a reset discards data in transit.
+        // Pause so that the client can read the bytes, because a reset discards data in transit.
         Reply::raw([
             ReplyStep::Send(bytes),
             ReplyStep::Wait(Duration::from_millis(20)),
@@ -272,7 +272,7 @@ impl Script {
     }
 }
 
-/// Returns the head of an answer. `length` is declared unless the answer's own headers do so.
+/// Returns the head of an answer. Declares `length` unless the answer's own headers declare one.
 pub(crate) fn head(answer: &Answer, length: Option<usize>) -> Vec<u8> {
     let mut head = format!("HTTP/1.1 {} {}\r\n", answer.status, reason(answer.status));
     for (name, value) in &answer.headers {

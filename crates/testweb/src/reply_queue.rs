@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use crate::log::Log;
 use crate::reply::{Act, Answer, Reply, ReplyStep, head};
 
-/// Small enough that the time of the last write is close to the end of a long body.
+/// Bytes per write. Small, so that the time of the last write is close to the end of a long body.
 const WRITE_BYTES: usize = 64 * 1024;
 
 /// What happens to the connection after a reply.
@@ -25,7 +25,7 @@ pub(crate) struct Outbox<'a> {
     log: &'a Log,
     pub(crate) status: Option<u16>,
     pub(crate) sent: u64,
-    /// The time before the last write: no client can have the whole reply earlier.
+    /// The time before the last write. No client can have the whole reply earlier.
     pub(crate) last_us: Option<u64>,
 }
 
@@ -45,7 +45,7 @@ impl<'a> Outbox<'a> {
             Act::Answer(answer) => self.answer(answer, head_only).await,
             Act::Drip(answer, bytes, pause) => self.drip(answer, *bytes, *pause).await,
             Act::Raw(steps) => self.raw(steps).await,
-            // Unreachable: the server has replaced it by an answer.
+            // Unreachable: the server has replaced `Usual` by an answer.
             Act::Usual => Ok(Then::Close),
         }
     }

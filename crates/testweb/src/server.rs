@@ -32,7 +32,7 @@ pub(crate) struct Shared {
     pub(crate) connections: AtomicU64,
 }
 
-/// Accepts a host's connections until it is dropped, which also closes the open ones.
+/// Accepts a host's connections until this future is dropped, which also closes open connections.
 pub(crate) async fn serve(shared: Arc<Shared>, listener: TcpListener, host: u32) {
     let mut connections = JoinSet::new();
     loop {
@@ -100,7 +100,8 @@ async fn greet(stream: &mut TcpStream) -> io::Result<()> {
     until_closed(stream).await
 }
 
-/// A request being served. Dropping it records the end in the log, whatever caused it.
+/// A request being served. Dropping this value records the request's end in the log, whatever the
+/// reason for the end.
 struct Visit<'a> {
     log: &'a Log,
     key: EntryKey,
@@ -202,7 +203,7 @@ fn takes_gzip(request: &ReceivedRequest) -> bool {
         .is_some_and(|codings| codings.contains("gzip"))
 }
 
-/// Chooses half of the paths, the same ones in every run.
+/// Returns whether to compress the answer. This holds for half of the paths, the same in every run.
 fn chosen_for_gzip(request: &ReceivedRequest) -> bool {
     let bytes = request.path.bytes().map(u64::from);
     let seeds: Vec<u64> = std::iter::once(u64::from(request.host))
@@ -212,6 +213,6 @@ fn chosen_for_gzip(request: &ReceivedRequest) -> bool {
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // The guarded data changes by single inserts, so a panic elsewhere leaves it consistent.
+    // The data is valid even if another thread panicked, because it changes only by single inserts.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

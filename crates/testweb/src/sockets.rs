@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 
 use crate::spec::Spec;
 
-/// How often to try another shared port if one of the addresses has it in use.
+/// How often to try another port for all addresses, if one of the addresses already uses the port.
 const MAX_DRAWS: u32 = 50;
 
 /// The addresses and sockets on which the hosts listen.
@@ -34,7 +34,8 @@ fn bind_shared(ips: &[IpAddr]) -> io::Result<Bound> {
                 return Ok(last);
             }
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-                // Keep the old socket until the new one has a different port.
+                // Keep the old socket open until the new one is bound, so that the new one gets a
+                // different port.
                 last = Bound::of(&ips[..1], 0)?;
             }
             Err(error) => return Err(error),

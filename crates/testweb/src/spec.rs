@@ -14,12 +14,12 @@ use crate::web_plan::LinkMix;
 /// How a host treats a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ConnectionMode {
-    /// Accepts and answers it.
+    /// Accepts the connection and answers its requests.
     #[default]
     Open,
-    /// Refuses it: nothing is listening.
+    /// Refuses the connection, because nothing is listening.
     Refused,
-    /// Accepts it and sends nothing.
+    /// Accepts the connection and sends nothing.
     Silent,
     /// Sends a plain-text greeting first, as mail servers do, and reads nothing.
     Greets,
@@ -93,7 +93,7 @@ impl Spec {
         }
     }
 
-    /// Sets the numbers of other places. [`LinkMix::plain`] has none.
+    /// Sets the numbers of places other than ordinary pages. [`LinkMix::plain`] has no such places.
     #[must_use]
     pub fn mix(self, mix: LinkMix) -> Spec {
         Spec { mix, ..self }
@@ -133,7 +133,7 @@ impl Spec {
         self
     }
 
-    /// Spreads the hosts over this many addresses; then each host has its own port. By default each
+    /// Spreads the hosts over this many addresses. Each host then has its own port. By default each
     /// host has its own address, and all share one port.
     #[must_use]
     pub fn addresses(self, addresses: u32) -> Spec {
@@ -185,7 +185,7 @@ impl Spec {
         self
     }
 
-    /// Starts the web, which is listening when this returns.
+    /// Starts the web. It is listening when this function returns.
     ///
     /// # Errors
     /// If an address or port can't be bound, or there are too few file handles.

@@ -15,11 +15,12 @@ const FAN_OUT: u64 = 5;
 /// Months with events, and the number of events in each.
 const MONTHS: u64 = 3;
 const EVENTS_A_MONTH: u64 = 2;
-/// Things in the shop. The shop's front shows the first few; selections by colour show all.
+/// Number of things in the shop. The shop's front page shows the first few; pages that select a
+/// colour show all.
 const THINGS: u64 = 30;
 const ON_THE_FRONT: u64 = 10;
 const COLOURS: [&str; 4] = ["red", "green", "blue", "grey"];
-/// Selections that show only what the colours also show.
+/// Selections that show only things that the selections by colour also show.
 const FURTHER: [(&str, [&str; 3]); 2] = [
     ("size", ["s", "m", "l"]),
     ("brand", ["acme", "umbra", "vela"]),
@@ -111,7 +112,8 @@ impl TrapWeb {
             "/events/" => self.page(path, 60, &[month_path(FIRST_MONTH)]),
             "/shop" => self.shop(""),
             _ if selection.is_some() => self.shop(selection?),
-            // The rest of the path is ignored, and the page's relative link makes it longer.
+            // Any further path gets the same page. Its relative link makes the path longer each
+            // time.
             _ if path.starts_with("/help/") => self.page("/help/", 90, &["more/".to_owned()]),
             _ if path.starts_with("/events/") => self.month(path)?,
             _ if path.starts_with("/lost/") => self.missing(path),
@@ -141,7 +143,8 @@ impl TrapWeb {
         format!("/a/{}-{n}.html", self.word(n, 2))
     }
 
-    /// Returns an article. Under a session ID, its links have session IDs too.
+    /// Returns an article. If the requested path has a session ID, the article's links have one
+    /// too.
     fn article(self, path: &str, requested_path: &str) -> Option<String> {
         let n: u64 = path
             .strip_suffix(".html")?
@@ -164,7 +167,7 @@ impl TrapWeb {
                 false => self.article_path(*to),
             })
             .collect();
-        // "Print this page", with a session ID for clients without one.
+        // The link "Print this page", with a session ID for clients that have none.
         paths.push(self.with_session(requested_path, n));
         if n % 60 == 7 && !in_session {
             paths.push(format!("/go/{n}"));
@@ -266,7 +269,7 @@ impl TrapWeb {
         html
     }
 
-    /// Returns a page that can't exist, answered as if it did.
+    /// Returns a page for a path that should not exist, with an answer as if it did.
     fn missing(self, path: &str) -> String {
         let mut dice = SeededRandom::of(&path.bytes().map(u64::from).collect::<Vec<_>>());
         let (first, second) = (self.word(dice.next(), 6), self.word(dice.next(), 6));

@@ -17,7 +17,7 @@ pub enum CrawlReach {
 /// The expected result of a crawl that starts at the root of host 0, obeys robots.txt and nofollow,
 /// and has no budget. Requests for `/robots.txt` and `/sitemap.xml` are in none of the sets.
 ///
-/// It covers only the computed web, not scripts and handlers.
+/// Covers only the computed web, not scripts and handlers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Truth {
     /// URLs to fetch exactly once each, discovered through links and redirects.
@@ -119,7 +119,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Returns whether a discovered place may be fetched; if not, records the reason.
+    /// Returns whether a discovered place may be fetched. If not, records the reason.
     fn admit(&mut self, place: Place) -> bool {
         let barred = match place.kind {
             _ if self.reach == CrawlReach::Host && place.host != 0 => ExclusionReason::Scope,

@@ -28,7 +28,7 @@ pub struct TestWeb {
     shared: Arc<Shared>,
     addresses: Vec<SocketAddr>,
     doors: Mutex<Vec<Door>>,
-    /// `None` only during drop.
+    /// The runtime. `None` only while the web is being dropped.
     runtime: Option<Runtime>,
 }
 
@@ -121,8 +121,8 @@ impl TestWeb {
         self.shared.log.take()
     }
 
-    /// Blocks until `wanted` returns true for the log, which is checked whenever a request begins
-    /// or ends. Returns false after `limit`.
+    /// Blocks until `wanted` returns true for the log, and checks whenever a request begins or
+    /// ends. Returns false if that does not happen within `limit`.
     pub fn wait_for(&self, limit: Duration, wanted: impl Fn(&[LogEntry]) -> bool) -> bool {
         self.shared.log.wait(limit, wanted)
     }
@@ -211,9 +211,9 @@ const BACKLOG: u32 = 1024;
 
 /// How a host treats connections.
 enum Door {
-    /// The task that accepts connections.
+    /// The host listens. The value is the task that accepts connections.
     Open(JoinHandle<()>),
-    /// The socket that reserves the port without listening.
+    /// The host does not listen. The value is the socket that reserves the port.
     Shut(Option<TcpSocket>),
 }
 
@@ -223,7 +223,7 @@ impl Door {
             SocketAddr::V4(_) => TcpSocket::new_v4()?,
             SocketAddr::V6(_) => TcpSocket::new_v6()?,
         };
-        // The host's last connections may still exist.
+        // Reuse the address, because the host's last connections may still exist.
         socket.set_reuseaddr(true)?;
         socket.bind(address)?;
         Ok(Door::Shut(Some(socket)))

@@ -6,27 +6,27 @@ use crate::random::SeededRandom;
 /// The number of children of a page in its host's tree, and of a host's root in the tree of hosts.
 pub(crate) const FAN_OUT: u64 = 8;
 
-/// Random links of a page to pages of its own host, in addition to the links that make everything
-/// reachable.
+/// Number of random links from a page to pages of its own host, in addition to the links that make
+/// every page reachable.
 const EXTRA_LINKS: u32 = 5;
 
-/// Sitemaps may list 50,000 URLs (sitemaps.org). Pages beyond this number are discovered through
-/// links.
+/// Maximum ordinary pages in a sitemap. The rest is discovered through links, because a sitemap may
+/// list only 50,000 URLs (sitemaps.org).
 const MAX_SITEMAP_PAGES: u64 = 40_000;
 
-/// How many of 1,000 ordinary pages link to a place of each kind. The root of each host links to
-/// one place of every kind whose share is not 0, so that small webs have them too.
+/// For each kind of place, how many of 1,000 ordinary pages link to such a place. The root of each
+/// host links to one place of every kind whose share is not 0, so that small webs have all kinds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkMix {
-    /// Places under `/private/`, disallowed by robots.txt. Each is the only place that links to
-    /// some page, which is therefore never discovered.
+    /// Places under `/private/`, disallowed by robots.txt. Each links to a page that nothing else
+    /// links to, so the page is never discovered.
     pub private: u32,
     /// Places under `/private/open/`, allowed by a longer `Allow` rule.
     pub open: u32,
-    /// Places disallowed by a wildcard rule on their query (`Disallow: /*?action=`).
+    /// Places whose query matches a disallowed wildcard (`Disallow: /*?action=`).
     pub action: u32,
-    /// Nofollow pages (half by META, half by X-Robots-Tag). Each is the only place that links to
-    /// some page, which must therefore not be fetched.
+    /// Nofollow pages (half by META, half by X-Robots-Tag). Each links to a page that nothing else
+    /// links to, so that page must not be fetched.
     pub dead_end: u32,
     /// Redirects (301, 302, 303, 307, 308). Most lead to a page that nothing else links to.
     pub redirect: u32,
@@ -78,7 +78,7 @@ impl LinkMix {
     }
 }
 
-/// A kind of place. Each place is numbered by the ordinary page that links to it.
+/// A kind of place. A place has the number of the ordinary page that links to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Kind {
     Page,

@@ -86,8 +86,7 @@ fn plan(args: &Args, seed: u64) -> Plan {
         hosts,
         addresses: hosts.div_ceil(4),
         sites: hosts.div_ceil(3),
-        // Each origin is found twice, with a random number of URLs that averages half of the
-        // maximum.
+        // Each origin gets URLs twice. Their number is random, and half of the maximum on average.
         urls: u32::try_from((args.urls / origins.max(1)).saturating_sub(1)).unwrap_or(u32::MAX),
         second_origins: SECOND_ORIGINS,
         asking: 20,
@@ -96,7 +95,8 @@ fn plan(args: &Args, seed: u64) -> Plan {
         churn: args.churn,
         logged: false,
         politeness: Politeness {
-            // Unlimited concurrency, so that only hosts and their neighbours cause delays.
+            // The concurrency is unlimited, so that only hosts and those that share their limits
+            // cause delays.
             concurrency: u32::MAX,
             site_delay: Duration::from_millis(20),
             ..Politeness::default()

@@ -13,14 +13,14 @@ pub enum AddressClass {
     /// Private or shared ranges (RFC 1918, RFC 4193, RFC 6598), link-local and site-local ones, and
     /// the metadata addresses of cloud providers.
     Private,
-    /// Not a single server: unspecified, multicast, broadcast, documentation, benchmarking,
-    /// reserved.
+    /// Addresses that are not a single server: unspecified, multicast, broadcast, documentation,
+    /// benchmarking, reserved.
     Unusable,
 }
 
-/// Classifies an address by the IANA registries of special-purpose addresses (RFC 6890). IPv6
-/// addresses that embed an IPv4 one (mapped, compatible, translated, 6to4, NAT64, Teredo) are
-/// classified by the IPv4 address.
+/// Classifies an address by the IANA registries of special-purpose addresses (RFC 6890). An IPv6
+/// address that embeds an IPv4 address (mapped, compatible, translated, 6to4, NAT64, Teredo) has
+/// the class of the IPv4 address.
 #[must_use]
 pub fn classify(address: IpAddr) -> AddressClass {
     match address {
@@ -35,7 +35,7 @@ fn classify_v4(address: Ipv4Addr) -> AddressClass {
         (127, ..) => AddressClass::Loopback,
         (10, ..) | (172, 16..=31, ..) | (192, 168, ..) => AddressClass::Private,
         (169, 254, ..) | (100, 64..=127, ..) => AddressClass::Private,
-        // Azure's metadata address, the only one outside all private ranges.
+        // The metadata address of Azure, which is the only one outside all private ranges.
         (168, 63, 129, 16) => AddressClass::Private,
         (0, ..) | (224..=255, ..) => AddressClass::Unusable,
         (192, 0, 0 | 2, _) | (198, 18 | 19, ..) | (198, 51, 100, _) | (203, 0, 113, _) => {
@@ -54,8 +54,8 @@ fn classify_v6(address: Ipv6Addr) -> AddressClass {
     } else if first & 0xfe00 == 0xfc00 || first & 0xff80 == 0xfe80 {
         AddressClass::Private
     } else if first & 0xe000 != 0x2000 {
-        // Only 2000::/3 is allocated. The rest is ::, multicast, discard, segment routing, and
-        // unassigned.
+        // Only 2000::/3 is allocated. All other ranges are ::, multicast, discard, segment routing,
+        // or unassigned.
         AddressClass::Unusable
     } else if (first == 0x2001 && (second < 0x200 || second == 0xdb8))
         || (first == 0x3fff && second < 0x1000)
@@ -77,15 +77,17 @@ fn within(address: Ipv6Addr) -> Option<AddressClass> {
         [0, 0, 0, 0, 0, 0xffff, ..] | [0, 0, 0, 0, 0xffff, 0, ..] => Some(last()),
         [0, 0, 0, 0, 0, 0, high, _] if high != 0 => Some(last()),
         [0x64, 0xff9b, 0, 0, 0, 0, ..] => Some(last()),
-        // A network's own NAT64 prefix (RFC 8215) may have any length in RFC 6052 section 2.2. The
-        // length is unknown, so any reading that yields a private or loopback address counts.
+        // A network's own NAT64 prefix (RFC 8215) may have any of the lengths in RFC 6052 section
+        // 2.2. The prefix length is unknown, so the address is private if it contains a private or
+        // loopback address at any of these lengths.
         [0x64, 0xff9b, 1, ..] => {
             let shorter = [[6, 7, 9, 10], [7, 9, 10, 11], [9, 10, 11, 12]];
             let private = shorter.map(at).into_iter().find(is_home);
             Some(private.unwrap_or_else(last))
         }
         [0x2002, ..] => Some(at([2, 3, 4, 5])),
-        // Teredo (RFC 4380 section 4): a server, and a client with all bits inverted.
+        // A Teredo address (RFC 4380 section 4) contains a server, and a client with all bits
+        // inverted.
         [0x2001, 0, ..] => {
             let client = [12, 13, 14, 15].map(|place: usize| !bytes[place]);
             let client = classify_v4(Ipv4Addr::from(client));
@@ -190,7 +192,8 @@ mod tests {
             ("2002:a9fe:a9fe::1", Private),
             ("2002:7f00:1::", Loopback),
             ("2002:5db8:d70e::1", Public),
-            // A server in a private range, then a client in one (10.0.0.1, inverted).
+            // Teredo: a server in a private range; in the next row, a client in one (10.0.0.1, bits
+            // inverted).
             ("2001:0:a00:1:0:0:a247:28f1", Private),
             ("2001:0:4136:e378:8000:63bf:f5ff:fffe", Private),
             ("2001:0:4136:e378:8000:63bf:a247:28f1", Public),
@@ -203,11 +206,11 @@ mod tests {
             ("64:ff9b:1::a9fe:a9fe", Private),
             ("64:ff9b:1:fffe::7f00:1", Loopback),
             ("64:ff9b:1:fffe::93.184.215.14", Public),
-            // 10.0.0.1 after prefixes of 48, 56 and 64 bits.
+            // The private address 10.0.0.1 after prefixes of 48, 56 and 64 bits.
             ("64:ff9b:1:a00:0:100::", Private),
             ("64:ff9b:1:a:0:1::", Private),
             ("64:ff9b:1:0:a:0:100:0", Private),
-            // The same, with a public address in the last four bytes.
+            // The private address 10.0.0.1 again, with a public address in the last four bytes.
             ("64:ff9b:1:a00:0:100:5db8:d70e", Private),
         ]);
     }

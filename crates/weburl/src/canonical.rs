@@ -17,20 +17,22 @@ pub const MAX_URL_BYTES: usize = 8 * 1024;
 
 /// An http or https URL in canonical form.
 ///
-/// The form is that of the WHATWG URL Standard (lower-case scheme and host, IDNA as Punycode,
-/// default port dropped, dot segments resolved, `^` encoded in the path), without fragment, user
-/// name and password: a crawler requests no fragments, and credentials in links must not be used or
-/// stored. Two URLs are the same if their canonical forms are equal. They are ordered by bytes. A
-/// clone shares the text and the keys of the original.
+/// The form is that of the WHATWG URL Standard: lower-case scheme and host, IDNA as Punycode,
+/// default port dropped, dot segments resolved, `^` encoded in the path. Fragment, user name and
+/// password are removed, because a crawler requests no fragments and must not use or store
+/// credentials in links. Two URLs are the same if their canonical forms are equal. URLs are ordered
+/// by bytes. A clone shares the text and the keys of the original.
 #[derive(Clone)]
 pub struct CanonicalUrl(Arc<Parts>);
 
 struct Parts {
-    /// Invariant: http or https, with a host, no fragment, no credentials, at most `MAX_URL_BYTES`.
+    /// Invariant: the URL is http or https and has a host, no fragment, no credentials, and at most
+    /// `MAX_URL_BYTES`.
     url: Url,
-    /// Computed on first use, and shared with URLs of the same origin found on this one.
+    /// The URL's keys. Computed on first use, and shared with links on the same page to the same
+    /// origin.
     keys: OnceLock<Arc<Keys>>,
-    /// Computed on first use. Most URLs never need it.
+    /// The URL's shape. Computed on first use, because most URLs never need it.
     shape: OnceLock<Box<Shape>>,
 }
 
@@ -38,16 +40,16 @@ struct Parts {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unusable {
-    /// Only blanks.
+    /// The string has only blanks.
     #[error("empty URL")]
     Empty,
-    /// A scheme other than http and https.
+    /// The scheme is neither http nor https.
     #[error("scheme `{0}` is not http or https")]
     Scheme(String),
-    /// Not a URL by the WHATWG URL Standard.
+    /// The string is not a URL by the WHATWG URL Standard.
     #[error("not a URL: {0}")]
     Malformed(url::ParseError),
-    /// More than [`MAX_URL_BYTES`].
+    /// The URL has more than [`MAX_URL_BYTES`].
     #[error("URL of {bytes} bytes, more than {MAX_URL_BYTES}")]
     TooLong {
         /// The actual length.
@@ -68,8 +70,8 @@ impl Unusable {
     }
 }
 
-/// Converts a URL to canonical form. `base` is the URL of the page, or its base element, which
-/// resolves relative references.
+/// Converts a URL to canonical form. Relative references are resolved against `base`: the URL of
+/// the page, or its base element.
 ///
 /// # Errors
 /// Fails with an [`Unusable`] that explains why `raw` can't be crawled. Never panics.
@@ -86,7 +88,7 @@ pub fn canonicalize(base: Option<&CanonicalUrl>, raw: &str) -> Result<CanonicalU
         None => Url::parse(raw),
     };
     let url = CanonicalUrl::new(parsed.map_err(Unusable::Malformed)?)?;
-    // Most links of a page stay on its origin.
+    // Share the keys, because most links of a page stay on its origin.
     if let Some(keys) = base.map(CanonicalUrl::keys)
         && keys.origin.as_str() == url.origin_text()
     {
@@ -101,11 +103,12 @@ impl CanonicalUrl {
             return Err(Unusable::Scheme(url.scheme().to_owned()));
         }
         url.set_fragment(None);
-        // In the path percent-encode set since 2025, which `url` 2.5 does not follow.
+        // Since 2025, `^` belongs to the path percent-encode set. `url` 2.5 does not follow this
+        // yet.
         if url.path().contains('^') {
             url.set_path(&url.path().replace('^', "%5E"));
         }
-        // Both calls fail only for URLs without a host, and http URLs have one.
+        // Ignore errors: both calls fail only for URLs without a host, and http URLs have one.
         if !url.username().is_empty() {
             let _ = url.set_username("");
         }
@@ -133,12 +136,12 @@ impl CanonicalUrl {
         self.0.keys.get_or_init(new)
     }
 
-    /// Returns the cell that holds the shape.
+    /// Returns the cell that holds the URL's shape once it is computed.
     pub(crate) fn kept_shape(&self) -> &OnceLock<Box<Shape>> {
         &self.0.shape
     }
 
-    /// Returns the text before the path, which is that of its origin.
+    /// Returns the text before the path, which is the same as the text of the URL's origin.
     #[must_use]
     pub fn origin_text(&self) -> &str {
         &self.0.url[..Position::BeforePath]
@@ -194,7 +197,7 @@ impl CanonicalUrl {
         self.keys().origin.clone()
     }
 
-    /// Returns the key for which gaps are kept.
+    /// Returns the key of the host. Gaps between requests are kept per key.
     #[must_use]
     pub fn host_key(&self) -> HostKey {
         self.keys().host_key().clone()
@@ -347,7 +350,7 @@ mod tests {
         );
         let of = |raw: &str| canonicalize(None, raw).unwrap();
         assert_eq!(of("http://e.example/a^b"), of("http://e.example/a%5Eb"));
-        // Encoding lengthens the URL.
+        // The URL is longer when encoded, so it may exceed the limit only then.
         check(
             None,
             &format!("http://e.example/{}", "^".repeat(3000)),
@@ -431,7 +434,7 @@ mod tests {
         let long = |path: usize| format!("http://e.example/{}", "a".repeat(path));
         let longest = canonicalize(None, &long(MAX_URL_BYTES - 17)).unwrap();
         assert_eq!(longest.as_str().len(), MAX_URL_BYTES);
-        // Text this long is rejected unread, though its fragment would be dropped.
+        // A text this long is rejected without reading it, although its fragment would be dropped.
         check(
             None,
             &format!("http://e.example/#{}", "a".repeat(MAX_URL_BYTES)),

@@ -31,10 +31,10 @@ pub struct HostTable<T> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadHostPattern {
-    /// Neither a name nor an address.
+    /// The pattern is neither a name nor an address.
     #[error("not a host name or address: `{0}`")]
     NoHost(String),
-    /// A port outside loopback, where ports don't distinguish hosts.
+    /// The pattern has a port, but is not on loopback, where alone ports distinguish hosts.
     #[error("a port counts on loopback only: `{0}`")]
     Port(String),
     /// The host already has a value.
@@ -81,7 +81,8 @@ impl<T> HostTable<T> {
         self.find_name(name, port)
     }
 
-    /// Does the same for a name that is not a host key, such as a registrable domain.
+    /// Does the same as [`HostTable::find`] for a name that is not a host key, such as a
+    /// registrable domain.
     #[must_use]
     pub fn find_name(&self, name: &str, port: Option<&str>) -> Option<(&str, &T)> {
         if self.by_pattern.is_empty() {
@@ -94,8 +95,8 @@ impl<T> HostTable<T> {
             if let Some((pattern, value)) = with_port.or_else(|| get(name)) {
                 return Some((pattern, value));
             }
-            // An address has no subdomains. No pattern matches a part of one, because a name that
-            // ends in a number parses as an address.
+            // An address has no subdomains, but needs no special case: no pattern matches a part of
+            // an address, because a name that ends in a number parses as an address.
             rest = name.split_once('.').map(|(_, domain)| domain);
         }
         // Systems connect to an IPv4-mapped address by IPv4 (RFC 4291 section 2.5.5.2).

@@ -1,4 +1,4 @@
-//! The keys derived from a URL: origin, host key, site. Parsing is next to
+//! The keys derived from a URL: origin, host key, site. Parsing is in the same module as
 //! [`canonicalize`](crate::canonicalize).
 
 use std::fmt;

@@ -7,8 +7,8 @@ use crate::host::host_address;
 pub struct PublicSuffixes<'a> {
     /// The suffix that a domain registry manages (section ICANN), such as `co.uk`.
     pub registry: Option<&'a str>,
-    /// The longest suffix, including those of companies that give out subdomains (section PRIVATE),
-    /// such as `github.io`.
+    /// The longest suffix, such as `github.io`: includes the suffixes of companies that give out
+    /// subdomains (section PRIVATE).
     pub longest: Option<&'a str>,
 }
 
@@ -29,7 +29,7 @@ pub fn public_suffixes(host: &str) -> PublicSuffixes<'_> {
     }
     let longest = known_suffix(host);
     let mut registry = longest;
-    // The list only returns its longest rule, so look up the domain above that one.
+    // The list returns only the longest rule that matches, so look up the domain above that rule.
     while let Some((suffix, psl::Type::Private)) = registry {
         let above = suffix.split_once('.');
         registry = above.and_then(|(_, above)| known_suffix(above));
@@ -66,8 +66,8 @@ fn known_suffix(name: &str) -> Option<(&str, psl::Type)> {
 mod tests {
     use super::{domain_below, public_suffixes};
 
-    /// `expected` has the registry suffix, the domain below it, the longest suffix, and the domain
-    /// below that.
+    /// Checks the suffixes of a host. `expected` has the registry suffix, the domain below it, the
+    /// longest suffix, and the domain below the longest suffix.
     fn check(host: &str, expected: [&str; 4]) {
         let suffixes = public_suffixes(host);
         let below = |suffix: Option<&str>| suffix.and_then(|suffix| domain_below(host, suffix));

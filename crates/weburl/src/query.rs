@@ -1,4 +1,4 @@
-//! The query of a URL, part by part, as written.
+//! The query of a URL as a list of parts between `&`, each as written.
 
 use std::ops::Range;
 
@@ -22,8 +22,8 @@ pub(crate) fn parts(url: &CanonicalUrl) -> impl Iterator<Item = &str> {
         .flat_map(|query| query.split('&'))
 }
 
-/// Returns the URL with only the wanted parts, or `None` if that changes nothing. A query without
-/// parts loses its question mark.
+/// Returns the URL with only the wanted parts of its query, or `None` if that changes nothing. If
+/// no part remains, the question mark is removed too.
 pub(crate) fn retain(
     url: &CanonicalUrl,
     mut wanted: impl FnMut(&str) -> bool,
@@ -110,7 +110,7 @@ mod tests {
         };
         check("?a=1&b=2&c&b", Some("/x?a=1&c"));
         check("?b=2", Some("/x"));
-        // The empty part stays. On its own it does not make another URL.
+        // An empty part is kept when another part is removed, but is not removed by itself.
         check("?a&&b", Some("/x?a&"));
         check("?a&", None);
         check("?", None);

@@ -2,15 +2,16 @@
 
 use std::borrow::Cow;
 
-/// Returns whether a character changes the direction of the text around it: those with the property
-/// `Bidi_Control` (Unicode, UAX #9 section 2). They can make `exe.txt` look like `txt.exe`.
+/// Returns whether a character changes the direction of the text around it, as characters with the
+/// property `Bidi_Control` do (Unicode, UAX #9 section 2). They can make `exe.txt` look like
+/// `txt.exe`.
 #[must_use]
 pub fn is_bidi_control(c: char) -> bool {
     matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}'
         | '\u{2066}'..='\u{2069}')
 }
 
-/// Removes characters that change the direction of text, so that the text reads in written order.
+/// Removes characters that change the direction of text, so that it is shown in written order.
 #[must_use]
 pub fn without_bidi_controls(text: &str) -> Cow<'_, str> {
     match text.contains(is_bidi_control) {
@@ -30,7 +31,7 @@ pub fn safe_line(line: &str) -> Cow<'_, str> {
     }
 }
 
-/// Does the same for several lines. Line breaks and tabs stay.
+/// Does the same as [`safe_line`] for several lines. Line breaks and tabs stay.
 #[must_use]
 pub fn safe_lines(lines: &str) -> Cow<'_, str> {
     let steers = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
@@ -62,7 +63,7 @@ mod tests {
             "\u{fffd}[2Ja\u{fffd}b\u{fffd}"
         );
         assert_eq!(safe_lines("a\tb\r\n\u{7}"), "a\tb\u{fffd}\n\u{fffd}");
-        // Joiners shape letters and emoji, so they stay.
+        // Joiners stay, because they give letters and emoji their shape.
         let plain = "مرحبا می\u{200c}خواهم";
         assert!(matches!(safe_line(plain), Cow::Borrowed(text) if text == plain));
     }

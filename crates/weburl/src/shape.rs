@@ -27,7 +27,7 @@ pub struct Shape {
     family_bytes: Option<usize>,
 }
 
-/// Signs of URLs that belong to an endless series. Each alone is common and harmless.
+/// Signs of URLs that belong to an endless series. Each sign alone is common and harmless.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TrapSigns {
     /// Whether the URL contains a day, month or year.
@@ -64,9 +64,9 @@ impl Shape {
         self.pattern.contains(")+")
     }
 
-    /// Returns the part of the pattern shared by URLs that show the same content in other
-    /// selections, under other ids or further down: everything up to the parameters, the first id
-    /// or the first repeated segment.
+    /// Returns the beginning of the pattern, up to the parameters, the first id or the first
+    /// repeated segment. URLs with the same beginning often show the same content: in another
+    /// selection, under another id, or further down.
     #[must_use]
     pub fn family(&self) -> Option<&str> {
         self.family_bytes.map(|end| &self.pattern[..end])

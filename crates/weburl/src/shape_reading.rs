@@ -7,13 +7,14 @@ use crate::query::{name_of, parts, value_of};
 use crate::shape::{Shape, TrapSigns};
 use crate::spellings::SessionId;
 
-/// Maximum bytes of a pattern. Shapes that differ only beyond it are the same.
+/// Maximum bytes of a pattern. Two shapes that differ only after these bytes are the same.
 const MAX_PATTERN_BYTES: usize = 256;
 /// Maximum parameter names in a pattern, in sorted order.
 const MAX_NAMES: usize = 12;
 /// Maximum parameter names in a shape, in sorted order.
 const MAX_KEPT_NAMES: usize = 64;
-/// Most paths have no more segments. Longer ones are compared in sorted order.
+/// Most paths have at most this many segments. The segments of longer paths are sorted before they
+/// are compared.
 const USUAL_SEGMENTS: usize = 16;
 /// Minimum length of a random id. A shorter segment is a word or a number.
 const MIN_TOKEN_BYTES: usize = 16;
@@ -47,8 +48,8 @@ fn signs(url: &CanonicalUrl, segments: &[&str], again: &Repeats) -> TrapSigns {
 }
 
 impl CanonicalUrl {
-    /// Returns the shape, which is computed once, because every thread that handles a page needs
-    /// it.
+    /// Returns the shape, which is computed only once and kept, because every thread that handles a
+    /// page needs it.
     pub fn shape(&self) -> &Shape {
         self.kept_shape().get_or_init(|| Box::new(Shape::of(self)))
     }
@@ -61,8 +62,8 @@ impl Shape {
         let mut names: Vec<String> = parts(url).map(|part| name_of(part).to_owned()).collect();
         names.sort_unstable();
         names.dedup();
-        // The shape is kept with the URL, and a list of thousands of names takes many times its
-        // size.
+        // The shape is kept with the URL, so keep few names: a list of thousands takes many times
+        // the size of the URL.
         names.truncate(MAX_KEPT_NAMES);
         let (segments, is_folder) = segments(url);
         let again = Repeats::of(&segments);
@@ -85,9 +86,9 @@ impl Shape {
 /// The repeated segments of a path.
 #[derive(Debug, PartialEq, Eq)]
 struct Repeats {
-    /// Occurrences of the most frequent segment.
+    /// How often the most frequent segment occurs.
     most: usize,
-    /// From the first to the last repeated segment.
+    /// The range from the first to the last repeated segment.
     stretch: std::ops::Range<usize>,
 }
 
@@ -119,7 +120,8 @@ impl Repeats {
         }
     }
 
-    /// Does the same without a list: compares each segment with the later ones.
+    /// Finds the repeated segments of a short path: compares each segment with the later ones,
+    /// which needs no sorted list.
     fn of_few(segments: &[&str]) -> Repeats {
         let mut repeats = Repeats {
             most: 0,
@@ -163,7 +165,7 @@ impl Repeats {
     }
 }
 
-/// Appends the placeholder for a segment. The last segment is abstracted most.
+/// Appends the placeholder for a segment. The last segment (`is_name`) keeps the least of its text.
 fn push_slot(pattern: &mut String, segment: &str, is_name: bool) {
     let bare = segment.split(';').next().unwrap_or(segment);
     if is_token(bare) || bare.starts_with("(S(") {
@@ -210,7 +212,8 @@ fn is_token(text: &str) -> bool {
         .as_bytes()
         .windows(2)
         .filter(|pair| pair[0].is_ascii_digit() != pair[1].is_ascii_digit());
-    // A date and time is all digits, and a name with a number changes once or twice.
+    // A date with a time has only digits, and in a name with a number letters and digits change
+    // only once or twice.
     text.len() >= MIN_TOKEN_BYTES && is_plain() && changes.count() >= 4
 }
 
@@ -246,7 +249,7 @@ fn is_dated(segments: &[&str], url: &CanonicalUrl) -> bool {
 
 /// Returns whether a text is a date: `2031-05`, `2031-05-07`, `20310507`, `203105`.
 fn is_date(text: &str) -> bool {
-    // The first byte rules out most segments.
+    // Check the first byte first, which rules out most segments.
     if !text.starts_with(['1', '2']) {
         return false;
     }
@@ -333,7 +336,7 @@ mod tests {
         check("/user/17/posts/3", expect!["/user/#/posts/#"]);
         check("/x?b=1&a=2&b=3", expect!["/x?a&b query"]);
         check("/x?", expect!["/x?"]);
-        // Looks like a file extension but is not one.
+        // The text looks like a file extension but has no file name before it.
         check("/.html", expect!["/*"]);
         check("/x.", expect!["/*"]);
         check("/notes.v1-2", expect!["/*"]);

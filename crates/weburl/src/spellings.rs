@@ -1,8 +1,8 @@
-//! Beyond the standard: other spellings of a URL that usually name the same page.
+//! Other spellings of a URL that usually name the same page.
 //!
-//! The WHATWG form never changes what a URL names. The steps here might: no standard treats `?b&a`
-//! as `?a&b`. So each step has its own [`StepPolicy`], and a step without evidence is off unless
-//! the operator enables it.
+//! The WHATWG form never changes what a URL names, but the steps here might: no standard says that
+//! `?b&a` and `?a&b` are the same. So each step has its own [`StepPolicy`], and a step without
+//! evidence is off unless the operator enables it.
 
 mod session;
 mod tracking;
@@ -15,13 +15,13 @@ use crate::query::{name_of, parts, retain, value_of, with_query};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum SpellingStep {
-    /// `/a/index.html` for `/a/`.
+    /// `/a/index.html` instead of `/a/`.
     DefaultDocument,
     /// Parameters that track where a reader came from: `utm_source`, `fbclid`.
     Tracking,
-    /// Parameters and path parts that identify the reader: `PHPSESSID`, `;jsessionid`.
+    /// Parameters and parts of the path that identify the reader: `PHPSESSID`, `;jsessionid`.
     SessionId,
-    /// The order of parameters.
+    /// Parameters in another order.
     Order,
     /// Parameters without a value, and a trailing question mark.
     Empty,
@@ -33,7 +33,7 @@ pub enum StepPolicy {
     /// Never.
     #[default]
     Off,
-    /// If pages of the host had the same text under both spellings.
+    /// The step is taken if pages of the host had the same text under both spellings.
     Evidence,
     /// Always.
     On,
@@ -57,12 +57,12 @@ pub struct SpellingRules {
 /// Another spelling of a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spelling {
-    /// The shorter or ordered form.
+    /// The other spelling, which is shorter or has its parameters in order.
     pub url: CanonicalUrl,
-    /// The step that yields it.
+    /// The step that yields the other spelling.
     pub step: SpellingStep,
-    /// The part of the URL that the step changes, so that evidence is kept per part: the file name,
-    /// the parameter name, or the path whose parameters were sorted.
+    /// The part of the URL that the step changes: the file name, the parameter name, or the path
+    /// whose parameters were sorted. Evidence is kept separately for each such part.
     pub about: String,
 }
 
@@ -84,7 +84,8 @@ const DEFAULT_DOCUMENTS: [&str; 13] = [
 ];
 
 impl Default for SpellingRules {
-    /// Removes tracking parameters, because servers ignore them. All other steps require evidence.
+    /// Returns rules that always remove tracking parameters, because servers ignore them. All other
+    /// steps require evidence.
     fn default() -> SpellingRules {
         SpellingRules {
             default_documents: StepPolicy::Evidence,
@@ -118,7 +119,7 @@ impl SpellingStep {
         }
     }
 
-    /// Returns the spelling that this step alone yields, or `None` if the URL already has it.
+    /// Returns the spelling that this step alone yields, or `None` if the step changes nothing.
     #[must_use]
     pub fn take(self, url: &CanonicalUrl) -> Option<Spelling> {
         let (url, about) = match self {
@@ -206,7 +207,7 @@ impl SpellingRules {
     }
 }
 
-/// Quickly rules out URLs with one spelling, which most have.
+/// Returns false for most URLs that have only one spelling, with a quick check.
 fn may_have_spellings(url: &CanonicalUrl) -> bool {
     let text = url.path_and_query();
     let leaf = url.path().rsplit('/').next().unwrap_or_default();
@@ -219,7 +220,8 @@ fn is_default_document(leaf: &str) -> bool {
         .any(|known| known.eq_ignore_ascii_case(leaf))
 }
 
-/// Applies only without a query: `index.php?id=3` is a program and its argument.
+/// Removes the default document at the end of a path. URLs with a query are left alone:
+/// `index.php?id=3` is a program and its argument.
 fn without_default_document(url: &CanonicalUrl) -> Option<(CanonicalUrl, String)> {
     let leaf = url.path().rsplit('/').next()?;
     if url.as_url().query().is_some() || !is_default_document(leaf) {
@@ -246,7 +248,7 @@ fn without_empty(url: &CanonicalUrl) -> Option<CanonicalUrl> {
     })
 }
 
-/// Sorts parameters by name. Parameters with the same name keep their order, which may be
+/// Sorts parameters by name. Parameters with the same name keep their order, because it may be
 /// significant.
 fn ordered(url: &CanonicalUrl) -> Option<CanonicalUrl> {
     let query = url.as_url().query()?;

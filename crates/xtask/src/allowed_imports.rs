@@ -1,4 +1,4 @@
-//! Which crates may see which, as `docs/architecture.md` explains.
+//! Which crates may depend on which, as `docs/architecture.md` explains.
 
 /// For each package, the crates it may depend on directly, except in tests.
 pub(crate) const SEES: [(&str, &[&str]); 26] = [
@@ -14,7 +14,7 @@ pub(crate) const SEES: [(&str, &[&str]); 26] = [
     ("crawl-scheduler", &["crawl-weburl"]),
     ("crawl-frontier", &["crawl-weburl"]),
     ("crawl-shared-frontier", &["crawl-weburl", "crawl-frontier"]),
-    // Spends the scheduler's permits and reads robots.txt by policy's rules.
+    // The fetcher spends the scheduler's permits and reads robots.txt with the policy crate.
     (
         "crawl-fetcher",
         &[
@@ -140,7 +140,7 @@ pub(crate) const SEES: [(&str, &[&str]); 26] = [
             "crawl-policy",
         ],
     ),
-    // Must exist before anything else is built.
+    // xtask must exist before anything else is built, so it depends on no other crate.
     ("xtask", &[]),
 ];
 

@@ -111,8 +111,8 @@ fn indirect(trees: &BTreeMap<&str, BTreeSet<String>>) -> Vec<String> {
     breaches
 }
 
-/// Checks the pure crates' lint settings. These settings ban clocks and files and replace the
-/// workspace's, so each must repeat those.
+/// Checks the pure crates' lint settings. Such settings ban clocks and files. Because they replace
+/// the workspace's settings, they must repeat them.
 fn lint_settings(workspace: &Workspace) -> Result<Vec<String>> {
     let common = std::fs::read_to_string(workspace.root.join("clippy.toml"))?;
     let mut breaches = Vec::new();

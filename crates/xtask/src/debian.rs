@@ -11,8 +11,8 @@ use anyhow::{Context, Result, bail};
 
 use crate::workspace::{Workspace, is_on_path, output, run};
 
-/// Java's API documentation, with more than 10,000 linked pages. Which one exists depends on the
-/// Debian release.
+/// Java's API documentation, with more than 10,000 linked pages. Which of these packages exists
+/// depends on the Debian release.
 const JAVA_DOC: [&str; 4] = [
     "openjdk-17-doc",
     "openjdk-21-doc",
@@ -77,7 +77,7 @@ pub fn make(workspace: &Workspace) -> Result<()> {
     if is_on_path("make") {
         return Ok(());
     }
-    // In a separate folder, because other packages are fetched at the same time.
+    // Use a separate folder, because other packages are fetched at the same time.
     let root = workspace.make_root();
     let folder = root.parent().context("the folder of make lies nowhere")?;
     let debian = Debian {
@@ -324,7 +324,7 @@ impl Debian {
                 .arg("-o")
                 .arg(format!("{key}={}", self.folder.join(folder).display()));
         }
-        // Downloads run as the caller, who owns these folders.
+        // Run downloads as the current user, who owns these folders.
         command.args([
             "-o",
             "APT::Sandbox::User=root",
@@ -342,7 +342,8 @@ impl Debian {
 /// Returns the only folder whose name has this prefix and that contains this file.
 fn one_with(folder: &Path, begin: &str, file: &str) -> Result<PathBuf> {
     let mut folders = entries(folder, begin)?;
-    // The package's own folder links to that of the program it documents.
+    // Several folders may match by name: the package's own folder links to that of the program it
+    // documents.
     folders.retain(|path| path.join(file).is_file());
     folders.retain(|path| {
         path.join(file)

@@ -82,7 +82,7 @@ fn faults(package: &Value, allowed: &[Licensee]) -> Vec<String> {
         },
     }
     match text("source") {
-        // For our own packages we choose the dependencies' versions.
+        // Check the dependencies of our own packages only, because we choose their versions.
         None => faults.extend(
             open_versions(package)
                 .into_iter()

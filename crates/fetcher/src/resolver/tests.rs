@@ -58,7 +58,8 @@ fn an_answer_is_kept_for_its_ttl_within_bounds() {
     }
 }
 
-/// DNS rebinding: each connection is checked against the name's current address, cached or new.
+/// DNS rebinding: each connection is checked against the name's current address, whether cached or
+/// just looked up.
 #[tokio::test]
 async fn a_name_that_becomes_private_is_refused() {
     let names = Names::new(Arc::default(), Source::new(&[], None, Duration::ZERO));
@@ -83,7 +84,8 @@ async fn a_name_that_becomes_private_is_refused() {
     }
 }
 
-/// DNS rebinding of a typed name: it may be private as long as it was never public.
+/// DNS rebinding of a name that the operator typed: its address may be private as long as the name
+/// never had a public address.
 #[tokio::test]
 async fn a_typed_name_is_private_from_the_beginning_or_never() {
     let home = ["127.0.0.1".parse().unwrap()];
@@ -98,7 +100,7 @@ async fn a_typed_name_is_private_from_the_beginning_or_never() {
             other_names.permitted("seed.example", &home).is_err(),
             "another port"
         );
-        // No matter which resolver looks it up.
+        // Any resolver may look the name up.
         let _ = other_names.permitted("seed.example.", then);
         let reason = names.permitted("seed.example", &home).unwrap_err();
         let expect = "seed.example is at 127.0.0.1, an address of this machine, and had a public \
@@ -107,7 +109,7 @@ async fn a_typed_name_is_private_from_the_beginning_or_never() {
     }
 }
 
-/// The slower address family arrives after the name was first used.
+/// The addresses of the slower family arrive after the name was first used.
 #[tokio::test]
 async fn rfc8305_3_late_addresses_are_kept_and_judged() {
     let private: IpAddr = "127.0.0.1".parse().unwrap();

@@ -15,31 +15,32 @@ use crate::retry_after::retry_after;
 /// Maximum redirects to follow to a robots.txt (RFC 9309 section 2.3.1.2).
 /// Beyond the limit: unreachable.
 pub const MAX_HOPS: u8 = 5;
-/// Maximum bytes of a robots.txt to fetch and decode. More than the parser's own limit of 512 KiB
-/// (RFC 9309 section 2.5 requires 500), so that the parser sees that a file cut here is too long
-/// and drops its cut line.
+/// Maximum bytes of a robots.txt to fetch and decode. This is more than the parser's own limit of
+/// 512 KiB (RFC 9309 section 2.5 requires 500). If a file is cut here, the parser therefore still
+/// sees that it is too long, and drops the last line, which may be incomplete.
 pub const MAX_ROBOTS_BYTES: u64 = 1 << 20;
 
-/// Name for a redirect to an excluded host, where the rules can't be read.
+/// The reason recorded if robots.txt redirects to a host that the crawl excludes, so that the rules
+/// can't be read.
 pub const EXCLUDED_HOST: &str = "excluded_host";
 
-/// An answer, interpreted by RFC 9309 section 2.3.1.
+/// What an answer for robots.txt means by RFC 9309 section 2.3.1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RobotsAnswer {
     /// A robots.txt, whatever its content (2.3.1.1).
     Rules {
-        /// Decoded, at most [`MAX_ROBOTS_BYTES`].
+        /// The decoded file, at most [`MAX_ROBOTS_BYTES`].
         body: Bytes,
         /// The status, 2xx.
         status: u16,
     },
-    /// There is no robots.txt, so nothing is disallowed (2.3.1.3): 4xx other than 429, and
-    /// redirects that have no usable target or are too many.
+    /// There is no robots.txt, so nothing is disallowed (2.3.1.3). The answer was a 4xx other than
+    /// 429, or a redirect without a usable target or after too many others.
     None {
         /// The status, 4xx or 3xx.
         status: u16,
     },
-    /// The stored copy is current: 304 to a request with validators.
+    /// The stored copy is current: the answer was 304 to a request with validators.
     NotModified,
     /// The file is elsewhere (2.3.1.2). Rules found there apply to this origin.
     Redirect {
@@ -48,10 +49,10 @@ pub enum RobotsAnswer {
         /// The status, 3xx.
         status: u16,
     },
-    /// The rules are unknown, so nothing may be fetched (2.3.1.4): 429, 5xx, no connection, or a
-    /// broken answer or encoding.
+    /// The rules are unknown, so nothing may be fetched (2.3.1.4). The answer was 429 or 5xx, was
+    /// broken or had a broken encoding, or no connection was made.
     Unreachable {
-        /// The failure's name, `status` for a status, `encoding`, or [`EXCLUDED_HOST`].
+        /// The reason: the name of the failure, `status`, `encoding`, or [`EXCLUDED_HOST`].
         why: String,
         /// The status, if there was an answer.
         status: Option<u16>,
@@ -61,8 +62,8 @@ pub enum RobotsAnswer {
 }
 
 impl RobotsAnswer {
-    /// Interprets the result of `request`, which followed `hops` redirects (0 for the origin's own
-    /// /robots.txt).
+    /// Interprets the result of `request`, which was sent after `hops` redirects (0 for the
+    /// origin's own /robots.txt).
     #[must_use]
     pub fn of(
         request: &FetchRequest,
@@ -115,12 +116,12 @@ pub(super) fn decoded(exchange: &Exchange) -> Option<Bytes> {
     let decoded = decode(codings, &exchange.body, &limits);
     let whole = match decoded.end {
         DecodeEnd::Whole | DecodeEnd::Truncated { .. } => true,
-        // We cut the body ourselves, so the output is the beginning of the file.
+        // If we cut the encoded body ourselves, the output is the beginning of the file.
         DecodeEnd::Short => exchange.truncated.is_some(),
         DecodeEnd::Broken { .. } | DecodeEnd::UnknownCoding { .. } => false,
     };
-    // Copy the rules, because they are kept for a day and the slice could keep a much larger read
-    // buffer alive.
+    // Copy the rules: they are kept for a day, and a slice could keep a much larger read buffer in
+    // memory.
     whole.then(|| Bytes::copy_from_slice(&decoded.bytes[..decoded.bytes.len().min(max_bytes)]))
 }
 

@@ -1,4 +1,4 @@
-//! Robots copies with their compiled rules, in bounded memory.
+//! A cache for copies of robots.txt and their compiled rules, in bounded memory.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::robots::tdm::TdmFile;
 /// bookkeeping.
 const OVERHEAD: usize = 1024;
 
-/// A copy with its rules.
+/// A copy of robots.txt with its compiled rules.
 #[derive(Debug)]
 pub struct CompiledRobots {
     /// The copy.
@@ -61,7 +61,7 @@ impl CompiledRobots {
 
     /// Returns the pace that the file sets.
     fn pace(&self) -> RobotsPace {
-        // In a robots.txt the last minute is included.
+        // The last minute belongs to the span in a robots.txt, but not in `DailyHours`.
         let hours = |hours: VisitHours| crawl_scheduler::DailyHours::new(hours.from, hours.to + 1);
         let rates = self.robots.request_rates().iter();
         let rates = rates.map(|rate| crawl_scheduler::PaceRate {
@@ -81,7 +81,7 @@ impl CompiledRobots {
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let tdmrep = match &self.copy.tdmrep {
-            // The file and its parsed form.
+            // The file and its parsed form each take about the file's length.
             TdmFile::File(file) => 2 * file.len(),
             TdmFile::None | TdmFile::NotAsked => 0,
         };
@@ -89,16 +89,17 @@ impl CompiledRobots {
     }
 }
 
-/// The copies in use. An evicted copy is still stored in the frontier: the cache only bounds
-/// memory. To check whether a copy is in force, call [`RobotsCopy::force`] with the current time.
+/// The copies of robots.txt in use. The cache only bounds memory: a copy evicted from it is still
+/// stored in the frontier. To check whether a copy is in force, call [`RobotsCopy::force`] with the
+/// current time.
 #[derive(Clone, Debug)]
 pub struct RobotsCache {
     copies: Cache<Origin, Arc<CompiledRobots>>,
 }
 
 impl RobotsCache {
-    /// Creates a cache of at most `bytes`, as counted by [`CompiledRobots::memory_bytes`]. A copy
-    /// takes up to a few MiB, so a cache smaller than that may not hold every copy.
+    /// Creates a cache of at most `bytes`, as counted by [`CompiledRobots::memory_bytes`]. One copy
+    /// takes up to a few MiB, so a smaller cache can't hold every copy.
     #[must_use]
     pub fn new(bytes: u64) -> RobotsCache {
         let weigh = |_: &Origin, compiled: &Arc<CompiledRobots>| {
@@ -108,7 +109,7 @@ impl RobotsCache {
             copies: Cache::builder()
                 .max_capacity(bytes)
                 .weigher(weigh)
-                // Keeps the most recently used copies and always admits a new one.
+                // LRU keeps the most recently used copies and always admits a new one.
                 .eviction_policy(EvictionPolicy::lru())
                 .build(),
         }

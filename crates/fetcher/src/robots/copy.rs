@@ -16,9 +16,9 @@ use crate::robots::answer::RobotsAnswer;
 use crate::robots::freshness::{RobotsTimes, lifetime};
 use crate::robots::tdm::TdmFile;
 
-/// Version of the durable form. Other versions are rejected.
+/// Version of the stored form. Other versions are rejected.
 const VERSION: u32 = 2;
-/// How far a clock may be set back to the correct time without copies being distrusted.
+/// How far a clock may be set back without copies dated after the new time being ignored.
 const MAX_CLOCK_STEP: Duration = Duration::from_secs(60);
 
 /// An origin's robots.txt as last known: the last answer and the last good file.
@@ -60,7 +60,7 @@ pub enum RobotsCopyState {
     Unreachable {
         /// As in [`RobotsAnswer::Unreachable`].
         why: String,
-        /// Consecutive answers of this kind.
+        /// How many answers in a row left the rules unknown.
         tries: u32,
     },
 }
@@ -68,43 +68,43 @@ pub enum RobotsCopyState {
 /// Which rules are in force at a given time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RobotsForce {
-    /// The rules of the last answer.
+    /// The rules of the last answer are in force.
     Fresh {
         /// When they expire.
         until: Tick,
     },
-    /// The last good copy, because the file is unreachable.
+    /// The last good copy is in force, because the file is unreachable.
     LastGood {
         /// When robots.txt must be fetched again.
         until: Tick,
     },
-    /// None: the file is unreachable and there is no good copy, so nothing of the origin may be
-    /// fetched.
+    /// No rules are in force: the file is unreachable and there is no good copy, so nothing of the
+    /// origin may be fetched.
     Unreachable {
         /// When to retry.
         retry_at: Tick,
     },
-    /// None: the copy is too old, so robots.txt must be fetched first.
+    /// No rules are in force: the copy is too old, so robots.txt must be fetched first.
     Expired,
 }
 
-/// An unreadable durable form.
+/// Why the stored form of a copy can't be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadRobotsCopy {
-    /// No line break after the head.
+    /// There is no line break after the head.
     #[error("robots copy of {0} bytes has no head")]
     NoHead(usize),
-    /// An unreadable head.
+    /// The head is not valid JSON.
     #[error("robots copy has a broken head")]
     Head(#[from] serde_json::Error),
-    /// Written by another version of this program.
+    /// The copy was written by another version of this program.
     #[error("robots copy has version {0} instead of {VERSION}")]
     Version(u32),
-    /// Files shorter than the head states.
+    /// The files are shorter than the head states.
     #[error("robots copy lacks its tdmrep.json of {0} bytes")]
     Short(u64),
-    /// An invalid origin or URL.
+    /// The origin or a URL is invalid.
     #[error("robots copy has `{0}`, which isn't a URL")]
     Url(String),
 }
@@ -113,10 +113,10 @@ impl RobotsCopy {
     /// Returns the copy of `origin`'s robots.txt after one more answer. `answer` was interpreted
     /// from `result`, and `before` is the copy so far.
     ///
-    /// A good answer replaces everything. An unreachable file keeps the last good one, and must be
-    /// fetched again after a wait that doubles each time, or after the server's Retry-After if that
-    /// is longer. A [`RobotsAnswer::Redirect`] that is not followed means no rules (RFC 9309
-    /// section 2.3.1.2).
+    /// A good answer replaces everything. If the file is unreachable, the last good file is kept,
+    /// and robots.txt must be fetched again after a wait. The wait doubles each time, unless the
+    /// server's Retry-After is longer. A [`RobotsAnswer::Redirect`] that is not followed means no
+    /// rules (RFC 9309 section 2.3.1.2).
     #[must_use]
     pub fn learn(
         origin: &Origin,
@@ -157,7 +157,7 @@ impl RobotsCopy {
     /// Returns which rules are in force at `now`.
     ///
     /// A copy dated in the future by a wrong clock is ignored, because its age is unknown. No copy
-    /// stays in force beyond `now` plus the maximum for its kind.
+    /// stays in force longer from `now` than the maximum for its kind.
     #[must_use]
     pub fn force(&self, now: Tick, times: &RobotsTimes) -> RobotsForce {
         let is_unreachable = matches!(self.state, RobotsCopyState::Unreachable { .. });
@@ -182,8 +182,8 @@ impl RobotsCopy {
         }
     }
 
-    /// Compiles the rules. If the file is unreachable and there is no copy, everything is
-    /// disallowed, so a caller that forgets to check [`force`](RobotsCopy::force) fetches nothing.
+    /// Compiles the rules. If the file is unreachable and there is no good file, everything is
+    /// disallowed. So a caller that forgets to check [`force`](RobotsCopy::force) fetches nothing.
     #[must_use]
     pub fn compile(&self, agent: &ProductToken, profile: Profile) -> AgentRules {
         match self.state {
@@ -202,11 +202,11 @@ impl RobotsCopy {
         Validators::default()
     }
 
-    /// Returns the durable form: a line of JSON, then the files unchanged.
+    /// Returns the stored form: a line of JSON (the head), then the files unchanged.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let head = Head::of(self);
-        // Can't fail: plain strings and numbers.
+        // Serialising the head can't fail, because it holds only strings and numbers.
         let mut bytes = serde_json::to_vec(&head).unwrap_or_default();
         bytes.push(b'\n');
         bytes.extend_from_slice(&self.body);
@@ -216,7 +216,7 @@ impl RobotsCopy {
         bytes
     }
 
-    /// Reads the durable form.
+    /// Reads the stored form.
     ///
     /// # Errors
     /// Fails with a [`BadRobotsCopy`] that names the defect. Never panics.
@@ -260,7 +260,8 @@ impl RobotsCopy {
         self.validators = Validators::of(&exchange.headers);
     }
 
-    /// RFC 9111 section 4.3.4: fields absent from the 304 stay as they were.
+    /// Updates the copy after a 304. Fields absent from the 304 stay as they were (RFC 9111 section
+    /// 4.3.4).
     fn confirmed(&mut self, before: Option<&RobotsCopy>, exchange: &Exchange, times: &RobotsTimes) {
         let Some(before) = before else { return };
         self.body = before.body.clone();
@@ -300,7 +301,7 @@ impl RobotsCopy {
         };
         if let Some(before) = before.filter(|before| before.holds()) {
             self.body = before.body.clone();
-            // Ignores a clock that was ahead then.
+            // If the clock was ahead when the file was stored, the file counts as good until now.
             self.good_at = before.good_at.map(|good_at| good_at.min(now));
             self.lasts = before.lasts;
             self.url = before.url.clone();
@@ -318,7 +319,7 @@ struct Version {
     version: u32,
 }
 
-/// The head of the durable form. Times are in microseconds.
+/// The head of the stored form. Times are in microseconds.
 #[derive(Serialize, Deserialize)]
 struct Head {
     version: u32,
@@ -340,7 +341,7 @@ struct Head {
 enum Tdm {
     NotAsked,
     None,
-    /// Bytes of the file, at the end of the form.
+    /// The length of the file in bytes. The file follows at the end of the stored form.
     File(u64),
 }
 

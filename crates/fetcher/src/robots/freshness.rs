@@ -11,12 +11,13 @@ use crate::retry_after::date;
 /// The time limits for robots copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RobotsTimes {
-    /// Maximum validity of a copy (RFC 9309 section 2.4: 24 hours), and its validity if the server
-    /// states none.
+    /// Maximum time for which a copy is valid (RFC 9309 section 2.4: 24 hours). Also used if the
+    /// server states no time.
     pub most: Duration,
-    /// Validity of a copy that the server wants revalidated or not stored (`no-store`, `no-cache`,
-    /// `max-age=0`, or an `Expires` in the past). Otherwise robots.txt would be fetched before each
-    /// page. A positive lifetime is respected to the second, even if it is shorter.
+    /// How long a copy is valid that the server wants revalidated or not stored (`no-store`,
+    /// `no-cache`, `max-age=0`, or an `Expires` in the past). Without this, robots.txt would be
+    /// fetched before each page. A positive lifetime is respected to the second, even if it is
+    /// shorter.
     pub least: Duration,
     /// The first wait before an unreachable robots.txt is retried. Doubles each time.
     pub first_wait: Duration,

@@ -79,7 +79,7 @@ async fn a_typed_address_replaces_a_look_up() {
     }
     assert!(server.heads()[0].contains(&format!("Host: site.test:{port}\r\n")));
 
-    // The override is for one port of one name.
+    // The override applies to one name and one port only.
     let config = FetchConfig {
         resolve: vec![resolve_to_loopback("localhost", port)],
         ..stranger()

@@ -12,7 +12,7 @@ use crate::support::{Server, config, fetch, fetcher};
 const SERVER: &str = "CRAWL_TEST_SERVER";
 const AT_ONCE: usize = 60;
 
-/// The limit applies to a whole process, so the exchanges run in a separate one.
+/// The descriptor limit applies to a whole process, so the exchanges run in a separate one.
 #[tokio::test]
 async fn a_request_without_a_descriptor_waits_for_another_to_end() {
     let ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok";
@@ -40,7 +40,8 @@ async fn a_request_without_a_descriptor_waits_for_another_to_end() {
     assert_eq!(server.connections(), AT_ONCE, "nothing was sent twice");
 }
 
-/// All connections begin before any answer is read, more than this process has descriptors for.
+/// All connections begin before any answer is read. The process has too few descriptors for so many
+/// connections.
 #[tokio::test]
 #[ignore = "needs a limit of its process; the test above runs it"]
 async fn fetches_sixty_pages_at_once() {

@@ -112,7 +112,7 @@ async fn in_the_body() {
 #[tokio::test]
 async fn in_time() {
     let short = Duration::from_millis(900);
-    // Long enough that even a busy machine has sent the preceding bytes.
+    // Wait long enough for even a busy machine to send the preceding bytes.
     let middle = Duration::from_secs(5);
     let long = Duration::from_mins(10);
     for (limits, script, expect) in [
@@ -136,7 +136,7 @@ async fn in_time() {
             vec![send("HTTP/1.1 200 OK\r\nA: b\r\n"), Act::Stall],
             "first_byte_timeout in FirstByte: no answer within 0.9 s",
         ),
-        // However many interim answers arrive, the time to the final one counts.
+        // The time until the final answer counts, however many interim answers arrive.
         (
             [long, short, long],
             vec![Act::Endless(HINTS.repeat(100).into())],

@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 /// The answer of a name server for a name.
 #[derive(Clone, Debug)]
 pub(crate) enum ScriptedAnswer {
-    /// These addresses, with a TTL in seconds.
+    /// The name has these addresses, with a TTL in seconds.
     Addresses(Vec<IpAddr>, u32),
     /// A response code (RFC 1035 section 4.1.1) and nothing else.
     Code(u8),

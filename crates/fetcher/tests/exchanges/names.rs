@@ -151,12 +151,12 @@ async fn each_new_answer_is_judged() {
     assert_eq!(server.connections(), 0);
 }
 
-/// Which addresses and ports a typed name opens.
+/// A typed name allows private addresses, but only on its port and only until it is public.
 #[tokio::test]
 async fn a_typed_name_opens_its_own_port_until_it_is_public() {
     let home = || ScriptedAnswer::Addresses(vec!["127.0.0.1".parse().unwrap()], 300);
     let names = NameServer::start(move |name| match name {
-        // One answer with both addresses: its owner has a public server.
+        // The answer has a public and a private address, so the name counts as public.
         "both.example" => {
             let addresses = ["93.184.215.14", "127.0.0.1"];
             ScriptedAnswer::Addresses(addresses.map(|a| a.parse().unwrap()).to_vec(), 300)
@@ -185,7 +185,7 @@ async fn a_typed_name_opens_its_own_port_until_it_is_public() {
         assert_eq!(failure.name(), "address_refused", "{refused}: {failure}");
     }
     assert_eq!((server.connections(), other.connections()), (2, 0));
-    // As an earlier run found it.
+    // An earlier run found a public address for the name.
     fetcher.note_past_address("seed.example", "93.184.215.14".parse().unwrap());
     let failure = fetch(&fetcher, &seed).await.unwrap_err();
     let expect = "address_refused: seed.example is at 127.0.0.1, an address of this machine, and \

@@ -28,7 +28,7 @@ async fn a_request_goes_through_the_proxy() {
         "{head}"
     );
 
-    // A literal address is checked all the same.
+    // A literal address is checked even if a proxy is used.
     let url = canonicalize(None, "http://127.0.0.1:1/").unwrap();
     assert_eq!(
         fetch(&fetcher, &url).await.unwrap_err().name(),

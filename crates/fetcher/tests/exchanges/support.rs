@@ -11,7 +11,8 @@ use crawl_weburl::{CanonicalUrl, HostKey, canonicalize};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
-/// Returns an address without a listener. None can appear while the socket exists.
+/// Returns an address without a listener. While the socket exists, no other program can listen
+/// there.
 pub(crate) fn unused_address() -> (TcpSocket, SocketAddr) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();

@@ -4,7 +4,7 @@ use crawl_dates::{Moment, Precision, is_weekday};
 
 use crate::agent::ProductToken;
 
-/// A word without a value.
+/// A directive that has no value, such as `noindex`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DirectiveWord {
     All,
@@ -51,8 +51,8 @@ pub(super) fn of_meta(content: &str) -> Vec<Directive> {
     directives
 }
 
-/// Parses the part of a header's value that addresses `agent`. A robot's name with a colon applies
-/// to everything up to the next name. Words before the first name apply to all robots.
+/// Parses the part of a header's value that addresses `agent`. A robot's name, followed by a colon,
+/// applies to all words up to the next name. Words before the first name apply to all robots.
 pub(super) fn of_header(value: &str, agent: &ProductToken) -> Vec<Directive> {
     let mut directives = Vec::new();
     let mut ours = true;
@@ -74,7 +74,8 @@ pub(super) fn of_header(value: &str, agent: &ProductToken) -> Vec<Directive> {
     directives
 }
 
-/// Parses one part of a list. A date that begins with a weekday continues after the comma.
+/// Parses one part of a list that is split at commas. A date that begins with a weekday contains a
+/// comma, so it continues in the next part.
 fn take_part<'a>(
     part: &'a str,
     more: &mut impl Iterator<Item = &'a str>,
@@ -109,8 +110,8 @@ fn moment(text: &str) -> Option<i64> {
     (moment.precision >= Precision::Day).then_some(moment.unix_seconds)
 }
 
-/// Returns whether a directive has a value, including unsupported ones, so that it is not taken for
-/// a robot's name.
+/// Returns whether a directive of this name has a value. Unsupported directives are included, so
+/// that they are not taken for names of robots.
 fn is_valued(name: &str) -> bool {
     [
         "max-snippet",

@@ -22,14 +22,14 @@ use super::verdict::{Group, RobotsAccess, Rule, Verdict};
 /// The rules of a robots.txt for one agent, under one [`Profile`].
 ///
 /// [`judge`](AgentRules::judge) decides about a URL, [`judge_path`](AgentRules::judge_path) about a
-/// path alone. The other methods return the lines besides the rules, such as
+/// path alone. The other methods return lines that are not rules, such as
 /// [`crawl_delay`](AgentRules::crawl_delay) and [`sitemaps`](AgentRules::sitemaps). Invalid lines
 /// are skipped (RFC 9309 section 2.3.1.5) and listed in [`oddities`](AgentRules::oddities).
 #[derive(Debug)]
 pub struct AgentRules {
     profile: Profile,
     pub(super) reading: Reading,
-    // Under `Strictest`: the other profiles' readings.
+    // Under `Strictest`, the rules as the other profiles read them.
     more_readings: Vec<(Profile, Reading)>,
 }
 
@@ -136,14 +136,14 @@ impl AgentRules {
         &self.reading.group.request_rates
     }
 
-    /// Returns the `Visit-time` lines of the agent's groups. Visits are welcome at any of these
-    /// times.
+    /// Returns the `Visit-time` lines of the agent's groups. Visits are welcome during the hours of
+    /// any of these lines.
     #[must_use]
     pub fn visit_times(&self) -> &[VisitTime] {
         &self.reading.group.visit_times
     }
 
-    /// Returns the `Sitemap` lines of the file, in any group or none.
+    /// Returns the `Sitemap` lines of the file, whether inside a group or not.
     #[must_use]
     pub fn sitemaps(&self) -> &[SitemapLine] {
         &self.reading.file.sitemaps
@@ -163,7 +163,8 @@ impl AgentRules {
     }
 
     /// Returns the lines about the use of a path that apply to the agent: those with the longest
-    /// matching path, from the agent's groups if they have any, or else from the whole file.
+    /// matching path. They come from the agent's groups if these have any, or else from the whole
+    /// file.
     pub(crate) fn preferences(&self, kind: PreferenceKind, path: &str) -> Vec<&Preference> {
         let path = Path::of(path).bytes;
         let reading = &self.reading;
@@ -238,8 +239,8 @@ fn group_of((agent, line): (&str, u32)) -> Group<'_> {
     Group { agent, line }
 }
 
-/// Returns the length of a preference's path; `None` if it does not match. A preference without a
-/// path matches everything.
+/// Returns the length of a preference's path if it matches; otherwise `None`. A preference without
+/// a path matches everything.
 fn preference_bytes(line: &Preference, path: &[u8]) -> Option<u32> {
     if line.kind == PreferenceKind::License || !line.value.starts_with('/') {
         return Some(0);

@@ -12,11 +12,11 @@ const MAX_LINES: usize = 1000;
 /// A URL without the parameters that its site declares irrelevant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cleaned {
-    /// The URL.
+    /// The URL without these parameters.
     pub url: Url,
-    /// The line that removed them, as interpreted: `Clean-param: ref&sort /list`.
+    /// The line that removed the parameters, as interpreted: `Clean-param: ref&sort /list`.
     pub rule: String,
-    /// The number of that line, from 1.
+    /// The number of the line that removed the parameters, from 1.
     pub line: u32,
 }
 
@@ -71,8 +71,8 @@ fn as_written(line: &CleanParam) -> String {
     text.trim_end().to_owned()
 }
 
-/// Returns whether a pattern matches a prefix of a path. Linear: each piece is searched after the
-/// last.
+/// Returns whether a pattern matches a prefix of a path. Takes linear time, because each piece of
+/// the pattern is searched only after the previous one.
 fn begins(path: &str, pattern: &str) -> bool {
     let mut pieces = pattern.split('*');
     let first = pieces.next().unwrap_or_default();

@@ -1,10 +1,10 @@
 //! Reads a robots.txt by the standards before RFC 9309.
 //!
-//! 1994, "A Standard for Robot Exclusion": blank lines separate records; a line with only a comment
-//! does not. A record has one or more user-agent lines, followed by one or more disallow lines. It
-//! applies to a robot whose name contains the value, ignoring version and case. The first record
-//! that names the robot applies, or else the first one for `*`. A disallow value is a literal
-//! prefix.
+//! 1994, "A Standard for Robot Exclusion": blank lines separate records, but a line with only a
+//! comment doesn't. A record has one or more user-agent lines, followed by one or more disallow
+//! lines. It applies to a robot whose name contains the value of a user-agent line, ignoring
+//! version and case. The first record that names the robot applies, or else the first one for `*`.
+//! A disallow value is a literal prefix.
 //!
 //! 1997, "Robot Exclusion Standard Revisited": the same, but a user-agent line takes several names
 //! and a disallow line several paths, separated by blanks. A record without a disallow line allows
@@ -26,7 +26,7 @@ pub(super) enum Dialect {
     Extended1997,
 }
 
-/// Which of several records that name the robot apply. In 1997 the robot may choose.
+/// Which record applies if several name the robot. By the 1997 standard the robot may choose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pick {
     First,
@@ -76,7 +76,7 @@ struct Reader<'a> {
     dialect: Dialect,
     pick: Pick,
     record: Record,
-    /// Line where the last record ended with names but without rules.
+    /// The line where the last record ended, if that record had names but no rules.
     split_at: Option<u32>,
     named: Option<Record>,
     star: Option<Record>,
@@ -159,7 +159,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Allow was introduced later.
+    /// Handles lines of other fields. `Allow` is among them, because it was introduced later.
     fn other(&mut self, line: u32, key: Key, value: &[u8]) {
         let good = match key {
             Key::Allow => {

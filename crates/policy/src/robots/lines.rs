@@ -15,13 +15,13 @@ pub(crate) struct Body<'a> {
     pub(crate) bytes: Cow<'a, [u8]>,
     /// Whether the file was longer than [`MAX_ROBOTS_BYTES`].
     pub(crate) cut: bool,
-    /// Whether the file was UTF-16, according to its byte order mark.
+    /// Whether the file was converted from UTF-16, as its byte order mark indicated.
     pub(crate) bridged: bool,
 }
 
 impl Body<'_> {
-    /// Skips the byte order mark, converts plausible UTF-16 (RFC 9309 section 2.2.2 allows it), and
-    /// cuts at the limit.
+    /// Skips the byte order mark, and cuts at the limit. Converts UTF-16 if the text is plausible
+    /// (RFC 9309 section 2.2.2 allows it).
     pub(crate) fn of(file: &[u8]) -> Body<'_> {
         let (bytes, bridged) = match file {
             [0xFF, 0xFE, rest @ ..] => marked(rest, u16::from_le_bytes),
@@ -60,8 +60,9 @@ fn skip_mark(file: &[u8]) -> &[u8] {
     &file[skipped..]
 }
 
-/// Returns the text after a UTF-16 mark, and whether it is UTF-16. A file of bytes may have the
-/// mark by mistake. Read as UTF-16 its rules would vanish, and everything would be allowed.
+/// Returns the text after a UTF-16 byte order mark, and whether it is UTF-16. A file in ASCII or
+/// UTF-8 may have the mark by mistake. If such a file were read as UTF-16, its rules would vanish,
+/// and everything would be allowed.
 fn marked(rest: &[u8], unit: fn([u8; 2]) -> u16) -> (Cow<'_, [u8]>, bool) {
     let decoded = from_utf16(rest, unit);
     let as_bytes = &rest[..rest.len().min(MAX_ROBOTS_BYTES)];
@@ -97,13 +98,13 @@ fn end_of_whole_lines(bytes: &[u8]) -> usize {
 /// A line without its comment, trimmed.
 #[derive(Clone, Copy)]
 pub(crate) struct Line<'a> {
-    /// From 1.
+    /// The number of the line, from 1.
     pub(crate) number: u32,
     /// The text before `#`, without blanks at either end.
     pub(crate) text: &'a [u8],
-    /// Whether there was a `#`.
+    /// Whether the line has a comment.
     pub(crate) comment: bool,
-    /// Whether there was a NUL. The text after it is not read.
+    /// Whether the line contains a NUL. The text after a NUL is not read.
     pub(crate) nul: bool,
 }
 
@@ -187,11 +188,12 @@ pub(crate) fn is_blank(byte: u8) -> bool {
 pub(crate) struct Field<'a> {
     pub(crate) key: &'a [u8],
     pub(crate) value: &'a [u8],
-    /// Whether there were blanks instead of a colon.
+    /// Whether the name is followed by blanks instead of a colon.
     pub(crate) no_colon: bool,
 }
 
-/// Splits at the first colon, or without one at the only run of blanks between two words.
+/// Splits a line at the first colon. Without a colon, splits at the blanks between two words, if
+/// there are only two.
 #[inline]
 pub(crate) fn field(text: &[u8]) -> Option<Field<'_>> {
     if let Some(colon) = colon(text) {
@@ -211,8 +213,8 @@ pub(crate) fn field(text: &[u8]) -> Option<Field<'_>> {
     })
 }
 
-/// Finds the colon. The colon is usually near the front, and a long text without one is not a
-/// field.
+/// Finds the colon. Looks at the first bytes one by one, because the colon is usually there, and
+/// searches a longer text with `memchr`.
 #[inline]
 fn colon(text: &[u8]) -> Option<usize> {
     const NEAR: usize = 16;
@@ -223,8 +225,9 @@ fn colon(text: &[u8]) -> Option<usize> {
     }
 }
 
-/// Returns whether a line allows, and its value, if it is exactly `Disallow:` or `Allow:`, ignoring
-/// case. Half of all lines are, and need no search.
+/// If a line is exactly `Disallow:` or `Allow:` (ignoring case) with a value, returns whether it
+/// allows, and the value. This is faster than a search for the colon, and half of all lines are of
+/// this form.
 #[inline]
 pub(crate) fn plain_rule(text: &[u8]) -> Option<(bool, &[u8])> {
     const LOWER: u64 = 0x2020_2020_2020_2020;
@@ -261,8 +264,9 @@ pub(crate) enum Key {
     Unknown,
 }
 
-/// Parses a field name as the most used parser does, ignoring case: the four main ones by their
-/// prefix, including six misspellings of `disallow`, and the others by their whole name.
+/// Parses a field name as the most used parser does, ignoring case. The four main fields are
+/// recognised by their prefix, including six misspellings of `disallow`; the others by their whole
+/// name.
 #[inline]
 pub(crate) fn forgiving_key(key: &[u8]) -> Key {
     let Some(first) = key.first() else {
@@ -385,7 +389,7 @@ mod tests {
             let body = Body::of(&file);
             assert_eq!((&*body.bytes, body.bridged), (rules.as_bytes(), false));
         }
-        // A UTF-16 comment prepended to a file of bytes.
+        // A file in UTF-8 after a comment in UTF-16.
         let mixed = [&b"\xFF\xFE#\0\n\0"[..], b"User-agent: *\nDisallow: /\n"].concat();
         assert!(!Body::of(&mixed).bridged);
         assert!(

@@ -45,15 +45,15 @@ oddities! {
     /// The file is longer than [`MAX_ROBOTS_BYTES`](crate::MAX_ROBOTS_BYTES). Reported for the
     /// first line not read.
     Cut = "cut", "the file is longer than 512 KiB: the rest is ignored";
-    /// UTF-16 according to its byte order mark. robots.txt is UTF-8.
+    /// The byte order mark says that the file is UTF-16, but robots.txt is UTF-8.
     Utf16 = "utf16", "the file is UTF-16; robots.txt is UTF-8";
-    /// Begins like markup, so it is probably an error page.
+    /// The file begins like markup, so it is probably an error page.
     Markup = "markup", "the file looks like markup";
-    /// A NUL. The rest of the line is not read.
+    /// The line contains a NUL. The rest of the line is not read.
     Nul = "nul", "a NUL: the rest of the line is ignored";
-    /// Neither a field nor a comment.
+    /// The line is neither a field nor a comment.
     NoField = "no_field", "neither a field nor a comment";
-    /// A blank instead of the colon.
+    /// The line has a blank instead of the colon.
     NoColon = "no_colon", "no colon after the field name";
     /// A misspelt field name that is accepted.
     Misspelt = "misspelt", "a misspelt field name, which is accepted anyway";
@@ -63,7 +63,7 @@ oddities! {
     NamesNobody = "names_nobody", "names no robot";
     /// A pattern that begins with neither `/` nor `*` and so matches nothing.
     NoLeadingSlash = "no_leading_slash", "a path that begins with neither `/` nor `*` matches nothing";
-    /// An invalid value for the field.
+    /// The value is not valid for its field.
     BadValue = "bad_value", "an invalid value for this field";
     /// A field outside RFC 9309 that robots commonly ignore.
     UnknownField = "unknown_field", "a field that robots commonly ignore";

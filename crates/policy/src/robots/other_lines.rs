@@ -13,7 +13,7 @@ const MAX_PREFERENCES: usize = 1000;
 /// A `Sitemap:` line, which applies to the whole file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SitemapLine {
-    /// As written; it should be absolute.
+    /// The URL as written. It should be absolute.
     pub url: String,
     /// The line, from 1.
     pub line: u32,
@@ -22,9 +22,9 @@ pub struct SitemapLine {
 /// A `Request-rate:` line: a maximum number of requests in a period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestRate {
-    /// Requests, at least one.
+    /// The number of requests, at least one.
     pub requests: u32,
-    /// The period, more than zero.
+    /// The period in which they may be sent, more than zero.
     pub per: Duration,
     /// The times of day to which the line applies; `None` for always.
     pub during: Option<VisitHours>,
@@ -52,9 +52,9 @@ pub struct VisitTime {
 /// A span of the day in UTC. Crosses midnight if `from` is later than `to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VisitHours {
-    /// Minutes since midnight.
+    /// The first minute of the span, in minutes since midnight.
     pub from: u16,
-    /// Minutes since midnight, inclusive.
+    /// The last minute of the span, in minutes since midnight, inclusive.
     pub to: u16,
 }
 
@@ -80,7 +80,7 @@ pub struct CleanParam {
     pub line: u32,
 }
 
-/// Lines other than rules that apply to a group's robots.
+/// Lines other than rules in a group, which apply to the group's robots.
 #[derive(Debug, Default)]
 pub(super) struct GroupRecords {
     pub(super) crawl_delay: Option<(Duration, u32)>,
@@ -95,7 +95,7 @@ pub(super) struct FileRecords {
     pub(super) sitemaps: Vec<SitemapLine>,
     pub(super) hosts: Vec<(String, u32)>,
     pub(super) clean_params: Vec<CleanParam>,
-    /// Preferences before any group.
+    /// Lines about the use of pages that come before any group.
     pub(super) preferences: Vec<Preference>,
 }
 
@@ -144,7 +144,7 @@ impl GroupRecords {
         let text = text(value);
         match key {
             Key::CrawlDelay => match seconds(&text) {
-                // The longest of several delays satisfies them all.
+                // Keep the longest of several delays, because it satisfies them all.
                 Some(delay) => {
                     if self.crawl_delay.is_none_or(|(kept, _)| delay > kept) {
                         self.crawl_delay = Some((delay, line));
@@ -201,14 +201,16 @@ impl FileRecords {
     }
 }
 
-/// Each lookup for a path scans all preferences, so their number is limited.
+/// Adds a preference if there is room. Their number is limited because each look-up for a path
+/// scans all of them.
 fn keep(preferences: &mut Vec<Preference>, preference: Preference) {
     if preferences.len() < MAX_PREFERENCES {
         preferences.push(preference);
     }
 }
 
-/// Replaces invalid UTF-8 by U+FFFD. Checking first is much faster than always converting.
+/// Replaces invalid UTF-8 by U+FFFD. Checks first whether the text is valid, which is much faster
+/// than always converting.
 fn text(value: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(value) {
         Ok(text) => Cow::Borrowed(text),

@@ -1,7 +1,7 @@
 //! An index of the literal parts between wildcards, for files with many wildcard rules.
 //!
-//! One pass over a path finds every place where a part may begin. A rule then costs a lookup in a
-//! sorted list for each of its parts, however long the path is, instead of a search of the path.
+//! One pass over a path finds every place where a part may begin. After that, each part of a rule
+//! costs only a lookup in a sorted list, however long the path is, instead of a search of the path.
 
 use foldhash::{HashMap, HashMapExt as _};
 use memchr::{memchr, memmem};
@@ -21,10 +21,10 @@ pub(super) struct PartIndex {
     keys: HashMap<u64, u32>,
     /// The lengths of keys in bytes, without duplicates.
     lengths: Vec<usize>,
-    /// The parts of the rules, rule by rule: all but the head, none of them empty. An anchored rule
-    /// has its tail as the last part, which may be empty.
+    /// The parts of all rules, rule by rule. The head of a rule is not included, and no part is
+    /// empty. Only an anchored rule has its tail as the last part, which may be empty.
     parts: Box<[Part]>,
-    /// The start of each rule's parts. An additional entry marks the end.
+    /// The index in `parts` of each rule's first part. An additional entry marks the end.
     first: Box<[u32]>,
 }
 
@@ -46,11 +46,11 @@ pub(super) struct WildRule<'a> {
 /// The places in one path where each key occurs.
 #[derive(Debug)]
 pub(super) struct Occurrences {
-    /// By key: the number of its list, from 1; 0 if the path does not contain the key.
+    /// For each key, the number of its list, from 1; 0 if the path does not contain the key.
     lists: Vec<u32>,
-    /// The end of each list in `positions`, by number; the first entry is 0.
+    /// For each list number, the end of the list in `positions`. The first entry is 0.
     ends: Vec<u32>,
-    /// Positions in the path, list by list, ascending.
+    /// Positions in the path, list after list. They ascend within each list.
     positions: Vec<u32>,
 }
 
@@ -131,8 +131,8 @@ impl PartIndex {
         }
     }
 
-    /// Returns whether the rule with this number matches `path`, whose keys are in `found`. The
-    /// result is that of [`matches`](super::pattern::matches).
+    /// Returns whether the rule with this number matches `path`. `found` has the places of the keys
+    /// in `path`. The result is the same as that of [`matches`](super::pattern::matches).
     pub(super) fn matches(
         &self,
         number: u32,
@@ -146,7 +146,8 @@ impl PartIndex {
             (true, [parts @ .., tail]) => (tail.of(rule.pattern), parts),
             _ => (&b""[..], parts),
         };
-        // Most rules that don't match have a part that does not occur at all.
+        // Check first whether every part occurs at all, which rules out most rules that don't
+        // match.
         if parts.iter().any(|part| !found.contains(part.key)) {
             return false;
         }
@@ -173,7 +174,7 @@ impl PartIndex {
 
     /// Returns the maximum memory of an index of this many rules with this many wildcards.
     pub(super) fn memory_bound(rules: usize, wildcards: usize) -> usize {
-        // A full table doubles its size.
+        // A hash table doubles its size when it is full, so count each key twice.
         wildcards * (2 * KEY_MEMORY + size_of::<Part>())
             + (rules + 1) * size_of::<u32>()
             + KEY_BYTES * size_of::<usize>()
@@ -181,7 +182,8 @@ impl PartIndex {
     }
 }
 
-/// Bytes of a key in the table, with the table's own byte and its unused eighth.
+/// Bytes of a key in the hash table, including the table's control byte and the eighth that stays
+/// unused.
 const KEY_MEMORY: usize = 20;
 
 impl Part {
@@ -213,7 +215,8 @@ impl Occurrences {
     }
 }
 
-/// The first eight bytes of `text`, followed by zeros if it is shorter. No part contains a zero.
+/// Returns the first eight bytes of `text`, followed by zeros if it is shorter. The zeros are
+/// unambiguous, because no part contains a zero byte.
 fn first_bytes(text: &[u8]) -> u64 {
     let mut bytes = [0; KEY_BYTES];
     let len = text.len().min(KEY_BYTES);

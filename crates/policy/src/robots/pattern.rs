@@ -19,22 +19,22 @@ pub(super) const WILD: u8 = 0;
 /// The properties of a pattern besides its bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Shape {
-    /// Contains at least one [`WILD`].
+    /// Whether the pattern contains at least one [`WILD`].
     pub(super) wild: bool,
-    /// Ended in `$`: the path must end where the pattern does.
+    /// Whether the pattern ended in `$`: then the path must end where the pattern does.
     pub(super) anchored: bool,
     /// Length of the pattern in bytes, including `*` and `$`. The longest match wins.
     pub(super) bytes: u32,
 }
 
-/// Whether `*` and `$` are special or literal (1994).
+/// Whether `*` and `$` have a special meaning in a pattern. In the 1994 standard they are literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Specials {
     Meant,
     Literal,
 }
 
-/// Returns whether a pattern with these marks is in normal form already.
+/// Returns whether a pattern that contains these bytes (`marks`) is in normal form already.
 #[inline]
 pub(super) fn is_normal(marks: u64) -> bool {
     marks & (ODD | SPECIAL) == 0
@@ -61,7 +61,7 @@ pub(super) fn push_pattern(value: &[u8], specials: Specials, out: &mut Vec<u8>) 
         if is_special && byte == b'*' {
             shape.bytes += 1;
             shape.wild = true;
-            // Consecutive wildcards match the same as one.
+            // Several wildcards in a row match the same texts as one, so keep only one.
             if out[begin..].last() != Some(&WILD) {
                 out.push(WILD);
             }
@@ -88,7 +88,7 @@ pub(super) struct Path<'a> {
 }
 
 impl Path<'_> {
-    /// Normalises a path. Adds a leading `/` if it lacks one, and cuts the fragment.
+    /// Normalises a path. Adds a leading `/` if it is missing, and cuts off the fragment.
     #[inline]
     pub(super) fn of(path: &str) -> Path<'_> {
         let bytes = path.as_bytes();
@@ -162,8 +162,9 @@ fn bytes(len: usize) -> u32 {
 
 /// Returns whether `pattern` matches a prefix of `path` (RFC 9309 section 2.2.2).
 ///
-/// Each part between wildcards is placed at its leftmost match. If any placement fits, this one
-/// does, so the cost is linear in the path.
+/// Each part between wildcards is placed at its leftmost match. If the parts fit in any way, they
+/// also fit at their leftmost matches, so no other placement is tried and the cost is linear in the
+/// path.
 #[inline]
 pub(super) fn matches(pattern: &[u8], shape: Shape, path: &[u8]) -> bool {
     if !shape.wild {
@@ -176,7 +177,7 @@ pub(super) fn matches(pattern: &[u8], shape: Shape, path: &[u8]) -> bool {
 }
 
 fn matches_wild(pattern: &[u8], anchored: bool, path: &[u8]) -> bool {
-    // The last byte rules out most anchored patterns.
+    // Compare the last byte first, which rules out most anchored patterns.
     let end = pattern.last();
     if anchored && end != Some(&WILD) && end != path.last() {
         return false;
@@ -219,13 +220,13 @@ pub(super) fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
-    /// Unchanged: unreserved and reserved bytes.
+    /// An unreserved or reserved byte, which stays as it is.
     Plain,
-    /// `*` and `$`: plain in a path, special in a pattern.
+    /// `*` or `$`: plain in a path, special in a pattern.
     Special,
-    /// `%`.
+    /// A `%`, which may begin an escape.
     Percent,
-    /// Never raw in a normal form.
+    /// A byte that must be percent-encoded in normal form.
     Encoded,
 }
 
@@ -309,7 +310,7 @@ mod tests {
             assert_eq!(mark & ODD != 0, is_odd, "{byte}");
             assert_eq!(mark & SPECIAL != 0, class == Class::Special, "{byte}");
         }
-        // Pairs of capital letters share a bit, and so do rare signs.
+        // Some pairs of capital letters share a bit, and so do rare signs.
         let capitals = (b'A'..=b'Z').step_by(2);
         let bytes = (b'a'..=b'z').chain(b'0'..=b'9').chain(capitals);
         let mut all: Vec<u64> = bytes

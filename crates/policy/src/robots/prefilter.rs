@@ -1,9 +1,9 @@
-//! A prefilter for patterns and paths: two words of each suffice to rule out nearly every rule that
-//! does not match a path.
+//! A prefilter for patterns and paths. It summarises each in two words, which suffice to rule out
+//! nearly every rule that does not match a path.
 //!
-//! One word holds the first eight bytes. The other is the set of bytes that occur, as a bit mask.
-//! Rules are tried in one pass over a list, so a rule should be ruled out within a handful of
-//! instructions and without reading its text.
+//! One word holds the first eight bytes. The other is a bit mask of the bytes that occur. All rules
+//! are tried in one pass over a list, so ruling out a rule should take only a handful of
+//! instructions and should not need its text.
 
 /// The summary of a path.
 #[derive(Clone, Copy, Debug)]
@@ -12,24 +12,25 @@ pub(super) struct PathSummary {
     marks: u64,
 }
 
-/// The bytes that a pattern requires in any path it matches.
+/// The summary of a pattern: the bytes that it requires in any path it matches.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PatternSummary {
     head: u64,
     marks: u64,
-    /// Number of bits to shift out a difference of heads beyond the pattern's length.
+    /// Number of bits by which a difference of two heads is shifted, to ignore bytes after the end
+    /// of the pattern.
     beyond: u8,
 }
 
-/// Bit in a set of marks: a byte that never occurs in normal form, or a `%`.
+/// The bit in a set of marks that stands for a `%` or a byte that never occurs in normal form.
 pub(super) const ODD: u64 = 1 << 63;
-/// Bit in a set of marks: `*` or `$`.
+/// The bit in a set of marks that stands for `*` or `$`.
 pub(super) const SPECIAL: u64 = 1 << 62;
 
-/// Bytes of a pattern that the prefilter compares.
+/// Number of leading bytes of a pattern that the prefilter compares.
 pub(super) const HEAD: usize = size_of::<u64>();
 
-/// Returns the set of bytes in `text`, with [`ODD`] and [`SPECIAL`].
+/// Returns the marks of `text`: the set of its bytes as a bit mask, with [`ODD`] and [`SPECIAL`].
 #[inline]
 pub(super) fn marks(text: &[u8]) -> u64 {
     text.iter().fold(0, |all, &byte| all | MARKS[byte as usize])
@@ -45,7 +46,7 @@ impl PathSummary {
 }
 
 impl PatternSummary {
-    /// Summarises a pattern. `head` is the part before the first wildcard, and `marks` belong to
+    /// Summarises a pattern. `head` is the part before the first wildcard, and `marks` are those of
     /// the whole pattern.
     #[inline]
     pub(super) fn of(head: &[u8], marks: u64) -> PatternSummary {
@@ -58,14 +59,15 @@ impl PatternSummary {
         }
     }
 
-    /// Returns false only if the pattern does not match the path.
+    /// Returns false if the pattern surely does not match the path.
     #[inline]
     pub(super) fn may_match(&self, path: PathSummary) -> bool {
         ((self.head ^ path.head) << self.beyond) | (self.marks & !path.marks) == 0
     }
 }
 
-/// Returns the first eight bytes, padded with zeros, which no pattern contains.
+/// Returns the first eight bytes, padded with zeros. The zeros are unambiguous, because no pattern
+/// contains a zero byte.
 #[inline]
 fn first_bytes(text: &[u8]) -> u64 {
     if let Some(first) = text.first_chunk() {
@@ -86,8 +88,9 @@ const MARKS: [u64; 256] = {
     marks
 };
 
-/// Gives informative bytes their own bit: letters and digits, and signs above all. A slash is in
-/// every path, and rare bytes share a bit.
+/// Returns the bit of a byte. Bytes that tell texts apart best have a bit of their own, such as
+/// small letters, digits, and above all signs. A slash has none, because every path contains it,
+/// and rare bytes share a bit.
 const fn mark(byte: u8) -> u64 {
     match byte {
         b'a'..=b'z' => 1 << (byte - b'a'),

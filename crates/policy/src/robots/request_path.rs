@@ -7,8 +7,8 @@ use url::{Position, Url};
 
 /// The path and query of a URL, beginning with `/`: the part that rules are matched against.
 ///
-/// A whole URL is rejected, and so is a URL without its scheme, such as `example.org/page`, because
-/// its host would be taken for a part of the path.
+/// A whole URL is rejected. A URL without its scheme, such as `example.org/page`, is rejected too,
+/// because its host would be taken for a part of the path.
 ///
 /// ```
 /// use crawl_policy::RequestPath;
@@ -21,7 +21,7 @@ use url::{Position, Url};
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RequestPath<'a>(
-    // Invariant: begins with `/`.
+    // Invariant: the text begins with `/`.
     Cow<'a, str>,
 );
 
@@ -32,7 +32,7 @@ pub struct BadRequestPath(pub String);
 
 impl<'a> RequestPath<'a> {
     /// Creates a path with an optional query from `text`. Escapes are kept, and a fragment is
-    /// ignored when matching. `//host/page` is also a path, that of
+    /// ignored when matching. `//host/page` is accepted too: it is the path of
     /// `http://example.org//host/page`.
     ///
     /// # Errors
@@ -51,14 +51,14 @@ impl<'a> RequestPath<'a> {
         let text = &url[Position::BeforePath..Position::AfterQuery];
         match text.starts_with('/') {
             true => RequestPath(Cow::Borrowed(text)),
-            // `mailto:` and other URLs without a host.
+            // Give `mailto:` and other URLs without a host a path that begins with a slash.
             false => RequestPath(Cow::Owned(format!("/{text}"))),
         }
     }
 
     /// Extracts the path and query from an unparsed URL as Google's parser does, for test cases
-    /// written for it. Parse other URLs with [`Url`] instead: this never fails and normalises
-    /// nothing.
+    /// written for that parser. Parse other URLs with [`Url`] instead: this method never fails and
+    /// normalises nothing.
     ///
     /// Scheme and host end at the first of `/ ? ;` after `://` or a leading `//`. The fragment is
     /// dropped, and a URL without a path has the path `/`.

@@ -48,7 +48,8 @@ struct Reader<'a> {
     body: &'a [u8],
     agent: &'a ProductToken,
     index_pages: IndexPages,
-    /// A group has named the agent, so groups for `*` don't apply, including earlier ones.
+    /// Whether any group so far names the agent. If so, no group for `*` applies, not even an
+    /// earlier one.
     named_ever: bool,
     /// Whether the current group names the agent.
     named: bool,
@@ -115,7 +116,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Allows the folder of an allowed index page.
+    /// For an allowed index page, also allows its folder.
     fn index_page(&mut self, value: &[u8]) {
         let Some(slash) = memchr::memrchr(b'/', value) else {
             return;
@@ -151,13 +152,15 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns whether the current group applies to the agent, judging by the lines so far.
+    /// Returns whether the current group applies to the agent, as far as the lines read so far
+    /// show.
     #[inline]
     fn speaks(&self) -> bool {
         self.named || (self.star && !self.named_ever)
     }
 
-    /// Adds a record to the names above it. The record does not end the group's user-agent lines.
+    /// Adds a line that is not a rule to the current group. More user-agent lines of the group may
+    /// follow.
     fn record(&mut self, line: &Line<'_>, key: Key, value: &[u8]) {
         let of_file = matches!(key, Key::Sitemap | Key::Host | Key::CleanParam);
         let signal = matches!(key, Key::ContentSignal | Key::License);
@@ -183,7 +186,7 @@ impl Reader<'_> {
     }
 }
 
-/// Returns whether a value is `*`, alone or followed by a blank and anything.
+/// Returns whether a value is `*`, either alone or followed by a blank and any text.
 fn is_star(value: &[u8]) -> bool {
     match value {
         [b'*'] => true,
@@ -192,8 +195,8 @@ fn is_star(value: &[u8]) -> bool {
     }
 }
 
-/// Returns whether a user-agent value names the token: the whole value, or the part before the
-/// first byte not allowed in a token. Digits count only if the token contains digits.
+/// Returns whether a user-agent value names the token. The value's name is cut before the first
+/// byte that is not allowed in a token. Digits are allowed only if the token contains digits.
 pub(super) fn names(value: &[u8], token: &[u8]) -> bool {
     if token.is_empty() {
         return false;
@@ -205,8 +208,8 @@ pub(super) fn names(value: &[u8], token: &[u8]) -> bool {
     match value.get(token.len()) {
         None => true,
         Some(b) if is_name_byte(*b) => false,
-        // `bot2` is not the robot `bot`, but Google's parser cuts names at the first digit, so it
-        // matches here too.
+        // `bot2` and `bot` are different robots, but Google's parser cuts names at the first digit,
+        // so `bot2` matches `bot` here too.
         Some(b) => !(digits && b.is_ascii_digit()),
     }
 }

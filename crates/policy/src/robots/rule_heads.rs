@@ -1,16 +1,16 @@
-//! Rules sorted by their heads, the text before a pattern's first wildcard. Only rules whose head
-//! is a prefix of the path are considered.
+//! Sorts rules by their heads. The head is the text before a pattern's first wildcard. A rule can
+//! match a path only if its head is a prefix of the path.
 //!
-//! Each head links to the longest other head that is a prefix of it. In sorted order, the last head
-//! not after a path has every head that is a prefix of the path as its own prefix. One search and a
-//! walk along the links therefore find them all.
+//! Each head links to the longest other head that is a prefix of it. To find all heads that are a
+//! prefix of a path, one search finds the last head in sorted order that is not after the path. All
+//! wanted heads are prefixes of that head, so a walk along the links finds them.
 
-/// No head.
+/// Stands for no head.
 const NONE: u32 = u32::MAX;
 
 #[derive(Debug)]
 pub(super) struct RuleHeads {
-    /// Sorted by text.
+    /// The heads, sorted by text.
     heads: Box<[Head]>,
     /// The indices of the rules, head by head.
     numbers: Box<[u32]>,
@@ -18,7 +18,7 @@ pub(super) struct RuleHeads {
 
 #[derive(Clone, Copy, Debug)]
 struct Head {
-    /// The start of its rules' indices.
+    /// The position in `numbers` of the first rule with this head.
     first: u32,
     /// The longest other head that is a prefix of this one, or [`NONE`].
     within: u32,
@@ -30,7 +30,7 @@ impl RuleHeads {
         let mut numbers: Vec<u32> = (0..narrow(count)).collect();
         numbers.sort_by_key(|number| head(*number));
         let mut heads: Vec<Head> = Vec::new();
-        // Heads that are prefixes of one another, the longest last.
+        // Heads of which each is a prefix of the next, so the longest is last.
         let mut open: Vec<(u32, &[u8])> = Vec::new();
         for (first, number) in (0..).zip(&numbers) {
             let text = head(*number);

@@ -1,4 +1,4 @@
-//! The rules of one reading that apply to one agent, and how a path is judged by them.
+//! The rules of a file that apply to one agent, and how they judge a path.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use super::pattern::{self, Path, Shape, Specials, WILD};
 use super::prefilter::{HEAD, PatternSummary, marks};
 use super::rule_heads::RuleHeads;
 
-/// A rule. The fields that rule it out fastest come first.
+/// A rule. The fields used to rule it out quickly come first.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     demand: PatternSummary,
@@ -23,12 +23,12 @@ pub(super) struct Entry {
     group: u16,
     wild: bool,
     anchored: bool,
-    // Whether the pattern is part of the text as written. Otherwise it is in `patterns`.
+    // Whether the pattern is a part of the text as written. If not, the pattern is in `patterns`.
     in_text: bool,
 }
 
-/// The precedence of a matching rule (RFC 9309 section 2.2.2): the most bytes win, and of equal
-/// ones the rule that allows. No rule has weight zero.
+/// The precedence of a matching rule (RFC 9309 section 2.2.2). The rule with the most bytes wins;
+/// if two are equal, the one that allows. No rule has weight zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Weight(u32);
 
@@ -46,7 +46,7 @@ impl Weight {
     }
 }
 
-/// A group that has at least one of the rules kept.
+/// A group from which at least one rule was kept.
 #[derive(Clone, Copy, Debug)]
 struct Header {
     agent: Span,
@@ -61,7 +61,8 @@ struct Span {
 
 impl Span {
     fn new(start: usize, end: usize) -> Span {
-        // A body has at most 512 KiB, and lossy decoding turns one byte into at most three.
+        // 32 bits suffice: a body has at most 512 KiB, and lossy decoding turns one byte into at
+        // most three.
         Span {
             start: narrow(start),
             len: narrow(end - start),
@@ -88,12 +89,12 @@ pub(super) struct Rules {
     entries: Vec<Entry>,
     headers: Vec<Header>,
     texts: String,
-    // Patterns whose normal form differs from the text.
+    // The patterns whose normal form differs from the text as written.
     patterns: Vec<u8>,
-    // How many paths were judged without `heads`.
+    // Number of paths that were judged without `heads`.
     asked: AtomicU32,
     heads: OnceLock<RuleHeads>,
-    // Searches for paths that needed more than `FEW_SEARCHES`.
+    // Number of searches in paths that needed more than `FEW_SEARCHES`.
     searches: AtomicU32,
     parts: OnceLock<PartIndex>,
 }
@@ -101,27 +102,27 @@ pub(super) struct Rules {
 /// The state of judging one path.
 struct Question<'p, 'a> {
     path: &'p Path<'a>,
-    /// The weight and index of the rule that decides so far.
+    /// The weight and index of the best matching rule so far.
     best: (Weight, Reverse<u32>),
-    /// Number of wildcard rules that searched the path.
+    /// Number of wildcard rules for which the path was searched.
     searches: u32,
-    /// The occurrences of all parts in the path, once needed.
+    /// The places of all parts in the path. Found when first needed.
     occurrences: Option<Occurrences>,
 }
 
-/// Up to this many rules are all tried, which is as fast as any search.
+/// If there are no more rules than this, all are tried, which is as fast as any search.
 const FEW: usize = 128;
 
-/// Rules are sorted by their heads after this many paths. Sorting costs about as much as judging
-/// them, and most files are never used that often.
+/// Rules are sorted by their heads once this many paths were judged. Sorting costs about as much as
+/// judging so many paths, and most files are never used that often.
 const MANY_QUESTIONS: u32 = 128;
 
-/// Maximum wildcard rules per path that search it directly. An index of parts, if there is one,
-/// handles the rest.
+/// For each path, this many wildcard rules may search it directly. For the other rules, the index
+/// of parts is used if there is one.
 const FEW_SEARCHES: u32 = 64;
 
-/// After this many searches, the parts of wildcard rules are indexed. Indexing the longest file
-/// costs about as much.
+/// After this many searches, the parts of wildcard rules are indexed. Indexing the longest possible
+/// file costs about as much as so many searches.
 const MANY_SEARCHES: u32 = 1 << 16;
 
 impl Rules {
@@ -131,16 +132,17 @@ impl Rules {
         self.patterns.clear();
     }
 
-    /// Begins a group whose user-agent line matches the agent by `agent`, a slice of `body`.
+    /// Begins a group whose user-agent line matches the agent. `agent` is the matching value, a
+    /// slice of `body`.
     pub(super) fn begin_group(&mut self, body: &[u8], agent: &[u8], line: u32) {
-        // Half of all files have a dozen rules or fewer for a robot.
+        // Reserve little, because half of all files have at most a dozen rules for a robot.
         self.entries.reserve(16);
         let agent = Span::of(agent, body);
         self.headers.push(Header { agent, line });
     }
 
-    /// Adds a rule of the last group. `value` and `written`, the whole line, are slices of `body`.
-    /// An empty pattern never decides and is dropped.
+    /// Adds a rule to the last group. `value` and `written` (the whole line) are slices of `body`.
+    /// A rule with an empty pattern is dropped, because it never decides.
     #[inline]
     pub(super) fn push(
         &mut self,
@@ -172,7 +174,7 @@ impl Rules {
         }
     }
 
-    /// Adds a rule derived from the last one, on the same line.
+    /// Adds a rule derived from the last rule, with the same line number.
     pub(super) fn push_derived(&mut self, value: &[u8], specials: Specials) {
         if let Some(&last) = self.entries.last() {
             self.push_odd(value, specials, last);
@@ -214,8 +216,8 @@ impl Rules {
         self.entries.extend(other.entries.into_iter().map(moved));
     }
 
-    /// Copies texts out of the body: all of it if most of it is needed, otherwise single lines.
-    /// Invalid UTF-8 becomes U+FFFD.
+    /// Copies the texts of rules out of the body: all of the body if most of it is needed,
+    /// otherwise single lines. Invalid UTF-8 becomes U+FFFD.
     pub(super) fn keep(&mut self, body: &[u8]) {
         if self.entries.is_empty() && self.headers.is_empty() {
             return;
@@ -254,8 +256,8 @@ impl Rules {
         }
     }
 
-    /// Returns the rule that decides about a path: the longest match, an allow among equal lengths,
-    /// and the earlier line among equal kinds.
+    /// Returns the rule that decides about a path: the longest match. If several are equally long,
+    /// an allow wins, then the earliest line.
     pub(super) fn decide(&self, path: &Path<'_>) -> Option<&Entry> {
         let question = self.answer(path);
         let (weight, Reverse(number)) = question.best;
@@ -273,7 +275,7 @@ impl Rules {
     fn answer<'p, 'a>(&self, path: &'p Path<'a>) -> Question<'p, 'a> {
         let mut question = Question {
             path,
-            // No rule has the default weight.
+            // The default weight is less than that of any rule.
             best: (Weight::default(), Reverse(0)),
             searches: 0,
             occurrences: None,
@@ -291,7 +293,7 @@ impl Rules {
         question
     }
 
-    /// Returns the rules by their heads, once sorting pays off.
+    /// Returns the rules by their heads. `None` until sorting them pays off.
     fn heads(&self) -> Option<&RuleHeads> {
         if self.entries.len() <= FEW {
             return None;
@@ -394,8 +396,8 @@ impl Rules {
             Some(parts) => parts.memory_bytes(),
             None if self.entries.len() <= FEW_SEARCHES as usize => 0,
             None => {
-                // All wildcard patterns are in `patterns`, because none is in normal form as
-                // written.
+                // `patterns` contains all wildcard patterns, because the written form of a wildcard
+                // is never normal.
                 let wildcards = memchr_iter(WILD, &self.patterns).count();
                 match wildcards > FEW_SEARCHES as usize {
                     true => PartIndex::memory_bound(self.entries.len(), wildcards),
@@ -486,7 +488,8 @@ mod tests {
         }
     }
 
-    /// Rules like `/*xy*zw*0ab` and a path that contains nearly all their parts but the last.
+    /// Tests rules like `/*xy*zw*0ab` with a path that contains nearly all their parts except the
+    /// last.
     #[test]
     fn thousands_of_wildcard_rules_search_a_path_at_most_64_times() {
         let letter = |n: usize| char::from(b'a' + (n % 26) as u8);

@@ -50,7 +50,7 @@ fn a_url_is_judged_by_its_path_and_query() {
         assert_eq!(verdict, robots.judge_path(&RequestPath::of(&url)));
         assert_eq!(verdict.rule.map(|rule| rule.line), line, "{url}");
     }
-    // Schemes without a host or path.
+    // URLs with schemes that need no host or path.
     for url in ["mailto:private", "other://host?id=1"] {
         let url = Url::parse(url).unwrap();
         assert!(!robots.judge(&url).is_allowed(), "{url}");

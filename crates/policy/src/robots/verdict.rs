@@ -29,9 +29,9 @@ pub struct Verdict<'a> {
     pub access: RobotsAccess,
     /// The rule that decided; `None` if no rule matches.
     pub rule: Option<Rule<'a>>,
-    /// The group of `rule`. Without a rule, the first group that applies to the agent.
+    /// The group of `rule`. If no rule decided, the first group that applies to the agent.
     pub group: Option<Group<'a>>,
-    /// The profile that decided. Under [`Profile::Strictest`], the one that refused.
+    /// The profile that decided. Under [`Profile::Strictest`], the profile that refused.
     pub profile: Profile,
 }
 
@@ -51,7 +51,7 @@ pub struct Rule<'a> {
 pub struct Group<'a> {
     /// The value of the user-agent line that matches the agent: its name, or `*`.
     pub agent: Cow<'a, str>,
-    /// The number of that line, from 1.
+    /// The number of the user-agent line, from 1.
     pub line: u32,
 }
 

@@ -29,7 +29,7 @@ pub struct TdmEntry {
 
 impl TdmRep {
     /// Parses the file. Returns `None` if it is not a JSON array. Skips entries without a location
-    /// or with a reservation other than 0 or 1, and those beyond the first thousand.
+    /// or with a reservation other than 0 or 1. Reads at most the first thousand entries.
     #[must_use]
     pub fn parse(json: &[u8]) -> Option<TdmRep> {
         let value: Value = serde_json::from_slice(json).ok()?;
@@ -72,7 +72,7 @@ fn reads_reserved(text: &str) -> Option<bool> {
     }
 }
 
-/// A META overrides a header, and a header overrides the file.
+/// Adds the TDM statements of a page. A META overrides a header, and a header overrides the file.
 pub(super) fn statements(sources: &Sources<'_>, statements: &mut Vec<Statement>) {
     let begin = statements.len();
     let entry = sources
@@ -88,7 +88,7 @@ pub(super) fn statements(sources: &Sources<'_>, statements: &mut Vec<Statement>)
         (sources.metas, Channel::Meta),
     ] {
         let policy = values(fields, "tdm-policy").next();
-        // Of several values, a reserving one wins, then any valid one.
+        // If there are several values, prefer one that reserves rights, then any other valid one.
         let value = values(fields, "tdm-reservation").max_by_key(|value| reads_reserved(value));
         if let Some(value) = value {
             push(

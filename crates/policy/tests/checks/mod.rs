@@ -29,7 +29,8 @@ pub(crate) fn parse(data: &[u8]) {
     }
 }
 
-/// The first bytes are the path, the rest is the file. The crate must agree with the reference.
+/// The first bytes of `data` are the path, the rest is the file. The crate must agree with the
+/// reference.
 pub(crate) fn matching(data: &[u8]) {
     let (path, file) = split(data);
     // The reference does not convert UTF-16.
@@ -47,7 +48,7 @@ pub(crate) fn matching(data: &[u8]) {
     }
 }
 
-/// Any header and META can be parsed, and more words never restrict less.
+/// Any header and META can be parsed, and additional words never lift a restriction.
 pub(crate) fn headers(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let (one, other) = text.split_once('\n').unwrap_or((&text, ""));
@@ -106,7 +107,7 @@ fn path_of(text: &str) -> RequestPath<'_> {
     RequestPath::new(text).unwrap()
 }
 
-/// The first byte is the length of the path.
+/// Splits the input into a path and a file. The first byte is the length of the path.
 fn split(data: &[u8]) -> (String, &[u8]) {
     let Some((&len, rest)) = data.split_first() else {
         return ("/".to_owned(), data);

@@ -1,5 +1,5 @@
-//! A slow, simple reference for RFC 9309, written independently of the crate: one pass per path, no
-//! index, a pattern tried at every place.
+//! A slow, simple reference for RFC 9309, written independently of the crate. It makes one pass per
+//! path, uses no index, and tries a pattern at every place.
 
 use crawl_policy::{MAX_ROBOTS_BYTES, ProductToken};
 
@@ -174,7 +174,7 @@ enum Unit {
     Any,
 }
 
-/// Returns the units, whether the pattern is anchored, and its number of bytes.
+/// Returns the units of a pattern, whether it is anchored, and its number of bytes.
 fn pattern(value: &[u8]) -> (Vec<Unit>, bool, usize) {
     let (body, anchored) = match value.strip_suffix(b"$") {
         Some(body) => (body, true),
@@ -229,7 +229,8 @@ fn normal(text: &[u8]) -> Vec<Unit> {
     out.bytes().map(Unit::Byte).collect()
 }
 
-/// Tries every place, with a table of the places that can be reached.
+/// Returns whether a pattern matches. Tries every place, with a table of the places that can be
+/// reached.
 fn fits(pattern: &[Unit], anchored: bool, path: &[Unit]) -> bool {
     let mut reached = vec![false; path.len() + 1];
     reached[0] = true;

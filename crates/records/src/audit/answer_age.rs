@@ -1,18 +1,20 @@
-//! Computes how long a robots.txt response is fresh, independently from its header fields.
+//! Computes from its header fields how long a robots.txt response is fresh, with code that the
+//! crawl does not use.
 
 use std::time::{Duration, SystemTime};
 
 use super::limits::AuditedSettings;
 use crate::header_fields::Fields;
 
-/// Minimum lifetime in milliseconds. Even a response that must not be stored lives this long, so
-/// that robots.txt isn't fetched before each page.
+/// Minimum lifetime of a response in milliseconds, even if the response must not be stored, because
+/// otherwise robots.txt would be fetched before each page.
 const MIN_AGE: u64 = 60_000;
 /// Maximum wait for a Retry-After, in milliseconds.
 pub(super) const MAX_WAIT: u64 = 24 * 3600 * 1000;
 
-/// Returns the lifetime in milliseconds of a response that ended at `end`: `Cache-Control` before
-/// `Expires` (RFC 9111 section 5.3), minus its `Age`; at most a day (RFC 9309 section 2.4).
+/// Returns the lifetime in milliseconds of a response that ended at `end`. `Cache-Control` takes
+/// precedence over `Expires` (RFC 9111 section 5.3), and `Age` is subtracted. The lifetime is at
+/// most a day (RFC 9309 section 2.4).
 pub(super) fn life(fields: &Fields, end: u64, limits: &AuditedSettings) -> u64 {
     let stated = cache_control(fields).or_else(|| expires(fields, end));
     match stated.map(|stated| stated.saturating_sub(age(fields))) {
@@ -22,7 +24,7 @@ pub(super) fn life(fields: &Fields, end: u64, limits: &AuditedSettings) -> u64 {
     }
 }
 
-/// Returns whether any field defines the lifetime.
+/// Returns whether any header field defines the lifetime.
 pub(super) fn says_life(fields: &Fields) -> bool {
     fields.first("cache-control").is_some() || fields.first("expires").is_some()
 }
@@ -39,7 +41,8 @@ pub(super) fn retry_after(fields: &Fields, end: u64) -> u64 {
     waits.max().unwrap_or(0).min(MAX_WAIT)
 }
 
-/// The strictest of several directives wins.
+/// Returns the lifetime in `Cache-Control`, in milliseconds. The strictest of several directives
+/// wins.
 fn cache_control(fields: &Fields) -> Option<u64> {
     let mut shortest: Option<u64> = None;
     for value in fields.all("cache-control") {
@@ -48,7 +51,7 @@ fn cache_control(fields: &Fields) -> Option<u64> {
             let (name, argument) = directive.split_once('=').unwrap_or((directive, ""));
             let stated = match name.trim() {
                 "no-store" | "no-cache" => 0,
-                // RFC 9111 section 4.2.1: an unreadable value counts as stale.
+                // An unreadable value counts as stale (RFC 9111 section 4.2.1).
                 "max-age" => seconds(argument.trim().trim_matches('"')).unwrap_or(0),
                 _ => continue,
             };
@@ -58,7 +61,8 @@ fn cache_control(fields: &Fields) -> Option<u64> {
     shortest
 }
 
-/// An invalid date is in the past (RFC 9111 section 5.3).
+/// Returns the lifetime that `Expires` defines. An invalid date counts as past (RFC 9111 section
+/// 5.3).
 fn expires(fields: &Fields, end: u64) -> Option<u64> {
     let value = fields.first("expires")?;
     let text = std::str::from_utf8(value).unwrap_or_default().trim();
@@ -70,8 +74,8 @@ fn age(fields: &Fields) -> u64 {
     text.and_then(Result::ok).and_then(seconds).unwrap_or(0)
 }
 
-/// Returns the milliseconds from the response's own date to this one: `Some(None)` if it is past,
-/// `None` if it isn't a date.
+/// Returns the milliseconds from the response's own date to the date in `text`: `Some(None)` if the
+/// date is past, `None` if `text` isn't a date.
 fn until(text: &str, fields: &Fields, end: u64) -> Option<Option<u64>> {
     let until = httpdate::parse_http_date(text).ok()?;
     let date = fields.first("date").map(std::str::from_utf8);

@@ -1,4 +1,5 @@
-//! A cache of compiled robots.txt copies with bounded memory; evicted ones are read again.
+//! A cache of compiled robots.txt copies with bounded memory. Evicted copies are read again if
+//! needed.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -16,7 +17,7 @@ pub(super) struct Compiled {
     agent: ProductToken,
     profile: Profile,
     none: Rc<AgentRules>,
-    /// Copies with the use count at their last use.
+    /// Each copy with the count of uses at its last use, to find the least recently used.
     copies: HashMap<ArchivePlace, (u64, Rc<AgentRules>)>,
     bytes: usize,
     uses: u64,
@@ -34,12 +35,12 @@ impl Compiled {
         }
     }
 
-    /// Returns the rules that apply without a file.
+    /// Returns the rules that apply if there is no robots.txt.
     pub(super) fn none(&self) -> Rc<AgentRules> {
         Rc::clone(&self.none)
     }
 
-    /// Returns the file at a place; calls `read` if it isn't cached.
+    /// Returns the rules of the file at a place in the archive. Calls `read` if they aren't cached.
     pub(super) fn get(
         &mut self,
         place: ArchivePlace,
@@ -60,7 +61,7 @@ impl Compiled {
         Ok(robots)
     }
 
-    /// Evicts the least recently used half.
+    /// Evicts the least recently used half of the copies.
     fn forget_half(&mut self) {
         let mut uses: Vec<u64> = self.copies.values().map(|(used, _)| *used).collect();
         uses.sort_unstable();

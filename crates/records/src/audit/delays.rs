@@ -1,4 +1,5 @@
-//! Delays that an operator set during a crawl, and the settings before each reread.
+//! Delays that an operator set during a crawl, and the settings that applied before each reread of
+//! `crawl.toml`.
 
 use std::path::Path;
 
@@ -17,7 +18,7 @@ impl Delays {
     /// is no such file.
     pub(super) fn read(dir: &Path) -> Result<Delays, RecordsError> {
         let rows: RowsOf<DelayRow> = delays(dir)?;
-        // A malformed line was never completely on disk, so no request followed it.
+        // Skip a malformed line: it was never completely on disk, so no request was sent after it.
         let rows = rows.filter_map(|row| readable(row).transpose());
         Ok(Delays(rows.collect::<Result<_, _>>()?))
     }
@@ -27,13 +28,13 @@ impl Delays {
         self.0.iter().filter(|row| row.reread.is_some())
     }
 
-    /// Returns the minimum delay of a host that a worker had in force at a moment or just before,
-    /// in milliseconds; `usual` is that of `crawl.toml`.
+    /// Returns the minimum delay of a host, in milliseconds, that a worker had in force at a moment
+    /// or just before. `usual` is the delay in `crawl.toml`.
     pub(super) fn least(&self, host: &str, worker: Option<&str>, usual: u64, moment: u64) -> u64 {
         let mut least = usual;
         let mut now = usual;
         let before = moment.saturating_sub(SETTLING_MS);
-        // Operator delays override reread settings.
+        // Delays set by the operator override reread settings.
         let set = self.0.iter();
         let set = set.filter(|row| row.reread.is_none() && row.worker.as_deref() == worker);
         let until = set.take_while(|row| row.at <= moment);

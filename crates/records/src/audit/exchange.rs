@@ -28,13 +28,13 @@ pub(super) struct ArchivePlace {
     offset: u64,
 }
 
-/// The wanted exchanges, by URL and start second. Memory: about 60 bytes each.
+/// The exchanges to find, by URL and the second in which they started. Memory: about 60 bytes each.
 #[derive(Debug)]
 pub(super) struct Exchanges {
     dir: PathBuf,
     files: Vec<String>,
     places: HashMap<u64, Vec<ArchivePlace>>,
-    /// Unreadable records; an interrupted run may leave one at the end.
+    /// Number of unreadable records; an interrupted run may leave one at the end.
     pub(super) damaged: u64,
 }
 
@@ -47,11 +47,11 @@ pub(super) struct Exchange {
     pub(super) conditional: bool,
     /// The file without content codings; `None` if it can't be decoded.
     pub(super) body: Option<Bytes>,
-    /// The origin whose rules it was sent for, if recorded.
+    /// The origin whose rules the request was for, if recorded.
     pub(super) of: Option<Origin>,
 }
 
-/// Returns the key of an exchange: its URL and start second.
+/// Returns the key of an exchange, made of its URL and the second in which it started.
 pub(super) fn key(url: &str, start_ms: u64) -> u64 {
     let mut hasher = DefaultHasher::new();
     url.hash(&mut hasher);
@@ -68,8 +68,8 @@ struct Captured {
 }
 
 impl Exchanges {
-    /// Finds the exchanges with these keys; `None` if there is no archive. Locates them by the
-    /// capture log, or scans the WARC files if there is none.
+    /// Finds the exchanges with these keys, in the capture log or, if there is no capture log, by
+    /// scanning the WARC files. `None` if there is no archive.
     pub(super) fn find(
         dir: &Path,
         wanted: &HashSet<u64>,
@@ -126,7 +126,7 @@ impl Exchanges {
                 let record = match record {
                     Ok(record) => record,
                     Err(why @ ReadError::Io { .. }) => return Err(why.into()),
-                    // A robots.txt is never this long.
+                    // The record can be skipped, because a robots.txt is never this long.
                     Err(ReadError::TooLong { .. }) => continue,
                     Err(_) => {
                         self.damaged += 1;
@@ -179,13 +179,13 @@ impl Exchanges {
         Ok(None)
     }
 
-    /// Returns the file of an exchange that was read before.
+    /// Returns the robots.txt in an exchange that was read before.
     pub(super) fn body(&self, place: ArchivePlace) -> Result<Bytes, RecordsError> {
         let exchange = self.read_at(place, |_| true)?;
         Ok(exchange.and_then(|found| found.body).unwrap_or_default())
     }
 
-    /// Response, request and metadata records are consecutive.
+    /// Reads one exchange, whose response, request and metadata records are consecutive.
     fn read_at(
         &self,
         place: ArchivePlace,
@@ -225,8 +225,8 @@ impl Exchanges {
     }
 }
 
-/// Returns the file in a response, or the start of a long one; `None` if it can't be decoded. If
-/// the crawl truncated the body, the part decoded before the cut is enough.
+/// Returns the robots.txt in a response, or its beginning if it is long. `None` if it can't be
+/// decoded. If the crawl truncated the body, the part that decodes is enough.
 fn file(fields: &Fields, body: &[u8], is_cut: bool) -> Option<Bytes> {
     let limits = DecodeLimits {
         bytes: MAX_BYTES,
@@ -243,7 +243,8 @@ fn file(fields: &Fields, body: &[u8], is_cut: bool) -> Option<Bytes> {
     is_usable.then_some(decoded.bytes)
 }
 
-/// Returns the key and place in a line, if the key is wanted.
+/// Returns the key and the place of the exchange in a line of the capture log, if the key is
+/// wanted.
 fn read_line(line: &[u8], wanted: &HashSet<u64>) -> Option<(u64, Captured)> {
     let mut words = line.splitn(3, |byte| *byte == b' ').skip(1);
     let begun = Timestamp::parse_fourteen_digits(words.next()?)?;
@@ -252,7 +253,7 @@ fn read_line(line: &[u8], wanted: &HashSet<u64>) -> Option<(u64, Captured)> {
     wanted.contains(&key).then_some((key, captured))
 }
 
-/// Returns the field `of` of a metadata record.
+/// Returns the origin in the field `of` of a metadata record.
 fn whose(metadata: &WarcRecord) -> Option<Origin> {
     let text = String::from_utf8_lossy(&metadata.block);
     let of = text.lines().find_map(|line| line.strip_prefix("of: "))?;
@@ -280,7 +281,7 @@ mod tests {
         assert_eq!(file(&fields, half, false), None);
         let beginning = file(&fields, half, true).unwrap();
         assert!(beginning.len() > 1000 && text.starts_with(&beginning));
-        // Truncation explains missing bytes, not wrong ones.
+        // Truncation explains missing bytes, but not wrong ones.
         let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
         gzip.write_all(&text).unwrap();
         let mut gzip = gzip.finish().unwrap();

@@ -10,7 +10,7 @@ const MAX_LISTED: usize = 20;
 /// Beyond the limit: counted as one.
 const MAX_LOST: usize = 10_000;
 
-/// The file that a line belongs to.
+/// The row file of a line number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     Requests,
@@ -32,9 +32,9 @@ impl Source {
 #[derive(Debug)]
 pub(super) enum CheckResult {
     Kept,
-    /// A rule may be broken; the text is the missing information.
+    /// A rule may be broken. The text says what information is missing to decide.
     Undecided(&'static str),
-    /// This rule is broken, in these words.
+    /// This rule is broken. The text describes the breach.
     Broke(&'static str, String),
 }
 
@@ -48,22 +48,22 @@ pub(super) struct Findings {
     lost: Vec<Lost>,
 }
 
-/// Malformed lines, or the place after the last line if the end is missing. A robots.txt response
-/// may have been there.
+/// A place where rows are missing: malformed lines, or the end of the file if later rows are
+/// missing. One of the missing rows may have been a robots.txt response.
 #[derive(Clone, Copy, Debug)]
 struct Lost {
-    /// The last of the lines.
+    /// The last malformed line at this place.
     line: u64,
-    /// The end of the request in the row before; the lost requests ended no earlier.
+    /// When the request in the previous row ended. The lost requests ended no earlier.
     after: u64,
 }
 
 pub(super) const ROW_LOST: &str = "what a lost row of requests.jsonl may bear out";
 
 impl Findings {
-    /// Records a malformed line, and the end of the request in the row before.
+    /// Records that `line` is malformed. `after` is when the request in the previous row ended.
     pub(super) fn lose(&mut self, line: u64, after: u64) {
-        // If the clock was set back, rows lost later may have ended earlier.
+        // If the clock was set back, the rows lost here may have ended before rows lost earlier.
         for lost in self
             .lost
             .iter_mut()
@@ -74,21 +74,22 @@ impl Findings {
         }
         let count = self.lost.len();
         match self.lost.last_mut() {
-            // Merged places can only explain more, never less.
+            // Merging places is safe: the merged place can explain more requests, never fewer.
             Some(last) if last.after == after || count == MAX_LOST => last.line = line,
             _ => self.lost.push(Lost { line, after }),
         }
     }
 
-    /// Returns whether a robots.txt response may be lost that was known at a moment, and whose line
-    /// is after `behind`, or after the first line if `None`.
+    /// Returns whether a robots.txt response may be lost that the crawl knew at `moment`. Counts
+    /// only lines after line `behind`, or all lines if `behind` is `None`.
     pub(super) fn lacks_answer(&self, behind: Option<u64>, moment: u64) -> bool {
         let first = self.lost.partition_point(|lost| Some(lost.line) <= behind);
         let first = self.lost.get(first);
         first.is_some_and(|lost| lost.after <= moment.saturating_add(SETTLING_MS))
     }
 
-    /// Makes a check undecided if a response later than the one at line `behind` may be lost.
+    /// Makes a check undecided if a response may be lost that is later than the one at line
+    /// `behind`.
     pub(super) fn unless_lost(
         &self,
         judged: CheckResult,
@@ -103,12 +104,12 @@ impl Findings {
         }
     }
 
-    /// Counts a check with a known result.
+    /// Counts a check that could be decided.
     pub(super) fn checked(&mut self, kind: &str) {
         count(&mut self.checked, kind);
     }
 
-    /// Counts a check without a known result; the text is the missing information.
+    /// Counts a check that could not be decided. The text says what information is missing.
     pub(super) fn undecided(&mut self, why: &str) {
         count(&mut self.undecided, why);
     }
@@ -142,7 +143,8 @@ impl Findings {
         count(&mut self.by_rule, rule);
         if self.breaches.len() < MAX_LISTED {
             let mut rows = rows.to_vec();
-            // The response that demands a delay may also be the previous request.
+            // The row may be cited twice: the response that demands a delay may also be the
+            // previous request.
             rows.dedup();
             self.breaches.push(Breach {
                 rule: rule.to_owned(),

@@ -16,16 +16,16 @@ use super::{
 };
 use crate::error::RecordsError;
 
-/// A host's requests so far. Memory: about 1,000 bytes, and 200 per request still to be judged:
-/// one, or those of the last minute with several in flight.
+/// A host's requests so far. Memory: about 1,000 bytes, and 200 bytes for each request still to be
+/// judged: one, or those of the last minute if several may be in flight.
 #[derive(Debug)]
 pub(super) struct Host {
     pub(super) key: String,
     pub(super) limits: HostLimits,
     /// Indexes of the origins whose robots.txt is known, with or without pages.
     pub(super) origins: Vec<usize>,
-    /// Requests waiting until no earlier start can follow, because rows are in the order of their
-    /// ends.
+    /// Requests still to be judged. Rows are in the order of their ends, so a request waits until
+    /// no row with an earlier start can follow.
     ahead: BinaryHeap<Reverse<SentRequest>>,
     /// The latest request in each slot; at most `per_host`.
     places: Vec<Ended>,
@@ -44,12 +44,12 @@ pub(super) struct SentRequest {
     end: u64,
     gap_asked: u64,
     wait_asked: Option<u64>,
-    /// Whether the response's status itself demands a retry later.
+    /// Whether the status of the response itself demands a wait.
     is_asking: bool,
     pub(super) purpose: SentPurpose,
-    /// The URL, if rules apply to it.
+    /// The URL, if robots.txt rules apply to it.
     pub(super) url: Option<Box<str>>,
-    /// The worker that sent it, in a gathered directory.
+    /// The worker that sent the request, if the directory is gathered from several workers.
     worker: Option<Box<str>>,
 }
 
@@ -57,9 +57,9 @@ pub(super) struct SentRequest {
 pub(super) enum SentPurpose {
     /// A page, a sitemap or a page resource.
     Page,
-    /// Files other than robots.txt that pages wait for.
+    /// A file other than robots.txt that must be fetched before the pages.
     TdmRep,
-    /// robots.txt or a redirect on the way to it, which may always be fetched.
+    /// A robots.txt or a redirect on the way to one, which may always be fetched.
     Robots,
 }
 
@@ -69,13 +69,13 @@ struct Ended {
     line: u64,
 }
 
-/// A demanded wait.
+/// A wait that a response demanded.
 #[derive(Clone, Copy, Debug)]
 struct WaitOwed {
     since: u64,
     until: u64,
     line: u64,
-    /// Whether no later response can cancel it.
+    /// Whether the wait holds even if a later response demands none.
     is_firm: bool,
 }
 
@@ -83,11 +83,11 @@ struct WaitOwed {
 struct PaceAsked {
     /// The delay in milliseconds, the directive that demands it, and its line.
     gap: (u64, &'static str, u32),
-    /// The line of the response in `requests.jsonl`, and when it was known.
+    /// The line in `requests.jsonl` of the response with this robots.txt, and when it was known.
     line: u64,
     known_at: u64,
     at_home: bool,
-    /// Whether it comes from the request's own origin.
+    /// Whether the robots.txt is of the request's own origin.
     is_own: bool,
 }
 
@@ -156,7 +156,7 @@ impl AuditRun<'_> {
             return Ok(());
         };
         host_state.ahead.push(Reverse(SentRequest::of(row, line)));
-        // Unread rows end about now or later, so they started after this.
+        // Rows not read yet end about now or later, so their requests started after this time.
         let begun = row.end.saturating_sub(limits.timeout + SETTLING_MS);
         let one = host_state.limits.per_host == 1;
         let waits = |host: &Host| match host.ahead.peek() {
@@ -185,7 +185,7 @@ impl AuditRun<'_> {
         Ok(())
     }
 
-    /// Learns from a request for a robots.txt or a related file.
+    /// Takes in a request for a robots.txt or a related file.
     fn rules(&mut self, row: &RequestRow, line: u64) -> Result<(), RecordsError> {
         let Some(copies) = &mut self.copies else {
             return Ok(());
@@ -236,7 +236,8 @@ impl AuditRun<'_> {
         Ok(())
     }
 
-    /// Checks the minimum delay, the one in the request's own row, and the requests in flight.
+    /// Checks three limits: the minimum delay, the delay in the request's own row, and the number
+    /// of requests in flight.
     fn gap(&mut self, number: usize, sent: &SentRequest) {
         let Some(host) = self.hosts.all.get_mut(number) else {
             return;
@@ -256,8 +257,8 @@ impl AuditRun<'_> {
             false => (delay, "the minimum delay"),
         };
         let free = |ended: &Ended| ended.end.saturating_add(asked) <= sent.start + ROUNDING_MS;
-        // Of the suitable slots, take the latest one, which leaves the most room to later requests.
-        // A slot never used comes last.
+        // Of the slots that are free in time, take the one used last, which leaves the most freedom
+        // to later requests. A slot never used comes last.
         let places = host.places.iter().enumerate();
         let best = places.filter(|(_, ended)| free(ended) && ended.end <= sent.start);
         if let Some((place, _)) = best.max_by_key(|(_, ended)| ended.end) {
@@ -299,8 +300,8 @@ impl AuditRun<'_> {
         }
     }
 
-    /// Checks a request against the pace of the host's robots.txt: one at a time, and a delay after
-    /// the last one.
+    /// Checks a request against the pace that the host's robots.txt sets: one request at a time,
+    /// and a delay after the last one.
     fn pace(&mut self, number: usize, sent: &SentRequest, own: Option<usize>) {
         let Some(host) = self.hosts.all.get(number) else {
             return;
@@ -342,7 +343,7 @@ impl AuditRun<'_> {
             .breach("pace", &host.key, message, times, &rows);
     }
 
-    /// Returns the longest delay demanded by the copies in force.
+    /// Returns the longest delay demanded by the robots.txt copies in force.
     fn demanded_pace(
         &self,
         host: &Host,
@@ -358,7 +359,7 @@ impl AuditRun<'_> {
                 return None;
             };
             let is_own = own == Some(origin);
-            // The one page that may follow a stale copy also follows its pace.
+            // The one page that may be fetched under a stale copy must also keep the copy's pace.
             let binds = sent.start < until || (is_own && sent.purpose == SentPurpose::Page);
             let pace = answer.pace().filter(|_| binds)?;
             Some(PaceAsked {
@@ -386,7 +387,7 @@ impl AuditRun<'_> {
             }
             !is_respected
         });
-        // A request that started before the end of the response could not know of it.
+        // A request that started before a response ended could not know of the response's wait.
         let owed = host.owed.iter().enumerate();
         let owed = owed.filter(|(_, owed)| owed.since <= sent.start);
         let Some((place, owed)) = owed.max_by_key(|(_, owed)| owed.until) else {

@@ -18,22 +18,23 @@ const DAY: u64 = 24 * HOUR;
 /// Maximum duration: a hundred years.
 const MAX_MILLIS: f64 = 36_500.0 * 86_400e3;
 
-/// Durations are in milliseconds, rounded down; missing keys have their defaults.
+/// The settings of a crawl that the audit judges by. Durations are in milliseconds, rounded down.
+/// Keys missing in `crawl.toml` have their defaults.
 #[derive(Debug)]
 pub(super) struct AuditedSettings {
     rules: HostRules,
-    /// The rules in force before each reread of the settings, in time order.
+    /// For each reread of the settings, the rules in force before it, in time order.
     earlier: Vec<EarlierRules>,
     pub(super) agent: ProductToken,
     pub(super) profile: Profile,
-    /// Whether a robots.txt that returns 401 or 403 closes its origin.
+    /// Whether a status of 401 or 403 for robots.txt forbids all pages of the origin.
     pub(super) forbids: bool,
     /// Maximum age of a copy of robots.txt.
     pub(super) most: u64,
     /// The first and the longest wait between retries of an unreachable robots.txt.
     pub(super) retry: u64,
     pub(super) retry_most: u64,
-    /// How long the last good copy is used.
+    /// How long the last good copy of an unreachable robots.txt is used.
     pub(super) last_good: u64,
     /// Timeout of an exchange.
     pub(super) timeout: u64,
@@ -50,7 +51,7 @@ pub(super) struct AuditedSettings {
 struct EarlierRules {
     /// The time of the reread.
     until: u64,
-    /// The worker that reread the settings, in a gathered directory.
+    /// The worker that reread the settings, if the directory is gathered from several workers.
     worker: Option<String>,
     rules: HostRules,
 }
@@ -96,7 +97,8 @@ impl AuditedSettings {
         let restarted = last_started.filter(|last| started.is_none_or(|first| first < *last));
         let since = match file.moment("rules-since")? {
             Some(since) => since,
-            // These times are whole seconds, so an event within that second may be older.
+            // These times are in whole seconds, so an event within that second may be older than
+            // the settings.
             None => restarted.map_or(0, |restarted| restarted + SECOND),
         };
         let exclusion = |key, default| match file.get("exclusion", key) {
@@ -145,8 +147,8 @@ impl AuditedSettings {
         self
     }
 
-    /// Returns the limits of a host key, with the highest number of requests in flight ever
-    /// allowed.
+    /// Returns the limits of a host key. The number of requests in flight is the highest that was
+    /// ever allowed.
     pub(super) fn of_host(&self, host: &str) -> HostLimits {
         let earlier = self.earlier.iter();
         let earlier = earlier.map(|earlier| earlier.rules.of_host(host));
@@ -156,8 +158,8 @@ impl AuditedSettings {
         })
     }
 
-    /// Returns the loosest limits of a host key that a worker had in force at a moment or just
-    /// before.
+    /// Returns the limits of a host key that a worker had in force at a moment or just before. If
+    /// they changed, returns the loosest.
     pub(super) fn at(&self, host: &str, worker: Option<&str>, moment: u64) -> HostLimits {
         let before = moment.saturating_sub(SETTLING_MS);
         let rules = self.earlier.iter();
@@ -270,8 +272,8 @@ impl File {
         }
     }
 
-    /// Returns the limits by host name. For each key, the longest matching site wins, then the
-    /// longest matching group host, then the general setting.
+    /// Returns the limits by host name. For each setting, the longest matching site wins, then the
+    /// longest matching host of a group, then the general setting.
     fn by_name(&self, everywhere: HostLimits) -> Result<BTreeMap<String, HostLimits>, String> {
         let tables = |kind| self.0.get(kind).and_then(Value::as_table);
         let sites = tables("site").into_iter().flatten();
@@ -300,9 +302,9 @@ impl File {
     }
 }
 
-/// Parses `500ms`, `2s`, `1m30s`, `1h`, `1d` to milliseconds, rounded down; `0` needs no unit. The
-/// audit has its own parser because it shares no code with the crawl; `durations.tsv` tests that
-/// both agree.
+/// Parses durations such as `500ms`, `2s`, `1m30s`, `1h` and `1d` to milliseconds, rounded down;
+/// `0` needs no unit. The audit shares no code with the crawl, so it has its own parser.
+/// `durations.tsv` tests that both parsers agree.
 fn span(value: &Value) -> Result<u64, String> {
     let bad = || format!("`{value}` is not a duration");
     let text = match value {
@@ -438,7 +440,7 @@ mod tests {
             assert_eq!((at("www.a.example"), at("b.example")), (a, b), "{moment}");
         };
         check(9_999, (1_000, 1), (1_000, 1));
-        // During a transition both settings apply.
+        // Shortly after a change, requests may follow either the old or the new settings.
         check(10_000, (1_000, 3), (1_000, 3));
         check(10_999, (1_000, 3), (1_000, 3));
         check(11_000, (9_000, 3), (4_000, 3));

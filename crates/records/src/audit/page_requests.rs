@@ -1,4 +1,4 @@
-//! Checks each page request: robots.txt comes first, and disallowed URLs are not fetched.
+//! Checks each page request: was robots.txt fetched before, and does it allow the URL?
 
 use crawl_policy::Verdict;
 use crawl_weburl::CanonicalUrl;
@@ -9,11 +9,12 @@ use super::robots_copies::BindingRules;
 use super::{AuditRun, EARLIER_RUN, JUST_THEN, NOT_ARCHIVED, SETTLING_MS, STALE_AFTER_RESTART};
 use crate::error::RecordsError;
 
-/// Maximum age, in milliseconds, of the copy that the one page after a stale response may use.
+/// After a response that is stale at once, one page may be fetched. Maximum age, in milliseconds,
+/// of the copy that this page may use.
 const MAX_LIFE_MS: u64 = 24 * 3600 * 1000;
 
 impl AuditRun<'_> {
-    /// Checks a page request against the copy in force when it started.
+    /// Checks a page request against the copy of robots.txt in force when the request started.
     pub(super) fn bound(
         &mut self,
         host: usize,
@@ -112,7 +113,8 @@ impl AuditRun<'_> {
         Ok(CheckResult::Kept)
     }
 
-    /// Returns a breach if the settings at that time are known, otherwise undecided.
+    /// Returns a breach if the settings at the time of the request are known. Otherwise the check
+    /// is undecided.
     fn if_held(&self, sent: &SentRequest, rule: &'static str, message: String) -> CheckResult {
         match self.limits.held_at(sent.start) {
             true => CheckResult::Broke(rule, message),

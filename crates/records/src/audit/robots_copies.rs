@@ -31,28 +31,30 @@ pub(super) struct RobotsResponses {
     chains: HashMap<usize, (CanonicalUrl, u8)>,
 }
 
-/// A response or failure, and the rules it puts in force.
+/// A response to a request for robots.txt, or its failure, and the rules in force because of it.
 #[derive(Debug)]
 pub(super) struct Answer {
     /// End of the last exchange.
     pub(super) end: u64,
-    /// When everything that pages wait for was known; a `tdmrep.json` may follow robots.txt.
+    /// When all files that the origin's pages wait for were known. A `tdmrep.json` may follow
+    /// robots.txt.
     pub(super) known_at: u64,
-    /// The line of that exchange in `requests.jsonl`.
+    /// The line of the last exchange in `requests.jsonl`.
     pub(super) line: u64,
     /// The line of the oldest row that this result depends on; `None` if that may precede all rows.
     pub(super) rests_on: Option<u64>,
-    /// Whether that exchange was with the origin's own host.
+    /// Whether the last exchange, after redirects, was with the origin's own host.
     pub(super) at_home: bool,
     state: State,
     /// When robots.txt must be fetched again.
     until: u64,
     pub(super) status: Option<u16>,
     good: Good,
-    /// Number of consecutive responses of this kind.
+    /// Number of responses in a row that left the rules unknown.
     tries: u32,
     pace: Option<Rc<RobotsPaceAsked>>,
-    /// Whether a page followed; once the copy is stale, no other page may.
+    /// Whether a page was fetched after this response. Once the copy is stale, no further page may
+    /// be.
     pub(super) page_followed: bool,
 }
 
@@ -65,11 +67,11 @@ enum State {
     Unknown,
 }
 
-/// The last good file.
+/// The last good robots.txt of an origin.
 #[derive(Clone, Copy, Debug)]
 enum Good {
     None,
-    /// There may be one, but it isn't archived.
+    /// There may be a good file, but it isn't archived.
     Unknown,
     Copy {
         place: ArchivePlace,
@@ -81,7 +83,7 @@ enum Good {
 /// The rules that apply to an origin's pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BindingRules {
-    /// The rules of this file, or no rules, until a moment.
+    /// The rules of this file apply until a moment. Without a file, everything is allowed.
     Rules {
         place: Option<ArchivePlace>,
         until: u64,
@@ -95,7 +97,7 @@ pub(super) enum BindingRules {
 /// The pace that a robots.txt demands, in milliseconds.
 #[derive(Debug)]
 pub(super) struct RobotsPaceAsked {
-    /// The longest delay demanded at any hour, and its line.
+    /// The longest delay demanded at any hour, with the directive and its line.
     gap: (u64, &'static str, u32),
     /// Delays demanded at some hours.
     rates: Vec<(u64, VisitHours, u32)>,
@@ -137,7 +139,7 @@ impl RobotsResponses {
         self.answers.get(origin).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the index of the last response at a moment.
+    /// Returns the index of the last response that was known at a moment.
     pub(super) fn last_at(&self, origin: usize, moment: u64) -> Option<usize> {
         let ended = |answer: &Answer| answer.end <= moment;
         self.answers(origin).partition_point(ended).checked_sub(1)
@@ -153,7 +155,7 @@ impl RobotsResponses {
         }
     }
 
-    /// Returns the compiled rules of a file; everything is allowed without one.
+    /// Returns the compiled rules of a file. Without a file, everything is allowed.
     pub(super) fn robots(
         &mut self,
         place: Option<ArchivePlace>,
@@ -252,12 +254,13 @@ impl RobotsResponses {
         let tries = before.filter(|before| before.state == State::Unreachable);
         let tries = tries.map_or(1, |before| before.tries.saturating_add(1));
         let end = row.end;
-        // Without its fields, a response may be valid for the maximum time.
+        // If the header fields are not known, the response may have been valid for the maximum
+        // time.
         let lasts = exchange.map_or(limits.most, |found| life(&found.fields, end, limits));
         let mut answer = Answer::unknown(row, line, end.saturating_add(lasts), tries);
         answer.rests_on = match meaning {
             AnswerMeaning::Rules(_) | AnswerMeaning::None => Some(line),
-            // The previous state continues.
+            // The previous state continues, so this result depends on the same row.
             _ => before.and_then(|before| before.rests_on),
         };
         match (meaning, held) {
@@ -327,7 +330,7 @@ impl Answer {
         self.good = Good::Copy { place, at, lasts };
     }
 
-    /// Returns the rules that apply from the end of this response.
+    /// Returns the rules that apply to the origin's pages from the end of this response.
     pub(super) fn force(&self, limits: &AuditedSettings) -> BindingRules {
         match (self.state, self.good) {
             (State::Rules, Good::Copy { place, .. }) => BindingRules::Rules {
@@ -355,7 +358,8 @@ impl Answer {
         }
     }
 
-    /// Returns the status that closes the origin, if the operator treats it so.
+    /// Returns the status of the response if, by the operator's settings, it forbids all pages of
+    /// the origin.
     pub(super) fn forbidden(&self, limits: &AuditedSettings) -> Option<u16> {
         let status = self.status.filter(|status| matches!(status, 401 | 403));
         status.filter(|_| limits.forbids && self.state == State::None)
@@ -392,7 +396,7 @@ impl RobotsPaceAsked {
         (!silent).then_some(RobotsPaceAsked { gap, rates, visits })
     }
 
-    /// Returns the delay demanded throughout a time span, with its directive and line.
+    /// Returns the delay demanded during the whole of a time span, with its directive and line.
     pub(super) fn gap_within(&self, from: u64, to: u64) -> (u64, &'static str, u32) {
         let within = |hours: &VisitHours| hours.contain(minute(from)) && hours.contain(minute(to));
         let rates = self.rates.iter().filter(|(_, hours, _)| within(hours));
@@ -403,7 +407,7 @@ impl RobotsPaceAsked {
         )
     }
 
-    /// Returns whether visits are welcome at any moment of a time span.
+    /// Returns whether any moment of a time span is within the visiting hours.
     pub(super) fn welcomes(&self, from: u64, to: u64) -> bool {
         let within = |hours: &VisitHours| hours.contain(minute(from)) || hours.contain(minute(to));
         self.visits.is_empty() || self.visits.iter().any(within)

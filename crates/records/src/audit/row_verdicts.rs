@@ -16,7 +16,8 @@ use super::{AuditRun, EARLIER_RUN, JUST_THEN, NO_ROBOTS_BEFORE, NOT_ARCHIVED, SE
 use crate::error::RecordsError;
 
 impl AuditRun<'_> {
-    /// Checks the verdict of a row of `pages.jsonl` against the copy at that time.
+    /// Checks the robots.txt verdict of a row of `pages.jsonl` against the copy at the time of its
+    /// request.
     pub(super) fn page_row(&mut self, row: &PageRow, line: u64) -> Result<(), RecordsError> {
         let (Some(recorded), Ok(url)) = (&row.robots, canonicalize(None, &row.url)) else {
             return Ok(());
@@ -95,7 +96,7 @@ impl AuditRun<'_> {
             return Ok(());
         };
         let judged = self.excluded_judged(&url, row)?;
-        // The row may be based on any copy.
+        // The row may be based on a copy of any time, so any lost row leaves the check undecided.
         let judged = self.findings.unless_lost(judged, None, u64::MAX);
         let (host, rows) = (url.host_key(), [(Excluded, line)]);
         self.findings
@@ -157,7 +158,8 @@ impl AuditRun<'_> {
         self.copies.as_ref()?.answers(origin).get(index)
     }
 
-    /// Returns the rules that a response put in force; `None` if they are unknown or unavailable.
+    /// Returns the rules that a response put in force; `None` if they are unknown or robots.txt was
+    /// unreachable.
     fn rules_of(
         &mut self,
         origin: usize,

@@ -1,4 +1,4 @@
-//! Small crawls, some of them doctored.
+//! Audits of small crawls. Some of their records are falsified.
 #![expect(
     clippy::needless_pass_by_value,
     reason = "an expectation is written where it is used"
@@ -16,7 +16,7 @@ use super::audit;
 use crate::error::RecordsError;
 use sample_crawl::{More, Sent, page, robots, write};
 
-/// Checks the undecided and the broken rules, with the lines that show them.
+/// Checks the rules that the audit finds undecided or broken, with the lines that it cites.
 fn check_with(sent: &[Sent], more: More, expect: Expect) {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), sent, &more);
@@ -153,7 +153,7 @@ fn each_request_is_checked_against_the_settings_of_its_time() {
             gap: a gap of 4900 ms, but 9000 ms were required (the minimum delay) (requests.jsonl 1, requests.jsonl 2)
             gap: a gap of 1000 ms, but 9000 ms were required (the minimum delay) (requests.jsonl 2, requests.jsonl 3)"#]],
     );
-    // Two at once until the reread, and one afterwards.
+    // Two requests at once are allowed until the reread, and one afterwards.
     let pages =
         [5_000, 5_001, 6_100, 6_101, 20_000, 20_001].map(|start| page((start, start + 10), "/"));
     let pages: Vec<_> = std::iter::once(robots((0, 100), 404, ""))
@@ -168,8 +168,8 @@ fn each_request_is_checked_against_the_settings_of_its_time() {
     );
 }
 
-/// A reread has raised the limit of requests in flight: those that wait for the current delay and
-/// the one that may start at once come in any order.
+/// A reread has raised the limit of requests in flight. After that, requests that wait for the
+/// current delay, and the one request that may start at once, come in any order.
 #[test]
 fn an_unused_slot_is_left_to_the_request_that_needs_it() {
     let request = |(start, end), gap_asked| Sent {
@@ -347,7 +347,7 @@ fn rfc9309_2_3_1_4_unreachable() {
         1 gaps, 1 pages
         unreachable: http://e.example/ was requested while robots.txt could not be fetched (requests.jsonl 1, requests.jsonl 2)"#]],
     );
-    // The last good copy is used for 30 days.
+    // The last good copy of an unreachable robots.txt is used for 30 days.
     let again = |day: u64, status| {
         let at = day * 86_400_000;
         let robots = robots((at, at + 100), status, "");
@@ -428,7 +428,7 @@ fn rfc9309_2_4_no_older_than_its_life() {
         fields: &[("cache-control", "max-age=10")],
         ..robots((0, 100), 200, BARS_P)
     };
-    // One page may always follow the response.
+    // One page may follow a response for robots.txt even if the response is stale at once.
     let log = |first, second| {
         [
             short(),
@@ -550,7 +550,7 @@ fn undecided_checks_are_counted() {
         0 gaps, 0 pages
         2 undecided: an earlier run whose configuration is not known"#]],
     );
-    // A killed run: the response is in the log, but not in the archive.
+    // If the run was killed, the response may be in the log but not in the archive.
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), &[], &More::default());
     let log = sent()

@@ -18,8 +18,8 @@ use crate::decoded_body::decoded_body;
 use crate::error::RecordsError;
 use crate::rows::pages;
 
-/// Receives a link: the page it is on, its target, the link itself unless it is an entry of a feed
-/// or a sitemap, and its text.
+/// Receives a link: the page that contains it, its target, the link itself (`None` for an entry of
+/// a feed or sitemap), and its text.
 type TakeLink<'a> = dyn FnMut(&CanonicalUrl, &CanonicalUrl, Option<&Link>, Option<&str>) + 'a;
 
 /// The archive of a crawl.
@@ -144,8 +144,8 @@ impl Page<'_> {
         }
     }
 
-    /// Adds the entries of a sitemap. Other text has none, except a list of URLs, which is a
-    /// sitemap too.
+    /// Adds the entries of a sitemap. A list of URLs in plain text is a sitemap too; other text has
+    /// no entries.
     fn of_sitemap(&mut self, body: &[u8], content_type: Option<&str>) {
         let sitemap = read_sitemap(body, content_type, self.limits);
         if sitemap.kind == SitemapKind::Unknown {

@@ -20,7 +20,7 @@ pub(crate) struct LatestRows {
 struct Last {
     /// The line of the URL's last row.
     line: u64,
-    /// The line of the last row whose record has the body; 0 if there is none.
+    /// The line of the last row whose archive record contains the body; 0 if there is none.
     body: u64,
     outcome: LastOutcome,
 }
@@ -91,7 +91,7 @@ impl LatestRows {
         self.get(&row.url).is_some_and(|last| last.line == line)
     }
 
-    /// Returns whether a row's record has the page's current body.
+    /// Returns whether the archive record of a row contains the page's current body.
     pub(crate) fn is_body(&self, row: &PageRow, line: u64) -> bool {
         let last = self.get(&row.url);
         last.is_some_and(|last| last.body == line && last.outcome == LastOutcome::Page)

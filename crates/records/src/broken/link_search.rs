@@ -21,9 +21,10 @@ pub(super) struct LinkSearch {
 
 #[derive(Clone, Debug)]
 struct Goal {
-    /// The index of the broken page.
+    /// The index of the broken page that a target leads to.
     page: usize,
-    /// The redirects to the broken page, starting with this URL if it redirects.
+    /// The redirects from a target to the broken page. Starts with the target itself if it
+    /// redirects.
     through: Vec<String>,
 }
 
@@ -86,8 +87,8 @@ impl LinkSearch {
         });
     }
 
-    /// Adds the first referrer of each URL, if its link was not found but `may_stand` allows that
-    /// it exists.
+    /// Adds for each URL the page that first led to it, if no link from that page was found but
+    /// `may_stand` says that one may exist.
     pub(super) fn add_vias(
         &mut self,
         pages: &[BrokenPage],
@@ -100,11 +101,12 @@ impl LinkSearch {
                 Some(redirect) => redirects.via(redirect),
                 None => pages.get(goal.page).and_then(|page| page.via.as_deref()),
             };
-            // A redirect is already in the chain, and its own referrer is a separate goal.
+            // Leave out a page that is itself a target: a redirect is already in the chain, and the
+            // page that led to it is searched for separately.
             let page = via.filter(|via| !goals.contains_key(*via) && may_stand(via));
             let (page, through) = match (page, goal.through.split_first()) {
                 (Some(page), _) => (page, &goal.through[..]),
-                // A redirecting seed, which nothing links to.
+                // The target is a seed that redirects, and nothing links to it.
                 (None, Some((seed, rest))) if via.is_none() => (seed.as_str(), rest),
                 _ => continue,
             };
@@ -127,7 +129,7 @@ impl LinkSearch {
     }
 }
 
-/// Returns the crawl's spelling rules, from its crawl.toml. Steps that need evidence are not
+/// Returns the spelling rules from the crawl's `crawl.toml`. Rules that need evidence are not
 /// applied.
 pub(crate) fn naming(dir: &Path) -> SpellingRules {
     let table = stored_settings(dir);

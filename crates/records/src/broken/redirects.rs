@@ -8,7 +8,7 @@ use crawl_archive::rows::{PageRow, REDIRECT_LOOP};
 use super::BrokenPage;
 use super::latest_rows::LatestRows;
 
-/// Maximum length of a chain of redirects to trace back: crawls follow at most 255.
+/// Maximum length of a chain of redirects to trace back. Crawls follow at most 255 redirects.
 pub(super) const MAX_CHAIN: usize = 256;
 
 /// All URLs that currently redirect.
@@ -32,8 +32,8 @@ struct RedirectVisit {
 }
 
 impl Redirects {
-    /// Adds the last row of a URL. The URL counts as the target of the redirect it was first
-    /// discovered through, unless that names its own target.
+    /// Adds the last row of a URL. If the URL was first discovered through a redirect, it counts as
+    /// the target of that redirect, unless the row of the redirect names a target.
     pub(super) fn note(&mut self, row: &PageRow, latest: &LatestRows) {
         if let Some(via) = row.via.as_ref().filter(|via| latest.redirects(via)) {
             self.first_met.insert(via.clone(), row.url.clone());
@@ -52,8 +52,8 @@ impl Redirects {
         }
     }
 
-    /// Reports each loop once, under the first of its URLs in sort order. Which URL has the row
-    /// with the loop error depends on the order of settling, and two reports of one site should
+    /// Reports each loop once, under the first of its URLs in sort order. The row with the loop
+    /// error may be of any of these URLs, depending on timing, but two reports of one site should
     /// agree.
     pub(super) fn name_loops(&self, pages: &mut Vec<BrokenPage>) {
         let mut named = HashSet::new();
@@ -71,7 +71,8 @@ impl Redirects {
         });
     }
 
-    /// Returns the first URL in sort order of the loop that `url` is part of.
+    /// Returns the first URL, in sort order, of the redirect loop that contains `url`. `None` if it
+    /// is in no loop.
     fn first_of_loop<'a>(&'a self, url: &'a str) -> Option<&'a str> {
         let next = |at: &&'a str| self.targets.get(*at).map(String::as_str);
         let mut first = url;

@@ -11,7 +11,7 @@ use super::link_search::LinkSearch;
 use crate::error::RecordsError;
 use crate::rows::links as link_rows;
 
-/// Adds the links of current pages. The links of a changed page are listed again as one group of
+/// Adds the links of current pages. If a page changed, its links are listed again as one group of
 /// consecutive rows; the last group wins.
 pub(super) fn links(
     dir: &Path,
@@ -35,7 +35,7 @@ pub(super) fn links(
     })
 }
 
-/// Returns the number of each page's last group.
+/// Returns, for each page, the number of its last group of rows.
 fn last_groups(dir: &Path) -> Result<HashMap<u64, u64>, RecordsError> {
     let mut last = HashMap::new();
     each_in_group(dir, |row, group| {
@@ -44,7 +44,7 @@ fn last_groups(dir: &Path) -> Result<HashMap<u64, u64>, RecordsError> {
     Ok(last)
 }
 
-/// Visits the rows, each with the number of its group of consecutive rows from one page.
+/// Visits the rows. Each comes with the number of its group: consecutive rows from one page.
 fn each_in_group(dir: &Path, mut visit: impl FnMut(LinkRow, u64)) -> Result<(), RecordsError> {
     let (mut from, mut group) = (String::new(), 0);
     for row in link_rows(dir)? {

@@ -1,4 +1,5 @@
-//! Small sites with broken links, recorded in three ways.
+//! Small sites with broken links. Each is recorded in three ways: with `links.jsonl`, with an
+//! archive, or with neither.
 #![expect(
     clippy::needless_pass_by_value,
     reason = "an expectation is written where it is used"
@@ -20,7 +21,7 @@ use serde_json::json;
 use super::{EveryLink, broken};
 use crate::error::RecordsError;
 
-/// An exchange of a crawl.
+/// An exchange of the test crawl.
 #[derive(Clone)]
 struct Made {
     path: &'static str,
@@ -142,7 +143,7 @@ fn lines(dir: &Path, name: &str, rows: Vec<String>) {
     fs::write(dir.join(name), rows).unwrap();
 }
 
-/// From, to, text, rel.
+/// A link: the page, the target, the text and the relation.
 type LinkMade = (
     &'static str,
     &'static str,
@@ -351,7 +352,7 @@ fn pages_are_read_as_they_are_now() {
 fn working_pages_are_not_listed() {
     let fine = [
         page("/", None, "<a href=/x>x</a>"),
-        // Broken once, but no longer.
+        // A page that was broken in the first round, but no longer is.
         answered("/x", Some("/"), 500),
         page("/x", Some("/"), "").in_round(2, Some("new")),
     ];
@@ -362,7 +363,7 @@ fn working_pages_are_not_listed() {
             no broken pages
         "#]],
     );
-    // A page without any links left is still broken.
+    // A broken page stays broken even if no page links to it any more.
     let remaining = [
         page("/", None, "<a href=/x>x</a>"),
         page("/x", Some("/"), ""),
@@ -419,7 +420,7 @@ fn unreadable_pages_are_counted() {
     );
 }
 
-/// A loop of two, a self-redirect, a chain that is too long, and one that ends.
+/// A loop of two redirects, a redirect to itself, a chain that is too long, and a chain that ends.
 fn loops() -> Vec<Made> {
     vec![
         page(
@@ -457,8 +458,8 @@ fn redirects_without_an_end_are_broken() {
     );
 }
 
-/// The error of a loop is in the row written last, which varies; a row of an older round may have
-/// it too.
+/// The loop error is in the row that was written last, which may be of any URL in the loop. A row
+/// of an older round may have the error too.
 #[test]
 fn a_loop_is_named_by_the_same_page_in_each_round() {
     let report = |error: &[&str]| {

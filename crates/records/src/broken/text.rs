@@ -28,7 +28,7 @@ impl Display for BrokenLinks {
     }
 }
 
-/// Formats every link individually: the page it is on, its text, relation and redirects.
+/// Formats every link individually: the page that contains it, its text, relation and redirects.
 #[derive(Clone, Copy, Debug)]
 pub struct EveryLink<'a>(pub &'a BrokenLinks);
 
@@ -63,7 +63,7 @@ impl BrokenLinks {
         writeln!(f, "{pages}, {links} to {them}\n")
     }
 
-    /// Writes which links the list may lack.
+    /// Writes which links may be missing from the list.
     fn foot(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.source == "via" && !self.pages.is_empty() {
             writeln!(
@@ -99,7 +99,7 @@ fn answer_and_url(page: &BrokenPage) -> String {
 
 fn links_in_short(page: &BrokenPage) -> String {
     let mut pages: Vec<&str> = page.links.iter().map(|link| link.page.as_str()).collect();
-    // The links are sorted by page.
+    // `dedup` is enough, because the links are sorted by page.
     pages.dedup();
     let links = counted(page.links.len() as u64, "link", "links");
     match pages[..] {

@@ -7,7 +7,8 @@ use crawl_archive::rows::RequestRow;
 
 use super::OrderDifferences;
 
-/// The order of all requests and of each host's: hashes updated with each request.
+/// The order of all requests, and of the requests to each host. Each order is a hash that is
+/// updated with each request.
 #[derive(Default)]
 pub(super) struct Orders {
     all: DefaultHasher,

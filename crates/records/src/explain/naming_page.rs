@@ -1,4 +1,4 @@
-//! Finds the archived page that names an unknown URL, and how it does.
+//! Finds the archived page that contains an unknown URL, and how it does.
 
 use std::path::Path;
 
@@ -15,17 +15,17 @@ use crate::rows::pages;
 /// Beyond the limit: counted, not searched.
 const MAX_PAGES: u64 = 10_000;
 
-/// How a page names a URL that was not fetched.
+/// How a page contains a URL that was not fetched.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NamedBy {
-    /// The page.
+    /// The page that contains the URL.
     pub page: String,
     /// The element and its attribute, such as `img src`; `None` for an entry of a feed or a
     /// sitemap.
     pub element: Option<String>,
-    /// The kind of name: `link`, `resource`, `feed`, `form` or `other`.
+    /// The kind of mention: `link`, `resource`, `feed`, `form` or `other`.
     pub kind: &'static str,
-    /// The setting that keeps such URLs out, such as `--resources off`, if any.
+    /// The setting that prevents the fetch of such URLs, such as `--resources off`, if any.
     pub setting: Option<String>,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Search {
     pub(super) unread_pages: u64,
 }
 
-/// Searches the archived pages in row order for the first one that names the URL.
+/// Searches the archived pages in row order for the first one that contains the URL.
 pub(super) fn search(dir: &Path, url: &CanonicalUrl) -> Result<Search, RecordsError> {
     let mut result = Search {
         named_by: None,
@@ -86,7 +86,8 @@ fn name(kind: LinkKind) -> &'static str {
     }
 }
 
-/// Returns the setting in the crawl's `crawl.toml` that keeps URLs of a kind out.
+/// Returns the setting in the crawl's `crawl.toml` that prevents the fetch of URLs of a kind, if
+/// any.
 fn setting(dir: &Path, kind: &str) -> Option<String> {
     let (flag, default) = match kind {
         "resource" => ("resources", "off"),

@@ -58,7 +58,7 @@ fn an_endless_line_hides_nothing_and_is_counted() {
     let dir = crawl();
     let path = dir.path().join("pages.jsonl");
     let rows = fs::read(&path).unwrap();
-    // A hole of zeros, as a power failure may leave it.
+    // A gap filled with zeros, as a power failure may leave one.
     let mut file = fs::File::create(&path).unwrap();
     file.seek(SeekFrom::Start(3 * MAX_LINE_BYTES as u64))
         .unwrap();

@@ -1,4 +1,4 @@
-//! Known faults: a file of JSON lines, as written by this program.
+//! A baseline: a file of known faults as JSON lines, as written by this program.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::{Fault, FaultKind};
 use crate::error::RecordsError;
 
-/// Maximum bytes of a baseline; a fault takes about 200.
+/// Maximum bytes of a baseline file. A fault takes about 200 bytes.
 const MAX_BASELINE_BYTES: u64 = 256 << 20;
 
 /// The faults that a file lists.
@@ -17,7 +17,8 @@ pub struct Baseline {
     keys: HashSet<Key>,
 }
 
-/// The identity of a fault: page, kind and target. Its text and description may differ.
+/// The identity of a fault: page, kind and target. Two faults are the same even if their texts or
+/// descriptions differ.
 #[derive(Debug, PartialEq, Eq, Hash, Deserialize)]
 struct Key {
     page: Option<String>,

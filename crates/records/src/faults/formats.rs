@@ -9,7 +9,7 @@ use super::{Fault, FaultKind, Faults};
 use crate::html::{link, page, table};
 use crate::numbers::{counted, grouped};
 
-/// Width of the column of kinds.
+/// Width of the column that shows the kind of fault.
 const KIND_WIDTH: usize = 13;
 
 /// Formats the faults as text, grouped by page.
@@ -72,7 +72,7 @@ impl Faults {
         writeln!(f)
     }
 
-    /// Formats one JSON object per line, the format of a baseline.
+    /// Formats each fault as a line of JSON, which is also the format of a baseline.
     #[must_use]
     pub fn json_lines(&self) -> String {
         let mut lines = String::new();

@@ -15,7 +15,7 @@ use crate::broken::{Archived, LatestRows, key};
 use crate::error::RecordsError;
 use crate::rows::pages;
 
-/// Separates the id from the directives to the browser.
+/// In a fragment, separates the id from directives to the browser.
 const DIRECTIVES: &str = ":~:";
 
 /// Links with fragments, by target page.
@@ -35,8 +35,8 @@ struct Wanted {
 }
 
 impl Fragments {
-    /// Adds a link. `target` is the page at the end of the redirects, `fragment` the fragment to
-    /// look for.
+    /// Adds a link. `target` is the page at the end of the redirects, and `fragment` is the
+    /// fragment to look for in it.
     pub(super) fn add(
         &mut self,
         page: &CanonicalUrl,
@@ -45,7 +45,7 @@ impl Fragments {
         fragment: &str,
         text: Option<&str>,
     ) {
-        // Such a fragment is read by a script, and isn't an id.
+        // A fragment like this isn't an id: a script reads it.
         if fragment.starts_with(['!', '/']) {
             return;
         }
@@ -60,8 +60,8 @@ impl Fragments {
             });
     }
 
-    /// Reads the target pages, and adds a fault for each missing place. Pages that are not archived
-    /// and documents other than HTML are not checked.
+    /// Reads the target pages, and adds a fault for each fragment that is missing in its page.
+    /// Pages that are not archived and documents other than HTML are not checked.
     pub(super) fn check(
         mut self,
         dir: &Path,
@@ -105,7 +105,8 @@ fn check_page(
             None => (link.fragment.as_str(), ""),
         };
         let decoded = percent_decode_str(id).decode_utf8_lossy();
-        // HTML Standard 7.4.6.3: the top of the page always exists.
+        // An empty fragment and `top` mean the top of the page, which always exists (HTML Standard
+        // 7.4.6.3).
         let is_there = id.is_empty()
             || anchors.contains(id)
             || anchors.contains(decoded.as_ref())

@@ -26,7 +26,7 @@ impl Draw {
     }
 }
 
-/// Page, target and kind of a planted fault.
+/// A planted fault: its page, target and kind.
 type Planted = (String, String, FaultKind);
 
 /// A site of 250 pages with many valid links of all kinds and a thousand faults.

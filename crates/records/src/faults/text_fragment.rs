@@ -3,7 +3,7 @@
 
 use percent_encoding::percent_decode_str;
 
-/// A text that a link points to.
+/// A text in a page that a link's text fragment points to.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TextDirective {
     prefix: Option<String>,
@@ -14,7 +14,8 @@ pub(super) struct TextDirective {
 }
 
 impl TextDirective {
-    /// Parses the value after `text=`. `None` if it is malformed; browsers ignore it then.
+    /// Parses the value after `text=`. `None` if it is malformed; browsers ignore a malformed
+    /// value.
     pub(super) fn parse(value: &str) -> Option<TextDirective> {
         let mut parts: Vec<&str> = value.split(',').collect();
         let prefix = parts.first().and_then(|part| part.strip_suffix('-'));
@@ -49,7 +50,7 @@ impl Passages {
         Passages(normal(visible_text))
     }
 
-    /// Returns whether the page contains a text, ignoring case and white space.
+    /// Returns whether the page contains the text of a directive, ignoring case and white space.
     pub(super) fn hold(&self, wanted: &TextDirective) -> bool {
         let text = self.0.as_str();
         let mut starts = words_in(text, &wanted.start);
@@ -73,7 +74,7 @@ impl Passages {
     }
 }
 
-/// Returns the places of whole words in a text.
+/// Returns the start and end of each place where whole words occur in a text.
 fn words_in<'t>(text: &'t str, words: &'t str) -> impl Iterator<Item = (usize, usize)> + 't {
     let is_word = |c: char| c.is_alphanumeric();
     let places = text.match_indices(words);
@@ -84,7 +85,8 @@ fn words_in<'t>(text: &'t str, words: &'t str) -> impl Iterator<Item = (usize, u
         };
         let is_cut = goes_on(text[..from].chars().next_back(), matched.chars().next())
             || goes_on(text[to..].chars().next(), matched.chars().next_back());
-        // Scripts without spaces have no word boundaries.
+        // Accept a match inside a word of a script without spaces, because it has no word
+        // boundaries.
         (!is_cut || !matched.is_ascii()).then_some((from, to))
     })
 }

@@ -17,7 +17,7 @@ pub(crate) const MAX_NODES: usize = 12;
 /// Maximum number of links to read for the sketch; a crawl may have a thousand per page.
 /// Beyond the limit: not read; the sketch says so.
 pub(crate) const MAX_LINKS: u64 = 200_000;
-/// Maximum number of folders to count separately.
+/// Maximum number of folders whose pages are counted separately.
 const MAX_FOLDERS: usize = 1000;
 
 /// The source of the links.
@@ -30,7 +30,7 @@ pub(crate) enum LinkSource {
     Via,
 }
 
-/// Counts of links between a few nodes.
+/// Numbers of links between a few nodes (hosts or folders).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LinkSketch {
     pub(crate) source: LinkSource,
@@ -38,12 +38,12 @@ pub(crate) struct LinkSketch {
     pub(crate) of_hosts: bool,
     /// Hosts or folders, with their number of pages.
     pub(crate) nodes: Vec<(String, u64)>,
-    /// Number of links by the indexes of their ends in `nodes`, including links from a node to
-    /// itself.
+    /// Number of links, by the indexes in `nodes` of their source and target. Includes links from a
+    /// node to itself.
     pub(crate) links: BTreeMap<(usize, usize), u64>,
-    /// Links with an end that isn't a node.
+    /// Number of links with an end that isn't a node.
     pub(crate) elsewhere: u64,
-    /// Links that were read.
+    /// Number of links that were read.
     pub(crate) read: u64,
     /// Whether there are more links than were read.
     pub(crate) is_cut: bool,
@@ -142,7 +142,8 @@ pub(super) fn read(
 }
 
 impl LinkSketch {
-    /// Counts a link by the indexes of its ends; returns whether there is room for more.
+    /// Counts a link by the indexes of its source and target. Returns whether more links may be
+    /// read.
     fn add(&mut self, from: Option<usize>, to: Option<usize>) -> bool {
         if self.read == MAX_LINKS {
             self.is_cut = true;

@@ -96,7 +96,7 @@ fn each_row_is_counted_once_in_each_figure() {
         panic!("two hosts");
     };
     assert_eq!((a.first_start_ms, a.last_end_ms), (1_000_000, 1_080_000));
-    // 1,000 s are 40 s into a minute.
+    // 1,000 s is 40 s after the start of a minute, so the requests are in different minutes.
     assert_eq!((a.most_in_a_minute, b.most_in_a_minute), (2, 1));
     assert_eq!(a.answers[Answer::Redirect as usize], 1);
     assert_eq!(b.answers[Answer::None as usize], 1);

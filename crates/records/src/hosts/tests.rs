@@ -10,7 +10,7 @@ use expect_test::{Expect, expect};
 
 use super::HostSums;
 
-/// Start, end, required delay, demanded wait.
+/// The start and end of a request, the required delay, and the wait that the response demanded.
 type Times = (u64, u64, u64, Option<u64>);
 
 fn request(url: &str, host: &str, times: Times) -> RequestRow {
@@ -131,7 +131,7 @@ fn gaps_are_from_end_to_start() {
 
 #[test]
 fn places_in_flight_have_gaps_of_their_own() {
-    // The first row ended last.
+    // Rows are not always in the order of their ends: the first row ended last.
     let requests = [
         (10, 20, 0, None),
         (1020, 1030, 1000, None),

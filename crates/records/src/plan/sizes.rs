@@ -14,25 +14,25 @@ use crate::error::RecordsError;
 use crate::numbers::grouped;
 use crate::rows::{excluded, pages, requests};
 
-/// HTML bytes of a page as sent: the 10th and 90th percentile. HTTP Archive's home pages of shops,
-/// Web Almanac 2019, figure 13.11.
+/// The 10th and 90th percentile of a page's HTML bytes as sent. The figures are from Web Almanac
+/// 2019, figure 13.11: home pages of shops in the HTTP Archive.
 const USUAL_BYTES: (f64, f64) = (12e3, 118e3);
 
 /// Minimum number of measured pages of a host to estimate its other pages.
 const MIN_MEASURED: u64 = 5;
 /// Minimum number of measured pages of a template to use its own mean.
 const MIN_OF_TEMPLATE: u64 = 10;
-/// A single number is given if its interval is within this fraction of it.
+/// An estimate is given as a single number if its interval is within this fraction of the number.
 const PRECISE_WITHIN: f64 = 0.1;
 /// The 99.5th percentile of the normal distribution.
 const Z: f64 = 2.576;
 
-/// The sizes of the pages that an earlier crawl measured. Takes about 40 bytes per page, and 100
-/// per template.
+/// The sizes of the pages that an earlier crawl measured. Takes about 40 bytes of memory per page,
+/// and 100 bytes per template (pages of a host with URLs of the same shape).
 #[derive(Debug, Default)]
 pub(super) struct PageSizes {
     dir: PathBuf,
-    /// One per URL, in the order of their hashes.
+    /// The measured pages, one per URL, in the order of the hashes of their URLs.
     measured: Vec<MeasuredPage>,
     by_host: HashMap<String, Sizes>,
     /// Sizes per template, by the hash of host and shape.
@@ -59,13 +59,13 @@ struct Sizes {
     weights: f64,
     sum: f64,
     squares: f64,
-    /// Sums with squared weights: of 1, of the sizes, of the squared sizes.
+    /// Sums with squared weights: of the number 1, of the sizes, and of the squared sizes.
     by_square: [f64; 3],
     least: f64,
     most: f64,
 }
 
-/// The pages of a host that a plan knows.
+/// The pages of one host that the planning run found.
 #[derive(Debug, Default)]
 pub(super) struct KnownPages {
     /// Number of measured pages, and their bytes.
@@ -76,18 +76,18 @@ pub(super) struct KnownPages {
     others: u64,
 }
 
-/// The bytes that a host sends, as far as known.
+/// The known bounds of the bytes that a host would send.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct BytesRange {
-    /// Known bytes.
+    /// Bytes of pages and sitemaps whose sizes are known.
     known: f64,
     expected: Option<f64>,
-    /// Bounds that don't come from random sampling.
+    /// The lower bound of the bytes that are not estimated from random samples.
     low: f64,
     high: f64,
-    /// Random error, to either side.
+    /// The random error of the estimate, in both directions.
     error: f64,
-    /// False if there may be unlisted pages.
+    /// Whether all pages are known. False if there may be pages that no sitemap lists.
     is_listed: bool,
     why: String,
 }
@@ -108,7 +108,7 @@ impl PageSizes {
         let mut measured = Vec::new();
         for row in pages(dir)? {
             match row {
-                // An unmodified page has no body.
+                // Skip a page that was not modified, because its response has no body.
                 Ok(row) if row.status.is_none_or(|status| status == 304) => {}
                 Ok(row) if !sitemaps.contains(&row.url) => {
                     measured.extend(MeasuredPage::of(&row, &mut hosts));
@@ -134,7 +134,8 @@ impl PageSizes {
         let mut by_template: HashMap<u64, Sizes> = HashMap::new();
         for page in &measured {
             let is_drawn = is_drawn.contains(&page.host);
-            // If a host has drawn pages, other pages represent only themselves.
+            // If some pages of a host were drawn at random, its other pages represent only
+            // themselves.
             let weight = match page.weight {
                 None if is_drawn => continue,
                 weight => weight.unwrap_or(1.0),
@@ -157,8 +158,8 @@ impl PageSizes {
         }
     }
 
-    /// Groups the pages known to the plan in `dir` by host, by template, and by whether they were
-    /// measured.
+    /// Groups the pages that the planning run in `dir` found: by host, by template, and by whether
+    /// they were measured.
     pub(super) fn known_pages(
         &self,
         dir: &Path,
@@ -194,8 +195,8 @@ impl PageSizes {
         }
     }
 
-    /// Estimates the bytes of a host that sent `asked` bytes for its sitemaps, if `pages` of the
-    /// known pages are fetched. `is_listed` is whether these are all of its pages.
+    /// Estimates the bytes of a host that sent `asked` bytes for its sitemaps, if `pages` of its
+    /// known pages are fetched. `is_listed` says whether the known pages are all pages of the host.
     pub(super) fn bytes_of(
         &self,
         host: &str,
@@ -260,7 +261,8 @@ impl PageSizes {
         for (sizes, pages) in parts.filter(|(_, pages)| *pages > 0) {
             let count = pages as f64;
             expected += count * sizes.mean();
-            // The error of the measured mean, and the variance of the unmeasured pages.
+            // Add the variance due to the measured mean, and that of the unmeasured pages
+            // themselves.
             variance += count * count * sizes.variance_of_mean() + count * sizes.variance();
             spread += count * sizes.variance();
             degrees += sizes.count - 1;
@@ -355,7 +357,8 @@ impl Sizes {
         (self.squares / self.weights - mean * mean).max(0.0) * self.correction()
     }
 
-    /// Returns the variance of the mean, as that of a ratio of two totals.
+    /// Returns the variance of the mean. The mean is a ratio of two totals, so this is the variance
+    /// of a ratio.
     fn variance_of_mean(&self) -> f64 {
         let (mean, [weights, sizes, squares]) = (self.mean(), self.by_square);
         let residuals = squares - 2.0 * mean * sizes + mean * mean * weights;
@@ -375,7 +378,7 @@ impl KnownPages {
 }
 
 impl BytesRange {
-    /// Adds known bytes.
+    /// Adds known bytes to the range.
     fn and(self, asked: f64, is_listed: bool) -> BytesRange {
         BytesRange {
             known: self.known + asked,
@@ -387,8 +390,8 @@ impl BytesRange {
         }
     }
 
-    /// Sums over hosts. Random errors are independent, so the error of the sum is smaller than the
-    /// sum of the errors.
+    /// Sums the ranges of several hosts. Their random errors are independent, so the error of the
+    /// sum is smaller than the sum of the errors.
     pub(super) fn sum(ranges: &[BytesRange]) -> Estimate {
         let sum = |of: fn(&BytesRange) -> f64| ranges.iter().map(of).sum::<f64>();
         let expected = ranges.iter().map(|range| range.expected);
@@ -432,7 +435,8 @@ impl BytesRange {
     }
 }
 
-/// Returns the range for pages of an unmeasured host, plus its measured pages.
+/// Returns the range for a host with too few measured pages: published figures for the unmeasured
+/// pages, plus its measured pages.
 fn usual(known: &KnownPages, pages: u64) -> BytesRange {
     let (small, large) = USUAL_BYTES;
     let all = known.measured + known.unmeasured();

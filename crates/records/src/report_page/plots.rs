@@ -14,9 +14,9 @@ use super::svg::{
 };
 use super::times::{marks, moment, span};
 
-/// Maximum number of bars in a plot; one more sums up the rest.
+/// Maximum number of bars in a plot. One more bar sums up the rest.
 const MAX_BARS: usize = 10;
-/// Maximum number of depths in a plot; one more sums up the rest.
+/// Maximum number of depths in a plot. One more bar sums up the rest.
 const MAX_DEPTHS: usize = 15;
 /// Maximum number of hosts whose requests are drawn over time.
 const MAX_STRIPS: usize = 12;

@@ -12,7 +12,8 @@ use crate::walk::WalkReport;
 
 use super::svg::{Figure, bars, rows_height, shares};
 
-/// Maximum number of statuses or types in a plot, those with the largest shares; the table has all.
+/// Maximum number of statuses or types in a plot. Those with the largest shares are shown; the
+/// table has all.
 const MAX_SHARES: usize = 6;
 
 /// Renders a drawn sample.

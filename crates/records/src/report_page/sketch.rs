@@ -17,7 +17,7 @@ const RADIUS: f64 = 115.0;
 /// The radii of the smallest and the largest node.
 const NODE: (f64, f64) = (9.0, 20.0);
 
-/// Draws the links between hosts or folders; empty if there are fewer than two.
+/// Draws the links between hosts or folders. Returns empty markup if there are fewer than two.
 pub(super) fn sketch(links: &LinkSketch) -> Markup {
     if links.nodes.len() < 2 {
         return Markup::default();

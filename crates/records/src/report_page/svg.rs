@@ -30,7 +30,7 @@ const MAX_LABEL: usize = 44;
 
 /// A plot with its text alternative and data table.
 pub(crate) struct Figure<'a> {
-    /// Unique within the page.
+    /// An id that is unique within the page.
     pub(crate) id: &'a str,
     pub(crate) title: &'a str,
     /// The plot described in words.
@@ -72,7 +72,7 @@ impl Figure<'_> {
     }
 }
 
-/// How series share a bin: on top of each other, or next to each other.
+/// How the columns of several series share a bin: on top of each other, or next to each other.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Columns {
     Stacked,
@@ -132,7 +132,8 @@ impl Columns {
     }
 }
 
-/// Draws a non-decreasing curve with the area below it, from the value at the end of each bin.
+/// Draws a non-decreasing curve through the value at the end of each bin, with the area below the
+/// curve filled.
 pub(super) fn curve(values: &[u64], marks: &[Mark], axis: &str) -> Markup {
     let top = round_up(values.last().copied().unwrap_or(0));
     let step = (RIGHT - LEFT) / values.len().max(1) as f64;
@@ -170,7 +171,7 @@ fn axes(top: u64, marks: &[Mark], step: f64, axis: &str) -> Markup {
     }
 }
 
-/// Aligns labels at the edges to the inside.
+/// Aligns labels near an edge of the plot so that they stay inside.
 fn anchor(x: f64) -> &'static str {
     match x {
         x if x > RIGHT - 16.0 => "soft end",
@@ -194,8 +195,8 @@ pub(crate) fn bars(rows: &[(String, u64)], show: impl Fn(u64) -> String) -> Mark
     }
 }
 
-/// Draws a share from 0 to 1 per row: a bar for its interval, and a mark for the share. An
-/// unbounded interval has only the mark.
+/// Draws one row per share (from 0 to 1): a bar for the share's interval, and a mark for the share
+/// itself. If the interval is unbounded, draws only the mark.
 pub(super) fn shares(rows: &[(String, Interval)], show: impl Fn(&Interval) -> String) -> Markup {
     let place = |share: f64| share.clamp(0.0, 1.0) * WIDTH;
     html! {
@@ -271,8 +272,8 @@ fn row_label(name: &str, value: &str, y: f64) -> Markup {
     }
 }
 
-/// Shortens a name that is too long for a plot, and keeps its start and end. Characters other than
-/// ASCII count twice, because they may be twice as wide.
+/// Shortens a name that is too long for a plot by removing its middle. Characters other than ASCII
+/// count twice, because they may be twice as wide.
 fn shortened(name: &str) -> String {
     let name = safe_line(name);
     let width = |c: char| if c.is_ascii() { 1 } else { 2 };
@@ -314,8 +315,8 @@ pub(super) fn unit(number: f64) -> impl Display {
     format!("{number:.1}")
 }
 
-/// Rounds up to 1, 2, 4, 6, 8, 10, 12, 16, 20, 40 ..: even above 1, so that half of it is a whole
-/// number.
+/// Rounds up to 1, 2, 4, 6, 8, 10, 12, 16, 20, 40 ..: above 1, all are even, so that half of the
+/// result is a whole number.
 fn round_up(number: u64) -> u64 {
     let mut scale: u64 = 1;
     loop {

@@ -136,7 +136,7 @@ fn the_page_runs_nothing_and_loads_nothing() {
         let text = html.replace("&lt;svg onload=x", "");
         assert!(!text.contains(sign), "{sign}");
     }
-    // Only markers are referenced.
+    // The page refers only to the markers that it contains.
     assert!(
         all_between(&html, "url(", ")")
             .iter()

@@ -43,7 +43,7 @@ pub(super) fn marks(axis: TimeAxis) -> Vec<Mark> {
         .collect()
 }
 
-/// Returns a part of a time in RFC 3339, without its `T`.
+/// Returns some of the characters of a time in RFC 3339, with a space in place of its `T`.
 fn digits(ms: u64, places: std::ops::Range<usize>) -> String {
     let text = Timestamp::from_micros(ms.saturating_mul(1000)).rfc3339_millis();
     text.get(places).unwrap_or_default().replace('T', " ")

@@ -65,7 +65,7 @@ fn plot(id: &str, title: &str, rows: &Vec<(String, u64)>) -> Markup {
     .draw()
 }
 
-/// Names bins by their limits.
+/// Returns the bins with names that show their limits.
 fn named(ends: &[u64], bins: &[u64], show: impl Fn(u64) -> String) -> Vec<(String, u64)> {
     let below = ends.iter().map(|end| format!("below {}", show(*end)));
     let above = ends.last().map(|end| format!("{} or more", show(*end)));

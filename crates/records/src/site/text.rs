@@ -10,7 +10,7 @@ use crate::numbers::{counted, grouped, size};
 /// Maximum lines shown per list.
 const MAX_SHOWN: usize = 10;
 
-/// Formats each list with its first lines; `--json` has all of them.
+/// Formats the first lines of each list. The option `--json` shows all lines.
 impl Display for SiteReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", counted(self.pages, "page", "pages"))?;

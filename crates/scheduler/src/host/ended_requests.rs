@@ -9,7 +9,7 @@ use crate::politeness::Politeness;
 use crate::request_outcome::{OutcomeKind, RateLimit, RequestOutcome};
 use crate::tick::{Tick, micros};
 
-/// The weight of a new response time is one in this many. A slow host is noticed within a few
+/// A new response time has a weight of one in this many. A slow host is noticed within a few
 /// answers, while a single outlier does not set the pace.
 const SMOOTHING: u64 = 4;
 
@@ -23,8 +23,8 @@ impl Host {
         self.backoff.get_or_insert_with(|| Box::new(Backoff::NONE))
     }
 
-    /// Updates the host from a request issued at `issued` that ended at `end`. Returns the wait
-    /// that the host requested.
+    /// Updates the host's state from a request that was issued at `issued` and ended at `end`.
+    /// Returns the wait that the host requested.
     pub(crate) fn learn(
         &mut self,
         politeness: &Politeness,
@@ -60,7 +60,7 @@ impl Host {
         }
     }
 
-    /// Smooths the response time. Zero counts as a microsecond.
+    /// Smooths the response time. A time of zero counts as one microsecond.
     fn smooth(&mut self, response_time: Duration) {
         let sample = micros(response_time).max(1);
         self.smoothed = match self.smoothed {
@@ -88,8 +88,8 @@ impl Host {
         self.backoff_mut().ease = if eased { 0 } else { ease };
     }
 
-    /// Applies an answer's rate-limit fields. Without any, the pace stays as it was. Waits are
-    /// capped like a Retry-After.
+    /// Applies an answer's rate-limit fields. An answer without such fields leaves the pace as it
+    /// was. Waits are capped like a Retry-After.
     fn limited(&mut self, politeness: &Politeness, end: Tick, limit: Option<RateLimit>) {
         let Some(limit) = limit else {
             return;
@@ -124,7 +124,7 @@ impl Host {
             backoff.hold(end + wait, GapReason::RetryAfter);
             return wait;
         }
-        // Requests in flight together count as one wait, not several.
+        // Requests that were in flight at the same time count as one request to wait, not several.
         if issued >= backoff.hold_until {
             let quiet = end >= backoff.hold_until + politeness.wait_forget;
             let before = if quiet { 0 } else { backoff.hold_level };
@@ -148,7 +148,7 @@ impl Host {
         backoff.fails = backoff.fails.saturating_add(1);
         backoff.note_failed_url(politeness, signal.url);
         let many = backoff.failed_urls.len() >= politeness.fails_in_a_row as usize;
-        // Requests in flight when the pause began add no information.
+        // The outcome of a request that was in flight when the pause began says nothing new.
         let probe = backoff.trip_level > 0 && issued >= backoff.trip_until;
         let no_connection = signal.kind == OutcomeKind::NoConnection;
         let is_new = backoff.trip_level == 0 && (no_connection || many);

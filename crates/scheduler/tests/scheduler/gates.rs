@@ -1,4 +1,4 @@
-//! Addresses, sites, the rate and the concurrency.
+//! Tests of the limits per address and per site, the rate limit and the concurrency.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -99,7 +99,7 @@ fn a_request_counts_at_its_looked_up_address() {
         sent(stage.scheduler.admit(now, permit, Some(address)))
     };
     let first = count(out.next().unwrap()).unwrap();
-    // Admitted again after another look-up, it is counted once.
+    // If a request is admitted again after another look-up, it is still counted once.
     let first = count(first).unwrap();
     assert!(out.all(|permit| count(permit).is_none()));
     assert_eq!(stage.scheduler.in_flight(), 1);
@@ -107,7 +107,7 @@ fn a_request_counts_at_its_looked_up_address() {
     stage.end(first.spend(), ANSWERED);
     let mut next = permits(&mut stage);
     assert_eq!(next.len(), 1);
-    // The name has moved to another address, so another request may be sent here.
+    // The name now resolves to another address, so another request may be sent to this address.
     let elsewhere: IpAddr = "192.0.2.2".parse().unwrap();
     let aside = stage.scheduler.set_aside(now, next.remove(0));
     let moved = stage.scheduler.admit(now, aside, Some(elsewhere));
@@ -138,11 +138,11 @@ fn look_ups_run_ahead_and_do_not_count_as_requests_in_flight() {
     let looked_up = aside.next().unwrap();
     asked.extend(sent(stage.scheduler.admit(stage.now, looked_up, None)));
     assert_eq!((asked.len(), stage.scheduler.in_flight()), (2, 2));
-    // The freed look-up is used although the concurrency is exhausted.
+    // The next look-up may start, although the concurrency is exhausted.
     let next = permits(&mut stage);
     assert_eq!(next.len(), 1);
     assert!(next[0].is_set_aside());
-    // The next one must wait.
+    // The next permit that was looked up must wait.
     let looked_up = aside.next().unwrap();
     let other_address = "192.0.2.2".parse().unwrap();
     let Admission::Wait(looked_up, None) =
@@ -200,7 +200,7 @@ fn a_permit_given_back_does_not_delay_its_address() {
     }
     let address: IpAddr = "192.0.2.1".parse().unwrap();
     let mut out = permits(&mut stage);
-    // The look-up took a while.
+    // The look-up took half a second.
     stage.now = stage.now + SECOND / 2;
     let (first, second) = (out.remove(0), out.remove(0));
     let first = stage.scheduler.set_aside(stage.now, first);
@@ -253,13 +253,13 @@ fn hosts_at_one_address_share_sixteen_requests_per_second() {
     for _ in 1..20 {
         assert_eq!(stage.wait().1, SECOND / 16);
     }
-    // Giving back the last permit frees its interval; giving back an older one doesn't.
+    // Giving back the last permit frees its interval; giving back an older permit doesn't.
     let (unsent, _) = stage.wait();
     stage.scheduler.give_back(stage.now, unsent);
     let _again = stage.issue();
     stage.scheduler.give_back(stage.now, first);
     stage.assert_closed();
-    // A new rate starts now, and the current wait ends no earlier.
+    // A new rate starts now, and the current wait does not end earlier.
     let rate = |rate| Politeness {
         per_address: 100,
         address_rate: rate,
@@ -348,7 +348,7 @@ fn the_rate_spaces_requests_and_never_bursts() {
     let _first = stage.issue();
     let (second, waited) = stage.wait();
     assert_eq!(waited, SECOND / 4);
-    // Nothing was sent: the next may go now, and only that one.
+    // The request was not sent, so one other request, and no more, may be sent now.
     stage.scheduler.give_back(stage.now, second);
     let _again = stage.issue();
     assert_eq!(stage.wait().1, SECOND / 4);
@@ -398,7 +398,7 @@ fn a_host_waiting_only_for_its_address_holds_no_place_elsewhere() {
         _ => "h0.example",
     };
     let other_host = crawl_weburl::HostKey::parse(other_host).unwrap();
-    // Each time, the host becomes ready again and finds its address taken.
+    // Each change of priority makes the host ready again, and it finds its address still busy.
     for priority in [1, 0].repeat(10) {
         stage.scheduler.prioritize(stage.now, &other_host, priority);
         stage.assert_closed();
@@ -419,12 +419,12 @@ fn a_longer_site_delay_applies_to_a_forgotten_site() {
     stage.exchange(ANSWERED);
     stage.scheduler.evict().unwrap();
     stage.now = stage.now + SECOND;
-    // The gate is dropped, and created again for another host.
+    // The gate is dropped with its last host, and created again for another host.
     stage.open("http://b.s.example", 1);
     let longer = site_delay(5 * SECOND);
     stage.scheduler.set_politeness(stage.now, longer);
     assert_eq!(stage.exchange(ANSWERED).0, 4 * SECOND);
-    // Or it is created again after the change.
+    // Alternatively, the gate is created again only after the change.
     stage.scheduler.evict().unwrap();
     stage.now = stage.now + 5 * SECOND;
     let longer = site_delay(9 * SECOND);
@@ -456,7 +456,7 @@ fn a_lowered_site_limit_takes_a_held_place_away() {
         _ => None,
     };
     let at_address = poll_host(&neighbour).unwrap();
-    // After enough attempts fail at its address, the host holds a place at its site.
+    // After enough failed attempts at its address, the host reserves a request at its site.
     assert!((0..100).all(|_| poll_host(&holder).is_none()));
     let of_site = poll_host(&other_host).unwrap();
     stage.scheduler.set_politeness(now, per_site(1));

@@ -56,7 +56,7 @@ fn a_parked_host_gets_no_robots_or_hop_permits_either() {
     let mut stage = stage();
     let origin = origin("http://a.example");
     let a = host("a.example");
-    // Parked before it is known.
+    // A host can be parked before the scheduler knows it.
     stage.scheduler.park(START, &a);
     stage.scheduler.set_pending(START, &origin, 3);
     let of = crate::stage::origin("http://b.example");
@@ -64,7 +64,7 @@ fn a_parked_host_gets_no_robots_or_hop_permits_either() {
         .scheduler
         .queue_request(START, &a, Purpose::Hop { of });
     assert!(matches!(stage.scheduler.poll(START), Poll::Idle));
-    // Its robots.txt was unreachable. The time to retry comes, but no request is issued.
+    // The host's robots.txt was unreachable. The time to retry comes, but no request is issued.
     let retry_at = START + SECOND;
     stage
         .scheduler
@@ -100,7 +100,7 @@ fn a_host_stays_parked_while_it_is_evicted() {
     assert_eq!(stage.scheduler.parked().collect::<Vec<_>>(), [&a]);
 }
 
-/// Returns the waits before three requests. The delay changes after the first.
+/// Returns the waits before three requests. The delay changes after the first request.
 fn waits(stage: &mut Stage, of: Option<&HostKey>, delay: Duration) -> [Duration; 3] {
     let (first, _) = stage.exchange(ANSWERED);
     stage.scheduler.set_delay(stage.now, of, delay);
@@ -160,7 +160,7 @@ fn a_hosts_own_delay_lasts_until_one_for_all_is_set() {
     stage.scheduler.set_delay(START, None, 2 * SECOND);
     assert_eq!(gap(&stage.scheduler, &a), 2 * SECOND);
     assert_eq!(gap(&stage.scheduler, &b), 2 * SECOND);
-    // A restored host has its own delay again.
+    // A restored host has the delay again that the operator set for it.
     stage
         .scheduler
         .set_delay(START, Some(&host("c.example")), 4 * SECOND);

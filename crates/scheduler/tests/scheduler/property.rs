@@ -40,7 +40,7 @@ prop_compose! {
 }
 
 prop_compose! {
-    /// Around the quarter of an hour in which worlds begin.
+    /// Quiet hours that begin or end near the time of day at which worlds start.
     fn quiet()(
         has in prop::bool::weighted(0.3),
         from in 14 * 60 + 10..14 * 60 + 20u16,

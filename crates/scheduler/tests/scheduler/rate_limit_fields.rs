@@ -11,7 +11,7 @@ use crate::stage::{ANSWER, SECOND, Stage};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Returns the limit for this many remaining requests in this many seconds.
+/// Returns the rate limit that allows this many more requests in this many seconds.
 fn left(requests: u32, seconds: u64) -> Option<RateLimit> {
     let lasts = Duration::from_secs(seconds);
     Some(match requests {
@@ -72,7 +72,7 @@ fn ratelimit_the_remaining_quota_is_spread_up_to_the_reset() {
     assert_eq!(stage.next(), (5 * SECOND, GapReason::RateLimit));
     // An answer without fields changes nothing.
     assert_eq!(stage.next(), (5 * SECOND, GapReason::RateLimit));
-    // The third would be 5 s after this end, but the reset comes earlier.
+    // The third request would come 5 s after this end, but the quota resets earlier.
     assert_eq!(stage.next(), (5 * SECOND, GapReason::RateLimit));
     let (waited, why) = stage.next();
     assert_eq!(
@@ -120,7 +120,7 @@ fn ratelimit_a_retry_after_takes_precedence() {
     let (.., learned) = stage.ended(OutcomeKind::AskedToWait { retry_after }, left(0, 90));
     assert_eq!(learned.wait_asked, retry_after);
     assert_eq!(stage.next(), (30 * SECOND, GapReason::RetryAfter));
-    // Without one, the longer wait applies.
+    // Without a Retry-After, the longer of the two waits applies.
     let busy = OutcomeKind::AskedToWait { retry_after: None };
     assert_eq!(
         stage.ended(busy, left(0, 90)).2.wait_asked,
@@ -155,7 +155,7 @@ fn slots_that_just_keep_the_limit_stay_in_use() {
         ..Politeness::default()
     });
     stage.open("http://example.org", 1000);
-    // Half a second between requests, as two slots with a gap of a second keep it.
+    // The quota allows a request every half second, the rate of two slots with a gap of a second.
     stage.answered(left(20, 10));
     stage.now = stage.now + 2 * SECOND;
     let permits = [stage.issue(), stage.issue()];

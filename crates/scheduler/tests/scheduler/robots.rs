@@ -1,4 +1,4 @@
-//! Robots come first. Queued requests, and permits given back.
+//! Robots.txt is fetched before pages. Also tests queued requests and permits given back.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ fn rfc9309_2_3_robots_come_before_pages() {
             origin: origin.clone()
         }
     );
-    // Nothing else until its answer is judged.
+    // No other request is issued until the answer for robots.txt has been judged.
     assert!(matches!(stage.scheduler.poll(stage.now), Poll::Idle));
     stage.end(permit.spend(), ANSWERED);
     assert!(matches!(stage.scheduler.poll(stage.now), Poll::Idle));
@@ -87,7 +87,7 @@ fn rfc9309_2_4_stale_rules_are_fetched_again_before_the_next_page() {
 #[test]
 fn rules_that_hold_for_less_than_the_gap_serve_one_page() {
     const HOUR: Duration = Duration::from_secs(3_600);
-    // After a day they serve none.
+    // If the gap is longer than a day, rules that are no longer fresh allow no page.
     for (delay, serve) in [(SECOND, true), (23 * HOUR, true), (25 * HOUR, false)] {
         let purposes = purposes_under_rules_that_are_stale_at_once(delay);
         let expected = [false, serve, false, serve, false, serve];
@@ -130,7 +130,7 @@ fn rfc9309_2_3_1_4_unreachable_robots_bar_all_pages_until_the_retry() {
     stage
         .scheduler
         .set_robots(stage.now, &origin, RobotsState::Unreachable { retry_at });
-    // Retried only if URLs are pending.
+    // robots.txt is fetched again only if URLs are pending.
     stage.scheduler.set_pending(stage.now, &origin, 0);
     assert!(matches!(stage.scheduler.poll(stage.now), Poll::Idle));
     stage.scheduler.set_pending(stage.now, &origin, 1);
@@ -199,7 +199,7 @@ fn page_permits_count_against_the_pending_urls() {
     // A permit that is given back makes its URL pending again.
     stage.scheduler.give_back(stage.now, first);
     let third = stage.issue();
-    // No URL was left after all.
+    // No URL was left for the permit `third`.
     stage.scheduler.set_pending(stage.now, &origin, 0);
     stage.scheduler.give_back(stage.now, third);
     assert!(matches!(stage.scheduler.poll(stage.now), Poll::Idle));
@@ -216,7 +216,7 @@ fn a_permit_given_back_spends_no_gap() {
     stage.scheduler.give_back(stage.now, permit);
     let permit = stage.issue();
     assert_eq!(permit.gap(), SECOND);
-    // In flight again, the state is as it was.
+    // When the request is in flight again, the state is as it was.
     assert_eq!(stage.scheduler.snapshot(&origin.host_key()), before);
     assert_eq!(stage.scheduler.in_flight(), 1);
 }

@@ -12,7 +12,7 @@ use crate::stage::{ANSWER, SECOND, Stage, origin};
 const ANSWERED: OutcomeKind = OutcomeKind::Answered;
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Returns this time on the day of the stage.
+/// Returns the tick at this time of day, on the day of the test.
 pub(crate) fn clock(stage: &Stage, hour: u64, minute: u64) -> Tick {
     let day = 86_400_000_000;
     let midnight = stage.now.as_micros() / day * day;
@@ -56,7 +56,7 @@ fn conner1996_request_rate_is_a_gap() {
     assert_eq!((waited, permit.gap()), (20 * SECOND, 20 * SECOND));
     assert_eq!(permit.why(), GapReason::RequestRate);
     assert_eq!(permit.why().to_string(), "request-rate");
-    // All slots share the pace.
+    // All slots of the host share the pace.
     stage.assert_closed();
 }
 
@@ -79,7 +79,8 @@ fn conner1996_request_rate_counts_in_its_hours_only() {
     stage.now = clock(&stage, 5, 59) + 58 * SECOND;
     let pace = rates(&[rate(1, 600, Some((6, 7)))]);
     stage.open_with_pace("http://example.org", 100, pace);
-    // Before six the gap is a second. It ends a second before six, and then the rate applies.
+    // Before six o'clock the gap is a second. The gap ends a second before six; after six the rate
+    // applies.
     stage.exchange(ANSWERED);
     let (permit, waited) = stage.wait();
     assert_eq!((waited, permit.why()), (SECOND, GapReason::Delay));
@@ -88,7 +89,7 @@ fn conner1996_request_rate_counts_in_its_hours_only() {
     assert_eq!(waited, 10 * MINUTE);
     assert_eq!(permit.why(), GapReason::RequestRate);
     stage.end(permit.spend(), ANSWERED);
-    // From seven on the gap is a second again, whatever applied before.
+    // From seven o'clock on the gap is a second again, whatever applied before.
     stage.now = clock(&stage, 6, 55);
     stage.exchange(ANSWERED);
     let (permit, _) = stage.wait();
@@ -116,7 +117,8 @@ fn each_rate_counts_in_its_own_hours_alone() {
     assert_eq!(stage.wait().1, 60 * MINUTE - ANSWER);
 }
 
-/// A host whose turn comes only after the hour has changed gets the new pace.
+/// If the hour changes while a host waits for free capacity, the pace of the new hour applies to
+/// it.
 #[test]
 fn a_rate_that_begins_while_a_host_waits_for_room_is_kept() {
     let mut stage = Stage::new(Politeness {
@@ -170,7 +172,7 @@ fn conner1996_visit_time_bars_pages_but_not_robots() {
         (permit.why(), permit.gap()),
         (GapReason::VisitTime, stage.now.since(end))
     );
-    // Pages until the end of the hour, then none until the next span.
+    // Pages are issued until the end of the hour, then none until the next visit time.
     stage.end(permit.spend(), ANSWERED);
     stage.now = clock(&stage, 12, 59) + 59 * SECOND;
     let spent = stage.issue().spend();
@@ -182,7 +184,7 @@ fn conner1996_visit_time_bars_pages_but_not_robots() {
     assert_eq!(paused.len(), 1);
     assert_eq!(paused[0].why, PauseReason::VisitTime);
     assert_eq!(paused[0].until, clock(&stage, 22, 0));
-    // A queued request is not a page.
+    // Visit times apply only to pages, so a queued request is issued.
     let robots = Purpose::Robots {
         origin: origin.clone(),
     };
@@ -237,7 +239,7 @@ fn a_permit_reports_the_gap_that_applies_at_its_own_hour() {
     let pace = rates(&[rate(1, 600, Some((6, 7)))]);
     stage.open_with_pace("http://example.org", 100, pace);
     stage.exchange(ANSWERED);
-    // The gap of a second was over before six, but nothing was polled then.
+    // The gap of a second was over before six o'clock, but the scheduler was not polled then.
     stage.now = clock(&stage, 6, 30);
     let permit = stage.issue();
     assert_eq!(

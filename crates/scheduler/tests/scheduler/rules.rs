@@ -1,4 +1,4 @@
-//! The gap, and requests to wait.
+//! The gap between requests, and waits that hosts request.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ fn poll_host_issues_for_one_host_and_keeps_its_gap() {
     }
     let [a, b] = hosts.map(|host| crate::stage::origin(host).host_key());
     let unknown = crate::stage::origin("http://c.example").host_key();
-    // The first host is ready before it.
+    // Host `a` has been ready longer, but `poll_host` ignores it.
     let Poll::Issue(permit) = stage.scheduler.poll_host(stage.now, &b) else {
         panic!("no permit");
     };
@@ -127,7 +127,7 @@ fn each_slot_keeps_the_gap() {
         stage.now = stage.now + ANSWER;
         stage.end(permit.spend(), ANSWERED);
     }
-    // The slots ended 100 ms apart, so they open 100 ms apart.
+    // The requests ended 100 ms apart, so their slots become free 100 ms apart.
     assert_eq!(stage.wait().1, SECOND - 2 * ANSWER);
     assert_eq!(stage.wait().1, ANSWER);
     assert_eq!(stage.wait().1, ANSWER);
@@ -395,7 +395,7 @@ fn a_late_now_does_not_turn_time_back() {
     ));
     stage.now = stage.now + SECOND;
     let permit = stage.issue();
-    // An end before the start is ignored.
+    // An end that is earlier than the start is ignored.
     let signal = RequestOutcome {
         end: Tick::ZERO,
         response_time: ANSWER,
@@ -408,7 +408,7 @@ fn a_late_now_does_not_turn_time_back() {
     assert_eq!(learned.next_at, stage.now + SECOND);
 }
 
-/// The smoothed time moves a quarter of the way to each new answer.
+/// The smoothed response time moves a quarter of the way to each new response time.
 #[test]
 fn the_gap_follows_the_answers_slowly_in_both_directions() {
     let mut stage = Stage::new(Politeness {

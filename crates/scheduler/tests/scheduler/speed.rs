@@ -1,4 +1,4 @@
-//! The cost per decision and per host.
+//! The cost of each decision and the memory for each host.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -71,7 +71,7 @@ fn run(hosts: usize, requests: u64) -> Tick {
 #[test]
 fn hosts_get_all_the_speed_they_allow() {
     let took = run(100, 10_000).since(START);
-    // A hundred rounds of answer and gap, without the last gap.
+    // Each of the hundred rounds is an answer and a gap; the last round has no gap.
     assert_eq!(took, 100 * Duration::from_millis(1050) - SECOND);
 }
 
@@ -82,7 +82,7 @@ fn a_million_requests_of_a_thousand_hosts() {
     run(1_000, 1_000_000);
 }
 
-/// The same with as many hosts as requests, where memory is the limit.
+/// The same measurement with a million hosts, where memory is the limit.
 #[test]
 #[cfg(not(debug_assertions))]
 fn two_million_requests_of_a_million_hosts() {

@@ -9,7 +9,7 @@ use crawl_scheduler::{
 
 use super::plan::{HostPlan, Plan, Spans, WorldPace, within};
 
-/// Maximum breaches to keep as text. All are counted.
+/// Maximum breaches to keep as text. Further breaches are only counted.
 const BREACHES: usize = 10;
 
 pub(crate) struct Check {
@@ -34,18 +34,19 @@ pub(crate) struct Check {
 
 #[derive(Clone, Default)]
 struct HostSeen {
-    /// For each used slot that is free, when its last request ended and the delay at that time.
+    /// For each free slot that was used: when its last request ended, and the delay at that time.
     ends: Vec<(Tick, Duration)>,
     /// End of the gap that was under way when the politeness changed.
     kept_until: Tick,
     in_flight: u16,
     name: String,
-    /// Index of its override; 0 for none.
+    /// Index of the host's override; 0 for none.
     terms: u8,
-    /// Index of the robots pace of each of its origins; 0 for none.
+    /// Index of the robots pace of each of the host's origins; 0 for none.
     pace: [u8; 2],
     address: Option<u32>,
-    /// The shortest and longest response times of its answers. The smoothed one is between.
+    /// The shortest and longest response times of the host's answers. The smoothed response time is
+    /// between them.
     response_ms: Option<(u32, u32)>,
 }
 
@@ -56,7 +57,7 @@ struct Trouble {
     pause_until: Tick,
     probing: bool,
     failed: Vec<u64>,
-    /// Answers since a pause.
+    /// Answers since the last pause.
     ease: u32,
     limit_gap: Duration,
     limit_until: Tick,
@@ -67,7 +68,7 @@ struct Trouble {
 struct OriginSeen {
     /// Until when the rules in force are fresh.
     rules: Option<Tick>,
-    /// Whether no page has been fetched under the rules yet.
+    /// Whether no page has been fetched under the rules in force yet.
     first: bool,
     robots_out: bool,
 }
@@ -88,7 +89,7 @@ pub(crate) enum WorldPurpose {
     Hop,
 }
 
-/// A request that was sent, and the gates it was counted at.
+/// A request that was sent, and the gates at which it was counted.
 #[derive(Clone, Copy)]
 pub(crate) struct Sent {
     pub(crate) host: u32,
@@ -330,7 +331,7 @@ impl Check {
         self.last_start = None;
     }
 
-    /// Applies changed politeness. An evicted host remembers no more ends than it had slots.
+    /// Applies changed politeness. An evicted host remembers at most as many ends as it had slots.
     pub(crate) fn reload(&mut self, now: Tick, plan: &Plan, is_away: impl Fn(u32) -> bool) {
         let before: Vec<_> = (0..self.hosts.len())
             .map(|host| {
@@ -374,7 +375,7 @@ impl Check {
         let seen = &mut self.hosts[sent.host as usize];
         seen.in_flight -= 1;
         seen.ends.push((end, delay));
-        // The limit may have been lowered since those requests began.
+        // The limit may have been lowered since the requests in flight began.
         seen.forget_ends(per_host);
         self.in_flight -= 1;
         if let Some(address) = sent.address {
@@ -453,7 +454,7 @@ impl Check {
 }
 
 impl HostSeen {
-    /// Forgets the earliest ends beyond the number of free slots.
+    /// Forgets the earliest ends if there are more ends than free slots.
     fn forget_ends(&mut self, per_host: u32) {
         while self.ends.len() > (per_host as usize).saturating_sub(self.in_flight.into()) {
             let first = (0..self.ends.len()).min_by_key(|index| self.ends[*index].0);
@@ -461,8 +462,8 @@ impl HostSeen {
         }
     }
 
-    /// Starts a request. Returns whether some slot's gap was over. Takes the slot that ended last,
-    /// which leaves the most freedom for later requests.
+    /// Starts a request. Returns whether the gap of some slot was over. Of these slots, takes the
+    /// one that ended last, which leaves the most freedom for later requests.
     fn take_slot(&mut self, now: Tick, gap: Duration, paced: bool, per_host: u32) -> bool {
         let rested = |(end, delay): &(Tick, Duration)| *end + gap.max(*delay) <= now;
         let alone = self.in_flight == 0 && self.ends.iter().all(rested);
@@ -480,7 +481,7 @@ impl HostSeen {
 }
 
 impl Shared {
-    /// Starts a request. Returns whether it breaks a limit.
+    /// Starts a request at a gate. Returns whether the request breaks the gate's limit or delay.
     fn start(&mut self, now: Tick, limit: u32, delay: Duration) -> bool {
         let crowded = self.in_flight >= limit;
         let early = self.last.is_some_and(|last| last + delay > now);
@@ -496,7 +497,7 @@ impl Shared {
     }
 }
 
-/// Returns quiet hours as minutes, read off at each minute of the day.
+/// Returns the quiet hours as spans of minutes, by asking at each minute of the day.
 fn quiet_spans(plan: &Plan) -> Vec<Spans> {
     let general = &plan.politeness.quiet;
     let own = plan.overrides.iter();
@@ -528,7 +529,7 @@ fn override_of(
     Some(terms)
 }
 
-/// Returns the number, from 1, of the longest pattern that the host's name ends in; 0 if none does.
+/// Returns the number, from 1, of the longest pattern that the host's name ends with; 0 if none.
 fn pattern_of(overrides: &[(String, PolitenessOverride)], name: &str) -> u8 {
     let matches = overrides
         .iter()

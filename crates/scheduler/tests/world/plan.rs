@@ -31,23 +31,23 @@ pub(crate) struct Plan {
     pub(crate) limited: u32,
     /// Requests in a thousand that fail in some way.
     pub(crate) trouble: u32,
-    /// Steps in a hundred that evict a host, and steps in ten thousand that kill the process.
+    /// Of a hundred steps, how many evict a host; of ten thousand, how many kill the process.
     pub(crate) churn: u32,
     /// Whether to log each request.
     pub(crate) logged: bool,
     pub(crate) politeness: Politeness,
     /// Politeness overrides by host name.
     pub(crate) overrides: Vec<(String, PolitenessOverride)>,
-    /// Steps in a thousand that swap the operator's politeness for another.
+    /// Of a thousand steps, how many swap the operator's politeness for the other one.
     pub(crate) reloads: u32,
     pub(crate) other: Politeness,
     pub(crate) other_overrides: Vec<(String, PolitenessOverride)>,
 }
 
-/// Spans of minutes of the day, excluding the end.
+/// Spans of minutes of the day. The end is not part of a span.
 pub(crate) type Spans = Vec<(u16, u16)>;
 
-/// Requests per number of seconds, at any time or within a span.
+/// A number of requests per number of seconds, at any time or within a span.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rate {
     pub(crate) requests: u32,
@@ -75,14 +75,14 @@ pub(crate) struct HostPlan {
     pub(crate) site: u32,
     pub(crate) address: u32,
     pub(crate) latency_ms: u16,
-    /// Index of its robots pace; 0 for none.
+    /// Index of the host's robots pace; 0 for none.
     pub(crate) pace: u8,
     pub(crate) limited: bool,
     pub(crate) second_origin: bool,
 }
 
 impl Plan {
-    /// Returns the politeness with its overrides.
+    /// Returns the plan's politeness with its overrides.
     pub(crate) fn politeness(&self) -> Politeness {
         let mut sites = PolitenessOverrides::default();
         for (pattern, terms) in &self.overrides {
@@ -95,7 +95,7 @@ impl Plan {
         }
     }
 
-    /// Swaps in the other politeness.
+    /// Swaps the plan's politeness for the other one.
     pub(crate) fn reload(&mut self) {
         std::mem::swap(&mut self.politeness, &mut self.other);
         std::mem::swap(&mut self.overrides, &mut self.other_overrides);
@@ -115,7 +115,7 @@ impl Plan {
         }
     }
 
-    /// Draws the paces that hosts share. The first is empty.
+    /// Draws the robots paces that hosts choose from. The first sets no pace.
     pub(crate) fn draw_paces(&self, dice: &mut Dice) -> Vec<WorldPace> {
         // Visit times within quiet hours would leave no time at all.
         let own = self.overrides.iter().chain(&self.other_overrides);

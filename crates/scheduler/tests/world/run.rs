@@ -1,4 +1,4 @@
-//! The engine of a world: takes permits, ends requests as drawn, and finds URLs.
+//! The engine of a simulated world: takes permits, ends requests as drawn, and finds URLs.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
@@ -26,7 +26,8 @@ pub(crate) struct World {
     /// Pending URLs per origin. Each host has two origins.
     left: Vec<u32>,
     all_left: u64,
-    /// Since when each host has had work and rules, so that only the gap delays its next request.
+    /// Since when each host has had work and rules, so that only the gap can delay its next
+    /// request.
     free_since: Vec<Tick>,
     flying: Vec<Option<Flight>>,
     free: Vec<u32>,
@@ -243,7 +244,7 @@ impl World {
         self.look_ups.insert((until, self.tally.polls), permit);
     }
 
-    /// Sends the request of the oldest ended look-up. Returns whether it did anything, and when to
+    /// Sends the request whose look-up ended first. Returns whether it did anything, and when to
     /// retry.
     fn admit(&mut self) -> (bool, Option<Tick>) {
         let Some(permit) = self.found.pop_front() else {
@@ -317,7 +318,8 @@ impl World {
         self.tally.requests += 1;
         let free_since = self.free_since[host as usize];
         if !permit.gap().is_zero() {
-            // If the host became free after its last request ended, the gap measures nothing.
+            // If the host got work or rules only after its last request ended, its wait says
+            // nothing about the gap.
             let late = self.now.since(free_since).saturating_sub(permit.gap());
             self.tally.asked += permit.gap();
             self.tally.late += late;
@@ -380,7 +382,7 @@ impl World {
             address: address.map(|address| address.to_be_bytes().into()),
             kind,
             rate_limit: self.draw_limit(host, kind),
-            // Few enough URLs that some fail twice.
+            // There are so few URLs that some fail twice.
             url: Some(self.dice.below(50).into()),
         };
         self.check.end(&sent, address, &signal);
@@ -447,7 +449,7 @@ impl World {
         self.scheduler.set_robots(self.now, origin, state);
     }
 
-    /// Applies the other politeness.
+    /// Swaps in the plan's other politeness.
     fn reload(&mut self) {
         if self.plan.reloads == 0 || self.dice.below(1000) >= self.plan.reloads {
             return;
@@ -482,7 +484,7 @@ impl World {
         }
     }
 
-    /// Kills the process and restarts from the stored state.
+    /// Kills the process and restarts it from the stored state.
     fn kill(&mut self) {
         self.tally.kills += 1;
         let flights: Vec<_> = self.flying.drain(..).flatten().collect();

@@ -9,7 +9,7 @@ use clap::Args;
 use xtask::debian;
 use xtask::workspace::{Workspace, output, run};
 
-/// Bytes per known URL while runs are merged, twice the final size.
+/// Bytes per known URL while sorted runs are merged, which takes twice the final size.
 const BYTES_PER_URL: u64 = 150;
 /// The size of a small frontier.
 const MIN_BYTES_AT: u64 = 1 << 30;

@@ -33,7 +33,7 @@ pub(crate) struct NamesArgs {
 }
 
 const DOMAIN: &str = "names.example";
-/// Names in 100 without an answer, and with a late answer.
+/// How many names in 100 get no answer, and how many a late answer.
 const DEAD: u32 = 2;
 const LATE: u32 = 5;
 const LATE_BY: Duration = Duration::from_millis(300);
@@ -202,7 +202,8 @@ fn answer(query: &[u8], address: IpAddr, is_v4: bool) -> Vec<u8> {
     };
     bytes[6..12].copy_from_slice(&[0, u8::from(!records.is_empty()), 0, 0, 0, 0]);
     for record in records {
-        // A pointer to the name, type A, class IN, an hour, four bytes.
+        // The bytes of the record: a pointer to the name, type A, class IN, a TTL of an hour, a
+        // length of four.
         bytes.extend_from_slice(&[0xC0, 12, 0, 1, 0, 1, 0, 0, 14, 16, 0, 4]);
         bytes.extend_from_slice(&record);
     }

@@ -1,7 +1,8 @@
-//! The parts of a crawl's work, each measured alone over the same pages: processor time per page.
+//! The parts of a crawl's work, each measured alone over the same pages. The result is processor
+//! time per page.
 //!
 //! Parts that read a page are compared with html5ever's tokenizer over the same bytes. Links are
-//! all links of a page, repeated as often as they occur.
+//! all links of a page, and a link that occurs several times counts each time.
 
 use std::fs;
 use std::hint::black_box;
@@ -40,7 +41,7 @@ const LEVELS: [i32; 3] = [1, 3, 6];
 /// The gzip level that most servers use.
 const SERVER_LEVEL: u32 = 6;
 const CONTENT_TYPE: &str = "text/html; charset=utf-8";
-/// The part that others are compared with.
+/// The part of the work that other parts are compared with.
 const YARDSTICK: &str = "tokenise, html5ever";
 /// The fetch time of the pages: 2026-01-01.
 const FETCHED_AT: u32 = 1_767_225_600;
@@ -349,7 +350,8 @@ fn archiving(parts: &mut Parts, pages: &[Page]) -> Result<()> {
             bytes = 0;
             for page in pages {
                 gzipped.resize(compressor.gzip_compress_bound(page.body.len()), 0);
-                // Never too short, because the buffer has the maximum size.
+                // Compressing can't fail for lack of space, because the buffer has the maximum
+                // size.
                 let done = compressor.gzip_compress(&page.body, &mut gzipped);
                 bytes += done.unwrap_or_default();
             }

@@ -39,7 +39,7 @@ impl Profile {
 pub(super) enum Program {
     /// The crawler.
     Crawl,
-    /// This program, which must not be slower than the shipped one.
+    /// This program, which is measured too and therefore built in the same profile as the crawler.
     Trials,
 }
 
@@ -120,8 +120,8 @@ fn watch(child: &mut Child, most: Option<Duration>) -> Result<(u64, bool)> {
     }
 }
 
-/// The system reports the time of children that ended and were waited for, so the cost of a run is
-/// the difference.
+/// Returns the processor time of all children that ended and were waited for. The cost of one run
+/// is the difference between two calls.
 fn cpu_of_ended_children() -> Result<Duration> {
     cpu_of(UsageWho::RUSAGE_CHILDREN)
 }

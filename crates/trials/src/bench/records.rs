@@ -168,7 +168,7 @@ fn print_file_sizes(dir: &Path, pages: u64) -> Result<()> {
     Ok(())
 }
 
-/// Writes the row files of a finished crawl, and the log of its captures.
+/// Writes the row files of a finished crawl, and its capture log.
 fn write_crawl(dir: &Path, pages: u64, hosts: u64, rounds: u32) -> Result<()> {
     fs::create_dir_all(dir.join("archive"))?;
     fs::write(
@@ -218,8 +218,8 @@ fn write_crawl(dir: &Path, pages: u64, hosts: u64, rounds: u32) -> Result<()> {
     Ok(())
 }
 
-/// Generates the row of a page, the same for the same numbers. About one page in twenty has status
-/// 404.
+/// Generates the row of a page. The same arguments give the same row. About one page in twenty has
+/// status 404.
 fn page_row(page: u64, number: u64, hosts: u64, round: u32) -> PageRow {
     let mut dice = SeededRandom::of(page);
     let url = url(page, hosts);

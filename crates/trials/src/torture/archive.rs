@@ -1,4 +1,5 @@
-//! Checks the archive: intact, each page once per round, and consistent with rows and index.
+//! Checks the archive: it is intact, has each page once per round, and agrees with the rows and the
+//! index.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,7 +13,7 @@ use serde::Deserialize;
 use super::breaches::Breaches;
 use super::web::Web;
 
-/// A line of the index, and the record it names.
+/// A line of the capture index, and the archive record that the line names.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Capture {
     file: String,
@@ -85,8 +86,8 @@ fn capture(file: &str, record: &WarcRecord) -> Capture {
     }
 }
 
-/// Checks that each answered row has one record, at the place it names, and that no other record is
-/// a page's.
+/// Checks that each row with an answer has exactly one record, at the position that the row names,
+/// and that no other record is of a page.
 fn places(captures: &BTreeSet<Capture>, web: &Web, pages: &[PageRow], breaches: &mut Breaches) {
     let mut by_url: BTreeMap<&str, Vec<&Capture>> = BTreeMap::new();
     for capture in captures {
@@ -116,7 +117,7 @@ fn places(captures: &BTreeSet<Capture>, web: &Web, pages: &[PageRow], breaches: 
 }
 
 fn is_of(page: &PageRow, capture: &Capture) -> bool {
-    // A record without a payload names no digest.
+    // Don't compare the digest of a 304, because its record has no payload.
     let same_digest = page.status == Some(304) || page.digest == capture.digest;
     let place = page.warc.as_ref();
     same_digest

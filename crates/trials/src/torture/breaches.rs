@@ -12,17 +12,19 @@ pub(super) struct Tally {
     /// Repeated requests whose earlier answer would have settled the URL but was lost to a kill.
     pub(super) lost: u64,
     pub(super) gaps: u64,
-    /// Gaps with a kill in between.
+    /// Gaps between two requests with a kill in between.
     pub(super) across: u64,
     pub(super) waits: u64,
-    /// Late requests by workers that resumed after a freeze, though others had their hosts.
+    /// Late requests by workers that resumed after a freeze, although other workers had taken their
+    /// hosts.
     pub(super) late: u64,
     pub(super) records: u64,
     /// Pages given up because they were being read at several kills in a row.
     pub(super) given_up: u64,
-    /// Pages of later rounds.
+    /// Pages visited in later rounds.
     pub(super) visited_again: u64,
-    /// Pages of first rounds in the search index, including those with the same text as another.
+    /// Pages of first rounds in the search index. Counts all pages, even if several have the same
+    /// text.
     pub(super) indexed: u64,
 }
 

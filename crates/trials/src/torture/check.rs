@@ -61,8 +61,9 @@ pub(super) fn finished(web: &Web, program: &Program, deaths: &[Death]) -> Result
     Ok(tally)
 }
 
-/// Checks a crawl that resumed after a power cut, which left these page rows committed. Requests
-/// are not checked, because other crawls share the web. Returns the number of pages.
+/// Checks a crawl that resumed after a power cut. `promised` are the page rows that were committed
+/// before the cut. Requests are not checked, because other crawls share the web. Returns the number
+/// of pages.
 pub(super) fn after_power_cut(web: &Web, program: &Program, promised: &[u8]) -> Result<u64> {
     let output = program.output();
     let page_rows = fs::read(output.join("pages.jsonl"))?;
@@ -92,8 +93,9 @@ pub(super) fn after_power_cut(web: &Web, program: &Program, promised: &[u8]) -> 
     Ok(rows.pages.len() as u64)
 }
 
-/// Checks a crawl that visited everything again: each page occurs once per round. A kill after the
-/// end of a round starts another one, so there may be more than two. Returns the number of pages.
+/// Checks a crawl that visited everything again: each page occurs once per round. There may be more
+/// than two rounds, because a kill after the end of a round starts another one. Returns the number
+/// of pages.
 pub(super) fn rounds(web: &Web, program: &Program, deaths: &[Death]) -> Result<u64> {
     let output = program.output();
     let log = web.web.log();
@@ -164,7 +166,8 @@ pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>> {
     .collect()
 }
 
-/// Checks link rows, which come page by page: a page that occurs again was listed twice.
+/// Checks that the links of each page are listed once. Link rows come page by page, so a page that
+/// occurs again later was listed twice.
 fn links_once(links: &[LinkRow], rows: &Rows) -> Result<()> {
     let pages: BTreeSet<_> = rows.pages.iter().map(|page| page.url.as_str()).collect();
     let mut seen = BTreeSet::new();
@@ -232,8 +235,8 @@ pub(super) fn rows_are_the_truth(
     given_up
 }
 
-/// Returns whether a page was given up because of the crash journal and was requested often enough
-/// to have been in hand at four kills.
+/// Returns whether a page was given up because of the crash journal, and rightly so: it was
+/// requested often enough to have been in work at four kills.
 fn is_given_up(page: &PageRow, web: &Web, log: &[LogEntry]) -> bool {
     let requests = log
         .iter()
@@ -278,7 +281,7 @@ fn log_has_its_rows(
         }
     }
     let unknown: i64 = counts.values().filter(|left| **left > 0).sum();
-    // At most one request per host may be in flight.
+    // At each kill, a request to every host may have been in flight.
     let max_unknown = deaths.len() as i64 * i64::from(web.web.hosts());
     if unknown > max_unknown {
         breaches.add(format!(
@@ -319,7 +322,7 @@ fn state_is_settled(output: &Path, rows: &Rows, breaches: &mut Breaches) -> Resu
     }
     for (name, length) in frontier.marks()? {
         let length_on_disk = fs::metadata(output.join(&name)).map_or(0, |file| file.len());
-        // Rows written at the end are not part of the commit.
+        // Rows that are written at the end of a run are not part of a commit.
         if length_on_disk != length && !(name == "excluded.jsonl" && length_on_disk > length) {
             breaches.add(format!(
                 "{name} has {length_on_disk} bytes, {length} are committed"
@@ -340,7 +343,7 @@ pub(super) fn lost(log: &[LogEntry]) -> u64 {
     lost
 }
 
-/// Returns whether an answer settles its URL, whenever it arrives.
+/// Returns whether an answer with this status settles its URL.
 pub(super) fn settles(status: u16) -> bool {
     status < 500 && status != 429
 }
@@ -361,8 +364,8 @@ fn nothing_changes(program: &Program) -> Result<()> {
     Ok(())
 }
 
-/// Reads rows and archive, by name. Excludes the list of digests, because opening the state changes
-/// its files.
+/// Reads the rows and the archive, by file name. The list of digests is left out, because opening
+/// the state changes the files whose digests it lists.
 fn stored_files(output: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
     let mut files = BTreeMap::new();
     for folder in [output.to_owned(), output.join("archive")] {

@@ -10,7 +10,7 @@ use crawl_index::{IndexError, SearchIndex};
 
 use super::breaches::Breaches;
 
-/// Checks after a kill that the index contains only pages with rows, apart from torn rows.
+/// Checks after a kill that every page in the index has a row. Torn rows are not read.
 pub(super) fn holds_no_more(output: &Path) -> Result<()> {
     let mut breaches = Breaches::default();
     let rows = fs::read_to_string(output.join("pages.jsonl")).unwrap_or_default();
@@ -26,8 +26,8 @@ pub(super) fn holds_no_more(output: &Path) -> Result<()> {
     breaches.end()
 }
 
-/// Checks at the end that the index contains each page whose row claims so, or another page with
-/// the same text.
+/// Checks at the end that every page whose row claims so is in the index, or another page with the
+/// same text is.
 pub(super) fn holds_all(output: &Path, rows: &[PageRow], breaches: &mut Breaches) -> Result<u64> {
     let mut latest: BTreeMap<&str, bool> = BTreeMap::new();
     for row in rows {
@@ -56,12 +56,12 @@ pub(super) fn holds_all(output: &Path, rows: &[PageRow], breaches: &mut Breaches
     Ok(held)
 }
 
-/// Returns the pages that a search can find, except those to be removed by a later visit. Empty if
-/// there is no index yet.
+/// Returns the pages that a search can find, except pages that a later visit will remove. Empty
+/// before the index exists.
 fn pages(output: &Path) -> Result<BTreeSet<String>> {
     let mut pages = BTreeSet::new();
     match SearchIndex::open(&output.join("index")) {
-        // Killed before the first commit.
+        // The crawl was killed before the first commit of the index.
         Err(IndexError::Missing { .. }) => {}
         index => index?.each_page(|page| {
             if page.leaving.is_none() {

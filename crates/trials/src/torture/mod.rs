@@ -158,7 +158,7 @@ impl Rack<'_> {
         self.sum.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs one crawl from its first start to the final check.
+    /// Runs one crawl with kills, from its first start to the final check.
     fn torment(&self, seed: u64, dir: &Path) -> Result<()> {
         if dir.exists() {
             bail!("{} exists already; remove it first", dir.display());
@@ -188,7 +188,7 @@ impl Rack<'_> {
         Ok(())
     }
 
-    /// Starts a program until it ends on its own.
+    /// Starts the program again and again, with kills, until it ends on its own.
     fn lives(
         &self,
         program: &Program,
@@ -220,7 +220,7 @@ impl Rack<'_> {
         }
     }
 
-    /// Draws the next kill, if there is one more.
+    /// Draws when to kill the program next. `None` if all kills are done.
     fn aim(&self, dice: &mut SeededRandom) -> Option<Aim> {
         let mut sum = self.sum();
         sum.starts += 1;

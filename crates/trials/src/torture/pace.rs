@@ -9,19 +9,20 @@ use super::breaches::{Breaches, Tally};
 use super::program_run::Death;
 use super::web::Web;
 
-/// Rows have whole milliseconds, so a wait restored from one may end this much early. Microseconds.
+/// Rows have whole milliseconds, so a wait restored from a row may end this much too early. In
+/// microseconds.
 const ROUNDED: u64 = 1000;
 
-/// How long after a thaw a process may still send a request that it was about to send when it was
-/// frozen. Microseconds.
+/// How long after it resumed a frozen process may still send a request that it was about to send
+/// when it was frozen. In microseconds.
 const LATE: u64 = 250_000;
 
-/// Events that cut off or delayed requests of a worker, by the web's clock.
+/// Events that cut off or delayed requests of a worker. Times are by the web's clock.
 #[derive(Clone, Copy)]
 pub(super) struct Events<'a> {
     pub(super) deaths: &'a [Death],
-    /// When workers resumed that had been frozen long enough for others to take their hosts. Each
-    /// may have sent one late request: the one it was about to send.
+    /// When frozen workers resumed, if they had been frozen long enough for others to take their
+    /// hosts. Each worker may have sent one late request: the one it was about to send.
     pub(super) thaws: &'a [u64],
 }
 
@@ -31,7 +32,7 @@ impl<'a> Events<'a> {
         Events { deaths, thaws: &[] }
     }
 
-    /// Returns the thaw that may have made a request late.
+    /// Returns when the frozen worker resumed that may have sent this request late.
     fn thaw_before(&self, entry: &LogEntry) -> Option<u64> {
         let mut thaws = self.thaws.iter().copied();
         thaws.find(|thaw| (*thaw..*thaw + LATE).contains(&entry.start_us))
@@ -64,7 +65,7 @@ pub(super) fn check(
         }
     }
     for broken in late.into_values() {
-        // Before it and after it.
+        // A late request breaks at most two gaps: the one before it and the one after it.
         match broken.len() <= 2 {
             true => tally.late += 1,
             false => broken.into_iter().for_each(|breach| breaches.add(breach)),
@@ -76,8 +77,8 @@ pub(super) fn check(
     tally
 }
 
-/// Checks the gap from the end of one request, or the kill that cut it off, to the start of the
-/// next. Returns the breach, if any.
+/// Checks the gap between two requests. The gap starts when the first request ended or a kill cut
+/// it off. Returns the breach, if any.
 fn gap(
     web: &Web,
     first: &LogEntry,
@@ -94,7 +95,7 @@ fn gap(
     let ended = cut_off.unwrap_or(ended).min(ended);
     let url = web.web.url(next.host, &next.path);
     let required = match web.crawl_delay {
-        // The delay applies once it is known.
+        // The delay in robots.txt applies only once robots.txt has been fetched.
         Some(delay) if !web.rules.contains(&url) => delay,
         _ => web.delay,
     };
@@ -115,7 +116,7 @@ fn gap(
     })
 }
 
-/// Checks a wait that an answer requested and the crawler recorded.
+/// Checks that the crawler kept a wait that an answer requested and a row records.
 fn wait(
     web: &Web,
     row: &RequestRow,

@@ -1,4 +1,5 @@
-//! One life of the program: started, and killed at a random moment unless it ends before.
+//! A run of the program: the process is started, and killed at a random moment unless it ends
+//! before.
 
 use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt as _;
@@ -12,10 +13,10 @@ use anyhow::{Context, Result, bail, ensure};
 use super::random::SeededRandom;
 use super::web::Web;
 
-/// A life that takes longer is considered stuck.
+/// If the process runs longer than this, it is considered stuck.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// Interval between two checks whether the moment has come.
+/// Interval between two checks whether it is time to kill the process.
 const LOOK_EVERY: Duration = Duration::from_micros(150);
 
 /// Files that grow during commits or when notes are written.
@@ -27,21 +28,21 @@ const GROWING: [&str; 5] = [
     "requests.jsonl",
 ];
 
-/// When to kill.
+/// When to kill the process.
 pub(super) enum Aim {
-    /// This long after the start, while it opens existing files.
+    /// This long after the start, while the program opens existing files.
     Opening(Duration),
     /// This long after the start.
     Time(Duration),
     /// After this many requests.
     Requests(usize),
-    /// Some time after a file grew this often.
+    /// Some time after a file grew for the n-th time.
     Growth {
         file: &'static str,
         times: u64,
         after: Duration,
     },
-    /// This long after it began to write the index, which it does at its end.
+    /// This long after the program began to write the index, which it does at its end.
     Ending(Duration),
 }
 
@@ -77,9 +78,9 @@ impl Aim {
 /// The time of a kill, by the web's clock in microseconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Death {
-    /// The program still lived.
+    /// A time when the program was still running.
     pub(super) before: u64,
-    /// The program was gone.
+    /// A time when the program was gone.
     pub(super) after: u64,
 }
 
@@ -90,7 +91,7 @@ pub(super) enum End {
 
 pub(super) struct Life {
     pub(super) end: End,
-    /// Time from the start until all files were open; `None` if it did not get that far.
+    /// Time from the start until all files were open; `None` if the program was killed before that.
     pub(super) opening: Option<Duration>,
 }
 
@@ -135,7 +136,8 @@ impl Program {
         again
     }
 
-    /// Returns the same command run by another program, which takes it after its own options.
+    /// Returns the same command, run by another program. The other program takes the command after
+    /// its own options.
     pub(super) fn started_by(
         &self,
         other: PathBuf,
@@ -182,7 +184,7 @@ impl Program {
         let mut child = self.command()?.args(&self.args).spawn()?;
         let watched = self.watch(&mut child, web, aim, &mut opening);
         if watched.is_err() {
-            // Our own process, which nothing else waits for.
+            // The process is our own child, and nothing else waits for it.
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -289,7 +291,8 @@ impl Program {
     }
 }
 
-/// Detects when everything is open: the crash journal is re-created after that.
+/// Detects when the program has opened all its files: after that, it creates the crash journal
+/// again.
 struct Opening {
     journal: PathBuf,
     before: Option<SystemTime>,
@@ -332,7 +335,7 @@ impl Growth {
     }
 }
 
-/// Waits for less time than a thread can sleep.
+/// Waits for a time that is too short for a thread to sleep.
 fn wait(time: Duration) -> bool {
     let since = Instant::now();
     while since.elapsed() < time {

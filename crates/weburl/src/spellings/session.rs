@@ -36,7 +36,7 @@ pub struct SessionId {
     /// The id as written.
     pub id: String,
     id_at: Range<usize>,
-    /// The range to remove so that no trace is left.
+    /// The range of the URL to remove with the id, including its name and separators.
     all_at: Range<usize>,
 }
 
@@ -47,7 +47,7 @@ impl SessionId {
         let text = url.as_str();
         let path_at = text.len() - url.path_and_query().len();
         let query_at = path_at + url.path().len();
-        // Most URLs can't contain a session id.
+        // Return early for most URLs, which can't contain a session id.
         if query_at == text.len() && !text[path_at..].contains([';', '(']) {
             return None;
         }
@@ -94,7 +94,7 @@ fn in_path_parameter(text: &str, path: Range<usize>) -> Option<SessionId> {
     None
 }
 
-/// Finds `/(S(ID))/a`, also with A or F instead of S, or several of these.
+/// Finds `/(S(ID))/a`. Also finds A or F instead of S, and several such parts.
 fn in_brackets(text: &str, path: Range<usize>) -> Option<SessionId> {
     let at = path.start + text[path.clone()].find("/(")?;
     let segment = text[at + 1..path.end].split('/').next()?;
@@ -106,7 +106,7 @@ fn in_brackets(text: &str, path: Range<usize>) -> Option<SessionId> {
     }
     let end = at + 1 + segment.len();
     let id_at = end - 2 - id.len()..end - 2;
-    // Remove the slash before it and keep the one after it.
+    // Remove the slash before the id and keep the slash after it.
     let all_at = at..end;
     (text.get(end..=end) == Some("/")).then(|| SessionId::at(text, "(S())", id_at, all_at))
 }
@@ -118,8 +118,8 @@ fn in_query(text: &str, query_at: usize) -> Option<SessionId> {
         let end = at + part.len();
         if is_session(name_of(part), value_of(part)) {
             let id_at = end - value_of(part).len()..end;
-            // Remove one separator too: the one after the parameter or, at the end, the one before
-            // it.
+            // Remove one separator with the parameter: the one after it or, at the end of the
+            // query, the one before it.
             let all_at = match end < text.len() {
                 true => at..end + 1,
                 false => at - 1..end,

@@ -1,7 +1,7 @@
 //! Tracking parameters, which count who followed a link. Servers return the same page with and
 //! without them: only scripts or logs read them.
 
-/// Full names, in lower case, sorted.
+/// Full names of tracking parameters, in lower case, sorted.
 const NAMES: [&str; 55] = [
     "__hsfp",
     "__hssc",
@@ -60,7 +60,7 @@ const NAMES: [&str; 55] = [
     "ysclid",
 ];
 
-/// Prefixes of names.
+/// Prefixes of the names of tracking parameters.
 const PREFIXES: [&str; 7] = [
     "utm_",
     "mtm_",

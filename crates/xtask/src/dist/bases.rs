@@ -77,7 +77,7 @@ fn debian(
     let programs = packages.root().join("usr/bin");
     let archive = container.buildah.caches().join("base.tar");
     let mut command = workspace.program("perl");
-    // mmdebstrap runs another program of its package by name.
+    // Extend `PATH`, because mmdebstrap runs another program of its package by name.
     let path = std::env::var("PATH").unwrap_or_default();
     command.env("PATH", format!("{}:{path}", programs.display()));
     command.arg(programs.join("mmdebstrap")).args([

@@ -9,13 +9,13 @@ use serde_json::Value;
 use crate::debian::{self, Debian};
 use crate::workspace::{Workspace, output, run};
 
-/// Which images to trust: all, because the only ones were built here.
+/// Trust all images, because every image in this storage was built here.
 const POLICY: &str = "{\"default\": [{\"type\": \"insecureAcceptAnything\"}]}\n";
 
 /// A container engine that needs no daemon.
 pub(super) struct Buildah {
     program: PathBuf,
-    /// The folder of its storage, settings and caches.
+    /// The folder of buildah's storage, settings and caches.
     folder: PathBuf,
 }
 
@@ -123,7 +123,7 @@ impl Container<'_> {
         command
     }
 
-    /// Returns the folder of its files.
+    /// Returns the folder of the container's files.
     pub(super) fn mount(&self) -> Result<PathBuf> {
         let path = output(&mut self.command("mount", &[]))?;
         Ok(PathBuf::from(path.trim()))
@@ -141,7 +141,7 @@ impl Container<'_> {
 
 impl Drop for Container<'_> {
     fn drop(&mut self) {
-        // If this fails, the next run removes it.
+        // If this fails, the next run removes the container.
         let _ = output(&mut self.command("rm", &[]));
     }
 }

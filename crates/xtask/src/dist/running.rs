@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail, ensure};
 use super::service::Service;
 use crate::workspace::output;
 
-/// Maximum wait for anything here. Generous, because the machine may be busy.
+/// Maximum time to wait for a service, generous because the machine may be busy.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Interval between two checks while waiting.
@@ -93,7 +93,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         if matches!(self.process.try_wait(), Ok(None)) {
-            // Reap it, because nothing else does.
+            // Reap the process, because nothing else does.
             let _ = self.process.kill();
             let _ = self.process.wait();
         }

@@ -74,7 +74,7 @@ fn rfc9309_2_3_1_1_success() {
     check(200, &[], "rules 200: 5 bytes");
     check(204, &[], "rules 204: 5 bytes");
     check(299, &[], "rules 299: 5 bytes");
-    // A page of HTML is parsed all the same.
+    // A page of HTML counts as a robots.txt too, and is parsed.
     check(200, &[("content-type", "text/html")], "rules 200: 5 bytes");
 }
 
@@ -174,7 +174,7 @@ fn rfc9309_2_5_a_long_file_is_cut_and_kept() {
     let answer = RobotsAnswer::of(&request(), &Ok(exchange(200, &headers, &packed)), 0);
     assert_eq!(summary(&answer), format!("rules 200: {max_bytes} bytes"));
 
-    // Cut by the body limit, in the middle of the coding.
+    // The body limit cuts the encoded body in the middle.
     let mut cut = exchange(200, &headers, &packed[..packed.len() / 10]);
     let answer = RobotsAnswer::of(&request(), &Ok(cut.clone()), 0);
     assert_eq!(summary(&answer), "unreachable: encoding Some(200) None");

@@ -156,7 +156,7 @@ fn without_a_good_copy_nothing_is_allowed() {
         force(&copy, Duration::ZERO),
         RobotsForce::Unreachable { retry_at }
     );
-    // A missing file an hour ago does not allow anything now.
+    // A file that was missing an hour ago does not allow anything now.
     let answer = RobotsAnswer::None { status: 404 };
     let none = learn(None, &answer, &result(Duration::ZERO, 404, &[]));
     let copy = unreachable(Some(&none), HOUR, None);
@@ -292,7 +292,7 @@ proptest! {
         if ahead > 60 * Duration::from_secs(1) && kind != 2 {
             prop_assert_eq!(force(&copy, Duration::ZERO), RobotsForce::Expired);
         }
-        // A file last known good now may be used for a month.
+        // A file that is known to be good now may be used for a month.
         if kind == 2 {
             let month = RobotsTimes::default().last_good;
             let again = unreachable(Some(&copy), month, None);

@@ -5,8 +5,8 @@ use std::fs;
 use super::sample_crawl::{More, Sent, page, robots, write};
 use super::{BARS_P, audit};
 
-/// The files after a power failure: zeros in place of a robots.txt row, and a page that it may have
-/// disallowed.
+/// After a power failure, the log has zeros in place of a robots.txt row. The page after it may
+/// have been disallowed by the lost robots.txt.
 #[test]
 fn malformed_lines_are_counted_and_cause_no_breach() {
     let dir = tempfile::tempdir().unwrap();
@@ -29,7 +29,7 @@ fn malformed_lines_are_counted_and_cause_no_breach() {
         fs::write(&path, &bytes).unwrap();
         let audit = audit(dir.path()).unwrap();
         let rules: Vec<_> = audit.by_rule.keys().map(String::as_str).collect();
-        // The last two are too close together, whatever is lost before them.
+        // The last two requests are too close together, whatever rows are lost before them.
         assert_eq!(rules, ["gap"]);
         assert_eq!(audit.flaws, ["one line of `requests.jsonl` can't be read"]);
         let undecided_rows = audit
@@ -38,12 +38,13 @@ fn malformed_lines_are_counted_and_cause_no_breach() {
             .copied();
         assert_eq!(undecided_rows.unwrap_or(0), undecided);
     };
-    // After the last response, or before one that repeats it, nothing is in doubt.
+    // Rows lost after the last response, or before a response that repeats the lost one, leave no
+    // doubt.
     check(ends[3] + 5..ends[3] + 40, 0);
     check(ends[0] + 5..ends[0] + 40, 0);
-    // The row that allows `/p`.
+    // Destroys the row of the response that allows `/p`.
     check(ends[2] + 5..ends[2] + 40, 1);
-    // Rows merge if the line break between them is lost.
+    // If the line break between two rows is lost, they become one malformed line.
     check(ends[2] + 40..ends[3] + 20, 1);
     // Without the first row no page has a robots.txt before it.
     check(0..ends[0], 1);

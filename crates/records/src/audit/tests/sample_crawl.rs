@@ -11,7 +11,7 @@ use crawl_archive::{
 use crawl_weburl::canonicalize;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// The origin of the times below, in milliseconds: 2026-11-20, midnight UTC.
+/// The moment that stands for time 0 in the tests, in milliseconds: 2026-11-20, midnight UTC.
 const DAY: u64 = 1_795_132_800_000;
 
 /// A request: one line of a crawl's log.
@@ -20,7 +20,7 @@ pub(super) struct Sent {
     pub(super) path: &'static str,
     /// Start and end, in milliseconds since [`DAY`].
     pub(super) span: (u64, u64),
-    /// The status; 0 for a failure.
+    /// The status of the response; 0 for a failure.
     pub(super) status: u16,
     pub(super) gap_asked: u64,
     pub(super) wait_asked: Option<u64>,
@@ -120,13 +120,14 @@ type Rule = (u32, &'static str);
 #[derive(Default)]
 pub(super) struct More {
     pub(super) toml: &'static str,
-    /// Time, path, verdict, rule.
+    /// For each page row: the time, path, verdict and rule.
     pub(super) pages: &'static [(u64, &'static str, &'static str, Option<Rule>)],
-    /// Path, line, rule.
+    /// For each excluded row: the path, the line of the rule, and the rule.
     pub(super) excluded: &'static [(&'static str, u32, &'static str)],
-    /// Lines of `state/delays.jsonl`, with the time since [`DAY`]: host and delay.
+    /// Lines of `state/delays.jsonl`: the time since [`DAY`], the host and the delay.
     pub(super) delays: &'static [(u64, Option<&'static str>, Option<u64>)],
-    /// A line in that file for reread settings: the time, and the JSON of the previous settings.
+    /// A line of `state/delays.jsonl` for reread settings: the time, and the previous settings in
+    /// JSON.
     pub(super) reread: Option<(u64, &'static str)>,
     pub(super) no_archive: bool,
 }

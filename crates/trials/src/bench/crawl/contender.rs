@@ -1,5 +1,5 @@
-//! The programs to compare, and how to make each do the same: one site, robots.txt obeyed, no
-//! waits, and as many concurrent requests as suit it.
+//! The programs to compare, and how to make each program do the same: crawl one site, obey
+//! robots.txt, wait for nothing, and send as many concurrent requests as suit the program.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -48,7 +48,7 @@ pub(super) const USUAL: [Contender; 8] = [
 /// Why a contender can't run here.
 pub(super) struct Absent(pub(super) String);
 
-/// Without a browser, which it would start by default.
+/// The crate is built without a browser, which the program would start by default.
 const SPIDER: CargoProgram<'_> = CargoProgram {
     package: "spider_cli",
     version: "2.53.9",
@@ -90,7 +90,8 @@ impl Contender {
         value.map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
-    /// Fetches the program. `None` if it is one of ours, which is already built.
+    /// Installs the program and returns its path. `None` if it is one of ours, which is already
+    /// built.
     pub(super) fn install(self, workspace: &Workspace) -> Result<Option<PathBuf>, Absent> {
         self.fetch(workspace)
             .map_err(|error| Absent(format!("{error:#}")))
@@ -135,8 +136,8 @@ impl Contender {
             Contender::Floor => format!("bench floor --urls {}", dir.join("urls").display()),
             Contender::Wget2 => format!("{wget} --max-threads=8 {url}"),
             Contender::Wget => format!("{wget} {url}"),
-            // By default it waits a tenth of a second for each link of unknown type (disabled by
-            // `-%N0`), waits for kept connections (`-%k0`), and limits rates.
+            // By default HTTrack waits a tenth of a second for each link of unknown type (disabled
+            // by `-%N0`), waits for kept connections (disabled by `-%k0`), and limits rates.
             Contender::Httrack => format!(
                 "{url} -O {} -q -s2 -c32 -%N0 -%k0 -A0 -%c0 -C0 -I0 --disable-security-limits",
                 out.display()
@@ -150,7 +151,7 @@ impl Contender {
                 ]
                 .to_vec();
             }
-            // Without `--output-links` it ends at once without fetching anything.
+            // Without `--output-links`, spider ends at once without fetching anything.
             Contender::Spider => {
                 format!("--url {url} --respect-robots-txt --http crawl --output-links")
             }

@@ -19,15 +19,16 @@ use tokio::task::LocalSet;
 
 use crate::torture::random::SeededRandom;
 
-/// Links from each page to its own children, and links in the menu shared by all pages.
+/// Number of links from each page to its own children, and of links in the menu that all pages
+/// share.
 const CHILDREN: u32 = 8;
 const MENU: u32 = 40;
 /// Words per page, and the size of the vocabulary.
 const WORDS: usize = 400;
 const VOCABULARY: usize = 8_192;
-/// Bytes of inline style and script in each page, as in real ones.
+/// Bytes of inline style and script in each page, about as in real pages.
 const HEAD_BYTES: usize = 6_000;
-/// How often to draw another port if an address already uses it.
+/// Maximum ports to try, if an address already uses the port that was drawn.
 const MAX_DRAWS: usize = 20;
 /// Requests with a longer head are not answered.
 const MAX_HEAD_BYTES: usize = 16 << 10;
@@ -72,13 +73,13 @@ pub(in crate::bench) struct GeneratedWeb {
     plan: WebPlan,
     addresses: Vec<SocketAddr>,
     visits: Arc<Mutex<Visits>>,
-    /// Sends nothing: dropping it ends the server.
+    /// Never used to send: dropping it ends the server.
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl GeneratedWeb {
-    /// Starts the web, which already listens when this returns.
+    /// Starts the web, which already listens when this function returns.
     pub(in crate::bench) fn start(plan: WebPlan) -> Result<GeneratedWeb> {
         let (_, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
         setrlimit(Resource::RLIMIT_NOFILE, most, most)?;
@@ -153,7 +154,7 @@ struct Server {
     visits: Arc<Mutex<Visits>>,
 }
 
-/// The end of a host's last answer.
+/// When the last answer of a host ended. `None` before its first answer.
 type LastAnswer = Rc<std::cell::Cell<Option<Instant>>>;
 
 impl Server {
@@ -168,11 +169,12 @@ impl Server {
                     lock(&self.visits).connections += 1;
                     let (server, last) = (Rc::clone(&self), Rc::clone(&last));
                     tokio::task::spawn_local(async move {
-                        // Ends when the client disconnects.
+                        // `converse` returns when the client disconnects, so its result does not
+                        // matter.
                         let _ = server.converse(stream, host, &last).await;
                     });
                 }
-                // Out of file descriptors: wait for connections to end.
+                // File descriptors have run out, so wait for connections to end.
                 Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
             }
         }
@@ -272,7 +274,7 @@ impl Server {
 fn link(html: &mut String, page: u32) {
     let number = page.to_string();
     html.push_str("<li><a class=\"reference\" href=\"/");
-    // The first page has only the host's address.
+    // The path of the first page is just `/`.
     if page > 0 {
         for part in ["d", &(page % 10).to_string(), "/p", &number, ".html"] {
             html.push_str(part);
@@ -326,7 +328,7 @@ fn head() -> String {
     format!("{style}</style>\n{script}</script>\n")
 }
 
-/// Opens a socket for each host, at 127.16.0.1 and following, all with one port.
+/// Opens a socket for each host. The addresses start at 127.16.0.1, and all have the same port.
 fn listen(hosts: u32) -> Result<Vec<TcpListener>> {
     let mut earlier = Vec::new();
     for _ in 0..MAX_DRAWS {
@@ -346,7 +348,7 @@ fn listen(hosts: u32) -> Result<Vec<TcpListener>> {
             }
             return Ok(listeners);
         }
-        // Keep the sockets until another port is drawn.
+        // Keep these sockets open until another port is drawn, so that it is a different one.
         earlier = listeners;
     }
     bail!(
@@ -367,7 +369,7 @@ fn address(host: u32) -> Ipv4Addr {
 }
 
 fn lock(visits: &Mutex<Visits>) -> MutexGuard<'_, Visits> {
-    // Counters stay valid after a panic elsewhere.
+    // The counters are valid even if another thread panicked while it held the lock.
     visits.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

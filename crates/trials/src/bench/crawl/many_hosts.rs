@@ -18,11 +18,11 @@ use crate::bench::program::{Cost, Profile, Program, build, cost_until_end, pinne
 const GAP: Duration = Duration::from_secs(1);
 /// When to end a crawl that has no other limit.
 const MAX_CRAWL_TIME: Duration = Duration::from_secs(1_800);
-/// How long a crawl may take to end, after its time is over.
+/// How long a crawl may take to finish after its time is over.
 const MAX_END_TIME: Duration = Duration::from_secs(60);
-/// Maximum threads of wget2. In polite crawls it has one per host.
+/// Maximum threads of wget2. In polite crawls, wget2 has one thread per host.
 const MAX_WGET2_THREADS: u32 = 256;
-/// Our concurrency if more is not needed.
+/// This crawler's concurrency, unless the crawl needs more.
 const CONCURRENCY: u64 = 256;
 
 #[derive(Args)]
@@ -138,7 +138,7 @@ pub(crate) fn growth(workspace: &Workspace, args: &GrowthArgs) -> Result<()> {
 
 struct Bench<'a> {
     workspace: &'a Workspace,
-    /// Emptied before each crawl.
+    /// The folder for crawls, emptied before each crawl.
     dir: PathBuf,
     crawl: PathBuf,
 }
@@ -152,7 +152,7 @@ impl Bench<'_> {
         })
     }
 
-    /// Without an archive, because wget2 has none.
+    /// Runs this crawler, without an archive because wget2 has none.
     fn ours(&self, plan: WebPlan, args: &str, limit: Duration) -> Result<Crawled> {
         let web = GeneratedWeb::start(plan)?;
         let dir = self.emptied()?;
@@ -167,7 +167,7 @@ impl Bench<'_> {
         self.run("ours", plan, &web, (&argv, &[]), limit)
     }
 
-    /// Returns `None`, after a message, if wget2 can't be installed.
+    /// Runs wget2. Prints a message and returns `None` if wget2 can't be installed.
     fn wget2(
         &self,
         plan: WebPlan,
@@ -247,7 +247,8 @@ impl Crawled {
     }
 }
 
-/// Each host has one request at a time, followed by a gap.
+/// Returns the most pages per second that are possible if each host has one request at a time,
+/// followed by a gap.
 fn ideal_rate(plan: WebPlan) -> f64 {
     f64::from(plan.hosts) / (GAP + plan.latency).as_secs_f64()
 }

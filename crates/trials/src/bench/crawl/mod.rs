@@ -1,8 +1,8 @@
-//! How fast this crawler reads a whole site, compared with others and with the minimum possible
-//! cost.
+//! How fast this crawler reads a whole site, compared with other crawlers and with the minimum
+//! possible cost.
 //!
-//! All read the same site from the same nginx, one after the other, on the same processors. nginx's
-//! log counts what each one fetched.
+//! All programs read the same site from the same nginx, one after the other, on the same
+//! processors. nginx's log shows what each program fetched.
 
 mod contender;
 mod floor;
@@ -98,11 +98,11 @@ pub(super) fn crawl(workspace: &Workspace, args: &CrawlArgs) -> Result<()> {
 
 struct Bench<'a> {
     workspace: &'a Workspace,
-    /// Emptied before each run.
+    /// The folder for crawls, emptied before each run.
     dir: PathBuf,
-    /// The crawler.
+    /// The path of the crawler's program.
     crawl: PathBuf,
-    /// This program, in the same profile.
+    /// The path of this program, built in the same profile.
     floor: PathBuf,
     limit: Duration,
     root: PathBuf,

@@ -26,7 +26,8 @@ const MORE: [(&str, &str); 2] = [
 ];
 
 impl Site {
-    /// Creates a folder that links to the parts of the site, with a page that names each.
+    /// Creates a folder that links to the parts of the site, with an index page that links to each
+    /// part.
     pub(super) fn lay_out(self, workspace: &Workspace) -> Result<PathBuf> {
         debian::fetch(workspace)?;
         let root = workspace.target.join("bench-site");
@@ -46,7 +47,7 @@ impl Site {
             .map(|(name, _, first)| format!("{name}/{first}"))
             .collect();
         if self != Site::Small {
-            // Git's pages have no index that names them all.
+            // Git's documentation has no index of all pages, so link to each page.
             links.extend(pages_below(&root.join("git"), "git")?);
         }
         if self == Site::Large {
@@ -63,7 +64,7 @@ impl Site {
     }
 }
 
-/// Returns each page of the folder, so that parts without an index are complete.
+/// Returns all pages of a folder, so that a part without an index is crawled completely.
 fn pages_below(folder: &Path, name: &str) -> Result<Vec<String>> {
     let mut pages = Vec::new();
     let mut waiting = vec![(folder.to_owned(), name.to_owned())];

@@ -8,16 +8,17 @@ pub(super) const DEPTH: usize = 10;
 /// The quality of a ranking, between 0 and 1. For several queries, the mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Worth {
-    /// One over the rank of the first page that answers, or 0 if it is not in the first ten.
+    /// The reciprocal rank of the first page that answers the query, or 0 if none is in the first
+    /// ten.
     pub(super) reciprocal_rank: f64,
     /// The fraction of the judged pages in the first ten.
     pub(super) recall: f64,
-    /// Discounted cumulative gain of the first ten, relative to the best possible order (gains 3
-    /// and 1).
+    /// Discounted cumulative gain of the first ten pages, relative to the best possible order. The
+    /// gains of the two grades are 3 and 1.
     pub(super) gain: f64,
 }
 
-/// Rates `ranked`, paths with the best first, as an answer.
+/// Rates a ranking as an answer to a query. `ranked` has the paths of its pages, the best first.
 pub(super) fn worth(ranked: &[String], judged: &Judged) -> Worth {
     let grade = |path: &String| {
         let page = judged.pages.iter().find(|(page, _)| page == path);
@@ -49,7 +50,7 @@ pub(super) fn mean(worths: &[Worth]) -> Worth {
     }
 }
 
-/// Returns the value below which a fraction `part` (0 to 1) of the values lies, or 0 without
+/// Returns the value below which a fraction `part` (0 to 1) of the values lies. Returns 0 without
 /// values.
 pub(super) fn percentile(values: &mut [u64], part: f64) -> u64 {
     values.sort_unstable();
@@ -74,7 +75,7 @@ mod tests {
     use super::super::queries::parse;
     use super::{mean, percentile, worth};
 
-    /// `expected` has rank, recall and gain in hundredths.
+    /// Checks a ranking. `expected` has the reciprocal rank, recall and gain in hundredths.
     #[track_caller]
     fn check(ranked: &str, expected: [u32; 3]) {
         let judged = parse("tune\thowto\ttea\ta=2 b=2 c=1 d=1\n").unwrap();

@@ -1,7 +1,7 @@
 //! Quality and speed of the search, compared with plain BM25.
 //!
-//! Indexes Debian's documentation packages. The ranking was tuned with part of the queries of some
-//! packages, and with none of the others'.
+//! The pages are Debian's documentation packages. The ranking was tuned with some queries of some
+//! packages. All other queries are used only for measurements.
 
 mod baseline;
 mod bundle;
@@ -27,9 +27,9 @@ use table::{Engine, Measured};
 use xtask::debian;
 use xtask::workspace::Workspace;
 
-/// Minimum lead over the stronger baseline, in MRR@10.
+/// Minimum lead of our search over the stronger baseline, in MRR@10.
 const MIN_AHEAD: f64 = 0.15;
-/// How often each query is timed, after a first run to judge the answer.
+/// How often each query is timed. An untimed first run judges the answer.
 const ROUNDS: usize = 5;
 
 /// A documentation to measure: a name, its queries, and the folder of its pages.

@@ -5,20 +5,20 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// The calls to record. Includes calls that change files in ways the recording does not support, so
-/// that they are noticed.
+/// The system calls to record. Some calls change files in ways that the recording does not support,
+/// and are recorded to notice such changes.
 const TRACED: &str = "trace=open,openat,creat,close,dup,dup2,dup3,fcntl,lseek,read,readv,write,\
      pwrite64,writev,pwritev,pwritev2,truncate,ftruncate,fallocate,copy_file_range,sendfile,\
      splice,mmap,io_uring_setup,mkdir,mkdirat,rename,renameat,renameat2,unlink,unlinkat,rmdir,\
      link,linkat,symlink,symlinkat,fsync,fdatasync";
 
-/// Maximum bytes of a write to record; a longer one is an error.
+/// Maximum size of a recorded write, in bytes; a longer one is an error.
 const MAX_WRITE_BYTES: usize = 1 << 26;
 
 /// Returns the options with which `strace` writes these calls to a file.
 pub(super) fn options(trace: &Path) -> Vec<String> {
-    // Record all bytes in hexadecimal, but only the number of bytes read. The traced program uses
-    // the machine's own libraries.
+    // For writes, record all bytes in hexadecimal; for reads, only their number. The traced program
+    // uses the machine's own libraries.
     let fixed = "-f --seccomp-bpf -qq -e signal=none -xx -e raw=read,readv -E LD_LIBRARY_PATH";
     let mut options: Vec<String> = fixed.split(' ').map(str::to_owned).collect();
     let length = MAX_WRITE_BYTES.to_string();
@@ -96,8 +96,8 @@ impl Call<'_> {
     }
 }
 
-/// Returns all successful calls, sorted by when they ended. A `close` counts from its
-/// beginning, because another thread may be given the same descriptor before it ends.
+/// Returns all successful calls, sorted by when they ended. A `close` counts from its beginning:
+/// another thread may be given the same descriptor before the `close` ends.
 pub(super) fn calls(trace: &str) -> Result<Vec<Call<'_>>> {
     let mut completed = Vec::new();
     let mut open: HashMap<&str, (usize, &str)> = HashMap::new();
@@ -133,12 +133,13 @@ pub(super) fn calls(trace: &str) -> Result<Vec<Call<'_>>> {
     Ok(completed)
 }
 
-/// Builds a call from both halves of its line. Returns `None` if it failed or never returned.
+/// Builds a call from the two halves of its line. Returns `None` if the call failed or never
+/// returned.
 fn call<'a>(head: &'a str, tail: &str, begun: usize, ended: usize) -> Result<Option<Call<'a>>> {
     let context = || format!("line {ended} is no call: {head:.80}");
     let (name, rest) = head.split_once('(').with_context(context)?;
     let whole = format!("{rest}{tail}");
-    // No string contains this, because all are in hexadecimal.
+    // No string argument contains ` = `, because all strings are in hexadecimal.
     let (args, result) = whole.rsplit_once(" = ").with_context(context)?;
     let args = args.trim_end().strip_suffix(')').with_context(context)?;
     let result = result.split(' ').next().and_then(number);

@@ -1,9 +1,9 @@
 //! The possible states of a disk after a power cut, given the changes that a program made and
 //! synced.
 //!
-//! A change is durable if a sync of its file or folder began after it and ended before the cut. Any
-//! other change may or may not be there: bytes of a file may be lost from some point on, or by
-//! sector, and an entry of a folder may be missing though its file was synced.
+//! A change is durable if a sync of its file or folder began after the change and ended before the
+//! cut. Any other change may be lost. The bytes of a file may be lost from some point on, or by
+//! sector. An entry of a folder may be missing even if its file was synced.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::{self, File};
@@ -68,8 +68,8 @@ pub(super) struct Changes {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Image(pub(super) BTreeMap<String, Option<Content>>);
 
-/// The content of a file. The rest beyond `bytes` is zeros: the store allocates its journals before
-/// they are full.
+/// The content of a file. All bytes after `bytes` are zeros, because the store allocates its
+/// journals before they are full.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Content {
     bytes: Vec<u8>,
@@ -162,9 +162,9 @@ impl Changes {
 enum Fate {
     None,
     All,
-    /// This many, from the first on.
+    /// The first changes, this many.
     First(usize),
-    /// Each with this probability, in percent.
+    /// Each change with this probability, in percent.
     Some(u64),
 }
 
@@ -249,7 +249,8 @@ fn entries(
     entries
 }
 
-/// Returns the content of a file after its changes, each marked whether it is durable.
+/// Returns the content of a file after its changes. The flag of each change shows whether the
+/// change is durable.
 fn content(changes: &[(bool, &Change)], mut dice: Option<&mut SeededRandom>) -> Content {
     let mut content = Content::default();
     let count = changes.iter().filter(|(is_safe, _)| !is_safe).count();
@@ -279,7 +280,7 @@ fn content(changes: &[(bool, &Change)], mut dice: Option<&mut SeededRandom>) -> 
                 }
             }
             Fate::First(whole) if !is_safe && at == *whole => {
-                // The write during which the power failed: only its first sectors are kept.
+                // The power failed during this write, so keep only its first sectors.
                 let count = sectors(begin, bytes).count() as u64;
                 let sector_count = dice.as_deref_mut().map_or(0, |dice| dice.below(count));
                 for (begin, sector) in sectors(begin, bytes).take(sector_count as usize) {

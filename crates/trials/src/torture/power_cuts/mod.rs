@@ -1,10 +1,10 @@
 //! Crawls that resume from what a power cut left.
 //!
-//! The built program crawls a small web once while every change to its directory is recorded. The
+//! The built program crawls a small web once, while every change to its directory is recorded. The
 //! recording is used to rebuild the directory as a power cut at a random moment may leave it. The
-//! same command resumes there, and the result is checked against the web and against the rows
-//! committed before the cut. Every third resumed crawl is recorded too and cut again; in every
-//! third case the cut tears a commit.
+//! same command resumes the crawl there, and the result is checked against the web and against the
+//! rows committed before the cut. Every third resumed crawl is recorded too and cut again. In
+//! another third of the cases, the cut damages a commit.
 
 mod calls;
 mod disk;
@@ -31,7 +31,7 @@ use super::random::SeededRandom;
 use super::web::Web;
 use crate::simulate::fresh_seed;
 
-/// Cuts per recorded crawl. The next crawl has the next seed.
+/// Number of cuts per recorded crawl. After that, a crawl with the next seed is recorded.
 const CUTS_OF_ONE: u32 = 50;
 
 /// The folder of the crawl, as in [`Program`].
@@ -77,9 +77,9 @@ struct Tally {
 enum Cut {
     /// Any possible state.
     Once,
-    /// Any possible state, of a crawl that had resumed after such a cut.
+    /// Any possible state of a crawl that had resumed after another cut.
     Twice,
-    /// All but one sector of the last commit.
+    /// A state that lost one sector of the last commit and nothing else.
     TornCommit,
 }
 

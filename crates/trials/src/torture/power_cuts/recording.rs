@@ -14,7 +14,7 @@ pub(super) struct Recording {
     pub(super) changes: Changes,
     /// Number of initial changes that create the existing files.
     before: usize,
-    /// By node: the name it was created under, without its folder.
+    /// For each node, the name under which it was created, without its folder.
     names: Vec<String>,
 }
 
@@ -90,9 +90,9 @@ impl Recording {
         }
     }
 
-    /// Draws a cut right after a commit that is not synced yet. Returns the cut and its image. The
-    /// commit lost one sector inside a value, so the store looks damaged when opened. `None` if no
-    /// value is long enough.
+    /// Draws a cut right after a commit that is not synced yet. The commit lost one sector inside a
+    /// value, so the store looks damaged when opened. Returns the cut and the files after it.
+    /// `None` if no value is long enough.
     pub(super) fn torn_commit(&self, dice: &mut SeededRandom) -> Option<(usize, Image)> {
         let all = self.changes.before(self.changes.len());
         let commits = all.iter().enumerate().skip(self.before);
@@ -104,8 +104,9 @@ impl Recording {
             } if self.is_journal(*file) => {
                 let inside: Vec<_> = sectors(*begin, bytes).skip(1).collect();
                 let (_, inside) = inside.split_last()?;
-                // Text is inside a value. If the sector contained the beginning of an item, the
-                // store would take the zeros for the end of the log.
+                // Take only sectors of printable text: they lie inside a value. If a sector
+                // contained the beginning of an item, the store would take the zeros for the end of
+                // the log.
                 let lost = inside
                     .iter()
                     .filter(|(_, sector)| sector.iter().all(|byte| (b'\n'..=b'~').contains(byte)));
@@ -132,8 +133,8 @@ impl Recording {
         self.names[file.0].ends_with(".jnl")
     }
 
-    /// Returns the rows that no power cut after this many changes may lose: those that were durable
-    /// when a commit was written that was itself durable before the cut.
+    /// Returns the rows that a power cut after this many changes must not lose. The rows were
+    /// durable when a commit was written, and the commit itself was durable before the cut.
     pub(super) fn promised(&self, cut: usize, rows: &str) -> Vec<u8> {
         let name = |node: &Node| self.names[node.0].as_str();
         let mut content = Content::default();
@@ -178,7 +179,7 @@ impl Recording {
 struct Live {
     name: String,
     length: u64,
-    /// `None` for a file.
+    /// The entries of a folder; `None` for a file.
     entries: Option<BTreeMap<String, Node>>,
 }
 
@@ -196,7 +197,7 @@ impl Live {
 #[derive(Clone)]
 struct OpenFile {
     path: PathBuf,
-    /// `None` if the file is outside the folder.
+    /// The file; `None` if it is outside the recorded folder.
     node: Option<Node>,
     position: u64,
     appends: bool,
@@ -207,7 +208,7 @@ struct Reading<'a> {
     name: &'a str,
     changes: Changes,
     nodes: Vec<Live>,
-    /// By descriptor: the index in `files`.
+    /// For each descriptor, the index of its open file in `files`.
     open: HashMap<u64, usize>,
     files: Vec<OpenFile>,
 }

@@ -12,12 +12,12 @@ use crate::torture::check::{Rows, log_is_allowed, lost, read, rows_are_the_truth
 use crate::torture::pace::Events;
 use crate::torture::{archive, pace};
 
-/// How long an answer may wait for its commit before a fault that discards it, in microseconds: the
-/// default of `--commit-within`, with room for a busy machine.
+/// How long before a fault an answer may have arrived if the fault discards it, in microseconds.
+/// This is the default of `--commit-within`, plus some time for a busy machine.
 const IN_FLIGHT: u64 = 5_000_000;
 
 impl Rack<'_> {
-    /// Compares rows, archives, engine and log.
+    /// Compares the rows, the archives, the engine and the web's log.
     pub(super) fn check(&mut self) -> Result<Tally> {
         let log = self.crawl.web.web.log();
         let mut breaches = Breaches::default();
@@ -63,7 +63,8 @@ impl Rack<'_> {
         Ok(tally)
     }
 
-    /// Checks that, moved into a directory, the crawl has all its rows and nothing left to fetch.
+    /// Checks that the crawl, after it was moved into a directory, has all its rows and nothing
+    /// left to fetch.
     fn moved_it_fetches_nothing(&self, rows: &Rows) -> Result<()> {
         const MOVED: &str = "moved";
         let names = self.workers.iter().map(|worker| worker.name.as_str());
@@ -98,8 +99,8 @@ impl Rack<'_> {
         Ok(())
     }
 
-    /// Returns when workers resumed that were frozen for at least half a lease. The last heartbeat
-    /// before the freeze may have been old enough to account for the other half.
+    /// Returns when workers resumed that were frozen for at least half a lease. Half is enough for
+    /// the lease to end, because the last heartbeat may have been half a lease before the freeze.
     fn thaws(&self) -> Vec<u64> {
         let half = LEASE.as_micros() as u64 / 2;
         let long = self.faults.iter().filter(|fault| {
@@ -108,8 +109,8 @@ impl Rack<'_> {
         long.map(|fault| fault.until).collect()
     }
 
-    /// Checks that the gathered directories of all workers contain each row once, and that their
-    /// audit finds only what a lost disk or a late request explains.
+    /// Checks the gathered directories of all workers. The directories contain each row once, and
+    /// their audit finds only breaches that a lost disk or a late request explains.
     fn gathered_agrees(&self, rows: &Rows, late: u64, breaches: &mut Breaches) -> Result<()> {
         const GATHERED: &str = "gathered";
         let names = self.workers.iter().map(|worker| worker.name.as_str());
@@ -162,12 +163,12 @@ impl Rack<'_> {
         faults.chain(deaths).collect::<Vec<_>>().join("\n")
     }
 
-    /// Checks that an answered URL is fetched again only if a fault preceded its commit, or if its
-    /// row was lost with a disk.
+    /// Checks that a URL with an answer is fetched again only for a reason: a fault came before the
+    /// commit of the answer, or its row was lost with a disk.
     fn fetched_again_was_in_flight(&self, log: &[LogEntry], breaches: &mut Breaches) {
         let mut last: BTreeMap<_, &LogEntry> = BTreeMap::new();
         for entry in log {
-            // Each worker fetches the robots.txt of its hosts.
+            // Skip robots.txt, because each worker fetches the robots.txt of its hosts.
             if self
                 .crawl
                 .web

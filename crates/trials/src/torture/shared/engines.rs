@@ -48,7 +48,7 @@ impl Programs {
         command
             .env("LD_LIBRARY_PATH", &self.libraries)
             .env("LC_ALL", "C")
-            // The current folder may be closed to that user.
+            // Change the folder, because PostgreSQL's user may lack access to the current one.
             .current_dir("/")
             .stdin(Stdio::null());
         command
@@ -136,7 +136,7 @@ impl<'a> Engines<'a> {
         Ok(())
     }
 
-    /// Copies the primary to the other server, and makes commits wait for that copy from now on.
+    /// Copies the primary to the other server. From now on, commits wait for the copy.
     pub(super) fn add_standby(&mut self) -> Result<()> {
         let (primary, standby) = (self.primary, 1 - self.primary);
         let data = self.servers[standby].data.clone();
@@ -244,7 +244,7 @@ impl<'a> Engines<'a> {
         process.kill()?;
         process.wait()?;
         for child in children {
-            // Some may have ended already.
+            // Ignore errors, because some of the processes may have ended already.
             let _ = kill(Pid::from_raw(child), Signal::SIGKILL);
         }
         Ok(())
@@ -253,7 +253,7 @@ impl<'a> Engines<'a> {
 
 impl Drop for Engines<'_> {
     fn drop(&mut self) {
-        // Their data is not needed any more.
+        // The servers can be killed, because their data is not needed any more.
         let _ = self.kill(0);
         let _ = self.kill(1);
     }
@@ -267,9 +267,9 @@ fn children_of(id: u32) -> Result<Vec<i32>> {
         let Some(child) = name.to_str().and_then(|name| name.parse::<i32>().ok()) else {
             continue;
         };
-        // A process that has ended since has none.
+        // A process that has ended since has no such file.
         let stat = fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
-        // After the name in parentheses: state, parent.
+        // After the name in parentheses come the state and the parent.
         let behind = stat.rsplit_once(") ").map_or("", |(_, behind)| behind);
         let parent = behind.split(' ').nth(1).unwrap_or_default();
         if parent.parse() == Ok(id) {

@@ -40,7 +40,7 @@ use crate::simulate::fresh_seed;
 
 const WORKERS: usize = 4;
 
-/// The workers' lease: the shortest whose heartbeats are still a second apart.
+/// The workers' lease. It is the shortest for which heartbeats are still a second apart.
 const LEASE: Duration = Duration::from_secs(3);
 
 /// A crawl that takes longer is considered stuck.
@@ -116,7 +116,7 @@ pub(super) struct Fault {
     /// The affected worker; `None` if the engine was affected.
     pub(super) worker: Option<String>,
     pub(super) from: u64,
-    /// When it ended, or the end of the crawl.
+    /// When the fault ended. If it lasted longer than the crawl, the end of the crawl.
     pub(super) until: u64,
     /// URLs requested by a worker whose disk is lost, according to its records.
     pub(super) lost: BTreeSet<String>,
@@ -133,16 +133,16 @@ struct Rack<'a> {
     workers: Vec<Worker>,
     dice: SeededRandom,
     faults: Vec<Fault>,
-    /// Kills and other involuntary ends of workers.
+    /// Kills of workers, and other ends that the workers did not choose.
     deaths: Vec<Death>,
-    /// Ends of workers that the same command resumes from.
+    /// Number of times a worker ended in such a way that the same command resumes it.
     ends: u32,
 }
 
 /// Hosts to move from one group to another.
 #[derive(Clone)]
 struct Move {
-    /// As the command takes them.
+    /// The buckets to move, as the command's argument.
     buckets: String,
     to: String,
 }
@@ -152,7 +152,7 @@ struct Move {
 struct Moves {
     done: u32,
     killed: u32,
-    /// Commands that an engine failure ended.
+    /// Commands that ended because an engine failed.
     failed: u32,
 }
 
@@ -258,7 +258,7 @@ fn torment(
 impl Drop for Rack<'_> {
     fn drop(&mut self) {
         if let Some((_, Some(process))) = &mut self.moving {
-            // Our own process, which nothing else waits for.
+            // The process is our own child, and nothing else waits for it.
             let _ = process.kill();
             let _ = process.wait();
         }
@@ -315,8 +315,8 @@ impl Rack<'_> {
                 let after = self.crawl.web.web.now_us();
                 match status.code() {
                     Some(0) => worker.is_done = true,
-                    // The worker's previous life keeps its name until the lease ends, if that was
-                    // not recorded in its directory.
+                    // If the worker's previous process did not record its end in the directory, the
+                    // worker's name stays taken until the lease ends.
                     Some(DISK | USAGE) => {
                         self.ends += 1;
                         self.deaths.push(Death { before, after });
@@ -344,7 +344,7 @@ impl Rack<'_> {
         lost.iter().try_for_each(|name| self.reopen(name))
     }
 
-    /// Starts to move hosts if no move is running. Otherwise kills the command one time in three.
+    /// Starts to move hosts. If a move is already running, kills its command one time in three.
     fn move_hosts(&mut self) -> Result<()> {
         if self.engines.len() == 1 {
             return Ok(());
@@ -370,7 +370,7 @@ impl Rack<'_> {
         Ok(())
     }
 
-    /// Repeats a move until it is done.
+    /// Repeats the command of the current move until the move is done.
     fn attend_to_move(&mut self) -> Result<()> {
         let ports = self.ports();
         let Some((hosts, process)) = &mut self.moving else {
@@ -390,7 +390,7 @@ impl Rack<'_> {
                 self.moving = None;
             }
             Some(DISK) => self.moves.failed += 1,
-            // No worker had started the crawl in all groups yet.
+            // The move failed because no worker had started the crawl in all groups yet.
             Some(USAGE) if self.crawl.last_words().contains("has no crawl") => {
                 self.moves.failed += 1;
             }
@@ -408,7 +408,7 @@ impl Rack<'_> {
         let is_reopened = self.crawl.reopen(&self.ports(), name)?;
         for worker in &mut self.workers {
             if is_reopened {
-                // The crawl resumes, so each worker must finish again.
+                // The crawl continues with the reopened URLs, so each worker must finish again.
                 worker.is_done = false;
                 worker.is_lost &= worker.name != name;
             } else if worker.name == name {
@@ -418,7 +418,7 @@ impl Rack<'_> {
         Ok(())
     }
 
-    /// Makes a fault, for a worker without one.
+    /// Makes a fault that affects a worker without a current fault, or the engine.
     fn make_fault(&mut self) -> Result<()> {
         let kind = Kind::draw(&mut self.dice);
         if kind == Kind::Primary {
@@ -432,7 +432,7 @@ impl Rack<'_> {
             return Ok(());
         };
         let lease = LEASE.as_millis() as u64;
-        // Half of the faults outlast the lease.
+        // The maximum is about two leases, so half of the faults outlast the lease.
         let lasts = Duration::from_millis(100) + self.dice.millis(2 * lease);
         let until = Instant::now() + lasts;
         let from = self.crawl.web.web.now_us();

@@ -11,7 +11,7 @@ use anyhow::Result;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Network {
     Whole,
-    /// Existing connections are closed, and new ones too.
+    /// Existing connections are closed, and new connections are closed at once.
     Cut,
     /// Nothing arrives, but connections stay open.
     Stalled,

@@ -33,11 +33,11 @@ pub(super) struct Worker {
     pub(super) link: Link,
     /// The current fault, and when it ends.
     pub(super) under: Option<Under>,
-    /// When to start it again, unless it runs.
+    /// When to start the worker again, if it is not running.
     pub(super) starts_at: Instant,
-    /// Whether it reached the end of the crawl.
+    /// Whether the worker reached the end of the crawl.
     pub(super) is_done: bool,
-    /// Whether its disk is lost and its settled URLs are not reopened yet.
+    /// Whether the worker's disk is lost and the URLs it settled are not reopened yet.
     pub(super) is_lost: bool,
 }
 
@@ -74,8 +74,8 @@ impl Crawl<'_> {
         self.dir.join(worker)
     }
 
-    /// Returns the program, with its output in a file next to the crawl. A full disk is an error
-    /// for it instead of a signal that kills it.
+    /// Returns the program as a command. The output goes to a file next to the crawl. A full disk
+    /// is an error for the program, not a signal that kills it.
     fn command(&self) -> Result<Command> {
         let log_file = File::options()
             .create(true)
@@ -96,8 +96,8 @@ impl Crawl<'_> {
 
     pub(super) fn start(&self, worker: &mut Worker) -> Result<()> {
         let mut command = self.command()?;
-        // A separate home per worker, as on separate machines. On one machine, a worker waits for
-        // the hosts of another one, even if that is frozen.
+        // Give each worker its own home, as if on separate machines. Workers with the same home
+        // wait for each other's hosts, even if another worker is frozen.
         command.env("HOME", self.dir.join(format!("home of {}", worker.name)));
         let delay = format!("{}ms", self.web.delay.as_millis());
         command.args(["--seed", &self.web.web.url(0, "/"), "--delay", &delay]);
@@ -235,7 +235,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Limits the size of its files. `None` removes the limit.
+    /// Limits the size of the files that the process writes. `None` removes the limit.
     pub(super) fn limit_files(&self, bytes: Option<u64>) -> Result<()> {
         let Some(process) = &self.process else {
             return Ok(());
