@@ -120,7 +120,7 @@ fn rows_shorter_than_committed() {
         "pages.jsonl",
         expect![[r#"
             3
-            error: c/FILE is shorter than the state says: WHOLE bytes were committed, HALF are there
+            error: c/FILE is shorter than the state says: WHOLE bytes committed, HALF found
             hint: fetched pages remain readable in c; start over with another --output, or restore what is missing"#]],
     );
 }
@@ -131,7 +131,7 @@ fn an_archive_shorter_than_committed() {
         "archive/",
         expect![[r#"
             3
-            error: c/archive/FILE is shorter than the state says: WHOLE bytes were committed, HALF are there
+            error: c/archive/FILE is shorter than the state says: WHOLE bytes committed, HALF found
             hint: fetched pages remain readable in c; start over with another --output, or restore what is missing"#]],
     );
 }

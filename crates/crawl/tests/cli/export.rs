@@ -180,14 +180,14 @@ fn unknown_formats_and_places_are_refused() {
         &["export", "c", "--to", "static", "--out", "letters"],
         expect![[r#"
             2
-            error: letters is there already
+            error: letters already exists
             hint: choose a new folder, an empty one, or an earlier bundle"#]],
     );
     refused(
         &["export", "c", "--to", "static", "--out", "letters/dear.txt"],
         expect![[r#"
             2
-            error: letters/dear.txt is there already
+            error: letters/dear.txt already exists
             hint: choose a new folder, an empty one, or an earlier bundle"#]],
     );
     refused(
@@ -257,7 +257,7 @@ fn tables_replace_nothing() {
         &["export", "empty", "--to", "csv", "--out", "letters"],
         expect![[r#"
             2
-            error: letters is there already
+            error: letters already exists
             hint: choose a new or empty folder"#]],
     );
     refused(
@@ -307,7 +307,7 @@ fn a_graph_replaces_nothing_and_reports_omissions() {
     );
     expect![[r#"
         2
-        error: g is there already
+        error: g already exists
         hint: choose a new or empty folder"#]]
     .assert_eq(&export().refusal(&dir));
 }

@@ -159,7 +159,7 @@ fn sites_with_a_number(plan: &crawl_records::Plan, truth: &BTreeMap<&str, &HostR
             near(bytes, sent, &host.host);
             continue;
         }
-        assert!(bytes.why.contains("a number within a tenth takes"));
+        assert!(bytes.why.contains("an estimate within 10 % takes"));
         let is_in = bytes.least <= sent && sent <= bytes.most.unwrap();
         assert!(is_in, "{}: {sent} is not in {bytes:?}", host.host);
     }

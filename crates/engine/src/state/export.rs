@@ -355,7 +355,7 @@ mod tests {
         let one_row = [("w1", 1), both[1]];
         let message = check(&workers, &one_row);
         assert!(
-            message.contains("`w1`") && message.contains("1 where 2 are committed"),
+            message.contains("`w1`") && message.contains("1 found, 2 committed"),
             "{message}"
         );
         for bytes in [3, 5] {
