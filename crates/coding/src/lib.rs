@@ -20,8 +20,8 @@ use std::rc::Rc;
 use bytes::Bytes;
 use flate2::{Decompress, FlushDecompress, Status};
 
-/// Maximum number of codings on a body; more are [`DecodeEnd::Broken`]. More are never needed, and
-/// each takes memory.
+/// Maximum number of codings on a body. More are [`DecodeEnd::Broken`]: nobody needs them, and each
+/// takes memory.
 /// Beyond the limit: `encoding_broken`.
 const MAX_CODINGS: usize = 4;
 /// Maximum window of zstd frames in HTTP, as a power of two (RFC 9659): 8 MiB.

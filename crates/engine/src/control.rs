@@ -241,7 +241,8 @@ pub struct PendingAnswer(oneshot::Receiver<Result<CommandAnswer, Refused>>);
 impl PendingAnswer {
     /// Waits for the answer.
     ///
-    /// # Errors Same as [`Commander::ask`].
+    /// # Errors
+    /// Same as [`Commander::ask`].
     pub async fn answer(self) -> Result<CommandAnswer, Refused> {
         self.0.await.unwrap_or(Err(Refused::Ending))
     }
@@ -251,7 +252,8 @@ impl Commander {
     /// Sends a command without waiting for its answer. Commands sent before the crawl runs are
     /// carried out even if the run is over quickly.
     ///
-    /// # Errors [`Refused::Ending`] if the crawl is over, or too many commands are waiting.
+    /// # Errors
+    /// [`Refused::Ending`] if the crawl is over, or too many commands are waiting.
     pub fn post(&self, command: Command) -> Result<PendingAnswer, Refused> {
         let (answer, answered) = oneshot::channel();
         let posted = PostedCommand { command, answer };
@@ -261,7 +263,8 @@ impl Commander {
 
     /// Sends a command and waits for its result.
     ///
-    /// # Errors [`Refused`], which is [`Refused::Ending`] if the crawl is over.
+    /// # Errors
+    /// [`Refused`], which is [`Refused::Ending`] if the crawl is over.
     pub async fn ask(&self, command: Command) -> Result<CommandAnswer, Refused> {
         let (answer, answered) = oneshot::channel();
         let posted = PostedCommand { command, answer };

@@ -54,7 +54,8 @@ pub(crate) struct DiskWatch {
 impl DiskWatch {
     /// Starts the thread, which passes each measurement to `send` until `send` returns false.
     ///
-    /// # Errors The thread could not be started.
+    /// # Errors
+    /// The thread could not be started.
     pub(crate) fn start(
         space: FreeSpace,
         path: PathBuf,

@@ -35,7 +35,8 @@ pub(crate) struct ScopeSeeds {
 impl ScopeSeeds {
     /// Reads the seeds and redirect targets that earlier runs stored.
     ///
-    /// # Errors [`FrontierError`] if the store fails.
+    /// # Errors
+    /// [`FrontierError`] if the store fails.
     pub(crate) fn read(
         frontier: &dyn Frontier,
         config: &Config,
@@ -85,7 +86,8 @@ impl ScopeSeeds {
 
     /// Returns the scope that the seeds of this run and the stored seeds define.
     ///
-    /// # Errors A pattern is not a valid regular expression, or two seeds have different settings
+    /// # Errors
+    /// A pattern is not a valid regular expression, or two seeds have different settings
     /// for one area.
     pub(crate) fn scope(&mut self, config: &Config) -> Result<Scope, EngineError> {
         let rules = &config.scope;

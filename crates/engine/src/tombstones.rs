@@ -84,7 +84,8 @@ pub(crate) struct Tombstones {
 impl Tombstones {
     /// Reads the tombstones of the crawl in `dir`, with the key from its state.
     ///
-    /// # Errors The file can't be read, a line is not a tombstone, or the key is missing. An error
+    /// # Errors
+    /// The file can't be read, a line is not a tombstone, or the key is missing. An error
     /// is necessary, because ignoring a tombstone could lead to fetching a forgotten page.
     pub(crate) fn read(dir: &Path, key: Option<Vec<u8>>) -> Result<Tombstones, EngineError> {
         let path = dir.join(TOMBSTONES);
@@ -190,7 +191,8 @@ impl Tombstones {
 /// Returns the tombstone of a page of the crawl in `dir`, or else that of its host. If there are
 /// several, returns the last one. `None` if neither was forgotten.
 ///
-/// # Errors Same as [`Tombstones::read`].
+/// # Errors
+/// Same as [`Tombstones::read`].
 pub(crate) fn tombstone_of(
     dir: &Path,
     key: Option<Vec<u8>>,

@@ -21,7 +21,7 @@ pub(crate) const WORKER: (&str, &str) = ("frontier", "worker");
 /// The files that a process locks while it uses a directory. The first is used with the directory's
 /// own frontier, the second by a worker of a shared frontier.
 const LOCKS: [&str; 2] = ["state/lock", "state/worker.lock"];
-/// The file that names the worker and the crawl if the frontier was shared. After a crawl is
+/// In a worker of a shared frontier, the file that names the worker and the crawl. After a crawl is
 /// imported into a shared frontier, `crawl.toml` lacks these names until the crawl resumes.
 const WORKER_FILE: &str = "state/worker.json";
 const MAX_WORKER_BYTES: u64 = 64 * 1024;

@@ -97,7 +97,7 @@ impl Snapshot {
     }
 }
 
-/// A source that a file is read from.
+/// Combines `Read` and `Seek`, for use as one trait object.
 trait ReadSeek: Read + Seek {}
 
 impl<T: Read + Seek> ReadSeek for T {}

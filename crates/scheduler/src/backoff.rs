@@ -6,7 +6,7 @@ use crate::permit::GapReason;
 use crate::politeness::Politeness;
 use crate::tick::Tick;
 
-/// Longest pause after failures, which double it.
+/// Longest back-off pause. Each failure doubles the pause up to this.
 /// Beyond the limit: paused for this long.
 pub(crate) const MAX_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
 

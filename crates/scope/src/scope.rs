@@ -104,7 +104,8 @@ impl Scope {
     /// URL. If `include` is not empty, at least one of its patterns must match. A match of
     /// `exclude` overrides everything else. `max_depth` counts links from a seed.
     ///
-    /// # Errors [`BadScopePattern`] names the first pattern that is not a regular expression.
+    /// # Errors
+    /// [`BadScopePattern`] names the first pattern that is not a regular expression.
     pub fn new(
         mode: ScopeMode,
         include: &[String],
@@ -129,7 +130,8 @@ impl Scope {
 
     /// Replaces the patterns and the excluded hosts. Seeds, hosts and prefixes stay.
     ///
-    /// # Errors [`BadScopePattern`] if a pattern is not a regular expression. Nothing is changed
+    /// # Errors
+    /// [`BadScopePattern`] if a pattern is not a regular expression. Nothing is changed
     /// then.
     pub fn set_exclusions(
         &mut self,
@@ -186,7 +188,8 @@ impl Scope {
 
     /// Adds a seed that has its own settings.
     ///
-    /// # Errors [`AreaConflict`] if another seed has different settings for the same area.
+    /// # Errors
+    /// [`AreaConflict`] if another seed has different settings for the same area.
     pub fn add_seed_with(
         &mut self,
         url: &CanonicalUrl,

@@ -98,7 +98,8 @@ impl SeedAreas {
     /// Adds the area of a seed. The seed's own scope gives the kind of area, or else `usual`. A
     /// seed without settings gets no area.
     ///
-    /// # Errors [`AreaConflict`] if another seed has different settings for the same area.
+    /// # Errors
+    /// [`AreaConflict`] if another seed has different settings for the same area.
     pub fn add(
         &mut self,
         seed: &CanonicalUrl,

@@ -209,7 +209,7 @@ mod tests {
         written("*:*:*:me:s3cret\n", 0o640);
         let refused = of_file().unwrap_err().to_string();
         assert!(
-            refused.contains("its mode is 0640") && refused.contains("\nhint: "),
+            refused.contains("mode 0640") && refused.contains("\nhint: "),
             "{refused}"
         );
         written("*:*:*:me:s3cret\n", 0o600);

@@ -108,7 +108,7 @@ impl EngineTables {
         }
     }
 
-    /// Retries to connect until the worker's leases expire.
+    /// Tries to reconnect until the worker's leases expire.
     fn reconnect_in_time(&self) -> Result<Arc<Session>, FrontierError> {
         loop {
             match self.reconnect(&self.writer) {

@@ -10,8 +10,8 @@ use url::{Position, Url};
 use crate::keys::{HostKey, Keys, Origin, Site};
 use crate::shape::Shape;
 
-/// Maximum bytes of a URL; a longer one is [`Unusable::TooLong`]. Servers commonly reject more than
-/// 8 KiB of request line.
+/// Maximum bytes of a URL. A longer one is [`Unusable::TooLong`], because servers commonly reject
+/// more than 8 KiB of request line.
 /// Beyond the limit: the link is dropped.
 pub const MAX_URL_BYTES: usize = 8 * 1024;
 

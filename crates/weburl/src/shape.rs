@@ -23,7 +23,7 @@ pub struct Shape {
     pub names: Vec<String>,
     /// Signs that the URL may belong to an endless series.
     pub signs: TrapSigns,
-    /// Bytes of the family, if there is one.
+    /// Length in bytes of the prefix of `pattern` that is its family, if it has one.
     family_bytes: Option<usize>,
 }
 

@@ -32,7 +32,7 @@ fn two_workers_fetch_each_page_once_and_share_no_host() {
     excluded.sort_unstable();
     excluded.dedup();
     assert_eq!((excluded.len(), count > 0), (count, true));
-    // The same commands have nothing left to do.
+    // Run again, the same commands find nothing left to do.
     for worker in ["w1", "w2"] {
         let stderr = crawl.start(worker).wait().expect(0);
         assert!(stderr.contains("nothing left to do"), "{stderr}");

@@ -249,7 +249,7 @@ impl HostBudgets {
         }
     }
 
-    /// Returns the leased URLs of all hosts that may become pages.
+    /// Returns the number of leased URLs, over all hosts, that may become pages.
     #[cfg(test)]
     pub(super) fn all_leases(&self) -> u64 {
         self.by_host.values().map(|account| account.leases).sum()

@@ -106,7 +106,8 @@ impl fmt::Debug for Forget<'_> {
 /// Finishes an erasure that a crash interrupted, and returns whether there was one. `is_ours` gets
 /// the signed bytes of the list and its mark, and returns whether this user's key made the mark.
 ///
-/// # Errors [`EngineError::ForeignForget`] if the list is not this user's or names a file that
+/// # Errors
+/// [`EngineError::ForeignForget`] if the list is not this user's or names a file that
 /// [`forget`] does not change; [`EngineError::OutputInUse`]; an I/O error.
 pub fn finish_forget(
     dir: &Path,
@@ -141,7 +142,8 @@ const JOURNALS: [&str; 2] = ["reading", "reading.new"];
 
 /// Counts what [`forget`] would erase, without changing anything.
 ///
-/// # Errors Same as [`forget`].
+/// # Errors
+/// Same as [`forget`].
 pub fn count_forgotten(dir: &Path, removal: &Removal) -> Result<Forgotten, EngineError> {
     let frontier = open_at_rest(dir)?;
     let marks = frontier.marks()?;
@@ -170,7 +172,8 @@ pub fn count_forgotten(dir: &Path, removal: &Removal) -> Result<Forgotten, Engin
 /// Returns the tombstone of a page, or else of its host, in the crawl in `dir`. `None` if neither
 /// was forgotten. The tombstone states when and why.
 ///
-/// # Errors [`EngineError`] if there is no crawl, it is in use, or the tombstones can't be read.
+/// # Errors
+/// [`EngineError`] if there is no crawl, it is in use, or the tombstones can't be read.
 pub fn find_tombstone(dir: &Path, url: &CanonicalUrl) -> Result<Option<TombstoneRow>, EngineError> {
     if !dir.join(TOMBSTONES).is_file() {
         return Ok(None);
@@ -182,7 +185,8 @@ pub fn find_tombstone(dir: &Path, url: &CanonicalUrl) -> Result<Option<Tombstone
 /// Erases pages and hosts from the crawl in `dir`. Also removes the derived files (index,
 /// `report.json`, `report.html`, `hosts.jsonl`), which the caller creates again.
 ///
-/// # Errors [`EngineError`] if there is no crawl, it is in use, records can't be read, or writing
+/// # Errors
+/// [`EngineError`] if there is no crawl, it is in use, records can't be read, or writing
 /// fails. The crawl is then unchanged, or the next start finishes the erasure.
 pub fn forget(dir: &Path, order: &Forget<'_>) -> Result<Forgotten, EngineError> {
     if !examine(dir)? {

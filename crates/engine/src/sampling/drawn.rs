@@ -29,7 +29,8 @@ pub(crate) struct DrawnSample {
 impl DrawnSample {
     /// Opens the sample with this design. If an earlier run has drawn, reads its draw.
     ///
-    /// # Errors The store failed, or the stored draw has another design.
+    /// # Errors
+    /// The store failed, or the stored draw has another design.
     pub(super) fn open(
         design: &SampleDesign,
         frontier: &dyn Frontier,

@@ -41,7 +41,8 @@ pub(crate) enum SampleVerdict {
 impl Sampling {
     /// Opens the configured sample, with the state that earlier runs stored.
     ///
-    /// # Errors The store failed, or the stored sample has another design.
+    /// # Errors
+    /// The store failed, or the stored sample has another design.
     pub(crate) fn open(
         config: &Config,
         frontier: &dyn Frontier,

@@ -166,7 +166,8 @@ pub(crate) fn walker_key(number: u32) -> String {
 impl Walk {
     /// Opens the walk with this design, in the state that earlier runs left.
     ///
-    /// # Errors The store failed, or the stored walk has another design.
+    /// # Errors
+    /// The store failed, or the stored walk has another design.
     pub(super) fn open(design: &WalkDesign, frontier: &dyn Frontier) -> Result<Walk, EngineError> {
         let mut walkers = Walkers::default();
         if let Some(bytes) = frontier.meta(META_WALK)? {

@@ -20,7 +20,8 @@ const MAX_BATCH: usize = 4096;
 /// Creates a crawl in `dir` with these URLs as seeds, without sending any request. A later run
 /// continues the crawl. The URLs are streamed, so they are never all in memory.
 ///
-/// # Errors [`EngineError`] if the state can't be created, or the first error of `urls`.
+/// # Errors
+/// [`EngineError`] if the state can't be created, or the first error of `urls`.
 pub fn admit_at_rest<E: From<EngineError>>(
     dir: &Path,
     urls: impl Iterator<Item = Result<CanonicalUrl, E>>,

@@ -93,7 +93,8 @@ impl CrashJournal {
     /// Reads the suspects that the last run left, keeps those that are still pending, and starts a
     /// journal for this number of readers.
     ///
-    /// # Errors I/O errors.
+    /// # Errors
+    /// I/O errors.
     pub(crate) fn open(
         state: &Path,
         readers: usize,

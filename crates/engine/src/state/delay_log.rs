@@ -17,7 +17,8 @@ impl DelayLog {
     /// Opens the log of the crawl in `dir`. If the log exists, records that all delays set earlier
     /// have ended.
     ///
-    /// # Errors I/O errors.
+    /// # Errors
+    /// I/O errors.
     pub(crate) fn open(dir: &Path, now: Tick) -> Result<DelayLog, ArchiveError> {
         let mut log = DelayLog {
             path: dir.join("state").join("delays.jsonl"),
@@ -34,7 +35,8 @@ impl DelayLog {
 
     /// Appends a change of a delay.
     ///
-    /// # Errors I/O errors.
+    /// # Errors
+    /// I/O errors.
     pub(crate) fn note(&mut self, row: &DelayRow) -> Result<(), ArchiveError> {
         let file = match &mut self.file {
             Some(file) => file,

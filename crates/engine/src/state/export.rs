@@ -49,7 +49,8 @@ pub struct GatheredWorker {
 /// of these workers. The crawl is in both places until the caller marks it as moved in the shared
 /// frontier.
 ///
-/// # Errors [`EngineError`]. The directory is then unusable.
+/// # Errors
+/// [`EngineError`]. The directory is then unusable.
 pub fn export(
     dir: &Path,
     source: &dyn MovedOut,

@@ -50,7 +50,8 @@ struct NamedUrl {
 /// Moves the crawl in `dir`, which must not be running, into a shared frontier. The directory then
 /// belongs to a worker.
 ///
-/// # Errors [`EngineError`]. After an error of the engine itself, calling this function again
+/// # Errors
+/// [`EngineError`]. After an error of the engine itself, calling this function again
 /// resumes the import. After any other error nothing was imported.
 pub fn import(dir: &Path, target: &ImportTarget<'_>) -> Result<Imported, EngineError> {
     if !directory::examine(dir)? {

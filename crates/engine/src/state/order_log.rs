@@ -51,7 +51,8 @@ impl OrderLog {
     /// Appends turns of hosts. A turn is written before [`OrderLog::begin_rows`] returns for any
     /// request of that turn, and before the next group with keys.
     ///
-    /// # Errors A row that can't be serialized.
+    /// # Errors
+    /// A row that can't be serialized.
     pub(crate) fn note_turns<'t>(
         &self,
         turns: impl Iterator<Item = &'t HostTurn>,
@@ -70,7 +71,8 @@ impl OrderLog {
 
     /// Appends an operator's command, after all turns recorded so far.
     ///
-    /// # Errors I/O errors.
+    /// # Errors
+    /// I/O errors.
     pub(crate) fn note_command(&self, command: CommandTaken) -> Result<(), ArchiveError> {
         let mut order = self.order();
         order.file.append(&OrderRow {
@@ -84,7 +86,8 @@ impl OrderLog {
     /// Writes the turns that sent these requests. Called before the rows of the requests are
     /// written.
     ///
-    /// # Errors I/O errors.
+    /// # Errors
+    /// I/O errors.
     pub(crate) fn begin_rows<'l>(
         &self,
         lines: impl Iterator<Item = &'l RequestLine>,
@@ -102,7 +105,8 @@ impl OrderLog {
 
     /// At the end of the run, writes the turns that are still held in memory.
     ///
-    /// # Errors I/O errors.
+    /// # Errors
+    /// I/O errors.
     pub(crate) fn end(&self) -> Result<(), ArchiveError> {
         let mut order = self.order();
         order.waits_since = None;
@@ -111,7 +115,8 @@ impl OrderLog {
 
     /// Appends a group of messages. Called before the group is committed.
     ///
-    /// # Errors I/O errors.
+    /// # Errors
+    /// I/O errors.
     pub(crate) fn note_group(&self, keys: Vec<String>) -> Result<(), ArchiveError> {
         if keys.is_empty() {
             return Ok(());

@@ -150,7 +150,8 @@ fn replace(
 
 /// Undoes a replacement that a crash interrupted before its list was written.
 ///
-/// # Errors [`EngineError::OutputInUse`] if another process holds the crawl,
+/// # Errors
+/// [`EngineError::OutputInUse`] if another process holds the crawl,
 /// [`EngineError::UnfinishedForget`] if a list was written ([`resume`] finishes it), or an I/O
 /// error.
 pub(crate) fn recover(dir: &Path) -> Result<(), EngineError> {
@@ -171,7 +172,8 @@ pub(crate) fn recover(dir: &Path) -> Result<(), EngineError> {
 /// the signed bytes and the mark, and returns whether the mark is the user's. `may_change` gets a
 /// name in the list, and returns whether that file may be replaced or removed.
 ///
-/// # Errors [`EngineError::ForeignForget`] for a list that is not the user's or that names another
+/// # Errors
+/// [`EngineError::ForeignForget`] for a list that is not the user's or that names another
 /// file; [`EngineError::OutputInUse`]; an I/O error.
 pub(crate) fn resume(
     dir: &Path,

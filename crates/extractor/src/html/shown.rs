@@ -63,7 +63,7 @@ pub(super) struct ShownReader<'o> {
     inside: Inside,
 }
 
-/// The kind of the next text, by its element.
+/// The kind of element that the next text is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Inside {
     Page,

@@ -7,7 +7,7 @@ use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 /// of the links in each group lead to known URLs.
 const OWN: u32 = 40;
 const ELSEWHERE: u32 = 10;
-/// The number of all links of a page.
+/// The total number of links on a page.
 pub(crate) const LINKS: usize = (OWN + ELSEWHERE) as usize;
 
 /// A page: its origin and its links.

@@ -404,7 +404,7 @@ fn an_index_never_loses_many_pages_for_doubtful_reasons() {
         ];
         let (urls, done) = after(&two, is_pending);
         assert_eq!((urls.len(), done.left, done.kept.len()), (18, 2, 0));
-        // More than a tenth of the pages stay if the reason is doubtful.
+        // If more than a tenth would be removed for doubtful reasons, none is.
         let three = [
             drop(0, "soft_404"),
             drop(1, "redirect: http://a.example/login"),

@@ -54,7 +54,7 @@ pub(crate) struct PartsArgs {
     /// Runs of each part; the one of the least processor time counts
     #[arg(long, value_name = "N", default_value_t = 3)]
     runs: usize,
-    /// Measure in this process, as it was built
+    /// Measure in this process, without building a release binary first
     #[arg(long, hide = true)]
     here: bool,
 }
