@@ -44,7 +44,7 @@ async def main(program, directory, origin):
             ("sections", {"url": f"{origin}/refused"}, "refuses"),
             ("page", {"url": f"{origin}/silent"}, "nosnippet"),
             ("sections", {"url": f"{origin}/silent"}, "nosnippet"),
-            ("page", {"url": f"{origin}/hidden"}, "not among the pages"),
+            ("page", {"url": f"{origin}/hidden"}, "isn't in the index"),
             ("page", {"url": "tea"}, "unusable URL"),
             ("page", {}, "missing field `url`"),
         ]:

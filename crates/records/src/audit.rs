@@ -157,7 +157,7 @@ pub fn audit(dir: &Path) -> Result<Audit, RecordsError> {
     let exchanges = find_exchanges(dir)?;
     if exchanges.is_none() {
         let reason = match limits.archives {
-            true => "the archive is missing",
+            true => "there is no archive",
             false => "the crawl kept no archive (--warc off)",
         };
         audit.rules_unchecked = Some(reason.to_owned());

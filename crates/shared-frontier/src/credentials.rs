@@ -77,7 +77,7 @@ pub(crate) fn password(
         0 => Ok(None),
         1 => Ok(passwords.pop().flatten()),
         _ => Err(failed(
-            "its passwords for the hosts of the connection string differ".to_owned(),
+            "no single password fits all hosts of the connection string".to_owned(),
         )),
     }
 }
@@ -218,10 +218,7 @@ mod tests {
         assert!(!format!("{found_password:?}").contains("s3cret"));
         written("a.example:*:*:me:s3cret\n", 0o600);
         let refused = of_file().unwrap_err().to_string();
-        assert!(
-            refused.contains("not one password for all hosts"),
-            "{refused}"
-        );
+        assert!(refused.contains("no single password"), "{refused}");
         let explicit = Password::new("other");
         credentials.password = Some(explicit.clone());
         let found_password = password(&url, &credentials).unwrap();

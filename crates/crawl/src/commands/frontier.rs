@@ -79,7 +79,7 @@ fn status(args: &FrontierPlaceArgs, as_json: bool) -> Result<u8, CommandError> {
         let named = crawl.groups.len() as u64;
         if named < crawl.group_count {
             note(&format!(
-                "crawl `{}` has {} groups of engines, shown are only the {named} listed here",
+                "crawl `{}` has {} groups of engines; only {named} of them are listed here",
                 crawl.name, crawl.group_count
             ));
         }

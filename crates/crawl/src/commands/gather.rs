@@ -96,8 +96,8 @@ fn summary(gathered: &Gathered, args: &GatherArgs) -> String {
     let unreadable = sum(|worker| worker.unreadable);
     if unreadable > 0 {
         message.push_str(&format!(
-            "; {} without a row left out",
-            counted(unreadable, "line", "lines")
+            "; {} left out",
+            counted(unreadable, "unreadable line", "unreadable lines")
         ));
     }
     message

@@ -130,7 +130,7 @@ fn a_group_without_a_worker_is_reported_and_waited_for() {
         (served(&waiting, 0), served(&waiting, 1)),
         (1.into(), 0.into())
     );
-    let stderr = first.wait_to_say("group 1 of the frontier has URLs to fetch and no worker");
+    let stderr = first.wait_to_say("group 1 of the frontier has URLs to fetch but no worker");
     assert!(stderr.contains("hint: start a worker"), "{stderr}");
     let second = crawl.start("w2");
     first.wait().expect(0);

@@ -113,7 +113,7 @@ fn a_directory_belongs_to_one_worker() {
     );
     let stderr = refused(&mut crawl.command_in("new", "w1", flags), 2);
     assert!(
-        stderr.contains("has records in another directory"),
+        stderr.contains("has records in a directory other than"),
         "{stderr}"
     );
     let mut alone = crawl.program();

@@ -96,10 +96,10 @@ const item = (hit, heading) => {
 const tips = () => {
   const tip = (code, text) => element("li", {}, element("code", {}, code), text);
   return element("ul", { class: "tips" },
-    tip('"exact words"', " finds them side by side"),
-    tip("-word", " leaves out pages with it"),
-    tip("title:word", " looks in titles only"),
-    tip("site:host", " looks on one host only"));
+    tip('"exact words"', " finds the exact phrase"),
+    tip("-word", " excludes pages with this word"),
+    tip("title:word", " searches only titles"),
+    tip("site:host", " searches only one host"));
 };
 
 /** Describes the number of results in words. */
@@ -108,7 +108,7 @@ const statusOf = (answer, asked) => {
   const first = asked.offset + 1;
   const last = asked.offset + answer.results.length;
   if (answer.total === 0) return `No results for “${query}”`;
-  if (answer.results.length === 0) return `No further results for “${query}”`;
+  if (answer.results.length === 0) return `No more results for “${query}”`;
   if (answer.total === 1) return `1 result for “${query}”`;
   if (last >= answer.total && first === 1) return `${grouped(answer.total)} results for “${query}”`;
   return `Results ${grouped(first)} to ${grouped(last)} of ${grouped(answer.total)} for “${query}”`;

@@ -149,7 +149,7 @@ def check_the_report_shows_what_a_sample_says(look):
     expect(page.get_by_text("4 drawn from 200 URLs found, in 1 stratum")).to_be_visible()
     plot = page.get_by_role("img", name=re.compile("Estimates"))
     expect(plot).to_be_visible()
-    expect(plot).to_have_accessible_name(re.compile("Bytes of a page: "))
+    expect(plot).to_have_accessible_name(re.compile("Bytes per page: "))
     shares = page.locator("#sample tbody tr")
     expect(shares.first).to_be_hidden()
     page.evaluate("document.querySelector('#sample details').open = true")

@@ -157,7 +157,7 @@ def check_nothing_found_says_so(look):
     page = start(look)
     page.get_by_role("searchbox").fill("zeppelin")
     expect(page.locator("#status")).to_have_text("No results for “zeppelin”")
-    expect(page.locator(".nothing")).to_contain_text("check their spelling")
+    expect(page.locator(".nothing")).to_contain_text("check the spelling")
 
 
 def check_what_goes_wrong_is_said(look):
@@ -166,7 +166,7 @@ def check_what_goes_wrong_is_said(look):
     field = page.get_by_role("searchbox")
     page.route("**/api/search?**", lambda route: route.abort())
     field.fill("secret")
-    expect(page.get_by_role("alert")).to_contain_text("can't be reached")
+    expect(page.get_by_role("alert")).to_contain_text("Can't reach")
     page.unroute("**/api/search?**")
     busy = json.dumps({"error": "too many requests", "hint": "try again in 2 s"})
     page.route(

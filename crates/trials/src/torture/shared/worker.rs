@@ -174,7 +174,7 @@ impl Crawl<'_> {
     pub(super) fn reopen(&self, engines: &[Ports], worker: &str) -> Result<bool> {
         let output = self.run_frontier(engines, &["reopen", worker])?;
         let stderr = String::from_utf8_lossy(&output.stderr);
-        let is_alive = stderr.contains("is at work on crawl");
+        let is_alive = stderr.contains("is still running on crawl");
         let hosts_move = stderr.contains("are being moved to another group");
         // The worker may have been killed before it reached the engine.
         let is_unknown = stderr.contains("has no worker");
