@@ -40,8 +40,8 @@ async def main(program, directory, origin):
         error, text, data = await ask("report")
         assert not error and data["pages"]["total"] >= 4, data
         for name, arguments, said in [
-            ("page", {"url": f"{origin}/refused"}, "refuses"),
-            ("sections", {"url": f"{origin}/refused"}, "refuses"),
+            ("page", {"url": f"{origin}/refused"}, "ai-input"),
+            ("sections", {"url": f"{origin}/refused"}, "ai-input"),
             ("page", {"url": f"{origin}/silent"}, "nosnippet"),
             ("sections", {"url": f"{origin}/silent"}, "nosnippet"),
             ("page", {"url": f"{origin}/hidden"}, "isn't in the index"),

@@ -362,7 +362,7 @@ mod tests {
         for bytes in [3, 5] {
             let workers = [worker("w1", 2, bytes), worker("w3", 2, 4)];
             let message = check(&workers, &both);
-            let expected = format!("pages.jsonl: 4 where {bytes} are committed");
+            let expected = format!("pages.jsonl: 4 found, {bytes} committed");
             assert!(message.contains(&expected), "{message}");
         }
     }
