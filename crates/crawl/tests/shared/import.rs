@@ -95,7 +95,7 @@ fn a_failed_import_changes_nothing() {
     crawl.alone("taken", "--max-pages 10").expect(0);
     crawl.import("taken").expect(0);
     let stderr = crawl.import("one").expect(2);
-    let has_it = format!("has a crawl `{}` already\nhint: ", crawl.name());
+    let has_it = format!("already has a crawl `{}`", crawl.name());
     assert!(stderr.contains(&has_it), "{stderr}");
     // Remove a row that names a settled URL.
     for file in ["pages.jsonl", "requests.jsonl"] {
