@@ -52,7 +52,7 @@ pub struct SiteReport {
     pub max_clicks: u32,
     /// Deep pages, the deepest first.
     pub deep: Vec<PageNumber>,
-    /// The slowest pages, in milliseconds from the request to the end of the response.
+    /// The slowest pages, in milliseconds from request to end of response.
     pub slow: Vec<PageNumber>,
     /// The largest pages, in bytes as received.
     pub large: Vec<PageNumber>,

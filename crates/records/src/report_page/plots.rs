@@ -32,7 +32,7 @@ pub(super) fn plots(report: &Report, gaps: &GapHistograms, figures: &Figures) ->
             (outcomes(report))
             (gap_plot(report, gaps))
             @if let Some(time) = &figures.time { (hosts_by_time(report, figures, time)) }
-            (histogram("response-times", "Response times", "milliseconds from the request to the end of the response",
+            (histogram("response-times", "Response times", "milliseconds from request to end of response",
                 &figures.response_times, ["request", "requests"], &span))
             (histogram("sizes", "Body sizes", "bytes of the body, as received", &figures.sizes,
                 ["page", "pages"], &size))

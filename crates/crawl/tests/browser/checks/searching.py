@@ -174,7 +174,7 @@ def check_what_goes_wrong_is_said(look):
         lambda route: route.fulfill(status=429, content_type="application/json", body=busy),
     )
     field.fill("secrets")
-    expect(page.get_by_role("alert")).to_have_text("Too many requests. Ask again in 2 s.")
+    expect(page.get_by_role("alert")).to_have_text("Too many requests. Try again in 2 s.")
     page.unroute("**/api/search?**")
     field.fill("secret")
     expect(page.locator("#answer .title")).to_have_text(["A secret garden"])
