@@ -21,7 +21,7 @@ impl FreeSpace {
     /// Measures the bytes of the file system that this process may still use.
     #[must_use]
     pub fn of_file_system() -> FreeSpace {
-        FreeSpace::told_by(|path| {
+        FreeSpace::measured_by(|path| {
             let stats = statvfs(path).ok()?;
             let (blocks, bytes) = (stats.blocks_available(), stats.fragment_size());
             blocks.checked_mul(bytes)
@@ -29,7 +29,9 @@ impl FreeSpace {
     }
 
     /// Measures the free bytes with this function.
-    pub fn told_by(measure: impl Fn(&Path) -> Option<u64> + Send + Sync + 'static) -> FreeSpace {
+    pub fn measured_by(
+        measure: impl Fn(&Path) -> Option<u64> + Send + Sync + 'static,
+    ) -> FreeSpace {
         FreeSpace(Arc::new(measure))
     }
 

@@ -1,8 +1,9 @@
 //! Generates the table of `docs/limits.md` from the constants that enforce the limits.
 //!
 //! A constant, or a field with a default, joins the table by a line in its doc comment that begins
-//! with [`MARK`] and describes what happens beyond the limit. Limits that users set are listed in [`SETTINGS`]; their values come
-//! from `docs/configuration.md`, which a test compares with the program.
+//! with [`MARK`] and describes what happens beyond the limit. Limits that users set are listed in
+//! [`SETTINGS`]; their values come from `docs/configuration.md`, which a test compares with the
+//! program.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -62,7 +63,7 @@ const SETTINGS: [(&str, &str); 13] = [
 /// A row of the table.
 #[derive(Debug, PartialEq, Eq)]
 struct Limit {
-    what: String,
+    description: String,
     value: String,
     beyond: String,
 }
@@ -107,8 +108,8 @@ fn table(workspace: &Workspace) -> Result<String> {
         }
         let source = workspace.root.join("crates").join(name).join("src");
         for file in source_files(&source)? {
-            let found = constants(&file.text);
-            limits.extend(found.with_context(|| file.path.display().to_string())?);
+            let in_file = constants(&file.text);
+            limits.extend(in_file.with_context(|| file.path.display().to_string())?);
         }
     }
     write_part(&mut text, heading, &mut limits);
@@ -119,7 +120,7 @@ fn table(workspace: &Workspace) -> Result<String> {
 fn write_part(text: &mut String, heading: &str, limits: &mut Vec<Limit>) {
     if !limits.is_empty() {
         let _ = write!(text, "\n## {heading}\n");
-        limits.sort_by(|a, b| a.what.cmp(&b.what));
+        limits.sort_by(|a, b| a.description.cmp(&b.description));
         write_rows(text, limits);
         limits.clear();
     }
@@ -129,16 +130,16 @@ fn write_rows(text: &mut String, limits: &[Limit]) {
     text.push_str("\n| limit | value | beyond it |\n|---|---|---|\n");
     for limit in limits {
         // A table row can't be wrapped, so a long description ends after its first clause.
-        let ends = [';', ':', ','].map(|separator| clause(&limit.what, separator));
+        let ends = [';', ':', ','].map(|separator| clause(&limit.description, separator));
         let row = |end: usize| {
             let Limit {
-                what,
+                description,
                 value,
                 beyond,
             } = limit;
-            format!("| {} | {value} | {beyond} |", &what[..end])
+            format!("| {} | {value} | {beyond} |", &description[..end])
         };
-        let mut line = row(limit.what.len());
+        let mut line = row(limit.description.len());
         for end in ends {
             if line.chars().count() > MAX_COLUMNS {
                 line = row(end);
@@ -171,7 +172,7 @@ fn setting(reference: &str, key: &str, beyond: &str) -> Result<Limit> {
         .split_once("`: ")
         .with_context(|| format!("no description of `{key}`"))?;
     Ok(Limit {
-        what: format!("`--{key}`: {}", first_sentence(text)),
+        description: format!("`--{key}`: {}", first_sentence(text)),
         value: value.trim_matches('"').to_owned(),
         beyond: beyond.to_owned(),
     })
@@ -226,15 +227,15 @@ fn constant(doc: &[&str], mark: usize, item: &str) -> Result<Limit> {
         .split_once(" = ")
         .with_context(|| format!("not a constant: {item}"))?;
     let text = doc[..mark].join(" ");
-    let what = first_sentence(&text);
-    if what.is_empty() {
+    let description = first_sentence(&text);
+    if description.is_empty() {
         bail!("no description of {name}");
     }
-    let is_bytes = name.to_uppercase().contains("BYTES") || what.contains("ytes");
+    let is_bytes = name.to_uppercase().contains("BYTES") || description.contains("ytes");
     let value = shown(value, is_bytes).with_context(|| format!("can't evaluate {item}"))?;
     let beyond = doc[mark..].join(" ");
     Ok(Limit {
-        what: what.replace(['[', ']'], ""),
+        description: description.replace(['[', ']'], ""),
         value,
         beyond: beyond
             .trim_start_matches(MARK)
@@ -316,7 +317,7 @@ mod tests {
                       1024;\n/// Unmarked.\nconst OTHER: usize = 3;\n";
         let limits = constants(source).unwrap();
         let expected = Limit {
-            what: "Maximum bytes of a name".to_owned(),
+            description: "Maximum bytes of a name".to_owned(),
             value: "4 KiB".to_owned(),
             beyond: "the name is refused".to_owned(),
         };
@@ -340,7 +341,7 @@ mod tests {
     fn a_setting_has_its_default_and_first_sentence() {
         let reference = "- `max-body = \"10MiB\"`: Maximum\n  body size. The rest is cut.\n";
         let limit = setting(reference, "max-body", "cut").unwrap();
-        assert_eq!(limit.what, "`--max-body`: Maximum body size");
+        assert_eq!(limit.description, "`--max-body`: Maximum body size");
         assert_eq!(limit.value, "10MiB");
         assert!(setting(reference, "other", "").is_err());
     }

@@ -147,7 +147,7 @@ impl Count {
 pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     let mut files = Vec::new();
     collect(&workspace.root, &mut files)?;
-    let (mut comments, mut docs, mut names) = Default::default();
+    let (mut comments, mut docs, mut names) = <(Count, Count, Count)>::default();
     let mut by_crate: BTreeMap<String, Count> = BTreeMap::new();
     let mut by_file: Vec<(usize, PathBuf)> = Vec::new();
     for path in files {
@@ -159,8 +159,8 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
         let count = if path.extension().is_some_and(|extension| extension == "rs") {
             let count = in_blocks(&comment_blocks(&text));
             let odd_names = odd_names(&text);
-            names = sum(names, odd_names);
-            comments = sum(comments, count);
+            names.add(odd_names);
+            comments.add(count);
             let mut parts = path.iter().map(|part| part.to_string_lossy());
             if parts.next().as_deref() == Some("crates") {
                 let name = parts.next().unwrap_or_default().into_owned();
@@ -169,7 +169,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
             count.hits + odd_names.hits
         } else {
             let count = in_blocks(&paragraphs(&text));
-            docs = sum(docs, count);
+            docs.add(count);
             count.hits
         };
         by_file.push((count, path));
@@ -212,13 +212,6 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
         breaches.join("\n  "),
         worst.join("\n  ")
     )
-}
-
-fn sum(a: Count, b: Count) -> Count {
-    Count {
-        size: a.size + b.size,
-        hits: a.hits + b.hits,
-    }
 }
 
 /// The Rust and Markdown files beneath a folder. The change log is a record and isn't measured.

@@ -25,16 +25,16 @@ pub(crate) enum UnreadCommandLine {
 
 /// Reads this process's command line.
 pub(crate) fn read() -> Result<Cli, UnreadCommandLine> {
-    let matches = matches(std::env::args_os())?;
+    let matches = matches(built(), std::env::args_os())?;
     check_environment(&matches).map_err(UnreadCommandLine::Value)?;
     Cli::from_arg_matches(&matches).map_err(UnreadCommandLine::Syntax)
 }
 
 /// Parses a command line, whose first word is the name of the program.
 pub(super) fn matches(
+    command: Command,
     words: impl IntoIterator<Item = OsString>,
 ) -> Result<ArgMatches, UnreadCommandLine> {
-    let command = built();
     let words = prepare(&command, words).map_err(UnreadCommandLine::Value)?;
     command
         .try_get_matches_from(words)
@@ -43,7 +43,7 @@ pub(super) fn matches(
 
 /// Returns the definition of the command line. It is built explicitly, because clap otherwise
 /// builds it only while it parses.
-fn built() -> Command {
+pub(super) fn built() -> Command {
     let mut command = args::command();
     command.build();
     command

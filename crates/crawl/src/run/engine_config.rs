@@ -179,10 +179,10 @@ fn crawl_budgets(settings: &Settings, checked: &Checked) -> Budgets {
 
 fn robots_times(settings: &Settings) -> RobotsTimes {
     let exclusion = &settings.exclusion;
-    let most = exclusion.robots_max_age.get();
+    let max_age = exclusion.robots_max_age.get();
     RobotsTimes {
-        most,
-        least: RobotsTimes::default().least.min(most),
+        most: max_age,
+        least: RobotsTimes::default().least.min(max_age),
         first_wait: exclusion.robots_retry.get(),
         longest_wait: exclusion.robots_retry_most.get(),
         longest_asked: settings.politeness.max_retry_after.get(),

@@ -134,7 +134,7 @@ fn a_crawl_rests_while_its_disk_is_low_and_loses_nothing() {
     // has reported this.
     let (looks, was_low) = (AtomicU64::new(0), Arc::new(AtomicBool::new(false)));
     let is_enough = Arc::clone(&was_low);
-    let free_space = FreeSpace::told_by(move |_| {
+    let free_space = FreeSpace::measured_by(move |_| {
         let is_first = looks.fetch_add(1, Ordering::Relaxed) == 0;
         match is_first || is_enough.load(Ordering::Relaxed) {
             true => Some(1_100),

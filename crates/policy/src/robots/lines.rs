@@ -284,10 +284,10 @@ pub(crate) fn forgiving_key(key: &[u8]) -> Key {
 
 /// Parses an exact field name, ignoring case.
 pub(crate) fn exact_key(key: &[u8]) -> Key {
-    let known = forgiving_key(key);
-    match spelling(known) {
+    let forgiven = forgiving_key(key);
+    match spelling(forgiven) {
         Some(name) if !key.eq_ignore_ascii_case(name.as_bytes()) => Key::Unknown,
-        _ => known,
+        _ => forgiven,
     }
 }
 

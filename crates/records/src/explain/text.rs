@@ -107,13 +107,13 @@ impl fmt::Display for Explanation {
             )?;
         }
         if let Some(sample) = &self.sample {
-            let what = match sample.is_drawn {
+            let outcome = match sample.is_drawn {
                 true => "drawn",
                 false => "not drawn",
             };
             writeln!(
                 f,
-                "  sample: {what} in stratum {} ({} of {}): rank {}, last rank drawn {}",
+                "  sample: {outcome} in stratum {} ({} of {}): rank {}, last rank drawn {}",
                 sample.stratum, sample.drawn, sample.of, sample.rank, sample.last_rank
             )?;
         }
