@@ -21,6 +21,9 @@ pub struct Counters {
     pub received_bytes: u64,
     /// Bytes appended to WARC files.
     pub archived_bytes: u64,
+    /// Name look-ups that used only the address family that answered first, because too many others
+    /// waited for their slower family.
+    pub one_family_lookups: u64,
     /// Times from the end of a request to the start of the next one to the same host.
     pub gaps: Histogram,
     /// Times from the start of a request to the end of its response.

@@ -27,7 +27,7 @@ use tracing::{Instrument as _, Span};
 use self::start::Opened;
 use crate::config::Config;
 use crate::content_filter::body_filter;
-use crate::control::{CommandAnswer, Controls, Phase, PostedCommand, Stop};
+use crate::control::{CommandAnswer, Controls, Phase, PostedCommand, Progress, Stop};
 use crate::crawl_loop::{Coordinator, Next, request_rows};
 use crate::error::EngineError;
 use crate::free_space::DiskWatch;
@@ -228,18 +228,14 @@ impl Driver {
                 .handle(self.clock.now(), event, &mut effects);
         }
         self.perform(&mut effects);
-        controls
-            .progress
-            .send_replace(self.coordinator.progress(self.clock.now()));
+        controls.progress.send_replace(self.progress());
         loop {
             // The effects of all events so far are already performed. A request is therefore logged
             // before its host gets the next permit.
             let next = self.coordinator.advance(self.clock.now(), &mut effects);
             self.perform(&mut effects);
             if last_report.elapsed() >= PROGRESS_INTERVAL || next == Next::Done {
-                controls
-                    .progress
-                    .send_replace(self.coordinator.progress(self.clock.now()));
+                controls.progress.send_replace(self.progress());
                 last_report = Instant::now();
             }
             let Next::Wait(wake) = next else {
@@ -276,6 +272,13 @@ impl Driver {
             self.coordinator.note_undelivered(self.undelivered.len());
             self.perform(&mut effects);
         }
+    }
+
+    /// Returns the crawl's progress, with what only the fetcher counts.
+    fn progress(&self) -> Progress {
+        let mut progress = self.coordinator.progress(self.clock.now());
+        progress.counters.one_family_lookups = self.fetcher.one_family_lookups();
+        progress
     }
 
     /// Delivers the remaining rows of pages to their consumer, unless the run must end at once.

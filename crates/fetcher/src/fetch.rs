@@ -145,6 +145,13 @@ impl Fetcher {
         }
     }
 
+    /// Returns the number of name look-ups that used only the address family that answered first,
+    /// because too many others waited for their slower family.
+    #[must_use]
+    pub fn one_family_lookups(&self) -> u64 {
+        self.names.one_family_lookups()
+    }
+
     /// Returns the clock that times exchanges.
     #[must_use]
     pub fn clock(&self) -> Clock {

@@ -3,6 +3,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crawl_weburl::{host_address, without_trailing_dot};
@@ -25,7 +26,7 @@ const MAX_NAMES: u64 = 20_000;
 const MAX_ADDRESSES: usize = 16;
 /// Maximum look-ups that wait for the slower address family after their first use. Each holds a
 /// socket.
-/// Beyond the limit: only one family is used.
+/// Beyond the limit: one family is used; counted.
 const MAX_LATE_LOOKUPS: usize = 64;
 /// Minimum time to cache an answer, to spare name servers, and maximum time, whatever its TTL. The
 /// maximum is common for caches.
@@ -45,6 +46,8 @@ pub(crate) struct Names {
     source: Arc<Source>,
     known: Cache<String, Arc<Known>>,
     late: Arc<Semaphore>,
+    /// Look-ups that exceeded [`MAX_LATE_LOOKUPS`].
+    one_family: Arc<AtomicU64>,
     asked: Asked,
 }
 
@@ -75,6 +78,7 @@ impl Names {
             source: Arc::new(source),
             known: builder.build(),
             late: Arc::new(Semaphore::new(MAX_LATE_LOOKUPS)),
+            one_family: Arc::default(),
             asked: Asked::Met,
         }
     }
@@ -85,6 +89,12 @@ impl Names {
             asked: Asked::Typed,
             ..self.clone()
         }
+    }
+
+    /// Returns the number of look-ups that used only the address family that answered first,
+    /// because too many others waited for their slower family.
+    pub(crate) fn one_family_lookups(&self) -> u64 {
+        self.one_family.load(Ordering::Relaxed)
     }
 
     /// Forgets a name after a failed connection, so that it is looked up again.
@@ -137,6 +147,7 @@ impl Names {
     /// from the cache.
     async fn add_late(self, key: String, partial: Arc<Known>, rest: Rest) {
         let Ok(_room) = self.late.try_acquire() else {
+            self.one_family.fetch_add(1, Ordering::Relaxed);
             tracing::debug!(name = %key, "too many look-ups: one address family is given up");
             return;
         };

@@ -82,6 +82,13 @@ fn of_counters(now: &Progress) -> Vec<Family> {
             help: "Compressed size of records appended to WARC files.",
             values: Values::Counter(one(counted.archived_bytes)),
         },
+        Family {
+            name: "crawl_one_family_lookups_total",
+            unit: "lookups",
+            help: "Name look-ups that used only the address family that answered first, because \
+                   too many others waited for their slower family.",
+            values: Values::Counter(one(counted.one_family_lookups)),
+        },
         times(
             "crawl_gap_seconds",
             "Actual gaps, from the end of a request to the permit for the next request to the same \

@@ -16,7 +16,8 @@ use crate::config::Config;
 /// Beyond the limit: no further request is sent.
 const MAX_UNSETTLED: u64 = 512;
 
-/// Maximum bytes of bodies not yet committed, apart from requests in flight.
+/// Maximum bytes of bodies not yet committed, apart from requests in flight and from documents that
+/// wait for a reading process, which have a limit of their own.
 /// Beyond the limit: no further request is sent.
 const MAX_UNSETTLED_BYTES: u64 = 256 << 20;
 
@@ -38,8 +39,8 @@ const MAX_UNDELIVERED_ROWS: usize = 1_024;
 /// reported with [`written`](Self::written), and committed as well.
 ///
 /// A document that waits for a reading process is reported with `document_waits` and
-/// `document_ended`. Waiting documents do not count as unsettled, so they hold up only requests to
-/// their own host.
+/// `document_ended`. Waiting documents do not count as unsettled, and have their own limit of
+/// bytes, so they hold up only requests to their own host until that limit is reached.
 ///
 /// Emits no effects. Some methods return origins to wake. The caller asks
 /// [`has_room`](Self::has_room) before each permit.
@@ -96,7 +97,7 @@ impl Backlog {
     pub(super) fn has_room(&self, now: Tick) -> bool {
         self.has_room_behind(0)
             && self.documents.have_room()
-            && self.bytes < MAX_UNSETTLED_BYTES
+            && self.bytes_but_documents() < MAX_UNSETTLED_BYTES
             && self.unread_bytes < self.max_unread_bytes
             && self.undelivered < MAX_UNDELIVERED_ROWS
             && !self.is_behind(now)
@@ -116,6 +117,10 @@ impl Backlog {
 
     fn is_commit_due(&self) -> bool {
         self.unsettled_but_documents() > self.pages_in_flight
+    }
+
+    fn bytes_but_documents(&self) -> u64 {
+        self.bytes.saturating_sub(self.documents.body_bytes())
     }
 
     fn unsettled_but_documents(&self) -> u64 {

@@ -1,8 +1,9 @@
-//! Documents that wait for a reading process: how many may wait, per host and in all.
+//! Documents that wait for a reading process: how many may wait per host, and how much memory all
+//! of them may take.
 //!
 //! Waiting documents count neither as unsettled nor as unread. Slow documents therefore hold up
-//! only requests to their own host. In a replay no document waits, since each is read as soon as it
-//! is fetched.
+//! only requests to their own host, until all of them together fill [`MAX_BYTES`]. In a replay no
+//! document waits, since each is read as soon as it is fetched.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -18,9 +19,11 @@ const MAX_HOST_DOCUMENTS: u64 = 16;
 const MAX_HOST_BYTES: u64 = 16 << 20;
 /// If at least this many documents wait, each host may have only one waiting document.
 const MANY_DOCUMENTS: u64 = 128;
-/// Maximum waiting documents; at this number no host gets a permit.
+/// Maximum bytes of all waiting documents; at this number no host gets a permit.
 /// Beyond the limit: all hosts wait.
-const MAX_DOCUMENTS: u64 = 512;
+const MAX_BYTES: u64 = 256 << 20;
+/// Bytes to count for a waiting document besides its body: its URL, headers and place in the queue.
+const DOCUMENT_OVERHEAD: u64 = 16 << 10;
 
 /// How long waiting documents may still be read after a stop. After that, they are given up and
 /// their URLs are pending again.
@@ -46,6 +49,8 @@ pub(super) struct WaitingDocuments {
     /// The number of waiting documents of each host, and their total bytes.
     hosts: HashMap<HostKey, (u64, u64)>,
     count: u64,
+    /// The bytes of the bodies of all waiting documents.
+    bytes: u64,
     /// Origins whose permits were not used because their hosts were full.
     turned_away: BTreeSet<Origin>,
     stopped_at: Option<Tick>,
@@ -55,7 +60,11 @@ pub(super) struct WaitingDocuments {
 impl WaitingDocuments {
     /// Returns whether another document may wait.
     pub(super) fn have_room(&self) -> bool {
-        self.count < MAX_DOCUMENTS
+        self.bytes + self.count * DOCUMENT_OVERHEAD < MAX_BYTES
+    }
+
+    pub(super) fn body_bytes(&self) -> u64 {
+        self.bytes
     }
 
     pub(super) fn count(&self) -> u64 {
@@ -86,6 +95,7 @@ impl WaitingDocuments {
         let of_host = self.hosts.entry(host).or_default();
         *of_host = (of_host.0 + 1, of_host.1 + bytes);
         self.count += 1;
+        self.bytes += bytes;
     }
 
     /// Removes a document of a host. Returns the origins that were turned away before and now have
@@ -95,6 +105,7 @@ impl WaitingDocuments {
             *count -= 1;
             *all = all.saturating_sub(bytes);
             self.count -= 1;
+            self.bytes = self.bytes.saturating_sub(bytes);
             if *count == 0 {
                 self.hosts.remove(host);
             }
@@ -136,7 +147,7 @@ mod tests {
 
     use super::super::fixtures::{at, coordinator, copy, open_to_all};
     use super::super::{Coordinator, Next};
-    use super::{MAX_DOCUMENTS, MAX_HOST_DOCUMENTS, STOP_GRACE};
+    use super::{MANY_DOCUMENTS, MAX_BYTES, MAX_HOST_DOCUMENTS, STOP_GRACE};
     use crate::control::Stop;
     use crate::messages::{Effect, Event};
 
@@ -145,11 +156,15 @@ mod tests {
     }
 
     fn wait(coordinator: &mut Coordinator, host: &str, count: u64) {
+        wait_with(coordinator, host, count, 1);
+    }
+
+    fn wait_with(coordinator: &mut Coordinator, host: &str, count: u64, bytes: u64) {
         for _ in 0..count {
             coordinator.backlog.written(1, 0);
             let event = Event::DocumentWaits {
                 host: origin(host).host_key(),
-                bytes: 1,
+                bytes,
             };
             coordinator.handle(at(20), event, &mut Vec::new());
         }
@@ -203,15 +218,34 @@ mod tests {
     }
 
     #[test]
-    fn waiting_documents_leave_room_for_other_pages() {
+    fn documents_of_a_thousand_hosts_hold_up_no_other_host() {
         let mut coordinator = two_hosts();
-        // The waiting documents are as many as items may be unsettled, and the last commit was long
-        // ago.
-        wait(&mut coordinator, "c", MAX_DOCUMENTS - 1);
+        // More documents wait than items may be unsettled, and the last commit was long ago.
+        for host in 0..1000 {
+            wait(&mut coordinator, &format!("host-{host}"), 1);
+        }
         assert_eq!(hosts_with_permits(&mut coordinator, 60).len(), 2);
+    }
+
+    #[test]
+    fn while_many_documents_wait_a_host_may_have_only_one() {
         let mut coordinator = two_hosts();
-        wait(&mut coordinator, "c", MAX_DOCUMENTS);
-        assert_eq!(hosts_with_permits(&mut coordinator, 21).len(), 0);
+        wait(&mut coordinator, "c", MANY_DOCUMENTS);
+        wait(&mut coordinator, "a", 1);
+        assert_eq!(hosts_with_permits(&mut coordinator, 21), ["b.example"]);
+    }
+
+    #[test]
+    fn no_host_gets_a_permit_while_the_documents_fill_their_memory() {
+        let mut coordinator = two_hosts();
+        wait_with(&mut coordinator, "c", 1, MAX_BYTES);
+        assert!(hosts_with_permits(&mut coordinator, 21).is_empty());
+        let event = Event::DocumentEnded {
+            host: origin("c").host_key(),
+            bytes: MAX_BYTES,
+        };
+        coordinator.handle(at(22), event, &mut Vec::new());
+        assert_eq!(hosts_with_permits(&mut coordinator, 22).len(), 2);
     }
 
     #[test]

@@ -140,7 +140,16 @@ async fn rfc8305_3_late_addresses_are_kept_and_judged() {
         "{reason}"
     );
 
+    // No further look-up may wait for its slower family: the cached answer stays, and is counted.
+    let room = names.late.try_acquire_many(MAX_LATE_LOOKUPS as u32);
+    late(Arc::clone(&partial)).await;
+    assert_eq!(names.one_family_lookups(), 1);
+    let current = names.known.get(&key).await.unwrap();
+    assert!(Arc::ptr_eq(&current, &partial));
+    drop(room);
+
     late(partial).await;
+    assert_eq!(names.one_family_lookups(), 1);
     let addresses = names.look_up("seed.example").await.unwrap();
     assert_eq!(addresses, [SocketAddr::new(public, 0)]);
 }
