@@ -81,7 +81,6 @@ fn guards_are_recognized_by_their_pages() {
         (503, wordfence, "block_page"),
         (406, modsecurity, "block_page"),
         // The same pages with a status that no protection service sends with them.
-        // protection service.
         (200, block, "none"),
         (200, moment, "none"),
         (200, datadome, "none"),
