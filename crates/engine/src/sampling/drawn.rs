@@ -95,8 +95,8 @@ impl DrawnSample {
                 of: Some(stratum.of),
                 ..row_without_stratum("drawn", Ok(stratum.drawn as f64 / stratum.of as f64))
             },
-            // A drawn page redirects here. If the target's depth is below the frame's, it was
-            // fetched to find the frame, so it keeps probability 1 below.
+            // A drawn page redirects to this one. A target with a depth below that of the frame was
+            // fetched to find the frame, so it keeps probability 1.
             Some(None) if lease.redirects > 0 && lease.depth >= self.design.frame_depth => {
                 row_without_stratum("redirect", Err(REDIRECTED))
             }

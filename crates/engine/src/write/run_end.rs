@@ -121,8 +121,8 @@ fn list_unreachable(
 type Visit<'a> = dyn FnMut(WaitingUrl<'_>) -> ControlFlow<()> + 'a;
 
 /// Returns a function that finds the budget because of which a pending URL was not fetched: a spent
-/// budget of its host, or else the budget that ended the run. It returns `None` if no budget is the
-/// reason.
+/// budget that applies to its host, or else the budget that ended the run. It returns `None` if no
+/// budget is the reason.
 fn by_budget(waiting: &[WaitingRow]) -> impl Fn(&WaitingUrl<'_>) -> Option<Exclusion> {
     let spent = waiting.iter().filter(|row| row.reason == "budget");
     let by_origin: HashMap<Option<&str>, Option<&str>> = spent
