@@ -27,7 +27,7 @@ use crate::revisit::visit::PreviousVisit;
 use crate::summary::SeedFailure;
 use crate::totals::Totals;
 
-/// The purpose of a request that a permit is used for.
+/// A request to send with a permit, and what it is for.
 #[derive(Debug)]
 pub(crate) enum Job {
     /// A leased URL that robots.txt allows.
@@ -123,9 +123,9 @@ pub(crate) enum Event {
         /// Length of the document's body in bytes.
         bytes: u64,
     },
-    /// A page was given back before a reader started on it.
+    /// A reader gave back a page that it had not started on.
     GivenBackUnread(Box<FetchedPage>),
-    /// A page was given back after a reader had started on it.
+    /// A reader gave back a page that it had started on.
     ReadingStopped(Box<FetchedPage>),
     /// The writer committed a group.
     Committed(Box<Committed>),
@@ -340,7 +340,7 @@ impl WriterMessage {
         }
     }
 
-    /// The number of URLs or decisions in the message that its commit makes durable.
+    /// The number of results, such as settled URLs, that the commit of this message makes durable.
     pub(crate) fn weight(&self) -> u64 {
         match self {
             WriterMessage::Later(leases) => leases.len() as u64,
@@ -386,7 +386,7 @@ pub(crate) struct RobotsExchange {
     pub(crate) copy: Option<(Origin, Vec<u8>)>,
     /// The exchange. A reader thread encodes it for the archive.
     pub(crate) exchange: Option<Exchange>,
-    /// The purpose of the exchange as the archive names it.
+    /// The name of the exchange's purpose in the archive.
     pub(crate) purpose: &'static str,
     /// Length of the response body in bytes.
     pub(crate) bytes: u64,

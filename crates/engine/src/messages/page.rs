@@ -29,7 +29,7 @@ pub(crate) struct FetchContext {
     pub(crate) rules: Arc<CompiledRobots>,
     /// The stored state from the previous visit of the URL.
     pub(crate) past: Option<Box<PreviousVisit>>,
-    /// The label of the seed whose area contains the URL.
+    /// The label of the seed whose own settings apply to the URL.
     pub(crate) label: Option<Arc<str>>,
 }
 
@@ -205,8 +205,8 @@ pub(crate) struct UsedPage {
     pub(crate) links: Vec<Admission>,
 }
 
-/// Links of a long sitemap, to be admitted before the sitemap is settled. The last links of the
-/// sitemap are not in a batch.
+/// Links of a long sitemap, to be admitted before the sitemap is settled. Its last links are
+/// admitted together with the sitemap.
 #[derive(Debug, Default)]
 pub(crate) struct LinkBatch {
     /// The links, canonical and judged by the scope.

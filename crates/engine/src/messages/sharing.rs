@@ -48,15 +48,16 @@ pub(crate) enum SharedNews {
     Allowed {
         /// The maximum number of rows in this worker's `pages.jsonl`.
         pages: u64,
-        /// The number of rests when the request was sent, as in [`SharedRequest::MorePages`].
+        /// The number of this worker's rests (times without work) before the request, as in
+        /// [`SharedRequest::MorePages`].
         rests: u64,
     },
     /// Total body bytes of all other workers.
     OthersBytes(u64),
     /// The page budget of all workers is spent.
     PagesSpent,
-    /// No worker has anything left to do. This was observed during this worker's rest with the
-    /// number `rest`, and does not apply to its later rests.
+    /// No worker has anything left to do. This was observed while this worker was in the rest (time
+    /// without work) with the number `rest`, and does not apply to its later rests.
     Over {
         /// The number of this worker's rest, as in [`SharedRequest::Rest`].
         rest: u64,

@@ -51,7 +51,7 @@ pub(crate) struct ReadDocument {
     pub(crate) declared_state: Option<DocumentState>,
     /// Whether the document lists other pages and their changes, as sitemaps and feeds do.
     pub(crate) is_list: bool,
-    /// The reader's findings in the document, for the writer.
+    /// What the reader found in the document, for the writer.
     pub(crate) findings: PageFindings,
 }
 
@@ -64,7 +64,7 @@ impl ReadDocument {
         }
     }
 
-    /// Returns the result of a reading that was stopped.
+    /// Returns the result for a document whose reading was stopped, or left to another thread.
     pub(crate) fn given_up() -> ReadDocument {
         ReadDocument {
             is_given_up: true,

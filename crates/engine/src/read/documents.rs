@@ -67,8 +67,8 @@ impl PageReader {
             gives_back: &self.gives_back,
         };
         let text = PageText::decode(bytes, content_type(exchange).as_deref());
-        // Keep a seed whatever its language, because its links are followed to pages whose
-        // languages are checked then.
+        // Don't judge a seed by its language, since its links may lead to pages in a wanted
+        // language.
         let is_judged = is_page && lease.kind == UrlKind::Page && !links.is_of_scope_seed();
         let is_judged = is_judged && !self.wanted.languages.is_empty();
         let is_content_wanted = may_index || is_judged || compared.is_wanted;
@@ -248,8 +248,7 @@ impl PageReader {
         early: &mut dyn FnMut(LinkBatch),
     ) -> Option<ReadDocument> {
         let unpacked = decode_gzip(body, &self.decode);
-        // Continue after a panic, since the lock guards no data that the panic could have
-        // corrupted.
+        // Ignore a panic of another thread while it held the lock, since the lock guards no data.
         let lock = || {
             self.long_sitemap_lock
                 .lock()

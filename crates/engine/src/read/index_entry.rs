@@ -59,7 +59,7 @@ impl PageReader {
             404 => Some(left_out(&lease.url, "not_found")),
             410 => Some(left_out(&lease.url, "gone")),
             // The header fields of a 304 response apply to the stored page (RFC 9110 section
-            // 15.4.5), and so do `noindex` and other directives in the header.
+            // 15.4.5), including `noindex` and other directives.
             304 => {
                 let directives = self.directives(exchange, &[]);
                 let at = seconds_of(exchange.started);

@@ -382,7 +382,7 @@ impl LinkCache {
         self.by_url.insert(url.clone(), number);
         self.targets.push(Target {
             action: rules.action(&url),
-            // The verdict must not depend on the depth, and a depth of 0 is never too deep.
+            // Judge at depth 0, which is never too deep: `max_depth` limits the depth instead.
             verdict: scope.judge(&url, 0),
             max_depth: scope.max_depth(&url),
             url,

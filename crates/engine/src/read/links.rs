@@ -86,8 +86,7 @@ impl Discovery {
         }
     }
 
-    /// Returns how a part of a page, such as an image, was found. It has the same depth as the
-    /// page.
+    /// Returns how a part of a page, such as an image, was found. A part has the depth of its page.
     pub(crate) fn resource(from: &Lease) -> Discovery {
         Discovery {
             kind: UrlKind::Resource,
@@ -147,7 +146,7 @@ impl<'a> Links<'a> {
             hops_off,
             scope,
             policy,
-            // Most robots.txt files have no `Clean-param` lines. Their rules have no effect here.
+            // Only `Clean-param` lines have an effect here, and most robots.txt files have none.
             robots: robots.filter(|robots| !robots.clean_params().is_empty()),
             known: cache,
             places: HashMap::default(),

@@ -25,7 +25,7 @@ use crate::state::crash_journal::{CrashJournal, JournalSlot};
 /// A task for a reader thread. Most tasks result in a message to the writer.
 #[derive(Debug)]
 pub(crate) enum ReaderTask {
-    /// Read a fetched page. The key becomes the key of the resulting message.
+    /// Read a fetched page. The key is for the resulting message.
     Read(Box<FetchedPage>, Option<MessageKey>),
     /// Free the parts of committed pages.
     Drop(Vec<UsedPage>),

@@ -31,7 +31,7 @@ impl SitemapBudget {
         let Some(max) = self.max else {
             return wanted;
         };
-        // Continue after a panic, since it can't have left the counts inconsistent.
+        // Ignore a panic of another thread, since it can't have left the counts inconsistent.
         let mut counts = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry(host.clone()).or_default();
         let granted = wanted.min(max.saturating_sub(*count));

@@ -17,7 +17,7 @@ use super::recorded::{RecordedCrawl, RecordedRequest, tick};
 use crate::config::Config;
 use crate::content_filter::body_filter;
 
-/// The prefix of the original header fields in a record whose block is not as it was sent.
+/// The prefix that a record gives to original header fields that don't describe its block.
 const ORIGINAL: &[u8] = b"x-archive-orig-";
 
 /// Statuses after which the crawl retried a URL. The archive has only the answer to the last
@@ -29,8 +29,8 @@ const TRIED_AGAIN: [u16; 5] = [429, 500, 502, 503, 504];
 pub enum ReplayTiming {
     /// At the recorded times, to replay a crawl with its own settings.
     AsRecorded,
-    /// One recorded response time after the replay sends the request, to replay a crawl with other
-    /// settings.
+    /// After the recorded response time, counted from the replay's request, to replay a crawl with
+    /// other settings.
     ByPolicy,
 }
 
@@ -94,7 +94,7 @@ pub(super) struct Answers {
     difference: Option<ReplayDifference>,
     /// The number of recorded requests that the replay has sent in the recorded order.
     sent: usize,
-    /// Whether all records were followed, without a difference.
+    /// Whether the replay followed all records without a difference.
     is_over: bool,
     max_body: u64,
     /// The filter that decides which bodies are read.

@@ -1,5 +1,5 @@
-//! Holds back commits that the crawl had not made when it chose its next page. They are made once
-//! the replay has sent the requests that the crawl chose before them.
+//! Holds back each commit until the replay has chosen the pages that the crawl had chosen before
+//! that commit.
 
 use std::collections::VecDeque;
 

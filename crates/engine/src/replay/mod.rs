@@ -63,12 +63,12 @@ pub struct Replayed {
 /// Maximum rows at the end of `requests.jsonl` that a resumed run reads.
 const MAX_LOG_TAIL_ROWS: usize = 20_000;
 
-/// Runs frontier, policy and scheduler over the answers of a crawl, and writes the rows of what
-/// this configuration would have fetched to its own, new directory. Virtual time begins with the
-/// crawl's first request. Nothing is archived or indexed: `warc` and `index` are ignored.
+/// Runs the frontier, policy and scheduler with the answers of a crawl. Writes rows of what this
+/// configuration would have fetched, to a new directory. Virtual time begins with the crawl's first
+/// request. Nothing is archived or indexed: `warc` and `index` are ignored.
 ///
 /// # Errors
-/// [`EngineError::ReplayOutput`] if the output directory holds a crawl, and all errors of
+/// [`EngineError::ReplayOutput`] if the output directory contains a crawl, and all errors of
 /// [`run`](crate::run()).
 pub fn replay(
     config: Config,
@@ -203,7 +203,7 @@ struct Replay {
     flights: BinaryHeap<Flight>,
     /// The number of requests that have begun.
     begun: u64,
-    /// The recorded start times of requests that are not reached yet.
+    /// The recorded start times that virtual time has not reached yet.
     starts: Peekable<Box<dyn Iterator<Item = Tick>>>,
     /// The number of recorded requests whose start time has passed.
     passed: u64,

@@ -17,8 +17,8 @@ use std::sync::Arc;
 use crawl_archive::open_regular;
 use crawl_weburl::{CanonicalUrl, MAX_URL_BYTES, canonicalize};
 
-/// Maximum number of suspects to remember, most crashes first. A crash makes up to one new suspect
-/// per reader. A URL that is read without a crash is removed.
+/// Maximum number of suspects to remember; those with the most crashes are kept. A crash makes up
+/// to one new suspect per reader. A URL that is read without a crash is removed.
 const MAX_SUSPECTS: usize = 64;
 
 /// Size of a line, which contains a count, a URL and a line end. Each line starts at a multiple of
@@ -47,7 +47,7 @@ fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
 pub(crate) type Deaths = BTreeMap<CanonicalUrl, u32>;
 
 /// Parses a journal. Counts one more crash for each URL that was being read, and keeps the other
-/// counts. Returns nothing if `bytes` is not a journal.
+/// counts. Returns an empty map if `bytes` is not a journal.
 fn deaths(bytes: &[u8]) -> Deaths {
     let mut lines = bytes.chunks(LINE_BYTES).map(|line| {
         let line = line.split(|&byte| byte == b'\n' || byte == 0).next();

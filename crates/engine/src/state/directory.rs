@@ -52,7 +52,7 @@ const WAITING_BESIDE: &str = "waiting.jsonl.new";
 /// The file that contains the steps of a random walk.
 pub(crate) const WALK: &str = "walk.jsonl";
 
-/// Exists only in a directory that was gathered from those of several workers.
+/// A file that exists only in a directory that was gathered from those of several workers.
 const WORKERS: &str = "workers.jsonl";
 
 /// The names of all files and folders that a crawl directory may contain.
@@ -104,7 +104,7 @@ pub(crate) struct Files {
 /// A crawl directory that has been opened, with its files and stored state.
 pub(crate) struct Directory {
     pub(crate) frontier: Arc<dyn Frontier>,
-    /// The same frontier as `frontier`, if several workers share it.
+    /// `frontier` with its interface for workers, if several workers share it.
     pub(crate) shared: Option<Arc<dyn WorkerFrontier>>,
     /// The lock of a worker's directory, held while the worker runs. `None` without a shared
     /// frontier.

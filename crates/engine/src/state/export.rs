@@ -26,7 +26,7 @@ use crate::meta_keys::{
 use crate::revisit::visit::Round;
 use crate::totals::Totals;
 
-/// Maximum number of parts, and of bytes in robots.txt copies, to commit at once.
+/// Maximum number of stored records, and of bytes in robots.txt copies, to commit at once.
 const BATCH_PARTS: usize = 2_000;
 const BATCH_BYTES: usize = 8 << 20;
 

@@ -85,7 +85,7 @@ pub fn import(dir: &Path, target: &ImportTarget<'_>) -> Result<Imported, EngineE
     })
 }
 
-/// Refuses a crawl that workers could not continue, because some of its data isn't moved.
+/// Refuses a crawl that workers could not continue, because an import does not move all its data.
 fn refuse_unmovable(dir: &Path, frontier: &FjallFrontier) -> Result<(), EngineError> {
     for (key, what) in [
         (META_REPLAY, "it is the replay of another crawl"),
@@ -107,7 +107,7 @@ fn refuse_unmovable(dir: &Path, frontier: &FjallFrontier) -> Result<(), EngineEr
         && round.number > 1
         && !round.is_over
     {
-        // Refuse this, since workers that join the crawl would begin with the first round.
+        // Refuse a later round, because workers that join the crawl begin with the first round.
         return Err(EngineError::NotImportable {
             dir: dir.to_owned(),
             what: "a later round of it is not finished",

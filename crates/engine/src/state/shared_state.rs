@@ -134,7 +134,7 @@ pub(super) fn begin_import(state: &Path, target: &ImportTarget<'_>) -> Result<St
     Ok(file.life)
 }
 
-/// Takes back the import: deletes the worker file, so that the directory has its own frontier
+/// Undoes [`begin_import`]: deletes the worker file, so that the directory has its own frontier
 /// again.
 pub(super) fn end_import(state: &Path) -> Result<(), EngineError> {
     let path = state.join(WORKER);
