@@ -37,8 +37,8 @@ use crate::state::directory::{examine, hold_gathered, open_frontier};
 
 /// The number of pages between two progress reports.
 const REPORT_INTERVAL_PAGES: u64 = 100;
-/// Maximum bytes of pages to collect in a file until the end of the build. These are written to the
-/// index only once, together with the texts of links to them. Further pages are written
+/// Maximum bytes of pages to collect in a file until the end of the build. Collected pages are
+/// written to the index only once, with the texts of links to them. Further pages are written
 /// immediately, and rewritten in the pass over all pages.
 const MAX_PENDING_BYTES: u64 = 512 << 20;
 

@@ -14,7 +14,7 @@ use crate::totals::Totals;
 const MAX_OPENED_AT_ONCE: usize = 10_000;
 
 /// Resumes the last round, or begins a new one if the configuration wants that and the last round
-/// is over. A new round resets its part of `totals`.
+/// is over. If a new round begins, resets the changes in `totals`.
 pub(crate) fn take_up(
     frontier: &dyn Frontier,
     config: &Config,

@@ -79,8 +79,8 @@ impl Round {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PreviousVisit {
     // The serialized names of fields are short, because a visit is stored for each URL.
-    /// When the last round began that revealed something about the page, in seconds since the Unix
-    /// epoch.
+    /// The start of the last round in which a visit showed what became of the page, in seconds since
+    /// the Unix epoch.
     #[serde(rename = "r")]
     round_began: u32,
     /// The page as last fetched. `None` if no page is known.
@@ -102,8 +102,7 @@ pub(crate) struct KnownPage {
     /// Digest of the payload. For a redirect, digest of the target.
     #[serde(rename = "d")]
     pub(crate) digest: String,
-    /// Digest of the main text, if computed. It begins with the version of its rules, as
-    /// [`TEXT_RULES`] does.
+    /// Digest of the main text, if computed. Begins with the [`TEXT_RULES`] of that time.
     #[serde(rename = "h", default, skip_serializing_if = "Option::is_none")]
     pub(crate) text_digest: Option<String>,
     /// Digest of the decoded payload. `None` if the payload had no content coding.
@@ -453,9 +452,9 @@ impl RevisitSchedule {
         wanted.clamp(min, max)
     }
 
-    /// Returns the time before which a page's last visit must have been for this round to visit it
-    /// again, since a site reports that it changed at `modified`. `None` if no page was visited
-    /// before that time.
+    /// Returns the time `t` such that this round visits a page again if its last visit was before
+    /// `t`, after a site reported that the page changed at `modified`. `None` if no page was
+    /// visited before `t`.
     pub(crate) fn changed_since(&self, modified: u32) -> Option<u32> {
         let least = whole_seconds(self.revisits.least);
         let before = modified.min(self.round.began.saturating_sub(least));

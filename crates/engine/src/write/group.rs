@@ -78,8 +78,8 @@ pub(super) struct Group<'a> {
     pub(super) draws_sample: bool,
     /// Whether a consumer needs the rows of pages.
     keeps_rows: bool,
-    /// The number of words that the last settled page was the first on its host to use. `None` if
-    /// it was not compared with other pages.
+    /// The number of words in the last settled page that its host had not used before. `None` if
+    /// the page was not compared with other pages.
     new_words: Option<u32>,
     /// Reserved memory for links, released when the transaction is committed.
     links_passes: Vec<BytePass>,
@@ -306,7 +306,7 @@ impl Group<'_> {
         self.move_walkers(None)
     }
 
-    /// Makes the part of an operator's command durable that must be.
+    /// Carries out the part of an operator's command that must be durable before the answer.
     fn order(&mut self, ordered: Ordered) -> Result<(), EngineError> {
         let Ordered { order, answer } = ordered;
         let done = match order {
@@ -561,7 +561,8 @@ impl Group<'_> {
         let are_lost_left = reopened.is_more;
         self.list_reopened(reopened)?;
         self.committed.leaves_links = Some(links.len() >= MAX_TAKEN_LINKS || are_lost_left);
-        // Read the targets of redirects only now: a redirect may have led to one of these links.
+        // Read the redirects of seeds only after the links, because one of them may have led to a
+        // link.
         let targets = self.scope_seeds.learn(&shared.crawl_meta()?);
         self.committed.targets.extend(targets);
         if let Some(traps) = self.traps {
@@ -570,7 +571,8 @@ impl Group<'_> {
         self.admit(&links).map(drop)
     }
 
-    /// Writes the rows of excluded URLs again whose rows were lost with another worker's directory.
+    /// Writes rows for excluded URLs again, because their rows were lost with another worker's
+    /// directory.
     fn list_reopened(&mut self, reopened: ReopenedUrls) -> Result<(), EngineError> {
         for admission in &reopened.excluded {
             if !is_admitted_guess(admission) {
@@ -597,8 +599,8 @@ impl Group<'_> {
         self.visit_modified(modified)
     }
 
-    /// Schedules another visit of each URL whose last visit was before the given time, which is
-    /// when it changed according to a sitemap or feed.
+    /// Schedules another visit of each URL that changed after its last visit, according to a
+    /// sitemap or feed.
     fn visit_modified(&mut self, modified: Vec<(CanonicalUrl, u32)>) -> Result<(), EngineError> {
         for (url, at) in modified {
             if let Some(before) = self.visits.changed_since(at) {

@@ -64,7 +64,7 @@ pub(crate) fn write_derived(
             |visit| frontier.each_deferred(visit),
         )?;
     }
-    // List URLs of hosts whose budget is spent even if the run ended for another reason.
+    // Even if the run ended for another reason, list the URLs of hosts whose budget is spent.
     let has_spent = waiting.iter().any(|row| row.reason == "budget");
     if has_spent && (shared.is_none() || !is_cut_short) {
         let exclusion = by_budget(waiting);

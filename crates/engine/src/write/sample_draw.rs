@@ -34,8 +34,8 @@ impl Writer {
         let mut frame = Frame::new(sampling.design());
         let mut drawn = Vec::new();
         frontier.each_deferred(&mut |waiting| {
-            // Only a URL that ranks among the first n so far is added, so `drawn` stays small: for
-            // N URLs in random order, about n (1 + ln N/n).
+            // A URL is added only if it ranks among the first n so far, where n is the size of the
+            // sample. So `drawn` stays small: for N URLs in random order, about n (1 + ln N/n).
             if is_in_frame(&waiting) && frame.add(waiting.url, waiting.depth) {
                 let url = waiting.url.clone();
                 drawn.push(Admission {
