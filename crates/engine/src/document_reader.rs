@@ -16,7 +16,7 @@ use crawl_documents::{DocumentKind, DocumentLimits, Unreadable};
 use crawl_extractor::PageText;
 
 /// The exit code of a reading process (see [`DocumentRules::program`]) that can't read its
-/// document. It writes the reason to stderr.
+/// document. The process writes the reason to stderr.
 pub const UNREADABLE_EXIT_CODE: u8 = 65;
 
 /// The `Content-Type` of converted documents.

@@ -131,7 +131,7 @@ async fn run_in_span(config: Config, mut controls: Controls) -> Result<Summary, 
     off_the_runtime(move || driver.end(looped, started)).await
 }
 
-/// Runs `work`, which may block, on a thread outside the runtime.
+/// Runs `work`, which may block, on a thread for blocking work.
 async fn off_the_runtime<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, EngineError> + Send + 'static,
 ) -> Result<T, EngineError> {

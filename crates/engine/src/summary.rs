@@ -115,7 +115,8 @@ impl Indexed {
 /// Why an index must be rebuilt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IndexFault {
-    /// The files of the index or its log were changed or damaged. Contains what does not fit.
+    /// The files of the index or its log were changed or damaged. Contains a description of the
+    /// mismatch.
     Damaged(String),
     /// The index was not built with all pages: it was enabled after some pages were settled, or was
     /// removed, or its build was interrupted.

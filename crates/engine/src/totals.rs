@@ -67,7 +67,8 @@ impl Totals {
     }
 }
 
-/// The number of commits so far that changed queues. Each lease carries it, encoded as one number.
+/// How many commits have changed queues so far, as two counts. Each lease carries both, encoded as
+/// one number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CommitPoint {
     /// Rows of `pages.jsonl`.

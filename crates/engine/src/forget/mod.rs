@@ -222,7 +222,7 @@ pub fn forget(dir: &Path, order: &Forget<'_>) -> Result<Forgotten, EngineError> 
     if follows.is_some() {
         more.insert(META_INDEX.to_owned(), Vec::new());
     }
-    // Rewrite the file of pending URLs last, because it must say how many remain.
+    // Rewrite the file of pending URLs last, because it contains the number of URLs that remain.
     let (waiting, others) = ROW_FILES.split_last().unwrap_or((&ROW_FILES[0], &[]));
     for file in others {
         let to = Some(staging.as_path());

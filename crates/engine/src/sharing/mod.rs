@@ -82,7 +82,7 @@ pub(crate) struct WorkerThread {
 }
 
 impl WorkerThread {
-    /// Starts the thread. `send_event` sends an event to the crawl loop. It returns false if the
+    /// Starts the thread. `send_event` sends an event to the crawl loop, and returns false if the
     /// loop has ended.
     pub(crate) fn start(
         frontier: Arc<dyn WorkerFrontier>,
@@ -302,8 +302,8 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
         let fair = served.div_ceil(survey.group_living.max(1));
         let wanted = fair.saturating_sub(count).min(survey.free_buckets);
         if wanted > 0 {
-            // Report the work before taking the buckets, because their pending URLs keep this
-            // worker busy.
+            // Report the work before taking the buckets, because a worker that owns pending URLs
+            // has work.
             self.note_work()?;
             let (_, origins) = self.frontier.take_free(wanted)?;
             self.news(SharedNews::Taken(origins));
