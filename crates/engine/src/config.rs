@@ -102,7 +102,7 @@ pub struct Config {
     /// The number of hosts in memory above which idle hosts are evicted. The state of evicted hosts
     /// is on disk.
     pub hosts_in_memory: usize,
-    /// The lock file by which all crawls of a user avoid using the same host at once. `None`
+    /// The lock file that keeps all crawls of a user from using the same host at once. `None`
     /// ignores other crawls.
     pub host_locks: Option<PathBuf>,
     /// The longest wait for a retry, once all remaining hosts are paused or unreachable.
@@ -221,7 +221,7 @@ pub struct SharedCrawl {
 pub type OpenFrontier =
     Arc<dyn Fn(Option<String>) -> Result<Arc<dyn WorkerFrontier>, BoxError> + Send + Sync>;
 
-/// Where to import a crawl from its directory.
+/// The destination when a crawl is imported from its directory.
 pub struct ImportTarget<'a> {
     /// The shared frontier.
     pub frontier: &'a dyn MoveTarget,
@@ -300,7 +300,7 @@ pub struct Budgets {
     pub max_time: Option<Duration>,
     /// Limits of each single host.
     pub per_host: HostBudget,
-    /// Limits of single hosts. They replace `per_host`.
+    /// Limits of single hosts. These replace `per_host`.
     pub per_site: HostTable<HostBudget>,
     /// Groups of hosts with a shared budget. Each host's own limits apply too.
     pub groups: HostTable<Arc<HostGroup>>,

@@ -30,8 +30,8 @@ pub enum Command {
     Pause,
     /// Resume a paused crawl.
     Resume,
-    /// Fetch a URL as a seed. Its host joins the scope. The command is answered once the seed is
-    /// durable.
+    /// Fetch a URL as a seed, so that its host joins the scope. The command is answered once the
+    /// seed is durable.
     Add(String),
     /// Change the minimum delay between two requests to a host, or to every host, for the rest of
     /// the run.
@@ -272,7 +272,7 @@ impl Commander {
     }
 }
 
-/// The channels by which a caller controls and observes a crawl.
+/// The channels for controlling and observing a crawl.
 #[derive(Debug)]
 pub struct Controls {
     /// How urgently to stop. May only become more urgent.
@@ -365,7 +365,7 @@ pub struct Progress {
     pub hosts_ready: u32,
     /// Hosts with pending URLs that wait for the gap after their last request to end.
     pub hosts_waiting: u32,
-    /// Hosts that asked for a pause, or that can't be reached.
+    /// Hosts that requested a pause, or that can't be reached.
     pub hosts_resting: u32,
     /// The number of resting hosts by [`PauseReason::name`](crawl_scheduler::PauseReason::name).
     pub resting: BTreeMap<&'static str, u32>,

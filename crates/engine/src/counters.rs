@@ -1,4 +1,4 @@
-//! Counters of a run for observers. They never decrease.
+//! Counters of a run for observers. No counter ever decreases.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;

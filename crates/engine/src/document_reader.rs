@@ -38,9 +38,9 @@ pub struct DocumentRules {
     pub html: bool,
     /// The other kinds to index.
     pub kinds: BTreeSet<DocumentKind>,
-    /// The program to run as another process for PDF, DOCX and long Markdown. It is called as
-    /// `PROGRAM read-document KIND --memory BYTES --timeout SECONDS --html-bytes BYTES
-    /// [--last-modified DATE]`, reads the document from stdin and writes HTML to stdout. If `None`,
+    /// The program to run as another process for PDF, DOCX and long Markdown. The call is `PROGRAM
+    /// read-document KIND --memory BYTES --timeout SECONDS --html-bytes BYTES [--last-modified
+    /// DATE]`. The program reads the document from stdin and writes HTML to stdout. If `None`,
     /// these documents are not read.
     pub program: Option<PathBuf>,
     /// The maximum time for reading one document.

@@ -175,7 +175,7 @@ struct Driver {
     stop: watch::Receiver<Stop>,
 }
 
-/// What a worker needs to take part in a shared crawl.
+/// The parts that a worker needs for a shared crawl.
 struct Workers {
     frontier: Arc<dyn WorkerFrontier>,
     thread: WorkerThread,
@@ -192,9 +192,9 @@ impl Workers {
     ) -> Result<Summary, EngineError> {
         self.thread.end();
         let ended = end();
-        // After an error, requests may not be on record, so keep the buckets. Other workers can't
-        // send requests to their hosts until the leases expire. A restart of this worker can,
-        // because it reads its own records first.
+        // After an error, keep the buckets, because some requests may not be on record. Other
+        // workers can't send requests to their hosts until the leases expire. A restart of this
+        // worker can, because it reads its own records first.
         if ended.is_ok()
             && let Err(error) = self.frontier.give_up()
         {
@@ -301,8 +301,8 @@ impl Driver {
             wake.since(self.clock.now()).min(report_in)
         });
         let wake = tokio::time::Instant::now() + wait;
-        // If the timer fires too early, the loop runs once more. That costs less than resetting the
-        // timer for each event.
+        // If the timer fires too early, the loop runs once more, which costs less than resetting
+        // the timer for each event.
         if timer.is_elapsed() || wake < timer.deadline() {
             timer.as_mut().reset(wake);
         }
@@ -392,7 +392,7 @@ impl Driver {
         let written =
             noted.and_then(|()| directory::write_config(&self.config.output, &rules.config_text));
         if written.is_ok() {
-            // Sending fails if nobody waits for the answer, which doesn't matter.
+            // Sending fails if the receiver was dropped, which doesn't matter.
             let _ = rules.answer.send(Ok(CommandAnswer::Done));
         }
         self.unless_broken(written);
@@ -406,7 +406,7 @@ impl Driver {
         }
     }
 
-    /// Ends all threads, and writes the files derived from the state. Then other workers may
+    /// Ends all threads, and writes the files derived from the state. Afterwards, other workers may
     /// continue with this worker's hosts.
     fn end(
         mut self,

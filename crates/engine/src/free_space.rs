@@ -54,7 +54,7 @@ pub(crate) struct DiskWatch {
 }
 
 impl DiskWatch {
-    /// Starts the thread. It passes each measurement to `send`, and ends when `send` returns false.
+    /// Starts the thread, which passes each measurement to `send` until `send` returns false.
     ///
     /// # Errors
     /// The thread could not be started.

@@ -10,9 +10,9 @@
 //!
 //! The engine sets no policy: `crawl-policy` and `crawl-scope` decide what may be fetched,
 //! `crawl-scheduler` decides when, and `crawl-frontier` decides what comes next. The crate prints
-//! nothing, reads no environment variables and installs no signal handler. It reports actions and
-//! their reasons to `tracing`: spans `crawl`, `host` and `exchange`, an event for each exchange
-//! (debug) and for each decision (trace).
+//! nothing, reads no environment variables and installs no signal handler. Actions and their
+//! reasons are reported to `tracing`: spans `crawl`, `host` and `exchange`, an event for each
+//! exchange (debug) and for each decision (trace).
 
 mod admissions;
 mod config;

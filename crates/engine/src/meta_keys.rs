@@ -4,8 +4,8 @@
 pub(crate) const META_TOTALS: &str = "totals";
 /// The seeds of all runs and the targets of their redirects, one per line.
 pub(crate) const META_SCOPE_SEEDS: &str = "scope_seeds";
-/// One line per redirect of a seed, or of a target that a seed redirected to: the URL, a space, the
-/// target.
+/// A line for each redirect of a seed, or of a target that a seed redirected to: the URL, a space,
+/// the target.
 pub(crate) const META_SEED_TARGETS: &str = "seed_targets";
 /// Prefix of the keys under which all workers of a crawl share redirects of seeds. A digest of the
 /// redirect follows. Keys that begin with `crawl ` are stored once for all workers.

@@ -7,7 +7,7 @@ use crawl_traps::MAX_LEVEL;
 /// Maximum levels of sitemap indexes to follow.
 pub(crate) const MAX_SITEMAP_LEVELS: u8 = 5;
 
-/// The maximum distance by which the `priority` in a sitemap may move an entry.
+/// The maximum change of an entry's position by the `priority` in its sitemap.
 const SITEMAP_REACH: f32 = 32.0;
 
 /// The position of a URL in the queue of its origin. URLs with smaller positions come first.

@@ -16,7 +16,7 @@ use tokio::runtime::Handle;
 /// thread.
 const WAKE_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The thread that wakes the runtime periodically. It ends when this value is dropped.
+/// The thread that wakes the runtime periodically. Dropping this value ends the thread.
 #[derive(Debug)]
 pub(crate) struct RuntimeNudger {
     #[expect(dead_code, reason = "held only to be dropped")]

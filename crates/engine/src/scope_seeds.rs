@@ -17,18 +17,18 @@ use crate::meta_keys::{META_SCOPE_SEEDS, META_SEED_TARGETS, META_SHARED_SEED, ME
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ScopeSeeds {
     seeds: BTreeSet<CanonicalUrl>,
-    /// Seeds with their own scope, and the targets of their redirects. They are not in `seeds`,
-    /// because the configuration contains what they add to the scope.
+    /// Seeds with their own scope, and the targets of their redirects. The configuration contains
+    /// what they add to the scope, so they are not in `seeds`.
     own: HashSet<CanonicalUrl>,
     /// Redirects of seeds, and redirects of the targets of such redirects, in commit order.
     targets: Vec<(CanonicalUrl, CanonicalUrl)>,
     known_targets: HashSet<(CanonicalUrl, CanonicalUrl)>,
-    /// The parts of the web to which seeds' own settings apply. Set by [`ScopeSeeds::scope`].
+    /// The parts of the web with settings of a seed's own. Set by [`ScopeSeeds::scope`].
     areas: Arc<SeedAreas>,
     /// Whether some seeds or targets are not stored yet.
     has_grown: bool,
-    /// Redirects of seeds that the other workers don't know yet. `None` if there are no other
-    /// workers.
+    /// Redirects of seeds that the other workers don't know yet. `None` if this worker is not part
+    /// of a shared crawl.
     to_share: Option<Vec<(CanonicalUrl, CanonicalUrl)>>,
 }
 

@@ -74,7 +74,8 @@ impl SharedTraps {
         self.settled.store(number, Ordering::Relaxed);
     }
 
-    /// Returns the number of the last completed commit. It can't change while the traps are locked.
+    /// Returns the number of the last completed commit, which can't change while the traps are
+    /// locked.
     pub(crate) fn settled_by(&self) -> u64 {
         self.settled.load(Ordering::Relaxed)
     }

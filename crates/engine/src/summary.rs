@@ -90,9 +90,9 @@ pub struct Indexed {
     pub duplicates: u64,
     /// Pages that this run left out, by reason.
     pub left_out: BTreeMap<String, u64>,
-    /// Pages that stay in the index although they should have been removed, by reason. They stay if
-    /// more than a tenth of the index would be removed at once, for a reason that may be a fault of
-    /// the site.
+    /// Pages that stay in the index although they should have been removed, by reason. Pages stay
+    /// if more than a tenth of the index would be removed at once, for a reason that may be a fault
+    /// of the site.
     pub kept: BTreeMap<String, u64>,
     /// Pages whose canonical URL is outside the crawl.
     pub canonical_elsewhere: u64,
@@ -137,7 +137,7 @@ impl fmt::Display for IndexFault {
 pub enum HasArchive {
     /// There is an archive.
     Yes,
-    /// There is no archive, because the crawl ran with `--warc off`.
+    /// The crawl has no archive, because it ran with `--warc off`.
     No,
 }
 

@@ -1,5 +1,5 @@
-//! Tombstones of pages and hosts that the operator made the crawl forget. They are never fetched
-//! again. A tombstone contains only a keyed digest of the page's or host's name.
+//! Tombstones of pages and hosts that the operator made the crawl forget, and that are never
+//! fetched again. A tombstone contains only a keyed digest of the page's or host's name.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -27,7 +27,8 @@ const LABEL: &str = "hmac-sha256:";
 /// The length of the key, in bytes.
 const KEY_BYTES: usize = 32;
 
-/// The key of a crawl's tombstones. Without it, nobody can check which name a digest belongs to.
+/// The key of a crawl's tombstones. Without the key, a digest does not show which name it belongs
+/// to.
 pub(crate) struct TombstoneKey {
     bytes: Vec<u8>,
     key: hmac::Key,
@@ -111,7 +112,7 @@ impl Tombstones {
         Ok(read)
     }
 
-    /// Whether there are no tombstones.
+    /// Whether the crawl has no tombstones.
     pub(crate) fn is_empty(&self) -> bool {
         self.pages.is_empty() && self.hosts.is_empty()
     }

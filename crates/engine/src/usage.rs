@@ -89,8 +89,8 @@ pub(crate) fn statements(
     })
 }
 
-/// Returns the usage statement because of which a page's body must not be archived: it forbids
-/// copies, or refuses the crawl's purpose. `None` if there is none.
+/// Returns the usage statement that forbids archiving a page's body, because it forbids copies or
+/// refuses the crawl's purpose. `None` if neither is stated.
 pub(crate) fn withheld(
     statements: &UsageStatements,
     purpose: Option<UsagePurpose>,

@@ -149,7 +149,7 @@ impl Driver {
     }
 }
 
-/// What is needed to start the threads of a run.
+/// Inputs for starting the threads of a run.
 struct ThreadStart<'r> {
     config: &'r Arc<Config>,
     visits: RevisitSchedule,
@@ -336,10 +336,11 @@ fn restore_earlier_run(
     Ok(())
 }
 
-/// Returns the function by which the indexer checks whether readers need the processors.
+/// Returns the indexer's check of whether readers need the processors.
 fn is_busy(config: &Config, load: &ReaderLoad) -> IsBusy {
     let (load, has_time) = (load.clone(), config.budgets.max_time.is_none());
-    // With a time limit, the indexer never waits for readers: later there may be no time to index.
+    // Never wait for readers in a run with a time limit, because later there may be no time to
+    // index.
     Arc::new(move || has_time && load.is_busy())
 }
 
@@ -398,8 +399,8 @@ fn restore_requests(
     }
     for row in requests.tail::<RequestRow>(MAX_LOG_TAIL_ROWS)?.rows {
         coordinator.note_past_request(now, &row)?;
-        // A host's address may not be in the stored state if its request was in flight when the
-        // last run ended.
+        // The stored state may lack a host's address if its request was in flight when the last run
+        // ended.
         if let Some(Ok(address)) = row.address.as_deref().map(str::parse) {
             fetcher.note_past_address(&row.host, address);
         }

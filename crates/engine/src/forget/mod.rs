@@ -89,7 +89,8 @@ pub struct Forget<'a> {
     pub at: Timestamp,
     /// The reason to write into the tombstones. Must not name an erased page or host.
     pub reason: &'a str,
-    /// The text of `crawl.toml` without the erased names. `None` if the file contains none of them.
+    /// The text of `crawl.toml` without the erased names. `None` if the file contains no such
+    /// names.
     pub config_text: Option<&'a str>,
     /// Signs the list of files to replace with the user's key. If a crash interrupts the erasure,
     /// [`finish_forget`] verifies the signature. `None` if the user has no key.
@@ -170,11 +171,12 @@ pub fn count_forgotten(dir: &Path, removal: &Removal) -> Result<Forgotten, Engin
     })
 }
 
-/// Returns the tombstone of a page, or else of its host, in the crawl in `dir`. It states when and
-/// why the page or host was forgotten. `None` if neither was.
+/// Returns the tombstone of a page, or else of its host, in the crawl in `dir`. The tombstone
+/// states when and why the page or host was forgotten. `None` if neither was.
 ///
 /// # Errors
-/// [`EngineError`] if there is no crawl, another process uses it, or the tombstones can't be read.
+/// [`EngineError`] if `dir` contains no crawl, another process uses it, or the tombstones can't be
+/// read.
 pub fn find_tombstone(dir: &Path, url: &CanonicalUrl) -> Result<Option<TombstoneRow>, EngineError> {
     if !dir.join(TOMBSTONES).is_file() {
         return Ok(None);
@@ -187,8 +189,8 @@ pub fn find_tombstone(dir: &Path, url: &CanonicalUrl) -> Result<Option<Tombstone
 /// `report.json`, `report.html`, `hosts.jsonl`). The caller must create them again.
 ///
 /// # Errors
-/// [`EngineError`] if there is no crawl, another process uses it, records can't be read, or writing
-/// fails. Afterwards the crawl is unchanged, or the next start finishes the erasure.
+/// [`EngineError`] if `dir` contains no crawl, another process uses it, records can't be read, or
+/// writing fails. Afterwards the crawl is unchanged, or the next start finishes the erasure.
 pub fn forget(dir: &Path, order: &Forget<'_>) -> Result<Forgotten, EngineError> {
     if !examine(dir)? {
         return Err(EngineError::NothingToDo {
@@ -258,7 +260,7 @@ pub fn forget(dir: &Path, order: &Forget<'_>) -> Result<Forgotten, EngineError> 
     Ok(counts.done)
 }
 
-/// Files derived from rows and archive. They are removed because they may contain erased names.
+/// Files derived from rows and archive, to be removed because they may contain erased names.
 const DERIVED: [&str; 11] = [
     INDEX_FOLDER,
     OLD_FOLDER,

@@ -78,9 +78,9 @@ pub(crate) struct Indexing {
 
 /// The state of the index when the run begins.
 enum Start {
-    /// There is an index that has read the log up to this position. Its files are not checked yet.
+    /// An index has read the log up to this position. The files of the index are not checked yet.
     At(Read),
-    /// There is no index of the pages settled so far, for this reason.
+    /// No index contains the pages settled so far, for this reason.
     Without(IndexFault),
 }
 
@@ -173,7 +173,7 @@ pub(crate) struct Indexer {
 pub(crate) enum Outcome {
     /// The thread read the log to its end, or stopped because the run's time was over.
     Read(Box<Follower>),
-    /// There is no usable index, so none of the log was read.
+    /// The index is unusable, so none of the log was read.
     Without(Indexed),
 }
 
@@ -204,8 +204,8 @@ struct Setting {
 }
 
 impl Indexer {
-    /// Starts the thread. It first checks the index, and rebuilds it if it is damaged or missing.
-    /// In the meantime the writer appends to the log.
+    /// Starts the thread, which first checks the index, and rebuilds it if it is damaged or
+    /// missing. In the meantime the writer appends to the log.
     pub(crate) fn start(
         config: &Config,
         frontier: Arc<dyn Frontier>,
@@ -286,7 +286,7 @@ impl Indexer {
     }
 }
 
-/// What the thread needs before it has an index.
+/// The state of the thread before it has an index.
 struct Opening {
     setting: Setting,
     /// The committed length of the log. A rebuilt index reads on from there.

@@ -1,4 +1,4 @@
-//! Stands in for the search index in a build without the feature `search`.
+//! Replaces the search index in a build without the feature `search`.
 
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -24,7 +24,7 @@ impl Halt {
     }
 }
 
-/// Fails if the configuration asks for an index. Otherwise records that no index follows the crawl,
+/// Fails if the configuration wants an index. Otherwise records that no index follows the crawl,
 /// even if there is one, and returns no log.
 pub(crate) fn open_log(
     config: &Config,

@@ -30,7 +30,7 @@ pub(crate) struct Read {
     pub(crate) bytes: u64,
 }
 
-/// Returns the position at which an index must start to read a log, from the note stored with the
+/// Returns the position where an index must start to read a log, from the note stored with the
 /// index. The error is the reason why the index can't follow the log.
 pub(crate) fn place(note: Option<&str>, number: u64, committed: u64) -> Result<Read, String> {
     let begin = Read {

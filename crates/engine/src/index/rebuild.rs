@@ -117,7 +117,7 @@ fn build(
     report: &mut dyn FnMut(u64),
 ) -> Result<Reindexed, EngineError> {
     mend_swap(dir)?;
-    // A crawl that was indexed from its beginning follows log 1. Its first rebuild begins log 2.
+    // A crawl that was indexed from its beginning follows log 1, so its first rebuild begins log 2.
     let next = frontier.map(number).transpose()?.flatten().unwrap_or(1) + 1;
     let marks = frontier.map(Frontier::marks).transpose()?;
     let committed = marks.and_then(|marks| marks.get("pages.jsonl").copied());
@@ -189,8 +189,8 @@ fn settle(
 }
 
 /// Builds the index during a crawl, from the first `committed` bytes of `pages.jsonl`, and stores
-/// `note` with it. What depends on all pages together is decided at the end of the run. Returns
-/// false if the build was stopped, which leaves the old index unchanged.
+/// `note` with it. The end of the run decides what depends on all pages together. Returns false if
+/// the build was stopped, which leaves the old index unchanged.
 pub(crate) fn build_behind(
     dir: &Path,
     frontier: &dyn Frontier,

@@ -34,7 +34,7 @@ pub(crate) enum Job {
     Page {
         /// The frontier's lease.
         lease: Lease,
-        /// What was determined before the fetch, such as the verdict of robots.txt.
+        /// The facts determined before the fetch, such as the verdict of robots.txt.
         context: FetchContext,
     },
     /// A request for an origin's robots.txt, possibly for the target of a redirect from there.
@@ -156,7 +156,7 @@ pub(crate) struct EndedExchange {
     pub(crate) result: Result<Box<Exchange>, Failure>,
     /// The tracing span of the exchange.
     pub(crate) span: Span,
-    /// What the outcome means for the politeness of the host.
+    /// The outcome, as it affects the politeness of the host.
     pub(crate) signal: RequestOutcome,
     /// The row for `requests.jsonl`.
     pub(crate) line: Box<RequestLine>,
@@ -222,8 +222,8 @@ pub(crate) struct NewRules {
     pub(crate) answer: AnswerSender,
 }
 
-/// What a host has used of its budgets, in its stored form: the round, pages, bytes and
-/// microseconds of response time, in eight bytes each.
+/// The used part of a host's budgets, in its stored form: the round, pages, bytes and microseconds
+/// of response time, in eight bytes each.
 pub(crate) type StoredBudget = [u8; 32];
 
 /// A host's durable state. If a transaction contains several states of a host, only the newest is
@@ -235,10 +235,10 @@ pub(crate) struct HostState {
     /// The earliest time of the host's next request, in microseconds UTC.
     pub(crate) wake: u64,
     pub(crate) budget: StoredBudget,
-    /// What is known for the host's politeness, such as its gap; `None` if nothing is known yet.
+    /// The politeness state of the host, such as its gap; `None` if nothing is known yet.
     pub(crate) politeness: Option<HostSnapshot>,
-    /// Increases with each host state in a run. It prevents an older state from replacing a newer
-    /// one, because messages may overtake each other on their way to the writer.
+    /// Increases with each host state in a run, so that an older state can't replace a newer one:
+    /// messages may overtake each other on their way to the writer.
     pub(crate) sequence: u64,
 }
 
@@ -250,7 +250,7 @@ impl HostState {
     }
 }
 
-/// A message to the writer. Its changes are committed in a single transaction.
+/// A message to the writer, to be committed in a single transaction.
 #[derive(Debug)]
 pub(crate) enum WriterMessage {
     /// Settle a fetched URL, and admit the links of its page.
@@ -299,8 +299,8 @@ pub(crate) enum WriterMessage {
     Seeds(Vec<Admission>),
     /// Admit deferred URLs again, if they may be fetched now.
     TakeBack {
-        /// The new scope, by which URLs that were too deep are judged again. If `None`, these URLs
-        /// stay deferred.
+        /// The new scope, for judging URLs again that were too deep. If `None`, these URLs stay
+        /// deferred.
         scope: Option<Arc<Scope>>,
     },
     /// Draw the sample from the URLs that were deferred for it. Sent once no further page can be

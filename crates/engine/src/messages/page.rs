@@ -20,7 +20,7 @@ use crate::revisit::visit::{PreviousVisit, RevisitSchedule, VisitResult};
 use crate::time::{millis, seconds};
 use crate::totals::Change;
 
-/// What was determined about a URL before it is fetched.
+/// The facts about a URL that are determined before it is fetched.
 #[derive(Clone, Debug)]
 pub(crate) struct FetchContext {
     /// The verdict of robots.txt on the URL.
@@ -47,7 +47,7 @@ impl FetchContext {
 pub(crate) struct FetchedPage {
     /// The lease of the URL.
     pub(crate) lease: Lease,
-    /// What was determined about the URL before the fetch.
+    /// The facts about the URL that were determined before the fetch.
     pub(crate) context: FetchContext,
     /// The request and its response.
     pub(crate) exchange: Box<Exchange>,
@@ -165,7 +165,7 @@ pub(crate) fn visited_at(row: &PageRow) -> u32 {
     seconds(Tick::from_micros(row.fetched_at.as_micros()))
 }
 
-/// What a reader found in a document.
+/// The findings of a reader in a document.
 #[derive(Debug, Default)]
 pub(crate) struct PageFindings {
     /// URLs that the document lists, each with the time of its last change according to the
@@ -205,7 +205,7 @@ pub(crate) struct UsedPage {
     pub(crate) links: Vec<Admission>,
 }
 
-/// Links of a long sitemap, to be admitted before the sitemap is settled. Its last links are
+/// Links of a long sitemap, to be admitted before the sitemap is settled. The last links are
 /// admitted together with the sitemap.
 #[derive(Debug, Default)]
 pub(crate) struct LinkBatch {
@@ -223,7 +223,7 @@ pub(crate) struct EncodedPage {
     pub(crate) visit: PageVisit,
     /// The encoded row. `None` if the writer must complete it with more than the archive position.
     pub(crate) line: Option<PageLine>,
-    /// What the reader found in the page.
+    /// The findings of the reader in the page.
     pub(crate) findings: PageFindings,
     /// The archive records of the exchange. `None` if the crawl has no archive.
     pub(crate) capture: Option<EncodedCapture>,
@@ -250,7 +250,7 @@ pub(crate) enum TrapSignal {
     Text(Box<PageFingerprint>),
     /// The target of a redirect.
     Redirect(CanonicalUrl),
-    /// The page was kept. It is neither a redirect nor a page with text.
+    /// The page was kept, but is neither a redirect nor a page with text.
     Other,
     /// The page is an error, is empty, or does not count as a page.
     #[default]

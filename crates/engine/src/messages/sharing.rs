@@ -78,7 +78,7 @@ pub(crate) enum SharedRequest {
         /// The number of rows in this worker's `pages.jsonl`.
         pages: u64,
     },
-    /// Reports this worker's page count, and asks for permission to fetch more pages.
+    /// Reports this worker's page count, and requests permission to fetch more pages.
     MorePages {
         /// The number of rows in this worker's `pages.jsonl`, plus the leases that may become rows.
         pages: u64,

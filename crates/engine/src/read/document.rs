@@ -51,7 +51,7 @@ pub(crate) struct ReadDocument {
     pub(crate) declared_state: Option<DocumentState>,
     /// Whether the document lists other pages and their changes, as sitemaps and feeds do.
     pub(crate) is_list: bool,
-    /// What the reader found in the document, for the writer.
+    /// The findings of the reader in the document, for the writer.
     pub(crate) findings: PageFindings,
 }
 
@@ -80,7 +80,7 @@ impl ReadDocument {
     }
 }
 
-/// A page that was read. Its exchange is encoded for the archive later.
+/// A page that was read, and whose exchange is encoded for the archive later.
 #[derive(Debug)]
 pub(crate) struct ReadPage {
     pub(crate) lease: Lease,

@@ -41,7 +41,7 @@ const LONG_SITEMAP_BYTES: usize = 1 << 20;
 struct ParsedPage {
     page: Page,
     /// The text for the index, the language filter or the comparison with the last visit; `None` if
-    /// none of these needs it.
+    /// it is not needed.
     content: Option<Content>,
     /// Whether one of the operator's secrets is in the source or in the visible text.
     echoes_secret: bool,

@@ -76,8 +76,8 @@ impl PageReader {
         }
     }
 
-    /// Returns the statement by which the site refuses indexing, or use for the crawl's purpose.
-    /// `None` if the site refuses neither.
+    /// Returns the site's statement that refuses indexing, or use for the crawl's purpose. `None`
+    /// if the site refuses neither.
     pub(crate) fn search_refused(&self, statements: &UsageStatements) -> Option<String> {
         let of = |purpose| usage::refused(statements, purpose).map(usage::words);
         of(UsagePurpose::Search).or_else(|| of(self.purpose?))

@@ -1,5 +1,5 @@
-//! Each reader thread's cache of resolved links and the scope's verdicts on them. It pays off
-//! because most links of a page are also on other pages of the site.
+//! Each reader thread's cache of resolved links and the scope's verdicts on them. The cache pays
+//! off because most links of a page are also on other pages of the site.
 
 use std::collections::HashMap;
 use std::hash::BuildHasher as _;

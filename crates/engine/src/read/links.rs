@@ -176,8 +176,8 @@ impl<'a> Links<'a> {
     }
 
     /// Whether a document out of scope must not lead to links of this kind. If the document is at
-    /// the limit of such hops, only its redirects are followed. Its resources are skipped, unless
-    /// the resources of all pages are wanted.
+    /// the limit of such hops, only its redirects are followed. The document's resources are
+    /// skipped, unless the resources of all pages are wanted.
     fn ends_here(&self, discovery: Discovery) -> bool {
         let is_last = self.hops_off >= self.scope.hops_off() && discovery.redirects == 0;
         self.hops_off > 0

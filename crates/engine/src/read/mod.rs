@@ -83,8 +83,8 @@ pub(crate) struct PageReader {
     pub(crate) visits: RevisitSchedule,
     /// If set, readers return pages unread, including the page that is being read.
     pub(crate) gives_back: Arc<AtomicBool>,
-    /// Whether this thread leaves PDF and DOCX documents to other threads. They are read in another
-    /// process, which may take long.
+    /// Whether this thread leaves PDF and DOCX documents to other threads, because reading them in
+    /// another process may take long.
     hands_off_documents: bool,
     /// Whether to compute the digest of the main text of each new page. Needed without an archive,
     /// since a later round can't compute the digest then.
@@ -208,8 +208,8 @@ impl PageReader {
             let settled = &mut |url: &CanonicalUrl| cache.note_settled(url);
             findings.looked_at = frontier.drop_known(&mut findings.links, settled);
         }
-        // Compute the shape of each new URL here, so that the crawl loop need not: it has only one
-        // thread, but readers run in parallel.
+        // Compute the shape of each new URL here, so that the crawl loop does not have to: it has
+        // only one thread, but readers run in parallel.
         if traps.rules().traps {
             for link in &findings.links {
                 link.url.shape();

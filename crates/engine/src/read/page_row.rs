@@ -11,7 +11,7 @@ use super::content_type;
 use super::document::{DocumentError, ReadDocument};
 use crate::messages::page::{FetchContext, TrapSignal, row_without_answer};
 
-/// Returns the row of a page. Its usage statements and digest are added later.
+/// Returns the row of a page. The usage statements and the digest are added later.
 pub(super) fn page_row(
     lease: &Lease,
     context: FetchContext,

@@ -223,8 +223,8 @@ impl ReaderPool {
     }
 
     pub(crate) fn take(&self, work: ReaderTask) {
-        // Sending fails only if all readers have ended. Then the writer has ended too, which the
-        // driver detects.
+        // Sending fails only if all readers have ended. In that case the writer has ended too,
+        // which the driver detects.
         let _ = self.work.send(work);
     }
 
@@ -315,7 +315,7 @@ impl ReaderWorker {
     }
 
     fn send_event(&self, event: Event) {
-        // Once the run is over, there is no loop to report to.
+        // The loop is gone once the run is over, and needs no report.
         if let Some(events) = self.events.upgrade() {
             let _ = events.send(event);
         }

@@ -20,8 +20,8 @@ use crate::content_filter::body_filter;
 /// The prefix that a record gives to original header fields that don't describe its block.
 const ORIGINAL: &[u8] = b"x-archive-orig-";
 
-/// Statuses after which the crawl retried a URL. The archive has only the answer to the last
-/// attempt, but `requests.jsonl` has the status of each attempt.
+/// Statuses that made the crawl retry a URL. The archive has only the answer to the last attempt,
+/// but `requests.jsonl` has the status of each attempt.
 const TRIED_AGAIN: [u16; 5] = [429, 500, 502, 503, 504];
 
 /// When the answers of a replay arrive.
@@ -382,8 +382,8 @@ fn exchange(
     }
 }
 
-/// Returns the header fields of an answer that is not archived. Only its status, and how long the
-/// server asked us to wait, are on record.
+/// Returns the header fields of an answer that is not archived. Only its status, and the wait that
+/// the server requested, are on record.
 fn wait_of(recorded: &RecordedRequest) -> HeaderMap {
     let mut headers = HeaderMap::new();
     // Declare a type that isn't parsed: the body is missing, and the URL is retried anyway.

@@ -66,8 +66,7 @@ impl CommitOrder {
         self.since = (!self.waiting.is_empty()).then_some(now);
     }
 
-    /// Returns the time at which the waiting pages are passed on even if earlier pages are still
-    /// missing.
+    /// Returns when the waiting pages are passed on even if earlier pages are still missing.
     pub(super) fn ends(&self) -> Option<Tick> {
         self.since.map(|since| since + MAX_ORDER_WAIT)
     }

@@ -24,7 +24,7 @@ use crate::messages::page::{EncodedPage, TrapSignal};
 use crate::messages::{Event, Job, WriterMessage};
 
 /// Maximum attempts to repeat a logged turn. The origins of a host get permits one after the other,
-/// so the logged origin may not be the next one.
+/// so the next one may be another than the logged origin.
 const MAX_ATTEMPTS: u32 = 64;
 
 /// The state of a replay that follows a logged order.
@@ -255,7 +255,7 @@ impl Replay {
         let Some(command) = command_of(taken) else {
             return Ok(Err(Lost(taken.about.clone())));
         };
-        // Nobody receives the answer to a repeated command.
+        // The answer to a repeated command is discarded.
         let (answer, _) = oneshot::channel();
         let posted = Event::Command(PostedCommand { command, answer });
         self.coordinator.handle(self.now, posted, &mut self.effects);
@@ -356,7 +356,7 @@ fn command_of(taken: &CommandTaken) -> Option<Command> {
     })
 }
 
-/// Creates the `Flight` of a pending request. It ends as the recorded row says.
+/// Creates the `Flight` of a pending request, which ends as in the recorded row.
 fn flight(under_way: UnderWay, row: &RequestRow, place: u32) -> Flight {
     let UnderWay { job, spent, span } = under_way;
     Flight {

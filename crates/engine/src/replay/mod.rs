@@ -165,7 +165,7 @@ impl Ord for Flight {
     }
 }
 
-/// What the loop may do at the current virtual time.
+/// The action that the loop may take at the current virtual time.
 enum Step {
     /// The loop may issue requests.
     Issue,
@@ -372,7 +372,7 @@ impl Replay {
             return self.issue();
         }
         // The trap detection may make a page wait until an earlier page was read. In the crawl,
-        // that page was read by now, but its links were committed later. So pass on one held page
+        // that page was already read, but its links were committed later. So pass on one held page
         // and try again.
         let is_issued = self.begun_before.take() != Some(self.begun);
         if follows
@@ -425,7 +425,8 @@ impl Replay {
         }
     }
 
-    /// Passes on the commits that the crawl had made by now, and lets the loop send a request.
+    /// Passes on the commits that the crawl had made at this point, and lets the loop send a
+    /// request.
     fn issue(&mut self) -> Step {
         self.begun_before = Some(self.begun);
         if self.held.holds() {
@@ -434,8 +435,8 @@ impl Replay {
         Step::Issue
     }
 
-    /// Holds back messages that the crawl had not committed by now. The other messages join the
-    /// next commit.
+    /// Holds back messages that the crawl had not committed at this point. The other messages join
+    /// the next commit.
     fn hold_back(&mut self) {
         let messages = std::mem::take(&mut self.came);
         if !self.answers.follows || !self.held.holds() {

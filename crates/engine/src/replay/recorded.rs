@@ -46,7 +46,7 @@ pub struct RecordedCrawl {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RecordedRequest {
     url: u64,
-    /// The index among all recorded requests in the order in which they ended.
+    /// The index among all recorded requests, ordered by when they ended.
     pub(super) place: u32,
     pub(super) start: u64,
     pub(super) end: u64,
@@ -58,7 +58,7 @@ pub(super) struct RecordedRequest {
 #[derive(Clone, Copy, Debug)]
 struct CapturePlace {
     url: u64,
-    /// The second in which the request was sent.
+    /// When the request was sent, in seconds.
     second: u64,
     file: u32,
     offset: u64,

@@ -10,8 +10,8 @@ use crawl_archive::{ReadError, RowReader, open_regular};
 use crate::error::EngineError;
 use crate::state::order_log::ORDER;
 
-/// Reads the rows of `state/order.jsonl`, and the rows of `requests.jsonl`, which are in the order
-/// in which the requests ended. Reads both files row by row.
+/// Reads the rows of `state/order.jsonl`, and the rows of `requests.jsonl`, which are ordered by
+/// when the requests ended. Reads both files row by row.
 pub(super) struct RecordedOrder {
     order: RowReader<OrderRow>,
     requests: BufReader<File>,

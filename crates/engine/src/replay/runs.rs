@@ -55,8 +55,8 @@ impl Replay {
         let round_began = Tick::from_micros(u64::from(run.round_began) * 1_000_000);
         let mut replay = Replay::new(&config, answers, directory, tick(run.at), round_began)?;
         replay.following = Some(Following::new(script));
-        // Store the digests of texts now: a replay writes no archive from which a later round could
-        // compute them.
+        // Store the digests of texts now, because a later round can't compute them: a replay writes
+        // no archive.
         replay.reader = replay.reader.keeping_known_links().keeping_texts();
         Ok(replay)
     }

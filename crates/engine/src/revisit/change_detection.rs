@@ -73,7 +73,7 @@ pub(crate) struct Detected {
     pub(crate) status: u16,
     /// The digest of the payload. `None` if the body was not read.
     pub(crate) digest: Option<String>,
-    /// What differs from the page of the last visit, as named in rows.
+    /// The part that differs from the page of the last visit, as named in rows.
     pub(crate) differs: Option<&'static str>,
     pub(crate) change: Option<Change>,
     /// Whether the URL was guessed, and turned out to have no page.
@@ -238,9 +238,9 @@ impl<'a> ChangeDetector<'a> {
         }
     }
 
-    /// Whether the next visit may send a conditional request. It must fetch the whole page if the
-    /// page could not be read or was withheld now. The same goes for what must be read in each
-    /// round: sitemaps, feeds, and pages with their own usage preferences.
+    /// Whether the next visit may send a conditional request. The whole page must be fetched if it
+    /// could not be read or was withheld now. The same goes for what must be read in each round:
+    /// sitemaps, feeds, and pages with their own usage preferences.
     fn may_be_conditional(&self) -> bool {
         let row = self.answer.row;
         let usage = row.usage.iter().flat_map(|usage| &usage.said);

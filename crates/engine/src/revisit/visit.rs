@@ -79,8 +79,8 @@ impl Round {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PreviousVisit {
     // The serialized names of fields are short, because a visit is stored for each URL.
-    /// The start of the last round in which a visit showed what became of the page, in seconds since
-    /// the Unix epoch.
+    /// The start of the last round with a visit that showed what became of the page, in seconds
+    /// since the Unix epoch.
     #[serde(rename = "r")]
     round_began: u32,
     /// The page as last fetched. `None` if no page is known.
@@ -303,8 +303,9 @@ pub(crate) enum VisitResult {
     Excluded(Exclusion),
 }
 
-/// Makes the next visit fetch the page in full. It may have been left out of the index because of
-/// header fields. If these change, the index needs the whole page, which a 304 would not deliver.
+/// Makes the next visit fetch the page in full. The page may have been left out of the index
+/// because of header fields. If these change, the index needs the whole page, which a 304 would not
+/// deliver.
 pub(crate) fn fetch_in_full_next_time(past: Option<&mut PreviousVisit>, result: &mut VisitResult) {
     let previous = past.and_then(|past| past.page.as_mut());
     let result = match result {

@@ -1,8 +1,8 @@
 //! A sample drawn from a frame, which is the list of pages that may be drawn.
 //!
-//! Until the draw, each URL of the frame is leased and then deferred. It is leased first, so that
-//! URLs that robots.txt excludes are not in the frame. Once nothing new is found, the writer draws
-//! the sample and makes the drawn pages pending.
+//! Until the draw, each URL of the frame is leased and then deferred. Leasing it first keeps URLs
+//! that robots.txt excludes out of the frame. Once nothing new is found, the writer draws the
+//! sample and makes the drawn pages pending.
 
 use std::sync::{Arc, OnceLock};
 
@@ -14,7 +14,7 @@ use super::{REDIRECTED, SampleVerdict, deferred, out, row_without_stratum};
 use crate::error::EngineError;
 use crate::meta_keys::META_SAMPLE;
 
-/// The rule by which URLs found after the draw are deferred.
+/// The rule that defers URLs found after the draw.
 const FOUND_AFTER: &str = "found after the draw";
 
 /// The sample of a crawl: its design, and the draw once it was made.

@@ -37,7 +37,7 @@ pub(crate) struct Walkers {
     awaited: HashSet<CanonicalUrl>,
 }
 
-/// A walker. It waits at its current URL until that URL is settled.
+/// A walker, which waits at its current URL until that URL is settled.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Walker {
     /// The number of the walker's last step. 0 before the first step.
@@ -218,7 +218,7 @@ impl Walk {
     }
 
     /// Moves a walker on from its URL, whose page is `page`. Returns `None` once the walker has
-    /// taken all its steps, or if there is no seed.
+    /// taken all its steps, or if the walk has no seeds.
     pub(crate) fn go_on(
         &self,
         number: u32,

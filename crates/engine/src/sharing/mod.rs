@@ -30,7 +30,7 @@ const LOOKS_BEFORE_WARNING: u32 = 20;
 /// Maximum additional pages to grant to a worker at a time.
 const MAX_ALLOWED_AT_ONCE: u64 = 256;
 
-/// Tells the crawl loop which hosts this worker owns in a shared frontier.
+/// Determines for the crawl loop which hosts this worker owns in a shared frontier.
 pub(crate) struct OwnedHosts {
     frontier: Arc<dyn WorkerFrontier>,
     guard: Arc<dyn SendGuard>,
@@ -143,7 +143,7 @@ struct Links<SendEvent> {
     is_drained: bool,
     /// Buckets that this worker must hand over but hasn't yet.
     leaving: BTreeSet<i32>,
-    /// The version of the crawl's metadata when this worker was last told to take links.
+    /// The version of the crawl's metadata when this worker last took links.
     crawl_meta: u64,
     /// A request for more pages that is not granted yet: the page count, and the number of rests
     /// before it.
@@ -208,7 +208,7 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
         }
     }
 
-    /// Asks for pages from the shared budget. If none are left, the next check asks again.
+    /// Requests pages from the shared budget. If none are left, the next check tries again.
     fn request_pages(&mut self) -> Result<(), FrontierError> {
         let (Some((pages, rests)), Some(max)) = (self.wanted, self.max_pages) else {
             return Ok(());
@@ -253,7 +253,7 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
         self.warn_of_unserved(survey.unserved_group);
         let rest = self.rest.filter(|_| is_over(&survey));
         if let Some(rest) = rest {
-            // Take no buckets at the end of the crawl. Those of workers that have ended stay
+            // Take no buckets at the end of the crawl. Buckets of workers that have ended stay
             // without an owner, because these workers have already listed the deferred URLs.
             self.news(SharedNews::Over { rest });
         } else if !self.is_drained {

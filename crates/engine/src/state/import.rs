@@ -1,5 +1,5 @@
 //! Moves the crawl of a directory into a shared frontier. The directory then belongs to one of the
-//! workers. Its row files and archive stay in place.
+//! workers. The row files and the archive stay in place.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -40,7 +40,7 @@ pub struct Imported {
     pub own_frontier: PathBuf,
 }
 
-/// A row of any file, of which only the URL is read.
+/// A row of any file, reduced to its URL.
 #[derive(Deserialize)]
 struct NamedUrl {
     #[serde(default)]

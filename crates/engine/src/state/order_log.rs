@@ -1,5 +1,5 @@
-//! Records the order of a crawl for a replay: which host got a turn to send requests, and the order
-//! in which the writer committed messages.
+//! Records the order of a crawl for a replay: which host got a turn to send requests, and when the
+//! writer committed which messages.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,5 @@
-//! The `state` folder of a worker on a shared frontier. It records which worker owns the directory.
+//! The `state` folder of a worker on a shared frontier, which records which worker owns the
+//! directory.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};

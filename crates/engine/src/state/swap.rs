@@ -167,7 +167,7 @@ pub(crate) fn recover(dir: &Path) -> Result<(), EngineError> {
     remove(&root, LIST_BESIDE).map_err(failed)
 }
 
-/// Finishes the replacement whose list is in `dir`. Returns false if there is no list. `is_ours`
+/// Finishes the replacement whose list is in `dir`. Returns false if `dir` has no list. `is_ours`
 /// gets the signed bytes and the signature, and returns whether the user signed them. `may_change`
 /// returns whether the file with this name may be replaced or removed.
 ///

@@ -71,8 +71,8 @@ pub(super) struct Group<'a> {
     events: &'a TraceEvents,
     pub(super) tombstones: &'a Tombstones,
     redirects: SettledRedirects,
-    /// Whether to judge deferred URLs again after this group, and by which scope. They are judged
-    /// once, even if several messages ask for it.
+    /// Whether to judge deferred URLs again after this group, and with which scope. The URLs are
+    /// judged once, even if several messages request it.
     pub(super) take_back: Option<Option<Arc<Scope>>>,
     /// Whether to draw the sample once the group is committed.
     pub(super) draws_sample: bool,
@@ -407,7 +407,7 @@ impl Group<'_> {
         self.totals.bytes += row.bytes;
         let failed = row.is_failed();
         // A failed sitemap doesn't count as a failed page, because the crawl also tries sitemaps
-        // that nothing lists, which may not exist.
+        // that nothing lists, without knowing that they exist.
         if failed && lease.kind != UrlKind::Sitemap {
             self.totals.failed += 1;
         }
@@ -561,7 +561,7 @@ impl Group<'_> {
         let are_lost_left = reopened.is_more;
         self.list_reopened(reopened)?;
         self.committed.leaves_links = Some(links.len() >= MAX_TAKEN_LINKS || are_lost_left);
-        // Read the redirects of seeds only after the links, because one of them may have led to a
+        // Read the redirects of seeds only after the links, because a redirect may have led to a
         // link.
         let targets = self.scope_seeds.learn(&shared.crawl_meta()?);
         self.committed.targets.extend(targets);
@@ -745,8 +745,8 @@ impl Group<'_> {
             self.transaction.mark(&file_name(file), file.len());
         }
         // Sync the request log too. The loop has already appended all requests that a page depends
-        // on, including those for robots.txt. They must be on disk before the page counts as
-        // settled.
+        // on, including those for robots.txt. These requests must be on disk before the page counts
+        // as settled.
         if let Some(requests) = &mut self.files.requests {
             requests.sync()?;
         }

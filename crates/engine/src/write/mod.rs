@@ -2,7 +2,7 @@
 //! settles the URLs.
 //!
 //! When the writer is free, it commits all messages that have arrived since its last commit as one
-//! group. It syncs the files first, and the transaction contains their lengths. So after a crash,
+//! group. The files are synced first, and the transaction contains their lengths. So after a crash,
 //! the files can be cut back to the committed state.
 
 mod group;
@@ -71,8 +71,8 @@ pub(crate) struct Writer {
     events: TraceEvents,
     /// Whether to pass on rows of pages after their commit.
     keeps_rows: bool,
-    /// Pages and hosts that the operator made the crawl forget. They are never admitted or written
-    /// again.
+    /// Pages and hosts that the operator made the crawl forget, and that are never admitted or
+    /// written again.
     tombstones: Tombstones,
     /// The channel that gets the committed length of the index log after each commit.
     indexer: Option<Sender<u64>>,
@@ -157,14 +157,14 @@ impl Writer {
         Writer { indexer, ..self }
     }
 
-    /// Disconnects the indexer. It ends once it has read the log up to the last length that it
+    /// Disconnects the indexer, which ends once it has read the log up to the last length that it
     /// received.
     pub(crate) fn disconnect_indexer(&mut self) {
         self.indexer = None;
     }
 
-    /// Handles messages until all senders are dropped. Then returns the writer, because the end of
-    /// the run needs its files. Once `abandon` is set, messages are dropped.
+    /// Handles messages until all senders are dropped, and then returns the writer, because the end
+    /// of the run needs its files. Once `abandon` is set, messages are dropped.
     ///
     /// # Errors
     /// The first error of the disk or the state. Nothing in the group with the error is settled.

@@ -25,8 +25,9 @@ pub(crate) type ExcludedCounts = BTreeMap<String, u64>;
 /// Lists the URLs that this run found but did not fetch, rewrites the archive's index, and records
 /// which URLs are pending.
 ///
-/// The rows of unfetched URLs are not committed, so the next start cuts them off. It must, because
-/// such a URL may be fetched later: if another page links to it, or if a budget is raised.
+/// The rows of unfetched URLs are not committed, so the next start cuts them off. The rows may be
+/// obsolete by then: such a URL may be fetched if another page links to it, or if a budget is
+/// raised.
 pub(crate) fn write_derived(
     config: &Config,
     writer: Writer,
@@ -41,8 +42,8 @@ pub(crate) fn write_derived(
         shared,
         ..
     } = writer;
-    // Use the start time of the round in all these rows. They are rewritten at the end of every
-    // run, and their times should stay the same.
+    // Use the start time of the round in all these rows, because they are rewritten at the end of
+    // every run, and their times should stay the same.
     let began = u64::from(visits.round.began) * 1_000_000;
     let when = Some((visits.round.number, Timestamp::from_micros(began)));
     let excluded = &mut files.excluded;
@@ -120,8 +121,8 @@ fn list_unreachable(
 
 type Visit<'a> = dyn FnMut(WaitingUrl<'_>) -> ControlFlow<()> + 'a;
 
-/// Returns a function that finds the budget because of which a pending URL was not fetched: a spent
-/// budget that applies to its host, or else the budget that ended the run. It returns `None` if no
+/// Returns a function that finds the budget that left out a pending URL: a spent budget that
+/// applies to its host, or else the budget that ended the run. The function returns `None` if no
 /// budget is the reason.
 fn by_budget(waiting: &[WaitingRow]) -> impl Fn(&WaitingUrl<'_>) -> Option<Exclusion> {
     let spent = waiting.iter().filter(|row| row.reason == "budget");

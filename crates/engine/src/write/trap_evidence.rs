@@ -8,7 +8,7 @@ use crate::messages::page::TrapSignal;
 use crate::priority::Priority;
 use crate::shared_traps::{SharedTraps, put_aside};
 
-/// What the trap detector concluded from a settled page.
+/// The conclusions of the trap detector from a settled page.
 pub(crate) struct TrapJudgement {
     pub(crate) is_barren: bool,
     pub(crate) traps_changed: bool,

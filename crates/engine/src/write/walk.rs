@@ -20,8 +20,8 @@ impl Group<'_> {
         self.sampling.and_then(|sampling| sampling.walk())
     }
 
-    /// Makes the given seeds the seeds of the walk, except those that may not be fetched. Does
-    /// nothing if the walk has seeds already.
+    /// Makes the seeds that may be fetched the seeds of the walk. Does nothing if the walk has
+    /// seeds already.
     pub(super) fn begin_walk(&mut self, seeds: &[Admission]) {
         let seeds = seeds
             .iter()
@@ -167,8 +167,8 @@ impl Group<'_> {
         Ok(Some(page))
     }
 
-    /// Returns the admission of a URL that a walker waits for. It is made from the link to the URL,
-    /// or else from what the frontier knows of the URL.
+    /// Returns the admission of a URL that a walker waits for. The admission is made from the link
+    /// to the URL, or else from what the frontier knows of the URL.
     fn waiting(
         &self,
         at: &str,
