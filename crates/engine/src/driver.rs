@@ -523,8 +523,8 @@ async fn deliver(to: &mut Option<async_mpsc::Sender<PageRow>>, rows: &mut VecDeq
     }
 }
 
-/// Returns the commands since the last check as events, and also the requested stop, if there is
-/// one.
+/// Returns the commands that arrived since the last check, and the requested stop, if any, as
+/// events.
 fn control_events(controls: &mut Controls) -> Vec<Event> {
     let mut events = Vec::new();
     // This works even if the sender of the stop was dropped.

@@ -23,7 +23,8 @@ pub(crate) struct ScopeSeeds {
     /// Redirects of seeds, and redirects of the targets of such redirects, in commit order.
     targets: Vec<(CanonicalUrl, CanonicalUrl)>,
     known_targets: HashSet<(CanonicalUrl, CanonicalUrl)>,
-    /// The parts of the web with settings of a seed's own. Set by [`ScopeSeeds::scope`].
+    /// For seeds with their own settings, the parts of the web that these apply to. Set by
+    /// [`ScopeSeeds::scope`].
     areas: Arc<SeedAreas>,
     /// Whether some seeds or targets are not stored yet.
     has_grown: bool,

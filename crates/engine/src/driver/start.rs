@@ -383,8 +383,7 @@ fn halt(
     Halt::when(move || abandon.load(Ordering::Relaxed) || last_work.get().is_some_and(&is_over))
 }
 
-/// Restores from the requests of earlier runs what later requests depend on: the current gap of
-/// each host, and the addresses of hosts.
+/// Restores the current gaps and the addresses of hosts from the requests of earlier runs.
 fn restore_requests(
     coordinator: &mut Coordinator,
     typed: &[CanonicalUrl],

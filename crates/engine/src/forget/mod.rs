@@ -92,8 +92,8 @@ pub struct Forget<'a> {
     /// The text of `crawl.toml` without the erased names. `None` if the file contains no such
     /// names.
     pub config_text: Option<&'a str>,
-    /// Signs the list of files to replace with the user's key. If a crash interrupts the erasure,
-    /// [`finish_forget`] verifies the signature. `None` if the user has no key.
+    /// Signs the list of files to replace with the user's key. Returns the signature; `None` if the
+    /// user has no key. [`finish_forget`] verifies the signature after a crash.
     pub sign: &'a dyn Fn(&[u8]) -> Option<String>,
 }
 

@@ -442,7 +442,7 @@ impl Follower {
         self.keep()
     }
 
-    /// Whether to wait with indexing, because the crawl needs the processors.
+    /// Whether indexing must wait, because the crawl needs the processors.
     fn waits(&self) -> bool {
         self.length - self.read.bytes < MAX_WAITING_BYTES && (self.is_busy)()
     }

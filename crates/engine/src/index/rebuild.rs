@@ -47,7 +47,7 @@ const MAX_PENDING_BYTES: u64 = 512 << 20;
 pub struct Reindex {
     /// The crawler's name in META elements and header fields.
     pub agent: ProductToken,
-    /// The rules for reading METAs and headers.
+    /// The rules for reading META elements and header fields.
     pub profile: Profile,
     /// Secrets to redact, since the archive contains pages as the server sent them.
     pub secrets: Secrets,

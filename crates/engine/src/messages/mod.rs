@@ -37,7 +37,7 @@ pub(crate) enum Job {
         /// The facts determined before the fetch, such as the verdict of robots.txt.
         context: FetchContext,
     },
-    /// A request for an origin's robots.txt, possibly for the target of a redirect from there.
+    /// A request for an origin's robots.txt, or for the target that it redirects to.
     Robots {
         /// The origin whose rules are fetched.
         of: Origin,
@@ -204,7 +204,7 @@ pub(crate) enum Effect {
     Share(SharedRequest),
 }
 
-/// Returns the request rows that `effects` want to be logged.
+/// Returns the rows in `effects` for the request log.
 pub(crate) fn lines_to_log(effects: &[Effect]) -> impl Iterator<Item = &RequestLine> {
     effects.iter().filter_map(|effect| match effect {
         Effect::Log(line) => Some(&**line),
@@ -419,7 +419,7 @@ pub(crate) struct Committed {
     pub(crate) ended: Vec<Origin>,
     /// Whether URLs deferred as traps must be judged again.
     pub(crate) traps_changed: bool,
-    /// The number of ended leases, since each could have become a row of `pages.jsonl`.
+    /// The number of ended leases. Each could have become a row of `pages.jsonl`.
     pub(crate) leases: u64,
     /// The crawl's totals after the commit.
     pub(crate) totals: Totals,

@@ -127,7 +127,7 @@ pub(crate) enum KnownLink {
 struct Link {
     /// The URL that the link resolves to.
     url: CanonicalUrl,
-    /// The number of the link's target.
+    /// The index of the link's target.
     target: usize,
 }
 
@@ -324,7 +324,7 @@ impl LinkCache {
         &self.links[link].url
     }
 
-    /// Returns the number of a link's target.
+    /// Returns the index of a link's target.
     pub(super) fn target_of(&self, link: usize) -> usize {
         self.links[link].target
     }

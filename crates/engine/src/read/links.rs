@@ -99,7 +99,7 @@ impl Discovery {
 
 /// The target of a link.
 enum LinkTarget {
-    /// The number of a cached link.
+    /// The index of a cached link.
     Known(usize),
     /// The URL of a link that is not in the cache.
     Url(CanonicalUrl),

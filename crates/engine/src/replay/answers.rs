@@ -357,7 +357,7 @@ impl Answers {
     }
 }
 
-/// Returns an exchange that lacks its times.
+/// Returns an exchange without its times.
 fn exchange(
     url: &CanonicalUrl,
     address: Option<IpAddr>,

@@ -34,8 +34,8 @@ pub(super) struct Following {
     held: HashMap<MessageKey, VecDeque<WriterMessage>>,
     /// Logged groups of messages that must be committed next.
     groups: VecDeque<Vec<MessageFact>>,
-    /// URLs that were requeued or deferred. For each time: how many messages were committed before
-    /// it, and the URL's queue position until then.
+    /// URLs that were requeued or deferred. Each entry contains how many messages were committed
+    /// before that, and the URL's queue position until then.
     put_behind: HashMap<CanonicalUrl, Vec<(u64, QueuePlace)>>,
     /// Requests in flight, by URL. Some have no end on record if the crawl was killed.
     under_way: HashMap<String, VecDeque<UnderWay>>,

@@ -52,8 +52,8 @@ impl HeldCommits {
         self.levels.pop_front();
     }
 
-    /// Whether the crawl had committed more pages when it chose its next page than have arrived
-    /// here.
+    /// Whether pages are missing here that the crawl had already committed when it chose its next
+    /// page.
     pub(super) fn lacks_pages(&self) -> bool {
         let there = self.done.pages + self.pages.len() as u64;
         self.levels.front().is_some_and(|level| level.pages > there)

@@ -83,7 +83,7 @@ impl Replay {
         Replay::take_up(config, self.into_answers(), script, next)
     }
 
-    /// Closes the directory of the replay.
+    /// Drops everything except the answers, which closes the directory.
     fn into_answers(self) -> Answers {
         self.answers
     }

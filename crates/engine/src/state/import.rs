@@ -116,8 +116,8 @@ fn refuse_unmovable(dir: &Path, frontier: &FjallFrontier) -> Result<(), EngineEr
     Ok(())
 }
 
-/// Moves everything into the shared frontier. The import acts as a process of the worker, which has
-/// ended when this returns. Returns the id of that process.
+/// Moves everything into the shared frontier, in the role of a process of the worker. Returns the
+/// id of that process, which has ended by then.
 fn move_all(
     dir: &Path,
     state: &Path,

@@ -17,7 +17,7 @@ pub struct MovedCrawl {
 }
 
 impl MovedCrawl {
-    /// Adds one stored part to the counts.
+    /// Adds a stored record to the counts.
     pub(super) fn count(&mut self, part: &StoredPart) {
         match part {
             StoredPart::Host { .. } => self.hosts += 1,
