@@ -293,7 +293,7 @@ pub struct Controls {
 }
 
 impl Controls {
-    /// Returns controls for a crawl without a caller that controls or observes it.
+    /// Returns controls for an unattended crawl, which nothing controls or observes.
     #[must_use]
     pub fn unattended() -> Controls {
         Controls {

@@ -89,8 +89,8 @@ pub(crate) fn statements(
     })
 }
 
-/// Returns the usage statement that forbids archiving a page's body, because it forbids copies or
-/// refuses the crawl's purpose. `None` if neither is stated.
+/// Returns the usage statement that keeps a page's body out of the archive, because it forbids
+/// copies or refuses the crawl's purpose. `None` if no statement does.
 pub(crate) fn withheld(
     statements: &UsageStatements,
     purpose: Option<UsagePurpose>,

@@ -98,8 +98,8 @@ pub(super) fn rewrite_file(
             })
         }
         RowFileKind::Delays => rewrite_rows(&from, to, None, |row, _| delay(row, removal)),
-        // Drop the whole order log, since it contains host names, and since it counts rows that
-        // were dropped, so that no replay could follow it.
+        // Drop the whole order log: it contains host names, and it counts rows that were dropped,
+        // so no replay could follow it.
         RowFileKind::Order => rewrite_rows(&from, to, None, |_: &mut OrderRow, _| RowEdit::Drop),
         RowFileKind::Recheck => rewrite_rows(&from, to, None, |row: &mut RecheckRow, _| {
             let mut names = [&row.url, &row.origin].into_iter().flatten();

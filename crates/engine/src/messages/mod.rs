@@ -115,8 +115,8 @@ pub(crate) enum Event {
         /// Length of the document's body in bytes.
         bytes: u64,
     },
-    /// A document was read in another process, or given back. If read, its page goes to the writer
-    /// next.
+    /// A document no longer waits: either it was read in another process, and its page goes to the
+    /// writer next, or it was given back.
     DocumentEnded {
         /// The host of the document.
         host: HostKey,

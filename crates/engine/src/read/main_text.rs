@@ -123,7 +123,7 @@ const PASSING_PHRASES: [&str; 17] = [
     "조회수",
 ];
 
-/// What the comparison of a page with its last visit needs, determined before the page is read.
+/// The facts for comparing a page with its last visit, determined before the page is read.
 #[derive(Debug, Default)]
 pub(super) struct ComparedText {
     /// Whether to compute the digest of the main text.

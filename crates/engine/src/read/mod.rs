@@ -482,7 +482,7 @@ impl PageReader {
     }
 }
 
-/// The body of an answer, with what reading it needs.
+/// The body of an answer, and the facts needed for reading it.
 struct Body<'a> {
     /// The `Content-Type` header.
     content_type: Option<Cow<'a, str>>,

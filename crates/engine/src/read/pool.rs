@@ -58,8 +58,8 @@ pub(crate) fn count() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Returns the number of threads that wait for documents read in other processes. The documents of
-/// one host use at most all but one of them.
+/// Returns the number of threads for documents that are read in other processes. One host's
+/// documents use at most all threads but one.
 fn document_count() -> usize {
     count() + 1
 }

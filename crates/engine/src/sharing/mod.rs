@@ -241,8 +241,8 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
         let is_more_kept = survey.crawl_meta > self.crawl_meta;
         if survey.own_links_wait || is_more_kept {
             self.crawl_meta = survey.crawl_meta;
-            // Report the work before taking the links. Until they are taken, they keep the crawl
-            // from ending, but afterwards only the report does.
+            // Report the work before taking the links: until they are taken, the links keep the
+            // crawl from ending, and afterwards the report does.
             self.note_work()?;
             self.news(SharedNews::LinksWait);
         }

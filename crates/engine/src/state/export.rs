@@ -198,7 +198,7 @@ fn admit_links(
     Ok(())
 }
 
-/// Unwraps an error of the engine or the frontier; wraps any other one.
+/// Unwraps an error of the engine or the frontier, and wraps any other error.
 fn of_source(error: BoxError) -> EngineError {
     let error = match error.downcast::<EngineError>() {
         Ok(own) => return *own,
