@@ -7,7 +7,6 @@ use crawl_weburl::CanonicalUrl;
 
 use crate::priority::Priority;
 
-/// Returns the admission of a seed.
 pub(crate) fn seed_admission(url: &CanonicalUrl, scope: &Scope) -> Admission {
     let mut seed = Admission::seed(url.clone());
     if let ScopeVerdict::Out { rule, .. } = scope.judge(url, 0) {

@@ -53,7 +53,6 @@ pub(crate) struct Commit {
     pub(crate) excluded: HashMap<&'static str, u64>,
     /// Bytes added to the archive.
     pub(crate) archived_bytes: u64,
-    /// The duration of the commit.
     pub(crate) took: Duration,
     /// The part of `took` spent on syncs.
     pub(crate) synced: Duration,

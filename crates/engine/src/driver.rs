@@ -539,7 +539,6 @@ fn control_events(controls: &mut Controls) -> Vec<Event> {
     events
 }
 
-/// Returns the next command.
 async fn next_command(commands: &mut async_mpsc::Receiver<PostedCommand>) -> PostedCommand {
     match commands.recv().await {
         Some(command) => command,

@@ -44,7 +44,6 @@ pub(crate) fn redact_row(secrets: &Secrets, row: &mut PageRow) {
     row.echoes_secret |= canonical.is_some();
 }
 
-/// Redacts the secrets in an index entry.
 pub(crate) fn redacted_entry(secrets: &Secrets, mut entry: IndexEntry) -> IndexEntry {
     if !secrets.is_empty() {
         match &mut entry {

@@ -38,7 +38,6 @@ impl SharedTraps {
         }
     }
 
-    /// Returns the trap rules of this run.
     pub(crate) fn rules(&self) -> TrapRules {
         self.rules
     }

@@ -24,7 +24,6 @@ pub(crate) const HOST: &str = "host";
 
 /// The prefix of a digest in the file, before the hexadecimal digits.
 const LABEL: &str = "hmac-sha256:";
-/// The length of the key, in bytes.
 const KEY_BYTES: usize = 32;
 
 /// The key of a crawl's tombstones. Without the key, a digest does not show which name it belongs
@@ -218,12 +217,10 @@ pub(crate) fn tombstone_of(
     Ok(of_page.or(of_host))
 }
 
-/// Returns the digest for a page's tombstone.
 pub(crate) fn page_digest(key: &TombstoneKey, url: &str) -> String {
     key.digest(PAGE, url)
 }
 
-/// Returns the digest for a host's tombstone.
 pub(crate) fn host_digest(key: &TombstoneKey, host: &HostKey) -> String {
     key.digest(HOST, host.as_str())
 }

@@ -41,7 +41,6 @@ pub(crate) enum Job {
     Robots {
         /// The origin whose rules are fetched.
         of: Origin,
-        /// The request to send.
         request: FetchRequest,
         /// The number of redirects followed before this request.
         hop: u8,
@@ -50,7 +49,6 @@ pub(crate) enum Job {
     TdmRep {
         /// The origin whose `tdmrep.json` is fetched.
         of: Origin,
-        /// The request to send.
         request: FetchRequest,
         /// How often the request was sent before.
         tries: u32,
@@ -110,7 +108,6 @@ pub(crate) enum Event {
     },
     /// A document now waits to be read in another process.
     DocumentWaits {
-        /// The host of the document.
         host: HostKey,
         /// Length of the document's body in bytes.
         bytes: u64,
@@ -118,7 +115,6 @@ pub(crate) enum Event {
     /// A document no longer waits: either it was read in another process, and its page goes to the
     /// writer next, or it was given back.
     DocumentEnded {
-        /// The host of the document.
         host: HostKey,
         /// Length of the document's body in bytes.
         bytes: u64,
@@ -169,14 +165,12 @@ pub(crate) enum Effect {
     FindAddress {
         /// The permit to send the request.
         permit: Permit,
-        /// The URL.
         url: CanonicalUrl,
     },
     /// Send a request.
     Fetch {
         /// The permit to send the request.
         permit: Permit,
-        /// The job that the request is for.
         job: Job,
         /// The tracing span to send the request in.
         span: Span,
@@ -198,7 +192,6 @@ pub(crate) enum Effect {
     GiveUp,
     /// Make readers return the documents that wait to be read in another process.
     GiveUpDocuments,
-    /// Hand a message to the writer.
     Write(WriterMessage),
     /// Send a request to the shared frontier.
     Share(SharedRequest),
@@ -230,7 +223,6 @@ pub(crate) type StoredBudget = [u8; 32];
 /// encoded.
 #[derive(Clone, Debug)]
 pub(crate) struct HostState {
-    /// The host.
     pub(crate) host: HostKey,
     /// The earliest time of the host's next request, in microseconds UTC.
     pub(crate) wake: u64,
@@ -261,23 +253,19 @@ pub(crate) enum WriterMessage {
     Unanswered(Box<UnansweredVisit>),
     /// Count one more attempt for a URL, and put it behind the other URLs of its origin.
     Retry {
-        /// The lease of the URL.
         lease: Lease,
         /// The state of the URL's host.
         host: Box<HostState>,
     },
     /// Settle a URL without fetching it.
     Excluded {
-        /// The lease of the URL.
         lease: Lease,
-        /// The reason for the exclusion.
         exclusion: Exclusion,
         /// The stored state from the previous visit of the URL.
         past: Option<Box<PreviousVisit>>,
     },
     /// Defer a URL without fetching it.
     PutAside {
-        /// The lease of the URL.
         lease: Lease,
         /// The reason for deferring the URL.
         exclusion: Exclusion,
@@ -286,7 +274,6 @@ pub(crate) enum WriterMessage {
     Later(Vec<(Lease, Priority)>),
     /// Settle a URL, and admit another URL of the same page.
     SameAs {
-        /// The lease of the URL.
         lease: Lease,
         /// The URL to fetch instead.
         url: CanonicalUrl,
@@ -362,7 +349,6 @@ pub(crate) struct Ordered {
 pub(crate) enum Order {
     /// Admit a URL as a seed.
     Add {
-        /// The URL.
         seed: Box<Admission>,
         /// The answer if the URL was already settled in this round.
         refused: Option<Refused>,
@@ -371,7 +357,6 @@ pub(crate) enum Order {
     Parked {
         /// Increases with each list in a run, so that an older list never replaces a newer one.
         number: u64,
-        /// All parked hosts.
         hosts: Vec<HostKey>,
     },
 }
@@ -403,7 +388,6 @@ pub(crate) struct RobotsExchange {
 pub(crate) struct Committed {
     /// The number of messages in the group.
     pub(crate) items: u64,
-    /// Statistics of the commit.
     pub(crate) counts: Commit,
     /// Parts of the group's pages that are ready to be freed.
     pub(crate) used: Vec<UsedPage>,

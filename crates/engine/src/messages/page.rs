@@ -45,7 +45,6 @@ impl FetchContext {
 /// A fetched page that was not read yet.
 #[derive(Debug)]
 pub(crate) struct FetchedPage {
-    /// The lease of the URL.
     pub(crate) lease: Lease,
     /// The facts about the URL that were determined before the fetch.
     pub(crate) context: FetchContext,
@@ -79,7 +78,6 @@ pub(crate) struct PageVisit {
 /// A URL that is settled without an answer, because its request failed or it was given up.
 #[derive(Debug)]
 pub(crate) struct UnansweredVisit {
-    /// The lease of the URL.
     pub(crate) lease: Lease,
     why: String,
     row: Box<PageRow>,
@@ -201,7 +199,6 @@ pub(crate) struct UsedPage {
     pub(crate) line: Option<PageLine>,
     /// The page's evidence for trap detection.
     pub(crate) signal: TrapSignal,
-    /// The links that were admitted.
     pub(crate) links: Vec<Admission>,
 }
 
@@ -223,7 +220,6 @@ pub(crate) struct EncodedPage {
     pub(crate) visit: PageVisit,
     /// The encoded row. `None` if the writer must complete it with more than the archive position.
     pub(crate) line: Option<PageLine>,
-    /// The findings of the reader in the page.
     pub(crate) findings: PageFindings,
     /// The archive records of the exchange. `None` if the crawl has no archive.
     pub(crate) capture: Option<EncodedCapture>,

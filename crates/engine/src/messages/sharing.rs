@@ -16,7 +16,6 @@ pub(crate) trait HostOwnership: Send + Sync {
     /// Returns the bucket of a host. Hosts in the same bucket always have the same owner.
     fn bucket_of(&self, host: &HostKey) -> i32;
 
-    /// Whether this worker owns a host.
     fn owns(&self, host: &HostKey) -> bool;
 
     /// Returns how long ago this worker took a host over from another worker, since that worker may

@@ -56,7 +56,6 @@ pub(crate) struct ReadDocument {
 }
 
 impl ReadDocument {
-    /// Returns an empty document with this error.
     pub(crate) fn with_error(error: DocumentError) -> ReadDocument {
         ReadDocument {
             error: Some(error),

@@ -319,7 +319,6 @@ impl LinkCache {
         }
     }
 
-    /// Returns the URL of a link.
     pub(super) fn url(&self, link: usize) -> &CanonicalUrl {
         &self.links[link].url
     }

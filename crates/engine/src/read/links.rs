@@ -97,7 +97,6 @@ impl Discovery {
     }
 }
 
-/// The target of a link.
 enum LinkTarget {
     /// The index of a cached link.
     Known(usize),
@@ -281,7 +280,6 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// Returns the URL that a link leads to.
     fn url<'b>(&'b self, target: &'b LinkTarget) -> &'b CanonicalUrl {
         match target {
             LinkTarget::Known(link) => self.known.url(*link),

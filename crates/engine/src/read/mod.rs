@@ -68,7 +68,6 @@ pub(crate) struct PageReader {
     pub(crate) purpose: Option<UsagePurpose>,
     /// Decides which documents are kept.
     pub(crate) wanted: Arc<ContentFilter>,
-    /// Whether pages are indexed.
     pub(crate) index: bool,
     /// The rules for which documents are indexed.
     pub(crate) documents: Arc<DocumentRules>,
@@ -484,7 +483,6 @@ impl PageReader {
 
 /// The body of an answer, and the facts needed for reading it.
 struct Body<'a> {
-    /// The `Content-Type` header.
     content_type: Option<Cow<'a, str>>,
     /// The body after content decoding. `None` if the body is not read.
     decoded: Option<Decoded>,

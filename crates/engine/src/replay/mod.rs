@@ -175,7 +175,6 @@ enum Step {
     Nothing,
 }
 
-/// The parts of a replay.
 struct Replay {
     now: Tick,
     coordinator: Coordinator,

@@ -52,7 +52,6 @@ impl Round {
         }
     }
 
-    /// Returns the next round.
     pub(crate) fn next(&self, now: u32, totals: Totals) -> Round {
         let began = match self.was_begun_ahead_of(now) {
             true => now,

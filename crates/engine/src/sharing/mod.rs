@@ -121,7 +121,6 @@ impl WorkerThread {
         let _ = self.requests.send(request);
     }
 
-    /// Ends the thread.
     pub(crate) fn end(self) {
         drop(self.requests);
         // Ignore a panic of the thread: it has already ended the crawl.

@@ -73,7 +73,6 @@ fn deaths(bytes: &[u8]) -> Deaths {
     deaths
 }
 
-/// The crash journal of this run.
 pub(crate) struct CrashJournal {
     path: PathBuf,
     readers: usize,
@@ -142,7 +141,6 @@ impl CrashJournal {
             .collect()
     }
 
-    /// Returns a journal slot for each reader.
     pub(crate) fn slots(&self) -> io::Result<Vec<JournalSlot>> {
         (0..self.readers)
             .map(|reader| {

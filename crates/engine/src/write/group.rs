@@ -778,7 +778,6 @@ impl Group<'_> {
     }
 }
 
-/// Returns the links that a message contains.
 fn links_of(message: &WriterMessage) -> &[Admission] {
     match message {
         WriterMessage::Page(page) => &page.findings.links,
