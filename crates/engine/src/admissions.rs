@@ -1,4 +1,5 @@
-//! Frontier admissions of URLs that are not links of a page: seeds, sitemaps and requeued URLs.
+//! Admissions of URLs that are not links of a page: seeds, sitemaps, and leased URLs to queue
+//! again.
 
 use crawl_frontier::{Admission, Exclusion, Lease, NewState, Reason, UrlKind};
 use crawl_scope::{Scope, ScopeVerdict};
@@ -6,7 +7,6 @@ use crawl_weburl::CanonicalUrl;
 
 use crate::priority::Priority;
 
-/// Returns the admission of a seed.
 pub(crate) fn seed_admission(url: &CanonicalUrl, scope: &Scope) -> Admission {
     let mut seed = Admission::seed(url.clone());
     if let ScopeVerdict::Out { rule, .. } = scope.judge(url, 0) {
@@ -36,7 +36,7 @@ pub(crate) fn sitemap_admission(url: CanonicalUrl, robots: &CanonicalUrl) -> Adm
     }
 }
 
-/// Returns the admission of a guessed sitemap. A sitemap is guessed if robots.txt lists none.
+/// Returns the admission of a sitemap that was guessed because robots.txt lists none.
 pub(crate) fn sitemap_guess(url: CanonicalUrl, robots: &CanonicalUrl) -> Admission {
     Admission {
         priority: Priority::GUESSED_SITEMAP.byte(),
@@ -44,8 +44,8 @@ pub(crate) fn sitemap_guess(url: CanonicalUrl, robots: &CanonicalUrl) -> Admissi
     }
 }
 
-/// Returns the admission that requeues a leased URL with another priority, or another URL in its
-/// place.
+/// Returns the admission that puts a leased URL, or another URL in its place, into the queue with
+/// this priority.
 pub(crate) fn admission_of(lease: &Lease, url: CanonicalUrl, priority: Priority) -> Admission {
     Admission {
         url,

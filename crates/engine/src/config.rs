@@ -20,17 +20,17 @@ use crawl_weburl::{CanonicalUrl, HostKey, HostTable, SpellingRules};
 use crate::document_reader::DocumentRules;
 use crate::time::whole_seconds;
 
-/// The minimum delay between two requests to hosts that the operator is not responsible for. A
-/// shorter delay requires [`Config::own_site`].
+/// The minimum delay between two requests to the same host, if the operator is not responsible for
+/// it. A shorter delay requires [`Config::own_site`].
 pub const MIN_OTHERS_DELAY: Duration = Duration::from_millis(200);
 
 const LOOK_UPS: u32 = 256;
 
-/// The maximum requests in flight at a host that the operator is not responsible for. More require
-/// [`Config::own_site`].
+/// The maximum requests in flight at a host that the operator is not responsible for. A higher
+/// number requires [`Config::own_site`].
 pub const MAX_PER_OTHERS_HOST: u32 = 4;
 
-/// The study that the crawl belongs to. Unknown facts are `None`.
+/// The study that the crawl is part of. Unknown facts are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Study {
     /// The name of the operator.
@@ -44,15 +44,15 @@ pub struct Study {
 /// The complete configuration of a crawl. [`Config::new`] uses the defaults of the command line.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The URLs where the crawl begins. May be empty if `output` already holds a crawl.
+    /// The URLs where the crawl begins. May be empty if `output` already contains a crawl.
     pub seeds: Vec<CanonicalUrl>,
-    /// The seeds that are sitemaps. Their entries are seeds, too.
+    /// Seeds that are sitemaps. Their entries are seeds too.
     pub seed_sitemaps: HashSet<CanonicalUrl>,
     /// The crawl directory.
     pub output: PathBuf,
-    /// The frontier shared by several workers. `None` if the frontier is in `output`.
+    /// The frontier that several workers share. `None` if the frontier is in `output`.
     pub shared: Option<SharedCrawl>,
-    /// The name of this crawler in robots.txt and page directives.
+    /// The crawler's name, as used in robots.txt and page directives.
     pub agent: ProductToken,
     /// The User-Agent header, `NAME/VERSION (+CONTACT)`.
     pub user_agent: String,
@@ -62,12 +62,11 @@ pub struct Config {
     pub study: Study,
     /// The standard for reading robots.txt.
     pub profile: Profile,
-    /// How long copies of robots.txt stay fresh, and when an unreachable robots.txt is requested
-    /// again.
+    /// How long a copy of robots.txt stays fresh, and when to retry an unreachable robots.txt.
     pub robots_times: RobotsTimes,
-    /// How to treat a robots.txt that answers 401 or 403.
+    /// What to do if robots.txt answers 401 or 403.
     pub robots_forbidden: Forbidden,
-    /// The purpose of the crawl. Pages whose site opposes this purpose are excluded.
+    /// The purpose of the crawl. Pages whose site refuses this use are excluded.
     pub purpose: Option<UsagePurpose>,
     /// Which URLs belong to the crawl.
     pub scope: ScopeRules,
@@ -75,11 +74,11 @@ pub struct Config {
     pub wanted: ContentFilter,
     /// When to stop.
     pub budgets: Budgets,
-    /// Whether a finished crawl begins another round, which revisits due pages.
+    /// Whether to begin another round, which revisits due pages, if the crawl is finished.
     pub recrawl: bool,
     /// The intervals between visits of a page.
     pub revisits: Revisits,
-    /// Which URLs are treated as duplicates of others, and which allowed URLs are deferred.
+    /// Which URLs to treat as duplicates of others, and which allowed URLs to defer.
     pub traps: TrapRules,
     /// Maximum length of a redirect chain.
     pub max_redirects: u8,
@@ -87,33 +86,33 @@ pub struct Config {
     pub retries: u32,
     /// Whether sitemaps are read.
     pub sitemaps: bool,
-    /// Whether feeds that pages link to are read.
+    /// Whether to read feeds that pages link to.
     pub feeds: bool,
-    /// Whether the targets of GET forms are followed like links.
+    /// Whether to follow the targets of GET forms like links.
     pub forms: bool,
-    /// Which parts of pages (such as images and style sheets) are fetched.
+    /// Which parts of pages, such as images and style sheets, to fetch.
     pub resources: Resources,
-    /// Maximum URLs from the sitemaps of one host in a run. `None` is unlimited.
+    /// Maximum URLs from the sitemaps of one host per run. `None` is unlimited.
     pub max_sitemap_urls: Option<u64>,
     /// Delays, rates and limits.
     pub politeness: Politeness,
     /// Whether the operator is responsible for all hosts of the crawl. If false, every host outside
     /// loopback and private ranges gets one request at a time, at least 200 ms apart.
     pub own_site: bool,
-    /// The number of hosts in memory at which idle hosts are evicted. The state of an evicted host
+    /// The number of hosts in memory above which idle hosts are evicted. The state of evicted hosts
     /// is on disk.
     pub hosts_in_memory: usize,
-    /// The lock file through which all crawls of a user avoid using the same host at once. `None`
+    /// The lock file that keeps all crawls of a user from using the same host at once. `None`
     /// ignores other crawls.
     pub host_locks: Option<PathBuf>,
-    /// The longest wait for a retry once all remaining hosts are resting.
+    /// The longest wait for a retry, once all remaining hosts are paused or unreachable.
     pub wait_unreachable: Duration,
-    /// Limits of an exchange, and settings for names, addresses and headers.
+    /// Limits of an exchange, and settings for DNS, addresses and headers.
     pub fetch: FetchConfig,
     /// The maximum time until an ended request is on disk, which limits what a crash may lose. If a
-    /// commit takes longer, no further request is sent until it is done.
+    /// commit takes longer, no request is sent until it is done.
     pub commit_within: Duration,
-    /// Bytes of disk space to keep free. With less free space nothing is fetched. 0 sets no limit.
+    /// Bytes of disk space to keep free: with less, nothing is fetched. 0 sets no limit.
     pub min_free: u64,
     /// Whether exchanges are archived in WARC files.
     pub warc: bool,
@@ -125,9 +124,9 @@ pub struct Config {
     pub documents: DocumentRules,
     /// The kinds of documents to fetch.
     pub extent: Extent,
-    /// How pages are sampled from the URLs found. `None` fetches all pages.
+    /// How to draw a sample from the URLs found. `None` fetches all pages.
     pub sample: Option<SampleMethod>,
-    /// Name and version of the program, as recorded in the archive.
+    /// Name and version of the program, for the archive.
     pub software: String,
     /// The text of `crawl.toml`.
     pub config_text: String,
@@ -137,9 +136,9 @@ impl Config {
     /// Returns the configuration of a polite crawl of these seeds into a directory, with the
     /// defaults of the command line.
     ///
-    /// `agent` is the crawler's name in robots.txt files. The User-Agent header has that name,
-    /// followed by `version`. `contact` is the person or organization responsible for the crawl.
-    /// Without a contact only loopback and private addresses are fetched.
+    /// `agent` is the crawler's name in robots.txt files. The User-Agent header contains that name
+    /// and `version`. `contact` is the person or organization responsible for the crawl. Without a
+    /// contact, only loopback and private addresses are fetched.
     #[must_use]
     pub fn new(
         agent: ProductToken,
@@ -212,13 +211,13 @@ pub struct SharedCrawl {
     pub crawl: String,
     /// The name of this worker.
     pub worker: String,
-    /// How long the hosts of a dead worker wait before other workers take them over.
+    /// How long a dead worker's hosts wait before other workers take them over.
     pub lease: Duration,
 }
 
 /// Opens a shared frontier as one of its workers. The argument is the id of the last process that
-/// ran as this worker, if there was one. That process has ended, since the worker's directory is
-/// locked now.
+/// ran as this worker, if there was one. That process must have ended, since this process has
+/// locked the worker's directory.
 pub type OpenFrontier =
     Arc<dyn Fn(Option<String>) -> Result<Arc<dyn WorkerFrontier>, BoxError> + Send + Sync>;
 
@@ -228,12 +227,12 @@ pub struct ImportTarget<'a> {
     pub frontier: &'a dyn MoveTarget,
     /// The name of the crawl in the shared frontier.
     pub crawl: String,
-    /// The name of the worker that owns the directory after the import.
+    /// The worker that owns the directory after the import.
     pub worker: String,
 }
 
 impl fmt::Debug for SharedCrawl {
-    /// Formats all fields except `frontier`, since a function can't be formatted.
+    /// Formats all fields except `frontier`, which can't be formatted.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("SharedCrawl");
         shown.field("crawl", &self.crawl);
@@ -248,14 +247,14 @@ pub enum Resources {
     /// Fetch no parts of pages.
     #[default]
     Off,
-    /// Fetch the parts of pages that are in scope.
+    /// Fetch only parts of pages that are in scope.
     Own,
-    /// Fetch all parts of pages, on any host, so that pages can be replayed. Requests to another
-    /// host follow that host's robots.txt and pace.
+    /// Fetch all parts of pages on any host, so that archived pages can be displayed completely.
+    /// Requests to another host follow that host's robots.txt and pace.
     All,
 }
 
-/// How to treat a robots.txt that answers 401 or 403.
+/// What to do if robots.txt answers 401 or 403.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Forbidden {
     /// Fetch as if robots.txt had no rules (RFC 9309 section 2.3.1.3).
@@ -270,11 +269,11 @@ pub enum Forbidden {
 pub struct ScopeRules {
     /// How far the scope extends around the seeds.
     pub mode: ScopeMode,
-    /// URL prefixes that are in scope in addition to the seeds' areas.
+    /// URL prefixes in scope, in addition to what the seeds add.
     pub surt: Vec<SurtPrefix>,
-    /// Hosts that join the scope as if a seed were on them.
+    /// Hosts in scope, as if a seed were on each of them.
     pub hosts: Vec<HostKey>,
-    /// Hosts out of scope, with their subdomains. This exclusion overrides everything else.
+    /// Hosts out of scope, with their subdomains. Overrides everything else.
     pub exclude_hosts: HostTable<()>,
     /// If not empty, a URL must match one of these patterns.
     pub include: Vec<String>,
@@ -282,7 +281,7 @@ pub struct ScopeRules {
     pub exclude: Vec<String>,
     /// Maximum links between a seed and a URL.
     pub max_depth: Option<u32>,
-    /// Maximum consecutive links outside of the scope, counted from a page in scope.
+    /// Maximum consecutive links out of scope, counted from the last page in scope.
     pub hops_off: u8,
     /// Settings of single seeds.
     pub seed_terms: Vec<(CanonicalUrl, SeedTerms)>,
@@ -293,7 +292,7 @@ pub struct ScopeRules {
 pub struct Budgets {
     /// Maximum rows of `pages.jsonl`, over all runs of a round.
     pub max_pages: Option<u64>,
-    /// Maximum bytes of bodies as received, over all runs of a round.
+    /// Maximum bytes of bodies before decoding, over all runs of a round.
     pub max_bytes: Option<u64>,
     /// Maximum time that servers may spend on our requests, over all runs of a round.
     pub max_server_time: Option<Duration>,
@@ -301,20 +300,20 @@ pub struct Budgets {
     pub max_time: Option<Duration>,
     /// Limits of each single host.
     pub per_host: HostBudget,
-    /// Hosts with their own limits, which replace `per_host`.
+    /// Limits of single hosts. These replace `per_host`.
     pub per_site: HostTable<HostBudget>,
-    /// Groups of hosts that share a budget. Each host's own limits also apply.
+    /// Groups of hosts with a shared budget. Each host's own limits apply too.
     pub groups: HostTable<Arc<HostGroup>>,
 }
 
 /// Limits that the hosts of a group share. `None` is unlimited.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostGroup {
-    /// The unique name of the group in records.
+    /// The unique name of the group, used in records.
     pub name: String,
     /// Rows of `pages.jsonl`, over all runs of a round.
     pub max_pages: Option<u64>,
-    /// Bytes of bodies as received, including robots.txt, over all runs of a round.
+    /// Bytes of bodies before decoding, including robots.txt, over all runs of a round.
     pub max_bytes: Option<u64>,
     /// Sum of the response times, over all runs of a round.
     pub max_server_time: Option<Duration>,
@@ -325,7 +324,7 @@ pub struct HostGroup {
 pub struct HostBudget {
     /// Rows of `pages.jsonl`, over all runs of a round.
     pub max_pages: Option<u64>,
-    /// Bytes of bodies as received, including robots.txt, over all runs of a round.
+    /// Bytes of bodies before decoding, including robots.txt, over all runs of a round.
     pub max_bytes: Option<u64>,
     /// Sum of the response times, over all runs of a round.
     pub max_server_time: Option<Duration>,
@@ -350,12 +349,12 @@ impl HostBudget {
     }
 }
 
-/// Which URLs are treated as duplicates of others, and which allowed URLs are deferred.
+/// Which URLs to treat as duplicates of others, and which allowed URLs to defer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrapRules {
-    /// Whether URLs in traps are deferred. A trap is an endless set of URLs that bring nothing new.
+    /// Whether to defer URLs in traps. A trap is an endless set of URLs that bring nothing new.
     pub traps: bool,
-    /// Whether links that look like actions are never fetched.
+    /// Whether to exclude links that look like actions, such as a log-out.
     pub skip_actions: bool,
     /// Whether to remove parameters that robots.txt declares irrelevant (`Clean-param`).
     pub clean_params: bool,
@@ -363,16 +362,16 @@ pub struct TrapRules {
     pub naming: SpellingRules,
 }
 
-/// The kinds of documents that a run fetches. If a run fetches no pages, each page that it could
-/// fetch is excluded as `planned`.
+/// The kinds of documents that a run fetches. A run that fetches no pages excludes each page that
+/// it could fetch, with the reason `planned`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Extent {
     /// Fetch pages, and everything needed to find them.
     #[default]
     Crawl,
-    /// Fetch only robots.txt files and sitemaps, but no pages.
+    /// Fetch only robots.txt files and sitemaps.
     Plan,
-    /// Fetch only robots.txt and tdmrep.json files, which decide whether a page may be fetched.
+    /// Fetch only robots.txt and `tdmrep.json` files, which decide whether a page may be fetched.
     Rules,
 }
 
@@ -388,7 +387,7 @@ impl Default for TrapRules {
 }
 
 impl TrapRules {
-    /// The rules that defer nothing and treat each URL as its own page.
+    /// Rules that defer nothing, and treat each URL as a page of its own.
     pub const OFF: TrapRules = TrapRules {
         traps: false,
         skip_actions: false,
@@ -402,12 +401,12 @@ impl TrapRules {
 pub struct Revisits {
     /// The minimum time between two visits of a page.
     pub least: Duration,
-    /// The maximum time between two visits of a page, however seldom it changes.
+    /// The maximum time between two visits of a page, even if it never changes.
     pub most: Duration,
 }
 
 impl Default for Revisits {
-    /// Returns a minimum of zero and a maximum of 30 days.
+    /// Returns a minimum of 0 and a maximum of 30 days.
     fn default() -> Revisits {
         Revisits {
             least: Duration::ZERO,

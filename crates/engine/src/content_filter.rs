@@ -1,5 +1,5 @@
-//! Applies the operator's document filter to responses: first to their headers, so that unwanted
-//! bodies are not received, and again after a page is read.
+//! Applies the operator's content filter to responses: first to the header, so that unwanted bodies
+//! are not received, and again after a page is read.
 
 use crawl_extractor::{ContentKind, may_be_read};
 use crawl_fetcher::{BodyFilter, Exchange, Truncation};
@@ -7,7 +7,7 @@ use crawl_scope::{ContentFilter, Unwanted};
 use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 
-/// Returns the part of the document filter that the fetcher needs. `None` if everything is wanted.
+/// Returns the part of the content filter that the fetcher needs. `None` if everything is wanted.
 pub(crate) fn body_filter(filter: &ContentFilter) -> Option<BodyFilter> {
     if filter.wants_all() {
         return None;
@@ -18,8 +18,9 @@ pub(crate) fn body_filter(filter: &ContentFilter) -> Option<BodyFilter> {
     }))
 }
 
-/// Judges a response by its status and headers. Returns why its body should not be read. Documents
-/// that may lead to others are read whatever their type, unless they are too long.
+/// Returns why a response's body should not be read, judging by its status and header. `None` if it
+/// should be read. Documents that may contain links are read whatever their type, unless they are
+/// too long.
 fn by_head(filter: &ContentFilter, status: u16, headers: &HeaderMap) -> Option<Unwanted> {
     if !(200..300).contains(&status) {
         return None;
@@ -37,18 +38,18 @@ fn by_head(filter: &ContentFilter, status: u16, headers: &HeaderMap) -> Option<U
     too_long.or_else(by_type)
 }
 
-/// Returns why a page should not be read. `None` if it should be.
+/// Returns why a page should not be read; `None` if it should be.
 pub(crate) fn before_reading(filter: &ContentFilter, exchange: &Exchange) -> Option<Unwanted> {
     let at_limit = || {
         let is_cut = exchange.truncated == Some(Truncation::Length);
-        // A body cut at the length limit is at least one byte longer than the received part.
+        // A body cut at the length limit has at least one more byte.
         let more = (exchange.body.len() as u64).saturating_add(1);
         filter.too_long(more).filter(|_| is_cut)
     };
     by_head(filter, exchange.status, &exchange.headers).or_else(at_limit)
 }
 
-/// Judges a page that was read, by its type and length. Returns why it is not kept. `None` if it is
+/// Returns why a page that was read is not kept, judging by its type and length; `None` if it is
 /// kept.
 pub(crate) fn after_reading(
     filter: &ContentFilter,
@@ -64,7 +65,7 @@ pub(crate) fn after_reading(
     of_type.or_else(|| filter.too_short(bytes).filter(|_| is_whole))
 }
 
-/// Returns the media type to assume for a document whose server sends no `Content-Type`.
+/// Returns the media type to assume for a document without a `Content-Type`.
 fn usual_type(kind: ContentKind) -> &'static str {
     match kind {
         ContentKind::Html => "text/html",

@@ -14,8 +14,8 @@ use crate::config::Budgets;
 use crate::counters::Counters;
 use crate::free_space::FreeSpace;
 
-/// Maximum commands that wait for the coordinator. The coordinator takes one command at a time,
-/// between two events. Further senders block.
+/// Maximum number of waiting commands. Further senders block. The coordinator takes one command at
+/// a time, between two events.
 const MAX_WAITING_COMMANDS: usize = 16;
 
 /// Maximum parked hosts. The list is held in memory and rewritten as a whole.
@@ -25,15 +25,15 @@ pub(crate) const MAX_PARKED: usize = 1_000;
 /// A command to a running crawl.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
-    /// Send no further request. Requests in flight end and are settled. The crawl does not end
-    /// while paused.
+    /// Send no more requests until resumed. Requests in flight still end and are settled. The crawl
+    /// does not end while paused.
     Pause,
     /// Resume a paused crawl.
     Resume,
-    /// Fetch a URL as a seed, so that its host joins the scope. The answer is sent once the seed is
-    /// durable.
+    /// Fetch a URL as a seed, so that its host joins the scope. The command is answered once the
+    /// seed is durable.
     Add(String),
-    /// Change the minimum delay between two requests to a host (or to every host) for the rest of
+    /// Change the minimum delay between two requests to a host, or to every host, for the rest of
     /// the run.
     Delay {
         /// The host. `None` means every host.
@@ -41,12 +41,12 @@ pub enum Command {
         /// The delay.
         delay: Duration,
     },
-    /// Send no request to a host, in this and later runs. The answer is sent once the command is
+    /// Send no requests to a host, in this and later runs. The command is answered once this is
     /// durable.
     Park(HostKey),
-    /// Fetch from a parked host again. The answer is sent once the command is durable.
+    /// Fetch from a parked host again. The command is answered once this is durable.
     Unpark(HostKey),
-    /// Change politeness, exclusions and budgets. The answer is sent once the new rules are
+    /// Change politeness, exclusions and budgets. The command is answered once the new rules are
     /// durable.
     Rules(Box<Rules>),
     /// Return the state of the crawl.
@@ -56,10 +56,10 @@ pub enum Command {
 /// The rules of a crawl that may change during a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rules {
-    /// Delays, rates and limits. The fields `concurrency` and `look_ups` must stay the same.
+    /// Delays, rates and limits. `concurrency` and `look_ups` must stay the same.
     pub politeness: Politeness,
-    /// Limits of the whole crawl, of hosts and of groups of hosts. Requests sent before the change
-    /// count.
+    /// Limits of the whole crawl, of hosts and of groups of hosts. Earlier requests count towards
+    /// them.
     pub budgets: Budgets,
     /// If not empty, a URL must match one of these patterns.
     pub include: Vec<String>,
@@ -67,7 +67,7 @@ pub struct Rules {
     pub exclude: Vec<String>,
     /// Hosts out of scope, with their subdomains.
     pub exclude_hosts: HostTable<()>,
-    /// The text of `crawl.toml` that contains these rules.
+    /// The text of a `crawl.toml` with these rules.
     pub config_text: String,
 }
 
@@ -100,7 +100,7 @@ pub enum Refused {
         /// The pattern that excludes it.
         rule: String,
     },
-    /// The URL's host is in a private range, and no seed permits that.
+    /// The URL's host is in a private range, which only a seed could permit.
     #[error("{url} is in a private range")]
     Private {
         /// The URL.
@@ -120,7 +120,7 @@ pub enum Refused {
         /// The reason.
         why: String,
     },
-    /// The URL or its host was removed from the crawl.
+    /// The operator made the crawl forget the URL or its host.
     #[error("{url} was removed from this crawl by `crawl forget`")]
     Forgotten {
         /// The URL.
@@ -135,7 +135,7 @@ pub enum Refused {
     /// The maximum number of hosts is parked.
     #[error("{0} hosts are parked, which is the maximum")]
     TooManyParked(usize),
-    /// The maximum number of hosts already has its own delay.
+    /// The maximum number of hosts have their own delays already.
     #[error("{0} hosts have their own delay, which is the maximum")]
     TooManyDelays(usize),
     /// The delay is too short for a host that the operator is not responsible for.
@@ -145,7 +145,7 @@ pub enum Refused {
         delay: Duration,
         /// The minimum delay at such a host.
         least: Duration,
-        /// The host. If the delay is too short for several hosts, the first of them.
+        /// The first host for which the delay is too short.
         host: HostKey,
     },
     /// A pattern is not a valid regular expression.
@@ -157,7 +157,7 @@ pub enum Refused {
 }
 
 impl Refused {
-    /// Returns what the user can do about the refusal, for a `hint:` line.
+    /// Returns what the user can do about this, for a `hint:` line.
     #[must_use]
     pub fn hint(&self) -> &'static str {
         match self {
@@ -193,15 +193,15 @@ pub struct LiveState {
     pub progress: Progress,
     /// The most recently settled pages, latest first.
     pub latest: Vec<LatestPage>,
-    /// The hosts with the most pending URLs, in descending order.
+    /// The hosts with the most pending URLs, largest number first.
     pub hosts: Vec<HostWork>,
     /// The parked hosts, ordered by name.
     pub parked: Vec<HostKey>,
-    /// The time at which this state was recorded.
+    /// When this state was recorded.
     pub at: Tick,
 }
 
-/// A page whose fetch has ended and will not be retried.
+/// A page whose fetch has ended, without a retry to come.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LatestPage {
     /// The URL of the page.
@@ -219,22 +219,21 @@ pub struct PostedCommand {
     pub(crate) answer: AnswerSender,
 }
 
-/// Sends the answer to a command. The answer is dropped if the receiver is gone.
+/// The channel for the answer to a command. The answer is dropped if the receiver was dropped.
 pub(crate) type AnswerSender = oneshot::Sender<Result<CommandAnswer, Refused>>;
 
-/// Sends commands to a crawl. Clones send to the same crawl.
+/// Sends commands to a crawl. All clones send to the same crawl.
 #[derive(Clone, Debug)]
 pub struct Commander(mpsc::Sender<PostedCommand>);
 
-/// Returns the two ends of a command channel: one for the sender of commands, one for
-/// [`Controls`](crate::Controls).
+/// Returns both ends of a command channel. The receiver is for [`Controls`](crate::Controls).
 #[must_use]
 pub fn commands() -> (Commander, mpsc::Receiver<PostedCommand>) {
     let (sender, receiver) = mpsc::channel(MAX_WAITING_COMMANDS);
     (Commander(sender), receiver)
 }
 
-/// The future answer to a command that was sent.
+/// The answer to a command, which has not arrived yet.
 #[derive(Debug)]
 pub struct PendingAnswer(oneshot::Receiver<Result<CommandAnswer, Refused>>);
 
@@ -249,8 +248,8 @@ impl PendingAnswer {
 }
 
 impl Commander {
-    /// Sends a command without waiting for its answer. Commands sent before the crawl runs are
-    /// carried out even if the run is over quickly.
+    /// Sends a command without waiting for its answer. A command sent before the start is carried
+    /// out even if the run is over at once.
     ///
     /// # Errors
     /// [`Refused::Ending`] if the crawl is over, or too many commands are waiting.
@@ -261,7 +260,7 @@ impl Commander {
         Ok(PendingAnswer(answered))
     }
 
-    /// Sends a command and waits for its result.
+    /// Sends a command and waits for the answer.
     ///
     /// # Errors
     /// [`Refused`], which is [`Refused::Ending`] if the crawl is over.
@@ -273,29 +272,28 @@ impl Commander {
     }
 }
 
-/// The channels through which a caller steers and observes a crawl.
+/// The channels for controlling and observing a crawl.
 #[derive(Debug)]
 pub struct Controls {
-    /// How urgently to stop. The urgency must only increase.
+    /// How urgently to stop. May only become more urgent.
     pub stop: watch::Receiver<Stop>,
-    /// Receives the current progress several times per second. The first report is sent when the
-    /// crawl has locked its directory.
+    /// Gets the current progress several times per second, for the first time when the crawl has
+    /// locked its directory.
     pub progress: watch::Sender<Progress>,
-    /// The commands for the running crawl. This is the receiving end of [`commands`].
+    /// The commands for the running crawl: the receiver that [`commands`] returned.
     pub commands: mpsc::Receiver<PostedCommand>,
-    /// Receives each row of `pages.jsonl`, with its archive position, once its page is committed.
-    /// `None` sends no rows. A consumer that is 1,024 rows behind slows the crawl down. At its end
-    /// the run waits for the consumer, unless the stop is [`Stop::Now`] or the receiver is dropped.
-    /// Each row is sent at most once: rows that were not sent because of a crash or `Stop::Now` are
-    /// only in `pages.jsonl`.
+    /// Gets each row of `pages.jsonl`, with its archive position, once its page is committed.
+    /// `None` sends no rows. A consumer that is 1,024 rows behind slows the crawl down. The run
+    /// ends only once the consumer has taken all rows, unless the stop is [`Stop::Now`] or the
+    /// receiver is dropped. Each row is sent at most once: rows that a crash or `Stop::Now`
+    /// prevented from being sent are only in `pages.jsonl`.
     pub pages: Option<mpsc::Sender<PageRow>>,
     /// Measures the free disk space, for [`Config::min_free`](crate::Config::min_free).
     pub free_space: FreeSpace,
 }
 
 impl Controls {
-    /// Returns controls for a crawl that nobody steers or observes: no stop, no commands, and
-    /// progress and pages are ignored.
+    /// Returns controls for an unattended crawl, which nothing controls or observes.
     #[must_use]
     pub fn unattended() -> Controls {
         Controls {
@@ -314,7 +312,7 @@ pub enum Stop {
     /// Continue.
     #[default]
     No,
-    /// Send nothing more, wait for requests in flight, save, and end.
+    /// Send no more requests, wait for those in flight, save, and end.
     Drain,
     /// End at once. Requests in flight become pending again at the next start.
     Now,
@@ -343,13 +341,13 @@ pub enum Phase {
 pub struct Progress {
     /// The current activity of the crawl.
     pub phase: Phase,
-    /// Whether a command paused the crawl, even if `phase` shows another activity.
+    /// Whether a command has paused the crawl. If so, `phase` may still show another activity.
     pub is_paused: bool,
     /// The number of the round, from 1.
     pub round: u32,
     /// Rows of `pages.jsonl`, over all runs of the round.
     pub pages: u64,
-    /// Pages without a response or with a status of 400 and above, over all runs of the round.
+    /// Pages without a response, or with a status of 400 and above, over all runs of the round.
     pub failed: u64,
     /// URLs excluded without being fetched.
     pub excluded: u64,
@@ -361,11 +359,11 @@ pub struct Progress {
     pub known: u64,
     /// URLs that are deferred and may still be fetched.
     pub deferred: u64,
-    /// Hosts that have a request in flight in each of their slots.
+    /// Hosts whose allowed number of requests are all in flight.
     pub hosts_asked: u32,
     /// Hosts that may get a request now.
     pub hosts_ready: u32,
-    /// Hosts with pending URLs that must wait until the gap after their last request is over.
+    /// Hosts with pending URLs that wait for the gap after their last request to end.
     pub hosts_waiting: u32,
     /// Hosts that requested a pause, or that can't be reached.
     pub hosts_resting: u32,
@@ -379,17 +377,17 @@ pub struct Progress {
     pub disk_free: Option<u64>,
     /// The minimum of free bytes, see [`Config::min_free`](crate::Config::min_free).
     pub min_free: u64,
-    /// Pages of this run, divided by the seconds since the run began.
+    /// Pages fetched in this run, divided by its seconds so far.
     pub pages_per_second: f64,
     /// Length of this run so far.
     pub elapsed: Duration,
-    /// How much of the run is done, from 0 to 1: the share of the known URLs, or of the budget that
-    /// will end the run first.
+    /// How much of the run is done, from 0 to 1: the share of all known URLs, or the used share of
+    /// the budget that will end the run first.
     pub share_done: f64,
-    /// The estimated remaining time: either at the rate so far, or as long as the slowest host
-    /// takes for its known URLs.
+    /// The estimated remaining time, either at the rate so far, or for the known URLs of the
+    /// slowest host.
     pub left: Option<Duration>,
-    /// Whether `left` is the time that the slowest host takes for its known URLs.
+    /// Whether `left` is the estimate for the slowest host.
     pub is_left_by_slowest_host: bool,
     /// Counts of this run.
     pub counters: Counters,

@@ -17,7 +17,7 @@ pub struct Counters {
     pub failures: BTreeMap<&'static str, u64>,
     /// Rows of `excluded.jsonl`, by reason.
     pub excluded: BTreeMap<&'static str, u64>,
-    /// Bytes of bodies as received, including robots.txt and aborted bodies.
+    /// Bytes of bodies before decoding, including robots.txt and aborted bodies.
     pub received_bytes: u64,
     /// Bytes appended to WARC files.
     pub archived_bytes: u64,
@@ -26,15 +26,15 @@ pub struct Counters {
     pub one_family_lookups: u64,
     /// Times from the end of a request to the start of the next one to the same host.
     pub gaps: Histogram,
-    /// Times from the start of a request to the end of its response.
+    /// Times between the start of a request and the end of its response.
     pub exchanges: Histogram,
     /// Durations of commits, including the time for syncing files.
     pub commits: Histogram,
-    /// The part of each commit's duration that is spent on syncing files.
+    /// The part of each commit's duration spent on syncing files.
     pub syncs: Histogram,
 }
 
-/// A request that has ended, with the facts that are counted.
+/// A request that has ended, reduced to what is counted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EndedRequest {
     pub(crate) purpose: &'static str,
@@ -56,7 +56,6 @@ pub(crate) struct Commit {
     pub(crate) excluded: HashMap<&'static str, u64>,
     /// Bytes added to the archive.
     pub(crate) archived_bytes: u64,
-    /// The duration of the commit.
     pub(crate) took: Duration,
     /// The part of `took` spent on syncs.
     pub(crate) synced: Duration,
@@ -106,8 +105,8 @@ pub fn exclusion_reasons() -> impl Iterator<Item = &'static str> {
     Reason::ALL.iter().map(|reason| reason.name())
 }
 
-/// Returns the outcome of a page as counted. `unread` means that the response's body could not be
-/// read completely.
+/// Returns the outcome under which a page is counted. `unread` is for a response whose body could
+/// not be read completely.
 #[must_use]
 pub fn page_outcome(row: &PageRow) -> &'static str {
     match row.status {
@@ -134,8 +133,7 @@ pub fn status_class(status: Option<u16>) -> &'static str {
     }
 }
 
-/// The upper bounds of a histogram's buckets, in seconds. Longer times are counted in an extra
-/// bucket.
+/// The upper bounds of a histogram's buckets, in seconds. A further bucket counts longer times.
 pub const BUCKET_SECONDS: [f64; 14] = [
     0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3600.0,
 ];
@@ -156,8 +154,8 @@ impl Histogram {
         self.sum_seconds += seconds;
     }
 
-    /// Returns cumulative counts: for each of [`BUCKET_SECONDS`] the number of durations up to it,
-    /// and last the number of all durations.
+    /// Returns cumulative counts: the number of durations up to each of [`BUCKET_SECONDS`], and
+    /// finally the number of all durations.
     #[must_use]
     pub fn cumulative(&self) -> [u64; BUCKET_SECONDS.len() + 1] {
         let mut sum = 0;
@@ -214,7 +212,7 @@ mod tests {
             row(None, Some("timeout")),
         ];
         assert_eq!(rows.each_ref().map(page_outcome), PAGE_OUTCOMES);
-        // A body that was cut at the size limit counts as read.
+        // A body that we cut at the size limit counts as read.
         assert_eq!(page_outcome(&row(Some(200), Some("body_truncated"))), "ok");
     }
 

@@ -1,6 +1,6 @@
-//! Converts documents other than HTML to HTML for the index: text and short Markdown in this
-//! process, PDF, DOCX and long Markdown in a separate process with limits on time, memory and
-//! output.
+//! Converts documents other than HTML to HTML for the index. Text and short Markdown are read in
+//! this process. PDF, DOCX and long Markdown are read in another process, with limits on time,
+//! memory and output.
 
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
@@ -15,17 +15,18 @@ use std::time::{Duration, Instant};
 use crawl_documents::{DocumentKind, DocumentLimits, Unreadable};
 use crawl_extractor::PageText;
 
-/// The exit code of a reading process that can't read its document. The reason is on stderr.
+/// The exit code of a reading process (see [`DocumentRules::program`]) that can't read its
+/// document. The process writes the reason to stderr.
 pub const UNREADABLE_EXIT_CODE: u8 = 65;
 
 /// The `Content-Type` of converted documents.
 pub(crate) const HTML_IN_UTF8: &str = "text/html; charset=utf-8";
 
-/// Maximum bytes to keep of a reading process's stderr.
+/// Maximum bytes to keep of a reading process's error output.
 const MAX_STDERR_BYTES: u64 = 4096;
-/// Bytes to allow for the head of an HTML page. [`DocumentLimits`] limits only the main text.
+/// Bytes to allow for the head of the HTML, because [`DocumentLimits`] limits only the main text.
 const HEAD_BYTES: u64 = 64 * 1024;
-/// How often to check, while a document is read in another process, whether the run is ending.
+/// How often to check whether to abort, while another process reads a document.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// `SIGXCPU`: the process exceeded its processor time.
 const SIGXCPU: i32 = 24;
@@ -37,15 +38,16 @@ pub struct DocumentRules {
     pub html: bool,
     /// The other kinds to index.
     pub kinds: BTreeSet<DocumentKind>,
-    /// The program that reads PDF, DOCX and long Markdown. It is called as `PROGRAM read-document
-    /// KIND --memory BYTES --timeout SECONDS --html-bytes BYTES [--last-modified DATE]`, reads the
-    /// document from stdin and writes HTML to stdout. If `None`, these documents are not read.
+    /// The program to run as another process for PDF, DOCX and long Markdown. The call is `PROGRAM
+    /// read-document KIND --memory BYTES --timeout SECONDS --html-bytes BYTES [--last-modified
+    /// DATE]`. The program reads the document from stdin and writes HTML to stdout. If `None`,
+    /// these documents are not read.
     pub program: Option<PathBuf>,
     /// The maximum time for reading one document.
     pub timeout: Duration,
-    /// The maximum memory of a reading process, in bytes of its address space.
+    /// The maximum address space of a reading process, in bytes.
     pub memory: u64,
-    /// Limits on what is read of one document.
+    /// Limits on what is read from a document.
     pub limits: DocumentLimits,
 }
 
@@ -93,7 +95,7 @@ pub(crate) enum DocumentFault {
     Crashed,
     /// No reading process could be started.
     NoReader,
-    /// The run ended before the document was read, so the page was given back.
+    /// The document was given back unread, because the run ended.
     GivenUp,
 }
 
@@ -113,7 +115,7 @@ impl DocumentFault {
 }
 
 impl DocumentRules {
-    /// Returns the kind of a document, determined by its header, the path of its URL and its first
+    /// Returns the kind of a document, judging by its `Content-Type`, the path of its URL and its
     /// bytes. `None` for HTML, and for kinds that are not indexed.
     pub(crate) fn kind(
         &self,
@@ -126,15 +128,15 @@ impl DocumentRules {
         (has_reader && self.kinds.contains(&kind)).then_some(kind)
     }
 
-    /// Whether the header or the path suggests a document kind that is indexed. Can be called
-    /// before the content coding of the body is removed.
+    /// Whether the `Content-Type` or the path suggests a document kind that is indexed. Usable
+    /// before the body is decoded.
     pub(crate) fn may_be_read(&self, content_type: Option<&str>, path: &str) -> bool {
         let kind = DocumentKind::named(content_type, path);
         kind.is_some_and(|kind| self.kinds.contains(&kind))
     }
 
-    /// Converts a document to HTML in UTF-8. Setting `gives_back` aborts a conversion in another
-    /// process.
+    /// Converts a document to HTML in UTF-8. If another process converts it, setting `gives_back`
+    /// aborts the conversion.
     pub(crate) fn to_html(
         &self,
         document: IndexedDocument<'_>,
@@ -169,8 +171,8 @@ impl DocumentRules {
             .args(["--html-bytes", &self.limits.html_bytes.to_string()])
             .args(document.last_modified.map(|date| format!("--last-modified={date}")))
             .env_clear()
-            // Keeps Ctrl-C at the terminal from reaching the child. The crawl ends its own
-            // processes.
+            // Keep Ctrl-C at the terminal from reaching the child, because the crawl ends it
+            // itself.
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -185,13 +187,13 @@ impl DocumentRules {
         let (ended, end) = channel();
         let ended_early = ended.clone();
         thread::scope(|scope| {
-            // Ignores write errors, which only mean that the process has died.
+            // Ignore write errors: they only mean that the process has exited.
             scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(document.bytes)));
             scope.spawn(move || read_all(stdout, max, &Stream::Html, &ended));
             scope.spawn(move || read_all(stderr, MAX_STDERR_BYTES, &Stream::Errors, &ended_early));
             let answer = self.answer(&end, gives_back);
             if answer.is_err() {
-                // Ignores errors, which only mean that the process has exited already.
+                // Ignore errors: they only mean that the process has already exited.
                 let _ = child.kill();
             }
             let status = wait(&mut child);
@@ -204,7 +206,7 @@ impl DocumentRules {
         })
     }
 
-    /// Waits until stdout and stderr have ended, or until the time is over.
+    /// Waits for the end of stdout and stderr. Returns an error if that takes too long.
     fn answer(
         &self,
         end: &std::sync::mpsc::Receiver<(Stream, Vec<u8>)>,
@@ -245,7 +247,8 @@ enum Stream {
     Errors,
 }
 
-/// Reads a stream to its end and sends what it read. Keeps at most one byte more than `max`.
+/// Reads a stream to its end, and sends at most `max` bytes of it and one more, which shows that it
+/// was too long.
 fn read_all(
     stream: Option<impl std::io::Read>,
     max: u64,
@@ -258,7 +261,7 @@ fn read_all(
             .by_ref()
             .take(max.saturating_add(1))
             .read_to_end(&mut bytes);
-        // Discard the excess output, so that the process does not block on writing.
+        // Read the excess output too, so that the process does not block on writing.
         let _ = std::io::copy(&mut stream, &mut std::io::sink());
     }
     let _ = ended.send((*which, bytes));
@@ -268,7 +271,7 @@ fn wait(child: &mut Child) -> Option<ExitStatus> {
     child.wait().ok()
 }
 
-/// Determines from exit status and stderr whether a reading process succeeded.
+/// Determines whether a reading process succeeded, from its exit status and error output.
 fn verdict(status: Option<ExitStatus>, errors: &[u8]) -> Result<(), DocumentFault> {
     let errors = String::from_utf8_lossy(errors);
     let code = status.and_then(|status| status.code());
@@ -279,7 +282,7 @@ fn verdict(status: Option<ExitStatus>, errors: &[u8]) -> Result<(), DocumentFaul
             Err(DocumentFault::Unreadable(reason.to_owned()))
         }
         (_, Some(SIGXCPU)) => Err(DocumentFault::Timeout),
-        // Rust's runtime prints this text before it aborts.
+        // Rust's runtime prints this text before it aborts for lack of memory.
         _ if errors.contains("memory allocation of") => Err(DocumentFault::Memory),
         _ => Err(DocumentFault::Crashed),
     }

@@ -49,12 +49,12 @@ use crate::write::run_end;
 /// The interval between two progress updates.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Maximum ended requests, and maximum other events, that the loop handles before it checks for
-/// commands and signals again. Handling an ended request may take long, since it may compile a
-/// robots.txt.
+/// Maximum number of ended requests, and of other events, to handle before the next check for
+/// commands and signals. The number is small because an ended request may take long: its robots.txt
+/// may have to be compiled.
 const MAX_EVENTS: usize = 64;
 
-/// How long indexing may continue after the last page, once the time of a run is over.
+/// How long indexing may continue after the last page, once the run's time is over.
 const INDEX_GRACE: Duration = Duration::from_millis(250);
 
 /// Crawls until nothing is left, a budget is spent, or the controls request a stop.
@@ -63,11 +63,11 @@ const INDEX_GRACE: Duration = Duration::from_millis(250);
 ///
 /// # Errors
 /// [`EngineError`] if the directory can't be used, or if I/O or the state fails. Everything fetched
-/// until then stays readable, and another call resumes the crawl.
+/// before the error stays readable, and another call resumes the crawl.
 pub async fn run(config: Config, controls: Controls) -> Result<Summary, EngineError> {
     let span = trace_events::crawl_span(&config.output);
-    // Run on a runtime thread, so that finished requests wake the loop without a thread switch.
-    // Dropping this future aborts the task.
+    // Run the loop on a thread of the runtime, so that finished requests wake it without a thread
+    // switch. Dropping this future aborts the loop's task.
     let mut task = JoinSet::new();
     task.spawn(run_in_span(config, controls).instrument(span));
     match task.join_next().await {
@@ -112,8 +112,8 @@ async fn run_in_span(config: Config, mut controls: Controls) -> Result<Summary, 
     });
     let mut driver = match config.shared {
         None => driver.await?,
-        // The database of a shared frontier may answer late or never, so a stop must be able to end
-        // the wait.
+        // A stop must end this wait, because the database of a shared frontier may answer late or
+        // never.
         Some(_) => tokio::select! {
             driver = driver => driver?,
             _ = early_stop.wait_for(|stop| *stop != Stop::No) => return Err(EngineError::StoppedEarly),
@@ -122,7 +122,7 @@ async fn run_in_span(config: Config, mut controls: Controls) -> Result<Summary, 
     let _waker =
         RuntimeNudger::start(Handle::current()).map_err(EngineError::disk(&config.output))?;
     let looped = driver.run_loop(&mut controls).await;
-    // Drop the commands that were not handled. This notifies their senders that the run is over.
+    // Drop commands that were not handled, to notify their senders that the run is over.
     controls.commands.close();
     while controls.commands.try_recv().is_ok() {}
     controls
@@ -131,7 +131,7 @@ async fn run_in_span(config: Config, mut controls: Controls) -> Result<Summary, 
     off_the_runtime(move || driver.end(looped, started)).await
 }
 
-/// Runs `work`, which waits for the disk and for threads, on a thread that is allowed to block.
+/// Runs `work`, which may block, on a thread for blocking work.
 async fn off_the_runtime<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, EngineError> + Send + 'static,
 ) -> Result<T, EngineError> {
@@ -164,7 +164,7 @@ struct Driver {
     /// Rows of committed pages that their consumer has not taken yet.
     undelivered: VecDeque<PageRow>,
     _disk: DiskWatch,
-    /// The connection to the other workers and the lock of this directory. `None` unless the
+    /// The connection to the other workers, and the lock of this directory. `None` unless the
     /// frontier is shared.
     workers: Option<Workers>,
     resumed: bool,
@@ -175,7 +175,7 @@ struct Driver {
     stop: watch::Receiver<Stop>,
 }
 
-/// What a worker needs to take part in a shared crawl.
+/// The parts that a worker needs for a shared crawl.
 struct Workers {
     frontier: Arc<dyn WorkerFrontier>,
     thread: WorkerThread,
@@ -184,18 +184,17 @@ struct Workers {
 }
 
 impl Workers {
-    /// Ends the run while no bucket changes owner. Releases this worker's buckets, so that other
-    /// workers can continue with their hosts at once. No request to these hosts is in flight any
-    /// more.
+    /// Ends the run while this worker still owns its buckets, and then releases them, so that other
+    /// workers can continue with its hosts at once. By then no request to these hosts is in flight.
     fn end_with(
         self,
         end: impl FnOnce() -> Result<Summary, EngineError>,
     ) -> Result<Summary, EngineError> {
         self.thread.end();
         let ended = end();
-        // After an error, the last requests to a host may be uncommitted. Keep the buckets, so that
-        // no other worker sends requests to their hosts until the leases expire. Only a restart of
-        // this worker may, after it has read its own records.
+        // After an error, keep the buckets, because some requests may not be on record. Other
+        // workers can't send requests to their hosts until the leases expire. A restart of this
+        // worker can, because it reads its own records first.
         if ended.is_ok()
             && let Err(error) = self.frontier.give_up()
         {
@@ -205,23 +204,24 @@ impl Workers {
     }
 }
 
-/// How long indexing may continue after the last page.
+/// Limits how long indexing may continue after the last page.
 #[derive(Debug)]
 struct LastWork {
     deadline: Option<Tick>,
-    /// How urgently a stop was requested before the last page. A more urgent stop ends indexing.
+    /// How urgently a stop was requested before the last page was settled. A more urgent stop ends
+    /// indexing.
     stop: Stop,
 }
 
 impl Driver {
-    /// Runs the loop until the run is over. Each iteration handles events, and then performs the
+    /// Runs the loop until the run is over. Each iteration handles events, then performs the
     /// effects.
     async fn run_loop(&mut self, controls: &mut Controls) -> Result<Ended, EngineError> {
         let mut effects = Vec::new();
         let mut last_report = Instant::now();
         let mut timer = pin!(sleep(PROGRESS_INTERVAL));
         self.coordinator.begin(self.clock.now(), &mut effects);
-        // Commands that were sent before the start are handled even if the run is over at once.
+        // Handle commands that were sent before the start, even if the run is over at once.
         while let Ok(command) = controls.commands.try_recv() {
             let event = Event::Command(command);
             self.coordinator
@@ -230,8 +230,8 @@ impl Driver {
         self.perform(&mut effects);
         controls.progress.send_replace(self.progress());
         loop {
-            // The effects of all events so far are already performed. A request is therefore logged
-            // before its host gets the next permit.
+            // All effects so far have been performed. So each ended request is logged before its
+            // host gets the next permit.
             let next = self.coordinator.advance(self.clock.now(), &mut effects);
             self.perform(&mut effects);
             if last_report.elapsed() >= PROGRESS_INTERVAL || next == Next::Done {
@@ -245,12 +245,11 @@ impl Driver {
             let event = self
                 .next_event(controls, (timer.as_mut(), wake, last_report))
                 .await;
-            // Let more requests end first, so that the rows of all of them are logged in one write.
+            // Let more requests end first, so that all their rows are logged in one write.
             let_others_run().await;
             let fetched = std::iter::from_fn(|| self.fetches.try_join_next()).map(fetch_ended);
             let other_events = std::iter::from_fn(|| self.events.try_recv().ok());
-            // Commands are handled first. Events beyond the limit are handled in the next
-            // iteration.
+            // Handle commands first. Events that exceed the limit wait for the next iteration.
             let control_events = control_events(controls).into_iter().chain(event);
             let ended = fetched.take(MAX_EVENTS);
             for mut event in control_events
@@ -287,14 +286,14 @@ impl Driver {
             tokio::select! {
                 () = deliver(&mut controls.pages, &mut self.undelivered) => {}
                 _ = stopped(&mut controls.stop) => {}
-                // Drop commands that arrive this late. Otherwise the consumer of rows might wait
-                // for an answer, and take no rows.
+                // Drop commands that arrive this late. If the consumer of rows waited for an answer
+                // to one, it would take no rows.
                 command = next_command(&mut controls.commands) => drop(command),
             }
         }
     }
 
-    /// Returns the next event. `None` if the tick to wake at came before any event.
+    /// Returns the next event. `None` if the time to wake came before any event.
     async fn next_event(
         &mut self,
         controls: &mut Controls,
@@ -305,14 +304,14 @@ impl Driver {
             wake.since(self.clock.now()).min(report_in)
         });
         let wake = tokio::time::Instant::now() + wait;
-        // A timer that fires too early only costs an iteration of the loop. That is cheaper than
-        // resetting the timer for each event.
+        // If the timer fires too early, the loop runs once more, which costs less than resetting
+        // the timer for each event.
         if timer.is_elapsed() || wake < timer.deadline() {
             timer.as_mut().reset(wake);
         }
         tokio::select! {
-            // Poll the most frequent events first. The other events are handled too, since each
-            // iteration takes all waiting events, commands and stops, whatever it was woken by.
+            // Check the most frequent events first. No event is starved, because each iteration
+            // handles everything that waits, whatever woke it.
             biased;
             () = deliver(&mut controls.pages, &mut self.undelivered), if !self.undelivered.is_empty() => None,
             Some(ended) = self.fetches.join_next(), if !self.fetches.is_empty() => {
@@ -328,7 +327,7 @@ impl Driver {
     }
 
     fn perform(&mut self, effects: &mut Vec<Effect>) {
-        // All ended requests are logged in one write, before their results are passed on.
+        // Log all ended requests in one write, before passing on their results.
         let noted = self.order.begin_rows(lines_to_log(effects));
         let noted = noted.and_then(|()| self.requests.append_requests(lines_to_log(effects)));
         let turns = effects.iter().filter_map(|effect| match effect {
@@ -337,8 +336,8 @@ impl Driver {
         });
         let noted = noted.and_then(|()| self.order.note_turns(turns));
         if noted.is_err() {
-            // Logging failed, so the results must not be passed on. Their URLs are pending again at
-            // the next start.
+            // Logging failed, so don't pass on the results. The next start makes their URLs pending
+            // again.
             effects.clear();
         }
         self.unless_broken(noted);
@@ -355,8 +354,8 @@ impl Driver {
                 Effect::Fetch { permit, job, span } => {
                     let fetcher = Arc::clone(&self.fetcher);
                     self.fetches.spawn(async move {
-                        // The future of a fetch is large, so create it within its task rather than
-                        // move it there.
+                        // The future of a fetch is large, so create it inside its task instead of
+                        // moving it there.
                         let fetched = Box::pin(fetcher.fetch(permit, job.request()));
                         let (spent, result) = fetched.instrument(span.clone()).await;
                         request_rows::ended(job, spent, result, span)
@@ -396,7 +395,7 @@ impl Driver {
         let written =
             noted.and_then(|()| directory::write_config(&self.config.output, &rules.config_text));
         if written.is_ok() {
-            // Sending fails if the sender of the command is gone, which doesn't matter.
+            // Sending fails if the receiver was dropped, which doesn't matter.
             let _ = rules.answer.send(Ok(CommandAnswer::Done));
         }
         self.unless_broken(written);
@@ -410,14 +409,14 @@ impl Driver {
         }
     }
 
-    /// Ends all threads, and writes the files that are derived from the state. Other workers may
-    /// then continue with this worker's hosts.
+    /// Ends all threads, and writes the files derived from the state. Afterwards, other workers may
+    /// continue with this worker's hosts.
     fn end(
         mut self,
         looped: Result<Ended, EngineError>,
         started: Instant,
     ) -> Result<Summary, EngineError> {
-        // This drops all requests in flight, and their connections.
+        // Drop all requests in flight, and their connections.
         self.fetches = JoinSet::new();
         match self.workers.take() {
             Some(workers) => workers.end_with(|| self.end_alone(looped, started)),
@@ -455,8 +454,8 @@ impl Driver {
             deadline: over.map(|over| over + INDEX_GRACE),
             stop: stop_before,
         });
-        // If the work is dropped, the URLs of uncommitted pages are pending at the next start, as
-        // they are after a kill.
+        // If the readers and the writer drop their work, the next start makes the URLs of
+        // uncommitted pages pending again, as after a kill.
         abandon.store(at_once || looped.is_err(), Ordering::Relaxed);
         readers.end();
         let mut writer = writer.join().map_err(|_| EngineError::Thread {
@@ -485,9 +484,8 @@ impl Driver {
     }
 }
 
-/// Yields to all other tasks that are ready to run. `tokio::task::yield_now` is no alternative: it
-/// would resume the loop only once this thread is idle, and no other thread could take the loop
-/// over in the meantime.
+/// Yields to all other tasks that are ready to run. `tokio::task::yield_now` would resume the loop
+/// only once this thread is idle, and no other thread could take the loop over before that.
 async fn let_others_run() {
     let mut has_waited = false;
     poll_fn(|context| {
@@ -508,7 +506,7 @@ fn fetch_ended(ended: Result<Event, JoinError>) -> Event {
     })
 }
 
-/// Waits until the consumer of rows has room, and sends as many rows as fit.
+/// Waits until the channel to the consumer has room, and sends as many rows as fit.
 async fn deliver(to: &mut Option<async_mpsc::Sender<PageRow>>, rows: &mut VecDeque<PageRow>) {
     let Some(consumer) = to else {
         return rows.clear();
@@ -528,11 +526,11 @@ async fn deliver(to: &mut Option<async_mpsc::Sender<PageRow>>, rows: &mut VecDeq
     }
 }
 
-/// Returns the commands that arrived since the last check, and the stop that was requested, if any,
-/// as events.
+/// Returns the commands that arrived since the last check, and the requested stop, if any, as
+/// events.
 fn control_events(controls: &mut Controls) -> Vec<Event> {
     let mut events = Vec::new();
-    // Reading works even if the sender of the stop is gone.
+    // This works even if the sender of the stop was dropped.
     let stop = controls.stop.borrow_and_update();
     if stop.has_changed() {
         events.push(Event::Stop(*stop));
@@ -544,20 +542,19 @@ fn control_events(controls: &mut Controls) -> Vec<Event> {
     events
 }
 
-/// Returns the next command.
 async fn next_command(commands: &mut async_mpsc::Receiver<PostedCommand>) -> PostedCommand {
     match commands.recv().await {
         Some(command) => command,
-        // All senders are gone, so no command can arrive any more.
+        // All senders were dropped, so no command can arrive any more.
         None => std::future::pending().await,
     }
 }
 
-/// Resolves when a stop is requested or becomes more urgent.
+/// Waits until a stop is requested or becomes more urgent.
 async fn stopped(stop: &mut watch::Receiver<Stop>) -> Stop {
     match stop.changed().await {
         Ok(()) => *stop.borrow_and_update(),
-        // The sender is gone, so no stop can be requested any more.
+        // The sender was dropped, so no stop can be requested any more.
         Err(_) => std::future::pending().await,
     }
 }

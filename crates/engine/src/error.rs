@@ -9,7 +9,7 @@ use crawl_frontier::{FrontierError, OpenError};
 
 use crate::control::Refused;
 
-/// Why a crawl could not start, or had to stop. Everything fetched before the error stays readable.
+/// Why a crawl could not start or had to stop. Everything fetched before stays readable.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EngineError {
@@ -21,7 +21,7 @@ pub enum EngineError {
         /// An entry that does not belong to a crawl.
         found: String,
     },
-    /// The output directory holds a crawl, but also something else.
+    /// The output directory contains a crawl, but also something else.
     #[error("`{found}` in `{}` was not written by this program", dir.display())]
     BesideCrawl {
         /// The output directory.
@@ -29,7 +29,7 @@ pub enum EngineError {
         /// An entry that does not belong to a crawl.
         found: String,
     },
-    /// The output directory holds records of a crawl, but no state to resume from.
+    /// The output directory contains records of a crawl, but no state to resume from.
     #[error("`{}` holds `{found}` of a crawl, but its `state` is missing", dir.display())]
     StateMissing {
         /// The output directory.
@@ -46,20 +46,20 @@ pub enum EngineError {
     /// The run was stopped before the shared frontier answered.
     #[error("stopped before the shared frontier answered")]
     StoppedEarly,
-    /// There is nothing to do, since no seed was given and there is no crawl to resume.
+    /// No seed was given, and there is no crawl to resume.
     #[error("`{}` holds no crawl to continue, and no seed was given", dir.display())]
     NothingToDo {
         /// The output directory.
         dir: PathBuf,
     },
-    /// An erasure (`forget`) was committed and then interrupted. Its new files have not replaced
-    /// the old ones yet.
+    /// Erasing pages or hosts was interrupted after the commit. Some old files have not been
+    /// replaced by their new versions yet.
     #[error("erasing pages from `{}` was interrupted", dir.display())]
     UnfinishedForget {
         /// The output directory.
         dir: PathBuf,
     },
-    /// The directory has a list of files to replace, but this user did not write that list.
+    /// The directory contains a list of files to replace, but this user did not write it.
     #[error("`{}` lists files to replace, but the list was not written by you: {why}", dir.join("forget.json").display())]
     ForeignForget {
         /// The output directory.
@@ -79,13 +79,13 @@ pub enum EngineError {
         /// The directory.
         dir: PathBuf,
     },
-    /// A replay was to be written into a directory that is not new.
+    /// The directory for a replay's output is not new.
     #[error("`{}` already holds a crawl or a replay; a replay needs a directory of its own", dir.display())]
     ReplayOutput {
         /// The output directory.
         dir: PathBuf,
     },
-    /// The directory to replay holds no recorded responses.
+    /// The crawl to replay has no archived responses.
     #[error("`{}` has no archive to replay", dir.display())]
     NothingToReplay {
         /// The directory to replay.
@@ -94,7 +94,7 @@ pub enum EngineError {
     /// A pattern of the scope is not a valid regular expression.
     #[error(transparent)]
     Pattern(#[from] crawl_scope::BadScopePattern),
-    /// Two seeds have different settings for one area.
+    /// Two seeds have different settings for the same area (part of the web).
     #[error(transparent)]
     SeedArea(#[from] crawl_scope::AreaConflict),
     /// The fetcher can't be built from its configuration.
@@ -134,7 +134,7 @@ pub enum EngineError {
     /// The shared frontier could not be opened.
     #[error(transparent)]
     Shared(BoxError),
-    /// The directory holds a crawl with its own frontier.
+    /// The directory contains a crawl with its own frontier.
     #[error("`{}` holds a crawl with its own frontier, which is not shared with other workers", dir.display())]
     OwnFrontier {
         /// The output directory.
@@ -145,7 +145,7 @@ pub enum EngineError {
     OtherWorker {
         /// The output directory.
         dir: PathBuf,
-        /// The crawl that the directory's worker belongs to.
+        /// The crawl of the directory's worker.
         crawl: String,
         /// The worker that owns the directory.
         worker: String,
@@ -174,13 +174,13 @@ pub enum EngineError {
         /// Why the crawl can't be imported.
         what: &'static str,
     },
-    /// A directory was listed whose worker does not belong to the crawl.
+    /// A given directory belongs to a worker of another crawl.
     #[error("the crawl has no worker `{worker}`, but its directory was given")]
     NotItsWorker {
         /// The name of the worker.
         worker: String,
     },
-    /// The directory of a worker is not listed.
+    /// The directory of a worker was not given.
     #[error("the directory of worker `{worker}`, with {pages} pages, is not among those given")]
     WorkerMissing {
         /// The name of the worker.
@@ -188,7 +188,7 @@ pub enum EngineError {
         /// Rows of `pages.jsonl` that the worker committed.
         pages: u64,
     },
-    /// The directory of a worker lacks records that it committed.
+    /// A worker's directory does not match what the worker committed.
     #[error(
         "the directory of worker `{worker}` does not match what it committed; {file}: {found} found, {committed} committed"
     )]
@@ -197,20 +197,21 @@ pub enum EngineError {
         worker: String,
         /// The file that lacks records.
         file: String,
-        /// The number found: bytes of the file, or rows of pages read from it.
+        /// The number found: bytes of the file, or rows of pages.
         found: u64,
         /// The number that the worker committed.
         committed: u64,
     },
-    /// After an export, the URLs in the directory differ from those in the shared frontier.
+    /// After an export, the directory does not contain the same URLs as the shared frontier.
     #[error("the directory has {found}, but {expected} were to be moved")]
     ExportDiffers {
-        /// URLs in each state in the shared frontier.
+        /// The number of URLs in each state in the shared frontier.
         expected: crawl_frontier::parts::Totals,
         /// URLs in each state in the directory.
         found: crawl_frontier::parts::Totals,
     },
-    /// The command needs a frontier in the directory, but the frontier of this directory is shared.
+    /// The command needs the directory to have its own frontier, but this one belongs to a worker
+    /// on a shared frontier.
     #[error("`{}` is the directory of worker `{worker}` of crawl `{crawl}`, whose frontier is elsewhere", dir.display())]
     SharedState {
         /// The directory.
@@ -233,7 +234,7 @@ pub enum EngineError {
     /// A search index was requested, but this build can't create one.
     #[error("this build has no search index")]
     NoSearch,
-    /// A search index can't be rebuilt because there is no archive.
+    /// The search index can't be rebuilt, because there is no archive.
     #[error("the search index of `{}` must be rebuilt from its archive, but there is none", dir.display())]
     NoArchive {
         /// The crawl directory.

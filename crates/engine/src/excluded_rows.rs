@@ -1,12 +1,12 @@
-//! Creates rows of `excluded.jsonl`, and describes in words why a URL is excluded.
+//! Creates rows of `excluded.jsonl`, and describes why a URL is excluded.
 
 use crawl_archive::Timestamp;
 use crawl_archive::rows::ExcludedRow;
 use crawl_frontier::Exclusion;
 use crawl_weburl::CanonicalUrl;
 
-/// Returns a row of `excluded.jsonl`. `when` is the round and, if known, the time at which the most
-/// recently settled page was fetched.
+/// Returns a row of `excluded.jsonl`. `when` is the round, and the fetch time of the page settled
+/// last. `None` if not known.
 pub(crate) fn excluded_row(
     url: &CanonicalUrl,
     exclusion: &Exclusion,
@@ -26,7 +26,7 @@ pub(crate) fn excluded_row(
     }
 }
 
-/// Describes why a seed was not fetched. Printed at the end of the run.
+/// Describes why a seed was not fetched, for the end of a run.
 pub(crate) fn excluded_words(exclusion: &Exclusion) -> String {
     match (&exclusion.rule, exclusion.line) {
         (Some(rule), Some(line)) => {

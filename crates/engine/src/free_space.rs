@@ -11,14 +11,14 @@ use nix::sys::statvfs::statvfs;
 /// The interval between two measurements.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Measures the free bytes on the disk that holds a path. `None` if unknown.
+/// Measures how many bytes are free on the disk that contains a path. `None` if unknown.
 #[derive(Clone)]
 pub struct FreeSpace(Arc<MeasureFree>);
 
 type MeasureFree = dyn Fn(&Path) -> Option<u64> + Send + Sync;
 
 impl FreeSpace {
-    /// Measures the bytes of the file system that this process may still use.
+    /// Measures the bytes that this process may still use on the file system.
     #[must_use]
     pub fn of_file_system() -> FreeSpace {
         FreeSpace::measured_by(|path| {
@@ -46,8 +46,8 @@ impl fmt::Debug for FreeSpace {
     }
 }
 
-/// A thread that measures the free disk space. Dropping this value ends the thread. If the disk
-/// does not respond, the thread ends once the disk does, and nothing waits for the thread.
+/// The thread that measures the free disk space. Dropping this value ends the thread. Nothing waits
+/// for the thread, so a disk that does not respond delays only the thread.
 #[derive(Debug)]
 pub(crate) struct DiskWatch {
     _stop: Sender<()>,

@@ -1,18 +1,18 @@
 //! The crawl loop: one loop over one closed set of events.
 //!
 //! A URL of a crawl is canonicalized, judged by the scope, admitted, scheduled, leased, judged by
-//! robots.txt, fetched, encoded, read, and settled together with its links. This crate does that.
-//! The logic is the coordinator: its inputs are events and the current
+//! robots.txt, fetched, read, encoded, and settled together with its links. This crate does all
+//! that. The coordinator contains the logic: its inputs are events and the current
 //! [`Tick`](crawl_scheduler::Tick), and its outputs are effects to perform. The coordinator reads
-//! no clock and waits for nothing, so a simulated web drives the same code. [`run`] is the driver
-//! for the real world: it fetches, reads on its own threads, and has one writer that commits groups
-//! of pages.
+//! no clock and waits for nothing, so the same code can also run on a simulated web. [`run`] is the
+//! driver for the real world: it fetches, reads on its own threads, and has one writer that commits
+//! groups of pages.
 //!
 //! The engine sets no policy: `crawl-policy` and `crawl-scope` decide what may be fetched,
 //! `crawl-scheduler` decides when, and `crawl-frontier` decides what comes next. The crate prints
-//! nothing, reads no environment and installs no signal handler. Actions and their reasons are
-//! reported to `tracing`: spans `crawl`, `host` and `exchange`, an event for each exchange (debug)
-//! and for each decision (trace).
+//! nothing, reads no environment variables and installs no signal handler. Actions and their
+//! reasons are reported to `tracing`: spans `crawl`, `host` and `exchange`, an event for each
+//! exchange (debug) and for each decision (trace).
 
 mod admissions;
 mod config;

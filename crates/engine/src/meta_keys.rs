@@ -4,34 +4,34 @@
 pub(crate) const META_TOTALS: &str = "totals";
 /// The seeds of all runs and the targets of their redirects, one per line.
 pub(crate) const META_SCOPE_SEEDS: &str = "scope_seeds";
-/// A line for each redirect of a seed, or of a seed's redirect target: the URL, a space, the
-/// target.
+/// A line for each redirect of a seed, or of a target that a seed redirected to: the URL, a space,
+/// the target.
 pub(crate) const META_SEED_TARGETS: &str = "seed_targets";
-/// Prefix of a digest of a seed's redirect. Under this key all workers of a crawl share the
-/// redirect. Keys that begin with `crawl ` are stored once for all workers.
+/// Prefix of the keys under which all workers of a crawl share redirects of seeds. A digest of the
+/// redirect follows. Keys that begin with `crawl ` are stored once for all workers.
 pub(crate) const META_SHARED_TARGET: &str = "crawl target ";
-/// Set once any worker of a crawl has fetched a seed.
+/// Exists once any worker of a crawl has fetched a seed.
 pub(crate) const META_SHARED_SEED: &str = "crawl seed fetched";
-/// Whether the last run was cut off, for example by a crash.
+/// Whether the last run was cut off, for example by a crash, or ended properly.
 pub(crate) const META_RUN: &str = "run";
-/// The round that the crawl is in, as JSON.
+/// The current round of the crawl, as JSON.
 pub(crate) const META_ROUND: &str = "round";
 /// The parked hosts of the crawl, as a JSON list.
 pub(crate) const META_PARKED: &str = "parked";
 /// The state of the trap detector.
 pub(crate) const META_TRAPS: &str = "traps";
-/// The draw of the sample. Absent before the draw.
+/// The draw of the sample. Does not exist before the draw.
 pub(crate) const META_SAMPLE: &str = crawl_sample::DRAW_KEY;
 /// The design of the walk, and its seeds.
 pub(crate) const META_WALK: &str = crawl_sample::WALK_KEY;
-/// Prefix of a walker's number. The value under this key is the walker's position.
+/// Prefix of the keys for the positions of walkers. The number of the walker follows.
 pub(crate) const META_WALKER: &str = "walker ";
-/// Prefix of a page's URL. The key holds the links of that page, for walkers that reach the page
-/// again.
+/// Prefix of the keys for the links of pages that walkers have visited. The URL of the page
+/// follows. Needed if a walker comes to the page again.
 pub(crate) const META_WALKED: &str = "walked ";
-/// The directory of the crawl that this crawl replays.
+/// In a replay, the directory of the replayed crawl.
 pub(crate) const META_REPLAY: &str = "replay";
-/// The number of the log that the search index follows. Each new log increments it.
+/// The number of the log that the search index follows. Logs are numbered in order.
 pub(crate) const META_INDEX: &str = "index";
-/// The key of the keyed digests in tombstones.
+/// The key with which the digests in tombstones are computed.
 pub(crate) const META_TOMBSTONE_KEY: &str = "tombstone_key";

@@ -1,5 +1,5 @@
-//! The order of requests within an origin. A URL's priority is stored as one byte. The range that
-//! the byte is in also shows how the URL was found.
+//! The order of requests within an origin. A URL's priority is stored as one byte. The range of the
+//! byte also shows how the URL was found.
 
 use crawl_frontier::{Admission, Lease, UrlKind};
 use crawl_traps::MAX_LEVEL;
@@ -10,19 +10,20 @@ pub(crate) const MAX_SITEMAP_LEVELS: u8 = 5;
 /// The maximum change of an entry's position by the `priority` in its sitemap.
 const SITEMAP_REACH: f32 = 32.0;
 
-/// The position of a URL in the queue of its origin. URLs with smaller numbers come first.
+/// The position of a URL in the queue of its origin. URLs with smaller positions come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Priority(u8);
 
 impl Priority {
-    /// A /sitemap.xml that was guessed, since robots.txt lists no sitemap.
+    /// A `/sitemap.xml` that we guessed, because robots.txt lists no sitemap.
     pub(crate) const GUESSED_SITEMAP: Priority = Priority(63);
-    /// Sitemaps listed in robots.txt. Sitemaps listed in a sitemap index come after that index.
+    /// Sitemaps listed in robots.txt. A sitemap listed in a sitemap index comes after the index.
     pub(crate) const SITEMAP: Priority = Priority(64);
-    /// URLs listed in sitemaps and links of pages. A sitemap may move its entries by half the
-    /// distance to the neighbouring ranges.
+    /// Links of pages, and URLs listed in sitemaps. A sitemap may move its entries by up to half
+    /// the distance to the neighbouring ranges.
     pub(crate) const LINK: Priority = Priority(128);
-    /// The last position of links of pages with something new. Links of barren pages come later.
+    /// The last position for links of a page with something new. Links of barren pages, which have
+    /// nothing new, come later.
     const LAST_LINK: Priority = Priority(Priority::LINK.0 + SITEMAP_REACH as u8);
     /// Parts of pages, such as images and style sheets.
     pub(crate) const RESOURCE: Priority = Priority(192);
@@ -44,7 +45,7 @@ impl Priority {
         self.0
     }
 
-    /// Returns the priority of sitemaps listed in a sitemap index of this priority, and whether
+    /// Returns the priority of the sitemaps in a sitemap index that has this priority, and whether
     /// they are nested too deeply to be followed.
     pub(crate) fn of_named_sitemaps(self) -> (Priority, IsTooDeep) {
         let level = self.0.clamp(Priority::SITEMAP.0, Priority::LINK.0) - Priority::SITEMAP.0 + 1;
@@ -55,16 +56,17 @@ impl Priority {
         (Priority(Priority::SITEMAP.0 + level), is_too_deep)
     }
 
-    /// Returns the priority of a page with this `priority` in its sitemap, from 0 to 1. A value of
-    /// 0.5 gives the priority of an ordinary link.
+    /// Returns the priority of a page with this `priority` in its sitemap, from 0 to 1. A page with
+    /// 0.5 gets the priority of an ordinary link.
     pub(crate) fn of_sitemap_entry(stated: Option<f32>) -> Priority {
         let stated = stated.unwrap_or(0.5).clamp(0.0, 1.0);
         let moved = ((0.5 - stated) * 2.0 * SITEMAP_REACH).round();
         Priority((f32::from(Priority::LINK.0) + moved) as u8)
     }
 
-    /// Returns the priority of a link found after this many consecutive barren pages. Such a link
-    /// comes after all other links, but before parts of pages.
+    /// Returns the priority of a link found after this many consecutive barren pages, which are
+    /// pages with nothing new. If there were any, the link comes after all links of other pages,
+    /// but before parts of pages.
     pub(crate) fn at_level(level: u8) -> Priority {
         const { assert!(Priority::LAST_LINK.0 + MAX_LEVEL < Priority::RESOURCE.0) }
         match level {
@@ -73,7 +75,7 @@ impl Priority {
         }
     }
 
-    /// Returns the number of consecutive barren pages on the way to this URL.
+    /// Returns the number of consecutive barren pages (with nothing new) on the way to this URL.
     pub(crate) fn level(self) -> u8 {
         match self.0.checked_sub(Priority::LAST_LINK.0) {
             Some(level) if level <= MAX_LEVEL => level,
@@ -81,26 +83,26 @@ impl Priority {
         }
     }
 
-    /// Whether a URL with this priority comes after the links of all pages that are not barren.
+    /// Whether a URL with this priority comes after all links of pages with something new.
     pub(crate) fn is_late(self) -> bool {
         self > Priority::LAST_LINK
     }
 }
 
-/// Whether a sitemap is nested in more sitemap indexes than are followed.
+/// Whether a sitemap is nested in too many sitemap indexes to be followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IsTooDeep {
     Yes,
     No,
 }
 
-/// Whether the URL is a guessed /sitemap.xml, which is requested like robots.txt: if there is no
-/// sitemap, no row is written.
+/// Whether the URL is a guessed `/sitemap.xml`. If it does not exist, no row is written, as for
+/// robots.txt.
 pub(crate) fn is_guess(lease: &Lease) -> bool {
     Priority::of(lease) == Priority::GUESSED_SITEMAP && lease.kind == UrlKind::Sitemap
 }
 
-/// Whether an admission is for a guessed sitemap.
+/// Whether an admission is for a guessed `/sitemap.xml`.
 pub(crate) fn is_admitted_guess(admission: &Admission) -> bool {
     let priority = Priority(admission.priority);
     priority == Priority::GUESSED_SITEMAP && admission.kind == UrlKind::Sitemap

@@ -1,9 +1,9 @@
 //! A thread that wakes the runtime periodically, so that a busy connection does not block timers.
 //!
 //! One thread of the runtime waits for sockets and timers, and also runs the tasks that these wake.
-//! While such a task does not yield, no other thread waits for sockets and timers. A server that
-//! floods its connection can keep a task busy for seconds. But a task spawned from outside the
-//! runtime wakes an idle thread, which then takes over the waiting.
+//! Until such a task yields, no thread waits for sockets and timers. A server that floods its
+//! connection can keep a task busy for seconds. But a task spawned from outside the runtime wakes
+//! an idle thread, which then waits for sockets and timers instead.
 
 use std::io;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -12,10 +12,11 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
-/// The maximum time for which sockets and timers go unchecked while the runtime has an idle thread.
+/// The maximum time without a check of sockets and timers, as long as the runtime has an idle
+/// thread.
 const WAKE_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The thread that wakes the runtime periodically. It ends when this value is dropped.
+/// The thread that wakes the runtime periodically. Dropping this value ends the thread.
 #[derive(Debug)]
 pub(crate) struct RuntimeNudger {
     #[expect(dead_code, reason = "held only to be dropped")]
@@ -60,7 +61,7 @@ mod tests {
             let client = tokio::net::TcpStream::from_std(client).unwrap();
             let (begin, begun) = mpsc::channel();
             let (end, ended) = mpsc::channel::<()>();
-            // A task that keeps its thread busy until a timer has fired, or for at most 60 seconds.
+            // This task keeps its thread busy until a timer has fired, or for at most 60 seconds.
             let flooded = tokio::spawn(async move {
                 client.readable().await.unwrap();
                 begin.send(()).unwrap();

@@ -1,4 +1,4 @@
-//! The seeds that define the scope of a crawl: the seeds of all its runs, and the targets of their
+//! The seeds that define the scope of a crawl: those of all its runs, and the targets of their
 //! redirects.
 
 use std::collections::{BTreeSet, HashSet};
@@ -17,18 +17,19 @@ use crate::meta_keys::{META_SCOPE_SEEDS, META_SEED_TARGETS, META_SHARED_SEED, ME
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ScopeSeeds {
     seeds: BTreeSet<CanonicalUrl>,
-    /// Seeds with their own scope, and the targets of their redirects. What they add to the scope
-    /// is in the configuration, so they are not stored in `seeds`.
+    /// Seeds with their own scope, and the targets of their redirects. The configuration contains
+    /// what they add to the scope, so they are not in `seeds`.
     own: HashSet<CanonicalUrl>,
-    /// Redirects of seeds and of seeds' redirect targets, in commit order.
+    /// Redirects of seeds, and redirects of the targets of such redirects, in commit order.
     targets: Vec<(CanonicalUrl, CanonicalUrl)>,
     known_targets: HashSet<(CanonicalUrl, CanonicalUrl)>,
-    /// The areas of seeds with their own settings. [`ScopeSeeds::scope`] sets this field.
+    /// For seeds with their own settings, the parts of the web that these apply to. Set by
+    /// [`ScopeSeeds::scope`].
     areas: Arc<SeedAreas>,
-    /// Whether there are seeds or targets that are not stored yet.
+    /// Whether some seeds or targets are not stored yet.
     has_grown: bool,
-    /// Redirects of seeds that are to be shared with the other workers of the crawl. `None` if no
-    /// other workers share the crawl.
+    /// Redirects of seeds that the other workers don't know yet. `None` if this worker is not part
+    /// of a shared crawl.
     to_share: Option<Vec<(CanonicalUrl, CanonicalUrl)>>,
 }
 
@@ -60,14 +61,14 @@ impl ScopeSeeds {
         Ok(read)
     }
 
-    /// From now on, shares the targets of seeds with the other workers of the crawl. `kept`
-    /// contains the targets that other workers have already shared.
+    /// Makes redirects of seeds known to the other workers from now on. `kept` is what other
+    /// workers have already made known.
     pub(crate) fn share(&mut self, kept: &[(String, Vec<u8>)]) {
         self.learn(kept);
         self.to_share = Some(Vec::new());
     }
 
-    /// Adds targets that other workers shared. Returns the new ones.
+    /// Adds redirects of seeds that other workers found. Returns those that are new here.
     pub(crate) fn learn(
         &mut self,
         kept: &[(String, Vec<u8>)],
@@ -87,8 +88,8 @@ impl ScopeSeeds {
     /// Returns the scope that the seeds of this run and the stored seeds define.
     ///
     /// # Errors
-    /// A pattern is not a valid regular expression, or two seeds have different settings
-    /// for one area.
+    /// A pattern is not a valid regular expression, or two seeds have different settings for the
+    /// same area.
     pub(crate) fn scope(&mut self, config: &Config) -> Result<Scope, EngineError> {
         let rules = &config.scope;
         let mut scope = Scope::new(rules.mode, &rules.include, &rules.exclude, rules.max_depth)?;
@@ -113,8 +114,8 @@ impl ScopeSeeds {
         Ok(scope)
     }
 
-    /// Returns the label of the seed whose area contains a URL. `None` if there is no such area or
-    /// label.
+    /// Returns the label of the seed whose own settings apply to a URL. `None` if there is no such
+    /// seed, or it has no label.
     pub(crate) fn label(&self, url: &CanonicalUrl) -> Option<&str> {
         self.areas.find(url)?.terms.label.as_deref()
     }
@@ -129,7 +130,7 @@ impl ScopeSeeds {
         }
     }
 
-    /// Adds the redirect target of a seed, or of a seed's redirect target.
+    /// Adds a redirect of a seed, or of a target that a seed redirected to.
     pub(crate) fn add_target(&mut self, from: &CanonicalUrl, target: &CanonicalUrl) {
         let pair = (from.clone(), target.clone());
         if let Some(to_share) = &mut self.to_share
@@ -153,7 +154,7 @@ impl ScopeSeeds {
         }
     }
 
-    /// Stores the seeds and targets if any of them are new.
+    /// Stores the seeds and targets if there are new ones.
     pub(crate) fn keep(&mut self, transaction: &mut dyn Transaction) {
         for (from, target) in self.to_share.iter_mut().flat_map(std::mem::take) {
             let pair = format!("{from} {target}\n");
@@ -171,8 +172,8 @@ impl ScopeSeeds {
     }
 }
 
-/// Returns the values that an imported crawl stores for all workers: the redirect targets of its
-/// seeds, and whether a seed was fetched.
+/// Returns what an imported crawl must make known to all workers: the redirects of its seeds, and
+/// whether a seed was fetched.
 pub(crate) fn targets_to_share(
     frontier: &dyn Frontier,
     has_seed: bool,
@@ -189,13 +190,12 @@ pub(crate) fn targets_to_share(
     Ok(pairs.chain(seed).collect())
 }
 
-/// Returns a digest that names a redirect in a key, because a pair of URLs can be too long for a
-/// key.
+/// Returns a digest of a redirect for use in a key, because two URLs may be too long for a key.
 fn digest(pair: &str) -> String {
     DigestAlgorithm::Sha256.of(&[pair.as_bytes()])
 }
 
-/// Parses the redirects stored under [`META_SEED_TARGETS`]. URLs contain no spaces.
+/// Parses stored redirects: two URLs per line, with a space between them.
 fn pairs(bytes: &[u8]) -> Vec<(CanonicalUrl, CanonicalUrl)> {
     let text = String::from_utf8_lossy(bytes);
     let lines = text.lines().filter_map(|line| line.split_once(' '));
@@ -206,7 +206,7 @@ fn pairs(bytes: &[u8]) -> Vec<(CanonicalUrl, CanonicalUrl)> {
 }
 
 /// Removes forgotten seeds from the stored ones. A forgotten page is replaced by its folder, so
-/// that the scope of the other pages in the folder stays the same.
+/// that other pages in the folder stay in scope.
 pub(crate) fn seeds_without(removal: &Removal, bytes: &[u8]) -> Vec<u8> {
     let mut lines = Vec::new();
     for line in String::from_utf8_lossy(bytes).lines() {
@@ -226,7 +226,7 @@ pub(crate) fn seeds_without(removal: &Removal, bytes: &[u8]) -> Vec<u8> {
     (lines.join("\n") + "\n").into_bytes()
 }
 
-/// Removes the redirects of forgotten seeds and targets from the stored ones.
+/// Removes redirects from or to forgotten URLs from the stored ones.
 pub(crate) fn targets_without(removal: &Removal, bytes: &[u8]) -> Vec<u8> {
     let is_out = |url: &CanonicalUrl| removal.holds(url) || removal.holds_host(&url.host_key());
     let remaining = pairs(bytes).into_iter();
@@ -294,7 +294,7 @@ mod tests {
         let mut read = ScopeSeeds::read(&frontier, &config).unwrap();
         assert_eq!(read.targets, seeds.targets);
         let stored: Vec<_> = read.seeds.iter().map(CanonicalUrl::as_str).collect();
-        // Neither a seed with its own scope nor its redirect target is stored.
+        // A seed with its own scope isn't stored, and neither is its redirect's target.
         assert_eq!(stored, ["http://a.example/", "http://b.example/"]);
         assert!(read.contains(&url("http://c.example/a/")));
         let scope = read.scope(&config).unwrap();

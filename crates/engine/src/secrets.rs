@@ -8,23 +8,23 @@ use crawl_fetcher::Secrets;
 use crawl_index_entry::{IndexEntry, IndexedPage};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
-/// Links that contain a secret are not followed. They are counted under this name.
+/// The reason under which links with a secret are counted, which are not followed.
 pub(crate) const SECRET_IN_URL: &str = "secret";
 
 /// The error of a redirect whose target contains a secret.
 pub(crate) const REDIRECT_SECRET: &str = "redirect_secret";
 
-/// Returns a URL without secrets, as rows may show it.
+/// Returns a URL with secrets redacted, for rows.
 pub(crate) fn redacted_url(secrets: &Secrets, url: &CanonicalUrl) -> String {
     match (secrets.are_in_url(url), secrets.redacted(url.as_str())) {
         (false, _) => url.to_string(),
         (true, Cow::Owned(redacted)) => redacted,
-        // If the secret is percent-encoded in the URL, show nothing after the origin.
+        // The secret is percent-encoded in the URL, so show nothing after the origin.
         (true, Cow::Borrowed(_)) => format!("{}/[redacted]", url.origin()),
     }
 }
 
-/// Redacts the texts that come from the server in a row of `pages.jsonl`.
+/// Redacts secrets in those columns of a `pages.jsonl` row whose text comes from the server.
 pub(crate) fn redact_row(secrets: &Secrets, row: &mut PageRow) {
     if secrets.is_empty() {
         return;
@@ -44,7 +44,6 @@ pub(crate) fn redact_row(secrets: &Secrets, row: &mut PageRow) {
     row.echoes_secret |= canonical.is_some();
 }
 
-/// Redacts the secrets in an index entry.
 pub(crate) fn redacted_entry(secrets: &Secrets, mut entry: IndexEntry) -> IndexEntry {
     if !secrets.is_empty() {
         match &mut entry {

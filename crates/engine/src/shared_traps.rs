@@ -1,10 +1,10 @@
 //! The state of the trap detector, shared by the crawl loop, the readers and the writer.
 //!
 //! A lock guards a single [`Traps`](crawl_traps::Traps). The writer updates it with each page that
-//! it settles, in commit order. The coordinator checks each leased URL with it, and readers check
-//! whether it affects a page's links. The lock is held for microseconds, except when the writer
-//! compares a page that became doubtful after it was read. A reader releases the lock before it
-//! locks the words of a host.
+//! it settles, in commit order. The coordinator checks each leased URL with it. Readers check
+//! whether it affects a page's links. The lock is held only for microseconds, except when the
+//! writer compares a page that was not in doubt when it was read, but is now. A reader releases the
+//! lock before it locks the words of a host.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -38,13 +38,12 @@ impl SharedTraps {
         }
     }
 
-    /// Returns the trap rules of this run.
     pub(crate) fn rules(&self) -> TrapRules {
         self.rules
     }
 
-    /// If it is in doubt how much of a page is new on its host, compares the page here, so that the
-    /// writer does not have to look up each word.
+    /// Compares a page with the words of its host, if it is in doubt how much of the page is new.
+    /// Otherwise the writer would have to look up each word.
     pub(crate) fn compare(&self, lease: &Lease, fingerprint: &mut PageFingerprint) {
         let level = Priority::of(lease).level();
         let words = self.lock().words_to_compare(&lease.url, level, fingerprint);
@@ -53,11 +52,11 @@ impl SharedTraps {
         }
     }
 
-    /// Whether the trap detector may rename or defer a link of a page.
+    /// Whether the trap detector may change or defer a link of a page.
     pub(crate) fn may_change(&self, via: &CanonicalUrl, links: &[Admission]) -> bool {
         let traps = self.lock();
-        // The host of consecutive links to one origin is looked up once, since most links of a page
-        // lead to one origin.
+        // Look up a host only once for consecutive links to the same origin, since most links of a
+        // page lead to one origin.
         let mut last = via;
         traps.knows_of(&via.host_key())
             || links.iter().any(|link| {
@@ -67,21 +66,21 @@ impl SharedTraps {
             })
     }
 
-    /// Records that all pages observed so far are settled, by the commit with this number.
+    /// Records that the commit with this number has settled all pages observed so far.
     pub(crate) fn settled(&self, number: u64) {
         let mut traps = self.lock();
         traps.settled();
         self.settled.store(number, Ordering::Relaxed);
     }
 
-    /// Returns the number of the last completed commit. The number does not change while the traps
-    /// are locked.
+    /// Returns the number of the last completed commit, which can't change while the traps are
+    /// locked.
     pub(crate) fn settled_by(&self) -> u64 {
         self.settled.load(Ordering::Relaxed)
     }
 
-    /// Locks the traps. A panic elsewhere can't leave them half updated, because they are
-    /// consistent between any two calls.
+    /// Locks the traps. Ignores a panic of another thread, because the traps are consistent between
+    /// any two calls.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Traps> {
         self.traps.lock().unwrap_or_else(PoisonError::into_inner)
     }

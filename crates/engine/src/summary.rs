@@ -16,22 +16,23 @@ use crate::totals::Changes;
 pub enum Ended {
     /// Nothing is pending.
     Finished,
-    /// A budget is spent. Contains the name of the budget's option.
+    /// A budget is spent. Contains its option's name.
     Budget(&'static str),
-    /// The budget of a group of hosts is spent, such as `max-pages of group ministries`.
+    /// The budget of a group of hosts is spent. Contains for example `max-pages of group
+    /// ministries`.
     GroupBudget(String),
-    /// The user stopped the run. Running the same command again resumes the crawl.
+    /// The user stopped the run. The same command resumes the crawl.
     Interrupted,
     /// This worker was ordered to hand its hosts over to the other workers.
     HandedOver,
-    /// Every remaining host is parked, or it rests or is unreachable for longer than the run may
+    /// Every remaining host is parked, or is paused or unreachable for longer than the run may
     /// wait.
     Unreachable(Vec<UnreachableHost>),
 }
 
 impl Ended {
-    /// Returns [`Ended::Interrupted`] if all pages were settled but a stop cut indexing short. The
-    /// next start then completes the index.
+    /// Returns [`Ended::Interrupted`] if a stop ended indexing early although all pages were
+    /// settled, because the next start must then complete the index. Otherwise returns `self`.
     pub(crate) fn with_index(self, indexed: Option<&Indexed>, is_stopped_since: bool) -> Ended {
         match indexed {
             Some(indexed) if is_stopped_since && !indexed.is_complete() => Ended::Interrupted,
@@ -49,12 +50,12 @@ impl Ended {
     }
 }
 
-/// A host whose pending URLs can't be fetched, because it is unreachable, resting or parked.
+/// A host whose pending URLs can't be fetched, because it is unreachable, paused or parked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnreachableHost {
     /// The host.
     pub host: HostKey,
-    /// Why the host can't be used: its answer, or the failure to reach it.
+    /// Why the host can't be used: its answer, or the error.
     pub why: String,
     /// When the host may next get a request. `None` if it is parked.
     pub next_try: Option<Tick>,
@@ -67,15 +68,14 @@ pub struct OriginRules {
     pub origin: String,
     /// The value of Crawl-delay, and its line number in robots.txt.
     pub crawl_delay: Option<(Duration, u32)>,
-    /// The usage statements that robots.txt makes for the origin's first page. `None` if there are
-    /// none.
+    /// The usage statements in robots.txt for the origin's first page. `None` if there are none.
     pub usage: Option<PageUsage>,
 }
 
 /// A seed that could not be fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeedFailure {
-    /// The URL of the seed, or of its redirect's target.
+    /// The URL of the seed, or of the target of its redirect.
     pub url: CanonicalUrl,
     /// The failure.
     pub why: String,
@@ -84,23 +84,23 @@ pub struct SeedFailure {
 /// The state of the index at the end of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Indexed {
-    /// Pages that a search can find. `None` if the run was stopped before they were counted.
+    /// Pages that a search can find. `None` if the run stopped before they were counted.
     pub pages: Option<u64>,
     /// Pages left out because another page has the same text.
     pub duplicates: u64,
     /// Pages that this run left out, by reason.
     pub left_out: BTreeMap<String, u64>,
-    /// Pages that stay in the index although they should have left it, by reason. Pages stay if
-    /// more than a tenth of the index would leave at once, for reasons that may be a fault of the
-    /// site.
+    /// Pages that stay in the index although they should have been removed, by reason. Pages stay
+    /// if more than a tenth of the index would be removed at once, for a reason that may be a fault
+    /// of the site.
     pub kept: BTreeMap<String, u64>,
-    /// Pages with a canonical URL outside of the crawl.
+    /// Pages whose canonical URL is outside the crawl.
     pub canonical_elsewhere: u64,
     /// Bytes of the index's log that were unread when the run's time was over. The next start reads
-    /// these entries. An index rebuilt from the archive also contains the pages of these entries.
+    /// them. A rebuild of the index from the archive includes their pages too.
     pub waiting_bytes: u64,
-    /// Why the index lacks pages until it is rebuilt, and whether the crawl has an archive to
-    /// rebuild it from.
+    /// Why the index must be rebuilt before it contains all pages, and whether there is an archive
+    /// for that.
     pub fault: Option<(IndexFault, HasArchive)>,
 }
 
@@ -115,11 +115,11 @@ impl Indexed {
 /// Why an index must be rebuilt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IndexFault {
-    /// The files of the index or the log were changed or damaged. Contains a description of the
+    /// The files of the index or its log were changed or damaged. Contains a description of the
     /// mismatch.
     Damaged(String),
-    /// The index was never built with all pages: it was enabled after some pages were settled, it
-    /// was removed, or its build was interrupted.
+    /// The index was not built with all pages: it was enabled after some pages were settled, or was
+    /// removed, or its build was interrupted.
     NotBuilt,
 }
 
@@ -132,16 +132,16 @@ impl fmt::Display for IndexFault {
     }
 }
 
-/// Whether the crawl has an archive from which an index can be built.
+/// Whether the crawl has an archive to build an index from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HasArchive {
     /// There is an archive.
     Yes,
-    /// There is no archive, because the crawl ran with `--warc off`.
+    /// The crawl has no archive, because it ran with `--warc off`.
     No,
 }
 
-/// The summary of a run, which is printed when the run ends.
+/// The summary of a run, printed at its end.
 #[derive(Clone, Debug)]
 pub struct Summary {
     /// How the run ended.
@@ -150,19 +150,18 @@ pub struct Summary {
     pub pages: u64,
     /// Rows of `pages.jsonl` that this run wrote.
     pub pages_of_run: u64,
-    /// Rows of pages without an answer or with a status of 400 and above, over all runs of the
-    /// round.
+    /// Pages without a response, or with a status of 400 and above, over all runs of the round.
     pub failed: u64,
     /// Pending URLs.
     pub pending: u64,
     /// The number of the round, from 1.
     pub round: u32,
-    /// How the pages of the round changed since their last visits.
+    /// How the pages of this round changed since their last visits.
     pub changes: Changes,
-    /// When the next page is due, in seconds since the Unix epoch. Pages that are due in every
-    /// round don't count.
+    /// When the next page is due, in seconds since the Unix epoch. Ignores pages that are due in
+    /// every round.
     pub next_due: Option<u32>,
-    /// Requests sent by this run, including robots.txt and retries.
+    /// Requests of this run, including robots.txt and retries.
     pub requests: u64,
     /// How many of `requests` were for robots.txt.
     pub robots_requests: u64,
@@ -174,13 +173,13 @@ pub struct Summary {
     pub indexed: Option<Indexed>,
     /// Links that are not fetchable URLs, by reason, in this run.
     pub unusable: BTreeMap<&'static str, u64>,
-    /// Seeds that were fetched, over all runs of the round. Counts pages instead of seeds in later
-    /// rounds (where seeds may not be due) and in crawls that draw a sample.
+    /// Seeds that were fetched, over all runs of the round. In later rounds, where seeds may not be
+    /// due, and in crawls that draw a sample, this counts pages instead.
     pub seeds_fetched: u64,
     /// Seeds that could not be fetched in this run.
     pub seeds_failed: Vec<SeedFailure>,
     /// Files served as robots.txt in this run that are obviously something else, such as error
-    /// pages. Only the first few are listed.
+    /// pages. Contains only the first few.
     pub strange_robots: Vec<CanonicalUrl>,
     /// The rules of each origin, if this run only plans.
     pub rules: Vec<OriginRules>,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crawl_scheduler::Tick;
 
-/// Converts a duration to milliseconds for rows, rounded to the nearest.
+/// Converts a duration to milliseconds for rows, rounded.
 pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from((duration.as_micros() + 500) / 1000).unwrap_or(u64::MAX)
 }

@@ -1,5 +1,5 @@
-//! Tombstones of forgotten pages and hosts, which are never fetched again. A tombstone contains
-//! only a keyed digest of the page's or host's name.
+//! Tombstones of pages and hosts that the operator made the crawl forget, and that are never
+//! fetched again. A tombstone contains only a keyed digest of the page's or host's name.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -18,24 +18,23 @@ use crate::error::EngineError;
 
 /// The name of the file with the tombstones, in the crawl directory.
 pub(crate) const TOMBSTONES: &str = "tombstones.jsonl";
-/// The value of `kind` in a page's or a host's tombstone.
+/// The value of `kind` in the tombstone of a page, and in that of a host.
 pub(crate) const PAGE: &str = "page";
 pub(crate) const HOST: &str = "host";
 
-/// The prefix of a digest in the file. Hexadecimal digits follow.
+/// The prefix of a digest in the file, before the hexadecimal digits.
 const LABEL: &str = "hmac-sha256:";
-/// The length of the key, in bytes.
 const KEY_BYTES: usize = 32;
 
-/// The key of a crawl's tombstones. Without the key nobody can test whether a name has a given
-/// digest.
+/// The key of a crawl's tombstones. Without the key, a digest does not show which name it belongs
+/// to.
 pub(crate) struct TombstoneKey {
     bytes: Vec<u8>,
     key: hmac::Key,
 }
 
 impl TombstoneKey {
-    /// Returns the key that is stored, or a new random one if none is.
+    /// Returns the stored key. If none is stored, returns a new random one.
     pub(crate) fn of(stored: Option<Vec<u8>>) -> Result<TombstoneKey, EngineError> {
         let bytes = match stored {
             Some(bytes) => bytes,
@@ -55,12 +54,12 @@ impl TombstoneKey {
         })
     }
 
-    /// Returns the bytes of the key, to be stored.
+    /// Returns the bytes of the key, for storing it.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         self.bytes.clone()
     }
 
-    /// Returns the digest of the name of a page or a host, in the form written to the file.
+    /// Returns the digest of a page's or host's name, in the form in the file.
     pub(crate) fn digest(&self, kind: &str, name: &str) -> String {
         let mut context = hmac::Context::with_key(&self.key);
         for part in [kind, "\n", name] {
@@ -85,8 +84,8 @@ impl Tombstones {
     /// Reads the tombstones of the crawl in `dir`, with the key from its state.
     ///
     /// # Errors
-    /// The file can't be read, a line is not a tombstone, or the key is missing. An error
-    /// is necessary, because ignoring a tombstone could lead to fetching a forgotten page.
+    /// The file can't be read, a line is not a tombstone, or the key is missing. This must be an
+    /// error, because a forgotten page might be fetched if its tombstone were ignored.
     pub(crate) fn read(dir: &Path, key: Option<Vec<u8>>) -> Result<Tombstones, EngineError> {
         let path = dir.join(TOMBSTONES);
         match File::open(&path) {
@@ -112,12 +111,12 @@ impl Tombstones {
         Ok(read)
     }
 
-    /// Whether there are no tombstones.
+    /// Whether the crawl has no tombstones.
     pub(crate) fn is_empty(&self) -> bool {
         self.pages.is_empty() && self.hosts.is_empty()
     }
 
-    /// Whether a URL was forgotten, alone or with its whole host.
+    /// Whether a URL was forgotten, either alone or with its whole host.
     pub(crate) fn holds(&self, url: &CanonicalUrl) -> bool {
         let Some(key) = &self.key else {
             return false;
@@ -128,17 +127,17 @@ impl Tombstones {
         is_in(&self.hosts, HOST, url.host_key().as_str()) || is_in(&self.pages, PAGE, url.as_str())
     }
 
-    /// Whether there is a tombstone with this digest of a page.
+    /// Whether a page with this digest was forgotten.
     pub(crate) fn has_page(&self, digest: &str) -> bool {
         self.pages.contains(digest)
     }
 
-    /// Whether there is a tombstone with this digest of a host.
+    /// Whether a host with this digest was forgotten.
     pub(crate) fn has_host(&self, digest: &str) -> bool {
         self.hosts.contains(digest)
     }
 
-    /// Admits URLs to the frontier, except for forgotten ones. Forgotten URLs are reported as
+    /// Admits URLs to the frontier, except forgotten ones, for which it returns that they are
     /// already known.
     pub(crate) fn admit(
         &self,
@@ -188,8 +187,8 @@ impl Tombstones {
     }
 }
 
-/// Returns the tombstone of a page of the crawl in `dir`, or else that of its host. If there are
-/// several, returns the last one. `None` if neither was forgotten.
+/// Returns the latest tombstone of a page of the crawl in `dir`, or else of its host. `None` if
+/// neither was forgotten.
 ///
 /// # Errors
 /// Same as [`Tombstones::read`].
@@ -218,12 +217,10 @@ pub(crate) fn tombstone_of(
     Ok(of_page.or(of_host))
 }
 
-/// Returns the digest that stands for a page in its tombstone.
 pub(crate) fn page_digest(key: &TombstoneKey, url: &str) -> String {
     key.digest(PAGE, url)
 }
 
-/// Returns the digest that stands for a host in its tombstone.
 pub(crate) fn host_digest(key: &TombstoneKey, host: &HostKey) -> String {
     key.digest(HOST, host.as_str())
 }

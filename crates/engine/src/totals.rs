@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct Totals {
     /// Rows of `pages.jsonl`.
     pub pages: u64,
-    /// Rows of `pages.jsonl` without an answer or with a status of 400 and above.
+    /// Pages without a response, or with a status of 400 and above.
     pub failed: u64,
     /// Bytes of bodies.
     pub bytes: u64,
-    /// Seeds, or the targets of their redirects, that answered with a page.
+    /// Seeds that answered with a page, possibly after a redirect.
     pub seeds_fetched: u64,
-    /// Messages to the writer that were settled, except states of hosts.
+    /// Messages that the writer has settled, except states of hosts.
     #[serde(default)]
     pub messages: u64,
     /// How the pages of this round changed since their last visits.
@@ -23,8 +23,8 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
-    /// Returns the difference between these totals and earlier ones. `changes` are not subtracted,
-    /// since they count one round.
+    /// Returns these totals minus earlier ones. `changes` are not subtracted, because they count
+    /// one round only.
     pub(crate) fn since(&self, before: &Totals) -> Totals {
         Totals {
             pages: self.pages.saturating_sub(before.pages),
@@ -48,7 +48,7 @@ impl Totals {
         }
     }
 
-    /// Returns the totals with which the next round begins: its changes are all zero.
+    /// Returns the totals at the beginning of the next round, without changes.
     pub(crate) fn without_changes(self) -> Totals {
         Totals {
             changes: Changes::default(),
@@ -67,21 +67,21 @@ impl Totals {
     }
 }
 
-/// How many commits so far changed the queues. Each lease carries this value, encoded as one
-/// number.
+/// How many commits have changed queues so far, as two counts. Each lease carries both, encoded as
+/// one number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CommitPoint {
     /// Rows of `pages.jsonl`.
     pub(crate) pages: u64,
-    /// Settled messages of this run other than pages and states of hosts.
+    /// Messages settled in this run, except pages and states of hosts.
     pub(crate) others: u64,
 }
 
-/// The number of low bits that count `others`. The higher bits count pages.
+/// The number of low bits for `others`. The higher bits are for `pages`.
 const OTHERS_BITS: u32 = 28;
 
 impl CommitPoint {
-    /// Returns the current commit point. `start` are the totals at the beginning of the run.
+    /// Returns the current commit point. `start` are the totals at the beginning of this run.
     pub(crate) fn since(start: &Totals, now: &Totals) -> CommitPoint {
         let Totals {
             pages, messages, ..
@@ -93,7 +93,7 @@ impl CommitPoint {
     }
 
     /// Returns the number of messages committed in all runs up to this point. `start` are the
-    /// totals at the beginning of the run.
+    /// totals at the beginning of this run.
     pub(crate) fn messages(self, start: &Totals) -> u64 {
         start.messages + self.pages.saturating_sub(start.pages) + self.others
     }
@@ -105,7 +105,7 @@ impl CommitPoint {
         }
     }
 
-    /// Returns the encoded number. `others` saturates at 268 million.
+    /// Returns both counts encoded as one number. `others` saturates at 268 million.
     pub(crate) fn number(self) -> u64 {
         let max = (1 << OTHERS_BITS) - 1;
         (self.pages << OTHERS_BITS) | self.others.min(max)
@@ -130,7 +130,7 @@ pub struct Changes {
     pub same: u64,
     /// Pages that no longer exist.
     pub gone: u64,
-    /// Pages without an answer, or with a status of 400 and above.
+    /// Pages without a response, or with a status of 400 and above.
     #[serde(default)]
     pub broken: u64,
 }
@@ -164,9 +164,9 @@ pub(crate) enum Change {
     New,
     /// The page differs from the last visit's.
     Changed,
-    /// The page is unchanged, according to its digest or to the server.
+    /// The page is unchanged, either by its digest or because the server answered 304.
     Same,
-    /// There was a page, and now the server reports that it is gone.
+    /// There was a page, and now the server answers 404 or 410.
     Gone,
 }
 

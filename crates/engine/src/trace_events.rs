@@ -1,8 +1,8 @@
 //! The tracing spans and events of a crawl, which `crawl -v` and `-vv` show: each decision with the
 //! rule behind it.
 //!
-//! The code that decides does not log. This module logs the results. Fields are formatted only if a
-//! subscriber wants them, and secrets of `[site]` are redacted in each field.
+//! The code that decides doesn't log: it calls this module. Fields are formatted only if a
+//! subscriber wants them, and the secrets of `[site]` are redacted in each field.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -23,12 +23,12 @@ use crate::messages::WriterMessage;
 use crate::secrets::redacted_url;
 use crate::time::millis;
 
-/// Returns the tracing span of a crawl. It contains the spans of hosts and exchanges.
+/// Returns the tracing span of a crawl. The spans of hosts and exchanges are inside it.
 pub(crate) fn crawl_span(output: &Path) -> Span {
     debug_span!("crawl", output = %output.display())
 }
 
-/// The tracing spans of hosts that are in memory and got requests. Empty without a subscriber.
+/// The tracing spans of hosts that are in memory and have got requests. Empty without a subscriber.
 #[derive(Debug, Default)]
 pub(crate) struct HostSpans(HashMap<HostKey, Span>);
 
@@ -41,13 +41,13 @@ impl HostSpans {
         spans.or_insert_with(|| debug_span!("host", %host)).clone()
     }
 
-    /// Removes the span of a host that is evicted from memory.
+    /// Removes the span of a host that leaves memory.
     pub(crate) fn forget(&mut self, host: &HostKey) {
         self.0.remove(host);
     }
 }
 
-/// Logs the events of each URL, in chronological order, and those of robots.txt.
+/// Emits the events of each URL in chronological order, and the events of robots.txt.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TraceEvents {
     secrets: Secrets,
@@ -65,7 +65,7 @@ impl TraceEvents {
         enabled!(Level::TRACE)
     }
 
-    /// Logs a URL that was added to the frontier, or that may be fetched from now on.
+    /// Logs a URL that was added to the frontier, or that has become fetchable.
     pub(crate) fn admitted(&self, admission: &Admission, admitted: Admitted) {
         let (state, exclusion) = match (&admission.state, admitted) {
             (_, Admitted::Known) => return,
@@ -105,7 +105,7 @@ impl TraceEvents {
         );
     }
 
-    /// Logs a leased URL that is settled or deferred without being fetched.
+    /// Logs a leased URL that is settled or deferred without a request.
     pub(crate) fn not_fetched(&self, item: &WriterMessage) {
         let (lease, exclusion, same_as, what) = match item {
             WriterMessage::Excluded {
@@ -129,13 +129,12 @@ impl TraceEvents {
         );
     }
 
-    /// Logs that a leased URL will be fetched later. `what` describes the reason.
+    /// Logs that a leased URL will be fetched later. `what` is the reason.
     pub(crate) fn waits(&self, url: &CanonicalUrl, what: &'static str) {
         trace!(url = self.url(url), "{what}");
     }
 
-    /// Returns the tracing span of a request that is about to be sent, with the gap before the
-    /// request and the rule for that gap.
+    /// Returns the tracing span of a request, with the gap before it and the rule for that gap.
     pub(crate) fn exchange(
         &self,
         hosts: &mut HostSpans,
@@ -162,7 +161,7 @@ impl TraceEvents {
         span
     }
 
-    /// Logs an exchange that has ended, once its row is written.
+    /// Logs an exchange that has ended. Called after its row is written.
     pub(crate) fn exchange_ended(
         &self,
         span: &Span,
@@ -190,7 +189,7 @@ impl TraceEvents {
         }
     }
 
-    /// Logs how long a host must wait after an exchange with it.
+    /// Logs how long a host must wait after an exchange.
     pub(crate) fn host_waits(
         &self,
         now: Tick,
@@ -207,7 +206,7 @@ impl TraceEvents {
         );
     }
 
-    /// Logs a URL that is requeued because of this answer or failure.
+    /// Logs that a URL is requeued because of this result.
     pub(crate) fn tried_again(&self, lease: &Lease, result: &Result<Box<Exchange>, Failure>) {
         trace!(
             url = self.url(&lease.url),
@@ -218,7 +217,7 @@ impl TraceEvents {
         );
     }
 
-    /// Logs the rules that this copy of robots.txt gives for an origin.
+    /// Logs the rules for an origin in its copy of robots.txt.
     pub(crate) fn rules_known(&self, origin: &Origin, copy: &RobotsCopy) {
         let state = match copy.state {
             RobotsCopyState::Rules => "rules",
@@ -235,8 +234,8 @@ impl TraceEvents {
         warn!(url, line, "{what}: reading its rules anyway");
     }
 
-    /// Logs a page that was read, with the number of links admitted from it. Secrets in the row
-    /// must be redacted already.
+    /// Logs a page that was read, with the number of admitted links. The row must not contain
+    /// secrets.
     pub(crate) fn read(&self, row: &PageRow, links: usize) {
         trace!(
             url = &*self.text(&row.url),
@@ -247,7 +246,7 @@ impl TraceEvents {
         );
     }
 
-    /// Logs a URL that is durably settled, with its row.
+    /// Logs a URL once it is durably settled, with its row.
     pub(crate) fn settled(&self, row: &PageRow) {
         trace!(
             url = &*self.text(&row.url),
@@ -258,7 +257,7 @@ impl TraceEvents {
         );
     }
 
-    /// Returns a URL as rows may show it, and also redacts secrets in its host name.
+    /// Returns a URL without secrets, even in its host name.
     fn url(&self, url: &CanonicalUrl) -> String {
         let mut url = redacted_url(&self.secrets, url);
         self.secrets.redact(&mut url);
@@ -291,7 +290,7 @@ mod tests {
         debug_span!("exchange", url = unreachable_text());
     }
 
-    /// Panics, and so detects that a field is evaluated without a subscriber.
+    /// Panics if a field is evaluated, since there is no subscriber.
     fn unreachable_text() -> String {
         unreachable!("a field is put into words")
     }

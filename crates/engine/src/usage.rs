@@ -1,4 +1,4 @@
-//! Compares a site's preferences about the use of its pages with the purpose of the crawl.
+//! Compares a site's preferences for the use of its pages with the purpose of the crawl.
 
 use crawl_archive::rows::{PageUsage, UsageStatement};
 use crawl_fetcher::Exchange;
@@ -7,7 +7,7 @@ use crawl_frontier::{Exclusion, Reason};
 use crawl_policy::PageDirectives;
 use crawl_policy::usage::{Channel, Sources, Statement, UsagePurpose, UsageStatements, Vocabulary};
 
-/// Headers that state usage preferences. `X-Robots-Tag` is handled separately.
+/// Header fields with usage preferences, except `X-Robots-Tag`, which is handled separately.
 const HEADERS: [&str; 4] = [
     "content-usage",
     "content-signal",
@@ -20,11 +20,11 @@ const MAX_RAW: usize = 2048;
 /// Maximum number of usage statements in a row.
 const MAX_STATEMENTS: usize = 32;
 
-/// Maximum bytes of an exclusion's rule, in a row and in the store.
+/// Maximum length of an exclusion's rule in rows and in the store, in bytes.
 const MAX_RULE: usize = 1024;
 
-/// Returns why a page must not be fetched. `None` if it may be. A page is not fetched if its site
-/// stated before the fetch that it refuses the use for `purpose`.
+/// Returns why a page must not be fetched: a statement of its site, known before the fetch, refuses
+/// the use for `purpose`. `None` if there is no such statement.
 pub(crate) fn refusal(
     rules: &CompiledRobots,
     path_and_query: &str,
@@ -45,7 +45,8 @@ pub(crate) fn refusal(
     })
 }
 
-/// Returns the usage statements that an origin's robots.txt makes for its first page.
+/// Returns the usage statements in an origin's robots.txt for its first page. `None` if there are
+/// none.
 pub(crate) fn of_origin(rules: &CompiledRobots) -> Option<PageUsage> {
     row(&UsageStatements::read(&Sources {
         robots: Some(&rules.robots),
@@ -89,7 +90,7 @@ pub(crate) fn statements(
 }
 
 /// Returns the usage statement that keeps a page's body out of the archive, because it forbids
-/// copies or refuses the crawl's purpose. `None` if there is none.
+/// copies or refuses the crawl's purpose. `None` if no statement does.
 pub(crate) fn withheld(
     statements: &UsageStatements,
     purpose: Option<UsagePurpose>,
@@ -99,8 +100,7 @@ pub(crate) fn withheld(
     against.or_else(no_copy).map(words)
 }
 
-/// Returns the columns of a page's row for these usage statements. `None` if there are no
-/// statements.
+/// Returns these usage statements as columns of a page's row. `None` if there are none.
 pub(crate) fn row(statements: &UsageStatements) -> Option<PageUsage> {
     let verdict = |purpose| {
         let stance = statements.verdict(purpose).stance?;
@@ -136,7 +136,7 @@ fn usage_statement(statement: &Statement) -> UsageStatement {
     }
 }
 
-/// Formats a usage statement as the rule of a refusal.
+/// Returns a usage statement as the rule of an exclusion.
 pub(crate) fn words(by: &Statement) -> String {
     let words = match (by.vocabulary, by.channel) {
         (Vocabulary::ContentUsage, _) => format!("Content-Usage: {}", by.raw),
@@ -154,7 +154,7 @@ fn line(statement: &Statement) -> Option<u32> {
     }
 }
 
-/// Truncates a text that comes from a site to [`MAX_RULE`] bytes, for rows and the state.
+/// Truncates text from a site to [`MAX_RULE`] bytes, for rows and the state.
 pub(crate) fn rule_text(text: &str) -> String {
     text[..text.floor_char_boundary(MAX_RULE)].to_owned()
 }

@@ -1,4 +1,4 @@
-//! Starts a run: restores what earlier runs left, and starts the threads.
+//! Starts a run: restores the state that earlier runs stored, and starts the threads.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -41,8 +41,8 @@ use crate::state::order_log::OrderLog;
 use crate::state::parked_hosts::parked;
 use crate::trace_events::TraceEvents;
 use crate::write::Writer;
-/// Maximum rows at the end of `requests.jsonl` to read at a start: more than can have been in
-/// flight or uncommitted when the last run ended.
+/// Maximum rows to read from the end of `requests.jsonl` at a start. No more requests than that can
+/// have been in flight or uncommitted when the last run ended.
 const MAX_LOG_TAIL_ROWS: usize = 20_000;
 
 /// The crawl directory and its state at the start of a run.
@@ -55,8 +55,8 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// Opens the directory and its index log. If a new round begins, makes the URLs pending that
-    /// are due in it. A stop by the user ends that early.
+    /// Opens the directory and its index log. If a new round begins, makes all due URLs pending,
+    /// unless the user stops the run before that is done.
     pub(super) fn open(
         config: &Config,
         clock: Clock,
@@ -94,7 +94,7 @@ impl Driver {
         let traps = directory.frontier.meta(META_TRAPS)?;
         let traps = SharedTraps::new(&config.traps, traps.as_deref());
         let mut coordinator = coordinator(config, now, &mut directory, visits, traps.clone())?;
-        // The free space must be known before the first request.
+        // Measure the free space before the first request.
         if let Some(free) = free_space.of(&config.output) {
             coordinator.note_free_space(free);
         }
@@ -114,7 +114,7 @@ impl Driver {
             abandon: &abandon,
             free_space,
         };
-        // The channel is unbounded, since the coordinator limits how much work it hands out.
+        // The channel has no limit, since the coordinator limits how much work it hands out.
         let (event_sender, events) = async_mpsc::unbounded_channel();
         let Started {
             requests,
@@ -298,7 +298,7 @@ fn coordinator(
     Ok(coordinator)
 }
 
-/// Returns the first row of a run in its order log.
+/// Returns the row that begins a run in the order log.
 fn began(directory: &Directory, visits: RevisitSchedule, now: Tick) -> RunBegan {
     RunBegan {
         at: now.as_millis(),
@@ -310,7 +310,7 @@ fn began(directory: &Directory, visits: RevisitSchedule, now: Tick) -> RunBegan 
     }
 }
 
-/// Restores an earlier run's requests, and the gaps and back-offs that its hosts still have.
+/// Restores an earlier run's requests, and the gaps and back-offs of hosts that are not over yet.
 fn restore_earlier_run(
     coordinator: &mut Coordinator,
     config: &Config,
@@ -321,7 +321,7 @@ fn restore_earlier_run(
     if let Some(shared) = &directory.shared {
         coordinator.share_crawl(Arc::new(OwnedHosts::new(Arc::clone(shared))));
     }
-    // In a shared crawl, another worker may have admitted the URLs, so they are judged again too.
+    // If workers share the frontier, it may contain URLs even at this worker's first start.
     if directory.resumed || directory.shared.is_some() {
         coordinator.restore(match directory.cut_off {
             true => RestartKind::AfterPowerLoss,
@@ -339,8 +339,8 @@ fn restore_earlier_run(
 /// Returns the indexer's check of whether readers need the processors.
 fn is_busy(config: &Config, load: &ReaderLoad) -> IsBusy {
     let (load, has_time) = (load.clone(), config.budgets.max_time.is_none());
-    // In a run with a time limit, the indexer never waits for readers, since there may be no time
-    // to index later.
+    // Never wait for readers in a run with a time limit, because later there may be no time to
+    // index.
     Arc::new(move || has_time && load.is_busy())
 }
 
@@ -383,8 +383,7 @@ fn halt(
     Halt::when(move || abandon.load(Ordering::Relaxed) || last_work.get().is_some_and(&is_over))
 }
 
-/// Restores what later requests depend on from the requests of earlier runs: the gaps after these
-/// requests, and the addresses of hosts.
+/// Restores the current gaps and the addresses of hosts from the requests of earlier runs.
 fn restore_requests(
     coordinator: &mut Coordinator,
     typed: &[CanonicalUrl],
@@ -399,8 +398,8 @@ fn restore_requests(
     }
     for row in requests.tail::<RequestRow>(MAX_LOG_TAIL_ROWS)?.rows {
         coordinator.note_past_request(now, &row)?;
-        // The stored state may lack the address of a host whose request was in flight when the last
-        // run ended.
+        // The stored state may lack a host's address if its request was in flight when the last run
+        // ended.
         if let Some(Ok(address)) = row.address.as_deref().map(str::parse) {
             fetcher.note_past_address(&row.host, address);
         }

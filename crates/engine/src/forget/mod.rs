@@ -1,9 +1,9 @@
 //! Erases pages and hosts from a crawl that is not running: from its archive, rows, index and
 //! state.
 //!
-//! Every change is written to new files in the folder of [`swap`](crate::state::swap), which then
-//! replaces all files at once. After a crash the crawl is either unchanged or contains nothing of
-//! what was to be erased.
+//! All changes are written to new files in the folder of [`swap`](crate::state::swap), which then
+//! replaces all files at once. After a crash, either the crawl is unchanged, or everything to be
+//! erased is gone.
 
 mod rows;
 
@@ -55,7 +55,8 @@ pub struct Forgotten {
     pub records: u64,
     /// Erased URLs that were pending, leased or deferred.
     pub waiting: u64,
-    /// Rows and records of other pages from which mentions of an erased page or host were removed.
+    /// Rows and records of other pages that mentioned an erased page or host. The mentions were
+    /// removed.
     pub changed: u64,
     /// Tombstones that were written.
     pub tombstones: u64,
@@ -88,10 +89,11 @@ pub struct Forget<'a> {
     pub at: Timestamp,
     /// The reason to write into the tombstones. Must not name an erased page or host.
     pub reason: &'a str,
-    /// The text of `crawl.toml` without the erased names. `None` if the file contains none of them.
+    /// The text of `crawl.toml` without the erased names. `None` if the file contains no such
+    /// names.
     pub config_text: Option<&'a str>,
-    /// Signs the list of files to replace with the user's key. Returns the mark, which
-    /// [`finish_forget`] verifies if a crash interrupts the erasure. `None` if the user has no key.
+    /// Signs the list of files to replace with the user's key. Returns the signature; `None` if the
+    /// user has no key. [`finish_forget`] verifies the signature after a crash.
     pub sign: &'a dyn Fn(&[u8]) -> Option<String>,
 }
 
@@ -103,17 +105,17 @@ impl fmt::Debug for Forget<'_> {
     }
 }
 
-/// Finishes an erasure that a crash interrupted, and returns whether there was one. `is_ours` gets
-/// the signed bytes of the list and its mark, and returns whether this user's key made the mark.
+/// Finishes an erasure that a crash interrupted. Returns false if there was none. `is_ours` gets
+/// the list's signed bytes and its signature, and returns whether this user's key signed them.
 ///
 /// # Errors
-/// [`EngineError::ForeignForget`] if the list is not this user's or names a file that
-/// [`forget`] does not change; [`EngineError::OutputInUse`]; an I/O error.
+/// [`EngineError::ForeignForget`] if the list is not this user's or names a file that [`forget`]
+/// does not change; [`EngineError::OutputInUse`]; an I/O error.
 pub fn finish_forget(
     dir: &Path,
     is_ours: &dyn Fn(&[u8], Option<&str>) -> bool,
 ) -> Result<bool, EngineError> {
-    // Check the directory first: `examine` also refuses links in place of its files.
+    // Check the directory first, because `examine` refuses links in place of files.
     if dir.join(LIST).symlink_metadata().is_ok() {
         examine(dir)?;
     }
@@ -137,7 +139,7 @@ fn may_change(name: &str) -> bool {
 
 const CONFIG: &str = "crawl.toml";
 const STORE: &str = "state/store";
-/// The files of the readers' crash journal, in `state/`.
+/// The files of the crash journal in `state/`, which contain URLs that were being read.
 const JOURNALS: [&str; 2] = ["reading", "reading.new"];
 
 /// Counts what [`forget`] would erase, without changing anything.
@@ -169,11 +171,12 @@ pub fn count_forgotten(dir: &Path, removal: &Removal) -> Result<Forgotten, Engin
     })
 }
 
-/// Returns the tombstone of a page, or else of its host, in the crawl in `dir`. `None` if neither
-/// was forgotten. The tombstone states when and why.
+/// Returns the tombstone of a page, or else of its host, in the crawl in `dir`. The tombstone
+/// states when and why the page or host was forgotten. `None` if neither was.
 ///
 /// # Errors
-/// [`EngineError`] if there is no crawl, it is in use, or the tombstones can't be read.
+/// [`EngineError`] if `dir` contains no crawl, another process uses it, or the tombstones can't be
+/// read.
 pub fn find_tombstone(dir: &Path, url: &CanonicalUrl) -> Result<Option<TombstoneRow>, EngineError> {
     if !dir.join(TOMBSTONES).is_file() {
         return Ok(None);
@@ -183,11 +186,11 @@ pub fn find_tombstone(dir: &Path, url: &CanonicalUrl) -> Result<Option<Tombstone
 }
 
 /// Erases pages and hosts from the crawl in `dir`. Also removes the derived files (index,
-/// `report.json`, `report.html`, `hosts.jsonl`), which the caller creates again.
+/// `report.json`, `report.html`, `hosts.jsonl`). The caller must create them again.
 ///
 /// # Errors
-/// [`EngineError`] if there is no crawl, it is in use, records can't be read, or writing
-/// fails. The crawl is then unchanged, or the next start finishes the erasure.
+/// [`EngineError`] if `dir` contains no crawl, another process uses it, records can't be read, or
+/// writing fails. Afterwards the crawl is unchanged, or the next start finishes the erasure.
 pub fn forget(dir: &Path, order: &Forget<'_>) -> Result<Forgotten, EngineError> {
     if !examine(dir)? {
         return Err(EngineError::NothingToDo {
@@ -221,8 +224,7 @@ pub fn forget(dir: &Path, order: &Forget<'_>) -> Result<Forgotten, EngineError> 
     if follows.is_some() {
         more.insert(META_INDEX.to_owned(), Vec::new());
     }
-    // The file of pending URLs is rewritten last: only then is it known how many of them are
-    // erased.
+    // Rewrite the file of pending URLs last, because it contains the number of URLs that remain.
     let (waiting, others) = ROW_FILES.split_last().unwrap_or((&ROW_FILES[0], &[]));
     for file in others {
         let to = Some(staging.as_path());
@@ -258,7 +260,7 @@ pub fn forget(dir: &Path, order: &Forget<'_>) -> Result<Forgotten, EngineError> 
     Ok(counts.done)
 }
 
-/// Files that are derived from rows and archive. They may contain erased names.
+/// Files derived from rows and archive, to be removed because they may contain erased names.
 const DERIVED: [&str; 11] = [
     INDEX_FOLDER,
     OLD_FOLDER,
@@ -273,7 +275,7 @@ const DERIVED: [&str; 11] = [
     TEMPORARY_DIGESTS,
 ];
 
-/// The counts of erased records so far, and the files to replace.
+/// The records erased so far, by kind, and the files to replace.
 struct Counts {
     done: Forgotten,
     swap: Swap,
@@ -300,7 +302,7 @@ fn is_of_archive(mark: &str) -> bool {
         .is_some_and(|name| name.starts_with('/'))
 }
 
-/// Adds the rewritten archive files to the changes, and rewrites the index of the archive.
+/// Adds the rewritten archive files to `changes`, and rewrites the archive's index.
 fn of_archive(
     dir: &Path,
     staging: &Path,
@@ -324,7 +326,7 @@ fn of_archive(
     Ok(())
 }
 
-/// Writes the existing tombstones and the new ones. Returns how many are new.
+/// Writes the tombstones that exist and the new ones. Returns the number of new ones.
 fn write_tombstones(
     dir: &Path,
     staging: &Path,
@@ -353,7 +355,7 @@ fn write_tombstones(
     Ok(set)
 }
 
-/// Returns the kind and digest of every page and host that has no tombstone yet.
+/// Returns the kind and the digest of each page and host without a tombstone.
 fn new_digests(
     removal: &Removal,
     key: &TombstoneKey,
@@ -381,7 +383,7 @@ fn write_synced(path: &Path, bytes: &[u8]) -> Result<(), EngineError> {
     write().map_err(EngineError::disk(path))
 }
 
-/// Selects the URLs and hosts to erase from the stored state.
+/// Determines what to erase from the stored state.
 struct StateRemoval<'r>(&'r Removal);
 
 impl StoreRemoval for StateRemoval<'_> {

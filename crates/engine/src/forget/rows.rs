@@ -30,7 +30,7 @@ pub(super) enum RowFileKind {
     Waiting,
 }
 
-/// All row files. The file of pending URLs comes last, since its counts depend on the state.
+/// All row files. The file of pending URLs is last, since it counts what remains in the state.
 pub(super) const ROW_FILES: [RowFileKind; 9] = [
     RowFileKind::Pages,
     RowFileKind::Requests,
@@ -60,8 +60,8 @@ impl RowFileKind {
     }
 }
 
-/// Writes a row file into `to` if any row changes, and counts the changes. Returns the committed
-/// length of the written file.
+/// Writes a row file without the erased rows into `to`, and counts the changes. Writes nothing if
+/// no row changes. Returns the committed length of the resulting file.
 pub(super) fn rewrite_file(
     kind: RowFileKind,
     dir: &Path,
@@ -90,7 +90,7 @@ pub(super) fn rewrite_file(
             let is_out = removal.holds_text(&row.from) || removal.holds_text(&row.to);
             keep_unless(is_out || !is_committed)
         }),
-        // Steps from or to an erased page are dropped. The remaining steps keep their numbers.
+        // Drop steps from or to an erased page. The remaining steps keep their numbers.
         RowFileKind::Walk => {
             rewrite_rows(&from, to, mark, |row: &mut RandomWalkRow, is_committed| {
                 let mut names = std::iter::once(&row.url).chain(&row.from);
@@ -98,8 +98,8 @@ pub(super) fn rewrite_file(
             })
         }
         RowFileKind::Delays => rewrite_rows(&from, to, None, |row, _| delay(row, removal)),
-        // Drop the whole order: it refers to dropped rows by number and names hosts, so no replay
-        // could follow it.
+        // Drop the whole order log: it contains host names, and it counts rows that were dropped,
+        // so no replay could follow it.
         RowFileKind::Order => rewrite_rows(&from, to, None, |_: &mut OrderRow, _| RowEdit::Drop),
         RowFileKind::Recheck => rewrite_rows(&from, to, None, |row: &mut RecheckRow, _| {
             let mut names = [&row.url, &row.origin].into_iter().flatten();
@@ -175,7 +175,7 @@ fn page(
     removal: &Removal,
     archive: &RewrittenArchive,
 ) -> RowEdit {
-    // Drop an uncommitted row, since its page is fetched again.
+    // Drop uncommitted rows too: their pages are fetched again.
     if !is_committed || removal.holds_text(&row.url) {
         return RowEdit::Drop;
     }
@@ -183,7 +183,7 @@ fn page(
     for url in [&mut row.via, &mut row.redirect, &mut row.canonical] {
         is_cleared |= removal.clear(url);
     }
-    // Keep the word before the URL (such as `canonical`).
+    // Keep only the word before the URL, such as `canonical`.
     for text in [&mut row.indexed, &mut row.error].into_iter().flatten() {
         if removal.is_named_in(text) {
             text.truncate(text.find(':').unwrap_or_default());
@@ -215,7 +215,7 @@ fn excluded(row: &mut ExcludedRow, removal: &Removal) -> RowEdit {
     }
 }
 
-/// Subtracts the erased URLs from a row that counts pending URLs.
+/// Subtracts the erased URLs from a row's number of pending URLs.
 fn waiting(row: &mut WaitingRow, removal: &Removal, pending: &BTreeMap<String, u64>) -> RowEdit {
     let erased = match &row.origin {
         None => pending.values().sum(),

@@ -1,4 +1,4 @@
-//! Creates the index entry of an exchange. This code runs on reader threads.
+//! Creates the index entry of an exchange. Runs on reader threads.
 
 use crawl_extractor::{
     Content, ContentLimits, Limits, Meta, Page, PageContext, PageObserver, PageText, link_header,
@@ -12,7 +12,7 @@ use crawl_policy::{PageDirectives, ProductToken, Profile};
 use crawl_weburl::CanonicalUrl;
 use http::HeaderMap;
 
-/// Reads the links and the text of a page in one pass. `observer` sees the same input.
+/// Reads the links and the text of a page in one pass. `observer` gets the same input.
 pub(crate) fn read_both(
     text: &PageText<'_>,
     headers: &HeaderMap,
@@ -48,7 +48,7 @@ pub(crate) fn interstitial_of(
     interstitial(status, headers, &outline)
 }
 
-/// Returns the robots directives for this agent, from a page's METAs and its headers.
+/// Returns the robots directives for this agent in a page's META elements and header fields.
 pub(crate) fn directives(
     headers: &HeaderMap,
     metas: &[Meta],
@@ -63,11 +63,11 @@ pub(crate) fn directives(
     PageDirectives::read(headers, pairs(metas), agent, profile)
 }
 
-/// Resolves a link of a page against its base.
+/// Resolves the address of a link against the base URL of its page.
 type ResolveLink<'a> = dyn FnMut(&CanonicalUrl, &str) -> Option<CanonicalUrl> + 'a;
 
 /// Creates the index entry of a page. `refused` is the site's statement that refuses indexing, if
-/// there is one. `is_in_crawl` returns whether the crawl covers the host of a URL.
+/// any. `is_in_crawl` returns whether the host of a URL is part of the crawl.
 #[cfg(feature = "search")]
 pub(crate) fn entry(
     url: &CanonicalUrl,
@@ -98,7 +98,7 @@ pub(crate) fn entry(
     )
 }
 
-/// Creates the entry of a page in a build without an index. The entry leaves the page out.
+/// In a build without an index, creates an entry that leaves the page out.
 #[cfg(not(feature = "search"))]
 pub(crate) fn entry(
     url: &CanonicalUrl,
@@ -120,7 +120,7 @@ pub(crate) fn left_out(url: &CanonicalUrl, why: impl Into<String>) -> IndexEntry
     }
 }
 
-/// Returns the target of a `Link` header with `rel=canonical` (RFC 6596 section 3).
+/// Returns the target of a `Link` header field with `rel=canonical` (RFC 6596 section 3).
 pub(crate) fn linked_canonical(headers: &HeaderMap) -> Option<String> {
     let limits = Limits::default();
     headers
@@ -134,7 +134,7 @@ pub(crate) fn linked_canonical(headers: &HeaderMap) -> Option<String> {
         })
 }
 
-/// Returns the METAs of a page as pairs of name and content.
+/// Returns the name and content of each META element.
 pub(crate) fn pairs(metas: &[Meta]) -> impl Iterator<Item = (&str, &str)> {
     metas
         .iter()

@@ -1,13 +1,13 @@
 //! Keeps a crawl's search index up to date from a log, without delaying commits.
 //!
-//! The index entry of a URL is a line of `state/indexing.jsonl`. The line is written in the same
-//! group as the page's row, and the same transaction commits both. A thread reads the log up to its
-//! committed length, and each commit of the index records how far the thread has read. So the index
-//! never has a page that the crawl lacks, and after a crash it continues where it was. A slow index
-//! delays nothing. A log that was read to the end is replaced by a new one.
+//! The index entry of a URL is a line of `state/indexing.jsonl`. The same transaction commits this
+//! line and the page's row. A thread reads the log up to its committed length, and each commit of
+//! the index records how far the thread has read. So the index never contains a page that the crawl
+//! lacks, and after a crash it continues where it was. A slow index delays nothing. A log that was
+//! read to the end is replaced by a new one.
 //!
-//! While readers are busy much of the time, the thread waits. The entries left at the end of the
-//! run are indexed once, in their final form after the pass over all pages.
+//! While readers are busy much of the time, the thread waits. The entries that are left at the end
+//! of the run are indexed only once, in the final form that they get from the pass over all pages.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,12 +35,12 @@ use crate::index::redirects::redirects_of;
 use crate::index::{INDEX_FOLDER, LOG};
 use crate::summary::{HasArchive, IndexFault, Indexed};
 
-/// The delay until new pages become searchable during a crawl.
+/// The interval at which new pages become searchable during a crawl.
 const COMMIT_INTERVAL: Duration = Duration::from_secs(2);
 /// Maximum bytes of `state/indexing.jsonl` that wait while readers are busy.
 /// Beyond the limit: indexed during the crawl.
 const MAX_WAITING_BYTES: u64 = 512 << 20;
-/// At least this many unread bytes of a log are indexed with all processors.
+/// If this many bytes of a log are unread, they are indexed on all processors.
 const MANY_BYTES: u64 = 8 << 20;
 
 /// Returns whether the crawl keeps the processors busy.
@@ -51,7 +51,7 @@ pub(crate) type IsBusy = Arc<dyn Fn() -> bool + Send + Sync>;
 pub(crate) struct Halt(Arc<dyn Fn() -> bool + Send + Sync>);
 
 impl Halt {
-    /// Stops indexing as soon as `is_due` returns true.
+    /// Stops indexing once `is_due` returns true.
     pub(crate) fn when(is_due: impl Fn() -> bool + Send + Sync + 'static) -> Halt {
         Halt(Arc::new(is_due))
     }
@@ -65,12 +65,12 @@ impl Halt {
     }
 }
 
-/// The log and the index that follows it, before a run begins.
+/// The log and the index that follows it, at the beginning of a run.
 pub(crate) struct Indexing {
     pub(crate) log: RowFile,
     start: Start,
-    /// The committed length of the log, as a read position. `pages_committed` is the committed
-    /// length of `pages.jsonl`.
+    /// The committed length of the log, as a read position, and the committed length of
+    /// `pages.jsonl`.
     read: Read,
     pages_committed: Option<u64>,
     has_archive: HasArchive,
@@ -78,8 +78,7 @@ pub(crate) struct Indexing {
 
 /// The state of the index when the run begins.
 enum Start {
-    /// There is an index, which has read the log up to this position. Its files are not checked
-    /// yet.
+    /// An index has read the log up to this position. The files of the index are not checked yet.
     At(Read),
     /// No index contains the pages settled so far, for this reason.
     Without(IndexFault),
@@ -122,8 +121,7 @@ impl Indexing {
         }
         let (number, committed) = match number {
             Some(number) if !is_lost => (number, committed),
-            // There is an unusable index: from now on no index follows the log, until the index is
-            // rebuilt.
+            // The index is unusable, so no index follows the log until the index is rebuilt.
             _ if position.is_err() => {
                 forget(frontier)?;
                 (
@@ -135,7 +133,7 @@ impl Indexing {
         };
         let log = RowFile::open(&log_path(dir), Some(committed))?;
         if position.is_ok() && matches!(note, Ok(None)) {
-            // Commit an empty index, so that a search finds one from the beginning.
+            // Commit an empty index, so that searches find an index from the start.
             let mut writer = IndexWriter::open(&folder)?;
             writer.commit(&note_of(number))?;
             writer.close()?;
@@ -173,9 +171,9 @@ pub(crate) struct Indexer {
 
 /// The state of the index when its thread ended.
 pub(crate) enum Outcome {
-    /// The thread read the log to its end, or stopped when the run's time was over.
+    /// The thread read the log to its end, or stopped because the run's time was over.
     Read(Box<Follower>),
-    /// There is no usable index, so nothing of the log was read.
+    /// The index is unusable, so none of the log was read.
     Without(Indexed),
 }
 
@@ -206,8 +204,8 @@ struct Setting {
 }
 
 impl Indexer {
-    /// Starts the thread. The thread first checks the index, and rebuilds it if it is damaged or
-    /// missing. The writer keeps writing the log.
+    /// Starts the thread, which first checks the index, and rebuilds it if it is damaged or
+    /// missing. In the meantime the writer appends to the log.
     pub(crate) fn start(
         config: &Config,
         frontier: Arc<dyn Frontier>,
@@ -231,7 +229,7 @@ impl Indexer {
         } = indexing;
         let dir = setting.dir.clone();
         let (committed, lengths) = channel();
-        // Announces the part of the log that an earlier run left unread.
+        // Announce the part of the log that an earlier run did not read.
         let _ = committed.send(log.len());
         let leaves_rest = Arc::new(AtomicBool::new(false));
         let opening = Opening {
@@ -241,7 +239,7 @@ impl Indexer {
             has_archive,
             leaves_rest: Arc::clone(&leaves_rest),
         };
-        // Index errors stay in this thread, since problems of the index never end a crawl.
+        // Catch index errors here, because problems of the index never end a crawl.
         let work = move || {
             let caught = catch_unwind(AssertUnwindSafe(|| opening.run(start, &lengths)));
             match caught {
@@ -276,8 +274,8 @@ impl Indexer {
         self.committed.clone()
     }
 
-    /// Waits for the thread to end. Once all senders are dropped, the thread reads the log to its
-    /// end, except in a complete run: then it leaves the rest of the log to [`Follower::finish`].
+    /// Waits for the thread to end. If the run is not complete, the thread first reads the log to
+    /// its end. If it is complete, the thread leaves the rest of the log to [`Follower::finish`].
     pub(crate) fn join(self, is_whole: bool) -> Result<Outcome, EngineError> {
         self.leaves_rest.store(is_whole, Ordering::Release);
         drop(self.committed);
@@ -288,10 +286,10 @@ impl Indexer {
     }
 }
 
-/// The thread's state before it has an index.
+/// The state of the thread before it has an index.
 struct Opening {
     setting: Setting,
-    /// The committed length of the log, from where a rebuilt index starts to read.
+    /// The committed length of the log. A rebuilt index reads on from there.
     read: Read,
     pages_committed: Option<u64>,
     has_archive: HasArchive,
@@ -365,8 +363,8 @@ impl Opening {
     }
 }
 
-/// Returns the outcome of a run that ended before the index was checked: everything that the run
-/// settled stays in the log. Waits until the writer has ended.
+/// Returns the outcome of a run that ended before the index was checked, so that all its entries
+/// remain in the log. Waits until the writer has ended.
 fn waiting(read: Read, lengths: &Receiver<u64>) -> Outcome {
     let length = lengths.iter().last().unwrap_or(read.bytes);
     Outcome::Without(Indexed {
@@ -385,19 +383,19 @@ pub(crate) struct Follower {
     kept: Read,
     kept_at: Instant,
     writer: IndexWriter,
-    /// Pages that are not indexed, by reason. `kept_left_out` is the value at the last commit of
-    /// the index.
+    /// The number of pages that are not indexed, by reason. `kept_left_out` is its value at the
+    /// last commit of the index.
     left_out: BTreeMap<String, u64>,
     kept_left_out: BTreeMap<String, u64>,
-    /// The committed length of the log, as last received.
+    /// The last committed length of the log that the writer announced.
     length: u64,
     halt: Halt,
     is_busy: IsBusy,
 }
 
 impl Follower {
-    /// Continues to read the log of the crawl in `dir` at `read`, the position recorded in the
-    /// writer's index.
+    /// Continues to read the log of the crawl in `dir` at `read`, the position that the writer's
+    /// index has recorded.
     fn at(
         dir: &Path,
         writer: IndexWriter,
@@ -444,12 +442,12 @@ impl Follower {
         self.keep()
     }
 
-    /// Whether indexing should wait, because the crawl needs the processors.
+    /// Whether indexing must wait, because the crawl needs the processors.
     fn waits(&self) -> bool {
         self.length - self.read.bytes < MAX_WAITING_BYTES && (self.is_busy)()
     }
 
-    /// Reads committed entries until `waits` returns true, and commits the index when that is due.
+    /// Reads committed entries until `waits` returns true. Commits the index when a commit is due.
     fn read_on(&mut self, waits: impl Fn(&Follower) -> bool) -> Result<(), EngineError> {
         while self.read.bytes < self.length && !self.halt.is_due() && !waits(self) {
             let entry = self.log.next_entry()?;
@@ -470,7 +468,7 @@ impl Follower {
                     self.kept = self.read;
                     self.kept_left_out.clone_from(&self.left_out);
                 }
-                // The uncommitted part stays in the log for the next run. This run stops reading.
+                // Stop reading. The uncommitted part stays in the log for the next run.
                 Commit::Stopped => {
                     self.read = self.kept;
                     self.left_out.clone_from(&self.kept_left_out);
@@ -482,8 +480,8 @@ impl Follower {
         Ok(())
     }
 
-    /// Indexes the rest of the log, decides what depends on all pages together, starts a new log,
-    /// and ends. Leaves all this to the next run if there is no time.
+    /// Finishes the index: indexes the rest of the log, decides what depends on all pages together,
+    /// and starts a new log. If there is no time, leaves all this to the next run.
     pub(crate) fn finish(
         mut self,
         frontier: &dyn Frontier,
@@ -511,8 +509,7 @@ impl Follower {
             ..self.read
         };
         let dir = self.dir.clone();
-        // `None` reads all rows: all commits of the run are complete, and nothing else is being
-        // written.
+        // `None` means to read all rows, because nothing is being written any more.
         let redirects = |urls: &BTreeSet<String>| redirects_of(&dir, None, urls);
         let done = self
             .writer
@@ -535,7 +532,7 @@ impl Follower {
         for (why, count) in rest.left_out.take() {
             *self.left_out.entry(why).or_default() += count;
         }
-        // Pages that stay in the index after all must not count as left out.
+        // Don't count pages as left out if they stay in the index after all.
         for (why, stay) in done.kept_anew {
             if let Some(count) = self.left_out.get_mut(&why) {
                 *count = count.saturating_sub(stay);

@@ -1,4 +1,4 @@
-//! Tests which pages are recognized as interstitials, starting from their bytes.
+//! Tests which pages are recognized as interstitials, given their bytes.
 
 use crawl_extractor::{Limits, PageText, read_text};
 use crawl_fetcher::{Interstitial, PageOutline, interstitial};
@@ -80,7 +80,7 @@ fn guards_are_recognized_by_their_pages() {
         (403, human, "challenge"),
         (503, wordfence, "block_page"),
         (406, modsecurity, "block_page"),
-        // The words of the block page above, on pages that can't come from a guard.
+        // The same pages with a status that no protection service sends with them.
         (200, block, "none"),
         (200, moment, "none"),
         (200, datadome, "none"),
@@ -122,9 +122,9 @@ fn ordinary_pages_are_not_interstitials() {
     let long = "A sentence of an article about it. ".repeat(200);
     let login_box = "<form action=/login><input name=u><input type=password name=p></form>";
     let pages = [
-        // An ordinary page that has a login box in its header.
+        // An ordinary page with a login box in its header.
         format!("<title>News of the day</title>{login_box}<h1>News</h1><p>Short."),
-        // A login box on a page with much text and a title similar to a login page's.
+        // A login box on a page with much text, although its title is that of a login page.
         format!("<title>Login</title>{login_box}<p>{long}"),
         // Articles about login forms.
         format!("<title>Login form examples</title><h1>Login forms</h1>{login_box}"),
@@ -138,13 +138,13 @@ fn ordinary_pages_are_not_interstitials() {
         ),
         "<title>Contact</title><form><textarea></textarea><div class=g-recaptcha></div></form>"
             .to_owned(),
-        // Two password fields are for choosing or changing a password, so this is not a login page.
+        // A page with two password fields is for choosing a password, so it is not a login page.
         "<title>Sign in</title><input type=password><input type=password>".to_owned(),
         // Password fields in comments and scripts do not count.
         "<title>Login</title><!--<input type=password>--><script>'<input type=password>'</script>"
             .to_owned(),
         format!("<title>Cloudflare blocks</title><p>Attention Required! | Cloudflare {long}"),
-        // Every page behind Imperva loads this script, so it proves nothing.
+        // Every page behind Imperva loads this script, even pages that are not blocked.
         "<title>Shop</title><p>Buy.<script src=/_Incapsula_Resource?SWJIYLWA=7></script>"
             .to_owned(),
         String::new(),

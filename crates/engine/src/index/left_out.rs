@@ -24,8 +24,8 @@ impl Halt {
     }
 }
 
-/// Fails if the configuration wants an index. Otherwise records that an existing index no longer
-/// follows the crawl, and returns no log.
+/// Fails if the configuration wants an index. Otherwise records that no index follows the crawl,
+/// even if there is one, and returns no log.
 pub(crate) fn open_log(
     config: &Config,
     frontier: &dyn Frontier,
@@ -37,7 +37,7 @@ pub(crate) fn open_log(
     }
 }
 
-/// The log and the index, which do not exist in this build.
+/// The log and the index, neither of which exists in this build.
 pub(crate) enum Indexing {}
 
 /// The thread that follows a log, which does not exist in this build.

@@ -30,8 +30,8 @@ pub(crate) struct Read {
     pub(crate) bytes: u64,
 }
 
-/// Returns the position at which an index with this note must start to read a log. The error says
-/// why the index can't follow the log.
+/// Returns the position where an index must start to read a log, from the note stored with the
+/// index. The error is the reason why the index can't follow the log.
 pub(crate) fn place(note: Option<&str>, number: u64, committed: u64) -> Result<Read, String> {
     let begin = Read {
         log: number,
@@ -41,14 +41,14 @@ pub(crate) fn place(note: Option<&str>, number: u64, committed: u64) -> Result<R
         None if number == 1 => Ok(begin),
         None => Err("it is missing".to_owned()),
         Some(Ok(read)) if read.log == number && read.bytes <= committed => Ok(read),
-        // The index had read the previous log to its end, and then a new log was started.
+        // The index had read the previous log to its end before this log was started.
         Some(Ok(read)) if read.log < number => Ok(begin),
         Some(_) => Err("it belongs to another log".to_owned()),
     }
 }
 
-/// Finishes the replacement of the index after a kill interrupted it. If the new index was not in
-/// place yet, the old index stays.
+/// Finishes or undoes a replacement of the index that was interrupted. If the new index was not in
+/// place yet, the old one stays.
 pub(crate) fn mend_swap(dir: &Path) -> Result<(), EngineError> {
     let (folder, old) = (dir.join(INDEX_FOLDER), dir.join(OLD_FOLDER));
     match (folder.exists(), old.exists()) {
@@ -57,7 +57,7 @@ pub(crate) fn mend_swap(dir: &Path) -> Result<(), EngineError> {
     }
 }
 
-/// Starts a new log that no index follows until [`follow_log`] records one.
+/// Starts a new log. No index follows it until [`follow_log`] is called.
 pub(crate) fn begin_log_unfollowed(
     dir: &Path,
     frontier: &dyn Frontier,
@@ -77,8 +77,8 @@ pub(crate) fn follow_log(frontier: &dyn Frontier, number: u64) -> Result<(), Fro
     transaction.commit().map(drop)
 }
 
-/// Starts a new log for an index that has read the old log or was built without it. Returns the new
-/// log's number.
+/// Starts a new log for an index that contains everything from the old log. Returns the new log's
+/// number.
 pub(crate) fn begin_log(
     dir: &Path,
     frontier: &dyn Frontier,
@@ -92,7 +92,8 @@ pub(crate) fn begin_log(
     Ok(number)
 }
 
-/// Returns the note of an index that has read all logs before `number` and nothing of that log.
+/// Returns the note of an index that has read all logs before `number`, and nothing of log
+/// `number`.
 pub(crate) fn note_of(number: u64) -> String {
     note(Read {
         log: number,
@@ -137,7 +138,7 @@ impl LogReader {
         self.at
     }
 
-    /// Returns the next entry. The caller knows that there is one.
+    /// Returns the next entry. Call this only if there is one.
     pub(crate) fn next_entry(&mut self) -> Result<IndexEntry, IndexError> {
         let at = self.at;
         let bad = |why: &dyn std::fmt::Display| IndexError::Damaged {
@@ -166,13 +167,14 @@ fn disk(path: &Path) -> impl FnOnce(io::Error) -> IndexError {
     }
 }
 
-/// The part of the log that an index has not read when a run ends.
+/// The part of the log that is unread when a run ends.
 pub(crate) struct RestOfLog {
     pub(crate) dir: PathBuf,
-    /// The read position of the index (`from`) and the end of the log (`end`), in bytes.
+    /// The byte offset up to which the index has read (`from`), and that of the log's end (`end`).
     pub(crate) from: u64,
     pub(crate) end: u64,
-    /// Pages in the unread part that are not indexed, by reason, as of the last pass.
+    /// The number of pages in the unread part that are not indexed, by reason, as counted by the
+    /// last call of `each`.
     pub(crate) left_out: RefCell<BTreeMap<String, u64>>,
 }
 
@@ -194,7 +196,7 @@ impl PendingEntries for RestOfLog {
     }
 }
 
-/// Counts an entry that keeps its page out of the index.
+/// Counts an entry if it keeps its page out of the index.
 pub(crate) fn count_left_out(left_out: &mut BTreeMap<String, u64>, entry: &IndexEntry) {
     if let Some(why) = entry.left_out() {
         *left_out.entry(why.to_owned()).or_default() += 1;

@@ -1,4 +1,4 @@
-//! Which log the search index of a crawl follows, as stored in the frontier.
+//! The number of the log that the search index of a crawl follows, stored in the frontier.
 
 use crawl_frontier::{Frontier, FrontierError};
 
@@ -11,7 +11,7 @@ pub(crate) fn number(frontier: &dyn Frontier) -> Result<Option<u64>, FrontierErr
     Ok(stored.map(u64::from_be_bytes))
 }
 
-/// Records that the index no longer follows the crawl's settled pages.
+/// Records that no index follows the crawl any longer.
 pub(crate) fn forget(frontier: &dyn Frontier) -> Result<(), FrontierError> {
     if number(frontier)?.is_none() {
         return Ok(());

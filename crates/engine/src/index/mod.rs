@@ -1,5 +1,5 @@
-//! The search index of a crawl: the entries of its pages, the log that the index follows, and
-//! building an index from the archive. Without the feature `search` a crawl has no index.
+//! The search index of a crawl: the entries of pages, the log that the index follows, and building
+//! an index from the archive. Without the feature `search` a crawl has no index.
 
 pub(crate) mod entry;
 #[cfg(all(test, feature = "search"))]
@@ -17,9 +17,9 @@ mod redirects;
 
 /// The folder of the index in the crawl directory.
 pub(crate) const INDEX_FOLDER: &str = "index";
-/// The folder of the old index while a new one replaces it.
+/// The folder of the old index during its replacement by a new one.
 pub(crate) const OLD_FOLDER: &str = "index.old";
 /// The folder of an index that is being built.
 pub(crate) const NEW_FOLDER: &str = "index.new";
-/// The name of the log that the index follows, in `state/`.
+/// The name of the log that the index follows, in the folder `state`.
 pub(crate) const LOG: &str = "indexing.jsonl";

@@ -1,4 +1,4 @@
-//! Rebuilds the search index from pages.jsonl and the archive.
+//! Rebuilds the search index from `pages.jsonl` and the archive.
 
 mod kept_pages;
 
@@ -37,26 +37,26 @@ use crate::state::directory::{examine, hold_gathered, open_frontier};
 
 /// The number of pages between two progress reports.
 const REPORT_INTERVAL_PAGES: u64 = 100;
-/// Maximum bytes of pages to hold on disk until the end of the build. Held pages are written to the
-/// index once, with the texts of their links. Further pages are written immediately, and the pass
-/// over all pages rewrites them.
+/// Maximum bytes of pages to collect in a file until the end of the build. Collected pages are
+/// written to the index only once, with the texts of links to them. Further pages are written
+/// immediately, and rewritten in the pass over all pages.
 const MAX_PENDING_BYTES: u64 = 512 << 20;
 
 /// The rules for reading pages when an index is rebuilt.
 #[derive(Clone, Debug)]
 pub struct Reindex {
-    /// The name of this crawler in METAs and headers.
+    /// The crawler's name in META elements and header fields.
     pub agent: ProductToken,
-    /// The rules for reading METAs and headers.
+    /// The rules for reading META elements and header fields.
     pub profile: Profile,
-    /// Secrets to remove from pages. The archive contains pages as the server sent them.
+    /// Secrets to redact, since the archive contains pages as the server sent them.
     pub secrets: Secrets,
     /// The documents to index.
     pub documents: DocumentRules,
 }
 
 impl Reindex {
-    /// Returns the reading rules that a crawl is configured with.
+    /// Returns the rules in the configuration of a crawl.
     #[must_use]
     pub fn of(config: &Config) -> Reindex {
         Reindex {
@@ -73,13 +73,13 @@ impl Reindex {
 pub struct Reindexed {
     /// Pages that a search can find.
     pub pages: u64,
-    /// Pages that are left out because another page has the same text.
+    /// Pages left out because another page has the same text.
     pub duplicates: u64,
     /// Pages that are left out, by reason.
     pub left_out: BTreeMap<String, u64>,
-    /// Pages with a canonical URL outside of the crawl.
+    /// Pages whose canonical URL is outside the crawl.
     pub canonical_elsewhere: u64,
-    /// Whether the build was stopped. The old index is then unchanged.
+    /// Whether the build was stopped, which leaves the old index unchanged.
     pub is_stopped: bool,
 }
 
@@ -87,7 +87,8 @@ pub struct Reindexed {
 /// replaces it. Calls `report` with the number of pages read so far.
 ///
 /// # Errors
-/// [`EngineError`] if there is no crawl or no archive, the crawl is in use, or writing fails.
+/// [`EngineError`] if there is no crawl or no archive, another process uses the crawl, or writing
+/// fails.
 pub fn reindex(
     dir: &Path,
     rules: &Reindex,
@@ -106,8 +107,8 @@ pub fn reindex(
     build(dir, Some(&frontier), rules, is_stopped, report)
 }
 
-/// Builds the index. Without a frontier the rows alone decide which pages the index contains, and
-/// nothing keeps the index up to date.
+/// Builds the index. Without a frontier, only the rows decide which pages are indexed, and the
+/// index doesn't follow a log afterwards.
 fn build(
     dir: &Path,
     frontier: Option<&dyn Frontier>,
@@ -137,8 +138,8 @@ fn build(
         ..
     } = build;
     let note = note_of(next);
-    // Settle as of `latest`, when the last page was fetched, rather than by a clock: a page counts
-    // as expired only if it had expired then.
+    // Decide which pages have expired as of `latest`, the time of the last fetch, because the
+    // result must not depend on the time of the rebuild.
     let redirects = |urls: &BTreeSet<String>| redirects_of(dir, committed, urls);
     let settled = settle(writer, pending, &redirects, &note, latest, is_stopped)?;
     let Some((writer, reconciled)) = settled else {
@@ -165,8 +166,7 @@ fn build(
     Ok(done)
 }
 
-/// Decides what depends on all pages together, including pages that are not written yet. `None` if
-/// stopped.
+/// Decides what depends on all pages together, including those in `pending`. `None` if stopped.
 fn settle(
     writer: IndexWriter,
     pending: Option<PendingFile>,
@@ -188,9 +188,9 @@ fn settle(
     Ok(done.map(|done| (writer, done)))
 }
 
-/// Builds the index during a crawl, from the pages that were `committed` when the build began, with
-/// a note of how far it has read. The end of the run decides what depends on all pages together.
-/// Returns false if the build was stopped; the old index is then unchanged.
+/// Builds the index during a crawl, from the first `committed` bytes of `pages.jsonl`, and stores
+/// `note` with it. The end of the run decides what depends on all pages together. Returns false if
+/// the build was stopped, which leaves the old index unchanged.
 pub(crate) fn build_behind(
     dir: &Path,
     frontier: &dyn Frontier,
@@ -221,14 +221,14 @@ pub(crate) fn build_behind(
 /// When a rebuild writes a page into the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PageWrites {
-    /// Immediately, so that the index can be committed without the pass over all pages.
+    /// Immediately, so that the index is usable before the pass over all pages.
     Now,
     /// Once, during the pass over all pages.
     Once,
 }
 
-/// Reads all pages into an index in `index.new`. Returns the index, and when the latest page was
-/// fetched. `None` if stopped.
+/// Reads all pages into an index in `index.new`. Returns the index, and the time of the last fetch.
+/// `None` if stopped.
 fn build_new<'a>(
     dir: &'a Path,
     frontier: Option<&dyn Frontier>,
@@ -305,7 +305,7 @@ struct Build<'a> {
     rules: &'a Reindex,
     old: Option<SearchIndex>,
     writer: IndexWriter,
-    /// Pages that have not been passed to the writer yet.
+    /// Pages that are not written to the index until the end of the build.
     pending: Option<PendingFile>,
     done: Reindexed,
     /// The hosts of the indexed pages.
@@ -325,11 +325,11 @@ impl Build<'_> {
             return Ok(());
         };
         let entry = match &kept.place {
-            // If a parser panics, only its page is left out.
+            // A panic of a parser only leaves out this page.
             Some(place) => catch_unwind(AssertUnwindSafe(|| self.archived(&url, kept, place)))
                 .unwrap_or_else(|_| Ok(left_out(&url, READER_PANICKED)))?,
-            // The archive lacks the body of a page whose site refuses archiving, but the old index
-            // may have the page.
+            // The archive has no body if the site refuses archiving. The old index may have the
+            // page.
             None => match self.known(kept) {
                 Some(page) => IndexEntry::Put(Box::new(page)),
                 None => left_out(&url, "not_archived"),
@@ -354,7 +354,7 @@ impl Build<'_> {
             leaving: None,
             ..page
         };
-        // An entry older than the page's last new body does not describe the page in the rows.
+        // If the old entry was made before the page's last new body was fetched, it is outdated.
         let is_it = kept.refused.is_none() && page.fetched_at >= kept.in_full_at;
         Some(page).filter(|_| is_it)
     }

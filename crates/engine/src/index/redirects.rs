@@ -1,4 +1,4 @@
-//! The redirects of URLs according to the rows of a crawl.
+//! The redirects of URLs, according to the rows of a crawl.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
@@ -16,8 +16,8 @@ struct RedirectRow {
     redirect: Option<String>,
 }
 
-/// Returns the redirects that `urls` gave at their last visits, as recorded in the first
-/// `committed` bytes of `pages.jsonl`. Skips lines that are not rows.
+/// Returns the targets of those `urls` that redirected at their last visits, as recorded in the
+/// first `committed` bytes of `pages.jsonl`. Skips lines that are not rows.
 pub(crate) fn redirects_of(
     dir: &Path,
     committed: Option<u64>,

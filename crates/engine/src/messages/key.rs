@@ -1,12 +1,12 @@
-//! Keys of writer messages, derived from what caused each message in the crawl loop. A replay
-//! produces the same messages again and recognizes them by these keys.
+//! Keys of writer messages. A key names what caused its message in the crawl loop, so that a replay
+//! can match the messages that it produces with the logged ones.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::{Effect, WriterMessage};
 
-/// The cause of a message. Requests and turns are counted from 1 in each run.
+/// The cause of a message. Requests and turns are numbered from 1 in each run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Cause {
     /// The end of the request with this number.
@@ -27,11 +27,11 @@ pub(crate) enum Cause {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct MessageKey {
     pub(crate) cause: Cause,
-    /// The index of the message among the messages with the same cause, from 0.
+    /// The index among the messages with the same cause, from 0.
     place: u32,
 }
 
-/// A writer message with its key. Host states have no key, since their order does not matter.
+/// A writer message with its key. Host states have no key, because their order does not matter.
 #[derive(Debug)]
 pub(crate) struct Keyed {
     pub(crate) key: Option<MessageKey>,
@@ -39,7 +39,7 @@ pub(crate) struct Keyed {
 }
 
 impl Keyed {
-    /// Wraps a message that needs no key, since its order is not recorded.
+    /// Wraps a message without a key. The order of such messages isn't logged.
     pub(crate) fn unnamed(message: WriterMessage) -> Keyed {
         Keyed { key: None, message }
     }
@@ -62,12 +62,12 @@ impl fmt::Display for MessageKey {
     }
 }
 
-/// The order log's record of a settled message.
+/// The entry of a committed message in the order log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MessageFact {
     pub(crate) key: MessageKey,
-    /// The number of messages that were committed when the page's links to known URLs were dropped;
-    /// `None` if none were looked up.
+    /// The number of messages that were committed when links to known URLs were looked up, in order
+    /// to drop them. `None` if none were looked up.
     pub(crate) looked_at: Option<u64>,
     /// The number of words of the page that were new on its host; `None` if the page was not
     /// compared with others.
@@ -133,7 +133,7 @@ impl FromStr for MessageKey {
     }
 }
 
-/// Assigns keys to a run's messages, given its effects in order.
+/// Assigns keys to the messages of a run from its effects in order.
 #[derive(Debug)]
 pub(crate) struct MessageKeys {
     cause: Cause,
@@ -152,8 +152,8 @@ impl MessageKeys {
         }
     }
 
-    /// Returns the key of the message in an effect; `None` if the effect has no message, or one
-    /// without a key. Call it once for each effect, in order.
+    /// Returns the key of the message in an effect. `None` if the effect has no message, or its
+    /// message has no key. Call this once for each effect, in order.
     pub(crate) fn of(&mut self, effect: &Effect) -> Option<MessageKey> {
         let cause = match effect {
             Effect::Log(_) => {
@@ -190,7 +190,7 @@ impl MessageKeys {
         Some(key)
     }
 
-    /// Returns the number of requests that have ended.
+    /// Returns the number of requests that have ended in this run.
     pub(crate) fn ended(&self) -> u64 {
         self.ended
     }

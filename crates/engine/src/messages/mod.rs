@@ -1,5 +1,4 @@
-//! The messages between the parts of the engine: jobs, events, effects, and the items that the
-//! writer commits.
+//! The messages between the parts of the engine: jobs, events, effects, and messages to the writer.
 
 pub(crate) mod key;
 pub(crate) mod page;
@@ -28,21 +27,20 @@ use crate::revisit::visit::PreviousVisit;
 use crate::summary::SeedFailure;
 use crate::totals::Totals;
 
-/// A request that a permit is used for.
+/// A request to send with a permit, and what it is for.
 #[derive(Debug)]
 pub(crate) enum Job {
     /// A leased URL that robots.txt allows.
     Page {
         /// The frontier's lease.
         lease: Lease,
-        /// The robots.txt rules and other facts that the URL is fetched under.
+        /// The facts determined before the fetch, such as the verdict of robots.txt.
         context: FetchContext,
     },
-    /// A request for an origin's robots.txt, or for the target of its redirect.
+    /// A request for an origin's robots.txt, or for the target that it redirects to.
     Robots {
         /// The origin whose rules are fetched.
         of: Origin,
-        /// The request to send.
         request: FetchRequest,
         /// The number of redirects followed before this request.
         hop: u8,
@@ -51,7 +49,6 @@ pub(crate) enum Job {
     TdmRep {
         /// The origin whose `tdmrep.json` is fetched.
         of: Origin,
-        /// The request to send.
         request: FetchRequest,
         /// How often the request was sent before.
         tries: u32,
@@ -66,7 +63,7 @@ impl Job {
             Job::Page { lease, context } => FetchRequest {
                 validators: context.validators(),
                 found_on: found_on(lease).cloned(),
-                // A sitemap is not a page: it only lists pages, so the content filter does not
+                // A sitemap only lists pages, so the filter for the content of pages does not
                 // apply.
                 is_filtered: lease.kind != UrlKind::Sitemap,
                 ..FetchRequest::page(lease.url.clone())
@@ -85,14 +82,14 @@ impl Job {
     }
 }
 
-/// Returns the document that linked to a leased URL. `None` for seeds and sitemaps, which no link
-/// led to, and for redirect targets, since the page with the link is not known.
+/// Returns the document that linked to a leased URL. `None` for seeds and sitemaps, because no link
+/// led to them, and for redirect targets, because the page with the link isn't known.
 fn found_on(lease: &Lease) -> Option<&CanonicalUrl> {
     let is_linked = !lease.is_seed && lease.redirects == 0 && lease.kind != UrlKind::Sitemap;
     lease.via.as_ref().filter(|_| is_linked)
 }
 
-/// An input of the coordinator, which acts only on events.
+/// An input of the coordinator, which acts only when it gets an event.
 #[derive(Debug)]
 pub(crate) enum Event {
     /// An exchange ended, successfully or not.
@@ -109,24 +106,22 @@ pub(crate) enum Event {
         /// Length of the page's body in bytes.
         bytes: u64,
     },
-    /// A document now waits for a reading process.
+    /// A document now waits to be read in another process.
     DocumentWaits {
-        /// The host of the document.
         host: HostKey,
         /// Length of the document's body in bytes.
         bytes: u64,
     },
-    /// A document no longer waits for a reading process. The document's page goes to the writer
-    /// next, or is given back.
+    /// A document no longer waits: either it was read in another process, and its page goes to the
+    /// writer next, or it was given back.
     DocumentEnded {
-        /// The host of the document.
         host: HostKey,
         /// Length of the document's body in bytes.
         bytes: u64,
     },
-    /// A page was given back that no reader had started on.
+    /// A reader gave back a page that it had not started on.
     GivenBackUnread(Box<FetchedPage>),
-    /// A page was given back that a reader had started on.
+    /// A reader gave back a page that it had started on.
     ReadingStopped(Box<FetchedPage>),
     /// The writer committed a group.
     Committed(Box<Committed>),
@@ -139,14 +134,14 @@ pub(crate) enum Event {
     Stop(Stop),
     /// An operator's command or query.
     Command(PostedCommand),
-    /// News about the crawl's other workers, or about state shared with them.
+    /// News about the crawl's other workers, or about their shared state.
     Shared(SharedNews),
     /// A part of the engine failed, so the crawl ends.
     Broken(EngineError),
 }
 
-/// An exchange that ended. Everything that follows from the exchange alone is already computed by
-/// the task that fetched it, because the crawl loop has only a single thread.
+/// An exchange that ended. The task that fetched it has already computed what depends on the
+/// exchange alone, because the crawl loop has only one thread.
 #[derive(Debug)]
 pub(crate) struct EndedExchange {
     /// The job that the request was sent for.
@@ -157,56 +152,52 @@ pub(crate) struct EndedExchange {
     pub(crate) result: Result<Box<Exchange>, Failure>,
     /// The tracing span of the exchange.
     pub(crate) span: Span,
-    /// The outcome of the request for the scheduler.
+    /// The outcome, as it affects the politeness of the host.
     pub(crate) signal: RequestOutcome,
     /// The row for `requests.jsonl`.
     pub(crate) line: Box<RequestLine>,
 }
 
-/// An action that the driver performs for the coordinator.
+/// An action that the coordinator wants the driver to perform.
 #[derive(Debug)]
 pub(crate) enum Effect {
     /// Look up the address that a request for a URL would go to.
     FindAddress {
         /// The permit to send the request.
         permit: Permit,
-        /// The URL.
         url: CanonicalUrl,
     },
     /// Send a request.
     Fetch {
         /// The permit to send the request.
         permit: Permit,
-        /// The job that the request is for.
         job: Job,
         /// The tracing span to send the request in.
         span: Span,
     },
-    /// Write the row of a request to `requests.jsonl`, before its host gets another permit.
+    /// Append the row of a request to `requests.jsonl` before its host gets another permit.
     Log(Box<RequestLine>),
-    /// Write a host's turn to `state/order.jsonl`, before the turn's request is logged and its
-    /// results are committed.
-    NoteTurn(HostTurn),
-    /// Append an operator's command to `state/order.jsonl`, before the results of the command are
+    /// Append a host's turn to `state/order.jsonl` before its request is logged and its results are
     /// committed.
+    NoteTurn(HostTurn),
+    /// Append an operator's command to `state/order.jsonl` before its results are committed.
     NoteCommand(CommandTaken),
-    /// Write a changed delay to `state/delays.jsonl` before it takes effect.
+    /// Append a changed delay to `state/delays.jsonl` before it takes effect.
     NoteDelay(DelayRow),
     /// Write changed rules to `state/delays.jsonl` and `crawl.toml` before they take effect.
     NoteRules(NewRules),
     /// Read a fetched page, and hand the result to the writer.
     Read(Box<FetchedPage>),
-    /// Abort requests in flight, and have the readers give back the pages that they have not read.
+    /// Abort requests in flight, and make readers return the pages that they have not read.
     GiveUp,
-    /// Have the readers give back the documents that wait for a reading process.
+    /// Make readers return the documents that wait to be read in another process.
     GiveUpDocuments,
-    /// Hand a message to the writer.
     Write(WriterMessage),
     /// Send a request to the shared frontier.
     Share(SharedRequest),
 }
 
-/// Returns the rows of requests that `effects` order to log.
+/// Returns the rows in `effects` for the request log.
 pub(crate) fn lines_to_log(effects: &[Effect]) -> impl Iterator<Item = &RequestLine> {
     effects.iter().filter_map(|effect| match effect {
         Effect::Log(line) => Some(&**line),
@@ -214,33 +205,32 @@ pub(crate) fn lines_to_log(effects: &[Effect]) -> impl Iterator<Item = &RequestL
     })
 }
 
-/// Changed rules, and where to send the answer to the command that changed them.
+/// Changed rules, and the channel for the answer to the command that changed them.
 #[derive(Debug)]
 pub(crate) struct NewRules {
-    /// The rules that were in force before, as a row of `state/delays.jsonl`.
+    /// The previous rules, as a row of `state/delays.jsonl`.
     pub(crate) row: DelayRow,
     /// The new text of `crawl.toml`.
     pub(crate) config_text: String,
     pub(crate) answer: AnswerSender,
 }
 
-/// The durable form of what a host has spent of its budgets: the round, pages, bytes and
-/// microseconds of response time, in eight bytes each.
+/// The used part of a host's budgets, in its stored form: the round, pages, bytes and microseconds
+/// of response time, in eight bytes each.
 pub(crate) type StoredBudget = [u8; 32];
 
-/// A host's durable state. If a transaction gets several states of a host, only the newest is
+/// A host's durable state. If a transaction contains several states of a host, only the newest is
 /// encoded.
 #[derive(Clone, Debug)]
 pub(crate) struct HostState {
-    /// The host.
     pub(crate) host: HostKey,
-    /// The earliest time of its next request, in microseconds UTC.
+    /// The earliest time of the host's next request, in microseconds UTC.
     pub(crate) wake: u64,
     pub(crate) budget: StoredBudget,
-    /// The host's politeness; `None` if nothing is known about it yet.
+    /// The politeness state of the host, such as its gap; `None` if nothing is known yet.
     pub(crate) politeness: Option<HostSnapshot>,
-    /// Increases with each host state in a run. Messages overtake each other on their way to the
-    /// writer, so an older state could otherwise replace a newer one.
+    /// Increases with each host state in a run, so that an older state can't replace a newer one:
+    /// messages may overtake each other on their way to the writer.
     pub(crate) sequence: u64,
 }
 
@@ -252,74 +242,70 @@ impl HostState {
     }
 }
 
-/// A message to the writer. One transaction commits everything in the message.
+/// A message to the writer, to be committed in a single transaction.
 #[derive(Debug)]
 pub(crate) enum WriterMessage {
     /// Settle a fetched URL, and admit the links of its page.
     Page(Box<EncodedPage>),
     /// Admit links of a sitemap that is still being read.
     Links(LinkBatch),
-    /// Settle a URL whose request got no answer, or that is given up.
+    /// Settle a URL that got no answer or was given up.
     Unanswered(Box<UnansweredVisit>),
-    /// Put a URL behind the other URLs of its origin, with one more attempt counted.
+    /// Count one more attempt for a URL, and put it behind the other URLs of its origin.
     Retry {
-        /// The lease of the URL.
         lease: Lease,
         /// The state of the URL's host.
         host: Box<HostState>,
     },
     /// Settle a URL without fetching it.
     Excluded {
-        /// The lease of the URL.
         lease: Lease,
-        /// The reason for the exclusion.
         exclusion: Exclusion,
         /// The stored state from the previous visit of the URL.
         past: Option<Box<PreviousVisit>>,
     },
     /// Defer a URL without fetching it.
     PutAside {
-        /// The lease of the URL.
         lease: Lease,
         /// The reason for deferring the URL.
         exclusion: Exclusion,
     },
     /// Put these leases back into their queues in this order, each at the given priority.
     Later(Vec<(Lease, Priority)>),
-    /// Settle a URL, and admit another URL for the same page.
+    /// Settle a URL, and admit another URL of the same page.
     SameAs {
-        /// The lease of the URL.
         lease: Lease,
         /// The URL to fetch instead.
         url: CanonicalUrl,
-        /// The reason why the leased URL is not fetched.
+        /// Why the leased URL is not fetched.
         exclusion: Exclusion,
     },
     /// Store the result of a request for an origin's rules.
     Robots(Box<RobotsExchange>),
     /// Admit the URLs to start from.
     Seeds(Vec<Admission>),
-    /// Admit deferred URLs again if they may be fetched now.
+    /// Admit deferred URLs again, if they may be fetched now.
     TakeBack {
-        /// The scope for judging the URLs again that were too deep. If `None`, these URLs stay
+        /// The new scope, for judging URLs again that were too deep. If `None`, these URLs stay
         /// deferred.
         scope: Option<Arc<Scope>>,
     },
-    /// Draw the sample from the URLs that were deferred for it, since no further page can be found.
+    /// Draw the sample from the URLs that were deferred for it. Sent once no further page can be
+    /// found.
     DrawSample,
-    /// Admit links that other workers found to hosts of this worker.
+    /// Admit links to this worker's hosts that other workers found.
     TakeLinks,
-    /// A reader or an encoder failed, so a message is missing. The text describes the failure.
+    /// A reader or an encoder failed, so a message is missing. Contains the reason.
     Broken(String),
-    /// Store a host's state after a request that settled no URL.
+    /// Store a host's state. Sent after a request that settled no URL.
     Host(Box<HostState>),
-    /// Carry out an operator's command. The command is answered once its result is durable.
+    /// Carry out an operator's command, and answer it once its result is durable.
     Order(Ordered),
 }
 
 impl WriterMessage {
-    /// Whether the message changes queues without settling a page. In a crawl without an order log,
-    /// a replay counts such messages.
+    /// Whether the message changes queues without settling a page. If a crawl has no order log, its
+    /// replay relies on the number of such messages.
     pub(crate) fn is_other_change(&self) -> bool {
         match self {
             WriterMessage::Links(_)
@@ -341,7 +327,7 @@ impl WriterMessage {
         }
     }
 
-    /// The number of URLs or decisions in the message that become durable with its commit.
+    /// The number of results, such as settled URLs, that the commit of this message makes durable.
     pub(crate) fn weight(&self) -> u64 {
         match self {
             WriterMessage::Later(leases) => leases.len() as u64,
@@ -351,43 +337,41 @@ impl WriterMessage {
     }
 }
 
-/// The durable part of a command, and where to send the answer.
+/// The durable part of a command, and the channel for the answer.
 #[derive(Debug)]
 pub(crate) struct Ordered {
     pub(crate) order: Order,
     pub(crate) answer: AnswerSender,
 }
 
-/// The part of a command that is committed before the answer.
+/// The part of a command that is committed before the command is answered.
 #[derive(Debug)]
 pub(crate) enum Order {
     /// Admit a URL as a seed.
     Add {
-        /// The URL.
         seed: Box<Admission>,
-        /// The answer to give if the URL was already settled in this round.
+        /// The answer if the URL was already settled in this round.
         refused: Option<Refused>,
     },
     /// Replace the list of parked hosts.
     Parked {
-        /// Increases with each list of parked hosts in a run.
+        /// Increases with each list in a run, so that an older list never replaces a newer one.
         number: u64,
-        /// All parked hosts.
         hosts: Vec<HostKey>,
     },
 }
 
-/// The result of a request for an origin's rules, or a decision about these rules.
+/// The result of a request for an origin's rules, or a decision about them.
 #[derive(Debug, Default)]
 pub(crate) struct RobotsExchange {
-    /// The origin whose rules were fetched. The request itself may have gone to another origin,
-    /// after a redirect.
+    /// The origin whose rules were requested. After a redirect, the request itself may have been
+    /// sent to another origin.
     pub(crate) of: Option<Origin>,
-    /// If the copy of robots.txt changed, the origin that it is for and the encoded copy.
+    /// The new copy of robots.txt, encoded, and its origin; `None` if it did not change.
     pub(crate) copy: Option<(Origin, Vec<u8>)>,
-    /// The exchange, which a reader thread encodes for the archive.
+    /// The exchange. A reader thread encodes it for the archive.
     pub(crate) exchange: Option<Exchange>,
-    /// The purpose of the exchange as the archive names it.
+    /// The name of the exchange's purpose in the archive.
     pub(crate) purpose: &'static str,
     /// Length of the response body in bytes.
     pub(crate) bytes: u64,
@@ -399,14 +383,13 @@ pub(crate) struct RobotsExchange {
     pub(crate) host: Option<HostState>,
 }
 
-/// The result of the commit of a group of messages.
+/// The result of committing a group of messages.
 #[derive(Debug, Default)]
 pub(crate) struct Committed {
     /// The number of messages in the group.
     pub(crate) items: u64,
-    /// Statistics of the commit.
     pub(crate) counts: Commit,
-    /// Parts of the group's pages that are no longer needed.
+    /// Parts of the group's pages that are ready to be freed.
     pub(crate) used: Vec<UsedPage>,
     /// Rows that were added to `pages.jsonl`.
     pub(crate) rows: Vec<PageRow>,
@@ -414,29 +397,28 @@ pub(crate) struct Committed {
     pub(crate) origins: Vec<(Origin, u64)>,
     /// Total body length of the group's pages and robots.txt files, in bytes.
     pub(crate) bytes: u64,
-    /// The host of each host state in the group. A host with several states is listed several
-    /// times.
+    /// The host of each host state in the group. A host with several states occurs several times.
     pub(crate) hosts: Vec<HostKey>,
     /// The origin of each lease that ended.
     pub(crate) ended: Vec<Origin>,
     /// Whether URLs deferred as traps must be judged again.
     pub(crate) traps_changed: bool,
-    /// The number of ended leases that could have become a row of `pages.jsonl`.
+    /// The number of ended leases. Each could have become a row of `pages.jsonl`.
     pub(crate) leases: u64,
     /// The crawl's totals after the commit.
     pub(crate) totals: Totals,
-    /// Seeds that were settled without fetching a page.
+    /// Seeds that were settled without a page.
     pub(crate) seeds_failed: Vec<SeedFailure>,
     /// The number of links that are not fetchable URLs, by reason.
     pub(crate) unusable: HashMap<&'static str, u64>,
-    /// Whether links found by other workers remain to be admitted, or URLs to be reopened. `None`
-    /// if the group did not check that.
+    /// Whether links from other workers remain to be admitted, or URLs to be reopened. `None` if
+    /// the group did not check.
     pub(crate) leaves_links: Option<bool>,
-    /// Origins whose copy of robots.txt was removed, so that robots.txt must be fetched again.
+    /// Origins whose copy of robots.txt was removed, so it must be fetched again.
     pub(crate) without_robots: Vec<Origin>,
-    /// Redirects of seeds that other workers found, each with its target. The targets join the
+    /// Seeds that redirect, as other workers found, each with its target. The targets join the
     /// scope.
     pub(crate) targets: Vec<(CanonicalUrl, CanonicalUrl)>,
-    /// The results of commands that are durable now, each with the channel to answer on.
+    /// The results of commands that are durable now, each with the channel for its answer.
     pub(crate) answers: Vec<(AnswerSender, Result<CommandAnswer, Refused>)>,
 }

@@ -1,4 +1,4 @@
-//! The types of a page on its way from the fetcher to the disk, one for each stage.
+//! The forms of a page on its way from the fetcher to the disk.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,27 +25,26 @@ use crate::totals::Change;
 pub(crate) struct FetchContext {
     /// The verdict of robots.txt on the URL.
     pub(crate) robots: RobotsVerdict,
-    /// The rules of the URL's origin when the verdict was given.
+    /// The rules of the URL's origin at the time of the verdict.
     pub(crate) rules: Arc<CompiledRobots>,
     /// The stored state from the previous visit of the URL.
     pub(crate) past: Option<Box<PreviousVisit>>,
-    /// The label of the seed whose area contains the URL.
+    /// The label of the seed whose own settings apply to the URL.
     pub(crate) label: Option<Arc<str>>,
 }
 
 impl FetchContext {
-    /// Returns the validators from the previous visit. If the page has not changed, the server may
-    /// answer with 304.
+    /// Returns the validators from the previous visit, so that the server may answer with 304 if
+    /// the page has not changed.
     pub(super) fn validators(&self) -> Validators {
         let past = self.past.as_deref();
         past.map_or_else(Validators::default, PreviousVisit::validators)
     }
 }
 
-/// A fetched page that is not read yet.
+/// A fetched page that was not read yet.
 #[derive(Debug)]
 pub(crate) struct FetchedPage {
-    /// The lease of the URL.
     pub(crate) lease: Lease,
     /// The facts about the URL that were determined before the fetch.
     pub(crate) context: FetchContext,
@@ -57,7 +56,7 @@ pub(crate) struct FetchedPage {
     pub(crate) host: HostState,
 }
 
-/// A visit that settles a URL, ready to be written.
+/// A visit that settles a URL.
 #[derive(Debug)]
 pub(crate) struct PageVisit {
     pub(crate) lease: Lease,
@@ -65,8 +64,8 @@ pub(crate) struct PageVisit {
     pub(crate) outcome: Outcome,
     /// The row for `pages.jsonl`, without the archive position, which the writer adds.
     pub(crate) row: Box<PageRow>,
-    /// Whether to write the row. False for a guessed URL that did not exist at the previous visit
-    /// and still doesn't.
+    /// Whether to write the row. False if we guessed the URL, and it exists neither now nor at the
+    /// previous visit.
     pub(crate) is_listed: bool,
     /// How the page differs from its previous visit.
     pub(crate) change: Option<Change>,
@@ -76,10 +75,9 @@ pub(crate) struct PageVisit {
     pub(crate) host: HostState,
 }
 
-/// A URL that is settled without a page, because its request failed or it is given up.
+/// A URL that is settled without an answer, because its request failed or it was given up.
 #[derive(Debug)]
 pub(crate) struct UnansweredVisit {
-    /// The lease of the URL.
     pub(crate) lease: Lease,
     why: String,
     row: Box<PageRow>,
@@ -108,7 +106,7 @@ impl UnansweredVisit {
         )
     }
 
-    /// Creates the visit for a page that is given up because it crashed the process repeatedly.
+    /// Creates the visit for a page that is given up because it crashed the process several times.
     pub(crate) fn given_up(
         lease: Lease,
         context: FetchContext,
@@ -144,8 +142,7 @@ impl UnansweredVisit {
         }
     }
 
-    /// Converts this into a visit that settles the URL. The result includes the state to store for
-    /// the next visit.
+    /// Converts this into a visit that settles the URL, with the state to store for the next visit.
     pub(crate) fn settled(self, visits: &RevisitSchedule) -> PageVisit {
         let past = self.past.map(|past| *past);
         let at = visited_at(&self.row);
@@ -178,10 +175,10 @@ pub(crate) struct PageFindings {
     pub(crate) entry: Option<IndexEntry>,
     /// The page's links, canonical and judged by the scope.
     pub(crate) links: Vec<Admission>,
-    /// The number of links that were left out of `links` because their targets are settled.
+    /// The number of links not in `links`, because their targets are settled.
     pub(crate) settled_links: usize,
-    /// The number of messages that were committed when links to known URLs were dropped; `None` if
-    /// none were looked up.
+    /// The number of messages that were committed when links to known URLs were looked up, in order
+    /// to drop them. `None` if none were looked up.
     pub(crate) looked_at: Option<u64>,
     /// Rows for `links.jsonl`.
     pub(crate) link_rows: Vec<LinkRow>,
@@ -191,29 +188,27 @@ pub(crate) struct PageFindings {
     pub(crate) joins_scope: Option<CanonicalUrl>,
 }
 
-/// The parts of a committed page that are no longer needed. Reader threads free them instead of the
-/// writer, since there is only one writer, and freeing memory that another thread allocated is
-/// slow.
+/// The parts of a committed page that are no longer needed. Readers free them, since there is only
+/// one writer, and since it is slow to free memory that another thread allocated.
 #[expect(dead_code, reason = "held only to be dropped, never read")]
 #[derive(Debug, Default)]
 pub(crate) struct UsedPage {
-    /// The page's row. `None` if a consumer takes the row.
+    /// The page's row. `None` if a consumer needs it.
     pub(crate) row: Option<Box<PageRow>>,
     /// The row in its encoded form.
     pub(crate) line: Option<PageLine>,
     /// The page's evidence for trap detection.
     pub(crate) signal: TrapSignal,
-    /// The links that were admitted.
     pub(crate) links: Vec<Admission>,
 }
 
-/// Links of a long sitemap that are admitted before the sitemap itself. The sitemap is settled with
-/// the last batch.
+/// Links of a long sitemap, to be admitted before the sitemap is settled. The last links are
+/// admitted together with the sitemap.
 #[derive(Debug, Default)]
 pub(crate) struct LinkBatch {
     /// The links, canonical and judged by the scope.
     pub(crate) links: Vec<Admission>,
-    /// The times of last changes, as in [`PageFindings`].
+    /// When the linked URLs changed, as in [`PageFindings`].
     pub(crate) modified: Vec<(CanonicalUrl, u32)>,
     /// The memory reserved for the links, released when they are committed.
     pub(crate) held: Option<BytePass>,
@@ -223,9 +218,8 @@ pub(crate) struct LinkBatch {
 #[derive(Debug)]
 pub(crate) struct EncodedPage {
     pub(crate) visit: PageVisit,
-    /// The encoded row. `None` if the writer must add more to it than the archive position.
+    /// The encoded row. `None` if the writer must complete it with more than the archive position.
     pub(crate) line: Option<PageLine>,
-    /// The findings of the reader in the page.
     pub(crate) findings: PageFindings,
     /// The archive records of the exchange. `None` if the crawl has no archive.
     pub(crate) capture: Option<EncodedCapture>,
@@ -254,12 +248,12 @@ pub(crate) enum TrapSignal {
     Redirect(CanonicalUrl),
     /// The page was kept, but is neither a redirect nor a page with text.
     Other,
-    /// The page is an error or empty, or does not count as a page.
+    /// The page is an error, is empty, or does not count as a page.
     #[default]
     Nothing,
 }
 
-/// Returns the row of a page, without the columns that an answer fills in.
+/// Returns the row of a page, without the columns that depend on the answer.
 pub(crate) fn row_without_answer(
     lease: &Lease,
     context: FetchContext,

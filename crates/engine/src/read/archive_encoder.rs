@@ -26,8 +26,8 @@ impl ArchiveEncoder {
         }
     }
 
-    /// If an exchange returned the same page as an earlier one, returns the reference to the
-    /// earlier page, for a revisit record. `None` if the archive does not hold that page.
+    /// Returns the reference to an earlier page, for a revisit record, if this exchange returned
+    /// the same page again. `None` if the archive does not hold the earlier page.
     pub(super) fn revisit<'a>(
         &self,
         exchange: &'a Exchange,
@@ -77,8 +77,8 @@ impl ArchiveEncoder {
     /// Encodes a request for an origin's rules.
     pub(super) fn robots(&mut self, mut item: Box<RobotsExchange>) -> Box<RobotsExchange> {
         if let Some(exchange) = item.exchange.take() {
-            // Record the origin whose rules were fetched. After a redirect, the URL of the request
-            // does not show it.
+            // Record the origin whose robots.txt was requested: after a redirect, the request has
+            // another URL.
             let of = item.of.as_ref().map(|of| ("of", of.as_str()));
             let more: Vec<_> = [("purpose", item.purpose)].into_iter().chain(of).collect();
             let about = CaptureMetadata {
@@ -90,7 +90,7 @@ impl ArchiveEncoder {
         item
     }
 
-    /// Encodes an exchange. `kept` is its body, or is empty if the body is withheld.
+    /// Encodes an exchange with the body `kept`, which is empty if the body must not be archived.
     fn encode(
         &mut self,
         exchange: &Exchange,

@@ -1,4 +1,4 @@
-//! A document that was read, and whose exchange is not encoded yet.
+//! The result of reading a document. The exchange is encoded for the archive later.
 
 use crawl_archive::rows::{PageRow, READER_PANICKED, TOO_MANY_REDIRECTS};
 use crawl_coding::{DecodeEnd, DecodeLimit};
@@ -18,8 +18,7 @@ use crate::secrets::REDIRECT_SECRET;
 /// The result of reading a document.
 #[derive(Debug, Default)]
 pub(crate) struct ReadDocument {
-    /// Whether the reading was stopped, or left to other threads. If true, nothing else in this
-    /// result may be used.
+    /// Whether reading was stopped, or is left to another thread. If true, ignore all other fields.
     pub(crate) is_given_up: bool,
     pub(crate) title: Option<String>,
     /// The canonical URL that the page declares, if it differs from the page's URL.
@@ -46,18 +45,17 @@ pub(crate) struct ReadDocument {
     pub(crate) body_digest: Option<String>,
     /// The digest of the main text, if it was computed.
     pub(crate) text_digest: Option<String>,
-    /// The digest of the main text at the last visit, if it was recomputed.
+    /// The digest of the main text at the last visit, if it was recomputed from the archive.
     pub(crate) past_text_digest: Option<String>,
     /// How often the page changes, according to the page itself.
     pub(crate) declared_state: Option<DocumentState>,
     /// Whether the document lists other pages and their changes, as sitemaps and feeds do.
     pub(crate) is_list: bool,
-    /// The reader's findings in the document, for the writer.
+    /// The findings of the reader in the document, for the writer.
     pub(crate) findings: PageFindings,
 }
 
 impl ReadDocument {
-    /// Returns an empty document with this error.
     pub(crate) fn with_error(error: DocumentError) -> ReadDocument {
         ReadDocument {
             error: Some(error),
@@ -65,7 +63,7 @@ impl ReadDocument {
         }
     }
 
-    /// Returns the result of a reading that was stopped.
+    /// Returns the result for a document whose reading was stopped, or left to another thread.
     pub(crate) fn given_up() -> ReadDocument {
         ReadDocument {
             is_given_up: true,
@@ -73,7 +71,7 @@ impl ReadDocument {
         }
     }
 
-    /// Drops the title and the link texts, which quote the page.
+    /// Drops the title and the link texts, because they quote the page.
     pub(crate) fn drop_own_words(&mut self) {
         self.title = None;
         let rows = &mut self.findings.link_rows;
@@ -81,7 +79,7 @@ impl ReadDocument {
     }
 }
 
-/// A page that was read, and whose exchange is not encoded yet.
+/// A page that was read, and whose exchange is encoded for the archive later.
 #[derive(Debug)]
 pub(crate) struct ReadPage {
     pub(crate) lease: Lease,
@@ -125,12 +123,12 @@ pub(crate) enum DocumentError {
 }
 
 impl DocumentError {
-    /// Whether the error is temporary, so that it reveals nothing about the page.
+    /// Whether the error is temporary, so that it does not show what the page is.
     pub(crate) fn is_passing(&self) -> bool {
         matches!(self, DocumentError::Panicked | DocumentError::InPlace(_))
     }
 
-    /// Whether decoding failed, so that the decoded bytes are not the page.
+    /// Whether decoding failed. If true, the decoded bytes must not be treated as the page.
     pub(crate) fn is_undecoded(&self) -> bool {
         use DecodeEnd::{Broken, Short, UnknownCoding};
         let DocumentError::Coding(end) = self else {
@@ -139,8 +137,8 @@ impl DocumentError {
         matches!(end, Short | Broken { .. } | UnknownCoding { .. })
     }
 
-    /// Whether the body ended before its content coding was complete. If the body was cut anyway,
-    /// this is not reported as a separate error.
+    /// Whether the body ended before its content coding was complete. In a body that we cut
+    /// ourselves, this isn't reported as a separate error.
     pub(crate) fn is_cut_short(&self) -> bool {
         *self == DocumentError::Coding(DecodeEnd::Short)
     }

@@ -1,4 +1,4 @@
-//! A queue of documents that wait for a reading process, shared fairly among hosts.
+//! A queue of documents that wait to be read in another process, shared fairly among hosts.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -7,8 +7,9 @@ use crawl_weburl::HostKey;
 
 /// A queue of documents for the threads that read them. Clones share one queue.
 ///
-/// At most `per_host` documents of a host are read at a time. Of the hosts below that limit, those
-/// with the fewest documents being read are served first, in turn.
+/// At most `per_host` documents of a host are read at a time. Among the hosts below that limit,
+/// those with the fewest documents being read are served first. Hosts with the same number take
+/// turns.
 #[derive(Debug)]
 pub(super) struct DocumentQueue<T> {
     shared: Arc<(Mutex<State<T>>, Condvar)>,
@@ -55,8 +56,8 @@ impl<T> DocumentQueue<T> {
         self.shared.1.notify_one();
     }
 
-    /// Blocks until a document may be read, and removes that document from the queue. `None` once
-    /// the queue is closed and empty. Call [`DocumentQueue::end`] when the document is read.
+    /// Blocks until a document may be read, and removes it from the queue. Returns `None` once the
+    /// queue is closed and empty. Call [`DocumentQueue::end`] when the document was read.
     pub(super) fn pop(&self) -> Option<(HostKey, T)> {
         let mut state = self.lock();
         loop {
@@ -83,7 +84,7 @@ impl<T> DocumentQueue<T> {
         self.shared.1.notify_all();
     }
 
-    /// Lets the threads that wait for documents end once the queue is empty.
+    /// Closes the queue: threads that wait for documents end once it is empty.
     pub(super) fn close(&self) {
         self.lock().is_closed = true;
         self.shared.1.notify_all();
@@ -135,7 +136,8 @@ mod tests {
         queue.push(host("b"), 20);
         queue.push(host("b"), 21);
         queue.push(host("c"), 30);
-        // The hosts with the fewest documents being read come first, in turn.
+        // Hosts with the fewest documents being read come first. Hosts with the same number take
+        // turns.
         assert_eq!([next(), next(), next()], [Some(20), Some(30), Some(21)]);
         assert_eq!(next(), None);
         queue.end(&host("a"));

@@ -37,11 +37,11 @@ use crate::time::seconds_of;
 /// Beyond the limit: read one at a time.
 const LONG_SITEMAP_BYTES: usize = 1 << 20;
 
-/// An HTML page after its one parsing pass.
+/// An HTML page, parsed in a single pass.
 struct ParsedPage {
     page: Page,
-    /// The text that the index, the language filter or the comparison with the last visit needs;
-    /// `None` if none of them needs it.
+    /// The text for the index, the language filter or the comparison with the last visit; `None` if
+    /// it is not needed.
     content: Option<Content>,
     /// Whether one of the operator's secrets is in the source or in the visible text.
     echoes_secret: bool,
@@ -67,8 +67,8 @@ impl PageReader {
             gives_back: &self.gives_back,
         };
         let text = PageText::decode(bytes, content_type(exchange).as_deref());
-        // Keep a seed in any language: its links are followed, and the language of each linked page
-        // is checked.
+        // Don't judge a seed by its language, since its links may lead to pages in a wanted
+        // language.
         let is_judged = is_page && lease.kind == UrlKind::Page && !links.is_of_scope_seed();
         let is_judged = is_judged && !self.wanted.languages.is_empty();
         let is_content_wanted = may_index || is_judged || compared.is_wanted;
@@ -102,7 +102,7 @@ impl PageReader {
                 canonical: page.stands_elsewhere(&lease.url, linked_canonical(headers).as_deref()),
                 ..self.page(links, &directives, page)
             },
-            // The page is an error page, so none of its links are followed.
+            // An error page: none of its links are followed.
             false => ReadDocument {
                 title: page.title,
                 ..ReadDocument::default()
@@ -125,8 +125,8 @@ impl PageReader {
         Ok(document)
     }
 
-    /// Parses a page in one pass. Extracts the content if `is_content_wanted` is true. The content
-    /// is also extracted to search it for the operator's secrets.
+    /// Parses a page in one pass. Extracts the content if `is_content_wanted` is true, or if the
+    /// operator's secrets must be searched for in it.
     fn parse(
         &self,
         text: &PageText<'_>,
@@ -248,8 +248,7 @@ impl PageReader {
         early: &mut dyn FnMut(LinkBatch),
     ) -> Option<ReadDocument> {
         let unpacked = decode_gzip(body, &self.decode);
-        // Continue after a panic, since the lock guards no data that the panic could have
-        // corrupted.
+        // Ignore a panic of another thread while it held the lock, since the lock guards no data.
         let lock = || {
             self.long_sitemap_lock
                 .lock()
@@ -268,8 +267,8 @@ impl PageReader {
         early: &mut dyn FnMut(LinkBatch),
     ) -> ReadDocument {
         let from = links.from();
-        // The entries have the depth of links on the site's home page, however many sitemap indexes
-        // led to the sitemap. Entries of a seed that is a sitemap are seeds.
+        // The entries have the depth of links on the site's home page, regardless of how many
+        // sitemap indexes led to the sitemap. If the sitemap is a seed, its entries are seeds too.
         let mut discovery = Discovery {
             depth: u32::from(!from.is_seed),
             is_seed: from.is_seed,
@@ -381,13 +380,14 @@ impl PageReader {
         })
     }
 
-    /// Returns a fingerprint reader, if the page must be compared with other pages of its host.
+    /// Returns a reader that computes the page's fingerprint, if the page must be compared with
+    /// other pages of its host.
     fn fingerprint(&self, lease: &Lease) -> Option<FingerprintReader> {
         let is_wanted = self.traps.watches() && lease.kind == UrlKind::Page;
         is_wanted.then(|| FingerprintReader::new(&lease.url))
     }
 
-    /// Records when another document changed according to this one. This is only needed if URLs are
+    /// Records when a linked document changed, according to this one. Does nothing unless URLs are
     /// revisited.
     fn note_modified(
         &self,
@@ -400,8 +400,8 @@ impl PageReader {
         }
     }
 
-    /// Records how often a page changes according to a sitemap. The last change is assumed to be
-    /// one interval before the start of the round.
+    /// Records how often a page changes, according to a sitemap. Assumes that it last changed one
+    /// interval before the start of the round.
     fn note_frequency(
         &self,
         modified: &mut Vec<(CanonicalUrl, u32)>,
@@ -428,7 +428,8 @@ fn interval_of(often: ChangeFreq) -> Option<u32> {
     }
 }
 
-/// Returns how many URLs of a sitemap entry count towards the limit, including the page's own.
+/// Returns the number of URLs in a sitemap entry: its page, alternates, players and resources. All
+/// of them count towards the limit.
 fn urls_of(links: &Links<'_>, entry: &SitemapEntry) -> u64 {
     let players = entry.videos.iter().filter(|video| video.player.is_some());
     let resources = match links.wants_resources() {

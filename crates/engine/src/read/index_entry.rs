@@ -1,4 +1,4 @@
-//! The index entry for an answer: the page, or the reason why its URL is left out.
+//! The index entry for an answer: either the page, or the reason why it is left out.
 
 use crawl_fetcher::{Exchange, Truncation};
 use crawl_frontier::{Lease, UrlKind};
@@ -12,9 +12,9 @@ use crate::time::seconds_of;
 use crate::usage;
 
 impl PageReader {
-    /// Chooses the index entry for an answer. `entry` was created when the document was read.
-    /// `None` if the index must keep its existing entry, because the answer is transient or
-    /// incomplete.
+    /// Chooses the index entry for an answer. `entry` is the page's entry, created when the
+    /// document was read. Returns `None` if the index must keep the entry that it has, because the
+    /// answer is transient or incomplete.
     pub(crate) fn index_entry(
         &self,
         lease: &Lease,
@@ -39,9 +39,8 @@ impl PageReader {
         })
     }
 
-    /// Returns the entry for an answer without a page, because the URL redirects or its page is
-    /// gone. `None` after a temporary answer (503, a login form), which reveals nothing about the
-    /// page.
+    /// Returns the entry for an answer without a page, for example a redirect or a 404. `None`
+    /// after a temporary answer (503, a login form), which does not show what became of the page.
     fn without_page(
         &self,
         lease: &Lease,
@@ -59,8 +58,8 @@ impl PageReader {
         match exchange.status {
             404 => Some(left_out(&lease.url, "not_found")),
             410 => Some(left_out(&lease.url, "gone")),
-            // The header fields of a 304 apply to the stored page (RFC 9110 section 15.4.5), and so
-            // do the directives in them.
+            // The header fields of a 304 response apply to the stored page (RFC 9110 section
+            // 15.4.5), including `noindex` and other directives.
             304 => {
                 let directives = self.directives(exchange, &[]);
                 let at = seconds_of(exchange.started);
@@ -77,8 +76,8 @@ impl PageReader {
         }
     }
 
-    /// Returns what the site declares against indexing the page, or against the crawl's purpose.
-    /// `None` if it declares nothing against either.
+    /// Returns the site's statement that refuses indexing, or use for the crawl's purpose. `None`
+    /// if the site refuses neither.
     pub(crate) fn search_refused(&self, statements: &UsageStatements) -> Option<String> {
         let of = |purpose| usage::refused(statements, purpose).map(usage::words);
         of(UsagePurpose::Search).or_else(|| of(self.purpose?))

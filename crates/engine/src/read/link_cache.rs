@@ -1,5 +1,5 @@
-//! A reader thread's cache of links that were resolved and judged. The cache pays off because most
-//! links of a page are also on other pages of the site.
+//! Each reader thread's cache of resolved links and the scope's verdicts on them. The cache pays
+//! off because most links of a page are also on other pages of the site.
 
 use std::collections::HashMap;
 use std::hash::BuildHasher as _;
@@ -18,19 +18,18 @@ use crate::config::TrapRules;
 /// use, the cache is cleared before the next document.
 /// Beyond the limit: forgotten before the next page.
 const MAX_CACHE_BYTES: usize = 4 << 20;
-/// Maximum length of an address to cache, as written in the document. Bytes.
+/// Maximum length in bytes of an address to cache, as written in the document.
 const MAX_HREF_BYTES: usize = 256;
-/// Approximate memory in bytes: for an address besides its text, for a target besides its URL, and
-/// for a base URL.
+/// Approximate memory in bytes of a cached address, target and base URL, without their texts.
 const HREF_BYTES: usize = 100;
 const TARGET_BYTES: usize = 400;
 const BASE_BYTES: usize = 300;
 
-/// Caches links in two ways: by URL, and by the address as written, together with the part of the
-/// base URL that the address is relative to. Stores only what is true on every page with the link.
+/// Caches links by URL, and by the address as written together with the folder or origin that the
+/// address is relative to. Stores only what is true on every page with the link.
 #[derive(Clone, Debug)]
 pub(crate) struct LinkCache {
-    /// The scope that the targets were judged by.
+    /// The scope that gave the cached verdicts.
     scope: Option<Arc<Scope>>,
     /// Addresses by the base that they are relative to. The first entry has the absolute addresses,
     /// which need no base. Each further entry belongs to a folder or an origin.
@@ -50,8 +49,8 @@ pub(crate) struct LinkCache {
     resolved: String,
     /// The number of the current document.
     document: u64,
-    /// If links to settled targets may be dropped, how often the frontier had reopened URLs when
-    /// the document began.
+    /// How often the frontier had reopened URLs when the document began. `None` if links to settled
+    /// targets must be kept.
     settled_at: Option<u64>,
     /// The index into `addresses` for the document's origin.
     origin: usize,
@@ -60,14 +59,14 @@ pub(crate) struct LinkCache {
 }
 
 /// Addresses as written in documents, all relative to the same base. Pages and resources have
-/// separate tables, since a link to a page may be fetched under another spelling.
+/// separate tables, since only the link to a page may be replaced by another spelling of its URL.
 #[derive(Clone, Debug, Default)]
 struct Addresses {
     pages: HashTable<Address>,
     resources: HashTable<Address>,
 }
 
-/// An address as written, and its hash, because a growing table needs the hashes of all entries.
+/// An address as written, with its hash, which a growing table needs again.
 #[derive(Clone, Debug)]
 struct Address {
     hash: u64,
@@ -111,16 +110,16 @@ struct CurrentBase {
     url: CanonicalUrl,
     folder: usize,
     origin: usize,
-    /// The number of the link that leads to the base URL itself, if it is cached.
+    /// The index of the link to the base URL itself, if it is cached.
     own: Option<usize>,
 }
 
 /// A cached link.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum KnownLink {
-    /// The link does not lead to a fetchable URL, for this reason.
+    /// The link does not lead to a fetchable URL. Contains the reason.
     Unusable(&'static str),
-    /// The link has a target. Contains the number of the link.
+    /// The link has a target. Contains the link's index.
     Usable(usize),
 }
 
@@ -128,34 +127,34 @@ pub(crate) enum KnownLink {
 struct Link {
     /// The URL that the link resolves to.
     url: CanonicalUrl,
-    /// The number of the link's target.
+    /// The index of the link's target.
     target: usize,
 }
 
-/// A URL that links lead to, as it is fetched.
+/// The target of links: the URL that is fetched for them.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) url: CanonicalUrl,
-    /// `None` if the URL does not look like an action. Otherwise contains the exclusion, if links
-    /// to actions are not followed.
+    /// `None` if the URL does not look like an action, such as a log-out. `Some(None)` if it does,
+    /// but links to actions are followed. Otherwise contains the exclusion.
     pub(crate) action: Option<Option<Exclusion>>,
-    /// The scope's verdict on the URL, regardless of its depth.
+    /// The scope's verdict on the URL at depth 0.
     pub(crate) verdict: ScopeVerdict,
     /// The maximum depth for which the verdict holds; `None` if it holds for every depth.
     pub(crate) max_depth: Option<u32>,
 }
 
 /// The state of a target, which changes with each document. States are stored apart from the
-/// targets, so that those of one page are close to each other in memory.
+/// targets, so that the states of one page's targets are close together in memory.
 #[derive(Clone, Copy, Debug)]
 struct TargetState {
     /// The last document that linked to the target, and the index of the target among that
     /// document's links.
     found: (u64, usize),
-    /// How often the frontier had reopened URLs when the target was found to be settled. Another
-    /// reopening may have made it pending again.
+    /// How often the frontier had reopened URLs when the target was found to be settled. If it has
+    /// reopened URLs since then, the target may be pending again.
     settled_at: Option<u64>,
-    /// The last document that linked to the target while the target was settled.
+    /// The last document that linked to the target after the target was found to be settled.
     named_in: u64,
     /// The index into `addresses` for the target's origin.
     origin: usize,
@@ -189,9 +188,9 @@ impl LinkCache {
         }
     }
 
-    /// Begins a document. If links to settled targets may be dropped, `settled_at` is how often the
-    /// frontier has reopened URLs so far. Clears the cache if it was filled under another scope, or
-    /// if it is full.
+    /// Begins a document. `settled_at` is how often the frontier has reopened URLs so far; `None`
+    /// if links to settled targets must be kept. Clears the cache if it was filled under another
+    /// scope, or if it is full.
     pub(super) fn begin(
         &mut self,
         from: &CanonicalUrl,
@@ -204,8 +203,8 @@ impl LinkCache {
             .is_some_and(|known| Arc::ptr_eq(known, scope));
         if !is_same || self.is_full() {
             self.forget_all();
-            // Keep the scope alive. Otherwise another scope could be allocated at its address, and
-            // seem to be the same.
+            // Keep the scope alive. If it were freed, another scope could be allocated at the same
+            // address and be mistaken for it.
             self.scope = Some(Arc::clone(scope));
         }
         self.settled_at = settled_at;
@@ -213,7 +212,7 @@ impl LinkCache {
         self.forget_places();
     }
 
-    /// Removes all links, but keeps the memory of the tables that all documents use.
+    /// Removes all links, but keeps the allocated memory of the tables.
     fn forget_all(&mut self) {
         self.addresses.truncate(1);
         self.addresses[ABSOLUTE].clear();
@@ -252,7 +251,8 @@ impl LinkCache {
         if let Some(link) = self.addresses[place].get(kind, address, hash) {
             return Some(link);
         }
-        // Most addresses that are new in this folder lead to URLs that other folders link to.
+        // Although the address is new in this folder, its URL is probably cached, from a link in
+        // another folder.
         current.resolve(address, &mut self.resolved)?;
         let url = self.resolved.as_str();
         let link = self.addresses[ABSOLUTE].get(kind, url, self.hasher.hash_one(url))?;
@@ -263,8 +263,8 @@ impl LinkCache {
         Some(link)
     }
 
-    /// Caches the link for the address `href` on a page with this base URL, unless the address
-    /// depends on more than the cached part of the base. Returns the number of the link if it has a
+    /// Caches the link for the address `href` on a page with this base URL, unless the address may
+    /// lead elsewhere from other pages in the same folder. Returns the link's index, if it has a
     /// target.
     pub(super) fn keep(
         &mut self,
@@ -301,7 +301,7 @@ impl LinkCache {
         }
         let place = current.place(address);
         self.add(place, kind, address, link);
-        // Links from other folders find this one by its URL.
+        // Also add the link by its URL, so that it is found from other folders.
         if let Some(number) = number {
             let url = self.links[number].url.clone();
             self.add(ABSOLUTE, kind, url.as_str(), link);
@@ -319,12 +319,11 @@ impl LinkCache {
         }
     }
 
-    /// Returns the URL that a link resolves to.
     pub(super) fn url(&self, link: usize) -> &CanonicalUrl {
         &self.links[link].url
     }
 
-    /// Returns the number of a link's target.
+    /// Returns the index of a link's target.
     pub(super) fn target_of(&self, link: usize) -> usize {
         self.links[link].target
     }
@@ -382,7 +381,7 @@ impl LinkCache {
         self.by_url.insert(url.clone(), number);
         self.targets.push(Target {
             action: rules.action(&url),
-            // The verdict must not depend on the depth, and a depth of 0 is never too deep.
+            // Judge at depth 0, which is never too deep: `max_depth` limits the depth instead.
             verdict: scope.judge(&url, 0),
             max_depth: scope.max_depth(&url),
             url,
@@ -400,7 +399,7 @@ impl LinkCache {
         self.bytes >= self.max_bytes
     }
 
-    /// Makes `base` the current base, if there is room for one more.
+    /// Makes `base` the current base, unless the cache is full.
     fn begin_base(&mut self, base: &CanonicalUrl) {
         if self.current.as_ref().is_some_and(|now| now.url == *base) {
             return;
@@ -432,7 +431,7 @@ impl LinkCache {
 }
 
 impl CurrentBase {
-    /// Returns the index into `addresses` for an address.
+    /// Returns the index into `addresses` of the table that an address belongs to.
     fn place(&self, address: &str) -> usize {
         match address.as_bytes() {
             [b'/', ..] => self.origin,
@@ -445,8 +444,8 @@ impl CurrentBase {
         }
     }
 
-    /// Resolves an address without a parser, if it is an ordinary path, as most are. Writes the
-    /// result to `url`. `None` for any other address.
+    /// Resolves an address without a URL parser, and writes the result to `url`. Returns `None`
+    /// unless the address is an ordinary path, as most are.
     fn resolve(&self, address: &str, url: &mut String) -> Option<()> {
         let is_ordinary = |byte: u8| IS_ORDINARY[usize::from(byte)];
         if address.starts_with("//") || !address.bytes().all(is_ordinary) {
@@ -482,7 +481,7 @@ impl CurrentBase {
     }
 }
 
-/// True for each byte that may be in a path without being escaped.
+/// True for each byte that needs no escape in a path.
 static IS_ORDINARY: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
@@ -506,13 +505,13 @@ fn without_fragment(href: &str) -> &str {
     &href[..memchr(b'#', href.as_bytes()).unwrap_or(href.len())]
 }
 
-/// Whether an address leads to the same URL from every document of a folder. False for a query
-/// alone, and for a scheme without a host, such as `http:?a`.
+/// Whether an address leads to the same URL from every document of a folder. False for a bare
+/// query, and for a scheme without a host, such as `http:?a`.
 fn is_same_for_siblings(address: &str) -> bool {
     let begins_a_path = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-~%".contains(byte);
     let head = address.split(['/', '?']).next().unwrap_or_default();
-    // Without its fragment, an address may end with a blank that belongs to the path. Resolving
-    // would strip it as a trailing blank.
+    // An address may end with a blank once its fragment is removed. The blank belongs to the path,
+    // but resolving the address would strip it.
     !address.ends_with(|last: char| last <= ' ')
         && address.as_bytes().first().is_some_and(begins_a_path)
         && (!head.contains(':') || address[head.len()..].starts_with("//"))

@@ -1,4 +1,4 @@
-//! The URL that is fetched for a link, and whether the link looks like an action.
+//! The URL to fetch for a link, and whether it looks like an action, such as a log-out.
 
 use crawl_frontier::{Exclusion, Reason};
 use crawl_policy::AgentRules;
@@ -8,8 +8,8 @@ use crawl_weburl::{CanonicalUrl, canonicalize};
 use crate::config::TrapRules;
 
 impl TrapRules {
-    /// Returns the URL to fetch for a link to `url`. `robots` are the rules of the URL's origin, if
-    /// known.
+    /// Returns the URL to fetch for a link to `url`, which may be another spelling of it. `robots`
+    /// are the rules of the URL's origin, if known.
     pub(crate) fn named(&self, url: CanonicalUrl, robots: Option<&AgentRules>) -> CanonicalUrl {
         let named = self.naming.apply(&url).unwrap_or(url);
         let robots = robots.filter(|_| self.clean_params);
@@ -18,13 +18,13 @@ impl TrapRules {
         cleaned.unwrap_or(named)
     }
 
-    /// Whether trap detection learns anything from the text of pages.
+    /// Whether the trap detection uses the text of pages.
     pub(crate) fn watches(&self) -> bool {
         self.traps || self.naming.learns()
     }
 
-    /// Returns `None` if a link does not look like an action. Otherwise returns the link's
-    /// exclusion, which is `None` if links to actions are followed.
+    /// Returns `None` if a link does not look like an action, such as a log-out. Returns
+    /// `Some(None)` if it does, but links to actions are followed. Otherwise returns the exclusion.
     pub(crate) fn action(&self, url: &CanonicalUrl) -> Option<Option<Exclusion>> {
         let action = action(url)?;
         let exclusion = Exclusion {

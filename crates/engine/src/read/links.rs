@@ -1,5 +1,4 @@
-//! The links of a document, ready to be admitted: each URL appears once, and is judged by the
-//! scope.
+//! The links of a document, ready to be admitted: each URL once, judged by the scope.
 
 use std::cell::{RefCell, RefMut};
 use std::collections::HashMap;
@@ -27,7 +26,7 @@ use crate::secrets::{SECRET_IN_URL, redacted_url};
 /// Beyond the limit: the next transaction.
 const MAX_BATCH_LINKS: usize = 4_096;
 
-/// Settings for which links are followed, apart from those that a person can click.
+/// Determines which links are followed. Links that a person can click are always followed.
 #[derive(Clone, Debug)]
 pub(crate) struct LinkPolicy {
     resources: Resources,
@@ -87,7 +86,7 @@ impl Discovery {
         }
     }
 
-    /// A part of a page, such as an image. The part has the same depth as the page.
+    /// Returns how a part of a page, such as an image, was found. A part has the depth of its page.
     pub(crate) fn resource(from: &Lease) -> Discovery {
         Discovery {
             kind: UrlKind::Resource,
@@ -98,18 +97,17 @@ impl Discovery {
     }
 }
 
-/// The target of a link.
 enum LinkTarget {
-    /// The number of a cached link.
+    /// The index of a cached link.
     Known(usize),
-    /// The URL of a link that is not cached.
+    /// The URL of a link that is not in the cache.
     Url(CanonicalUrl),
 }
 
-/// The links of one document, each URL once.
+/// The links of one document, each URL only once.
 pub(crate) struct Links<'a> {
     from: &'a Lease,
-    /// The number of links since the crawl left the scope; 0 for a document in scope.
+    /// The number of links followed since the crawl left the scope; 0 for a document in scope.
     hops_off: u8,
     scope: &'a Scope,
     policy: &'a LinkPolicy,
@@ -117,7 +115,7 @@ pub(crate) struct Links<'a> {
     robots: Option<&'a AgentRules>,
     /// The cache with the links of documents that were read before.
     known: RefMut<'a, LinkCache>,
-    /// The index into `found` for each URL that is not in `known`.
+    /// The index into `found` of each URL that is not in the cache.
     places: HashMap<CanonicalUrl, usize, RandomState>,
     found: Vec<Admission>,
     rows: Vec<LinkRow>,
@@ -136,8 +134,8 @@ impl<'a> Links<'a> {
     ) -> Links<'a> {
         let mut cache = cache.borrow_mut();
         cache.begin(&from.url, scope, settled_at);
-        // The lease may count the document as out of scope, although the scope has grown since then
-        // and now includes it.
+        // A lease counts the links since the crawl left the scope. Ignore the count if the scope
+        // has been extended and now includes the document.
         let hops_off = match from.hops_off {
             hops if hops > 0 && !scope.holds(&from.url) => hops,
             _ => 0,
@@ -147,8 +145,7 @@ impl<'a> Links<'a> {
             hops_off,
             scope,
             policy,
-            // Rules without `Clean-param` lines, which most robots.txt files lack, have no effect
-            // here.
+            // Only `Clean-param` lines have an effect here, and most robots.txt files have none.
             robots: robots.filter(|robots| !robots.clean_params().is_empty()),
             known: cache,
             places: HashMap::default(),
@@ -177,9 +174,9 @@ impl<'a> Links<'a> {
         self.policy.resources != Resources::Off
     }
 
-    /// Whether links of this kind are not followed from this document. Concerns only documents out
-    /// of scope. If the document is the last one allowed, only its redirects are followed. Parts of
-    /// the document are skipped, unless the resources of all pages are wanted.
+    /// Whether a document out of scope must not lead to links of this kind. If the document is at
+    /// the limit of such hops, only its redirects are followed. The document's resources are
+    /// skipped, unless the resources of all pages are wanted.
     fn ends_here(&self, discovery: Discovery) -> bool {
         let is_last = self.hops_off >= self.scope.hops_off() && discovery.redirects == 0;
         self.hops_off > 0
@@ -190,7 +187,7 @@ impl<'a> Links<'a> {
             }
     }
 
-    /// Returns how many links lead to a URL since the crawl left the scope.
+    /// Returns how many links out of scope in a row lead to a URL.
     fn hops_to(&self, discovery: Discovery, url: &CanonicalUrl, verdict: &ScopeVerdict) -> u8 {
         let is_off = match verdict {
             ScopeVerdict::Out {
@@ -205,15 +202,15 @@ impl<'a> Links<'a> {
         };
         match (is_off, discovery.kind) {
             (false, _) => 0,
-            // A redirect counts as a link only if it is the step that leaves the scope.
+            // A redirect counts only if it leaves the scope itself.
             (true, UrlKind::Page) if discovery.redirects > 0 => self.hops_off.max(1),
             (true, UrlKind::Page) => self.hops_off.saturating_add(1),
             (true, _) => self.hops_off,
         }
     }
 
-    /// Adds a link of a page or of a header. `page_bar` is why no link of the page is followed, if
-    /// that is so.
+    /// Adds a link from a page or a header. `page_bar` is the reason not to follow any link of the
+    /// page, if there is one.
     pub(crate) fn link(&mut self, base: &CanonicalUrl, link: &Link, page_bar: Option<&Exclusion>) {
         let Some(kind) = self.policy.kind(link.kind) else {
             return;
@@ -273,8 +270,8 @@ impl<'a> Links<'a> {
                 cached.map_or(LinkTarget::Url(url?), LinkTarget::Known)
             }
         };
-        // The `Clean-param` lines of robots.txt may change from one page to the next, so they are
-        // not a part of the cached target.
+        // Don't return the cached target of a URL with a query: the `Clean-param` lines of
+        // robots.txt may change the URL, and may differ at the next page.
         match self.robots {
             Some(_) if self.url(&target).as_url().query().is_some() => {
                 Ok(LinkTarget::Url(self.url(&target).clone()))
@@ -283,7 +280,6 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// Returns the URL that a link leads to.
     fn url<'b>(&'b self, target: &'b LinkTarget) -> &'b CanonicalUrl {
         match target {
             LinkTarget::Known(link) => self.known.url(*link),
@@ -291,8 +287,8 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// Returns the URL of a link to a page, if it is valid. Caches the result, since the link is
-    /// usually added later.
+    /// Returns the URL that a page link leads to, if it is valid. Caches the result, since the same
+    /// link is usually added later.
     pub(crate) fn url_of(&mut self, base: &CanonicalUrl, href: &str) -> Option<CanonicalUrl> {
         let target = self.resolve(base, href, UrlKind::Page).ok()?;
         Some(self.url(&target).clone())
@@ -390,7 +386,7 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// Adds a link whose target is cached. Has the same effect as `add`.
+    /// Adds a link whose target is cached. Otherwise does the same as `add`.
     fn add_known(
         &mut self,
         mut discovery: Discovery,
@@ -434,15 +430,15 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// Whether a link replaces an earlier link to the same URL. A permitted link replaces a barred
-    /// one, and a page replaces a resource.
+    /// Whether a link replaces an earlier link to the same URL: a permitted link replaces a barred
+    /// one, and a link to a page replaces a link to a resource.
     fn outweighs(&self, place: usize, discovery: Discovery, barred: Option<&Exclusion>) -> bool {
         let kind = self.found[place].kind;
         discovery.kind > kind || barred.is_none() && discovery.kind == kind
     }
 
-    /// Returns how a link is fetched, under which URL, and what bars the link. The target of a
-    /// redirect and the URL of a sitemap are not changed.
+    /// Returns the link with the URL to fetch for it. Links that look like actions get a low
+    /// priority, and may be barred. Redirect targets and sitemap URLs are returned unchanged.
     fn named(
         &self,
         discovery: Discovery,
@@ -500,9 +496,8 @@ impl<'a> Links<'a> {
         barred: Option<Exclusion>,
         verdict: ScopeVerdict,
     ) -> NewState {
-        // Some links are followed although they are out of scope: sitemaps of the same host, parts
-        // of pages if the resources of all pages are wanted, and entries of a seed that is a
-        // sitemap.
+        // Some links are followed out of scope: to sitemaps of the same host, to resources if those
+        // of all pages are wanted, and from a seed that is a sitemap to its entries.
         let is_exempt = match discovery.kind {
             UrlKind::Sitemap => discovery.is_seed || url.host_key() == self.from.url.host_key(),
             UrlKind::Resource => self.policy.resources == Resources::All,
@@ -519,8 +514,8 @@ impl<'a> Links<'a> {
                 rule: Some(rule),
                 ..Exclusion::of(Reason::Depth)
             }),
-            // The last allowed page out of scope adds no links, so nothing beyond the limit is
-            // admitted here.
+            // Links from the last allowed page out of scope were already dropped, so this URL is
+            // within the limit.
             ScopeVerdict::Out {
                 reason: OutReason::Beyond,
                 ..
@@ -535,8 +530,8 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// Removes and returns the links if there are enough for a transaction. A URL may be returned
-    /// again in a later batch.
+    /// Removes and returns the links if there are enough for one transaction. A later batch may
+    /// contain the same URLs again.
     pub(crate) fn take_batch(&mut self) -> Option<Vec<Admission>> {
         if self.found.len() < MAX_BATCH_LINKS {
             return None;
@@ -546,7 +541,7 @@ impl<'a> Links<'a> {
         Some(std::mem::take(&mut self.found))
     }
 
-    /// Drops all links, so that none is followed. Their rows for `links.jsonl` stay.
+    /// Drops all links, so that none is followed. Keeps their rows for `links.jsonl`.
     pub(crate) fn forget_found(&mut self) {
         self.places.clear();
         self.known.forget_places();
@@ -574,7 +569,7 @@ fn without_query(href: &str) -> &str {
     href.split(['?', '#']).next().unwrap_or_default()
 }
 
-/// Returns the exclusion for links of a page that declares `nofollow` for every link.
+/// Returns the exclusion of all links on a page that declares `nofollow`.
 pub(crate) fn page_refusal(source: CitedText) -> Exclusion {
     let reason = match source.place {
         DirectivePlace::Header => Reason::Header,

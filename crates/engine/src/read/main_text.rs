@@ -1,7 +1,7 @@
 //! The digest of a page's main text, which shows whether the text changed since the last visit.
 //!
-//! The digest leaves out what may differ between two answers although the page has nothing new:
-//! text outside the main text (which the extractor identifies), and short lines with a number that
+//! The digest ignores text that may differ between two visits although the page is the same: text
+//! outside the main text (which the extractor identifies), and short lines with a number that
 //! readers ignore, such as a visitor counter or the time when the page was generated.
 
 use crawl_archive::{DigestAlgorithm, Timestamp, find_response};
@@ -17,15 +17,16 @@ use super::PageReader;
 use crate::messages::page::FetchedPage;
 use crate::revisit::visit::{PreviousVisit, TEXT_RULES};
 
-/// Number of characters that are stored of each page's digest, apart from the prefix that names the
-/// rules: 80 bits.
+/// Number of characters to store of each page's digest (80 bits), after the prefix that names the
+/// version of the rules.
 const MAX_DIGEST_CHARS: usize = 16;
 
-/// A line longer than this is running text, whatever words it contains. Bytes.
+/// Maximum length in bytes of a line that may be skipped. A longer line is running text, even if it
+/// contains a listed word.
 const MAX_LINE_BYTES: usize = 160;
 
-/// Words that mark short lines with meaningless numbers: the time or the visitor that the page was
-/// generated for, or a count of its visits.
+/// Words that mark short lines with a number that readers ignore: the time or the visitor that the
+/// page was generated for, or a count of its visits.
 const PASSING_WORDS: [&str; 15] = [
     "captcha",
     "copyright",
@@ -100,7 +101,8 @@ const VISITOR_WORDS: [&str; 45] = [
     "görüntülenme",
 ];
 
-/// Phrases that mark such lines, and words in scripts without spaces.
+/// Phrases that mark lines with a number that readers ignore, and single words of scripts without
+/// spaces.
 const PASSING_PHRASES: [&str; 17] = [
     "current time",
     "it is now",
@@ -121,10 +123,10 @@ const PASSING_PHRASES: [&str; 17] = [
     "조회수",
 ];
 
-/// Data for comparing a page with its last visit, determined before the page is read.
+/// The facts for comparing a page with its last visit, determined before the page is read.
 #[derive(Debug, Default)]
 pub(super) struct ComparedText {
-    /// Whether the digest of the main text is needed.
+    /// Whether to compute the digest of the main text.
     pub(super) is_wanted: bool,
     /// The digests of the body and of the decoded body, if they were computed.
     pub(super) body_digest: Option<String>,
@@ -134,8 +136,8 @@ pub(super) struct ComparedText {
 }
 
 impl PageReader {
-    /// Determines whether to compare the main text, which is not needed if the whole body is the
-    /// same as at the last visit.
+    /// Determines how to compare a page with its last visit. The main text is not compared if the
+    /// body is the same.
     pub(super) fn compared(&self, page: &FetchedPage, decoded: Option<&Decoded>) -> ComparedText {
         let exchange = &page.exchange;
         let is_page = (200..300).contains(&exchange.status) && page.lease.kind != UrlKind::Sitemap;
@@ -163,8 +165,7 @@ impl PageReader {
     }
 
     /// Returns the digest of the main text that the page had at the time `at`, computed from the
-    /// archive. `None` if the archived page can't be read. In that case only the bytes can be
-    /// compared.
+    /// archive. `None` if the archived page can't be read: then only the bytes can be compared.
     fn archived_text(&self, page: &FetchedPage, at: Timestamp) -> Option<String> {
         let dir = self.archive.as_deref()?;
         let record = find_response(dir, &page.lease.url, at).ok()??;
@@ -195,8 +196,8 @@ impl PageReader {
     }
 }
 
-/// Returns the digest of a page's title and main text. If no part of the page is the main text, all
-/// its text counts. `None` if the page has no text, so that it is unknown what the page shows.
+/// Returns the digest of a page's title and main text, or of all its text if no main text was
+/// identified. `None` if the page has no text, since it can't be compared then.
 pub(super) fn text_digest(content: &Content) -> Option<String> {
     let mut blocks: Vec<_> = content.main_blocks().collect();
     if blocks.is_empty() {
@@ -218,7 +219,7 @@ pub(super) fn text_digest(content: &Content) -> Option<String> {
     (text.len() > title_bytes).then(|| format!("{TEXT_RULES}{digits}"))
 }
 
-/// Whether a line is short and shows a number that readers ignore, such as a visitor counter.
+/// Whether a line is short and contains a number that readers ignore, such as a visitor counter.
 fn is_passing(line: &str) -> bool {
     if line.len() > MAX_LINE_BYTES || !line.contains(|c: char| c.is_ascii_digit()) {
         return false;
@@ -280,8 +281,8 @@ mod tests {
         assert!(!is_passing(&long));
     }
 
-    /// If this test must be changed, change [`TEXT_RULES`] too. Otherwise a crawl that a new
-    /// version resumes would report unchanged pages as changed.
+    /// If you must change the expected values, change [`TEXT_RULES`] too. Otherwise a crawl resumed
+    /// by a new version would report unchanged pages as changed.
     #[test]
     fn the_rules_of_a_digest_have_a_name_that_changes_with_them() {
         let teaser = "<div><h3><a href=/1>A title of another page</a></h3><p>A line on it.</div>";

@@ -62,13 +62,12 @@ pub(crate) struct PageReader {
     pub(crate) limits: Limits,
     pub(crate) decode: DecodeLimits,
     pub(crate) policy: LinkPolicy,
-    /// The cache of links from documents that were read before. Each reader thread has its own.
+    /// The cache of links from earlier documents. Each reader thread has its own.
     known_links: RefCell<LinkCache>,
     pub(crate) max_redirects: u8,
     pub(crate) purpose: Option<UsagePurpose>,
-    /// The filter that decides which documents are kept.
+    /// Decides which documents are kept.
     pub(crate) wanted: Arc<ContentFilter>,
-    /// Whether pages are indexed.
     pub(crate) index: bool,
     /// The rules for which documents are indexed.
     pub(crate) documents: Arc<DocumentRules>,
@@ -81,21 +80,20 @@ pub(crate) struct PageReader {
     pub(crate) revisit: Option<u32>,
     /// The dates of this round, and the schedule for the next visits.
     pub(crate) visits: RevisitSchedule,
-    /// If set, pages are given back unread, including the page that is being read.
+    /// If set, readers return pages unread, including the page that is being read.
     pub(crate) gives_back: Arc<AtomicBool>,
-    /// Whether this thread leaves PDF and DOCX documents to other threads, because the reading
-    /// process for a document may take long.
+    /// Whether this thread leaves PDF and DOCX documents to other threads, because reading them in
+    /// another process may take long.
     hands_off_documents: bool,
-    /// Whether to compute the digest of the main text for each new page, because no archive has the
-    /// text for a later comparison.
+    /// Whether to compute the digest of the main text of each new page. Needed without an archive,
+    /// since a later round can't compute the digest then.
     keeps_texts: bool,
     /// The crawl directory, if earlier rounds wrote an archive.
     archive: Option<PathBuf>,
-    /// Whether the writer gets all links of a page, even those to known URLs. A random walk needs
-    /// them, since it chooses among all links.
+    /// Whether to give the writer all links of a page, even to known URLs. A random walk chooses
+    /// its next page among all links.
     keeps_known_links: bool,
-    /// The frontier and the trap detection of the crawl. `None` if the reader does not look
-    /// anything up there.
+    /// The frontier and the trap detector of the crawl. `None` if this reader uses neither.
     shared: Option<(Arc<dyn Frontier>, SharedTraps)>,
     events: TraceEvents,
 }
@@ -104,8 +102,7 @@ impl PageReader {
     pub(crate) fn new(config: &Config, visits: &RevisitSchedule) -> PageReader {
         let mut limits = Limits::default();
         if !config.links && !config.index {
-            // Link texts are used only in `links.jsonl` and in the index, and this crawl writes
-            // neither.
+            // This crawl writes neither `links.jsonl` nor an index, the only users of link texts.
             limits.text_bytes = 0;
         }
         PageReader {
@@ -135,9 +132,9 @@ impl PageReader {
         }
     }
 
-    /// Drops links to known URLs in a replay, even if the trap detection could rename links of the
-    /// page. The reader of the original crawl dropped them earlier, when the trap detection could
-    /// not rename them yet.
+    /// Drops links to known URLs in a replay, even if the trap detector could change links of the
+    /// page now. The reader of the original crawl dropped them earlier, when the trap detector
+    /// could not yet change them.
     pub(crate) fn drop_known_trap_links(&self, lease: &Lease, findings: &mut PageFindings) {
         if let Some((frontier, traps)) = &self.shared
             && traps.may_change(&lease.url, &findings.links)
@@ -146,7 +143,7 @@ impl PageReader {
         }
     }
 
-    /// Makes this reader keep all links, even those to known URLs.
+    /// Makes this reader return all links, even to known URLs.
     pub(crate) fn keeping_known_links(self) -> PageReader {
         PageReader {
             keeps_known_links: true,
@@ -162,7 +159,7 @@ impl PageReader {
         }
     }
 
-    /// Makes this reader hand back documents that need a reading process.
+    /// Makes this reader return documents unread that must be read in another process.
     fn handing_off_documents(self) -> PageReader {
         PageReader {
             hands_off_documents: true,
@@ -170,7 +167,7 @@ impl PageReader {
         }
     }
 
-    /// Makes this reader look up known URLs and traps, which leaves less work to the writer.
+    /// Makes this reader look up known URLs and traps, to leave less work to the writer.
     pub(crate) fn with_crawl_state(
         self,
         frontier: Arc<dyn Frontier>,
@@ -183,16 +180,16 @@ impl PageReader {
     }
 
     /// Returns how often the frontier has reopened URLs, if links to settled URLs of the page's own
-    /// host may be dropped. `None` if they must be kept, for example because the trap detection may
-    /// rename them.
+    /// host may be dropped. `None` if the links must be kept, because the trap detector may change
+    /// them, or because all links are wanted.
     fn settled_at(&self, lease: &Lease) -> Option<u64> {
         let (frontier, traps) = self.shared.as_ref()?;
         let has_say = traps.lock().knows_of(&lease.url.host_key());
         (!has_say && !self.keeps_known_links).then(|| frontier.reopenings())
     }
 
-    /// Compares a page with other pages of its host. Drops its links to known URLs, which most
-    /// links are.
+    /// Compares a page with other pages of its host for the trap detection, and drops its links to
+    /// known URLs.
     fn drop_known_links(&self, lease: &Lease, findings: &mut PageFindings) {
         let Some((frontier, traps)) = &self.shared else {
             return;
@@ -200,8 +197,8 @@ impl PageReader {
         if let TrapSignal::Text(fingerprint) = &mut findings.signal {
             traps.compare(lease, fingerprint);
         }
-        // A list's change times apply only to URLs among its links, so a list keeps its links to
-        // known URLs.
+        // A sitemap or feed keeps its links to known URLs, because change times apply only to URLs
+        // among its links.
         if findings.modified.is_empty()
             && !self.keeps_known_links
             && !traps.may_change(&lease.url, &findings.links)
@@ -210,8 +207,8 @@ impl PageReader {
             let settled = &mut |url: &CanonicalUrl| cache.note_settled(url);
             findings.looked_at = frontier.drop_known(&mut findings.links, settled);
         }
-        // Compute the shape of each new URL here, since the crawl loop will need it: readers run in
-        // parallel, but the loop has only one thread.
+        // Compute the shape of each new URL here, so that the crawl loop does not have to: it has
+        // only one thread, but readers run in parallel.
         if traps.rules().traps {
             for link in &findings.links {
                 link.url.shape();
@@ -221,11 +218,11 @@ impl PageReader {
 }
 
 impl PageReader {
-    /// Reads one exchange. A panic in a parser only loses the links of this page. Links of a long
-    /// sitemap are passed to `early` in batches. Only the last batch is returned.
+    /// Reads one exchange. If a parser panics, only the links of this page are lost. The links of a
+    /// long sitemap are passed to `early` in batches, except for the last batch, which is returned.
     ///
     /// # Errors
-    /// Contains the unchanged page if its reading was stopped, or is left to other threads.
+    /// Contains the unchanged page if reading was stopped, or is left to other threads.
     pub(crate) fn read(
         &self,
         page: Box<FetchedPage>,
@@ -241,8 +238,8 @@ impl PageReader {
         }
     }
 
-    /// Completes a page after it was read: withholds what must not be kept, chooses the index
-    /// entry, creates the row and drops links to known URLs.
+    /// Completes a page that was read: withholds what must not be kept, chooses the index entry,
+    /// creates the row and drops links to known URLs.
     fn finish(&self, page: FetchedPage, mut document: ReadDocument) -> ReadPage {
         let FetchedPage {
             lease,
@@ -340,15 +337,14 @@ impl PageReader {
         links.finish(document)
     }
 
-    /// Returns the result if the headers alone decide it, as for a redirect, an interstitial, or a
+    /// Returns the result if the headers alone decide it: a redirect, an interstitial, or a
     /// document that the content filter drops. `None` if the body must be read.
     fn without_reading(&self, page: &FetchedPage) -> Option<ReadDocument> {
         let (lease, exchange) = (&page.lease, &page.exchange);
         if let Some(target) = exchange.redirect_target() {
             return Some(self.redirect(lease, target, &page.scope));
         }
-        // Some interstitials can be recognized by a header alone, so this works for every kind of
-        // document.
+        // This check needs only the headers, so it applies to documents of any type.
         let none = PageOutline::default();
         if let Some(found) = interstitial(exchange.status, &exchange.headers, &none) {
             return Some(ReadDocument::with_error(DocumentError::InPlace(found)));
@@ -369,7 +365,7 @@ impl PageReader {
             self.may_index(lease, exchange)
                 && (self.documents).may_be_read(content_type.as_deref(), lease.url.path())
         };
-        // For example, a body that is declared as an image is neither decoded nor parsed.
+        // A body that must not be read, such as one declared as an image, isn't decoded either.
         let decoded = (is_sitemap || may_be_read(content_type.as_deref()) || is_indexed())
             .then(|| self.decoded(exchange));
         let is_coded = exchange.headers.contains_key(CONTENT_ENCODING);
@@ -442,7 +438,7 @@ impl PageReader {
         self.index && is_successful(exchange) && lease.kind == UrlKind::Page
     }
 
-    /// Whether one of the operator's secrets is in the body, either as sent or after decoding.
+    /// Whether the body contains one of the operator's secrets, as sent or after decoding.
     fn echoes_secret(&self, exchange: &Exchange, decoded: &[u8]) -> bool {
         let secrets = &self.policy.secrets;
         secrets.are_in(&exchange.body) || secrets.are_in(decoded)
@@ -454,8 +450,8 @@ impl PageReader {
         decode(codings, &exchange.body, &self.decode)
     }
 
-    /// Returns the digest of a body after decoding. The bytes as sent may differ each time: a gzip
-    /// header contains a time, and some servers add random bytes.
+    /// Returns the digest of a body after decoding. The bytes as sent may differ each time, because
+    /// a gzip header contains a time and some servers add random bytes.
     fn decoded_digest(&self, exchange: &Exchange, decoded: Option<&Decoded>) -> Option<String> {
         if !exchange.headers.contains_key(CONTENT_ENCODING) {
             return None;
@@ -485,9 +481,8 @@ impl PageReader {
     }
 }
 
-/// The body of an answer while it is read.
+/// The body of an answer, and the facts needed for reading it.
 struct Body<'a> {
-    /// The `Content-Type` header.
     content_type: Option<Cow<'a, str>>,
     /// The body after content decoding. `None` if the body is not read.
     decoded: Option<Decoded>,
@@ -505,7 +500,7 @@ impl Body<'_> {
     }
 }
 
-/// Whether an answer contains a document: its status is 2xx.
+/// Whether an answer has a 2xx status, and so contains a document.
 fn is_successful(exchange: &Exchange) -> bool {
     (200..300).contains(&exchange.status)
 }

@@ -15,8 +15,8 @@ use crate::messages::page::{PageFindings, TrapSignal};
 use crate::time::seconds_of;
 
 impl PageReader {
-    /// Reads a text, Markdown, DOCX or PDF document. The links are indexed, but not followed, so
-    /// that a crawl sends the same requests with and without an index.
+    /// Reads a text, Markdown, DOCX or PDF document. Indexes its links, but does not follow them,
+    /// so that a crawl sends the same requests with and without an index.
     pub(super) fn other_document(
         &self,
         links: &mut Links<'_>,

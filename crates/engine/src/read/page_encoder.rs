@@ -85,7 +85,7 @@ impl PageEncoder {
     }
 }
 
-/// Describes the answer of a page for change detection.
+/// Summarizes the answer to a page request for change detection.
 fn answer(page: &ReadPage) -> VisitAnswer<'_> {
     VisitAnswer {
         exchange: &page.exchange,

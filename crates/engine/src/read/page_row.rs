@@ -11,15 +11,14 @@ use super::content_type;
 use super::document::{DocumentError, ReadDocument};
 use crate::messages::page::{FetchContext, TrapSignal, row_without_answer};
 
-/// Returns the row of a page, still without the usage statements and the digest.
+/// Returns the row of a page. The usage statements and the digest are added later.
 pub(super) fn page_row(
     lease: &Lease,
     context: FetchContext,
     exchange: &Exchange,
     document: &ReadDocument,
 ) -> PageRow {
-    // If the document is unwanted, the content filter cut the body on purpose, so the cut is not
-    // reported.
+    // The content filter cuts an unwanted document on purpose, so don't report that cut.
     let cut = exchange.truncated.filter(|cut| {
         document.unwanted.is_none() || !matches!(cut, Truncation::Length | Truncation::Unwanted)
     });
@@ -27,7 +26,7 @@ pub(super) fn page_row(
     PageRow {
         status: Some(exchange.status),
         bytes: exchange.body.len() as u64,
-        // A 304 has no body, so its Content-Type describes nothing.
+        // A 304 response has no body that its Content-Type could describe.
         content_type: content_type(exchange)
             .filter(|_| exchange.status != 304)
             .map(Cow::into_owned),
@@ -51,7 +50,7 @@ pub(super) fn page_row(
     }
 }
 
-/// Returns the name of the error that a row reports, if there was an error.
+/// Returns the name of the error for the row; `None` if there was no error.
 fn row_error(read: Option<&DocumentError>, cut: Option<Truncation>) -> Option<String> {
     let cut = cut.map(|cut| cut.name().to_owned());
     match read {

@@ -22,25 +22,24 @@ use crate::messages::page::{FetchedPage, LinkBatch, UsedPage};
 use crate::messages::{Event, WriterMessage};
 use crate::state::crash_journal::{CrashJournal, JournalSlot};
 
-/// A task for a reader thread. Most tasks end as a message to the writer.
+/// A task for a reader thread. Most tasks result in a message to the writer.
 #[derive(Debug)]
 pub(crate) enum ReaderTask {
-    /// Read a fetched page. The key is for the message that results.
+    /// Read a fetched page. The key is for the resulting message.
     Read(Box<FetchedPage>, Option<MessageKey>),
     /// Free the parts of committed pages.
     Drop(Vec<UsedPage>),
-    /// Pass a message on to the writer. If it contains an exchange, encode that for the archive
-    /// first.
+    /// Pass a message on to the writer. Encode its exchange, if it has one, for the archive first.
     Pass(Box<Keyed>),
 }
 
-/// A reader reports the pages that it started once they have this many bytes in total. This must be
-/// less than the loop allows to be unread. Otherwise the loop would wait for a report that never
-/// comes.
+/// A reader reports the pages that it started once they have this many bytes in total. The loop
+/// stops handing out pages at a certain number of unread bytes, so a larger value here would make
+/// it wait for a report that never comes.
 const MAX_UNREPORTED_BYTES: u64 = 1 << 20;
 
-/// Maximum bytes of index entries on the way from the readers to the writer. A reader that would
-/// exceed it waits until the writer has written some entries.
+/// Maximum bytes of index entries on the way from the readers to the writer. A reader waits before
+/// it exceeds this.
 const MAX_ENTRY_BYTES: usize = 32 << 20;
 
 /// Approximate memory for a link, including the URL of its page. Bytes.
@@ -50,7 +49,7 @@ const LINK_BYTES: usize = 500;
 const MAX_LINK_BYTES: usize = 20_000 * LINK_BYTES;
 
 /// The minimum interval between two measurements of the readers' load, and the share of their time
-/// that makes them count as busy.
+/// in use that counts as busy.
 const LOAD_INTERVAL: Duration = Duration::from_millis(200);
 const BUSY_PERCENT: u64 = 40;
 
@@ -59,13 +58,13 @@ pub(crate) fn count() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Returns the number of threads that wait for reading processes. Documents of a single host occupy
-/// all but one thread at most.
+/// Returns the number of threads for documents that are read in other processes. One host's
+/// documents use at most all threads but one.
 fn document_count() -> usize {
     count() + 1
 }
 
-/// Returns the number of all threads that read pages or documents.
+/// Returns the number of threads that read pages or documents.
 pub(crate) fn all_threads() -> usize {
     count() + document_count()
 }
@@ -73,9 +72,9 @@ pub(crate) fn all_threads() -> usize {
 /// The reader threads.
 #[derive(Debug)]
 pub(crate) struct ReaderPool {
-    /// The channel is unbounded, since the coordinator limits how much work it hands out.
+    /// The channel has no limit, since the coordinator limits how much work it hands out.
     work: channel::Sender<ReaderTask>,
-    /// If set, readers give back pages unread, both those that wait and those being read.
+    /// If set, readers return pages unread, both waiting ones and those being read.
     gives_back: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
     documents: DocumentQueue<WaitingDocument>,
@@ -85,10 +84,11 @@ pub(crate) struct ReaderPool {
     abandon: Arc<AtomicBool>,
 }
 
-/// A document, and the key of the message that results from reading it.
+/// A document, and the key for the resulting message.
 type WaitingDocument = (Box<FetchedPage>, Option<MessageKey>);
 
-/// Measures the share of their time that readers spend on pages. All clones share one measurement.
+/// Measures the share of their time that readers spend reading pages. All clones share one
+/// measurement.
 #[derive(Clone, Debug)]
 pub(crate) struct ReaderLoad {
     /// The total time that all readers have spent on pages, in nanoseconds.
@@ -119,8 +119,8 @@ impl ReaderLoad {
         }
     }
 
-    /// Whether readers spend much of their time on pages. The processors then limit the speed of
-    /// the crawl, since other threads need them too.
+    /// Whether readers spend much of their time reading pages. If they do, the processors limit the
+    /// speed of the crawl, since other threads need them too.
     pub(crate) fn is_busy(&self) -> bool {
         let window = self.window.lock();
         let mut window = window.unwrap_or_else(PoisonError::into_inner);
@@ -157,7 +157,8 @@ impl ReaderPool {
         journal: &CrashJournal,
         load: &ReaderLoad,
     ) -> io::Result<ReaderPool> {
-        // All readers share a queue, so that a slow page does not delay the pages behind it.
+        // All readers take tasks from one queue, so that a slow page does not delay the pages
+        // behind it.
         let (work, receiver) = channel::unbounded();
         let entries = ByteGate::new(MAX_ENTRY_BYTES);
         let slots = journal.slots()?.into_iter().enumerate();
@@ -222,23 +223,23 @@ impl ReaderPool {
     }
 
     pub(crate) fn take(&self, work: ReaderTask) {
-        // Sending fails only if all readers are gone. In that case the writer is gone too, which
-        // the driver detects.
+        // Sending fails only if all readers have ended. In that case the writer has ended too,
+        // which the driver detects.
         let _ = self.work.send(work);
     }
 
-    /// From now on, readers give back pages unread.
+    /// Makes readers return pages unread from now on.
     pub(crate) fn give_up_unread(&self) {
         self.gives_back.store(true, Ordering::Relaxed);
         self.give_up_documents();
     }
 
-    /// From now on, readers give back documents, both those that wait and those being read.
+    /// Makes readers return documents unread from now on, both waiting ones and those being read.
     pub(crate) fn give_up_documents(&self) {
         self.gives_documents_back.store(true, Ordering::Relaxed);
     }
 
-    /// Ends all reader threads, and waits until they have sent their last messages to the writer.
+    /// Ends all reader threads, after they have sent their last messages to the writer.
     pub(crate) fn end(self) {
         if self.abandon.load(Ordering::Relaxed) {
             self.give_up_documents();
@@ -247,8 +248,7 @@ impl ReaderPool {
         for thread in self.threads {
             let _ = thread.join();
         }
-        // Close this queue only now, since the threads that were just joined could still add
-        // documents.
+        // Close this queue only now, since the threads just joined could still add documents to it.
         self.documents.close();
         for thread in self.document_threads {
             let _ = thread.join();
@@ -265,8 +265,8 @@ struct ReaderWorker {
     entries: ByteGate,
     /// Limits the memory for links of all reader threads, until the links are committed.
     links: ByteGate,
-    /// Sends events to the crawl loop. The sender is weak: when the last strong sender is dropped,
-    /// the loop learns that the writer's thread is gone.
+    /// Sends events to the crawl loop. The sender is weak, so that the loop can detect the end of
+    /// the writer's thread: the last strong sender is dropped then.
     events: WeakUnboundedSender<Event>,
     load: ReaderLoad,
     documents: DocumentQueue<WaitingDocument>,
@@ -275,8 +275,8 @@ struct ReaderWorker {
 }
 
 impl ReaderWorker {
-    /// Reports the pages that this thread started, several pages at once, since each report wakes
-    /// the loop.
+    /// Reports the pages that this thread started. Combines several pages in a report, since each
+    /// report wakes the loop.
     fn report_begun(&mut self, bytes: u64) {
         self.begun_bytes += bytes;
         if self.begun_bytes >= MAX_UNREPORTED_BYTES {
@@ -285,8 +285,8 @@ impl ReaderWorker {
         }
     }
 
-    /// Reads a page and encodes its records. If the page was not read, returns it unchanged as the
-    /// error.
+    /// Reads a page and encodes its records. Returns the unchanged page as the error if it was not
+    /// read.
     fn read(
         &mut self,
         page: Box<FetchedPage>,
@@ -295,8 +295,8 @@ impl ReaderWorker {
     ) -> Result<Keyed, Box<FetchedPage>> {
         let url = page.lease.url.clone();
         self.slot.begin(&url);
-        // Sending fails only if the writer is gone. In that case, sending the page itself fails
-        // too, which ends this thread.
+        // Sending fails only if the writer has ended. The page itself can't be sent then either,
+        // which ends this thread.
         let mut early = |mut batch: LinkBatch| {
             batch.held = Some(self.links.enter(batch.links.len() * LINK_BYTES));
             let message = WriterMessage::Links(batch);
@@ -315,7 +315,7 @@ impl ReaderWorker {
     }
 
     fn send_event(&self, event: Event) {
-        // The loop is gone if the run is over, and needs no report.
+        // The loop is gone once the run is over, and needs no report.
         if let Some(events) = self.events.upgrade() {
             let _ = events.send(event);
         }
@@ -343,8 +343,8 @@ fn serve(
             Ok(work) => work,
             Err(channel::RecvError) => return,
         };
-        // Page readers catch panics of parsers. After any other panic, the coordinator would wait
-        // forever for this message, so send one that ends the crawl with an error.
+        // Page readers catch panics of parsers. Turn any other panic into a message that ends the
+        // crawl with an error, since the coordinator would otherwise wait for a message forever.
         let item = catch_unwind(AssertUnwindSafe(|| match work {
             ReaderTask::Read(page, key) => {
                 tools.report_begun(page.exchange.body.len() as u64);
@@ -384,15 +384,15 @@ fn serve(
         let item = item.unwrap_or_else(|_| Some(reader_panicked()));
         tools.load.add(began.elapsed());
         if item.is_some_and(|item| items.send(item).is_err()) {
-            // The page is not settled, but it did not crash the process either, so it must not
-            // become a crash suspect.
+            // The page isn't settled, but clear it from the crash journal's slot: it did not crash
+            // the process, so it must not become a crash suspect.
             tools.slot.rest();
             return;
         }
     }
 }
 
-/// Has reading processes read documents, one at a time, and waits for each document.
+/// Takes documents from the queue and has each read in another process, one at a time.
 fn serve_documents(items: &Sender<Keyed>, abandon: &AtomicBool, mut tools: ReaderWorker) {
     loop {
         tools.slot.rest();

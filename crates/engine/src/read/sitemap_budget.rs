@@ -5,12 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crawl_weburl::HostKey;
 
-/// The error of a sitemap with too many URLs, and the name under which the URLs are counted that
-/// were dropped.
+/// The error of a sitemap with too many URLs. The dropped URLs are counted under the same name.
 pub(crate) const SITEMAP_LIMIT: &str = "sitemap_limit";
 
-/// Counts the URLs that the sitemaps of each host have added in this run. All reader threads share
-/// the counts.
+/// Counts the URLs that each host's sitemaps have added in this run. All reader threads share the
+/// counts.
 #[derive(Clone, Debug)]
 pub(crate) struct SitemapBudget {
     max: Option<u64>,
@@ -26,13 +25,13 @@ impl SitemapBudget {
         }
     }
 
-    /// Takes up to `wanted` URLs from the budget for a host's sitemaps. Returns how many were
+    /// Takes up to `wanted` URLs from the budget of a host's sitemaps. Returns the number of URLs
     /// taken.
     pub(crate) fn take(&self, host: &HostKey, wanted: u64) -> u64 {
         let Some(max) = self.max else {
             return wanted;
         };
-        // Continue after a panic, since it can't have left the counts inconsistent.
+        // Ignore a panic of another thread, since it can't have left the counts inconsistent.
         let mut counts = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry(host.clone()).or_default();
         let granted = wanted.min(max.saturating_sub(*count));

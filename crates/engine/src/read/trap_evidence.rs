@@ -11,7 +11,7 @@ use crate::messages::page::TrapSignal;
 /// Computes the fingerprint of a page, if the trap detection needs it.
 pub(super) struct TrapEvidence<'a> {
     pub(super) reader: Option<FingerprintReader>,
-    /// Set if the page must be given back unread.
+    /// If set, the page must be returned unread.
     pub(super) gives_back: &'a AtomicBool,
 }
 

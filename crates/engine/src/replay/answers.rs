@@ -17,8 +17,7 @@ use super::recorded::{RecordedCrawl, RecordedRequest, tick};
 use crate::config::Config;
 use crate::content_filter::body_filter;
 
-/// The prefix under which a record stores header fields that do not describe the record's own
-/// block.
+/// The prefix that a record gives to original header fields that don't describe its block.
 const ORIGINAL: &[u8] = b"x-archive-orig-";
 
 /// Statuses that made the crawl retry a URL. The archive has only the answer to the last attempt,
@@ -28,40 +27,41 @@ const TRIED_AGAIN: [u16; 5] = [429, 500, 502, 503, 504];
 /// When the answers of a replay arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplayTiming {
-    /// At the recorded times. For a replay with the settings of the crawl itself.
+    /// At the recorded times, to replay a crawl with its own settings.
     AsRecorded,
-    /// After the recorded response time, counted from when the replay sends the request. For a
-    /// replay with other settings.
+    /// After the recorded response time, counted from the replay's request, to replay a crawl with
+    /// other settings.
     ByPolicy,
 }
 
 /// Counts of what is missing from the archive of a replayed crawl.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplayGaps {
-    /// Requests without an archived answer. For these, the replay assumes the usual response time
-    /// of the host.
+    /// Requests without an archived answer. The replay assumes that they took the host's usual
+    /// response time.
     pub not_archived: u64,
-    /// The part of `not_archived` whose answers arrived, but were withheld from the archive.
+    /// Requests in `not_archived` that were answered, but whose answers were withheld from the
+    /// archive.
     pub withheld: u64,
-    /// Bodies that the crawl cut, because its `--max-body` was smaller than that of the replay.
+    /// Bodies that the crawl cut at its `--max-body`, although the replay allows more.
     pub cut_bodies: u64,
 }
 
-/// The first difference between a replay and the records that it tries to follow.
+/// The first difference between a replay and the records of the crawl.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReplayDifference {
-    /// The replay sends this request, but the next request on record is another one.
+    /// The replay sent this request, but another one is next in the records.
     Other(CanonicalUrl),
-    /// The replay sends this request later than its recorded end.
+    /// The replay sent this request only after its recorded end.
     Later(CanonicalUrl),
-    /// The replay sends this request, but there are no more requests on record.
+    /// The replay sent this request after all recorded requests.
     Beyond(CanonicalUrl),
     /// The replay ended without sending this many recorded requests.
     Fewer(u64),
 }
 
 impl ReplayDifference {
-    /// Returns the name of the difference in JSON.
+    /// Returns the difference's name in the JSON output.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -72,7 +72,7 @@ impl ReplayDifference {
         }
     }
 
-    /// Returns the first request that differs; `None` if the replay only sent fewer requests.
+    /// Returns the first request that differs. `None` if the replay only sent fewer requests.
     #[must_use]
     pub fn url(&self) -> Option<&CanonicalUrl> {
         match self {
@@ -88,13 +88,13 @@ impl ReplayDifference {
 pub(super) struct Answers {
     pub(super) crawl: RecordedCrawl,
     pub(super) gaps: ReplayGaps,
-    /// Whether each request so far was the next one on record.
+    /// Whether the replay still follows the records, so far without a difference.
     pub(super) follows: bool,
-    /// Why the replay no longer follows the records; `None` if no difference was found.
+    /// The first difference from the records, if any.
     difference: Option<ReplayDifference>,
-    /// The number of recorded requests that were sent while the replay followed the records.
+    /// The number of recorded requests that the replay has sent in the recorded order.
     sent: usize,
-    /// Whether the replay followed the records to their end.
+    /// Whether the replay followed all records without a difference.
     is_over: bool,
     max_body: u64,
     /// The filter that decides which bodies are read.
@@ -106,8 +106,8 @@ pub(super) struct Answers {
 pub(super) struct Pending {
     started: Tick,
     pub(super) ended: Tick,
-    /// The index among the recorded requests, which orders requests that end within the same
-    /// millisecond. `u32::MAX` if the replay does not follow the records.
+    /// The index among the recorded requests, which orders those that end in the same millisecond.
+    /// `u32::MAX` if the replay does not follow the records.
     pub(super) place: u32,
     recorded: Option<RecordedRequest>,
 }
@@ -144,7 +144,8 @@ impl Answers {
         }
     }
 
-    /// Stops following the records, because of a difference or because they are complete.
+    /// Stops following the records, either because of a difference, or (`None`) because all were
+    /// followed.
     pub(super) fn stop_following(&mut self, difference: Option<ReplayDifference>) {
         self.follows = false;
         self.is_over = difference.is_none();
@@ -156,14 +157,14 @@ impl Answers {
         self.crawl.request_count().saturating_sub(self.sent) as u64
     }
 
-    /// Counts a request for a URL as sent in the recorded order.
+    /// Counts a request that the replay sent because it was next in the recorded order.
     pub(super) fn pass_over(&mut self, url: &CanonicalUrl) {
         let _ = self.crawl.next_request(url.as_str());
         self.sent += 1;
     }
 
     /// Begins an exchange, and determines when its request is sent and when it ends. The answer is
-    /// read from disk only at the end.
+    /// read from disk only when the exchange ends.
     pub(super) fn begin(&mut self, request: &FetchRequest, now: Tick) -> Pending {
         let url = &request.url;
         let next = self.crawl.next_request(url.as_str());
@@ -199,7 +200,8 @@ impl Answers {
         }
     }
 
-    /// Returns the first difference from the records. Call it once the replay has ended.
+    /// Returns the first difference from the records, if any. Call this only after the replay has
+    /// ended.
     pub(super) fn difference(&self) -> Option<ReplayDifference> {
         let unsent = self.unsent();
         match &self.difference {
@@ -257,7 +259,7 @@ impl Answers {
         }
     }
 
-    /// Returns the answer to a recorded request, whatever time it arrived.
+    /// Returns the archived answer to a recorded request. The caller sets its times.
     fn answer(
         &mut self,
         request: &FetchRequest,
@@ -273,8 +275,8 @@ impl Answers {
                 let wait = wait_of(recorded);
                 return Ok(exchange(url, address, status, wait, Bytes::new()));
             }
-            // The answer was not committed before the crawl was killed, so its record was cut off.
-            // The next run fetched the URL again, so use that answer.
+            // The crawl was killed before it committed this answer, and its record was cut off. Use
+            // the answer that the next run got from the same URL.
             (None, Some(_)) => {
                 let later = self.crawl.later_record_of(url.as_str(), recorded);
                 later.ok_or(NoAnswer::NotArchived)?
@@ -290,7 +292,7 @@ impl Answers {
         }
         let filter = self.filter.as_ref().filter(|_| request.is_filtered);
         if filter.is_some_and(|filter| !filter.wants(exchange.status, &exchange.headers)) {
-            // The body is not read, so it does not matter if the archive lacks it.
+            // This body would not be read, so it does not matter whether the archive has it.
             exchange.body = Bytes::new();
             exchange.truncated = Some(Truncation::Unwanted);
             return Ok(exchange);
@@ -315,8 +317,8 @@ impl Answers {
         Ok(exchange)
     }
 
-    /// Returns the exchange that a record describes. For a revisit record, the body comes from the
-    /// record that it refers to.
+    /// Returns the exchange in a record. The body of a revisit record is taken from the record that
+    /// it refers to.
     fn read(
         &self,
         record: &WarcRecord,
@@ -343,7 +345,7 @@ impl Answers {
             return None;
         }
         let payload = self.read(&original, url, address)?;
-        // A revisit record without an HTTP head gets the head of the record that it refers to.
+        // A revisit record without an HTTP head takes the head of the record that it refers to.
         Some(match record.http() {
             Some(http) => Exchange {
                 headers: headers(&http.fields),
@@ -355,7 +357,7 @@ impl Answers {
     }
 }
 
-/// Returns an exchange that lacks its times.
+/// Returns an exchange without its times.
 fn exchange(
     url: &CanonicalUrl,
     address: Option<IpAddr>,
@@ -380,10 +382,11 @@ fn exchange(
     }
 }
 
-/// Returns the header fields of an answer that has only a status and a requested wait on record.
+/// Returns the header fields of an answer that is not archived. Only its status, and the wait that
+/// the server requested, are on record.
 fn wait_of(recorded: &RecordedRequest) -> HeaderMap {
     let mut headers = HeaderMap::new();
-    // Declare a type whose body is not parsed, since the page is retried anyway.
+    // Declare a type that isn't parsed: the body is missing, and the URL is retried anyway.
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
     if let Some(wait) = recorded.wait_asked {
         headers.insert(RETRY_AFTER, HeaderValue::from(wait.div_ceil(1000)));
@@ -391,7 +394,7 @@ fn wait_of(recorded: &RecordedRequest) -> HeaderMap {
     headers
 }
 
-/// Restores the header fields of an answer from the fields of its record.
+/// Restores the original header fields of an answer from those of its record.
 fn headers(fields: &[(&[u8], &[u8])]) -> HeaderMap {
     let mut headers = HeaderMap::new();
     let is_renamed = |name: &[u8]| {
@@ -404,7 +407,7 @@ fn headers(fields: &[(&[u8], &[u8])]) -> HeaderMap {
     for (name, value) in fields {
         let original = match is_renamed(name) {
             true => &name[ORIGINAL.len()..],
-            // This field was added for the record, and describes the length of its block.
+            // Drop the record's own `Content-Length`, which describes its block.
             false
                 if has_own_length
                     && name.eq_ignore_ascii_case(CONTENT_LENGTH.as_str().as_bytes()) =>

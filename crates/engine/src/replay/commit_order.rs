@@ -1,5 +1,5 @@
-//! Commits pages in the order of the rows of the replayed crawl: the crawl's reader threads
-//! finished in that order.
+//! Commits pages in the order of the crawl's rows, which is the order in which its reader threads
+//! finished.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -9,10 +9,10 @@ use crawl_scheduler::Tick;
 use super::recorded::key;
 use crate::messages::WriterMessage;
 
-/// The maximum time that a page waits for pages whose rows come before its own.
+/// The maximum time that a page waits for pages with earlier rows.
 const MAX_ORDER_WAIT: Duration = Duration::from_secs(1);
 
-/// Pages that wait for pages before them, by their index in the order.
+/// Pages that wait for earlier pages, by index in the order.
 #[derive(Default)]
 pub(super) struct CommitOrder {
     places: HashMap<u64, usize>,
@@ -30,7 +30,7 @@ impl CommitOrder {
         }
     }
 
-    /// Takes a message for the writer, and passes on all messages that may be committed now.
+    /// Takes a message for the writer, and passes on all messages that no longer have to wait.
     pub(super) fn take(&mut self, now: Tick, message: WriterMessage, out: &mut Vec<WriterMessage>) {
         match self.place(&message) {
             Some(place) if place > self.next => {
@@ -47,8 +47,8 @@ impl CommitOrder {
         }
     }
 
-    /// Returns the index of a page's row among the rows of the replayed crawl. `None` if that crawl
-    /// has no such row.
+    /// Returns the index of a page's row in the crawl's rows. `None` if the message isn't a page,
+    /// or the crawl has no such row.
     pub(super) fn place(&self, message: &WriterMessage) -> Option<usize> {
         let url = match message {
             WriterMessage::Page(page) => &page.visit.lease.url,
@@ -66,7 +66,7 @@ impl CommitOrder {
         self.since = (!self.waiting.is_empty()).then_some(now);
     }
 
-    /// Returns when the waiting pages are passed on, even if pages before them are still missing.
+    /// Returns when the waiting pages are passed on even if earlier pages are still missing.
     pub(super) fn ends(&self) -> Option<Tick> {
         self.since.map(|since| since + MAX_ORDER_WAIT)
     }

@@ -1,4 +1,4 @@
-//! Replays the order that a crawl logged: turns, ends of requests and commits happen in that order
+//! Replays the logged order of a crawl: turns, ends of requests and commits happen in that order
 //! again. The replay chooses the URL of each request itself.
 
 use std::collections::{HashMap, VecDeque};
@@ -23,8 +23,8 @@ use crate::messages::key::{Cause, Keyed, MessageFact, MessageKey};
 use crate::messages::page::{EncodedPage, TrapSignal};
 use crate::messages::{Event, Job, WriterMessage};
 
-/// Maximum attempts to repeat a turn. Several may be needed, since the origins of a host get
-/// permits in turn.
+/// Maximum attempts to repeat a logged turn. The origins of a host get permits one after the other,
+/// so the next one may be another than the logged origin.
 const MAX_ATTEMPTS: u32 = 64;
 
 /// The state of a replay that follows a logged order.
@@ -32,12 +32,12 @@ pub(super) struct Following {
     pub(super) script: RecordedOrder,
     /// Messages that are not committed yet.
     held: HashMap<MessageKey, VecDeque<WriterMessage>>,
-    /// Logged groups that must be committed next, each with its messages.
+    /// Logged groups of messages that must be committed next.
     groups: VecDeque<Vec<MessageFact>>,
-    /// URLs that were requeued or deferred. For each time that happened, how many messages were
-    /// committed before it, and the URL's queue position until then.
+    /// URLs that were requeued or deferred. Each entry contains how many messages were committed
+    /// before that, and the URL's queue position until then.
     put_behind: HashMap<CanonicalUrl, Vec<(u64, QueuePlace)>>,
-    /// Requests in flight, by URL. If the crawl was killed, some requests have no end on record.
+    /// Requests in flight, by URL. Some have no end on record if the crawl was killed.
     under_way: HashMap<String, VecDeque<UnderWay>>,
 }
 
@@ -48,21 +48,22 @@ pub(super) struct UnderWay {
     pub(super) span: Span,
 }
 
-/// How a part of the logged order ended.
+/// How one run of the logged order ended.
 pub(super) enum OrderEnd {
     /// Another run of the crawl begins.
     Run(RunBegan),
     /// The logged order is complete.
     End,
-    /// The replay differs from the logged order, first at this request, if that is known.
+    /// The replay differs from the logged order. Contains the first request that differs, if it is
+    /// known.
     Lost(Option<String>),
 }
 
-/// The replay differs from the logged order, so it can't follow the order any longer.
+/// The error for a replay that differs from the logged order and so can't follow it any longer.
 struct Lost(Option<String>);
 
-/// The result of a step. The outer error is a failure, and the inner one means that the replay
-/// differs from the order.
+/// The result of a step. The outer error is a failure. The inner error means that the replay
+/// differs from the logged order.
 type Step = Result<Result<(), Lost>, EngineError>;
 
 impl Following {
@@ -76,7 +77,7 @@ impl Following {
         }
     }
 
-    /// Holds a message until its logged group is committed.
+    /// Holds a message until the group that contains it in the log is committed.
     pub(super) fn hold(&mut self, key: MessageKey, message: WriterMessage) {
         self.held.entry(key).or_default().push_back(message);
     }
@@ -87,16 +88,16 @@ impl Following {
         self.under_way.entry(url).or_default().push_back(under_way);
     }
 
-    /// Returns everything needed to continue without the order: the order itself, the requests in
-    /// flight, and the held messages.
+    /// Returns everything needed to continue without the logged order: the order itself, the
+    /// requests in flight, and the held messages.
     pub(super) fn give_up(self) -> (RecordedOrder, Vec<UnderWay>, Vec<WriterMessage>) {
         let under_way = self.under_way.into_values().flatten().collect();
         let held = self.held.into_values().flatten().collect();
         (self.script, under_way, held)
     }
 
-    /// Restores a message to what the crawl committed after `committed` other messages. When the
-    /// crawl's reader looked up the links, fewer links were known.
+    /// Changes a message to what the crawl committed, after it had committed `committed` other
+    /// messages. For example, fewer links were known when the crawl's reader looked them up.
     fn take_in(&mut self, fact: &MessageFact, message: &mut WriterMessage, committed: u64) {
         match message {
             WriterMessage::Page(page) => {
@@ -107,8 +108,8 @@ impl Following {
                     fingerprint.set_new_words(words);
                 }
                 if let Some(looked_at) = fact.looked_at {
-                    // A link was left out if its URL was known then. A link that brings the URL
-                    // forward in its queue was kept.
+                    // The crawl's reader dropped links to URLs that were known then, except those
+                    // that would have brought the URL forward in its queue.
                     let was_left_out = |link: &Admission| {
                         let behind = self.put_behind.get(&link.url).into_iter().flatten();
                         let mut behind = behind.filter(|(committed, _)| *committed >= looked_at);
@@ -160,7 +161,7 @@ impl Following {
 }
 
 impl Replay {
-    /// Follows the logged order until the logged run ends.
+    /// Follows the logged order to the end of the run.
     pub(super) fn follow(&mut self) -> Result<OrderEnd, EngineError> {
         match self.follow_run()? {
             Ok(Some(run)) => Ok(OrderEnd::Run(run)),
@@ -200,8 +201,8 @@ impl Replay {
         Ok(ended.map(|()| None))
     }
 
-    /// Ends the logged run that is being repeated. First ends the requests and makes the commits
-    /// that the crawl still ended and made in it.
+    /// Ends the current run. First repeats the last ends of requests and commits that the crawl
+    /// logged in it.
     fn finish_run(
         &mut self,
         next: RunBegan,
@@ -234,8 +235,7 @@ impl Replay {
             match attempt {
                 TurnAttempt::Used if self.keys.turns() > turns => return Ok(Ok(())),
                 TurnAttempt::Used | TurnAttempt::OtherPurpose => {}
-                // Rows have millisecond precision, so a gap may end slightly after the recorded
-                // time, within the same millisecond.
+                // The gap may end slightly after the logged time, which is in whole milliseconds.
                 TurnAttempt::NotBefore(tick) => self.now = self.now.max(tick),
                 TurnAttempt::Nothing => break,
             }
@@ -243,8 +243,7 @@ impl Replay {
         Ok(Err(Lost(Some(turn.origin.clone()))))
     }
 
-    /// Repeats an operator's command. If the replay refuses the command, a later request shows the
-    /// difference.
+    /// Repeats an operator's command. If the replay refuses it, a later request will differ.
     fn follow_command(&mut self, taken: &CommandTaken) -> Step {
         if let Err(lost) = self.end_requests(taken.ended, u64::MAX)? {
             return Ok(Err(lost));
@@ -256,7 +255,7 @@ impl Replay {
         let Some(command) = command_of(taken) else {
             return Ok(Err(Lost(taken.about.clone())));
         };
-        // The answer to the repeated command is discarded.
+        // The answer to a repeated command is discarded.
         let (answer, _) = oneshot::channel();
         let posted = Event::Command(PostedCommand { command, answer });
         self.coordinator.handle(self.now, posted, &mut self.effects);
@@ -264,8 +263,8 @@ impl Replay {
         Ok(Ok(()))
     }
 
-    /// Ends requests in the order of their rows until `count` requests have ended in this run. Only
-    /// rows within the first `bytes` bytes of `requests.jsonl` count.
+    /// Ends requests in the order of their rows until `count` requests have ended in this run, but
+    /// only those within the first `bytes` bytes of `requests.jsonl`.
     fn end_requests(&mut self, count: u64, bytes: u64) -> Step {
         while self.keys.ended() < count
             && let Some(following) = &mut self.following
@@ -281,7 +280,7 @@ impl Replay {
         Ok(Ok(()))
     }
 
-    /// Commits logged groups until this many messages are committed.
+    /// Commits logged groups until `messages` messages are committed in total.
     fn commit_until(&mut self, messages: u64) -> Step {
         while self.writer.totals.messages < messages
             && let Some(following) = &mut self.following
@@ -291,8 +290,8 @@ impl Replay {
                 let is_all = messages == u64::MAX;
                 return Ok(if is_all { Ok(()) } else { Err(Lost(None)) });
             };
-            // If the crawl was killed, its request log may end before its order log does. In that
-            // case, the last groups lack messages.
+            // After a kill, the request log may end earlier than the order log. The last groups
+            // can't be committed then, because some of their messages are missing.
             let is_cut_off = messages == u64::MAX && !facts.iter().all(|fact| following.has(fact));
             if is_cut_off {
                 return Ok(Ok(()));
@@ -300,8 +299,8 @@ impl Replay {
             let mut group = Vec::with_capacity(facts.len());
             for fact in facts {
                 let Some(mut message) = self.message(fact.key)? else {
-                    // Commit the messages that were already taken for this group, since the loop
-                    // waits for their commit.
+                    // Commit the messages already taken for this group, because the loop waits for
+                    // them.
                     let messages = group.into_iter().map(|keyed: Keyed| keyed.message);
                     self.items.extend(messages);
                     return Ok(Err(Lost(Some(fact.key.to_string()))));
@@ -325,8 +324,8 @@ impl Replay {
         Ok(Ok(()))
     }
 
-    /// Returns a message that must be committed now; `None` if it is missing. The loop produces the
-    /// message for the draw of the sample only in a step with nothing else left.
+    /// Returns a message that must be committed now; `None` if it is missing. The loop creates the
+    /// message that draws the sample only when it has nothing else to do, so let it advance first.
     fn message(&mut self, key: MessageKey) -> Result<Option<WriterMessage>, EngineError> {
         let is_held = |following: &Following| following.held.contains_key(&key);
         if key.cause == Cause::Draw && !self.following.as_ref().is_some_and(is_held) {
@@ -357,7 +356,7 @@ fn command_of(taken: &CommandTaken) -> Option<Command> {
     })
 }
 
-/// Creates the `Flight` of a pending request, which ends as its recorded row says.
+/// Creates the `Flight` of a pending request, which ends as in the recorded row.
 fn flight(under_way: UnderWay, row: &RequestRow, place: u32) -> Flight {
     let UnderWay { job, spent, span } = under_way;
     Flight {

@@ -1,5 +1,5 @@
-//! Holds back commits that the crawl made only after it chose its next page. Each such commit is
-//! made once the replay has sent the requests that the crawl chose before them.
+//! Holds back each commit until the replay has chosen the pages that the crawl had chosen before
+//! that commit.
 
 use std::collections::VecDeque;
 
@@ -10,12 +10,12 @@ use crate::messages::WriterMessage;
 /// Messages that wait for their commit, numbered by arrival.
 #[derive(Default)]
 pub(super) struct HeldCommits {
-    /// For each further request for a page, how many commits the crawl made before it chose that
-    /// page.
+    /// For each page request that the replay has not chosen yet, how many commits the crawl had
+    /// made when it chose that page.
     levels: VecDeque<AfterCommits>,
     pages: VecDeque<(u64, WriterMessage)>,
     others: VecDeque<(u64, WriterMessage)>,
-    /// The number of commits that were passed on so far.
+    /// The number of commits passed on so far.
     done: AfterCommits,
     came: u64,
 }
@@ -47,20 +47,20 @@ impl HeldCommits {
         queue.push_back((self.came, message));
     }
 
-    /// Records that the replay chose the next request for a page.
+    /// Records that the replay chose the next page request.
     pub(super) fn chosen(&mut self) {
         self.levels.pop_front();
     }
 
-    /// Whether the crawl chose the next page after the commit of a page that has not arrived here
-    /// yet.
+    /// Whether pages are missing here that the crawl had already committed when it chose its next
+    /// page.
     pub(super) fn lacks_pages(&self) -> bool {
         let there = self.done.pages + self.pages.len() as u64;
         self.levels.front().is_some_and(|level| level.pages > there)
     }
 
-    /// Passes on the commits that the crawl made before it chose the next page. If no further page
-    /// was chosen, passes on everything.
+    /// Passes on the commits that the crawl had made when it chose its next page. Passes on
+    /// everything if it chose no further page.
     pub(super) fn hand_on(&mut self, out: &mut Vec<WriterMessage>) {
         let level = self.levels.front().copied().unwrap_or(AfterCommits {
             pages: u64::MAX,
@@ -91,7 +91,7 @@ impl HeldCommits {
         is_some
     }
 
-    /// Passes on everything, since the replay no longer follows the records.
+    /// Passes on everything, because the replay no longer follows the records.
     pub(super) fn give_up(&mut self, out: &mut Vec<WriterMessage>) {
         self.levels.clear();
         self.hand_on(out);

@@ -1,5 +1,5 @@
-//! Crawls again over the answers that a crawl archived: with the same loop, readers and writer, but
-//! in virtual time. A replay has no fetcher, so it can't send requests to a server.
+//! Crawls again with the archived answers of a crawl: the loop, readers and writer are the same,
+//! but time is virtual. A replay has no fetcher, so it can't send requests to a server.
 
 mod answers;
 mod commit_order;
@@ -53,22 +53,22 @@ use crate::write::{Writer, run_end};
 pub struct Replayed {
     /// The summary of the run, in virtual time.
     pub summary: Summary,
-    /// Counts of what the archive could not answer.
+    /// Counts of what was missing from the archive.
     pub gaps: ReplayGaps,
-    /// The first difference from the records; `None` if there is none, or if the replay does not
-    /// follow them.
+    /// The first difference from the records. `None` if there is none, or if the replay was not
+    /// meant to follow them.
     pub difference: Option<ReplayDifference>,
 }
 
 /// Maximum rows at the end of `requests.jsonl` that a resumed run reads.
 const MAX_LOG_TAIL_ROWS: usize = 20_000;
 
-/// Runs frontier, policy and scheduler over the answers of a crawl, and writes the rows of what
-/// this configuration would have fetched to its own, new directory. Virtual time begins with the
-/// crawl's first request. Nothing is archived or indexed: `warc` and `index` are ignored.
+/// Runs the frontier, policy and scheduler with the answers of a crawl. Writes rows of what this
+/// configuration would have fetched, to a new directory. Virtual time begins with the crawl's first
+/// request. Nothing is archived or indexed: `warc` and `index` are ignored.
 ///
 /// # Errors
-/// [`EngineError::ReplayOutput`] if the output directory holds a crawl, and all errors of
+/// [`EngineError::ReplayOutput`] if the output directory contains a crawl, and all errors of
 /// [`run`](crate::run()).
 pub fn replay(
     config: Config,
@@ -130,11 +130,11 @@ fn mark(frontier: &dyn Frontier, of: &Path) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// A request in flight whose answer is known, ordered by when it ends.
+/// A request in flight with a known answer. Flights are ordered by when they end.
 struct Flight {
     pending: Pending,
     number: u64,
-    /// When the request was given up; `None` if it was not.
+    /// When the request was given up, if it was.
     given_up: Option<Tick>,
     job: Job,
     spent: Spent,
@@ -165,17 +165,16 @@ impl Ord for Flight {
     }
 }
 
-/// The action that the loop may take at the current moment of virtual time.
+/// The action that the loop may take at the current virtual time.
 enum Step {
     /// The loop may issue requests.
     Issue,
-    /// The loop must not issue requests yet, although something ended.
+    /// The loop must not issue requests yet.
     Hold,
     /// Nothing is in flight, so virtual time can't advance.
     Nothing,
 }
 
-/// The parts of a replay.
 struct Replay {
     now: Tick,
     coordinator: Coordinator,
@@ -185,11 +184,11 @@ struct Replay {
     writer: Writer,
     order: CommitOrder,
     held: HeldCommits,
-    /// Whether a recorded request was due at this moment, and the loop has issued none since.
+    /// Whether the time of a recorded request has come, and the loop has issued no request since.
     is_due: bool,
-    /// How many requests had begun when the loop was last allowed to issue one.
+    /// The number of requests that had begun when the loop was last allowed to issue one.
     begun_before: Option<u64>,
-    /// The logged order; `None` if the replay does not follow it, or no longer.
+    /// The logged order; `None` if the replay does not follow it, or has stopped following it.
     following: Option<Following>,
     keys: MessageKeys,
     requests: LogFile,
@@ -197,13 +196,13 @@ struct Replay {
     effects: Vec<Effect>,
     /// Messages that the next commit will contain.
     items: Vec<WriterMessage>,
-    /// Messages that arrived and were not examined yet.
+    /// Messages that arrived, and that `hold_back` has not examined yet.
     came: Vec<WriterMessage>,
     unread: VecDeque<(Box<FetchedPage>, Option<MessageKey>)>,
     flights: BinaryHeap<Flight>,
     /// The number of requests that have begun.
     begun: u64,
-    /// When the crawl sent each of the recorded requests that are still to come.
+    /// The recorded start times that virtual time has not reached yet.
     starts: Peekable<Box<dyn Iterator<Item = Tick>>>,
     /// The number of recorded requests whose start time has passed.
     passed: u64,
@@ -344,9 +343,9 @@ impl Replay {
 
     /// Advances to the next event.
     ///
-    /// While a replay follows the records, it sends requests only at recorded start times, since
-    /// the crawl had a reason not to send them sooner. If the replay is behind, it sends all
-    /// requests that it may.
+    /// A replay that follows the records sends requests only at recorded start times, since the
+    /// crawl had a reason not to send them sooner. If it has sent fewer requests than the crawl by
+    /// then, it sends as many as it may.
     fn step(&mut self, wake: Option<Tick>) -> Step {
         while self.starts.next_if(|start| *start <= self.now).is_some() {
             self.passed += 1;
@@ -371,8 +370,8 @@ impl Replay {
             }
             return self.issue();
         }
-        // The trap detection may make a page wait until an earlier page was read. The crawl had
-        // read that page already, although its links were committed later. So pass on a held page
+        // The trap detection may make a page wait until an earlier page was read. In the crawl,
+        // that page was already read, but its links were committed later. So pass on one held page
         // and try again.
         let is_issued = self.begun_before.take() != Some(self.begun);
         if follows
@@ -393,7 +392,7 @@ impl Replay {
             if self.held.is_empty() {
                 return Step::Nothing;
             }
-            // A recorded request was not sent, so there is no reason to hold messages any longer.
+            // A recorded request was not sent, so holding messages back no longer helps.
             self.held.give_up(&mut self.items);
             return Step::Issue;
         };
@@ -415,8 +414,8 @@ impl Replay {
         }
         match follows && self.begun >= self.passed {
             true => Step::Hold,
-            // Read the page that ended first, since the next request may have been chosen after
-            // that.
+            // Read the page that ended first: the crawl may have chosen the next request
+            // afterwards.
             false if follows => {
                 self.is_due = true;
                 Step::Hold
@@ -425,8 +424,8 @@ impl Replay {
         }
     }
 
-    /// Passes on the commits that the crawl made before it chose the next page, and lets the loop
-    /// send a request.
+    /// Passes on the commits that the crawl had made at this point, and lets the loop send a
+    /// request.
     fn issue(&mut self) -> Step {
         self.begun_before = Some(self.begun);
         if self.held.holds() {
@@ -435,12 +434,12 @@ impl Replay {
         Step::Issue
     }
 
-    /// Holds messages that the crawl had not committed at this point, and adds the others to the
-    /// next commit.
+    /// Holds back messages that the crawl had not committed at this point. The other messages join
+    /// the next commit.
     fn hold_back(&mut self) {
         let messages = std::mem::take(&mut self.came);
         if !self.answers.follows || !self.held.holds() {
-            // Add the held messages first, since they arrived earlier.
+            // Add the held messages first because they arrived earlier.
             self.held.give_up(&mut self.items);
             self.items.extend(messages);
             return;
@@ -467,8 +466,7 @@ impl Replay {
         self.coordinator.handle(self.now, event, &mut self.effects);
     }
 
-    /// Performs the effects of the loop, and passes their results back, until there are no more
-    /// effects.
+    /// Performs the loop's effects and passes the results back to it, until it has no more effects.
     fn settle_effects(&mut self) -> Result<(), EngineError> {
         loop {
             self.perform()?;
@@ -484,7 +482,7 @@ impl Replay {
         }
     }
 
-    /// Commits a group of messages, and reports the commit to the loop.
+    /// Commits a group of messages, and reports this to the loop.
     fn commit(&mut self, group: Vec<Keyed>) -> Result<(), EngineError> {
         let committed = self.writer.commit(group, &AtomicBool::new(false))?;
         let event = Event::Committed(Box::new(committed));
@@ -496,7 +494,7 @@ impl Replay {
     fn deliver(&mut self, key: Option<MessageKey>, message: WriterMessage) {
         match (&mut self.following, key) {
             (Some(following), Some(key)) => following.hold(key, message),
-            // The state of a host has no key, since its order does not matter.
+            // Host states have no key, because their order does not matter.
             (Some(_), None) => self.items.push(message),
             (None, _) => match message {
                 WriterMessage::Robots(_) | WriterMessage::Links(_) => self.came.push(message),
@@ -547,10 +545,11 @@ impl Replay {
                 }
                 Effect::Log(_) | Effect::NoteTurn(_) | Effect::NoteCommand(_) => {}
                 Effect::NoteDelay(row) => self.delays.note(&row)?,
-                // A replay takes no new rules and shares no frontier, so these effects don't occur.
+                // A replay takes no new rules and has no shared frontier, so these effects don't
+                // occur.
                 Effect::NoteRules(_) | Effect::Share(_) => {}
                 Effect::Read(page) => self.unread.push_back((page, key)),
-                // In a replay, no document waits for a reading process.
+                // A replay reads all documents in its own process, so none wait.
                 Effect::GiveUpDocuments => {}
                 Effect::GiveUp => self.give_up(),
                 Effect::Write(WriterMessage::Robots(item)) => {
@@ -563,7 +562,7 @@ impl Replay {
         Ok(())
     }
 
-    /// Gives up the requests in flight, because the time of the run is over.
+    /// Gives up the requests in flight, because the run's maximum time is over.
     fn give_up(&mut self) {
         self.reader.gives_back.store(true, Ordering::Relaxed);
         let given_up = Some(self.now);
@@ -597,7 +596,7 @@ impl Replay {
         }
     }
 
-    /// Writes the files that are derived from the state.
+    /// Writes the files that are derived from the crawl's state.
     fn write_derived(mut self, config: &Config) -> Result<(Summary, Answers), EngineError> {
         let ended = self.coordinator.outcome()?;
         let waiting = self.coordinator.waiting_urls(self.now, &ended)?;

@@ -1,5 +1,5 @@
-//! The records of a crawl, which are the source of a replay's answers: the requests with their
-//! times, and the index of the archive. The answers themselves stay on disk.
+//! The records that a replay takes its answers from: the requests of a crawl with their times, and
+//! the index of its archive. The answers themselves stay on disk.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use crate::error::EngineError;
 
 /// The requests of a crawl, and the positions of their answers in its archive. Takes about 60 bytes
-/// of memory for each request, and another 60 for each page.
+/// of memory per request, and another 60 per page.
 #[derive(Debug)]
 pub struct RecordedCrawl {
     dir: PathBuf,
@@ -31,22 +31,22 @@ pub struct RecordedCrawl {
     hosts: HashMap<String, RecordedHost>,
     /// When each request was sent, sorted. Milliseconds.
     starts: Vec<u64>,
-    /// The index of each URL in the order of commits.
+    /// The index in the order of commits, by the hash of the URL.
     commit_places: HashMap<u64, usize>,
-    /// For each request for a page, the commits that the crawl made before it chose the page. Empty
-    /// if the crawl is from an older version, whose rows lack them.
+    /// For each page request, how many commits the crawl had made when it chose the page. Empty
+    /// after a crawl by an older version, whose rows do not contain this.
     levels: Vec<AfterCommits>,
-    /// How often the replay has requested each URL so far.
+    /// How often the replay has sent a request, by the hash of the URL.
     asked: HashMap<u64, usize>,
     /// The sum and number of the response times of all requests.
     all: ResponseTimes,
 }
 
-/// A request that the crawl sent. The URL is represented by a 64-bit hash. Times are milliseconds.
+/// A request that the crawl sent. `url` is a 64-bit hash. Times are in milliseconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RecordedRequest {
     url: u64,
-    /// The index among all requests, in the order of their ends.
+    /// The index among all recorded requests, ordered by when they ended.
     pub(super) place: u32,
     pub(super) start: u64,
     pub(super) end: u64,
@@ -58,7 +58,7 @@ pub(super) struct RecordedRequest {
 #[derive(Clone, Copy, Debug)]
 struct CapturePlace {
     url: u64,
-    /// When the request for the answer was sent, in seconds.
+    /// When the request was sent, in seconds.
     second: u64,
     file: u32,
     offset: u64,
@@ -87,16 +87,17 @@ impl ResponseTimes {
     }
 }
 
-/// The recorded request that answers a request of the replay.
+/// The recorded request whose answer a request of the replay gets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known {
     pub(super) request: RecordedRequest,
-    /// Whether this request was not used before. False if the last one on record is used again.
+    /// Whether the recorded request is used for the first time. False if the last one for this URL
+    /// is used again.
     pub(super) is_next: bool,
 }
 
 impl RecordedRequest {
-    /// Converts a row. `place` is the index of the request among all requests.
+    /// Converts a row. `place` is the request's index among all recorded requests.
     pub(super) fn of(row: &RequestRow, place: u32) -> RecordedRequest {
         let failure = row.failure.as_deref().map(FailureKind::named);
         RecordedRequest {
@@ -112,7 +113,7 @@ impl RecordedRequest {
 }
 
 impl RecordedCrawl {
-    /// Reads the requests of the crawl in `dir`, and where its archive has the answers.
+    /// Reads the requests of the crawl in `dir`, and finds their answers in its archive.
     ///
     /// # Errors
     /// [`EngineError::NothingToReplay`] if the crawl has no archive or sent no request, or an I/O
@@ -159,7 +160,7 @@ impl RecordedCrawl {
         if crawl.requests.is_empty() {
             return Err(nothing());
         }
-        // The sort must be stable, to keep the order of requests for the same URL.
+        // A stable sort keeps the order of requests for the same URL.
         crawl.requests.sort_by_key(|request| request.url);
         let place = |capture: &CapturePlace| (capture.url, capture.second);
         crawl.captures.sort_by_key(place);
@@ -196,24 +197,24 @@ impl RecordedCrawl {
         self.requests.len()
     }
 
-    /// Returns when each request of the crawl was sent, in order.
+    /// Returns when the requests of the crawl were sent, in order.
     pub(super) fn starts(&self) -> impl Iterator<Item = Tick> + use<> {
         self.starts.clone().into_iter().map(tick)
     }
 
-    /// Returns the address that the last request to a host went to.
+    /// Returns the address that the last recorded request to a host was sent to.
     pub(super) fn address(&self, host: &str) -> Option<IpAddr> {
         self.hosts.get(host)?.address
     }
 
-    /// Returns the mean response time of a host in milliseconds. If the host got no request,
-    /// returns the mean of all hosts.
+    /// Returns the mean response time of a host in milliseconds, or of all hosts if this host got
+    /// no request.
     pub(super) fn usual_time(&self, host: &str) -> u64 {
         let of_host = self.hosts.get(host).and_then(|host| host.times.mean());
         of_host.or_else(|| self.all.mean()).unwrap_or_default()
     }
 
-    /// Takes the next recorded request for a URL. If there are no more, returns the last one again.
+    /// Takes the next recorded request for a URL. If all were taken, returns the last one again.
     /// `None` if the crawl never requested the URL.
     pub(super) fn next_request(&mut self, url: &str) -> Option<Known> {
         let url = key(url);
@@ -235,8 +236,7 @@ impl RecordedCrawl {
         first..after
     }
 
-    /// Returns the archived answer to the request that was sent at the time `start`, in
-    /// milliseconds.
+    /// Returns the archived answer to the request sent at `start`, in milliseconds.
     pub(super) fn record_of(&self, url: &str, start: u64) -> Option<WarcRecord> {
         self.record(url, start / 1000, |date| date.as_millis() == start)
     }
@@ -261,8 +261,7 @@ impl RecordedCrawl {
         self.record(url, date.as_millis() / 1000, |found| found == date)
     }
 
-    /// Returns the first record that matches. Skips unreadable records, since a killed crawl may
-    /// leave an incomplete one.
+    /// Returns the first readable record that matches. A killed crawl may leave an incomplete one.
     fn record(
         &self,
         url: &str,
@@ -292,13 +291,13 @@ impl RecordedCrawl {
         first..after
     }
 
-    /// Removes and returns, for each request for a page, the commits that the crawl made before it
-    /// chose the page.
+    /// Removes and returns, for each page request, the number of commits that the crawl had made
+    /// when it chose the page.
     pub(super) fn take_levels(&mut self) -> Vec<AfterCommits> {
         std::mem::take(&mut self.levels)
     }
 
-    /// Removes and returns the index of each URL in the order of commits.
+    /// Removes and returns the index in the order of commits, by the hash of the URL.
     pub(super) fn take_commit_places(&mut self) -> HashMap<u64, usize> {
         std::mem::take(&mut self.commit_places)
     }
@@ -320,12 +319,12 @@ fn each_row<T: DeserializeOwned>(
     Ok(())
 }
 
-/// Converts the time in a row from milliseconds.
+/// Converts a time in a row, in milliseconds.
 pub(super) fn tick(millis: u64) -> Tick {
     Tick::from_micros(millis.saturating_mul(1000))
 }
 
-/// Returns the hash of a URL. In a crawl of ten million URLs, the chance that any two have the same
+/// Returns the hash of a URL. In a crawl of ten million URLs, the chance that two have the same
 /// hash is one in three hundred thousand.
 pub(super) fn key(url: &str) -> u64 {
     let mut hasher = DefaultHasher::new();

@@ -1,4 +1,4 @@
-//! The order that a crawl logged, as a replay reads it: turns, commits, and ends of requests.
+//! Reads the logged order of a crawl: turns, commits, and ends of requests.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
@@ -10,21 +10,21 @@ use crawl_archive::{ReadError, RowReader, open_regular};
 use crate::error::EngineError;
 use crate::state::order_log::ORDER;
 
-/// The rows of `state/order.jsonl`, and the rows of `requests.jsonl` sorted by the end of the
-/// request. Both files are read row by row.
+/// Reads the rows of `state/order.jsonl`, and the rows of `requests.jsonl`, which are ordered by
+/// when the requests ended. Reads both files row by row.
 pub(super) struct RecordedOrder {
     order: RowReader<OrderRow>,
     requests: BufReader<File>,
-    /// The number of bytes of `requests.jsonl` that were read so far.
+    /// The number of bytes read from `requests.jsonl`.
     read: u64,
-    /// The number of rows of `requests.jsonl` that were read so far.
+    /// The number of rows read from `requests.jsonl`.
     rows: u32,
     line: Vec<u8>,
 }
 
 impl RecordedOrder {
-    /// Opens the logged order of the crawl in `dir`. Returns the order and the start of its first
-    /// run. `None` if the order was not logged from the first request on.
+    /// Opens the logged order of the crawl in `dir`. Returns the order and the row that begins its
+    /// first run. `None` if the log does not begin with the crawl.
     pub(super) fn open(dir: &Path) -> Result<Option<(RecordedOrder, RunBegan)>, EngineError> {
         let path = dir.join("requests.jsonl");
         let order = RowReader::open_if_any(&dir.join(ORDER))?;
@@ -53,8 +53,8 @@ impl RecordedOrder {
         }
     }
 
-    /// Returns the next request that ended, and its index among all requests. `None` after the
-    /// first `bytes` bytes of rows.
+    /// Returns the next request that ended, with its index among all requests. `None` once `bytes`
+    /// bytes of `requests.jsonl` were read.
     pub(super) fn next_end(
         &mut self,
         bytes: u64,

@@ -1,5 +1,4 @@
-//! Replays the runs of a crawl with a logged order. Each run is resumed and ended as it was in the
-//! crawl.
+//! Replays the runs of a crawl with a logged order. Resumes and ends each run as the crawl did.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +20,7 @@ use crate::revisit::round;
 use crate::state::directory;
 
 impl Replay {
-    /// Begins a replay with the first run of the crawl, or resumes it with a later run.
+    /// Begins a replay with the first run of the crawl, or resumes it for a later run.
     pub(super) fn take_up(
         config: &Config,
         answers: Answers,
@@ -31,7 +30,7 @@ impl Replay {
         let is_first =
             run.settled == 0 && run.requests == 0 && !directory::examine(&config.output)?;
         let config = Config {
-            // The records decide when to commit, so no commit may be due sooner.
+            // The log decides when to commit, so never commit because time has passed.
             commit_within: Duration::MAX,
             min_free: 0,
             ..config.clone()
@@ -56,14 +55,14 @@ impl Replay {
         let round_began = Tick::from_micros(u64::from(run.round_began) * 1_000_000);
         let mut replay = Replay::new(&config, answers, directory, tick(run.at), round_began)?;
         replay.following = Some(Following::new(script));
-        // A replay has no archive, so a later round can't compute the digests of texts later. Store
-        // them now.
+        // Store the digests of texts now, because a later round can't compute them: a replay writes
+        // no archive.
         replay.reader = replay.reader.keeping_known_links().keeping_texts();
         Ok(replay)
     }
 
-    /// Begins the next run of the crawl with the committed state. Requests in flight are lost if
-    /// the crawl was killed, as they were lost then.
+    /// Begins the next run of the crawl from the committed state. If the crawl was killed, this
+    /// drops the requests in flight, as the kill did.
     pub(super) fn next_run(
         mut self,
         config: &Arc<Config>,
@@ -84,13 +83,13 @@ impl Replay {
         Replay::take_up(config, self.into_answers(), script, next)
     }
 
-    /// Closes the directory of the replay.
+    /// Drops everything except the answers, which closes the directory.
     fn into_answers(self) -> Answers {
         self.answers
     }
 
-    /// Stops following the logged order, because it is complete, or because the replay differs from
-    /// it. `lost` is then the request that differs first, if that is known.
+    /// Stops following the logged order. `lost` is `None` if the order is complete. Otherwise it
+    /// contains the first request that differs, if that is known.
     pub(super) fn stop_following(&mut self, lost: Option<Option<String>>) {
         let difference = lost.map(|url| {
             let url = url.and_then(|url| canonicalize(None, &url).ok());
@@ -104,7 +103,8 @@ impl Replay {
         }
     }
 
-    /// Continues without the logged order. The requests in flight end by the replay's own clock.
+    /// Continues without the logged order. The requests in flight now end by the replay's own
+    /// clock.
     fn go_free(&mut self, under_way: Vec<UnderWay>, held: Vec<WriterMessage>) {
         self.coordinator.lead_no_more();
         self.items.extend(held);
@@ -113,7 +113,7 @@ impl Replay {
         }
     }
 
-    /// Continues to the end of the run. In the crawl, the run ended for the reason in `ended`.
+    /// Continues to the end of the run, which ended in the crawl for the reason `ended`.
     pub(super) fn go_on(&mut self, ended: Option<&str>) -> Result<(), EngineError> {
         if ended == Some("interrupted") {
             let stop = Event::Stop(Stop::Drain);

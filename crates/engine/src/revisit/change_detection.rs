@@ -1,9 +1,9 @@
 //! Change detection: whether a page changed since the last visit. This module does no I/O.
 //!
-//! An answer goes through a [`ChangeDetector`] in two steps, before and after the encoding of its
-//! archive record. First, [`repeat`](ChangeDetector::repeat) names the earlier page that the answer
-//! repeats, so that the record can refer to that page. Then [`finish`](ChangeDetector::finish)
-//! takes the record and returns the [`Detected`] change, with the digest for the page's row.
+//! A [`ChangeDetector`] processes an answer in two steps, before and after its archive record is
+//! encoded. First, [`repeat`](ChangeDetector::repeat) returns the earlier page that the answer
+//! repeats, so that the record can refer to it. Then [`finish`](ChangeDetector::finish) takes the
+//! record, and returns the [`Detected`] change and the digest for the page's row.
 
 use crawl_archive::DigestAlgorithm;
 use crawl_archive::rows::PageRow;
@@ -13,29 +13,29 @@ use crawl_weburl::{CanonicalUrl, Unusable};
 use super::visit::{Difference, KnownPage, PreviousVisit, RevisitSchedule, VisitResult};
 use crate::totals::Change;
 
-/// An answer that has been read, with what is stored about the page's last visit.
+/// An answer that was read, with the stored state from the page's last visit.
 pub(crate) struct VisitAnswer<'a> {
     pub(crate) exchange: &'a Exchange,
-    /// The row of the answer, still without the columns that change detection fills in.
+    /// The row of the answer. Change detection fills in its remaining columns.
     pub(crate) row: &'a PageRow,
     pub(crate) past: Option<&'a PreviousVisit>,
     /// The target of a redirect. `None` if the answer is not a redirect.
     pub(crate) redirect: Option<Result<CanonicalUrl, Unusable>>,
-    /// The digest of the body, if it was computed during reading.
+    /// The digest of the body, if it was already computed.
     pub(crate) body_digest: Option<&'a str>,
     /// The digest of the decoded body. `None` if the body had no content coding, or could not be
     /// decoded.
     pub(crate) decoded_digest: Option<&'a str>,
-    /// The digest of the main text, if it was computed during reading.
+    /// The digest of the main text, if it was already computed.
     pub(crate) text_digest: Option<&'a str>,
     pub(crate) fault: AnswerFault,
-    /// Whether the URL was only guessed, such as `/sitemap.xml`.
+    /// Whether we guessed the URL, such as `/sitemap.xml`.
     pub(crate) is_guess: bool,
     /// Whether the document lists other pages and their changes, as sitemaps and feeds do.
     pub(crate) is_list: bool,
 }
 
-/// Why an answer does not show the content of its page.
+/// Why an answer does not show its page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AnswerFault {
     None,
@@ -60,24 +60,25 @@ pub(crate) enum Repeat<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AnswerRecord<'a> {
     pub(crate) digest: &'a str,
-    /// Whether the record, because of a [`Repeat`], holds no body and refers to an earlier record.
+    /// Whether the record refers to an earlier record instead of containing a body, because of a
+    /// [`Repeat`].
     pub(crate) is_revisit: bool,
 }
 
 /// The change that an answer shows, and what to store about it.
 #[derive(Debug)]
 pub(crate) struct Detected {
-    /// The status that the URL is settled with. For a 304 this is the status of the page that the
-    /// 304 confirms.
+    /// The status to settle the URL with. For a 304, this is the status of the page that it
+    /// confirms.
     pub(crate) status: u16,
     /// The digest of the payload. `None` if the body was not read.
     pub(crate) digest: Option<String>,
     /// The part that differs from the page of the last visit, as named in rows.
     pub(crate) differs: Option<&'static str>,
     pub(crate) change: Option<Change>,
-    /// Whether a guessed URL turned out to have no page.
+    /// Whether the URL was guessed, and turned out to have no page.
     pub(crate) is_absent: bool,
-    /// Whether this visit can't decode the page although an earlier visit could read it.
+    /// Whether the page can't be decoded now, although an earlier visit could read it.
     pub(crate) is_unreadable: bool,
     /// The result of this visit, to be stored for the next one.
     pub(crate) result: VisitResult,
@@ -90,7 +91,7 @@ pub(crate) struct ChangeDetector<'a> {
     answer: VisitAnswer<'a>,
     /// The page of the last visit.
     known: Option<&'a KnownPage>,
-    /// The digest of the body, once it has been computed.
+    /// The digest of the body, once computed.
     digest: Option<String>,
     repeat: Option<Repeat<'a>>,
 }
@@ -107,7 +108,7 @@ impl<'a> ChangeDetector<'a> {
         detector
     }
 
-    /// Returns how the answer repeats the known page. `None` if it doesn't repeat it.
+    /// Returns how the answer repeats the known page. `None` if it doesn't.
     pub(crate) fn repeat(&self) -> Option<Repeat<'a>> {
         self.repeat
     }
@@ -133,8 +134,8 @@ impl<'a> ChangeDetector<'a> {
         })
     }
 
-    /// Returns the change that the answer shows. `record` is the answer's archive record, or `None`
-    /// if the crawl has no archive.
+    /// Returns the change that the answer shows. `record` is the answer's archive record; `None` if
+    /// the crawl has no archive.
     pub(crate) fn finish(mut self, record: Option<AnswerRecord<'_>>) -> Detected {
         let is_unreadable = self.is_unreadable();
         let (status, digest, mut result) = match self.repeat {
@@ -158,14 +159,15 @@ impl<'a> ChangeDetector<'a> {
         let past = self.answer.past;
         let is_revisit = record.is_some_and(|record| record.is_revisit);
         let difference = match self.repeat {
-            // The page keeps the digest of its archived original, so comparing digests would find
-            // no difference.
+            // The stored digest stays that of the archived original, so a comparison of digests
+            // would find no difference.
             Some(Repeat::Content(_)) if is_revisit => Some(Difference::Coding),
             _ => RevisitSchedule::difference(past, &result),
         };
         let is_absent = self.answer.is_guess
             && match self.answer.exchange.status {
-                // Some servers answer every URL with a page, so a page is no proof of a sitemap.
+                // Some servers answer any URL with a page, so a page does not prove that this is a
+                // sitemap.
                 200..=299 if !self.answer.is_list => {
                     result = VisitResult::Nothing;
                     true
@@ -192,15 +194,15 @@ impl<'a> ChangeDetector<'a> {
         self.answer.fault == AnswerFault::Undecoded && self.known.is_some()
     }
 
-    /// Whether the answer leaves the state of the page unknown: the answer is an interstitial, its
-    /// body broke off, or it can't be decoded although an earlier visit could read the page.
+    /// Whether the answer leaves open what became of the page: it is an interstitial, its body
+    /// broke off, or it can't be decoded although an earlier visit could read the page.
     fn is_inconclusive(&self) -> bool {
         let is_broken_off = (self.answer.exchange.truncated)
             .is_some_and(|truncation| truncation != Truncation::Length);
         is_broken_off || self.answer.fault == AnswerFault::InPlace || self.is_unreadable()
     }
 
-    /// Returns the page's state according to the answer, to be stored for the next visit.
+    /// Returns the state of the page that this answer shows, to be stored for the next visit.
     fn result(&self, digest: &str, is_archived: bool) -> VisitResult {
         let VisitAnswer {
             exchange, redirect, ..
@@ -236,9 +238,9 @@ impl<'a> ChangeDetector<'a> {
         }
     }
 
-    /// Whether the next visit may send a conditional request. A page is fetched in full if it could
-    /// not be read or was withheld. It is also fetched in full if each round must read it: a list
-    /// of changes, or a page with its own usage preferences.
+    /// Whether the next visit may send a conditional request. The whole page must be fetched if it
+    /// could not be read or was withheld now. The same goes for what must be read in each round:
+    /// sitemaps, feeds, and pages with their own usage preferences.
     fn may_be_conditional(&self) -> bool {
         let row = self.answer.row;
         let usage = row.usage.iter().flat_map(|usage| &usage.said);

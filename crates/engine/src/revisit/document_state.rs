@@ -1,8 +1,8 @@
-//! META DOCUMENT-STATE, which states how often a page changes.
+//! The META element DOCUMENT-STATE, which declares how often a page changes.
 
 use serde::{Deserialize, Serialize};
 
-/// How often a page changes according to its META DOCUMENT-STATE.
+/// How often a page changes, according to its META element DOCUMENT-STATE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum DocumentState {
     /// `Static`: the page never changes.
@@ -14,7 +14,7 @@ pub(crate) enum DocumentState {
 }
 
 impl DocumentState {
-    /// Finds the state in the METAs of a page. The first valid value counts.
+    /// Returns the first valid state in the META elements of a page.
     pub(crate) fn of<'a>(
         metas: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Option<DocumentState> {

@@ -1,5 +1,5 @@
-//! Revisits: what changed on a page since its last visit, what is stored for the next visit, and
-//! the rounds of a crawl.
+//! Revisits: how a page changed since its last visit, what is stored for the next visit, and the
+//! rounds of a crawl.
 
 pub(crate) mod change_detection;
 pub(crate) mod document_state;

@@ -1,4 +1,4 @@
-//! Determines the round of a run: either the last round, or a new one.
+//! Determines the round of a run: the last round again, or a new one.
 
 use crawl_frontier::{Frontier, FrontierError};
 use crawl_scheduler::Tick;
@@ -14,7 +14,7 @@ use crate::totals::Totals;
 const MAX_OPENED_AT_ONCE: usize = 10_000;
 
 /// Resumes the last round, or begins a new one if the configuration wants that and the last round
-/// is over. If a new round begins, `totals` are reset to those with which it begins.
+/// is over. If a new round begins, resets the changes in `totals`.
 pub(crate) fn take_up(
     frontier: &dyn Frontier,
     config: &Config,
@@ -36,7 +36,7 @@ pub(crate) fn take_up(
             keep(frontier, &next, Some(totals))?;
             next
         }
-        // Mark the round as no longer over: even if this run is cut off, the round is then finished
+        // Mark the round as not over. Even if this run is cut off, the round is then finished
         // before a new one begins.
         Some(last) if last.is_over && has_work(frontier, config)? => {
             let again = Round {
@@ -82,8 +82,8 @@ fn has_work(frontier: &dyn Frontier, config: &Config) -> Result<bool, FrontierEr
     Ok(false)
 }
 
-/// Makes due URLs pending, and returns whether all due URLs are pending now. After a crash or a
-/// stop the rest is still due.
+/// Makes due URLs pending. Returns false if stopped before all of them are pending: then a later
+/// call continues.
 fn open(
     frontier: &dyn Frontier,
     round: &Round,
@@ -107,7 +107,7 @@ fn open(
     Ok(false)
 }
 
-/// Records that nothing is left to do in a round.
+/// Records that nothing remains to be done in a round.
 pub(crate) fn note_over(frontier: &dyn Frontier, round: &Round) -> Result<(), FrontierError> {
     let over = Round {
         is_over: true,

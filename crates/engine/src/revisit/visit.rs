@@ -1,9 +1,9 @@
-//! Visits and rounds: what is stored of a page's last visit, what changed since then, and when the
-//! next visit is due. This module reads no clock and does no I/O.
+//! Visits and rounds: what is stored about a page's last visit, what changed since then, and when
+//! the next visit is due. This module reads no clock and does no I/O.
 //!
-//! The first round of a crawl visits everything it finds. `--recrawl` begins another round, which
-//! makes due URLs pending again. A URL is visited once per round, however many runs the round
-//! takes.
+//! The first round of a crawl visits all URLs that it finds. `--recrawl` begins another round,
+//! which makes due URLs pending again. A URL is visited once per round, even if the round takes
+//! several runs.
 
 use crawl_fetcher::Validators;
 use crawl_frontier::{Exclusion, UrlKind, Visit};
@@ -15,12 +15,12 @@ use crate::revisit::document_state::DocumentState;
 use crate::time::whole_seconds;
 use crate::totals::{Change, Totals};
 
-/// If a round's beginning is more than this many seconds in the future, the clock was ahead when it
-/// began. A smaller difference is normal, since rounds that follow each other within seconds get
-/// times slightly ahead of the clock.
+/// If a round began more than this many seconds in the future, the clock was wrong at its
+/// beginning. A smaller difference is normal: if rounds follow each other within seconds, their
+/// recorded times run ahead of the clock.
 const MAX_ROUND_AHEAD: u32 = 60 * 60;
 
-/// The due time of a URL that is visited in each round.
+/// The due time of a URL that must be visited in each round.
 pub(crate) const EACH_ROUND: u32 = 0;
 
 /// A pass over the pages of the crawl. Stored in the frontier.
@@ -30,13 +30,13 @@ pub(crate) struct Round {
     pub(crate) number: u32,
     /// When the round began, in seconds since the Unix epoch.
     pub(crate) began: u32,
-    /// Whether all URLs that were due at the round's beginning are pending or were visited.
+    /// Whether all URLs that were due when the round began have been made pending.
     pub(crate) is_open: bool,
-    /// Whether a run ended with nothing left to do in this round.
+    /// Whether nothing remained to be done in this round when a run ended.
     pub(crate) is_over: bool,
     /// The totals of the crawl when the round began.
     pub(crate) before: Totals,
-    /// When the first round began. No page was visited before that.
+    /// When the first round began, before any page was visited.
     pub(crate) first_began: u32,
 }
 
@@ -52,12 +52,10 @@ impl Round {
         }
     }
 
-    /// Returns the next round.
     pub(crate) fn next(&self, now: u32, totals: Totals) -> Round {
         let began = match self.was_begun_ahead_of(now) {
             true => now,
-            // Rounds stay in order even if the clock was set back slightly since the last one
-            // began.
+            // Keep rounds in order even if the clock was set back slightly.
             false => now.max(self.began.saturating_add(1)),
         };
         Round {
@@ -76,18 +74,18 @@ impl Round {
     }
 }
 
-/// The state that a visit of a page stores for the next visit.
+/// The state that is stored after a visit of a page, for the next visit.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PreviousVisit {
     // The serialized names of fields are short, because a visit is stored for each URL.
-    /// When the last round began that revealed something about the page, in seconds since the Unix
-    /// epoch.
+    /// The start of the last round with a visit that showed what became of the page, in seconds
+    /// since the Unix epoch.
     #[serde(rename = "r")]
     round_began: u32,
-    /// The page as last fetched. `None` if there is no known page.
+    /// The page as last fetched. `None` if no page is known.
     #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
     page: Option<KnownPage>,
-    /// How often the page changes according to its own statement.
+    /// How often the page changes, according to the page itself.
     #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
     declared: Option<DocumentState>,
     /// Why the URL was not fetched. `None` if it was fetched.
@@ -100,10 +98,10 @@ pub(crate) struct PreviousVisit {
 pub(crate) struct KnownPage {
     #[serde(rename = "s")]
     pub(crate) status: u16,
-    /// Digest of the payload or, for a redirect, of its target.
+    /// Digest of the payload. For a redirect, digest of the target.
     #[serde(rename = "d")]
     pub(crate) digest: String,
-    /// Digest of the main text, if it was computed. Begins with the [`TEXT_RULES`] that were used.
+    /// Digest of the main text, if computed. Begins with the [`TEXT_RULES`] of that time.
     #[serde(rename = "h", default, skip_serializing_if = "Option::is_none")]
     pub(crate) text_digest: Option<String>,
     /// Digest of the decoded payload. `None` if the payload had no content coding.
@@ -116,28 +114,26 @@ pub(crate) struct KnownPage {
     /// The target of a redirect.
     #[serde(rename = "t", default, skip_serializing_if = "Option::is_none")]
     pub(crate) redirect: Option<String>,
-    /// The `WARC-Date` of the record that contains the page's payload, in microseconds since the
-    /// Unix epoch.
+    /// The `WARC-Date` of the record with the page's payload, in microseconds since the Unix epoch.
     #[serde(rename = "w", default, skip_serializing_if = "Option::is_none")]
     pub(crate) archived: Option<u64>,
 }
 
-/// The prefix of main text digests. It names the version of the rules for finding and digesting a
-/// main text, and must change whenever the rules do. A digest of another version can't be compared,
-/// so the text is read from the archive again.
+/// The prefix of main text digests: the version of the rules for finding and digesting a main text.
+/// Change it whenever the rules change. Since digests of different versions can't be compared, the
+/// text is then read from the archive again.
 pub(crate) const TEXT_RULES: &str = "3:";
 
-/// Maximum length of a validator (ETag or Last-Modified). A longer one is not sent back to the
-/// server.
+/// Maximum length of a validator (ETag or Last-Modified) to send back to the server.
 const MAX_VALIDATOR_BYTES: usize = 512;
 
 impl KnownPage {
-    /// Whether the next request for the page can be conditional.
+    /// Whether the next request for the page can be conditional, which needs a validator.
     pub(crate) fn is_conditional(&self) -> bool {
         self.etag.is_some() || self.last_modified.is_some()
     }
 
-    /// Returns the difference between this page and the earlier page `before`.
+    /// Returns how this page differs from its earlier state `before`.
     pub(crate) fn difference(&self, before: &KnownPage) -> Difference {
         if self.status != before.status || self.redirect != before.redirect {
             return Difference::Answer;
@@ -155,14 +151,14 @@ impl KnownPage {
         }
     }
 
-    /// Returns the digest of the page's main text. `None` if the digest is missing or was computed
-    /// by another version's rules.
+    /// Returns the digest of the page's main text. `None` if it is missing, or was computed by the
+    /// rules of another version.
     pub(crate) fn comparable_text(&self) -> Option<&str> {
         let digest = self.text_digest.as_deref();
         digest.filter(|digest| digest.starts_with(TEXT_RULES))
     }
 
-    /// Whether the page has this payload, or this content once decoded.
+    /// Whether the page has this payload, or has this content after decoding.
     pub(crate) fn has_content(&self, digest: &str, content_digest: &str) -> bool {
         self.digest == digest || self.content_digest() == content_digest
     }
@@ -193,19 +189,18 @@ pub(crate) enum Difference {
     Nothing,
     /// The content coding of the body changed, but not the content.
     Coding,
-    /// The body changed, but not the main text: for example a token, a counter, or a date at the
-    /// end.
+    /// The body changed, but the main text didn't. For example, a token or a counter changed.
     Markup,
     /// The main text changed.
     Text,
-    /// The body changed, and the page has no comparable main text.
+    /// The body changed, and there is no comparable digest of the main text.
     Bytes,
     /// The status or the target of a redirect changed.
     Answer,
 }
 
 impl Difference {
-    /// Whether the page is the same for a human reader.
+    /// Whether a human reader would see the same page.
     pub(crate) fn is_same(self) -> bool {
         matches!(
             self,
@@ -213,7 +208,7 @@ impl Difference {
         )
     }
 
-    /// Returns the name of the difference in rows. `None` if there is no difference.
+    /// Returns the name of the difference in rows. `None` if rows don't name it.
     pub(crate) fn name(self) -> Option<&'static str> {
         match self {
             Difference::Nothing | Difference::Answer => None,
@@ -225,7 +220,7 @@ impl Difference {
 }
 
 impl PreviousVisit {
-    /// Stores the digest of the page's main text, unless the page already has one of this version.
+    /// Stores the digest of the page's main text, unless there is one by the current rules already.
     pub(crate) fn note_text(&mut self, digest: Option<String>) {
         if let Some(page) = &mut self.page {
             page.text_digest = page.comparable_text().map(str::to_owned).or(digest);
@@ -244,7 +239,7 @@ impl PreviousVisit {
         self.page.as_ref()
     }
 
-    /// Returns the target that the URL redirected to.
+    /// Returns the target if the URL redirected.
     pub(crate) fn redirect(&self) -> Option<CanonicalUrl> {
         let target = self.page.as_ref()?.redirect.as_deref()?;
         canonicalize(None, target).ok()
@@ -266,7 +261,7 @@ impl PreviousVisit {
     }
 }
 
-/// Removes the redirect target from an encoded visit if the target `is_forgotten`.
+/// Removes the redirect target from an encoded visit if `is_forgotten` returns true for it.
 pub(crate) fn without_redirect_to(bytes: Vec<u8>, is_forgotten: &dyn Fn(&str) -> bool) -> Vec<u8> {
     let Ok(mut past) = serde_json::from_slice::<PreviousVisit>(&bytes) else {
         return bytes;
@@ -281,8 +276,8 @@ pub(crate) fn without_redirect_to(bytes: Vec<u8>, is_forgotten: &dyn Fn(&str) ->
     }
 }
 
-/// Identifies an exclusion by its reason and rule, without the line number of the rule: lines move
-/// when others are inserted.
+/// Identifies an exclusion by its reason and rule, without the line number of the rule, because
+/// inserted lines move a rule.
 fn reason_and_rule(exclusion: &Exclusion) -> String {
     match &exclusion.rule {
         Some(rule) => format!("{}: {rule}", exclusion.reason),
@@ -299,7 +294,7 @@ pub(crate) enum VisitResult {
     Page(KnownPage),
     /// The server answered 404 or 410.
     Nothing,
-    /// The answer reveals nothing about the page, for example because it is a failure or a refusal.
+    /// The answer does not show what became of the page, for example because it is an error.
     Unknown,
     /// Reading the page crashed the process repeatedly.
     Deadly,
@@ -307,9 +302,9 @@ pub(crate) enum VisitResult {
     Excluded(Exclusion),
 }
 
-/// Makes the next visit fetch the page in full. A page that was left out of the index because of
-/// its answer's header fields may be indexable with other header fields. A 304 would not deliver
-/// the page then.
+/// Makes the next visit fetch the page in full. The page may have been left out of the index
+/// because of header fields. If these change, the index needs the whole page, which a 304 would not
+/// deliver.
 pub(crate) fn fetch_in_full_next_time(past: Option<&mut PreviousVisit>, result: &mut VisitResult) {
     let previous = past.and_then(|past| past.page.as_mut());
     let result = match result {
@@ -322,7 +317,7 @@ pub(crate) fn fetch_in_full_next_time(past: Option<&mut PreviousVisit>, result: 
     }
 }
 
-/// The dates of a round, and the rules for scheduling the next visits.
+/// The current round, and the rules for scheduling next visits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RevisitSchedule {
     pub(crate) round: Round,
@@ -330,7 +325,7 @@ pub(crate) struct RevisitSchedule {
 }
 
 impl RevisitSchedule {
-    /// Returns how the page changed since the last visit. `None` if nothing is known.
+    /// Returns how the page changed since the last visit. `None` if this is not known.
     pub(crate) fn change(past: Option<&PreviousVisit>, result: &VisitResult) -> Option<Change> {
         let before = past.and_then(|past| past.page.as_ref());
         match (result, before) {
@@ -346,7 +341,8 @@ impl RevisitSchedule {
         }
     }
 
-    /// Returns the part that differs from the page of the last visit.
+    /// Returns what differs from the page of the last visit. `None` if the visits can't be
+    /// compared.
     pub(crate) fn difference(
         past: Option<&PreviousVisit>,
         result: &VisitResult,
@@ -357,7 +353,7 @@ impl RevisitSchedule {
         }
     }
 
-    /// Returns the visit to store, including the time when the next visit is due. `at` is in
+    /// Returns the visit to store, including when the next visit is due. This visit was at `at`, in
     /// seconds since the Unix epoch.
     pub(crate) fn after(
         &self,
@@ -391,8 +387,7 @@ impl RevisitSchedule {
         let mut excluded = None;
         let page = match result {
             VisitResult::Same | VisitResult::Unknown | VisitResult::Deadly => before,
-            // If the content is repeated, the stored page keeps the archive record and the digests
-            // of the original.
+            // Repeated content keeps the archive record and the digests of the original.
             VisitResult::Page(page) => {
                 let same = before.filter(|before| {
                     matches!(
@@ -423,18 +418,18 @@ impl RevisitSchedule {
             excluded,
         };
         Visit {
-            // If the clock was set back, the visit still counts as within its round.
+            // If the clock was set back, the visit must still count as part of its round.
             at: at.max(self.round.began),
             due,
             bytes: past.bytes(),
         }
     }
 
-    /// Returns the time from the beginning of this round to the next visit, in seconds.
+    /// Returns the seconds from the beginning of this round until the next visit is due.
     ///
-    /// The interval of an unchanged page grows by half, and that of a changed page is halved. A
-    /// page that was visited only once or that failed is due in the next round, since nothing is
-    /// known about how often it changes. Sitemaps are due in each round.
+    /// If the page is unchanged, this is the time since its last visit plus half of it; if it
+    /// changed, half of that time. A page that was visited only once or that failed is due in the
+    /// next round, since nothing is known about how often it changes.
     fn interval(
         &self,
         past: Option<&PreviousVisit>,
@@ -457,9 +452,9 @@ impl RevisitSchedule {
         wanted.clamp(min, max)
     }
 
-    /// A site reports that a page changed at `modified`. Returns the time before which the page's
-    /// last visit must have been, so that this round visits it again. `None` if no page was visited
-    /// before that time.
+    /// Returns the time `t` such that this round visits a page again if its last visit was before
+    /// `t`, after a site reported that the page changed at `modified`. `None` if no page was
+    /// visited before `t`.
     pub(crate) fn changed_since(&self, modified: u32) -> Option<u32> {
         let least = whole_seconds(self.revisits.least);
         let before = modified.min(self.round.began.saturating_sub(least));

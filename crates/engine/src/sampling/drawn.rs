@@ -1,8 +1,8 @@
-//! A sample drawn from a frame (the list of pages that may be drawn).
+//! A sample drawn from a frame, which is the list of pages that may be drawn.
 //!
-//! Until the draw, each leased URL of the frame is deferred. Leasing it first keeps URLs that
-//! robots.txt excludes out of the frame. The writer draws once nothing new is found, and then the
-//! drawn pages become pending.
+//! Until the draw, each URL of the frame is leased and then deferred. Leasing it first keeps URLs
+//! that robots.txt excludes out of the frame. Once nothing new is found, the writer draws the
+//! sample and makes the drawn pages pending.
 
 use std::sync::{Arc, OnceLock};
 
@@ -14,10 +14,10 @@ use super::{REDIRECTED, SampleVerdict, deferred, out, row_without_stratum};
 use crate::error::EngineError;
 use crate::meta_keys::META_SAMPLE;
 
-/// The rule that defers URLs that were found after the draw.
+/// The rule that defers URLs found after the draw.
 const FOUND_AFTER: &str = "found after the draw";
 
-/// The sample of a crawl: its design and, once it exists, the draw.
+/// The sample of a crawl: its design, and the draw once it was made.
 #[derive(Clone, Debug)]
 pub(crate) struct DrawnSample {
     design: SampleDesign,
@@ -27,7 +27,7 @@ pub(crate) struct DrawnSample {
 }
 
 impl DrawnSample {
-    /// Opens the sample with this design. If an earlier run has drawn, reads its draw.
+    /// Opens the sample with this design. Reads the draw if an earlier run has made it.
     ///
     /// # Errors
     /// The store failed, or the stored draw has another design.
@@ -61,7 +61,7 @@ impl DrawnSample {
         !is_asked && self.draw.get().is_none()
     }
 
-    /// Sets the draw, which the caller has stored durably.
+    /// Sets the draw. The caller must have stored it durably.
     pub(crate) fn drawn(&self, draw: Draw) {
         let _ = self.draw.set(draw);
     }
@@ -70,16 +70,15 @@ impl DrawnSample {
         match self.draw.get() {
             None if lease.depth < self.design.frame_depth => SampleVerdict::Usual,
             None => SampleVerdict::Out(out(NOT_DRAWN)),
-            // After the draw only pages of the sample are fetched, so a page of the sample led to
-            // this redirect target.
+            // After the draw only pages of the sample are fetched, so one of them redirects here.
             Some(_) if lease.redirects > 0 => SampleVerdict::In,
             Some(draw) if draw.stratum_of(&lease.url).is_some() => SampleVerdict::In,
             Some(_) => SampleVerdict::Out(out(FOUND_AFTER)),
         }
     }
 
-    /// After the draw, returns the admissions with links outside the frame deferred. `None` if no
-    /// admission changes.
+    /// Returns the admissions, with links outside the frame deferred. `None` before the draw, or if
+    /// no admission changes.
     pub(super) fn outside_the_frame(&self, admissions: &[Admission]) -> Option<Vec<Admission>> {
         let draw = self.draw.get()?;
         deferred(admissions, FOUND_AFTER, |link| {
@@ -96,8 +95,8 @@ impl DrawnSample {
                 of: Some(stratum.of),
                 ..row_without_stratum("drawn", Ok(stratum.drawn as f64 / stratum.of as f64))
             },
-            // The target of a drawn redirect. A page nearer to the seeds was already fetched to
-            // find the frame, so it keeps probability 1.
+            // A drawn page redirects to this one. A target with a depth below that of the frame was
+            // fetched to find the frame, so it keeps probability 1.
             Some(None) if lease.redirects > 0 && lease.depth >= self.design.frame_depth => {
                 row_without_stratum("redirect", Err(REDIRECTED))
             }
@@ -106,7 +105,7 @@ impl DrawnSample {
     }
 }
 
-/// Whether a deferred URL belongs to the frame from which the sample is drawn.
+/// Whether a deferred URL belongs to the frame.
 pub(crate) fn is_in_frame(waiting: &WaitingUrl<'_>) -> bool {
     waiting
         .exclusion
@@ -123,8 +122,8 @@ mod tests {
 
     use super::DrawnSample;
 
-    /// In a later round the draw is known. A page that was read to find the frame keeps probability
-    /// 1 there, even if a redirect leads to it.
+    /// In a later round the draw exists from the beginning. A page that was read to find the frame
+    /// still has probability 1 then, even if a redirect leads to it.
     #[test]
     fn a_page_read_to_find_the_frame_stays_one() {
         let design = SampleDesign::default();

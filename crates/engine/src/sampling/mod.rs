@@ -1,4 +1,4 @@
-//! The sample of a crawl, used by both the crawl loop and the writer.
+//! The sample of a crawl. The crawl loop and the writer both use it.
 
 pub(crate) mod drawn;
 pub(crate) mod walk;
@@ -12,7 +12,7 @@ use self::walk::Walk;
 use crate::config::Config;
 use crate::error::EngineError;
 
-/// Why a page of a walk has no inclusion probability.
+/// Why a page found by a walk has no inclusion probability.
 const WALKED: &str = "a walk: pages that it never saw may lead there";
 /// Why the target of a redirect has no inclusion probability.
 const REDIRECTED: &str = "a redirect: other URLs of the frame may lead there";
@@ -66,7 +66,8 @@ impl Sampling {
         }
     }
 
-    /// Whether to draw the sample, now that nothing new is found. Returns true only once.
+    /// Whether to draw the sample now. Call this only when nothing new is found. Returns true only
+    /// once.
     pub(crate) fn is_to_draw(&mut self) -> bool {
         match self {
             Sampling::Draw(drawn) => drawn.is_to_draw(),
@@ -74,7 +75,7 @@ impl Sampling {
         }
     }
 
-    /// Decides whether a page that may be fetched is in the sample.
+    /// Decides whether a page that robots.txt and scope allow is in the sample.
     pub(crate) fn judge(&self, lease: &Lease) -> SampleVerdict {
         match self {
             Sampling::Draw(drawn) => drawn.judge(lease),
@@ -83,7 +84,7 @@ impl Sampling {
         }
     }
 
-    /// Returns the admissions with links outside the sample deferred. `None` if no admission
+    /// Returns the admissions, with links outside the sample deferred. `None` if no admission
     /// changes.
     pub(crate) fn outside(&self, admissions: &[Admission]) -> Option<Vec<Admission>> {
         match self {
@@ -94,7 +95,7 @@ impl Sampling {
         }
     }
 
-    /// Returns the sample columns for the row of a page. `None` for URLs that are not pages.
+    /// Returns the sample columns in the row of a page. `None` if the URL is not a page.
     pub(crate) fn row(&self, lease: &Lease) -> Option<SampleRow> {
         if lease.kind != UrlKind::Page {
             return None;
@@ -107,7 +108,7 @@ impl Sampling {
 }
 
 /// Returns the sample columns of a page without a stratum: how it came into the sample, and its
-/// probability or the reason why it has none.
+/// probability, or why it has none.
 fn row_without_stratum(how: &str, probability: Result<f64, &str>) -> SampleRow {
     SampleRow {
         how: how.to_owned(),
@@ -119,8 +120,8 @@ fn row_without_stratum(how: &str, probability: Result<f64, &str>) -> SampleRow {
     }
 }
 
-/// Returns the admissions with those pages deferred that match `is_outside`. `None` if no page
-/// matches.
+/// Returns the admissions, with pages deferred for which `is_outside` returns true. `None` if there
+/// are none.
 fn deferred(
     admissions: &[Admission],
     rule: &str,

@@ -1,9 +1,9 @@
 //! The random walk of a crawl: the positions of its walkers, which the crawl loop and the writer
 //! share.
 //!
-//! A step depends on the seed, the walker, the number of the step, and the links of the current
-//! page when it was first read. So the walk depends neither on the order of answers nor on
-//! interruptions.
+//! A step depends only on the seed of the random numbers, the walker, the number of the step, and
+//! the links of the current page when it was first read. So the walk depends neither on the order
+//! of answers nor on interruptions.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::EngineError;
 use crate::meta_keys::{META_WALK, META_WALKED, META_WALKER};
 
-/// Maximum consecutive redirects that a walker follows among pages that were fetched before.
+/// Maximum consecutive redirects for a walker to follow in a step.
 const MAX_HOPS: u8 = 20;
 
 /// The walk of a crawl.
@@ -26,7 +26,7 @@ pub(crate) struct Walk {
     walkers: Arc<Mutex<Walkers>>,
 }
 
-/// The walkers of a walk, and their seeds.
+/// The walkers of a walk, and the URLs that they start from.
 #[derive(Debug, Default)]
 pub(crate) struct Walkers {
     /// The seeds of the walk, sorted and distinct.
@@ -37,15 +37,15 @@ pub(crate) struct Walkers {
     awaited: HashSet<CanonicalUrl>,
 }
 
-/// A walker. It waits at its current URL until that URL is settled.
+/// A walker, which waits at its current URL until that URL is settled.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Walker {
     /// The number of the walker's last step. 0 before the first step.
     pub(crate) step: u64,
-    /// The number of redirects followed in this step.
+    /// The number of redirects followed since the last step.
     hops: u8,
-    /// The URL that the walker waits for. `None` before the first step, or if the page was
-    /// forgotten.
+    /// The URL that the walker waits for. `None` before the first step, or if the operator made the
+    /// crawl forget the URL.
     pub(crate) at: Option<String>,
     /// Whether the walker has taken all its steps and its last URL is settled.
     pub(crate) is_done: bool,
@@ -70,14 +70,14 @@ pub(crate) struct WalkedPage {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum LeadsTo {
-    /// To these links of the page, sorted and distinct.
+    /// To one of these links, sorted and distinct.
     Links(Vec<String>),
     Redirect(String),
-    /// To no page. Contains the reason, as named in rows.
+    /// To no page, for this reason, as named in rows.
     Nothing(String),
 }
 
-/// A step of a walker, or a redirect that a walker follows.
+/// A walker's step, or a redirect that it follows in addition.
 #[derive(Debug)]
 pub(crate) struct Move {
     pub(crate) how: &'static str,
@@ -87,7 +87,7 @@ pub(crate) struct Move {
 }
 
 impl WalkedPage {
-    /// Creates the page from the links that were found on it.
+    /// Creates the page from its links.
     pub(crate) fn read(
         (depth, redirects, is_seed): (u32, u8, bool),
         status: Option<u16>,
@@ -118,7 +118,7 @@ impl WalkedPage {
         }
     }
 
-    /// Creates a page from which no link leads on, with the reason.
+    /// Creates a page that leads nowhere, for this reason.
     pub(crate) fn dead_end(why: &str) -> WalkedPage {
         WalkedPage {
             depth: 0,
@@ -164,7 +164,7 @@ pub(crate) fn walker_key(number: u32) -> String {
 }
 
 impl Walk {
-    /// Opens the walk with this design, in the state that earlier runs left.
+    /// Opens the walk with this design, in the state that earlier runs stored.
     ///
     /// # Errors
     /// The store failed, or the stored walk has another design.
@@ -198,8 +198,8 @@ impl Walk {
         self.walkers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets the seeds of a walk that has none yet. Returns the walk in its stored form. `None` if
-    /// the walk had seeds already, or if `seeds` is empty.
+    /// Sets the seeds of the walk. Returns the walk in its stored form. `None` if the walk had
+    /// seeds already, or if `seeds` is empty.
     pub(crate) fn begin(&self, mut seeds: Vec<CanonicalUrl>) -> Option<Vec<u8>> {
         let mut walkers = self.lock();
         if !walkers.seeds.is_empty() || seeds.is_empty() {
@@ -217,8 +217,8 @@ impl Walk {
         serde_json::to_vec(&stored).ok()
     }
 
-    /// Moves a walker on from its URL, where it found `page`. `None` once the walker has taken all
-    /// its steps, or if no seed is left.
+    /// Moves a walker on from its URL, whose page is `page`. Returns `None` once the walker has
+    /// taken all its steps, or if the walk has no seeds.
     pub(crate) fn go_on(
         &self,
         number: u32,
@@ -280,7 +280,7 @@ impl Walk {
 }
 
 impl Walkers {
-    /// Recomputes the set of awaited URLs after walkers moved.
+    /// Recomputes which URLs are awaited. Call this after moving walkers.
     pub(crate) fn note_awaited(&mut self) {
         let waiting = self.each.iter().filter(|walker| !walker.is_done);
         let waiting: Vec<_> = waiting.filter_map(|walker| walker.at.clone()).collect();
@@ -289,8 +289,8 @@ impl Walkers {
 }
 
 impl Walker {
-    /// Returns the redirect to follow. `None` if the walker's page is not a redirect, or too many
-    /// were followed.
+    /// Follows the redirect of the walker's page. `None` if the page is not a redirect, or too many
+    /// were followed in a row.
     fn redirect(&mut self, page: Option<&WalkedPage>) -> Option<Move> {
         let page = page?;
         let LeadsTo::Redirect(target) = &page.leads_to else {
@@ -316,7 +316,7 @@ impl Walker {
     }
 }
 
-/// Removes mentions of forgotten URLs from a stored value. `None` if nothing of the value remains.
+/// Removes forgotten URLs from a stored value. `None` if the whole value must be removed.
 pub(crate) fn without_forgotten(
     name: &str,
     bytes: Vec<u8>,

@@ -1,5 +1,5 @@
-//! Cooperates with the other workers of a crawl: balances buckets (groups of hosts), takes links
-//! found by other workers, and detects the end of the whole crawl.
+//! Cooperates with the other workers of a crawl: balances buckets of hosts, takes links found by
+//! other workers, and detects the end of the whole crawl.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -16,20 +16,21 @@ use crate::config::Config;
 use crate::messages::Event;
 use crate::messages::sharing::{HostOwnership, SharedNews, SharedRequest};
 
-/// The number of checks of the other workers in the duration of a lease, and the limits of the
-/// interval between two checks.
+/// How many times per lease duration to check the other workers, and the limits of the interval
+/// between two checks.
 const LOOKS_PER_LEASE: u32 = 60;
 const MIN_LOOK_INTERVAL: Duration = Duration::from_millis(50);
 const MAX_LOOK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// A warning is logged after this many consecutive checks that find a group without a worker. Fewer
-/// prove nothing, since workers that are started together don't begin at the same moment.
+/// The number of consecutive checks that must find a group of frontier servers without a worker
+/// before a warning is logged. At first there may be none, since workers don't start at exactly the
+/// same time.
 const LOOKS_BEFORE_WARNING: u32 = 20;
 
-/// Maximum additional pages granted to a worker at a time.
+/// Maximum additional pages to grant to a worker at a time.
 const MAX_ALLOWED_AT_ONCE: u64 = 256;
 
-/// The hosts that this worker owns in a shared frontier. Used by the crawl loop.
+/// Determines for the crawl loop which hosts this worker owns in a shared frontier.
 pub(crate) struct OwnedHosts {
     frontier: Arc<dyn WorkerFrontier>,
     guard: Arc<dyn SendGuard>,
@@ -64,7 +65,7 @@ impl HostOwnership for OwnedHosts {
     }
 }
 
-/// Aborts requests of the fetcher before the worker's leases expire.
+/// Aborts requests in flight before the worker's leases expire.
 pub(crate) struct WorkersGuard(pub(crate) Arc<dyn SendGuard>);
 
 impl crawl_fetcher::SendGuard for WorkersGuard {
@@ -73,8 +74,8 @@ impl crawl_fetcher::SendGuard for WorkersGuard {
     }
 }
 
-/// The thread that communicates with the shared frontier, so that the crawl loop never waits for
-/// the frontier.
+/// The thread that communicates with the shared frontier, so that the crawl loop never waits for a
+/// reply.
 pub(crate) struct WorkerThread {
     requests: Sender<SharedRequest>,
     thread: JoinHandle<()>,
@@ -82,7 +83,7 @@ pub(crate) struct WorkerThread {
 
 impl WorkerThread {
     /// Starts the thread. `send_event` sends an event to the crawl loop, and returns false if the
-    /// loop is gone.
+    /// loop has ended.
     pub(crate) fn start(
         frontier: Arc<dyn WorkerFrontier>,
         config: &Config,
@@ -114,16 +115,15 @@ impl WorkerThread {
         Ok(WorkerThread { requests, thread })
     }
 
-    /// Sends a request to the thread. If the thread is gone, the crawl is ending and the request is
-    /// dropped.
+    /// Sends a request to the thread. If the thread has ended, the crawl is ending, so the request
+    /// is dropped.
     pub(crate) fn send(&self, request: SharedRequest) {
         let _ = self.requests.send(request);
     }
 
-    /// Ends the thread.
     pub(crate) fn end(self) {
         drop(self.requests);
-        // Ignores a panic of the thread, since it has already ended the crawl.
+        // Ignore a panic of the thread: it has already ended the crawl.
         let _ = self.thread.join();
     }
 }
@@ -136,20 +136,20 @@ struct Links<SendEvent> {
     /// Maximum pages of all workers together.
     max_pages: Option<u64>,
     counts_bytes: bool,
-    /// The number of the coordinator's current rest (a time without work). `None` if the thread has
-    /// not heard of one.
+    /// The number of the coordinator's current rest, which is a time without work. `None` while it
+    /// has work.
     rest: Option<u64>,
     is_drained: bool,
-    /// Buckets that this worker must hand over but has not handed over yet.
+    /// Buckets that this worker must hand over but hasn't yet.
     leaving: BTreeSet<i32>,
     /// The version of the crawl's metadata when this worker last took links.
     crawl_meta: u64,
-    /// A pending request for more pages: the page count, and the number of rests before the
-    /// request.
+    /// A request for more pages that is not granted yet: the page count, and the number of rests
+    /// before it.
     wanted: Option<(u64, u64)>,
     living: u64,
-    /// A group that has work but no worker, and the number of consecutive checks that found the
-    /// group in this state.
+    /// A group of frontier servers that has work but no worker, and how many checks in a row found
+    /// this.
     unserved: Option<(i32, u32)>,
 }
 
@@ -167,7 +167,7 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
                 Err(RecvTimeoutError::Disconnected) => return,
             };
             let Err(error) = done else { continue };
-            // A failed operation is retried as long as the worker's leases are valid.
+            // Retry a failed operation as long as the worker's leases are valid.
             let error = match self.frontier.check() {
                 Ok(()) if matches!(error, FrontierError::Shared(SharedError::Engine { .. })) => {
                     tracing::warn!(%error, "the frontier did not answer");
@@ -182,7 +182,7 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
     }
 
     fn news(&self, news: SharedNews) {
-        // Ignores failure: if the loop is gone, this thread ends with the next request.
+        // Ignore failure: if the loop has ended, this thread ends soon too.
         (self.send_event)(Event::Shared(news));
     }
 
@@ -207,7 +207,7 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
         }
     }
 
-    /// Requests more pages from the shared budget. If none are left, the next check tries again.
+    /// Requests pages from the shared budget. If none are left, the next check tries again.
     fn request_pages(&mut self) -> Result<(), FrontierError> {
         let (Some((pages, rests)), Some(max)) = (self.wanted, self.max_pages) else {
             return Ok(());
@@ -240,8 +240,8 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
         let is_more_kept = survey.crawl_meta > self.crawl_meta;
         if survey.own_links_wait || is_more_kept {
             self.crawl_meta = survey.crawl_meta;
-            // Record the work before the links are taken: untaken links keep the crawl from ending,
-            // but taken ones do not.
+            // Report the work before taking the links: until they are taken, the links keep the
+            // crawl from ending, and afterwards the report does.
             self.note_work()?;
             self.news(SharedNews::LinksWait);
         }
@@ -252,8 +252,8 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
         self.warn_of_unserved(survey.unserved_group);
         let rest = self.rest.filter(|_| is_over(&survey));
         if let Some(rest) = rest {
-            // No bucket is taken at the end. Buckets of workers that ended earlier stay without an
-            // owner, because those workers have listed the deferred URLs.
+            // Take no buckets at the end of the crawl. Buckets of workers that have ended stay
+            // without an owner, because these workers have already listed the deferred URLs.
             self.news(SharedNews::Over { rest });
         } else if !self.is_drained {
             self.balance(&survey)?;
@@ -261,7 +261,7 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
         Ok(())
     }
 
-    /// Warns once when a group has had work but no worker for a while.
+    /// Warns once if a group of frontier servers has had work but no worker for a while.
     fn warn_of_unserved(&mut self, group: Option<i32>) {
         self.unserved = group.map(|group| match self.unserved {
             Some((before, looks)) if before == group => (group, looks.saturating_add(1)),
@@ -275,8 +275,8 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
         }
     }
 
-    /// Records in the shared frontier that this worker has work. (The coordinator reports when it
-    /// has none.)
+    /// Reports to the shared frontier that this worker has work. The coordinator reports when it
+    /// has none.
     fn note_work(&mut self) -> Result<(), FrontierError> {
         match self.rest.take() {
             Some(_) => self.frontier.rest(false, None),
@@ -284,11 +284,10 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
         }
     }
 
-    /// Takes free buckets if this worker owns less than its fair share. Otherwise hands over its
-    /// surplus. In any case hands over buckets that must move to another group.
+    /// Takes free buckets if this worker owns less than its fair share, or hands over its surplus.
+    /// Always hands over buckets that must move to another group of frontier servers.
     fn balance(&mut self, survey: &Survey) -> Result<(), FrontierError> {
-        // Buckets that must move to another group leave, even if this worker owns less than its
-        // fair share.
+        // Hand over buckets that must move, even if this worker owns less than its fair share.
         let moving = survey.moving.iter().copied();
         let moving: Vec<i32> = moving
             .filter(|bucket| self.leaving.insert(*bucket))
@@ -302,8 +301,8 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
         let fair = served.div_ceil(survey.group_living.max(1));
         let wanted = fair.saturating_sub(count).min(survey.free_buckets);
         if wanted > 0 {
-            // Record the work before the buckets are taken: a worker that owns their pending URLs
-            // is not at rest.
+            // Report the work before taking the buckets, because a worker that owns pending URLs
+            // has work.
             self.note_work()?;
             let (_, origins) = self.frontier.take_free(wanted)?;
             self.news(SharedNews::Taken(origins));
@@ -316,8 +315,8 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
                 .into_iter()
                 .filter(|bucket| !self.leaving.contains(bucket));
             let staying: Vec<i32> = staying.collect();
-            // Choose buckets far apart, because neighbouring buckets may have come from one worker
-            // at once.
+            // Choose buckets that are far apart, because neighbouring ones may have come from the
+            // same worker.
             let each = staying.len().checked_div(surplus).unwrap_or(1);
             let leaving: Vec<i32> = staying
                 .into_iter()
@@ -331,7 +330,7 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
     }
 }
 
-/// Whether no worker has anything left to do. Called by a worker without work.
+/// Whether no worker has anything left to do. Called only by a worker without work.
 fn is_over(survey: &Survey) -> bool {
     !survey.links_wait && survey.pending_open == 0
 }

@@ -21,7 +21,7 @@ const MAX_BATCH: usize = 4096;
 /// continues the crawl. The URLs are streamed, so they are never all in memory.
 ///
 /// # Errors
-/// [`EngineError`] if the state can't be created, or the first error of `urls`.
+/// [`EngineError`] if the state can't be created, or the first error in `urls`.
 pub fn admit_at_rest<E: From<EngineError>>(
     dir: &Path,
     urls: impl Iterator<Item = Result<CanonicalUrl, E>>,
@@ -56,8 +56,8 @@ pub struct LastRound {
 /// Returns the last round of the crawl in `dir`. `None` if there is no crawl.
 ///
 /// # Errors
-/// [`EngineError`] if `dir` holds something else, another process uses it, or the state can't be
-/// read.
+/// [`EngineError`] if `dir` contains anything but a crawl, another process uses the crawl, or the
+/// state can't be read.
 pub fn last_round(dir: &Path) -> Result<Option<LastRound>, EngineError> {
     let frontier = match directory::open_at_rest(dir) {
         Err(EngineError::NothingToDo { .. }) => return Ok(None),

@@ -1,12 +1,11 @@
 //! Records which URLs are being read, so that the next start knows which page crashed the process.
 //!
-//! If a page panics its reader, the panic is caught. But a page that takes the whole process down
-//! (by an abort, or by using up the system's memory) would do so at every start. So each reader
+//! A panic while reading a page is caught. But a page may also take the whole process down (by an
+//! abort, or by using up the system's memory), and then would do so at every start. So each reader
 //! thread writes the URL that it is about to read to its line of `state/reading`, and blanks its
-//! line before it goes idle. Each of these is one `write`, which is never synced: written data
+//! line before it goes idle. Each change is one `write` without a sync, because written data
 //! survives a crash of the process, and a power cut is not the page's fault. The next start counts
-//! a crash for each URL in the file, and the crawl loop decides by that count what to do with the
-//! URL.
+//! a crash for each URL in the file. The crawl loop decides by that count what to do with the URL.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
@@ -18,19 +17,19 @@ use std::sync::Arc;
 use crawl_archive::open_regular;
 use crawl_weburl::{CanonicalUrl, MAX_URL_BYTES, canonicalize};
 
-/// Maximum suspects to remember. Those with the most crashes are kept. Each crash adds one suspect
-/// per reader, and a URL that is read successfully is removed.
+/// Maximum number of suspects to remember; those with the most crashes are kept. A crash makes up
+/// to one new suspect per reader. A URL that is read without a crash is removed.
 const MAX_SUSPECTS: usize = 64;
 
-/// Size of a line, which holds a count, a URL and a line end. Each line starts at a multiple of
+/// Size of a line, which contains a count, a URL and a line end. Each line starts at a multiple of
 /// this size, so that it can be overwritten. The file is sparse.
 const LINE_BYTES: usize = MAX_URL_BYTES + 16;
 
 /// The start of the file's first line. The number of readers follows.
 const HEAD: &str = "reading 1 ";
 
-/// Maximum bytes to read of the file. This is enough for a line for each suspect, and for more
-/// readers than a machine has processors.
+/// Maximum number of bytes to read from the file: enough for a line per suspect, and for more
+/// readers than any machine has processors.
 const MAX_JOURNAL_BYTES: u64 = 4096 * LINE_BYTES as u64;
 
 const NAME: &str = "reading";
@@ -47,8 +46,8 @@ fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
 /// The number of crashes of each URL.
 pub(crate) type Deaths = BTreeMap<CanonicalUrl, u32>;
 
-/// Parses a journal. Adds a crash to the count of each URL that was being read, and keeps the other
-/// counts. Ignores anything that is not a journal.
+/// Parses a journal. Counts one more crash for each URL that was being read, and keeps the other
+/// counts. Returns an empty map if `bytes` is not a journal.
 fn deaths(bytes: &[u8]) -> Deaths {
     let mut lines = bytes.chunks(LINE_BYTES).map(|line| {
         let line = line.split(|&byte| byte == b'\n' || byte == 0).next();
@@ -63,8 +62,7 @@ fn deaths(bytes: &[u8]) -> Deaths {
         let Some((count, url)) = line.split_once(' ') else {
             continue;
         };
-        // Skip lines that can't be parsed: after a line there may be the end of a longer URL that
-        // was overwritten.
+        // Skip lines that can't be parsed. A line may contain the end of a longer, overwritten URL.
         let (Ok(count), Ok(url)) = (count.parse::<u32>(), canonicalize(None, url)) else {
             continue;
         };
@@ -75,7 +73,6 @@ fn deaths(bytes: &[u8]) -> Deaths {
     deaths
 }
 
-/// The crash journal of this run.
 pub(crate) struct CrashJournal {
     path: PathBuf,
     readers: usize,
@@ -90,7 +87,7 @@ struct Suspect {
 }
 
 impl CrashJournal {
-    /// Reads the suspects that the last run left, keeps those that are still pending, and starts a
+    /// Reads the suspects from the last run, keeps those that are still pending, and starts a new
     /// journal for this number of readers.
     ///
     /// # Errors
@@ -125,7 +122,7 @@ impl CrashJournal {
         Ok(journal)
     }
 
-    /// Rewrites the file and syncs it, since the counts must also survive a power cut.
+    /// Rewrites the file and syncs it, because the counts must survive even a power cut.
     fn begin(&self, beside: &Path) -> io::Result<()> {
         let file = crawl_archive::replace_file(beside)?;
         write_line(&file, 0, &format!("{HEAD}{}\n", self.readers))?;
@@ -144,7 +141,6 @@ impl CrashJournal {
             .collect()
     }
 
-    /// Returns a journal slot for each reader.
     pub(crate) fn slots(&self) -> io::Result<Vec<JournalSlot>> {
         (0..self.readers)
             .map(|reader| {
@@ -159,13 +155,13 @@ impl CrashJournal {
     }
 }
 
-/// A reader's line of the journal. Write errors are ignored, because the journal only guards
-/// against pages that crash the process.
+/// A reader's line of the journal. Write errors are ignored, because the crawl can do without the
+/// journal as long as no page crashes the process.
 pub(crate) struct JournalSlot {
-    /// The slot's own file handle, since each slot writes at its own position.
+    /// A file handle of this slot alone, since each slot writes at a different position.
     file: File,
     line: usize,
-    /// Whether the URL in the slot's line has been read.
+    /// Whether the URL in the slot's line was read without a crash.
     was_read: bool,
     suspects: Arc<HashMap<CanonicalUrl, Suspect>>,
 }
@@ -178,8 +174,8 @@ impl JournalSlot {
         self.note(self.line, &format!("{before} {url}\n"));
     }
 
-    /// Records that a URL was read without a crash, so it is no longer a suspect. The slot's line
-    /// stays until the next URL replaces it or [`JournalSlot::rest`] is called.
+    /// Records that a URL was read without a crash, so it is not a suspect. The slot's line keeps
+    /// the URL until the next one replaces it or [`JournalSlot::rest`] is called.
     pub(crate) fn end(&mut self, url: &CanonicalUrl) {
         self.was_read = true;
         if let Some(suspect) = self.suspects.get(url) {
@@ -187,7 +183,7 @@ impl JournalSlot {
         }
     }
 
-    /// Blanks the URL in the slot's line, since none is being read.
+    /// Blanks the slot's line if its URL was read. Called before the reader goes idle.
     pub(crate) fn rest(&mut self) {
         if std::mem::take(&mut self.was_read) {
             self.note(self.line, "\n");
@@ -249,7 +245,7 @@ mod tests {
             &["reading 1 1\n", "\n", "3 http://e.example/b\n"],
             &[("b", 3)],
         );
-        // The line of `a` overwrote a longer line, whose end is still there.
+        // The line of `a` overwrote a longer one, whose end is still there.
         check(
             &["reading 1 1\n", "0 http://e.example/a\nlonger/url\n"],
             &[("a", 1)],
@@ -273,7 +269,7 @@ mod tests {
         assert!(deaths(b"reading 1 4").is_empty());
     }
 
-    /// In each of five starts the process crashes while it reads one URL.
+    /// The process crashes in each of five starts, while it reads the same URL.
     #[test]
     fn deaths_add_up_over_starts() {
         let dir = tempfile::tempdir().unwrap();
@@ -289,7 +285,7 @@ mod tests {
             slots[1].begin(&url("other"));
             slots[1].end(&url("other"));
             slots[1].begin(&url("kills"));
-            // The URL that is being read is not blanked, although another one was read before it.
+            // The URL that is being read stays, although another one was read before it.
             slots[1].rest();
         }
         let journal = open();

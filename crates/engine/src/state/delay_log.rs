@@ -1,5 +1,5 @@
-//! Records the delays set during a run, and the settings in force before they were reloaded. An
-//! audit of the crawl needs both in addition to `crawl.toml`.
+//! Records the delays that an operator sets during a run, and the previous settings whenever
+//! settings are reloaded. An audit of the crawl needs both in addition to `crawl.toml`.
 
 use std::path::{Path, PathBuf};
 
@@ -7,15 +7,15 @@ use crawl_archive::rows::DelayRow;
 use crawl_archive::{ArchiveError, LogFile};
 use crawl_scheduler::Tick;
 
-/// The file `state/delays.jsonl`, which is created on the first change.
+/// The file `state/delays.jsonl`. The first change creates it.
 pub(crate) struct DelayLog {
     path: PathBuf,
     file: Option<LogFile>,
 }
 
 impl DelayLog {
-    /// Opens the log of the crawl in `dir`. If the log exists, records that all delays set earlier
-    /// have ended.
+    /// Opens the log of the crawl in `dir`. If the log exists, records that the delays from earlier
+    /// runs no longer apply.
     ///
     /// # Errors
     /// I/O errors.
@@ -43,8 +43,7 @@ impl DelayLog {
             None => self.file.insert(LogFile::open(&self.path)?),
         };
         file.append(row)?;
-        // Sync at once: operators set delays rarely, and an audit judges every later request by
-        // them.
+        // Sync each change, since an audit judges every later request by it. Changes are rare.
         file.sync()
     }
 }

@@ -37,24 +37,25 @@ const RUN_ENDED: &[u8] = b"ended";
 
 /// The folder of the crawl's state, in the crawl directory.
 pub(crate) const STATE: &str = "state";
-/// The mode of the state folder. Only this program reads the folder. The mode keeps other users
-/// from writing to its files, whatever mode the umask gives them.
+/// The mode of the state folder, which only this program reads. Set explicitly, so that other users
+/// can't write to its files even with a permissive umask.
 const STATE_MODE: u32 = 0o700;
 
 /// The temporary name of `crawl.toml` while the file is written.
 const TOML_BESIDE: &str = "crawl.toml.new";
 
-/// The file of pending URLs as the last run left them, and its temporary name while it is written.
+/// The file that lists the URLs still pending when the last run ended, and its temporary name while
+/// it is written.
 const WAITING: &str = "waiting.jsonl";
 const WAITING_BESIDE: &str = "waiting.jsonl.new";
 
-/// The file with the steps of a random walk.
+/// The file that contains the steps of a random walk.
 pub(crate) const WALK: &str = "walk.jsonl";
 
-/// A file that only a gathered directory has.
+/// A file that exists only in a directory that was gathered from those of several workers.
 const WORKERS: &str = "workers.jsonl";
 
-/// The names of files and folders that a crawl directory may contain.
+/// The names of all files and folders that a crawl directory may contain.
 const OURS: [&str; 28] = [
     "crawl.toml",
     TOML_BESIDE,
@@ -92,7 +93,7 @@ pub(crate) struct Files {
     pub(crate) pages: RowFile,
     pub(crate) excluded: RowFile,
     pub(crate) links: Option<RowFile>,
-    /// The steps of a random walk. `None` if the crawl is not one.
+    /// The steps of a random walk. `None` in any other crawl.
     pub(crate) walk: Option<RowFile>,
     /// The log that the search index follows.
     pub(crate) index: Option<RowFile>,
@@ -103,7 +104,7 @@ pub(crate) struct Files {
 /// A crawl directory that has been opened, with its files and stored state.
 pub(crate) struct Directory {
     pub(crate) frontier: Arc<dyn Frontier>,
-    /// The shared interface of `frontier`, if several workers share that frontier.
+    /// `frontier` with its interface for workers, if several workers share it.
     pub(crate) shared: Option<Arc<dyn WorkerFrontier>>,
     /// The lock of a worker's directory, held while the worker runs. `None` without a shared
     /// frontier.
@@ -119,20 +120,20 @@ pub(crate) struct Directory {
     pub(crate) scope_seeds: ScopeSeeds,
     /// Whether an earlier run used this directory.
     pub(crate) resumed: bool,
-    /// Whether the last run was cut off, so that its in-flight requests are in no record.
+    /// Whether the last run was cut off, so that nothing records its in-flight requests.
     pub(crate) cut_off: bool,
-    /// How the last run ended: reason and detail of the crawl's row. `None` if there was no run, or
-    /// if it was cut off.
+    /// How the last run ended: the reason, and the detail if there is one. `None` if no run ended
+    /// properly.
     pub(crate) last_end: Option<String>,
 }
 
-/// Opens the output directory for this number of readers. Locks the directory, cuts files back to
-/// their committed lengths, and writes `crawl.toml`.
+/// Opens the output directory for this number of readers. Locks it, cuts files back to their
+/// committed lengths, and writes `crawl.toml`.
 pub(crate) fn open(config: &Config, readers: usize) -> Result<Directory, EngineError> {
     open_as(config, readers, false)
 }
 
-/// Opens the directory of a replay, to continue it with another run of the replayed crawl.
+/// Opens the output directory of a replay, to continue with the next run of the replayed crawl.
 pub(crate) fn open_replay(config: &Config) -> Result<Directory, EngineError> {
     open_as(config, 1, true)
 }
@@ -154,7 +155,7 @@ fn open_as(config: &Config, readers: usize, is_replay: bool) -> Result<Directory
     if let Some(seed) = config.seeds.iter().find(|seed| tombstones.holds(seed)) {
         return Err(Refused::Forgotten { url: seed.clone() }.into());
     }
-    // Every check that can refuse the run is above, since files change from here on.
+    // From here on files change, so all checks that may refuse the run are above.
     keep_archive_digests(dir).map_err(EngineError::disk(&dir.join(DIGESTS)))?;
     let marks = frontier.marks()?;
     let mut files = open_files(config, &marks)?;
@@ -191,8 +192,8 @@ fn open_as(config: &Config, readers: usize, is_replay: bool) -> Result<Directory
     })
 }
 
-/// A frontier. If workers share it, also its interface for workers and the lock of this worker's
-/// directory.
+/// A frontier. If workers share it, also contains its interface for workers, and the lock of this
+/// worker's directory.
 type AnyFrontier = (
     Arc<dyn Frontier>,
     Option<Arc<dyn WorkerFrontier>>,
@@ -212,8 +213,8 @@ fn open_any_frontier(
     Ok((frontier, Some(shared), Some(lock)))
 }
 
-/// Returns how the last run of the crawl in `dir` ended: the reason and, if there is one, the
-/// detail in the first row of `waiting.jsonl`. `None` if the run was cut off, or if there was none.
+/// Returns how the last run of the crawl in `dir` ended: the reason in the first row of
+/// `waiting.jsonl`, and the detail if there is one. `None` if no run ended properly.
 pub(crate) fn last_end(dir: &Path) -> Option<String> {
     let rows = RowReader::<WaitingRow>::open_if_any(&dir.join(WAITING));
     let first = rows.ok()?.next()?.ok()?;
@@ -228,7 +229,7 @@ pub(crate) fn write_config(dir: &Path, text: &str) -> Result<(), EngineError> {
     replace(&toml, &dir.join(TOML_BESIDE), text.as_bytes()).map_err(EngineError::disk(&toml))
 }
 
-/// Creates or opens only the state, for a crawl that has not run yet.
+/// Creates or opens the state without the other files, for a crawl that has not run yet.
 pub(crate) fn begin_at_rest(dir: &Path) -> Result<FjallFrontier, EngineError> {
     examine(dir)?;
     let state = dir.join(STATE);
@@ -236,7 +237,7 @@ pub(crate) fn begin_at_rest(dir: &Path) -> Result<FjallFrontier, EngineError> {
     open_frontier(dir, &state)
 }
 
-/// Opens only the state, for a crawl that is not running.
+/// Opens the state without the other files, for a crawl that is not running.
 pub(crate) fn open_at_rest(dir: &Path) -> Result<FjallFrontier, EngineError> {
     match examine(dir)? {
         true => open_frontier(dir, &dir.join(STATE)),
@@ -246,8 +247,8 @@ pub(crate) fn open_at_rest(dir: &Path) -> Result<FjallFrontier, EngineError> {
     }
 }
 
-/// Locks a gathered directory for as long as the returned file is open. `None` if the directory was
-/// not gathered from those of workers.
+/// Locks a directory that was gathered from those of several workers, for as long as the returned
+/// file is open. `None` for any other directory.
 #[cfg(feature = "search")]
 pub(crate) fn hold_gathered(dir: &Path) -> Result<Option<File>, EngineError> {
     let path = dir.join(WORKERS);
@@ -268,8 +269,8 @@ pub(crate) fn hold_gathered(dir: &Path) -> Result<Option<File>, EngineError> {
     Ok(Some(file))
 }
 
-/// Returns whether `dir` holds a crawl. Refuses a gathered directory, one with files that don't
-/// belong to a crawl, and one with links in place of files.
+/// Returns whether `dir` contains a crawl. Refuses a directory that was gathered from several
+/// workers, one with files that don't belong to a crawl, and one with links in place of files.
 pub(crate) fn examine(dir: &Path) -> Result<bool, EngineError> {
     if dir.join(WORKERS).exists() {
         return Err(EngineError::IsGathered {
@@ -315,14 +316,14 @@ pub(crate) fn examine(dir: &Path) -> Result<bool, EngineError> {
     }
 }
 
-/// Opens the state. If a crash interrupted a replacement of files, finishes the replacement first.
+/// Opens the state. First undoes a replacement of files that a crash interrupted.
 pub(crate) fn open_frontier(dir: &Path, state: &Path) -> Result<FjallFrontier, EngineError> {
     shared_state::refuse_shared(dir, state)?;
     swap::recover(dir)?;
     FjallFrontier::open(state, &Options::default()).map_err(|error| unopened(dir, state, error))
 }
 
-/// Opens only the store of the state, for a crawl that is not running.
+/// Opens only the frontier's store, for a crawl that is not running.
 pub(crate) fn open_resting(dir: &Path, state: &Path) -> Result<RestingFrontier, EngineError> {
     shared_state::refuse_shared(dir, state)?;
     RestingFrontier::open(state, &Options::default()).map_err(|error| unopened(dir, state, error))
@@ -343,7 +344,7 @@ pub(super) fn unopened(dir: &Path, state: &Path, error: OpenError) -> EngineErro
 fn open_files(config: &Config, marks: &BTreeMap<String, u64>) -> Result<Files, EngineError> {
     let dir = &config.output;
     let rows = |name: &str| RowFile::open(&dir.join(name), marks.get(name).copied());
-    // A file that an earlier run left is opened even if its feature is disabled now, since opening
+    // If an earlier run wrote a file, open it even if its feature is disabled now, because opening
     // cuts off uncommitted rows.
     let has = |name: &str| dir.join(name).exists();
     let archive = (config.warc || has("archive"))
@@ -400,7 +401,7 @@ pub(crate) fn tombstones_at_rest(dir: &Path) -> Result<Tombstones, EngineError> 
     Tombstones::read(dir, frontier.meta(META_TOMBSTONE_KEY)?)
 }
 
-/// Combines the operator's name and contact into one text.
+/// Combines the operator's name and contact.
 fn operator(config: &Config) -> Option<String> {
     let contact = config.contact.as_ref().map(ToString::to_string);
     match (config.study.operator_name.clone(), contact) {
@@ -430,7 +431,7 @@ fn archive_options(config: &Config) -> ArchiveOptions {
     }
 }
 
-/// Creates the folder of the state, or removes other users' access to it.
+/// Creates the state folder. If it exists, makes sure that other users can't write to it.
 fn make_state(state: &Path) -> Result<(), EngineError> {
     let failed = |error| EngineError::disk(state)(error);
     if let Some(dir) = state.parent() {
@@ -448,8 +449,8 @@ fn make_state(state: &Path) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// Lists the pending URLs for the next run. A run calls this when it ends, so after a crash there
-/// is no list.
+/// Writes the list of URLs that are still pending at the end of a run. After a crash there is no
+/// list.
 pub(crate) fn note_waiting(dir: &Path, rows: &[WaitingRow]) -> Result<(), EngineError> {
     let mut bytes = Vec::new();
     for row in rows {
@@ -460,7 +461,7 @@ pub(crate) fn note_waiting(dir: &Path, rows: &[WaitingRow]) -> Result<(), Engine
     replace(&path, &dir.join(WAITING_BESIDE), &bytes).map_err(EngineError::disk(&path))
 }
 
-/// Removes the last run's list of pending URLs, since a new run begins.
+/// Removes the list of pending URLs from the end of the last run.
 fn forget_waiting(dir: &Path) -> Result<(), EngineError> {
     let path = dir.join(WAITING);
     match fs::remove_file(&path) {
@@ -469,7 +470,7 @@ fn forget_waiting(dir: &Path) -> Result<(), EngineError> {
     }
 }
 
-/// Records that the run ended properly, with nothing left in flight.
+/// Records that the run ended properly, without requests in flight.
 pub(crate) fn note_end(frontier: &dyn Frontier) -> Result<(), FrontierError> {
     note_run(frontier, RUN_ENDED)
 }

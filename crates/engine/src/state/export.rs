@@ -1,5 +1,5 @@
-//! Moves a crawl from a shared frontier into a gathered directory. The directory then has its own
-//! frontier.
+//! Moves a crawl from a shared frontier into a directory that was gathered from those of its
+//! workers. The crawl then has its own frontier there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -26,7 +26,7 @@ use crate::meta_keys::{
 use crate::revisit::visit::Round;
 use crate::totals::Totals;
 
-/// Maximum number of parts, and maximum bytes of robots.txt copies, in one commit.
+/// Maximum number of stored records, and of bytes in robots.txt copies, to commit at once.
 const BATCH_PARTS: usize = 2_000;
 const BATCH_BYTES: usize = 8 << 20;
 
@@ -46,8 +46,8 @@ pub struct GatheredWorker {
 }
 
 /// Moves a crawl into `dir`, so that it can continue there. `dir` was gathered from the directories
-/// of these workers. The crawl is in both places until the caller marks it as moved in the shared
-/// frontier.
+/// of the workers in `gathered`. The crawl is in both places until the caller marks it as moved in
+/// the shared frontier.
 ///
 /// # Errors
 /// [`EngineError`]. The directory is then unusable.
@@ -83,7 +83,7 @@ pub fn export(
 }
 
 /// Checks that the gathered directories are those of all workers, and that they contain everything
-/// that the workers committed.
+/// that each worker committed.
 fn check_workers(
     workers: &[ExportedWorker],
     gathered: &[GatheredWorker],
@@ -109,7 +109,7 @@ fn check_workers(
     Ok(())
 }
 
-/// Checks that a worker's files have the lengths that the worker committed.
+/// Checks that a worker's files have their committed lengths.
 fn check_records(worker: &ExportedWorker, found: &GatheredWorker) -> Result<(), EngineError> {
     let differs = |file: &str, found: u64, committed: u64| {
         Err(EngineError::RecordsDiffer {
@@ -124,8 +124,7 @@ fn check_records(worker: &ExportedWorker, found: &GatheredWorker) -> Result<(), 
             Err(why) if why.kind() == ErrorKind::NotFound => 0,
             metadata => metadata.map_err(EngineError::disk(&found.dir))?.len(),
         };
-        // `excluded.jsonl` may be longer than committed, since the end of a run appends deferred
-        // URLs.
+        // At the end of a run, deferred URLs are appended to `excluded.jsonl` without a commit.
         let may_be_longer = file == EXCLUDED;
         if length < committed || (length > committed && !may_be_longer) {
             return differs(file, length, committed);
@@ -157,8 +156,8 @@ fn put_all(source: &dyn MovedOut, frontier: &FjallFrontier) -> Result<MovedCrawl
     Ok(moved)
 }
 
-/// Admits links that were handed to a worker but that the worker had not admitted yet. Lists the
-/// excluded ones as the worker would have.
+/// Admits links that a worker had received but not admitted yet. Appends the excluded ones to
+/// `excluded.jsonl`, as the worker would have.
 fn admit_links(
     source: &dyn MovedOut,
     frontier: &FjallFrontier,
@@ -199,7 +198,7 @@ fn admit_links(
     Ok(())
 }
 
-/// Converts an error of the shared frontier to the engine's own error, or wraps it.
+/// Unwraps an error of the engine or the frontier, and wraps any other error.
 fn of_source(error: BoxError) -> EngineError {
     let error = match error.downcast::<EngineError>() {
         Ok(own) => return *own,
@@ -211,7 +210,7 @@ fn of_source(error: BoxError) -> EngineError {
     }
 }
 
-/// Returns the current lengths of all files whose committed lengths a frontier records.
+/// Returns the current lengths of the files whose committed lengths a frontier records.
 fn marks(dir: &Path) -> Result<BTreeMap<String, u64>, EngineError> {
     let mut marks = marks_at_rest(dir).map_err(EngineError::disk(dir))?;
     for name in MARKED_FILES {
@@ -253,8 +252,8 @@ fn keep_merged(source: &dyn MovedOut, transaction: &mut dyn Transaction) {
     }
 }
 
-/// Returns the last of the workers' rounds. If several workers are in that round, it is over only
-/// if it is over for all of them.
+/// Returns the latest round of the workers. If several workers are in it, it is over only if it is
+/// over for all of them.
 fn merged_round(kept: &[&[u8]]) -> Option<Round> {
     let rounds = kept
         .iter()
@@ -267,8 +266,7 @@ fn merged_round(kept: &[&[u8]]) -> Option<Round> {
         let is_same = last.number == before.number;
         Round {
             began: match is_same {
-                // Take the earlier time: a worker whose round began later joined in the middle of
-                // the round.
+                // Take the earlier time, because the other worker joined after the round had begun.
                 true => last.began.min(before.began),
                 false => last.began,
             },
@@ -281,7 +279,7 @@ fn merged_round(kept: &[&[u8]]) -> Option<Round> {
     })
 }
 
-/// Merges lists of lines, keeping the first of equal lines.
+/// Merges lists of lines. Drops repeated lines.
 fn lines(kept: &[&[u8]]) -> Vec<u8> {
     let mut seen = BTreeSet::new();
     let lines = kept

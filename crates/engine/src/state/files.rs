@@ -1,4 +1,4 @@
-//! Writes files and creates folders so that after a crash they are either complete on disk or
+//! Writes files and creates folders that survive a crash: they are either complete on disk or
 //! absent.
 
 use std::fs;
@@ -7,15 +7,15 @@ use std::path::Path;
 
 use crawl_archive::replace_file;
 
-/// Writes a temporary file and renames it to `path`, so that readers only see complete contents.
-/// Replaces whatever was at `path`, even a link.
+/// Writes a temporary file and renames it to `path`, so that readers never see incomplete contents.
+/// Replaces anything at `path`, even a link.
 pub(super) fn replace(path: &Path, temporary: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = replace_file(temporary)?;
     file.write_all(bytes)?;
     file.sync_all()?;
     fs::rename(temporary, path)?;
-    // Sync the folder too: otherwise a first start that is cut off could leave rows but no
-    // settings.
+    // Sync the folder too. Otherwise, after a power cut in the first start, there might be rows but
+    // no settings.
     match path.parent() {
         Some(folder) => fs::File::open(folder)?.sync_all(),
         None => Ok(()),
@@ -31,7 +31,7 @@ pub(super) fn make_folder(path: &Path) -> io::Result<()> {
     for folder in missing {
         let above = folder.parent().filter(named).unwrap_or(Path::new("."));
         match fs::File::open(above).and_then(|above| above.sync_all()) {
-            // The parent can't be synced if this process may write to it but not read it.
+            // A process that may write to the parent but not read it can't sync it.
             Err(why) if why.kind() == ErrorKind::PermissionDenied => {}
             synced => synced?,
         }

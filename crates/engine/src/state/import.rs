@@ -1,5 +1,5 @@
 //! Moves the crawl of a directory into a shared frontier. The directory then belongs to one of the
-//! workers. Its rows and archive stay where they are.
+//! workers. The row files and the archive stay in place.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -23,11 +23,11 @@ use crate::revisit::round;
 use crate::scope_seeds::targets_to_share;
 use crate::totals::Totals;
 
-/// The folders of the state that hold the crawl's own frontier.
+/// The folders of the state that contain the crawl's own frontier.
 const OWN_FOLDERS: [&str; 2] = [STORE, "known"];
-/// The folder into which the crawl's own frontier is moved.
+/// The folder that the crawl's own frontier is moved to.
 const IMPORTED: &str = "imported";
-/// The files whose rows name all settled URLs. The frontier records the committed lengths of the
+/// The files whose rows contain all settled URLs. The frontier records the committed lengths of the
 /// first two.
 const ROW_FILES: [&str; 3] = ["pages.jsonl", "excluded.jsonl", "requests.jsonl"];
 
@@ -40,19 +40,19 @@ pub struct Imported {
     pub own_frontier: PathBuf,
 }
 
-/// A row of any file, reduced to its URL. `None` if the row has no URL.
+/// A row of any file, reduced to its URL.
 #[derive(Deserialize)]
 struct NamedUrl {
     #[serde(default)]
     url: Option<String>,
 }
 
-/// Moves the crawl in `dir`, which must not be running, into a shared frontier. The directory then
-/// belongs to a worker.
+/// Moves the crawl in `dir` into a shared frontier. The crawl must not be running. The directory
+/// then belongs to a worker.
 ///
 /// # Errors
-/// [`EngineError`]. After an error of the engine itself, calling this function again
-/// resumes the import. After any other error nothing was imported.
+/// [`EngineError`]. After an error of the engine itself, another call resumes the import. After any
+/// other error, nothing was imported.
 pub fn import(dir: &Path, target: &ImportTarget<'_>) -> Result<Imported, EngineError> {
     if !directory::examine(dir)? {
         return Err(EngineError::NothingToDo {
@@ -65,7 +65,7 @@ pub fn import(dir: &Path, target: &ImportTarget<'_>) -> Result<Imported, EngineE
     let opened = FjallFrontier::open(&state, &Options::default());
     let frontier = opened.map_err(|error| directory::unopened(dir, &state, error))?;
     refuse_unmovable(dir, &frontier)?;
-    // An earlier import may have been interrupted after everything was moved.
+    // An earlier import may have moved everything before it was interrupted.
     let is_there = |life: &String| target.frontier.is_moved(life);
     let is_there = begun.as_ref().map(is_there).transpose();
     let life = match (begun, is_there.map_err(EngineError::Shared)?) {
@@ -85,7 +85,7 @@ pub fn import(dir: &Path, target: &ImportTarget<'_>) -> Result<Imported, EngineE
     })
 }
 
-/// Refuses a crawl that the workers could not continue, because they would lack some of its data.
+/// Refuses a crawl that workers could not continue, because an import does not move all its data.
 fn refuse_unmovable(dir: &Path, frontier: &FjallFrontier) -> Result<(), EngineError> {
     for (key, what) in [
         (META_REPLAY, "it is the replay of another crawl"),
@@ -107,7 +107,7 @@ fn refuse_unmovable(dir: &Path, frontier: &FjallFrontier) -> Result<(), EngineEr
         && round.number > 1
         && !round.is_over
     {
-        // Refuse a later round, since workers that join the crawl begin with the first round.
+        // Refuse a later round, because workers that join the crawl begin with the first round.
         return Err(EngineError::NotImportable {
             dir: dir.to_owned(),
             what: "a later round of it is not finished",
@@ -116,8 +116,8 @@ fn refuse_unmovable(dir: &Path, frontier: &FjallFrontier) -> Result<(), EngineEr
     Ok(())
 }
 
-/// Moves everything into the shared frontier. The import counts as one process of the worker.
-/// Returns the id of that process, which has ended by then.
+/// Moves everything into the shared frontier, in the role of a process of the worker. Returns the
+/// id of that process, which has ended by then.
 fn move_all(
     dir: &Path,
     state: &Path,
@@ -127,7 +127,7 @@ fn move_all(
     let mut import = target.frontier.begin().map_err(EngineError::Shared)?;
     let put = put_all(dir, frontier, &mut *import);
     if let Err(why) = put {
-        // Ignores errors: the leftovers are invisible, and the next import removes them.
+        // Ignore errors: what is left over has no effect, and the next import removes it.
         let _ = import.give_up();
         return Err(why);
     }
@@ -197,9 +197,8 @@ fn count(frontier: &FjallFrontier) -> Result<MovedCrawl, FrontierError> {
     Ok(moved)
 }
 
-/// Moves the crawl's own frontier out of the way. The store is moved first, because an import
-/// counts as unfinished while the store is in place, and an unfinished import needs the other
-/// folder.
+/// Moves the crawl's own frontier out of the way. Moves the store first: while it is in place, an
+/// import counts as unfinished, and an unfinished import needs the other folder too.
 fn move_aside(state: &Path) -> Result<(), EngineError> {
     let aside = state.join(IMPORTED);
     match fs::create_dir(&aside) {

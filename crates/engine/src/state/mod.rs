@@ -1,4 +1,4 @@
-//! The files of a crawl other than archive, rows and index: the crawl directory, and its state.
+//! The files of a crawl except its archive, rows and index: the crawl directory, and its state.
 
 pub(crate) mod at_rest;
 pub(crate) mod crash_journal;

@@ -1,9 +1,9 @@
-//! Counts of a crawl that is moved between frontiers.
+//! Counts what is moved with a crawl between frontiers.
 
 use crawl_frontier::parts::{StoredPart, Totals};
 use crawl_frontier::{FjallFrontier, Frontier as _};
 
-/// Counts of a crawl that was moved between frontiers.
+/// Counts of what was moved with a crawl between frontiers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MovedCrawl {
     /// The number of URLs in each state.
@@ -17,7 +17,7 @@ pub struct MovedCrawl {
 }
 
 impl MovedCrawl {
-    /// Adds one stored part to the counts.
+    /// Adds a stored record to the counts.
     pub(super) fn count(&mut self, part: &StoredPart) {
         match part {
             StoredPart::Host { .. } => self.hosts += 1,

@@ -1,5 +1,5 @@
-//! Records the order of a crawl, which a replay follows: which host got a turn to send requests,
-//! and in which order the writer received messages.
+//! Records the order of a crawl for a replay: which host got a turn to send requests, and when the
+//! writer committed which messages.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,15 +12,15 @@ use serde::Serialize;
 pub(crate) const ORDER: &str = "state/order.jsonl";
 
 /// The file `state/order.jsonl`, to which the loop and the writer append. The file is never synced.
-/// If a power cut loses its end, a replay continues without the order from there on.
+/// If a power cut loses its end, a replay continues from there without the order.
 #[derive(Clone)]
 pub(crate) struct OrderLog(Arc<Mutex<OrderFile>>);
 
-/// Rows of turns are held in memory until one of the turns' requests ends, or until the next group
-/// is committed. Thus many turns are written at once.
+/// Holds rows of turns in memory, to write many at once: when a request of one of the turns ends,
+/// or before the next group is committed.
 struct OrderFile {
     file: LogFile,
-    /// The time of the oldest turn that is held in memory, in milliseconds since the Unix epoch.
+    /// The time of the oldest turn in memory, in milliseconds since the Unix epoch.
     waits_since: Option<u64>,
 }
 
@@ -48,8 +48,8 @@ impl OrderLog {
         }))))
     }
 
-    /// Appends turns of hosts. A turn is written before [`OrderLog::begin_rows`] returns for any
-    /// request of that turn, and before the next group with keys.
+    /// Appends turns of hosts. A turn is on disk once [`OrderLog::begin_rows`] was called for one
+    /// of its requests, or a later group or command was appended.
     ///
     /// # Errors
     /// A row that can't be serialized.
@@ -69,7 +69,7 @@ impl OrderLog {
         }))
     }
 
-    /// Appends an operator's command, after all turns recorded so far.
+    /// Appends an operator's command after all turns so far.
     ///
     /// # Errors
     /// I/O errors.
@@ -83,7 +83,7 @@ impl OrderLog {
         Ok(())
     }
 
-    /// Writes the turns that sent these requests. Called before the rows of the requests are
+    /// Writes the turns that led to these requests. Called before the rows of the requests are
     /// written.
     ///
     /// # Errors
@@ -103,7 +103,7 @@ impl OrderLog {
         Ok(())
     }
 
-    /// At the end of the run, writes the turns that are still held in memory.
+    /// Writes the turns that are still in memory at the end of the run.
     ///
     /// # Errors
     /// I/O errors.
@@ -130,8 +130,7 @@ impl OrderLog {
         Ok(())
     }
 
-    /// Locks the file. A panic elsewhere can't leave an incomplete row, since rows are appended
-    /// whole.
+    /// Locks the file. Ignores a panic of another thread, since rows are appended whole.
     fn order(&self) -> MutexGuard<'_, OrderFile> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -146,7 +145,7 @@ mod tests {
 
     use super::{ORDER, OrderLog};
 
-    /// Returns one letter per row of the log, for its kind: run, turn or group.
+    /// Returns the kind of each row in the log as one letter: run, turn or group.
     fn kinds(dir: &std::path::Path) -> String {
         let text = fs::read_to_string(dir.join(ORDER)).unwrap();
         text.lines().map(|line| &line[2..3]).collect()

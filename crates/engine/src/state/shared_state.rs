@@ -1,4 +1,4 @@
-//! The `state` folder of a worker on a shared frontier. The folder records which worker owns the
+//! The `state` folder of a worker on a shared frontier, which records which worker owns the
 //! directory.
 
 use std::collections::BTreeSet;
@@ -17,8 +17,8 @@ use crate::error::EngineError;
 /// The file that names the owner of the directory.
 const WORKER: &str = "worker.json";
 const WORKER_BESIDE: &str = "worker.json.new";
-/// The store of a crawl's own frontier. Every crawl directory contains it, except the directories
-/// of workers on a shared frontier.
+/// The store of a crawl's own frontier. Exists in every crawl directory except those of workers on
+/// a shared frontier.
 pub(super) const STORE: &str = "store";
 /// A file that is locked while the worker runs.
 const LOCK: &str = "worker.lock";
@@ -32,8 +32,8 @@ struct WorkerFile {
     life: String,
 }
 
-/// Opens the shared frontier as the worker of this directory. Locks the directory for as long as
-/// the returned file is open.
+/// Opens the shared frontier as the worker that owns this directory. Locks the directory for as
+/// long as the returned file is open.
 pub(super) fn open(
     shared: &SharedCrawl,
     dir: &Path,
@@ -71,7 +71,8 @@ pub(super) fn open(
             worker: shared.worker.clone(),
         });
     }
-    // The rows that the last run listed at its end no longer count, since this start cuts them off.
+    // This start cuts off the deferred URLs that the last run listed at its end, so no URL is
+    // listed now.
     frontier.note_listed(&BTreeSet::new())?;
     let file = WorkerFile {
         crawl: shared.crawl.clone(),
@@ -82,8 +83,8 @@ pub(super) fn open(
     Ok((frontier, lock))
 }
 
-/// Refuses the directory of a worker on a shared frontier. Called for operations that need the
-/// crawl's own frontier.
+/// Refuses the directory of a worker on a shared frontier, because it lacks the crawl's own
+/// frontier.
 pub(super) fn refuse_shared(dir: &Path, state: &Path) -> Result<(), EngineError> {
     match read(state)? {
         None => Ok(()),
@@ -95,8 +96,8 @@ pub(super) fn refuse_shared(dir: &Path, state: &Path) -> Result<(), EngineError>
     }
 }
 
-/// Returns the worker process id that an interrupted import of this directory has used. `None` if
-/// no import began.
+/// Returns the process id that an interrupted import of this directory used. `None` if no import
+/// began.
 pub(super) fn begun_import(
     dir: &Path,
     state: &Path,
@@ -122,8 +123,8 @@ pub(super) fn begun_import(
     }
 }
 
-/// Assigns the directory to the worker that the crawl is imported as. Returns a new worker process
-/// id, which is used for the import only.
+/// Assigns the directory to the worker that continues the crawl. Returns a new process id for the
+/// worker, which only the import uses.
 pub(super) fn begin_import(state: &Path, target: &ImportTarget<'_>) -> Result<String, EngineError> {
     let file = WorkerFile {
         crawl: target.crawl.clone(),
@@ -134,7 +135,8 @@ pub(super) fn begin_import(state: &Path, target: &ImportTarget<'_>) -> Result<St
     Ok(file.life)
 }
 
-/// Ends the import: deletes the worker file, so the directory's crawl has its own frontier again.
+/// Undoes [`begin_import`]: deletes the worker file, so that the directory has its own frontier
+/// again.
 pub(super) fn end_import(state: &Path) -> Result<(), EngineError> {
     let path = state.join(WORKER);
     fs::remove_file(&path).map_err(EngineError::disk(&path))
@@ -177,7 +179,7 @@ fn read(state: &Path) -> Result<Option<WorkerFile>, EngineError> {
     }
 }
 
-/// Whether the state contains more than an interrupted first start leaves.
+/// Whether the state contains more than an interrupted first start may leave behind.
 fn holds_more(state: &Path) -> Result<bool, EngineError> {
     for entry in fs::read_dir(state).map_err(EngineError::disk(state))? {
         let name = entry.map_err(EngineError::disk(state))?.file_name();

@@ -5,12 +5,12 @@
 //! DIR/forget.json       written once all of them are on disk: what to replace, what to remove
 //! ```
 //!
-//! After a crash before the list was written, the next start removes the folder. After a crash later
-//! on, [`resume`] repeats the list from its beginning; each step may be repeated.
+//! If a crash happens before the list is written, the next start removes the folder. If it happens
+//! later, [`resume`] carries out the whole list again, which does no harm.
 //!
-//! A crawl directory may come from a stranger, list included. So every change happens beneath the
-//! directory's own handle, through no link, and the caller of [`resume`] decides whether the list is the
-//! user's own and which names it may contain.
+//! A crawl directory may come from a stranger, including the list. So all changes are made through
+//! a handle on the directory, without following links. The caller of [`resume`] decides whether the
+//! list is the user's own, and which names it may contain.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, Write as _};
@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::EngineError;
 
-/// The folder of new files, the list of files, and the temporary name of the list while it is
+/// The folder of new files, the list of changes, and the temporary name of the list while it is
 /// written.
 pub(crate) const STAGING: &str = "forget.new";
 pub(crate) const LIST: &str = "forget.json";
@@ -32,7 +32,7 @@ pub(crate) const LIST_BESIDE: &str = "forget.json.new";
 /// Maximum size of a list, in bytes.
 const MAX_LIST_BYTES: u64 = 64 << 20;
 
-/// The files and folders to replace and to remove; names are relative to the crawl directory.
+/// The files and folders to replace and to remove. Names are relative to the crawl directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Swap {
     pub(crate) replace: Vec<String>,
@@ -40,7 +40,7 @@ pub(crate) struct Swap {
 }
 
 impl Swap {
-    /// Returns the bytes that the user's mark signs.
+    /// Returns the bytes to sign with the user's key.
     fn message(&self) -> Vec<u8> {
         serde_json::to_vec(self).unwrap_or_default()
     }
@@ -55,7 +55,7 @@ struct List {
     mark: Option<String>,
 }
 
-/// Creates an empty folder for the new files of a replacement.
+/// Creates an empty folder for the new files.
 pub(crate) fn begin(dir: &Path) -> Result<PathBuf, EngineError> {
     let staging = dir.join(STAGING);
     let create = || -> io::Result<()> {
@@ -67,9 +67,8 @@ pub(crate) fn begin(dir: &Path) -> Result<PathBuf, EngineError> {
     Ok(staging)
 }
 
-/// Commits to replacing the files: writes and syncs the list, with the mark that `sign` returns for
-/// it. The contents of the new files must be on disk already; this function also syncs the folders
-/// with their names.
+/// Makes the replacement final: writes and syncs the list, with the signature that `sign` returns
+/// for it. The new files must be synced already. This function syncs only their folders.
 pub(crate) fn commit(
     dir: &Path,
     swap: &Swap,
@@ -91,8 +90,8 @@ pub(crate) fn commit(
     write().map_err(EngineError::disk(&list))
 }
 
-/// Moves all new files into place. `step` is called before each change. If `step` fails, no further
-/// change is made, as after a crash.
+/// Moves all new files into place. Calls `step` before each change. If `step` fails, stops as a
+/// crash would.
 pub(crate) fn finish(
     dir: &Path,
     swap: &Swap,
@@ -122,7 +121,7 @@ pub(crate) fn finish(
     end().map_err(EngineError::disk(&dir.join(STAGING)))
 }
 
-/// Moves one new file or folder into place. Does nothing if it was moved earlier.
+/// Moves one new file or folder into place, unless that was done earlier.
 fn replace(
     root: &Dir,
     number: usize,
@@ -137,7 +136,7 @@ fn replace(
         .symlink_metadata(name)
         .is_ok_and(|found| found.is_dir())
     {
-        // Move the old one away first, since `rename` does not replace a folder that has entries.
+        // `rename` does not replace a folder with entries, so move the old folder away first.
         let old = format!("{STAGING}/old-{number}");
         remove(root, &old)?;
         step()?;
@@ -148,10 +147,10 @@ fn replace(
     sync_parent(root, name)
 }
 
-/// Undoes a replacement that a crash interrupted before its list was written.
+/// Undoes a replacement that a crash interrupted before the list was written.
 ///
 /// # Errors
-/// [`EngineError::OutputInUse`] if another process holds the crawl,
+/// [`EngineError::OutputInUse`] if another process uses the crawl,
 /// [`EngineError::UnfinishedForget`] if a list was written ([`resume`] finishes it), or an I/O
 /// error.
 pub(crate) fn recover(dir: &Path) -> Result<(), EngineError> {
@@ -168,13 +167,13 @@ pub(crate) fn recover(dir: &Path) -> Result<(), EngineError> {
     remove(&root, LIST_BESIDE).map_err(failed)
 }
 
-/// Finishes the replacement whose list is in `dir`. Returns whether there was one. `is_ours` gets
-/// the signed bytes and the mark, and returns whether the mark is the user's. `may_change` gets a
-/// name in the list, and returns whether that file may be replaced or removed.
+/// Finishes the replacement whose list is in `dir`. Returns false if `dir` has no list. `is_ours`
+/// gets the signed bytes and the signature, and returns whether the user signed them. `may_change`
+/// returns whether the file with this name may be replaced or removed.
 ///
 /// # Errors
-/// [`EngineError::ForeignForget`] for a list that is not the user's or that names another
-/// file; [`EngineError::OutputInUse`]; an I/O error.
+/// [`EngineError::ForeignForget`] for a list that is not the user's or that names another file;
+/// [`EngineError::OutputInUse`]; an I/O error.
 pub(crate) fn resume(
     dir: &Path,
     is_ours: &dyn Fn(&[u8], Option<&str>) -> bool,
@@ -207,8 +206,7 @@ pub(crate) fn resume(
     Ok(true)
 }
 
-/// Locks the crawl if it contains files of an interrupted replacement. `None` if there are no such
-/// files.
+/// Locks the crawl if it contains files of an interrupted replacement. `None` if it contains none.
 fn lock_leftovers(dir: &Path) -> Result<Option<File>, EngineError> {
     let mut leftovers = [LIST, STAGING, LIST_BESIDE].into_iter();
     if !leftovers.any(|name| dir.join(name).symlink_metadata().is_ok()) {
@@ -226,8 +224,8 @@ fn lock_leftovers(dir: &Path) -> Result<Option<File>, EngineError> {
     }
 }
 
-/// Opens a handle on the directory. A file that is opened, renamed or removed through the handle
-/// can't be outside of the directory.
+/// Opens a handle on the directory. Files opened, renamed or removed through it are always inside
+/// the directory.
 fn open_root(dir: &Path) -> io::Result<Dir> {
     Dir::open_ambient_dir(dir, ambient_authority())
 }
@@ -286,7 +284,7 @@ mod tests {
         Some(format!("{:x}", message.len()))
     }
 
-    /// Resumes as the user who signed the list. Files named `kept` may not be changed.
+    /// Resumes as the user who signed the list. Only names other than `kept` may be changed.
     fn resumed(dir: &Path) -> Result<bool, EngineError> {
         let is_ours = |message: &[u8], mark: Option<&str>| mark == sign(message).as_deref();
         resume(dir, &is_ours, &|name| !name.contains("kept"))

@@ -1,5 +1,4 @@
-//! A group of messages that one transaction commits, with the archive records and rows that belong
-//! to them.
+//! A group of messages in one transaction, with the archive records and rows that belong to them.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -47,7 +46,7 @@ use crate::tombstones::Tombstones;
 use crate::totals::{Change, CommitPoint, Totals};
 use crate::trace_events::TraceEvents;
 
-/// An open transaction, and the files that are written along with it.
+/// An open transaction, and the files that are written before its commit.
 pub(super) struct Group<'a> {
     pub(super) transaction: OpenTransaction<'a>,
     pub(super) frontier: &'a dyn Frontier,
@@ -56,32 +55,31 @@ pub(super) struct Group<'a> {
     /// The totals at the start of the run.
     start: Totals,
     visits: RevisitSchedule,
-    /// When the page was fetched that was settled last.
+    /// The fetch time of the page that was settled last.
     latest: &'a mut Timestamp,
     scope_seeds: &'a mut ScopeSeeds,
     newest: &'a mut HashMap<HostKey, u64>,
-    /// The newest state of each host that this group has so far.
+    /// The newest state of each host in this group.
     hosts: HashMap<HostKey, HostState>,
     newest_parked: &'a mut u64,
     traps: Option<&'a SharedTraps>,
     pub(super) sampling: Option<&'a Sampling>,
-    /// The shared frontier; `None` if the frontier is the crawl's own.
+    /// The shared frontier. `None` if the frontier belongs to this crawl alone.
     shared: Option<&'a dyn WorkerFrontier>,
-    /// Pages that this group has looked up because a walker moves on from them.
+    /// Pages that this group has already looked up for walkers that reached them.
     pub(super) walked: HashMap<String, Arc<WalkedPage>>,
     events: &'a TraceEvents,
     pub(super) tombstones: &'a Tombstones,
     redirects: SettledRedirects,
-    /// Set if a message of this group requests that deferred URLs are judged again. Contains the
-    /// scope to judge by. The URLs are judged once after the group, however many messages request
-    /// it.
+    /// Whether to judge deferred URLs again after this group, and with which scope. The URLs are
+    /// judged once, even if several messages request it.
     pub(super) take_back: Option<Option<Arc<Scope>>>,
     /// Whether to draw the sample once the group is committed.
     pub(super) draws_sample: bool,
-    /// Whether a consumer takes the rows of pages.
+    /// Whether a consumer needs the rows of pages.
     keeps_rows: bool,
-    /// The number of words that the page settled last had and its host had not used before. `None`
-    /// if the page was not compared.
+    /// The number of words in the last settled page that its host had not used before. `None` if
+    /// the page was not compared with other pages.
     new_words: Option<u32>,
     /// Reserved memory for links, released when the transaction is committed.
     links_passes: Vec<BytePass>,
@@ -129,8 +127,8 @@ impl<'a> Group<'a> {
 }
 
 impl Group<'_> {
-    /// Looks up in advance what the store knows of all links in the messages. Does so only for a
-    /// shared frontier, which is reached over a network.
+    /// Looks up the stored state of all links in the messages in advance. Does nothing unless the
+    /// frontier is shared, because only then each look-up takes a network request.
     pub(super) fn expect(&mut self, messages: &[Keyed]) -> Result<(), EngineError> {
         let Some(transaction) = self.transaction.worker() else {
             return Ok(());
@@ -139,7 +137,7 @@ impl Group<'_> {
         Ok(transaction.expect(&mut links)?)
     }
 
-    /// Settles a message. Returns the entry for the order log.
+    /// Settles a message, and returns its entry for the order log.
     pub(super) fn noted_item(
         &mut self,
         key: MessageKey,
@@ -216,8 +214,8 @@ impl Group<'_> {
             WriterMessage::Seeds(seeds) => self.seeds(seeds),
             WriterMessage::TakeBack { scope } => {
                 self.take_back = Some(scope.or(self.take_back.take().flatten()));
-                // Move the walkers here, since every run sends this message first, whether it
-                // starts with seeds or resumes.
+                // Move the walkers here, because every run sends this message first, even a resumed
+                // one.
                 self.move_walkers(None)
             }
             WriterMessage::DrawSample => {
@@ -256,8 +254,7 @@ impl Group<'_> {
                 why: reason,
             });
         }
-        // The page may be in the search index from an earlier visit. Remove it, since it is
-        // excluded now.
+        // The search index may contain the page from an earlier visit, so remove it there.
         if past.is_some() && lease.kind == UrlKind::Page {
             let reason = exclusion.reason.to_string();
             self.append_to_index_log(&left_out(&lease.url, reason))?;
@@ -290,7 +287,7 @@ impl Group<'_> {
     }
 
     fn seeds(&mut self, seeds: Vec<Admission>) -> Result<(), EngineError> {
-        // Store the seeds, so that links of their pages stay in scope even if a later run has other
+        // Store the seeds, so that links of their pages stay in scope if a later run has other
         // seeds.
         for seed in &seeds {
             self.scope_seeds.add(&seed.url);
@@ -304,17 +301,17 @@ impl Group<'_> {
         }
         self.begin_walk(&seeds);
         self.admit(&seeds)?;
-        // The first pages of the walk may be settled already, since messages overtake each other.
+        // The first pages of the walk may be settled already, because messages may overtake each
+        // other.
         self.move_walkers(None)
     }
 
-    /// Carries out the part of an operator's command that must be durable.
+    /// Carries out the part of an operator's command that must be durable before the answer.
     fn order(&mut self, ordered: Ordered) -> Result<(), EngineError> {
         let Ordered { order, answer } = ordered;
         let done = match order {
             Order::Parked { number, hosts } => {
-                // Messages overtake each other, so this list may be older than the stored one,
-                // which it must not replace then.
+                // Keep the stored list if it is newer, because messages may overtake each other.
                 if number > *self.newest_parked {
                     *self.newest_parked = number;
                     let hosts = parked_hosts::listed(hosts.iter());
@@ -351,7 +348,7 @@ impl Group<'_> {
         self.committed.bytes += bytes;
     }
 
-    /// Settles a guessed URL that does not exist. The answer is archived, but has no row in
+    /// Settles a guessed URL that does not exist. Archives the answer, but writes no row to
     /// `pages.jsonl`.
     fn settle_unlisted(
         &mut self,
@@ -368,7 +365,7 @@ impl Group<'_> {
         Ok(())
     }
 
-    /// Returns whether a redirect closes a redirect loop.
+    /// Returns whether a page is a redirect that closes a redirect loop.
     fn closes_loop(
         &mut self,
         url: &CanonicalUrl,
@@ -382,8 +379,7 @@ impl Group<'_> {
         }
     }
 
-    /// Settles a page with its links. If a random walk waited for the page, takes the walk's next
-    /// steps.
+    /// Settles a page with its links. If walkers of a random walk wait for the page, they move on.
     fn settle_page(
         &mut self,
         lease: Lease,
@@ -401,7 +397,7 @@ impl Group<'_> {
         }
     }
 
-    /// Counts a page that has a row. If the page is a seed that failed, records that.
+    /// Counts a page that has a row. Also records the failure of a seed.
     fn count_page(&mut self, lease: &Lease, row: &PageRow, change: Option<Change>) {
         if let Some(change) = change {
             self.totals.changes.add(change);
@@ -410,8 +406,8 @@ impl Group<'_> {
         self.totals.pages += 1;
         self.totals.bytes += row.bytes;
         let failed = row.is_failed();
-        // A failed sitemap doesn't count as a failed page: a sitemap that nothing lists may not
-        // exist.
+        // A failed sitemap doesn't count as a failed page, because the crawl also tries sitemaps
+        // that nothing lists, without knowing that they exist.
         if failed && lease.kind != UrlKind::Sitemap {
             self.totals.failed += 1;
         }
@@ -419,8 +415,8 @@ impl Group<'_> {
         if (lease.is_seed || row.sample.is_some()) && row.status.is_some_and(is_answered) {
             self.totals.seeds_fetched += 1;
         } else if lease.is_seed && failed && self.scope_seeds.contains(&lease.url) {
-            // Report only the user's own seeds. A sitemap may list any number of URLs, which count
-            // as seeds too.
+            // Report only the user's own seeds. The entries of a seed that is a sitemap count as
+            // seeds too, but there may be any number of them.
             let redirect = row.broken_redirect().map(str::to_owned);
             let status = row.status.map(|status| format!("status {status}"));
             let reason = redirect.or(status).or_else(|| row.error.clone());
@@ -431,15 +427,15 @@ impl Group<'_> {
         }
     }
 
-    /// Writes the row of a page, and counts the page by its outcome. If `line` is complete, it is
-    /// written instead of encoding the row again.
+    /// Writes the row of a page, and counts the page by its outcome. Writes the encoded `line` if
+    /// there is one and it is still up to date.
     fn append_row(
         &mut self,
         row: &mut PageRow,
         line: Option<&PageLine>,
     ) -> Result<(), EngineError> {
         self.tombstones.clear_row(row);
-        // If this is true, the writer adds only the archive position to the row.
+        // If true, only the archive position is added to the row that the reader encoded.
         let is_as_read = self.sampling.is_none() && self.tombstones.is_empty();
         match line.filter(|_| is_as_read) {
             Some(line) => {
@@ -521,9 +517,10 @@ impl Group<'_> {
         if let Some(capture) = capture {
             row.warc = self.keep(capture)?;
         }
-        // The encoded line of the reader lacks the error of a redirect loop.
+        // The reader encoded the line before a redirect loop could be known, so don't use the line
+        // then.
         self.append_row(&mut row, line.filter(|_| !is_loop))?;
-        // If the body is the same as at an earlier visit, its links are already listed.
+        // The links of a repeated body were listed at an earlier visit.
         if !row.repeats_body() {
             self.append_links(link_rows, row.round, row.fetched_at)?;
         }
@@ -531,7 +528,7 @@ impl Group<'_> {
             self.append_to_index_log(entry)?;
         }
         self.keep_host(Some(host));
-        // Keep the row if a consumer gets it after the commit.
+        // Keep the row for a consumer, who gets it after the commit.
         let row = match self.keeps_rows {
             true => {
                 self.committed.rows.push(*row);
@@ -553,8 +550,8 @@ impl Group<'_> {
         })
     }
 
-    /// Admits links that other workers found to hosts of this worker. Reopens URLs of this worker's
-    /// hosts if their rows are lost.
+    /// Admits links to this worker's hosts that other workers found. Reopens URLs of its hosts if
+    /// the rows of these URLs are lost.
     fn take_links(&mut self) -> Result<(), EngineError> {
         let (Some(shared), Some(transaction)) = (self.shared, self.transaction.worker()) else {
             return Ok(());
@@ -564,7 +561,8 @@ impl Group<'_> {
         let are_lost_left = reopened.is_more;
         self.list_reopened(reopened)?;
         self.committed.leaves_links = Some(links.len() >= MAX_TAKEN_LINKS || are_lost_left);
-        // Read the targets only after the links, so that no redirect is missed that led to a link.
+        // Read the redirects of seeds only after the links, because a redirect may have led to a
+        // link.
         let targets = self.scope_seeds.learn(&shared.crawl_meta()?);
         self.committed.targets.extend(targets);
         if let Some(traps) = self.traps {
@@ -573,8 +571,8 @@ impl Group<'_> {
         self.admit(&links).map(drop)
     }
 
-    /// Writes rows for URLs again that were settled by another worker, because that worker's
-    /// directory is lost.
+    /// Writes rows for excluded URLs again, because their rows were lost with another worker's
+    /// directory.
     fn list_reopened(&mut self, reopened: ReopenedUrls) -> Result<(), EngineError> {
         for admission in &reopened.excluded {
             if !is_admitted_guess(admission) {
@@ -585,7 +583,7 @@ impl Group<'_> {
         Ok(())
     }
 
-    /// Admits a batch of links of a sitemap, which itself is settled later.
+    /// Admits a batch of a sitemap's links. The sitemap itself is settled later.
     fn link_batch(&mut self, batch: LinkBatch) -> Result<(), EngineError> {
         let LinkBatch {
             mut links,
@@ -601,7 +599,7 @@ impl Group<'_> {
         self.visit_modified(modified)
     }
 
-    /// Schedules another visit of each URL that changed since its last visit, according to a
+    /// Schedules another visit of each URL that changed after its last visit, according to a
     /// sitemap or feed.
     fn visit_modified(&mut self, modified: Vec<(CanonicalUrl, u32)>) -> Result<(), EngineError> {
         for (url, at) in modified {
@@ -642,7 +640,7 @@ impl Group<'_> {
         Ok(admitted)
     }
 
-    /// Writes a row for a URL that is excluded when it is admitted.
+    /// Writes the row of a URL if it was excluded when it was admitted.
     fn list_admission(&mut self, admission: &Admission) -> Result<(), EngineError> {
         let NewState::Excluded(exclusion) = &admission.state else {
             return Ok(());
@@ -661,7 +659,7 @@ impl Group<'_> {
         Ok(())
     }
 
-    /// Admits the links of a page, and updates the trap detection with the page.
+    /// Settles a page, admits its links, and updates the trap detector with the page.
     fn links(
         &mut self,
         lease: Lease,
@@ -685,7 +683,7 @@ impl Group<'_> {
         Ok(self.transaction.settle_until(lease, outcome, visit)?)
     }
 
-    /// Stores the result of drawing the sample, and admits the drawn pages.
+    /// Stores the draw of a sample, and admits the drawn pages.
     pub(super) fn keep_draw(
         &mut self,
         draw: &[u8],
@@ -707,8 +705,7 @@ impl Group<'_> {
         }))
     }
 
-    /// Keeps the newest state of a host until the group is finished, since the group may contain
-    /// newer ones.
+    /// Keeps the newest state of a host, which is stored when the group is finished.
     fn keep_host(&mut self, host: Option<HostState>) {
         let Some(host) = host else {
             return;
@@ -722,7 +719,7 @@ impl Group<'_> {
         self.hosts.insert(host.host.clone(), host);
     }
 
-    /// Syncs the files, and then commits the transaction, which contains the lengths of the files.
+    /// Syncs the files, and then commits the transaction, which records their lengths.
     pub(super) fn finish(mut self, before: &Totals) -> Result<Committed, EngineError> {
         self.scope_seeds.keep(&mut *self.transaction);
         for (host, state) in &self.hosts {
@@ -747,9 +744,9 @@ impl Group<'_> {
             file.sync()?;
             self.transaction.mark(&file_name(file), file.len());
         }
-        // Sync the request log too. The loop wrote each request to it before passing on the result.
-        // After the sync, all requests that a page depends on, including those for robots.txt, are
-        // on disk before the page counts.
+        // Sync the request log too. The loop has already appended all requests that a page depends
+        // on, including those for robots.txt. These requests must be on disk before the page counts
+        // as settled.
         if let Some(requests) = &mut self.files.requests {
             requests.sync()?;
         }
@@ -781,7 +778,6 @@ impl Group<'_> {
     }
 }
 
-/// Returns the links that a message contains.
 fn links_of(message: &WriterMessage) -> &[Admission] {
     match message {
         WriterMessage::Page(page) => &page.findings.links,
@@ -790,7 +786,7 @@ fn links_of(message: &WriterMessage) -> &[Admission] {
     }
 }
 
-/// Returns the admissions whose URLs were new to the frontier.
+/// Returns the admissions of URLs that are new in the frontier.
 fn new_of<'a>(
     admissions: &'a [Admission],
     admitted: &[Admitted],
@@ -800,7 +796,7 @@ fn new_of<'a>(
         .filter_map(|(admission, admitted)| matches!(admitted, Admitted::New).then_some(admission))
 }
 
-/// Removes URLs from `modified` unless they are pending links.
+/// Keeps a URL in `modified` only if one of the links leads to it and is pending.
 fn of_wanted(
     mut modified: Vec<(CanonicalUrl, u32)>,
     links: &[Admission],
@@ -813,7 +809,7 @@ fn of_wanted(
     modified
 }
 
-/// Returns the name under which a transaction stores the length of a row file.
+/// Returns the name under which transactions record the length of a row file.
 fn file_name(file: &RowFile) -> String {
     file.path()
         .file_name()

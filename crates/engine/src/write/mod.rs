@@ -1,9 +1,9 @@
 //! The single writer: appends to the archive and row files, then commits the transaction that
 //! settles the URLs.
 //!
-//! As soon as the writer is free, it commits a group: all messages that arrived in the meantime.
-//! The files are synced before the transaction is committed, which contains their lengths. After a
-//! crash, the files can therefore be cut back to the committed state.
+//! When the writer is free, it commits all messages that have arrived since its last commit as one
+//! group. The files are synced first, and the transaction contains their lengths. So after a crash,
+//! the files can be cut back to the committed state.
 
 mod group;
 mod open_transaction;
@@ -42,11 +42,11 @@ use crate::tombstones::Tombstones;
 use crate::totals::Totals;
 use crate::trace_events::TraceEvents;
 
-/// Maximum messages in one transaction. Enough messages share the cost of a sync, but their links
-/// still become available soon.
+/// Maximum messages in one transaction: enough to share the cost of a sync, but few enough that
+/// their links become available soon.
 const MAX_GROUP: usize = 256;
 
-/// After a commit, the writer sleeps this many times as long as the commit took, but at most
+/// After a commit, the writer sleeps for this multiple of the commit time, but at most for
 /// `MAX_REST`.
 const REST_FACTOR: u32 = 8;
 const MAX_REST: Duration = Duration::from_millis(10);
@@ -58,28 +58,27 @@ pub(crate) struct Writer {
     pub(crate) totals: Totals,
     pub(crate) visits: RevisitSchedule,
     scope_seeds: ScopeSeeds,
-    /// For each host, the sequence number of the newest state that was stored.
+    /// The sequence number of the newest stored state of each host.
     newest: HashMap<HostKey, u64>,
-    /// The number of the newest list of parked hosts that was stored.
+    /// The number of the newest stored list of parked hosts.
     newest_parked: u64,
-    /// When the page was fetched that was settled last. Before the first page, the start of the
-    /// round.
+    /// The fetch time of the page that was settled last. At first, the start of the round.
     latest: Timestamp,
     traps: Option<SharedTraps>,
     sampling: Option<Sampling>,
-    /// The shared frontier; `None` if the frontier is the crawl's own.
+    /// The shared frontier. `None` if the frontier belongs to this crawl alone.
     shared: Option<Arc<dyn WorkerFrontier>>,
     events: TraceEvents,
-    /// Whether to pass on the rows of pages once they are committed.
+    /// Whether to pass on rows of pages after their commit.
     keeps_rows: bool,
-    /// Pages and hosts that the crawl was made to forget, and that are never admitted or written
-    /// again.
+    /// Pages and hosts that the operator made the crawl forget, and that are never admitted or
+    /// written again.
     tombstones: Tombstones,
-    /// Receives the committed length of the index log after each commit.
+    /// The channel that gets the committed length of the index log after each commit.
     indexer: Option<Sender<u64>>,
     /// The totals at the start of the run.
     start: Totals,
-    /// The log of the order of commits, if that is recorded.
+    /// The log of the order of commits. `None` if the order is not logged.
     order: Option<OrderLog>,
 }
 
@@ -112,7 +111,7 @@ impl Writer {
         }
     }
 
-    /// Makes the writer update the trap detection with each settled page.
+    /// Makes the writer update the trap detector with each settled page.
     pub(crate) fn with_traps(self, traps: SharedTraps) -> Writer {
         Writer {
             traps: Some(traps),
@@ -120,7 +119,7 @@ impl Writer {
         }
     }
 
-    /// Makes the writer draw the sample, and mark the rows of its pages.
+    /// Makes the writer draw the sample, and mark the rows of drawn pages.
     pub(crate) fn with_sampling(self, sampling: Option<Sampling>) -> Writer {
         Writer { sampling, ..self }
     }
@@ -130,7 +129,7 @@ impl Writer {
         Writer { shared, ..self }
     }
 
-    /// Keeps the writer from writing what the crawl was made to forget.
+    /// Makes the writer respect tombstones: it does not write what the crawl was made to forget.
     pub(crate) fn with_tombstones(self, tombstones: Tombstones) -> Writer {
         Writer { tombstones, ..self }
     }
@@ -143,12 +142,12 @@ impl Writer {
         }
     }
 
-    /// Makes the writer pass on the rows of pages, if a consumer takes them.
+    /// Makes the writer pass on rows of pages, if `keeps_rows` is true.
     pub(crate) fn keeping_rows(self, keeps_rows: bool) -> Writer {
         Writer { keeps_rows, ..self }
     }
 
-    /// Makes the writer log each URL that is admitted or settled.
+    /// Makes the writer emit a tracing event for each URL that is admitted or settled.
     pub(crate) fn with_events(self, events: TraceEvents) -> Writer {
         Writer { events, ..self }
     }
@@ -158,18 +157,17 @@ impl Writer {
         Writer { indexer, ..self }
     }
 
-    /// Disconnects the indexer, which ends once it has read the log up to the last length it
+    /// Disconnects the indexer, which ends once it has read the log up to the last length that it
     /// received.
     pub(crate) fn disconnect_indexer(&mut self) {
         self.indexer = None;
     }
 
-    /// Handles messages until all senders are dropped, then returns the writer, whose files are
-    /// needed at the end of the run. Once `abandon` is set, messages are dropped.
+    /// Handles messages until all senders are dropped, and then returns the writer, because the end
+    /// of the run needs its files. Once `abandon` is set, messages are dropped.
     ///
     /// # Errors
-    /// The first error of a disk or of the state. No message of the group with the error is
-    /// settled.
+    /// The first error of the disk or the state. Nothing in the group with the error is settled.
     pub(crate) fn run(
         mut self,
         items: &Receiver<Keyed>,
@@ -197,15 +195,14 @@ impl Writer {
                     // Sending fails only if the indexer has failed, which the driver detects.
                     let _ = lengths.send(log.len());
                 }
-                // The cost of a commit is a few syncs, whatever its size. Sleeping lets more
-                // messages arrive for one group, without waking this thread for each message.
+                // A commit costs a few syncs, whatever its size. Sleep so that more messages arrive
+                // for the next group, without a wake-up for each of them.
                 thread::sleep((REST_FACTOR * began.elapsed()).min(MAX_REST));
             }
         }
     }
 
-    /// Commits a group of messages. Once `abandon` is set, a scan of deferred URLs stops and admits
-    /// nothing more.
+    /// Commits a group of messages. If `abandon` is set, a scan of deferred URLs stops early.
     pub(crate) fn commit(
         &mut self,
         group: Vec<Keyed>,
@@ -247,7 +244,7 @@ impl Writer {
         Ok(committed)
     }
 
-    /// Admits deferred URLs again that may be fetched now. Returns the origins whose queues
+    /// Admits deferred URLs again if they may be fetched now. Returns the origins whose queues
     /// changed.
     fn take_back(
         &mut self,

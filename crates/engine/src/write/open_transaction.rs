@@ -1,4 +1,4 @@
-//! The transaction of a group, with the same interface whether the frontier is the crawl's own or
+//! A transaction with the same interface whether the frontier belongs to this crawl alone or is
 //! shared with other workers.
 
 use std::ops::{Deref, DerefMut};
@@ -6,9 +6,9 @@ use std::ops::{Deref, DerefMut};
 use crawl_frontier::shared::{WorkerFrontier, WorkerTransaction};
 use crawl_frontier::{CommitResult, Frontier, FrontierError, Transaction};
 
-/// An open transaction. Dereferences to the trait that both variants implement.
+/// An open transaction. Dereferences to the trait that both kinds implement.
 pub(super) enum OpenTransaction<'a> {
-    /// A transaction on a frontier that belongs to this crawl alone.
+    /// A transaction on this crawl's own frontier.
     Own(Box<dyn Transaction + 'a>),
     /// A transaction on a shared frontier, as one of its workers.
     Worker(Box<dyn WorkerTransaction + 'a>),
@@ -26,8 +26,7 @@ impl<'a> OpenTransaction<'a> {
         })
     }
 
-    /// Returns the transaction with the methods that only workers have. `None` if the frontier
-    /// isn't shared.
+    /// Returns the methods of a worker's transaction. `None` if the frontier isn't shared.
     pub(super) fn worker(&mut self) -> Option<&mut (dyn WorkerTransaction + 'a)> {
         match self {
             OpenTransaction::Own(_) => None,

@@ -11,16 +11,18 @@ use crate::revisit::visit::PreviousVisit;
 /// Beyond the limit: not reported as a loop.
 const MAX_HOPS: usize = 256;
 
-/// The redirects that the current group settles, since the frontier returns redirects only once
-/// they are committed.
+/// The redirects settled in the current group. The frontier returns a redirect only after its
+/// commit.
 #[derive(Debug, Default)]
 pub(crate) struct SettledRedirects(HashMap<CanonicalUrl, CanonicalUrl>);
 
 impl SettledRedirects {
-    /// Records that `url` redirects to `target`. Returns whether this redirect closes a loop that
-    /// leads back to `url`. Each loop is therefore reported once, at the redirect that is settled
-    /// last. A redirect that only leads into a loop is not reported, because whether the loop is
-    /// known by then would depend on chance.
+    /// Records that `url` redirects to `target`. Returns whether this closes a loop that leads back
+    /// to `url`.
+    ///
+    /// So each loop is reported once, at the redirect that is settled last. A redirect that only
+    /// leads into a loop isn't reported, because it depends on chance whether the loop is known by
+    /// then.
     pub(crate) fn closes_loop(
         &mut self,
         frontier: &dyn Frontier,
@@ -44,8 +46,8 @@ impl SettledRedirects {
     }
 }
 
-/// Returns the URL that `url` redirected to at its last visit. `None` if it did not redirect, or if
-/// it is due again in this round.
+/// Returns the target of `url` if it redirected at its last visit. `None` if it did not, or if it
+/// is due again in this round.
 fn settled_target(
     frontier: &dyn Frontier,
     url: &CanonicalUrl,
@@ -65,7 +67,7 @@ mod tests {
 
     use super::SettledRedirects;
 
-    /// Settles redirects in one group and returns the URLs reported as closing a loop.
+    /// Settles redirects in one group. Returns the URLs reported as closing a loop.
     fn loops(redirects: &[(&str, &str)]) -> Vec<String> {
         let url = |name: &str| canonicalize(None, &format!("http://{name}.example/")).unwrap();
         let frontier = MemoryFrontier::new();
@@ -86,8 +88,8 @@ mod tests {
         assert_eq!(loops(&[("a", "b"), ("b", "c")]), none);
         assert_eq!(loops(&[("a", "a")]), ["a"]);
         assert_eq!(loops(&[("a", "b"), ("b", "a")]), ["b"]);
-        // Only the redirect that is settled last is reported. Redirects that lead into the loop are
-        // not reported, whether they are settled before or after.
+        // Only the redirect that is settled last is reported. A redirect from outside the loop is
+        // not, whether it is settled before or after the loop.
         let three = [("d", "b"), ("c", "a"), ("a", "b"), ("b", "c"), ("e", "d")];
         assert_eq!(loops(&three), ["b"]);
     }

@@ -22,11 +22,12 @@ const MAX_LISTED_URLS: usize = 100;
 /// The number of rows of `excluded.jsonl`, by reason.
 pub(crate) type ExcludedCounts = BTreeMap<String, u64>;
 
-/// Lists the URLs that this run knew but did not fetch, rewrites the archive's index, and records
-/// what is pending.
+/// Lists the URLs that this run found but did not fetch, rewrites the archive's index, and records
+/// which URLs are pending.
 ///
-/// The rows for these URLs are not part of the committed state, so the next start cuts them off: a
-/// URL may then be reached in another way, or a budget may be raised.
+/// The rows of unfetched URLs are not committed, so the next start cuts them off. The rows may be
+/// obsolete by then: such a URL may be fetched if another page links to it, or if a budget is
+/// raised.
 pub(crate) fn write_derived(
     config: &Config,
     writer: Writer,
@@ -41,15 +42,14 @@ pub(crate) fn write_derived(
         shared,
         ..
     } = writer;
-    // A later start replaces these rows. Use the start time of the round in all of them, so that
-    // their times stay the same.
+    // Use the start time of the round in all these rows, because they are rewritten at the end of
+    // every run, and their times should stay the same.
     let began = u64::from(visits.round.began) * 1_000_000;
     let when = Some((visits.round.number, Timestamp::from_micros(began)));
     let excluded = &mut files.excluded;
     let is_cut_short = matches!(ended, Ended::Interrupted | Ended::HandedOver);
-    // Each worker lists the URLs of the hosts that it owns, except of hosts that a worker which
-    // ended earlier has already listed. A worker that is cut short lists nothing: other workers
-    // continue with its hosts and list their URLs.
+    // Each worker lists the URLs of its own hosts, unless a worker that ended earlier has listed
+    // them. A worker that is cut short lists nothing, because other workers take over its hosts.
     let lists = shared.as_ref().filter(|_| !is_cut_short);
     let buckets = lists.map(|shared| shared.buckets_to_list()).transpose()?;
     let is_own = |waiting: &WaitingUrl<'_>| match (&shared, &buckets) {
@@ -65,7 +65,7 @@ pub(crate) fn write_derived(
             |visit| frontier.each_deferred(visit),
         )?;
     }
-    // Spent budgets of hosts are recorded even if the run ends for another reason.
+    // Even if the run ended for another reason, list the URLs of hosts whose budget is spent.
     let has_spent = waiting.iter().any(|row| row.reason == "budget");
     if has_spent && (shared.is_none() || !is_cut_short) {
         let exclusion = by_budget(waiting);
@@ -92,7 +92,7 @@ pub(crate) fn write_derived(
     count_by_reason(config)
 }
 
-/// Adds the first few pending URLs of each origin whose robots.txt is unreachable.
+/// For each origin whose robots.txt is unreachable, adds its first pending URLs to `waiting`.
 fn list_unreachable(
     frontier: &dyn Frontier,
     waiting: &mut [WaitingRow],
@@ -121,9 +121,9 @@ fn list_unreachable(
 
 type Visit<'a> = dyn FnMut(WaitingUrl<'_>) -> ControlFlow<()> + 'a;
 
-/// Returns a function from a pending URL to the budget that left it out: the spent budget of its
-/// host or group, or else the budget that ended the run. The function returns `None` if the URL
-/// waits for something else.
+/// Returns a function that finds the budget that left out a pending URL: a spent budget that
+/// applies to its host, or else the budget that ended the run. The function returns `None` if no
+/// budget is the reason.
 fn by_budget(waiting: &[WaitingRow]) -> impl Fn(&WaitingUrl<'_>) -> Option<Exclusion> {
     let spent = waiting.iter().filter(|row| row.reason == "budget");
     let by_origin: HashMap<Option<&str>, Option<&str>> = spent
@@ -141,7 +141,7 @@ fn by_budget(waiting: &[WaitingRow]) -> impl Fn(&WaitingUrl<'_>) -> Option<Exclu
     }
 }
 
-/// Writes a row for each of the URLs that `exclusion` returns an exclusion for.
+/// Writes a row for each URL for which `exclusion` returns an exclusion.
 fn list(
     (file, seeds, when): (&mut RowFile, &ScopeSeeds, Option<(u32, Timestamp)>),
     exclusion: impl Fn(&WaitingUrl<'_>) -> Option<Exclusion>,
@@ -170,7 +170,7 @@ fn list(
     failed.map_or(Ok(()), |error| Err(error.into()))
 }
 
-/// Counts the rows in the file itself, so that the summary agrees with what users of the file see.
+/// Counts the rows in the file itself, so that the summary agrees with the file.
 fn count_by_reason(config: &Config) -> Result<ExcludedCounts, EngineError> {
     let mut counts = ExcludedCounts::new();
     for row in RowReader::<ExcludedRow>::open(&config.output.join("excluded.jsonl"), None)? {

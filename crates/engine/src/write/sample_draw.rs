@@ -1,4 +1,4 @@
-//! Draws the sample from the URLs that were deferred for it.
+//! Draws the sample from the URLs that were deferred until the draw.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -16,9 +16,9 @@ use crate::sampling::Sampling;
 use crate::sampling::drawn::is_in_frame;
 
 impl Writer {
-    /// Draws the sample, and admits its pages in one transaction. After a crash, either all its
-    /// pages are pending, or the next run draws the same sample. Returns the origins whose queues
-    /// changed. Draws nothing once `abandon` is set.
+    /// Draws the sample, and admits its pages in one transaction. After a crash, either all pages
+    /// of the sample are pending, or the next run draws the same sample. Returns the origins whose
+    /// queues changed. Does nothing once `abandon` is set.
     pub(super) fn draw_sample(
         &mut self,
         frontier: &dyn Frontier,
@@ -34,8 +34,8 @@ impl Writer {
         let mut frame = Frame::new(sampling.design());
         let mut drawn = Vec::new();
         frontier.each_deferred(&mut |waiting| {
-            // `drawn` stays small. If N URLs arrive in random order, only about n (1 + ln N/n) URLs
-            // rank among the first n when they are added.
+            // A URL is added only if it ranks among the first n so far, where n is the size of the
+            // sample. So `drawn` stays small: for N URLs in random order, about n (1 + ln N/n).
             if is_in_frame(&waiting) && frame.add(waiting.url, waiting.depth) {
                 let url = waiting.url.clone();
                 drawn.push(Admission {
@@ -49,12 +49,12 @@ impl Writer {
         })?;
         let draw = frame.draw();
         drawn.retain(|link: &Admission| draw.stratum_of(&link.url).is_some());
-        // If the frame is empty, don't record a draw, since the next run may find pages.
+        // If no page can be drawn, don't record a draw: the next run may find pages.
         if go_on().is_break() || drawn.is_empty() {
             return Ok(BTreeMap::new());
         }
-        // Each host is fetched in the order of the draw. If the run ends early, the pages that it
-        // did not fetch are random too.
+        // Fetch the pages of each host in the order of the draw. If the run ends early, the pages
+        // that were fetched are then still a random choice.
         drawn.sort_by_cached_key(|link| draw.rank(&link.url));
         let before = self.totals;
         let mut group = Group::begin(self, frontier, 0)?;

@@ -1,4 +1,4 @@
-//! Readmits deferred URLs that may be fetched now.
+//! Admits deferred URLs again that may be fetched now.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,15 +11,16 @@ use crate::error::EngineError;
 use crate::priority::Priority;
 use crate::shared_traps::SharedTraps;
 
-/// Maximum URLs to admit again in one transaction. The limit bounds the memory for them.
+/// Maximum URLs to admit again in one transaction, to limit the memory for them.
 const MAX_BATCH: usize = 4096;
 
-/// Passes to `admit` all deferred URLs whose reason no longer holds, or that may be fetched in this
-/// run. URLs that were too deep are judged again by `scope`.
+/// Passes to `admit` all deferred URLs whose reason no longer holds. URLs that were too deep are
+/// judged again by `scope`.
 ///
-/// The writer's thread reads the whole list of deferred URLs from disk, and stops if `abandon` is
-/// set. In that case, and after a crash between two batches, the next start repeats the scan. The
-/// trap detection is locked for one URL at a time, so the crawl loop never waits for a disk read.
+/// Runs on the writer's thread, reads the whole list of deferred URLs from disk, and stops if
+/// `abandon` is set. In that case, or after a crash between two batches, the next start repeats the
+/// scan. The trap detector is locked for one URL at a time, so the crawl loop never waits for a
+/// disk read.
 pub(super) fn each_batch(
     frontier: &dyn Frontier,
     traps: Option<&SharedTraps>,
@@ -62,7 +63,7 @@ pub(super) fn each_batch(
     }
 }
 
-/// Returns whether a URL was too deep for an earlier run, but is not too deep for this one.
+/// Returns whether a URL was too deep earlier, but is in scope now.
 fn is_in_reach(waiting: &WaitingUrl<'_>, scope: Option<&Scope>) -> bool {
     let is_deep = waiting
         .exclusion
@@ -74,8 +75,8 @@ fn is_in_reach(waiting: &WaitingUrl<'_>, scope: Option<&Scope>) -> bool {
         })
 }
 
-/// Returns the new priority of a URL that no longer counts as a trap, a duplicate or an action.
-/// `None` if it still does.
+/// Returns the new priority of a URL that was deferred as a trap, a duplicate or an action, but may
+/// be fetched now. `None` for any other URL.
 fn place(waiting: &WaitingUrl<'_>, traps: &SharedTraps) -> Option<Priority> {
     let exclusion = waiting.exclusion?;
     let rules = traps.rules();

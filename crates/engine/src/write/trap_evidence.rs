@@ -1,4 +1,4 @@
-//! Updates the trap detection with each page that the writer settles, in the order of commits.
+//! Updates the trap detector with each page that the writer settles, in the order of commits.
 
 use crawl_frontier::{Admission, Lease, NewState, Reason, UrlKind};
 use crawl_traps::{Disposition, PageAnswer, PageEvidence};
@@ -8,15 +8,15 @@ use crate::messages::page::TrapSignal;
 use crate::priority::Priority;
 use crate::shared_traps::{SharedTraps, put_aside};
 
-/// The conclusions of the trap detection from a settled page.
+/// The conclusions of the trap detector from a settled page.
 pub(crate) struct TrapJudgement {
     pub(crate) is_barren: bool,
     pub(crate) traps_changed: bool,
     pub(crate) new_words: Option<u32>,
 }
 
-/// Updates the trap detection with a page, and adjusts the links of the page. Links of a page with
-/// nothing new get a lower priority. Links into a trap that is no longer followed are deferred.
+/// Updates the trap detector with a page, and adjusts the page's links. If the page has nothing
+/// new, its links get a lower priority. Links into a trap are deferred.
 pub(crate) fn weigh(
     shared: &SharedTraps,
     lease: &Lease,
@@ -32,15 +32,15 @@ pub(crate) fn weigh(
     }
 }
 
-/// Adjusts links by what the trap detection knows about their hosts. `level` is the level of the
-/// page with the links.
+/// Adjusts links by what the trap detector knows about their hosts. `level` is the number of
+/// consecutive pages without anything new, up to the page with these links.
 pub(crate) fn place(shared: &SharedTraps, level: u8, links: &mut [Admission]) {
     let traps = shared.lock();
     if level == 0 && traps.knows_of_none() {
         return;
     }
-    // Look up the host of the page first, since most of its links lead to its own origin. Links may
-    // also be deferred because of the page that contains them.
+    // Look up the page's own host first: most links lead there, and links of a page in a trap may
+    // be deferred wherever they lead.
     let is_of_page = links.first().and_then(|link| link.via.as_ref());
     let is_of_page = is_of_page.is_some_and(|via| traps.knows_of(&via.host_key()));
     let mut last: Option<(CanonicalUrl, bool)> = None;
@@ -75,7 +75,7 @@ pub(crate) fn place(shared: &SharedTraps, level: u8, links: &mut [Admission]) {
     }
 }
 
-/// Records the URLs that were first found on a page with nothing new.
+/// Records which URLs were first found on this page, which has nothing new.
 pub(crate) fn record_children<'a>(
     shared: &SharedTraps,
     lease: &Lease,

@@ -1,5 +1,5 @@
-//! The steps of a random walk. A walker takes its step in the transaction that settles the page it
-//! waits for.
+//! The steps of a random walk. A walker takes its next step in the transaction that settles the
+//! page that it waits for.
 
 use std::sync::Arc;
 
@@ -20,8 +20,8 @@ impl Group<'_> {
         self.sampling.and_then(|sampling| sampling.walk())
     }
 
-    /// Makes the seeds that may be fetched the seeds of the walk, unless the walk already has
-    /// seeds.
+    /// Makes the seeds that may be fetched the seeds of the walk. Does nothing if the walk has
+    /// seeds already.
     pub(super) fn begin_walk(&mut self, seeds: &[Admission]) {
         let seeds = seeds
             .iter()
@@ -32,7 +32,8 @@ impl Group<'_> {
         }
     }
 
-    /// Returns what walkers need to know about a page. `None` if the crawl is not a random walk.
+    /// Returns what a walker must know about a page to move on from it. `None` if the crawl is not
+    /// a random walk.
     pub(super) fn walked_page(
         &self,
         lease: &Lease,
@@ -45,8 +46,8 @@ impl Group<'_> {
         Some(WalkedPage::read(arrival, status, links, is_kept))
     }
 
-    /// Stores what walkers need to know about a settled page, and moves the walkers on that waited
-    /// for it. Only the first visit of a page counts, so later rounds change nothing.
+    /// Stores what a walker must know about a settled page, and moves on the walkers that waited
+    /// for it. Only the first visit of a page counts, so later rounds don't change a walk.
     pub(super) fn walked(
         &mut self,
         url: &CanonicalUrl,
@@ -62,7 +63,8 @@ impl Group<'_> {
         self.move_walkers(Some(url))
     }
 
-    /// Moves each walker as many steps as possible. Admits the URLs that walkers then wait for.
+    /// Moves each walker as far as possible, and admits the URLs that walkers then wait for. If
+    /// `from` is given, moves only the walkers at that URL.
     pub(super) fn move_walkers(&mut self, from: Option<&CanonicalUrl>) -> Result<(), EngineError> {
         let Some(walk) = self.walk().cloned() else {
             return Ok(());
@@ -97,8 +99,8 @@ impl Group<'_> {
         self.admit(&targets).map(drop)
     }
 
-    /// Moves a walker until it reaches a URL that is not settled, or the end of its walk. Returns
-    /// the admission of that URL, unless it is already pending.
+    /// Moves a walker to the first URL that is not settled, or to the end of its walk. Returns the
+    /// admission of that URL; `None` at the end of the walk.
     fn move_walker(
         &mut self,
         walk: &Walk,
@@ -140,14 +142,14 @@ impl Group<'_> {
         }
     }
 
-    /// Returns what walkers need to know about a settled page. `None` if the URL is not settled.
+    /// Returns what a walker must know about a settled page. `None` if the URL is not settled.
     fn walked_before(&mut self, url: &str) -> Result<Option<Arc<WalkedPage>>, EngineError> {
         if let Some(page) = self.walked.get(url) {
             return Ok(Some(Arc::clone(page)));
         }
         let page = match WalkedPage::stored(self.frontier, url)? {
             Some(page) => page,
-            // The URL was settled before the walk reached it, for example as a part of another
+            // The URL was not settled as a page of the walk, but for example as a part of another
             // page.
             None => match canonicalize(None, url).map(|url| self.frontier.known(&url)) {
                 Ok(known) => match known?.map(|known| known.state) {
@@ -165,8 +167,8 @@ impl Group<'_> {
         Ok(Some(page))
     }
 
-    /// Returns the admission of a URL that a walker waits for, made from the link that led to the
-    /// URL, or from what the frontier knows of the URL.
+    /// Returns the admission of a URL that a walker waits for. The admission is made from the link
+    /// to the URL, or else from what the frontier knows of the URL.
     fn waiting(
         &self,
         at: &str,
@@ -189,7 +191,7 @@ impl Group<'_> {
         }))
     }
 
-    /// Defers a leased URL. If a walker has started to wait for the URL, admits it again.
+    /// Defers a leased URL, but admits it again at once if a walker waits for it.
     pub(super) fn put_aside(
         &mut self,
         lease: Lease,

@@ -11,7 +11,7 @@ use crawl_policy::{ProductToken, Profile};
 use super::*;
 use crate::document_reader::DocumentRules;
 
-/// Follows a log until it has been checked `max_checks` times whether to stop.
+/// Follows a log until `halt` has been checked `max_checks` times.
 fn follow(dir: &Path, max_checks: usize) -> Indexed {
     let folder = dir.join(INDEX_FOLDER);
     let writer = IndexWriter::open(&folder).unwrap();
@@ -39,7 +39,7 @@ fn whole_log(dir: &Path) -> Receiver<u64> {
     lengths
 }
 
-/// Writes a log of one page per number in `ends`.
+/// Writes a log with one page for each number in `ends`.
 fn write_log(dir: &Path, ends: &[usize]) -> Vec<String> {
     fs::create_dir(dir.join("state")).unwrap();
     let line = |n: &usize| {
@@ -62,7 +62,7 @@ fn write_log(dir: &Path, ends: &[usize]) -> Vec<String> {
 #[test]
 fn entries_held_for_busy_readers_are_indexed_once_at_the_end() {
     let dir = tempfile::tempdir().unwrap();
-    // Page 2 occurs twice in the log but counts once.
+    // The log contains page 2 twice, but it counts once.
     write_log(dir.path(), &[0, 1, 2, 3, 2]);
     let folder = dir.path().join(INDEX_FOLDER);
     let mut writer = IndexWriter::open(&folder).unwrap();
@@ -79,7 +79,7 @@ fn entries_held_for_busy_readers_are_indexed_once_at_the_end() {
     let first = index.page("http://a.example/0").unwrap().unwrap();
     assert_eq!(first.linked_from, 3);
     assert_eq!(first.anchors, ["name 1", "name 2", "name 3"]);
-    // Reading the log to its end started a new log.
+    // The log was read to its end, so a new log was started.
     let note = crawl_index::note_in(&folder).unwrap();
     assert!(place(note.as_deref(), 2, 0).is_ok());
 }
@@ -103,13 +103,14 @@ fn pages_that_stay_in_the_index_are_not_counted_as_left_out() {
             };
             writer.put(&page).unwrap();
         }
-        // Simulates an earlier unfinished run that was about to drop one entry.
+        // Simulate an earlier run that ended before its pass over all pages, with one entry to
+        // drop.
         writer.commit(&note_of(1)).unwrap();
         writer.apply(&drop_of(9, "soft_404")).unwrap();
         writer.commit(&note_of(1)).unwrap();
         writer.close().unwrap();
         let writer = IndexWriter::open(&folder).unwrap();
-        // Entries of pages 20 and 21, which were never in the index.
+        // Pages 20 and 21 were never in the index.
         let entries = [
             drop_of(0, "soft_404"),
             drop_of(1, "soft_404"),
@@ -162,7 +163,7 @@ fn entries_without_time_stay_in_the_log() {
 fn entries_stay_in_the_log_if_there_is_no_time_to_check_the_index() {
     let dir = tempfile::tempdir().unwrap();
     let mut writer = IndexWriter::open(&dir.path().join(INDEX_FOLDER)).unwrap();
-    // Puts a page into the index, so that there are files to check.
+    // Put a page into the index, so that it has files to check.
     writer.put(&IndexedPage::default()).unwrap();
     writer.commit(&note_of(1)).unwrap();
     writer.close().unwrap();

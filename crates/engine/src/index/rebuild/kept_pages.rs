@@ -1,4 +1,4 @@
-//! The pages that a rebuilt index contains: the last state of each URL in `pages.jsonl`.
+//! Lists the pages for a rebuilt index, from the last state of each URL in `pages.jsonl`.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -14,24 +14,25 @@ use super::Reindex;
 use crate::document_reader::DocumentRules;
 use crate::error::EngineError;
 
-/// A URL that last answered with a page, and where that page's body is archived.
+/// A URL whose last answer was a page, and the archive position of the page's body.
 #[derive(Clone, Debug)]
 pub(super) struct Kept {
     pub(super) url: String,
     /// When the page was last fetched, in seconds since 1970 UTC.
     pub(super) at: i64,
-    /// When the last answer with a new body was fetched. Answers that repeat the body don't count.
+    /// When the last new body was fetched. Answers that repeat the body don't count.
     pub(super) in_full_at: i64,
     pub(super) place: Option<WarcPlace>,
-    /// The length of the page's body as received.
+    /// The length of the page's body as sent.
     pub(super) bytes: u64,
     pub(super) refused: Option<String>,
-    /// Whether the page is kept out of the index, according to the last row that states this.
+    /// Whether the page is kept out of the index, according to the last row that decides this.
     is_out: bool,
 }
 
 /// Lists the pages to index, in the order of the archive: URLs that answered with a page when last
-/// fetched and are not excluded now. Also returns the number of unreadable rows. `None` if stopped.
+/// fetched, and that are not excluded now. Also returns the number of unreadable rows. `None` if
+/// stopped.
 pub(super) fn kept_pages(
     (dir, committed, frontier): (&Path, Option<u64>, Option<&dyn Frontier>),
     rules: &Reindex,
@@ -85,7 +86,7 @@ fn is_barred_now(frontier: Option<&dyn Frontier>, url: &str) -> Result<bool, Eng
     Ok(record.is_some_and(|record| matches!(record.state, KnownState::Excluded(_))))
 }
 
-/// The last page of each URL, collected from the rows of `pages.jsonl` in order.
+/// The last page of each URL, from the rows of `pages.jsonl` in order.
 struct LastAnswers<'a> {
     rules: &'a Reindex,
     /// URLs that were fetched, but not as pages.
@@ -95,11 +96,11 @@ struct LastAnswers<'a> {
 
 impl LastAnswers<'_> {
     /// Adds the next row. A page replaces the URL's previous page, a repeated body confirms it, and
-    /// a redirect or a missing page removes it. Failures change nothing.
+    /// a redirect or a missing page removes it. Errors change nothing.
     fn note(&mut self, mut row: PageRow) {
         let error = row.error.as_deref().unwrap_or_default();
         let is_passing = Interstitial::named(error).is_some() || error == READER_PANICKED;
-        // A body that broke off contains less than the previous body of the page.
+        // Keep the previous body of the page rather than one that broke off.
         let broke_off = row.change.is_none() && self.kept.contains_key(&row.url);
         let is_page = matches!(row.status, Some(200..=299));
         if self.others.contains(&row.url) || is_page && (is_passing || broke_off) {
@@ -128,13 +129,13 @@ impl LastAnswers<'_> {
         }
     }
 
-    /// Adds a row whose archive record refers to an earlier record of the same page.
+    /// Adds a row that repeats an earlier body of the same page.
     fn confirm(&mut self, mut row: PageRow, is_out: Option<bool>) {
         let place = self.place(&mut row);
         if let Some(known) = self.kept.get_mut(&row.url) {
             known.at = fetched_at(&row);
-            // The headers of a 304 may keep the page out of the index, and those of a 200 may allow
-            // it again.
+            // The headers of a 304 may bar the page from the index, and those of a 200 may allow it
+            // again.
             known.is_out = is_out.unwrap_or(known.is_out);
             if row.status == Some(200) && known.place.is_none() {
                 known.place = place;
@@ -143,10 +144,10 @@ impl LastAnswers<'_> {
         }
     }
 
-    /// Returns the archive position of a row's record. `None` if the index must not use its body.
+    /// Returns the archive position of a row's record. `None` if its body must not be indexed.
     fn place(&self, row: &mut PageRow) -> Option<WarcPlace> {
-        // The body in the archive contains a secret, and no secrets are configured now that could
-        // be removed from it.
+        // The archived body contains a secret that can't be redacted, since no secrets are
+        // configured now.
         let is_unredacted = row.echoes_secret && self.rules.secrets.is_empty();
         let is_out = is_unredacted || row.is_body_omitted();
         row.warc.take().filter(|_| !is_out)
@@ -158,20 +159,20 @@ fn fetched_at(row: &PageRow) -> i64 {
     i64::try_from(row.fetched_at.as_micros() / 1_000_000).unwrap_or(i64::MAX)
 }
 
-/// Whether a page that was left out of the index must be judged again. This is so if the reason was
-/// not the page's own directives, but the rules for documents or other pages.
+/// Whether to judge a page again that was left out of the index: if it was left out because of
+/// other pages, or by rules for documents that now include it.
 fn is_judged_anew(word: &str, row: &PageRow, documents: &DocumentRules) -> bool {
     let content_type = row.content_type.as_deref();
     let path = row.url.splitn(4, '/').nth(3).unwrap_or_default();
     let is_html = documents.html && is_html(content_type, &[]);
-    // Whether a page yields to its canonical URL is decided only once all pages are known.
+    // Whether the canonical URL replaces this page is known only once all pages are read.
     let names_another = word.split(':').next() == Some("canonical");
     names_another
         || (word == "no_page" || word.starts_with("document_"))
             && (is_html || documents.may_be_read(content_type, path))
 }
 
-/// Lists the URLs fetched as sitemaps or as resources of pages. `None` if stopped.
+/// Lists the URLs that were fetched as sitemaps or as parts of pages. `None` if stopped.
 fn others_than_pages(
     dir: &Path,
     is_stopped: &dyn Fn() -> bool,
@@ -195,7 +196,7 @@ fn others_than_pages(
     Ok(Some(not_pages))
 }
 
-/// Returns the statement that refuses indexing, if the site of the row's page makes one.
+/// Returns the site's statement that refuses indexing, if the row has one.
 fn refusal(row: &PageRow) -> Option<String> {
     let usage = row.usage.as_ref()?;
     let refuses = usage.search.as_deref() == Some("refused");

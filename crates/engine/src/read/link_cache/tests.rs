@@ -215,7 +215,7 @@ fn links_beyond_the_cache_limits_are_not_cached() {
     let many: String = (0..100).map(|n| format!("<a href='d{n}'></a>")).collect();
     assert_eq!(read(&format!("{many}{many}")).links.len(), 100);
     assert!(cache.borrow().bytes < 2_600, "{}", cache.borrow().bytes);
-    // The cache is full, so it is cleared before the next page.
+    // The cache is full, so the next page clears it first.
     assert_eq!(read("<a href=d99>").links.len(), 1);
     assert_eq!(cache.borrow().targets.len(), 1);
 }
@@ -285,7 +285,8 @@ fn a_url_is_cached_for_each_folder_that_leads_to_it() {
             cached(&mut cache, "../../../c.html#d", UrlKind::Page),
             number
         );
-        // A link to a page may be fetched under another spelling.
+        // The cached link leads to a page. As a resource, its URL would not be respelled, so it is
+        // not reused.
         assert_eq!(
             cached(&mut cache, "../../../c.html", UrlKind::Resource),
             None

@@ -37,7 +37,7 @@ fn row(start: u64, status: Option<u16>, failure: Option<&str>) -> RequestRow {
     }
 }
 
-/// An archived answer: the time of its request, its body, and how the body was cut.
+/// An archived answer: when its request was sent, its body, and how the body was cut.
 type Archived = (u64, &'static str, Option<Truncated>);
 
 /// Returns the answers of a crawl that sent the requests in `rows` and archived the answers in
@@ -83,8 +83,8 @@ fn answers(rows: &[RequestRow], archived: &[Archived], timing: ReplayTiming) -> 
     Answers::new(RecordedCrawl::open(&dir).unwrap(), timing, &config)
 }
 
-/// Sends a request one day after the last one. Returns a description of its answer, its body and
-/// how long it took.
+/// Sends a request one day after the last recorded one. Returns a description of its answer, its
+/// body and how long it took.
 fn result_of(answers: &mut Answers, path: &str) -> String {
     let now = tick(START) + Duration::from_secs(86_400);
     let url = canonicalize(None, &format!("http://a.example{path}")).unwrap();
@@ -137,9 +137,9 @@ fn answers_come_from_the_archive_in_their_order() {
         r#"200 "second" Some("body_truncated") None 70"#,
         "short_body Some(4) 70",
         "not_archived None 70",
-        // The last request is on record, but its answer is not archived.
+        // The answer to the last recorded request is not archived.
         "not_archived None 70",
-        // No more requests are on record, so the last one is repeated.
+        // There are no more recorded requests, so the last one is used again.
         "not_archived None 70",
     ];
     assert_eq!(results, expected);
@@ -191,8 +191,8 @@ fn a_following_replay_has_the_recorded_times_until_it_differs() {
         (exchange.started, exchange.ended),
         (tick(START), tick(START + 70))
     );
-    // In the records, the second request is slightly later: it waited for something that no row
-    // shows.
+    // The crawl sent the second request slightly later than its pace allowed, for a reason that no
+    // row shows.
     let second = answers.begin(&request("/"), tick(START + 1_990));
     let exchange = answers.end(&request("/"), &second).unwrap();
     assert_eq!((second.place, exchange.started), (1, tick(START + 2_000)));
@@ -204,7 +204,7 @@ fn a_following_replay_has_the_recorded_times_until_it_differs() {
         (u32::MAX, FailureKind::NotArchived)
     );
     assert!(!answers.follows);
-    // The request goes beyond the records, as it may if the crawl was stopped at that point.
+    // A request after all recorded ones is possible if the crawl was stopped there.
     let beyond = ReplayDifference::Beyond(request("/new").url);
     assert_eq!(answers.difference(), Some(beyond));
 }

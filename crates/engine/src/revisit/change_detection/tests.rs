@@ -25,7 +25,7 @@ fn digest(text: &str) -> String {
     DigestAlgorithm::default().of(&[text.as_bytes()])
 }
 
-/// Returns an earlier visit that found a page with this body, an ETag and an archive record.
+/// Returns an earlier visit to a page with this body, an ETag and an archive record.
 fn past(body: &str) -> PreviousVisit {
     let validators = Validators {
         etag: Some("\"1\"".to_owned()),
@@ -70,8 +70,8 @@ fn visit_answer<'a>(
     }
 }
 
-/// Checks an answer without an archive. Returns in words how the answer repeats the page, and the
-/// change.
+/// Detects the change of an answer without an archive. Returns the names of the repeat, the change
+/// and the difference.
 fn check(answer: VisitAnswer<'_>) -> (&'static str, Option<&'static str>, Option<&'static str>) {
     let detector = ChangeDetector::new(answer);
     let repeat = match detector.repeat() {
@@ -127,8 +127,8 @@ fn a_faulty_answer_is_inconclusive() {
         (AnswerFault::InPlace, true, None),
         (AnswerFault::InPlace, false, None),
         (AnswerFault::Undecoded, true, None),
-        // On a first visit even an undecoded answer counts as a new page, since nothing better is
-        // known.
+        // On a first visit, even an undecoded answer counts as a new page, because there is nothing
+        // to compare it with.
         (AnswerFault::Undecoded, false, Some("new")),
     ] {
         let answer = VisitAnswer {

@@ -1,4 +1,4 @@
-//! Tests of what visits store, and when the next one is due.
+//! Tests of what a visit stores, and of when the next one is due.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ fn page(digest: &str) -> VisitResult {
     VisitResult::Page(KnownPage::new(200, digest.into(), Validators::default()))
 }
 
-/// Visits a page in rounds a day apart. `content` is the page's content on each day. Returns the
+/// Simulates one round per day. `content` returns the page's content on a given day. Returns the
 /// days on which the page was visited.
 fn days(content: impl Fn(u32) -> u32, declared: Option<DocumentState>) -> Vec<u32> {
     let mut visited = Vec::new();
@@ -49,7 +49,7 @@ fn intervals_follow_changes() {
     let all: Vec<u32> = (0..60).collect();
     assert_eq!(days(|_| 0, Some(DocumentState::Dynamic)), all);
     assert_eq!(days(|day| day, None), all);
-    // A page that is unchanged for a long time and then changes is visited more often again.
+    // If a page changes after a long time without changes, it is visited more often again.
     let changed_later = days(|day| day.max(11), None);
     assert_eq!(changed_later[..9], [0, 1, 3, 6, 11, 19, 23, 25, 26]);
 }
@@ -162,7 +162,7 @@ fn a_declared_state_outlives_an_answer_without_it() {
         None,
     );
     assert_eq!(second.due, 2 * DAY + 30 * DAY);
-    // The visit counts as within its round, even though the clock showed an earlier time.
+    // The visit counts as part of its round, although the clock showed an earlier time.
     assert_eq!(second.at, 2 * DAY);
     let third = visits(3 * DAY).after(
         0,
