@@ -28,11 +28,11 @@ struct GroupSpending {
     turned_away: BTreeSet<Origin>,
 }
 
-/// How much of its budget a group has left.
+/// Whether a group has budget left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum GroupState {
     HasRoom,
-    /// Leases fill the rest of the budget. There is room again if a lease doesn't become a page.
+    /// The budget has room for no further lease. Room returns if a lease doesn't become a page.
     Leased,
     /// This budget is spent.
     Spent(&'static str),
@@ -98,8 +98,8 @@ impl GroupBudgets {
         .unwrap_or_default()
     }
 
-    /// Returns whether a host's group has room for another page. Requests in flight may exceed
-    /// budgets of bytes and time.
+    /// Returns whether a host's group has room for another page. Budgets of bytes and time ignore
+    /// requests in flight, which may exceed them.
     pub(super) fn state(&self, host: &HostKey) -> GroupState {
         match self.group(host) {
             Some(group) => self.state_of(group),
@@ -268,7 +268,7 @@ mod tests {
         budgets.turn_away(&origin("b.example"));
         budgets.turn_away(&origin("x.a.example"));
         assert!(budgets.with_room_again(&a).is_empty());
-        // A lease that became a page makes no room when it ends.
+        // A lease that became a page makes no room when it ends, since the page uses the budget.
         budgets.lease_ended(&a);
         budgets.add(&a, 1, 0, SECOND);
         assert_eq!(budgets.state(&b), GroupState::Leased);

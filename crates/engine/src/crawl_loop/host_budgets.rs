@@ -32,7 +32,7 @@ pub(crate) struct HostBudgets {
     turned_away: HashMap<HostKey, Vec<Origin>>,
     /// Server response time, over all hosts and all runs of this round.
     served: Duration,
-    /// The part of `served` from before this run.
+    /// The part of `served` that earlier runs spent.
     served_before: Duration,
     /// The number of this round. Stored spending of an earlier round does not count.
     round: u32,
@@ -53,7 +53,7 @@ struct HostSpending {
 }
 
 impl HostSpending {
-    /// Returns the larger value of each amount, since either spending may be the newer one.
+    /// Returns the larger value of each amount, since the stored spending may be older or newer.
     fn at_least(self, stored: HostSpending) -> HostSpending {
         HostSpending {
             pages: self.pages.max(stored.pages),
@@ -109,7 +109,7 @@ impl HostBudgets {
     }
 
     /// Counts what all hosts have spent, earlier runs included, against the budgets that several
-    /// hosts share. `stored` are the stored states of hosts, which may be older than those in
+    /// hosts share. `stored` contains the stored states of hosts, which may be older than those in
     /// memory.
     pub(crate) fn share(&mut self, stored: impl Iterator<Item = (HostKey, Vec<u8>)>) {
         let mut accounts = self.by_host.clone();
@@ -143,7 +143,8 @@ impl HostBudgets {
         self.budgets.max_server_time.is_some() || !self.groups.is_empty()
     }
 
-    /// Forgets a host that left memory. No effect if hosts have budgets.
+    /// Forgets a host that left memory. No effect if hosts have budgets, since then all spending is
+    /// kept.
     pub(crate) fn forget(&mut self, host: &HostKey) {
         if !self.limit_hosts() {
             self.by_host.remove(host);
@@ -157,7 +158,7 @@ impl HostBudgets {
             || !self.groups.is_empty()
     }
 
-    /// Returns how many of the pending URLs may still be fetched within the budgets of their hosts.
+    /// Returns how many of the pending URLs the budgets of their hosts still allow.
     pub(crate) fn with_room(&self, waiting: Vec<(Origin, u64)>) -> u64 {
         let mut by_host: HashMap<HostKey, u64> = HashMap::new();
         for (origin, count) in waiting {
@@ -239,8 +240,8 @@ impl HostBudgets {
     pub(crate) fn turn_away(&mut self, origin: &Origin) {
         self.groups.turn_away(origin);
         let host = origin.host_key();
-        // There can only be room again if leases fill the budget, since a lease may not become a
-        // page.
+        // A host without leases gets no room again: only a lease that doesn't become a page makes
+        // room.
         if self.account(&host).leases > 0 {
             let origins = self.turned_away.entry(host).or_default();
             if !origins.contains(origin) {
@@ -273,7 +274,7 @@ impl HostBudgets {
     }
 
     /// Returns whether the budget of a host or of its group leaves no room for another lease.
-    /// Requests in flight may exceed budgets of bytes and time.
+    /// Budgets of bytes and time ignore requests in flight, which may exceed them.
     pub(crate) fn is_full(&mut self, now: Tick, host: &HostKey) -> bool {
         let budget = self.budget(host);
         let account = self.account(host);
@@ -291,8 +292,8 @@ impl HostBudgets {
         } else if over(active, budget.max_time) {
             "max-time-per-host"
         } else {
-            // The host may be full without having spent its budget, since its leases may not become
-            // pages. A group keeps track of its own budget.
+            // The budget isn't spent, but its remaining pages may all be leased. Nor is it spent if
+            // only the budget of the host's group is.
             return reached(account.pages + account.leases, budget.max_pages)
                 || self.groups.state(host) != GroupState::HasRoom;
         };
@@ -320,8 +321,8 @@ impl HostBudgets {
         self.served
     }
 
-    /// Returns the server response time of all hosts in microseconds: that of all runs of this
-    /// round, and the part of this run.
+    /// Returns the server response time of all hosts in microseconds: in all runs of this round,
+    /// and in this run.
     pub(crate) fn served_micros(&self) -> (u64, u64) {
         let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         let of_run = self.served.saturating_sub(self.served_before);

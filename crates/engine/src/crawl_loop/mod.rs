@@ -67,8 +67,8 @@ use crate::trace_events::TraceEvents;
 /// these parts to the driver. Never waits or sleeps.
 ///
 /// Call the set-up methods first (`enter_round`, `sample`, `share_traps`, `share_hosts`, `suspect`,
-/// `park_again`, `share_crawl`, `read_by`), then what earlier runs left (`restore`,
-/// `note_past_request`, `note_unknown_requests`), then `begin`. From then on,
+/// `park_again`, `share_crawl`, `read_by`), then those that restore what earlier runs left
+/// (`restore`, `note_past_request`, `note_unknown_requests`), then `begin`. From then on,
 /// [`handle`](Self::handle) takes each event, and [`advance`](Self::advance) is called after each
 /// batch of events, and at the time that its last call returned. Once `advance` returns
 /// [`Next::Done`], [`outcome`](Self::outcome) and `into_summary` return how the run ended.
@@ -145,8 +145,8 @@ impl Coordinator {
             Event::Fetched(ended) => self.fetched(now, ended, out),
             Event::AddressFound { permit, address } => {
                 self.hosts.look_up_ended(permit, address);
-                // While recorded turns are repeated, `advance` is not called, so the permit is used
-                // here.
+                // The permit is used here, because `advance` is not called while recorded turns are
+                // repeated.
                 if self.turns.are_repeated() {
                     let _ = self.use_found(now, out);
                 }
@@ -187,9 +187,10 @@ impl Coordinator {
         }
     }
 
-    /// Returns the end of the run. Call it once.
+    /// Returns how the run ended. Call this only once.
     ///
     /// # Errors
+    ///
     /// The first failure of the disk, the state or a thread.
     pub(crate) fn outcome(&mut self) -> Result<Ended, EngineError> {
         self.end.outcome()
@@ -216,12 +217,12 @@ impl Coordinator {
         }
     }
 
-    /// Sets the number of rows of pages that their consumer has not taken.
+    /// Sets the number of page rows that the program running the crawl has not taken.
     pub(crate) fn note_undelivered(&mut self, rows: usize) {
         self.backlog.note_undelivered(rows);
     }
 
-    /// Sets the number of free bytes on the disk of the crawl's directory.
+    /// Sets the number of free bytes on the disk with the crawl's directory.
     pub(crate) fn note_free_space(&mut self, free: u64) {
         self.backlog.note_free_space(free);
     }
@@ -256,8 +257,8 @@ impl Coordinator {
             self.robots.drop_copy(origin);
         }
         for (origin, _) in committed.origins {
-            // Ask the frontier for the number of pending URLs. The commit's count may be out of
-            // date, since leases may have been released in the meantime.
+            // Ask the frontier for the number of pending URLs, since the number in the commit
+            // doesn't include leases that were released later.
             self.wake_pending(now, &origin);
         }
         for origin in self.gate.take_waiting() {

@@ -69,8 +69,8 @@ impl Coordinator {
         }));
     }
 
-    /// Applies the new rules: slows down fetching from hosts of others, if the new politeness would
-    /// be too quick for them, and has robots.txt fetched for hosts that are no longer excluded.
+    /// Applies the new rules. If the new politeness is too quick for hosts of others, slows down
+    /// fetching from them. If hosts are no longer excluded, has their robots.txt fetched.
     fn hold_to_rules(&mut self, now: Tick) -> Result<(), FrontierError> {
         let paces = self.robots.take_politeness(now, &self.config)?;
         for (origin, pace) in paces {
@@ -98,8 +98,7 @@ impl Coordinator {
 /// Returns the previous rules, and the added and removed exclusions.
 fn reread(before: &Config, after: &Config) -> RereadSettings {
     let politeness = &before.politeness;
-    // List also the sites without a gap of their own, since the longest name that matches a host
-    // wins.
+    // Sites without a gap must be listed too, since the longest name that matches a host wins.
     let sites = politeness.sites.iter().map(|(name, terms)| {
         let site = RereadSite {
             delay: terms.delay.map(millis),

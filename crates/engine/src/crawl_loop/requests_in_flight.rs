@@ -46,8 +46,8 @@ impl RequestsInFlight {
         Some(oldest)
     }
 
-    /// Puts back a permit that [`next_found`](Self::next_found) returned. It is the next one to be
-    /// returned again.
+    /// Puts back a permit that [`next_found`](Self::next_found) returned, so that it is returned
+    /// again next.
     pub(super) fn put_back(&mut self, permit: Permit, address: Option<IpAddr>) {
         self.count += 1;
         self.found.push_front((permit, address));
@@ -68,7 +68,7 @@ impl RequestsInFlight {
         self.count == 0
     }
 
-    /// Returns whether everything counted as in flight is a permit whose look-up ended.
+    /// Returns whether nothing is in flight except permits whose look-up ended.
     pub(super) fn are_all_found(&self) -> bool {
         self.count as usize == self.found.len()
     }

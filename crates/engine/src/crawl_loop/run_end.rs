@@ -1,5 +1,4 @@
-//! The end of a run: when budgets or pauses affect it, and when requests that hold it up are given
-//! up.
+//! The end of a run: by budgets, stops and failures, and how long requests in flight may delay it.
 
 use std::time::Duration;
 
@@ -11,8 +10,8 @@ use crate::control::Stop;
 use crate::error::EngineError;
 use crate::summary::Ended;
 
-/// How long requests in flight may continue after the deadline. Each page that is given up must be
-/// requested a second time.
+/// How long requests in flight may continue after the deadline. Waiting saves requests, since each
+/// page that is given up must be requested again.
 const GRACE: Duration = Duration::from_millis(500);
 
 /// Decides when a run ends, and why.
@@ -45,7 +44,7 @@ pub(super) struct RunEnd {
 /// How much was spent of each budget.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Spent {
-    /// Pages of this round, and leased URLs that may become pages.
+    /// The number of pages of this round, plus leased URLs that may become pages.
     pub(super) pages: u64,
     /// Whether all workers together have spent the page budget; `None` if no other worker shares
     /// the crawl.
@@ -116,10 +115,11 @@ impl RunEnd {
         Some(deadline)
     }
 
-    /// Returns the name of a budget that leaves no room for another page; `None` if there is none.
+    /// Returns the name of a budget that leaves no room for another page; `None` if there is room.
     pub(super) fn spent_budget(&self, spent: &Spent) -> Option<&'static str> {
         let budgets = &self.budgets;
-        // A worker of a shared crawl fetches only a part of the pages that the budget limits.
+        // In a shared crawl, the budget limits the pages of all workers together, so this worker's
+        // pages don't decide.
         let are_pages_spent = spent
             .are_shared_pages_spent
             .unwrap_or_else(|| budgets.max_pages.is_some_and(|max| spent.pages >= max));

@@ -25,8 +25,8 @@ impl Coordinator {
         let of_round = self.report.of_round();
         let round = *self.report.round();
         let mut seeds_failed = self.report.take_seeds_failed();
-        // Another worker of a shared crawl may have fetched the seeds. If the database can't be
-        // read, assume that one did, since a failure would be reported otherwise.
+        // In a shared crawl, another worker may have fetched the seeds. Assume that one did if the
+        // database can't be read, or the summary would report a failure.
         let seed_mark = self
             .shared
             .is_shared()
@@ -51,11 +51,10 @@ impl Coordinator {
             indexed,
             unusable: self.report.take_unusable(),
             seeds_fetched: match of_round.seeds_fetched.max(by_others) {
-                // Some pages were fetched, so the round did not fail. Perhaps no seed was due in
-                // it.
+                // Some pages were fetched, so the round did not fail. Perhaps no seed was due.
                 0 if round.number > 1 && of_round.pages > of_round.failed => 1,
                 0 if of_round.pages == 0 => totals.seeds_fetched,
-                // All pages of the round failed, but no seed was due in it.
+                // All pages of the round failed, but no seed was due, so only earlier rounds count.
                 0 if round.number > 1 && seeds_failed.is_empty() => totals.seeds_fetched,
                 fetched => fetched,
             },

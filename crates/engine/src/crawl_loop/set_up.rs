@@ -30,7 +30,7 @@ impl Coordinator {
         self.gate.sample(sampling);
     }
 
-    /// Uses the trap detector's state, which is shared with the writer.
+    /// Sets the trap detector's state, which is shared with the writer.
     pub(crate) fn share_traps(&mut self, shared: SharedTraps) {
         self.gate.share_traps(shared);
     }
@@ -66,7 +66,7 @@ impl Coordinator {
         self.backlog.read_by(threads);
     }
 
-    /// Continues an earlier run, whose scope may have been another one.
+    /// Continues an earlier run, whose scope may have differed.
     ///
     /// # Errors
     /// The frontier can't be read.

@@ -34,15 +34,15 @@ const HAND_OVER_INTERVAL: Duration = Duration::from_millis(20);
 pub(crate) struct SharedHosts {
     /// `None` if this process crawls alone.
     owners: Option<Arc<dyn HostOwnership>>,
-    /// Buckets to hand over, each with whether its hand-over was requested. No pages of their hosts
-    /// are fetched.
+    /// Buckets that must be handed over, and for each, whether the hand-over was requested. No
+    /// pages of their hosts are fetched.
     leaving: BTreeMap<i32, bool>,
     looked_at: Tick,
     /// The number of the current rest; `None` if this worker is not resting.
     rest: Option<u64>,
     /// The number of rests so far.
     rests: u64,
-    /// Whether all other workers have nothing to do either.
+    /// Whether the crawl is over, since the other workers have nothing to do either.
     is_over: bool,
     /// Whether the writer is admitting links that other workers found.
     takes_links: bool,
@@ -60,8 +60,8 @@ pub(crate) struct SharedHosts {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum NewsReaction {
     Nothing,
-    /// This worker took over hosts. Wake these origins of theirs, each with its number of pending
-    /// URLs.
+    /// This worker took over hosts. Wake these origins of the hosts, each with its number of
+    /// pending URLs.
     Wake(Vec<(Origin, u64)>),
     /// Have the writer admit links that other workers found.
     TakeLinks,
@@ -167,8 +167,8 @@ impl SharedHosts {
                     return NewsReaction::TakeLinks;
                 }
             }
-            // This answer is outdated: since its request, a rest began, and gave the allowed pages
-            // back.
+            // The answer is outdated. A rest began after its request, and returned the pages that
+            // this worker was allowed.
             SharedNews::Allowed { rests, .. } if rests != self.rests => {}
             SharedNews::Allowed { pages, .. } => {
                 self.asks_for_pages = false;
@@ -189,8 +189,8 @@ impl SharedHosts {
         are_left
     }
 
-    /// Ends this worker's rest if it is busy, and requests more pages before it has used up the
-    /// allowed ones. Returns whether to check now for hosts to hand over.
+    /// Ends this worker's rest if the worker is busy, and requests more pages before it has used up
+    /// the allowed ones. Returns whether to check now for hosts to hand over.
     pub(super) fn step(&mut self, now: Tick, state: WorkerState, out: &mut Vec<Effect>) -> bool {
         if state.is_busy {
             self.end_rest(state.pages, out);
@@ -212,9 +212,9 @@ impl SharedHosts {
         looks
     }
 
-    /// Ends the current rest of this worker, if there is one, and reports the end. The report is
-    /// sent even if news ended the rest, since the sharing thread may have recorded the rest after
-    /// it sent the news.
+    /// Ends the current rest of this worker, if there is one, and reports the end. The end is also
+    /// reported if news already ended the rest, since the sharing thread may have recorded the rest
+    /// after it sent that news.
     fn end_rest(&mut self, pages: u64, out: &mut Vec<Effect>) {
         self.is_over = false;
         if self.rest.take().is_some() {
@@ -225,9 +225,9 @@ impl SharedHosts {
         }
     }
 
-    /// Returns how this worker ends: with `alone`, the end that it would have without other
-    /// workers. `None` while other workers may still find URLs for it. The worker then rests. Call
-    /// this when nothing is in flight.
+    /// Returns how this worker ends: as it would without other workers (`alone`), once they have
+    /// nothing to do either. Until then, returns `None`, and the worker rests, since others may
+    /// find URLs for it. Call this when nothing is in flight.
     pub(super) fn end_with_others(
         &mut self,
         alone: Ended,
@@ -237,10 +237,10 @@ impl SharedHosts {
         if self.is_over || !self.is_shared() {
             return Some(alone);
         }
-        // This worker keeps the pending URLs of hosts that it must hand over, so it can't rest
-        // before they are handed over.
+        // The hosts that this worker must hand over may still have pending URLs, so the worker
+        // can't rest before the hand-over.
         if self.leaving.is_empty() && !self.rests() {
-            // The pages that this worker does not use are free for the other workers.
+            // Return the pages that this worker has not used to the other workers.
             self.allowed = self.allowed.map(|_| pages);
             self.asks_for_pages = false;
             self.rests += 1;

@@ -98,7 +98,7 @@ fn a_commit_ends_its_items() {
     assert_eq!(coordinator.report.take_unusable()["mailto"], 4);
     assert_eq!(coordinator.report.take_seeds_failed().len(), 2);
     coordinator.hosts.check_invariants(0);
-    // Since this commit changed the traps, deferred URLs are judged again.
+    // This commit changed the traps, so deferred URLs are judged again.
     let committed = Committed {
         traps_changed: true,
         ..Committed::default()
@@ -568,7 +568,7 @@ fn parked_hosts_are_limited() {
         Some(Err(Refused::TooManyParked(MAX_PARKED)))
     ));
     assert!(out.is_empty());
-    // Parking a parked host again is allowed. Each list of parked hosts has a number.
+    // Parking a parked host again is allowed. Each new list of parked hosts has the next number.
     for (command, number, parked) in [
         (Command::Park(again.clone()), 1, MAX_PARKED),
         (Command::Unpark(again.clone()), 2, MAX_PARKED - 1),

@@ -9,9 +9,8 @@ use crawl_scheduler::{Purpose, Tick};
 
 use crate::totals::{CommitPoint, Totals};
 
-/// Maximum URLs that one turn settles or puts behind other URLs of the origin, and maximum URLs to
-/// judge before the loop handles events again. The limit bounds how long commits, commands and
-/// signals wait.
+/// Maximum URLs that one turn settles or requeues behind other URLs, and maximum URLs judged before
+/// the loop handles events. It bounds the wait of commits, commands and signals.
 pub(super) const MAX_JUDGED: u64 = 64;
 
 /// Limits the length of the current turn, and records the turn.
@@ -26,7 +25,7 @@ pub(super) const MAX_JUDGED: u64 = 64;
 #[derive(Debug)]
 pub(super) struct HostTurns {
     current: CurrentTurn,
-    /// Replaces the maximum of `passed` URLs while recorded turns are repeated.
+    /// While recorded turns are repeated, the maximum of `passed` in place of the usual one.
     max_passed: Option<u64>,
     /// The number of URLs judged since the loop last handled events.
     judged: u64,
@@ -94,9 +93,9 @@ impl HostTurns {
         self.current = CurrentTurn::default();
     }
 
-    /// Dates a lease, and returns whether it belongs to the current turn. All leases of a turn must
-    /// come after the same commit, so that they are judged by the same state. If this one doesn't,
-    /// the turn is over, and the caller releases the lease.
+    /// Gives a lease its commit number, and returns whether the lease belongs to the current turn.
+    /// All leases of a turn must come after the same commit, so that all are judged by the same
+    /// state. If this returns false, the turn is over, and the caller releases the lease.
     pub(super) fn admit(&mut self, lease: &mut Lease) -> bool {
         lease.after = lease.after.max(self.before_this_run);
         let is_admitted = *self.current.after.get_or_insert(lease.after) == lease.after;
@@ -124,8 +123,8 @@ impl HostTurns {
         self.current.passed < self.max_passed.unwrap_or(MAX_JUDGED)
     }
 
-    /// Returns whether the turn ended early so that other hosts get their turns. A repeated turn
-    /// never ends early.
+    /// Returns whether the turn ended early to let other hosts have theirs. A repeated turn never
+    /// ends early.
     pub(super) fn is_cut_short(&self) -> bool {
         !self.are_repeated() && !self.goes_on()
     }
@@ -282,8 +281,8 @@ mod tests {
             if next == Next::Wait(Some(at(21))) {
                 continue;
             }
-            // The first host must wait until its refused URLs are committed. The other host is
-            // served in the meantime.
+            // The first host must wait until its refused URLs are committed. Until then, the second
+            // host is served.
             assert!(is_b_fetched, "{refused}");
             let committed = Committed {
                 items: MAX_JUDGED,

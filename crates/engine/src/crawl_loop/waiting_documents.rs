@@ -1,8 +1,8 @@
 //! Documents that wait for a reading process: how many may wait, per host and in all.
 //!
 //! Waiting documents count neither as unsettled nor as unread. Slow documents therefore hold up
-//! only requests to their own host. In a replay no document waits, since each is read as soon as it
-//! is fetched.
+//! only requests to their own host. In a replay, each document is read as soon as it is fetched, so
+//! none waits.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -62,7 +62,7 @@ impl WaitingDocuments {
         self.count
     }
 
-    /// Returns whether a host must wait until one of its documents is read.
+    /// Returns whether a host gets no permits until one of its documents is read.
     fn is_full(&self, host: &HostKey) -> bool {
         let max = match self.count < MANY_DOCUMENTS {
             true => MAX_HOST_DOCUMENTS,
@@ -161,7 +161,8 @@ mod tests {
         coordinator.advance(at(now), &mut out);
         let host = |effect: &Effect| match effect {
             Effect::Fetch { job, .. } => Some(job.url().host().to_owned()),
-            // If a host was idle, it may have been evicted, and its address with it.
+            // An idle host may have been evicted together with its address, so a look-up also shows
+            // a permit.
             Effect::FindAddress { url, .. } => Some(url.host().to_owned()),
             _ => None,
         };
@@ -205,8 +206,7 @@ mod tests {
     #[test]
     fn waiting_documents_leave_room_for_other_pages() {
         let mut coordinator = two_hosts();
-        // The waiting documents are as many as items may be unsettled, and the last commit was long
-        // ago.
+        // As many documents wait as items may be unsettled, and the last commit was long ago.
         wait(&mut coordinator, "c", MAX_DOCUMENTS - 1);
         assert_eq!(hosts_with_permits(&mut coordinator, 60).len(), 2);
         let mut coordinator = two_hosts();

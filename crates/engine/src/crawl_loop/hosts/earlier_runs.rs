@@ -12,9 +12,11 @@ use super::super::shared_hosts::SharedHosts;
 use super::Hosts;
 
 impl Hosts {
-    /// Continues an earlier run. The state of each host is read when its first permit is due.
+    /// Continues an earlier run. The stored state of each host is read when the host first gets a
+    /// permit.
     ///
     /// # Errors
+    ///
     /// The frontier can't be read.
     pub(crate) fn restore(&mut self, restart: RestartKind) -> Result<(), FrontierError> {
         self.residents.resume(restart);
@@ -64,7 +66,8 @@ impl Hosts {
         self.recall(now, &host, shared)?;
         let end = Tick::from_micros(row.end.saturating_mul(1000)).min(now);
         let politeness = &self.config.politeness;
-        // Hosts whose wait before that request was a gap have the same gap after it.
+        // If the host waited for its gap before the recorded request, the same gap follows the
+        // request.
         let gap = match row.why.as_str() {
             "delay" | "delay-factor" | "crawl-delay" | "request-rate" | "rate-limit"
             | "slow-restart" => Duration::from_millis(row.gap_asked),
@@ -174,7 +177,7 @@ mod tests {
             ("request-rate", 7, None, 26),
             ("rate-limit", 7, None, 26),
             ("slow-restart", 7, None, 26),
-            // In these rows, the wait before the request was not a gap.
+            // In these rows, the host waited for something other than its gap.
             ("first", 0, None, 21),
             ("visit-time", 7, None, 21),
             ("retry-after", 7, None, 21),
@@ -247,8 +250,8 @@ mod tests {
             assert!(!now.scope.judges_again());
             now.restore(RestartKind::AfterKill).unwrap();
             assert!(now.scope.judges_again());
-            // The server time is known from the start only if a budget requires it, since adding it
-            // up needs a walk over all hosts.
+            // The server time of earlier runs is known from the start only if a budget needs it,
+            // since adding it up takes a walk over all hosts.
             assert_eq!(now.hosts.budgets_mut().served(), served);
         }
         let unknown = HostKey::parse("b.example").unwrap();
