@@ -35,9 +35,9 @@ pub struct QueuePlace {
 pub struct Rank {
     /// 1 for a retry, else 0.
     pub round: u8,
-    /// The priority of the place; 0 for a retry.
+    /// The priority of the URL's [`QueuePlace`]; 0 for a retry.
     pub priority: u8,
-    /// The distance of the place; 0 for a retry.
+    /// The distance of the URL's [`QueuePlace`]; 0 for a retry.
     pub depth: u32,
     /// The `seq` of the place.
     pub seq: u64,
@@ -94,12 +94,12 @@ pub enum AdmitAction {
     Enter,
     /// The URL was deferred and becomes pending with the values of the admission.
     Revive,
-    /// The URL stays pending and takes a better place.
+    /// The URL stays pending and moves forward in its queue, or takes a nearer path.
     Improve {
         /// The new place.
         place: QueuePlace,
-        /// Whether the path of the admission is nearer than the known one. If so, the admission's
-        /// via replaces the old one.
+        /// Whether the admission's path to the URL is nearer than the stored one. If so, the
+        /// admission's `via` replaces the stored one.
         nearer: bool,
     },
     /// The URL stays deferred, and takes the nearer path and the exclusion of the admission.
@@ -123,7 +123,7 @@ impl QueuePlace {
         }
     }
 
-    /// Returns a place for a URL that is not pending. Only the distance has a meaning then.
+    /// Returns the place stored for a URL that is not pending. Only its distance has a meaning.
     pub(crate) fn at(distance: u32) -> QueuePlace {
         QueuePlace {
             retried: false,

@@ -126,7 +126,8 @@ pub trait Frontier: Send + Sync {
     /// [`FrontierError`] if the store fails.
     fn hosts(&self) -> Result<Vec<(HostKey, u64, Vec<u8>)>, FrontierError>;
 
-    /// Returns the committed length of each file in bytes, by file name.
+    /// Returns the length of each file, in bytes and by file name, as last committed with
+    /// [`Transaction::mark`].
     ///
     /// # Errors
     /// [`FrontierError`] if the store fails.

@@ -302,9 +302,8 @@ impl LeaseTable {
                 }
             };
             let fingerprint = store.fingerprint(&queued.url);
-            // The store may have been read after a commit but before its merge. A leased URL is
-            // then read at its new place, while its lease is still recorded at the old one. The
-            // merge corrects the record.
+            // Between a commit and its merge, a leased URL is read at its new place, but its lease
+            // is still recorded at the old one. The merge corrects the record.
             if self.leased.contains_key(&fingerprint) {
                 continue;
             }

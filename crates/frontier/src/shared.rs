@@ -17,31 +17,31 @@ use crate::frontier::Frontier;
 use crate::parts::{StoredPart, Totals};
 use crate::transaction::Transaction;
 
-/// The deadline of a worker's requests to its hosts. The fetcher holds this guard.
+/// The deadline of a worker's requests to its hosts. The fetcher aborts requests by this deadline.
 pub trait SendGuard: Send + Sync {
-    /// Returns the time by which requests must have ended: some time before the leases end. Each
-    /// heartbeat of the worker moves this time forward.
+    /// Returns the time by which requests must have ended, which is some time before the worker's
+    /// leases on its hosts end. Each heartbeat of the worker moves this time forward.
     fn ends_at(&self) -> Instant;
 }
 
 /// The facts that a worker must know about all other workers, as of one moment. If the crawl has
-/// several groups of engines, each group is read at its own moment.
+/// several groups of engines (database servers), each group is read at its own moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Survey {
     /// The number of living workers that are not being drained, including this one.
     pub living: u64,
-    /// The number of living workers in this worker's group.
+    /// The number of living workers that use the same group of engines as this worker.
     pub group_living: u64,
-    /// The number of buckets in this worker's group without an owner.
+    /// The number of buckets (sets of hosts) in this worker's group that no worker owns.
     pub free_buckets: u64,
     /// The number of URLs that are pending or leased, without those of idle workers. An idle worker
     /// waits for new links.
     pub pending_open: u64,
-    /// The number of a group that has pending URLs or waiting links but no worker.
+    /// The number that identifies a group which has pending URLs or waiting links, but no worker.
     pub unserved_group: Option<i32>,
-    /// Whether links wait for the owners of their buckets (which may have no owner), links are in
-    /// transit between groups, or lost URLs have to be reopened. Also true while buckets are being
-    /// moved, because at the end of the crawl a worker has to list the deferred URLs in these
+    /// Whether links wait for the owners of their buckets (even without an owner), links are in
+    /// transit between groups, or lost URLs have to be reopened. Also true while buckets move
+    /// between groups: at the end of the crawl, some worker must list the deferred URLs of those
     /// buckets.
     pub links_wait: bool,
     /// Whether links wait for this worker, or lost URLs have to be reopened.
@@ -168,10 +168,11 @@ pub trait WorkerFrontier: Frontier {
     /// [`FrontierError`] if an engine fails.
     fn forward_links(&self, group: i32) -> Result<(), FrontierError>;
 
-    /// Records whether this worker is idle until new links arrive, and the number of `pages` that
-    /// it needs at most.
+    /// Records whether this worker is idle until new links arrive. If `pages` is given, the worker
+    /// is allowed only this many pages in total, and returns the rest to the other workers.
     ///
     /// # Errors
+    ///
     /// [`FrontierError`] if the engine fails.
     fn rest(&self, rests: bool, pages: Option<u64>) -> Result<(), FrontierError>;
 
@@ -184,7 +185,7 @@ pub trait WorkerFrontier: Frontier {
     fn allow(&self, pages: u64, more: u64, of: u64) -> Result<u64, FrontierError>;
 
     /// Returns the buckets of this worker whose deferred URLs no other worker has listed in its
-    /// records. First takes the buckets without an owner, because no other worker may be left to
+    /// records. First takes over the buckets without an owner, in case no other worker is left to
     /// list them.
     ///
     /// # Errors

@@ -51,7 +51,7 @@ fn unit(host: u32, number: u32, what: u64) -> f64 {
 }
 
 fn folder(host: u32, number: u32) -> u32 {
-    // The square gives the first folders more pages than the last ones.
+    // Squaring gives the first folders more pages than the last ones.
     (unit(host, number, 1).powi(2) * f64::from(FOLDERS)) as u32
 }
 
@@ -195,7 +195,7 @@ fn frame() -> MemoryFrontier {
         },
         |config| {
             let mut sampling = Sampling::open(config, &*frontier).unwrap()?;
-            // `is_to_draw` returns true only once. Calling it here makes the run end without a
+            // This call uses up the only true that `is_to_draw` returns, so the run ends without a
             // draw.
             assert!(sampling.is_to_draw());
             Some(sampling)

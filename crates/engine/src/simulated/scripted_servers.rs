@@ -1,5 +1,4 @@
-//! Servers that answer as a test specifies. The outcome of a crawl of these servers is reported as
-//! text.
+//! Servers that answer as a test specifies. Crawls of them are reported as text.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -125,8 +124,8 @@ pub(crate) fn failure(kind: FailureKind, started: Tick, ended: Tick) -> Failure 
     }
 }
 
-/// The answers of each URL, one per request, in order. The last answer is repeated for ever. URLs
-/// that are not listed do not exist.
+/// The answers of each URL, one per request, in order. The last answer repeats. URLs that are not
+/// listed do not exist.
 pub(super) struct Script {
     answers: BTreeMap<&'static str, Vec<Answer>>,
     asked: BTreeMap<String, usize>,

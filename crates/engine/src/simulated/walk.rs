@@ -30,7 +30,7 @@ struct Maze {
     pace: u64,
 }
 
-/// Where a page leads: to its links, to the target of its redirect, or nowhere, with the reason.
+/// Where a page leads: to its links, to the target of its redirect, or nowhere (with the reason).
 enum Leads {
     Links(Vec<String>),
     Redirect(String),
@@ -86,7 +86,7 @@ impl Servers for Maze {
                     let barred = at(url.host(), number + 11);
                     let links = links.iter().rev().map(|to| format!("<a href={to}>x</a>"));
                     let links = links.chain([format!("<a rel=nofollow href={barred}>x</a>")]);
-                    // Each link is on the page twice, as often on real pages.
+                    // Each link occurs twice, as is common on real pages.
                     page(&links.collect::<String>().repeat(2))
                 }
                 Leads::Redirect(to) => moved(&to),

@@ -1,5 +1,5 @@
 //! Measures the bias of page shares in a random walk. Many crawls of one known web walk with
-//! different seeds, and their shares are compared with the probabilities of the steps.
+//! different random seeds, and the shares are compared with those computed from the walk's rules.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,8 +19,8 @@ use crate::revisit::visit::Round;
 use crate::summary::Ended;
 
 const PAGES: usize = 1_000;
-/// The number of popular pages, which come first. Every second link leads to a popular page, and of
-/// the other links a random share does.
+/// The number of popular pages. These have the lowest numbers. Every second link leads to a popular
+/// page, and so do some of the other links by chance.
 const POPULAR: usize = 200;
 const STARTS: [usize; 2] = [3, 500];
 

@@ -14,11 +14,11 @@ use crate::support::Crawl;
 const PAPERS: usize = 24;
 const PAGES: usize = 30;
 
-/// A program that reads documents but blocks until the gate is open.
+/// A program that reads documents, but not before the gate (a FIFO) is open.
 struct SlowReader {
     program: PathBuf,
     gate: PathBuf,
-    /// A handle for writing, held so that readers of the gate block.
+    /// A handle for writing to the gate. While it is held, readers of the gate block.
     closed: Option<File>,
 }
 

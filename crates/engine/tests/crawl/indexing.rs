@@ -136,13 +136,13 @@ fn pages_are_searchable_or_their_rows_state_why_not() {
         ("header", "noindex"),
         ("over", "unavailable_after"),
         ("usage", "usage"),
-        // This page is indexed although it names a master page, because that page is outside of the
-        // crawl.
+        // This page is indexed although it names another page as its master, because that page is
+        // outside the crawl.
         ("master", "yes"),
         ("canonical", "canonical"),
         ("linked", "canonical"),
-        // This page is indexed, since a canonical link in the body may have been written by a
-        // visitor and does not count.
+        // This page is indexed: its canonical link is in the body, where a visitor may have written
+        // it, so it does not count.
         ("comment", "yes"),
         ("lost", "soft_404"),
         ("moved", "redirect"),
@@ -211,7 +211,7 @@ fn later_rounds_update_and_remove() {
     assert_matches_archive(&crawl);
 }
 
-/// Checks that an index built from the archive equals the one that grew with the crawl.
+/// Checks that an index built from the archive equals the index that was updated during the crawl.
 fn assert_matches_archive(crawl: &Crawl) {
     let grown = searchable(crawl);
     let rules = Reindex::of(&crawl.config);
@@ -225,8 +225,7 @@ fn assert_matches_archive(crawl: &Crawl) {
     let urls = |pages: &BTreeMap<String, IndexedPage>| pages.keys().cloned().collect::<Vec<_>>();
     assert_eq!(urls(&built), urls(&grown));
     for (url, page) in built {
-        // If a revisited page is unchanged, its time in the archive's rows is later than in the
-        // grown index.
+        // If a revisited page was unchanged, only the rows of the archive have the later time.
         let grown = IndexedPage {
             fetched_at: page.fetched_at,
             ..grown[&url].clone()
@@ -376,7 +375,7 @@ fn an_index_that_is_lost_or_was_off_is_rebuilt() {
     fs::remove_dir_all(crawl.output("index")).unwrap();
     crawl.run().unwrap();
     assert_eq!(paths(&crawl), all);
-    // Run once without the index, so that the pages of this run are in no log.
+    // This run has no index, so its pages are not in the log from which the index is updated.
     crawl.config.index = false;
     crawl.config.recrawl = true;
     crawl.run().unwrap();
@@ -460,8 +459,8 @@ fn a_damaged_index_is_rebuilt_during_the_crawl() {
     let (mut round, mut deletions) = (1, 0);
     for name in names.iter().map(String::as_str).chain(["del"]) {
         for how in 0..3 {
-            // The file may be missing, since files of deletions are created and removed as the
-            // index changes.
+            // The file may not exist, since files of deletions are created and removed as the index
+            // changes.
             let Some(file) = files(&crawl).remove(name) else {
                 continue;
             };

@@ -283,7 +283,7 @@ impl Transaction for MemoryTransaction<'_> {
 
 impl Drop for MemoryTransaction<'_> {
     fn drop(&mut self) {
-        // `settled` is empty if the transaction was committed.
+        // After a commit, `settled` is empty, so only an uncommitted transaction gives leases back.
         let mut shared = self.frontier.shared();
         for url in &self.settled {
             if shared.leased.remove(url) {

@@ -1,5 +1,5 @@
-//! A block of a run: records, and at the end a checksum seeded with the numbers of the run and the
-//! block.
+//! A block of a run (a file of sorted records). A checksum at its end is seeded with the numbers of
+//! the run and the block.
 
 use std::io;
 use std::path::PathBuf;

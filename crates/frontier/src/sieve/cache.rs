@@ -1,12 +1,13 @@
-//! A cache of recently read blocks. Most look-ups find their block here: they look up links that
-//! many pages share, or other URLs of the page's own origin.
+//! A cache of recently read blocks. It serves most look-ups, because pages share many links, and
+//! most other links lead to the page's own origin.
 
 use super::block::{BLOCK_BYTES, Block, RunError};
 
-/// A direct-mapped cache: a block's number alone decides its place, so there is no bookkeeping.
-/// Runs never change and numbers are never reused, so a cached block is never stale.
+/// A direct-mapped cache: the numbers of a block and its run determine the only slot that can hold
+/// it, so there is no bookkeeping. Runs never change and numbers are never reused, so a cached
+/// block is never stale.
 pub(crate) struct BlockCache {
-    /// The run and the block number that each place holds.
+    /// The run and the block number of the block in each slot.
     tags: Vec<Option<(u64, usize)>>,
     bytes: Vec<u8>,
 }

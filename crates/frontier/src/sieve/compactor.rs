@@ -20,8 +20,8 @@ use super::run_writer::RunWriter;
 use super::{FullTable, RunListStore, RunManifest, SieveSnapshot, Table, read, run_path};
 use crate::error::FrontierError;
 
-/// New records collect in memory while a full table is being written. Once they would fill this
-/// many tables, a transaction has to wait for the write.
+/// Maximum number of tables that the records collected in memory may fill while a full table is
+/// being written. Beyond it, the next transaction waits for the write.
 const MAX_GATHERED_TABLES: usize = 2;
 /// The number of records merged between checks for a stop.
 const RECORDS_BETWEEN_CHECKS: usize = 1 << 14;
@@ -55,7 +55,7 @@ struct Jobs {
 
 /// The error that ended a thread.
 struct Failure {
-    /// The error itself; `None` after the first transaction took it.
+    /// The error itself; `None` once a transaction has returned it.
     why: Option<FrontierError>,
     message: String,
 }

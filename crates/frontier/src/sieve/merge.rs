@@ -7,8 +7,8 @@ use super::block::{BLOCK_BYTES, RunError};
 use super::record::Record;
 use super::run::{Run, records};
 
-/// When there are this many runs of about the same size, they are merged into one of the next size.
-/// So a record is written once for each power of this number that the sieve has grown by.
+/// When there are this many runs of about the same size, they are merged into one run of the next
+/// size. So a record is rewritten once each time the sieve has grown by this factor.
 const RUNS_PER_MERGE: usize = 4;
 /// The number of blocks read at a time.
 const READ_BLOCKS: usize = 64;
@@ -16,8 +16,8 @@ const READ_BLOCKS: usize = 64;
 /// Chooses the runs to merge. `sizes` has the number of records in each run, newest first, and
 /// `unit` is the size of the smallest runs.
 ///
-/// Only runs that are neighbours in age are merged, because the newest record of a key is the valid
-/// one. The newest group of such neighbours is merged first, because it is the smallest.
+/// Only runs of consecutive ages are merged, because the newest record of a key is the valid one.
+/// If several groups of runs could be merged, the newest is, because it is the smallest.
 pub(crate) fn runs_to_merge(sizes: &[u64], unit: u64) -> Option<Range<usize>> {
     let tier = |size: u64| (size / unit.max(1)).max(1).ilog(RUNS_PER_MERGE as u64);
     let groups = sizes.windows(RUNS_PER_MERGE).enumerate();

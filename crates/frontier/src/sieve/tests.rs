@@ -283,8 +283,8 @@ fn runs_are_merged_until_no_neighbours_have_one_size() {
     }
 }
 
-/// One life of the process that uses the sieve: its commits, and the number of operations before
-/// its disk fails.
+/// One run of the process that uses the sieve: its commits, and the number of operations before its
+/// disk fails.
 type Life = (Vec<Vec<(u64, u8)>>, u64);
 
 fn life() -> impl Strategy<Value = Life> {

@@ -167,8 +167,8 @@ impl FjallTransaction<'_> {
                     due.push((url, kept));
                 }
             }
-            // Removes the entries that this transaction takes, settles again or ignores, so that
-            // they are not looked at again.
+            // The transaction takes, settles again or ignores the other entries of the row, so they
+            // are removed and not read again.
             self.due_left.insert(key, remaining);
         }
         sort_by_due(&mut due);

@@ -221,7 +221,7 @@ fn transact(
 ) -> bool {
     let disk = bench.frontier();
     let mut on_model = model.begin().unwrap();
-    // The transaction expects all of its admissions, or none of them.
+    // The transaction announces all of its admissions, or none of them.
     let begun = match changes.len().is_multiple_of(2) {
         true => {
             let mut admissions = changes.iter().flat_map(|change| match change {

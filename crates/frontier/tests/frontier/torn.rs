@@ -156,8 +156,8 @@ fn damage_before_a_complete_commit_is_refused_and_cuts_nothing() {
             bytes[lost].fill(0);
             closed.check_refused(&bytes, reason);
         }
-        // If it were not refused here, the store itself would cut off everything that follows the
-        // damage.
+        // This damage must be refused, since the store itself would cut off everything that follows
+        // it.
         let mut bytes = closed.bytes.clone();
         bytes[range.start] = 9;
         closed.check_refused(&bytes, reason);
