@@ -82,9 +82,9 @@ pub trait Frontier: Send + Sync {
     /// [`FrontierError`] if the store fails.
     fn known(&self, url: &CanonicalUrl) -> Result<Option<KnownUrl>, FrontierError>;
 
-    /// Removes the links that would change nothing if admitted now, as far as this can be decided
-    /// without waiting, from committed state in memory. Links that remain may still be known. Calls
-    /// `settled` for each removed link whose URL is settled; such a URL stays settled until
+    /// Removes links that would change nothing if admitted now. Only committed state in memory is
+    /// checked, without waiting, so the remaining links may be known as well. Calls `settled` for
+    /// each removed link whose URL is settled; such a URL stays settled until
     /// [`Frontier::reopenings`] increases. Returns the number of the last commit that the check saw
     /// ([`Transaction::number`]), or `None` if nothing was checked.
     fn drop_known(

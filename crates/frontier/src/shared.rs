@@ -114,7 +114,7 @@ pub trait WorkerFrontier: Frontier {
     /// Returns the buckets that this worker owns, in ascending order.
     fn owned_buckets(&self) -> Vec<i32>;
 
-    /// Returns the number of buckets that this worker's group serves.
+    /// Returns the number of buckets that this worker's group of engines serves.
     fn served_buckets(&self) -> u64;
 
     /// Returns the bucket of a host.
@@ -152,8 +152,8 @@ pub trait WorkerFrontier: Frontier {
     /// [`FrontierError`] if the engine can't be reached. The leases then expire.
     fn give_up(&self) -> Result<(), FrontierError>;
 
-    /// Reads what this worker has to know about all other workers, and which group serves which
-    /// buckets.
+    /// Reads what this worker has to know about all other workers, and which group of engines
+    /// serves which buckets.
     ///
     /// # Errors
     /// [`FrontierError`] if an engine fails, or the crawl has a group that this worker was not
@@ -172,7 +172,6 @@ pub trait WorkerFrontier: Frontier {
     /// is allowed only this many pages in total, and returns the rest to the other workers.
     ///
     /// # Errors
-    ///
     /// [`FrontierError`] if the engine fails.
     fn rest(&self, rests: bool, pages: Option<u64>) -> Result<(), FrontierError>;
 
@@ -299,8 +298,8 @@ pub trait MoveTarget {
     /// Returns a new id for the life of `worker` (the run of its process) that ends with the move.
     fn new_life(&self, worker: &str) -> String;
 
-    /// Returns whether the whole crawl is in the shared frontier, with a worker whose life with the
-    /// id `life` ended with the move.
+    /// Returns whether the move is complete: the whole crawl is in the shared frontier, with a
+    /// worker whose life (run of its process) has the id `life`.
     ///
     /// # Errors
     /// The reason, as readable text.
@@ -323,8 +322,9 @@ pub trait MovedIn {
     /// [`FrontierError`] if the engine fails.
     fn put(&mut self, part: StoredPart) -> Result<(), FrontierError>;
 
-    /// Gives the crawl its name, if the engine has as many URLs in each state as `expected`. A
-    /// worker resumes the crawl by this name and by the id of its own last life, as after a crash.
+    /// Completes the move if the engine has as many URLs in each state as `expected`: gives the
+    /// crawl its name, by which workers find it. The worker resumes the crawl as after a crash of
+    /// the process with the id `worker.life`.
     ///
     /// # Errors
     /// [`MoveError`].

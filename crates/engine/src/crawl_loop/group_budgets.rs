@@ -176,7 +176,7 @@ impl GroupBudgets {
     }
 }
 
-/// Returns the name of a group's budget, as rows and messages give it.
+/// Returns the name of a group's budget for rows and messages.
 fn in_words(budget: &str, group: &str) -> String {
     format!("{budget} of group {group}")
 }

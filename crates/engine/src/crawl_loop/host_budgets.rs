@@ -292,8 +292,8 @@ impl HostBudgets {
         } else if over(active, budget.max_time) {
             "max-time-per-host"
         } else {
-            // The budget isn't spent, but its remaining pages may all be leased. Nor is it spent if
-            // only the budget of the host's group is.
+            // A host can be full although its budget isn't spent: its remaining pages may all be
+            // leased, or its group may be full.
             return reached(account.pages + account.leases, budget.max_pages)
                 || self.groups.state(host) != GroupState::HasRoom;
         };

@@ -334,8 +334,8 @@ impl Coordinator {
     }
 }
 
-/// Returns whether an answered URL counts as a page of its host. Only a guessed sitemap that does
-/// not exist doesn't count.
+/// Returns whether an answered URL counts as a page of its host. All do, except a guessed sitemap
+/// that does not exist.
 pub(super) fn counts_as_page(lease: &Lease, status: u16) -> bool {
     !(is_guess(lease) && (400..500).contains(&status))
 }

@@ -190,7 +190,6 @@ impl Coordinator {
     /// Returns how the run ended. Call this only once.
     ///
     /// # Errors
-    ///
     /// The first failure of the disk, the state or a thread.
     pub(crate) fn outcome(&mut self) -> Result<Ended, EngineError> {
         self.end.outcome()

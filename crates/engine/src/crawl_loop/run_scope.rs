@@ -101,7 +101,7 @@ impl RunScope {
         std::mem::take(&mut self.left_out)
     }
 
-    /// Returns the label of a URL, which the seed gives whose settings apply to the URL.
+    /// Returns the label that a URL gets from the seed whose settings apply to the URL.
     pub(super) fn label(&self, url: &CanonicalUrl) -> Option<Arc<str>> {
         self.current.terms(url)?.label.clone()
     }

@@ -54,7 +54,8 @@ impl Coordinator {
                 // Some pages were fetched, so the round did not fail. Perhaps no seed was due.
                 0 if round.number > 1 && of_round.pages > of_round.failed => 1,
                 0 if of_round.pages == 0 => totals.seeds_fetched,
-                // All pages of the round failed, but no seed was due, so only earlier rounds count.
+                // All pages of the round failed, but no seed was due, so count the seeds of earlier
+                // rounds.
                 0 if round.number > 1 && seeds_failed.is_empty() => totals.seeds_fetched,
                 fetched => fetched,
             },
@@ -168,8 +169,8 @@ mod tests {
 
     #[test]
     fn in_a_later_round_seeds_may_not_be_due() {
-        // Each row has the round, the number of pages, failed pages and fetched seeds before it and
-        // at its end, and the expected number.
+        // Each row has the round; the number of pages, failed pages and fetched seeds before it and
+        // at its end; and the expected number of fetched seeds.
         for (round, before, now, fetched) in [
             (1, (0, 0, 0), (3, 1, 0), 0),
             (2, (5, 0, 3), (5, 0, 3), 3),
@@ -185,8 +186,8 @@ mod tests {
 
     #[test]
     fn seeds_of_earlier_rounds_count_unless_due_pages_failed() {
-        // Each row has the numbers of pages and failed pages of this round, and the expected
-        // number.
+        // Each row has the numbers of pages and failed pages of this round, and the expected number
+        // of fetched seeds.
         for (pages, failed, fetched) in [(0, 0, 3), (2, 2, 0), (2, 1, 1)] {
             let mut coordinator = coordinator(|_| {});
             let (before, now) = (totals(5, 0, 3), totals(5 + pages, failed, 3));

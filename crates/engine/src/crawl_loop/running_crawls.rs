@@ -68,7 +68,7 @@ impl Running {
     pub(crate) fn enter(folder: &Path, crawl: &RunningCrawl) -> io::Result<Running> {
         fs::create_dir_all(folder)?;
         for (path, file) in files(folder, None) {
-            // If the crawl of this file is running, it has locked this byte, so this lock fails.
+            // A running crawl has locked this byte of its file, so this attempt fails.
             if byte_lock::lock(&file, ALIVE).unwrap_or(false) {
                 // Ignore errors, since another crawl may have just removed the file.
                 let _ = fs::remove_file(path);

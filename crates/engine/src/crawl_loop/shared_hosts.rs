@@ -1,4 +1,4 @@
-//! Shared crawls: hosts that move between workers, and the end of all workers.
+//! Shared crawls: how hosts move between workers, and when all workers end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -189,8 +189,8 @@ impl SharedHosts {
         are_left
     }
 
-    /// Ends this worker's rest if the worker is busy, and requests more pages before it has used up
-    /// the allowed ones. Returns whether to check now for hosts to hand over.
+    /// Ends this worker's rest if the worker is busy, and requests a larger page budget before the
+    /// allowed pages are used up. Returns whether to check now for hosts to hand over.
     pub(super) fn step(&mut self, now: Tick, state: WorkerState, out: &mut Vec<Effect>) -> bool {
         if state.is_busy {
             self.end_rest(state.pages, out);
@@ -240,7 +240,7 @@ impl SharedHosts {
         // The hosts that this worker must hand over may still have pending URLs, so the worker
         // can't rest before the hand-over.
         if self.leaving.is_empty() && !self.rests() {
-            // Return the pages that this worker has not used to the other workers.
+            // Let other workers have the pages that this worker has not used.
             self.allowed = self.allowed.map(|_| pages);
             self.asks_for_pages = false;
             self.rests += 1;

@@ -10,7 +10,7 @@ use crawl_scheduler::{Purpose, Tick};
 use crate::totals::{CommitPoint, Totals};
 
 /// Maximum URLs that one turn settles or requeues behind other URLs, and maximum URLs judged before
-/// the loop handles events. It bounds the wait of commits, commands and signals.
+/// the loop handles events. This bounds how long commits, commands and signals wait.
 pub(super) const MAX_JUDGED: u64 = 64;
 
 /// Limits the length of the current turn, and records the turn.
@@ -123,15 +123,15 @@ impl HostTurns {
         self.current.passed < self.max_passed.unwrap_or(MAX_JUDGED)
     }
 
-    /// Returns whether the turn ended early to let other hosts have theirs. A repeated turn never
+    /// Returns whether the turn ended early so that other hosts are served. A repeated turn never
     /// ends early.
     pub(super) fn is_cut_short(&self) -> bool {
         !self.are_repeated() && !self.goes_on()
     }
 
-    /// Returns the row of a turn that is over. `None` if the turn settled and requeued no URL and
-    /// sent no request. `ended` is the number of ended requests of this run, and `settled` is the
-    /// number of committed messages.
+    /// Returns the row of a turn that is over. `None` if the turn did nothing: it settled or
+    /// requeued no URL, and sent no request. `ended` is the number of ended requests of this run,
+    /// and `settled` is the number of committed messages.
     pub(super) fn record(
         &self,
         now: Tick,

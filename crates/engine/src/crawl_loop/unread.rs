@@ -29,7 +29,7 @@ impl Coordinator {
         }
         self.release(now, lease);
         // The host state that was sent with the page counts the page as fetched. Write a newer
-        // state that doesn't, and drop that one.
+        // state without the page, in place of that one.
         self.write_state(&host, out);
         self.hosts.states_kept(now, &[host]);
     }

@@ -1,8 +1,8 @@
 //! Traps, samples and crash suspects: which leased page is fetched, which waits, and which is put
 //! aside.
 //!
-//! The level of a URL is the number of pages without anything new that led to it. As a part of its
-//! priority, the level is stored by the frontier, which puts such URLs behind all others.
+//! The level of a URL is the number of pages without anything new that led to it. The frontier
+//! stores it as a part of the URL's priority, so URLs found on pages with nothing new come last.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -44,7 +44,7 @@ pub(crate) struct UrlGate {
     shared: SharedTraps,
     sampling: Option<Sampling>,
     suspects: CrashSuspects,
-    /// The number of uncommitted leases of each origin, whose pages `shared` does not include yet.
+    /// The number of uncommitted leases of each origin. Their pages are not in `shared` yet.
     out: FoldHashMap<Origin, u32>,
     /// Origins whose URLs wait for a commit.
     waiting: BTreeSet<Origin>,

@@ -161,8 +161,8 @@ mod tests {
         coordinator.advance(at(now), &mut out);
         let host = |effect: &Effect| match effect {
             Effect::Fetch { job, .. } => Some(job.url().host().to_owned()),
-            // An idle host may have been evicted together with its address, so a look-up also shows
-            // a permit.
+            // The host may have been evicted while idle, together with its address. Its permit then
+            // shows as a look-up of the address.
             Effect::FindAddress { url, .. } => Some(url.host().to_owned()),
             _ => None,
         };

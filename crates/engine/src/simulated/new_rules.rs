@@ -40,7 +40,7 @@ fn played(frontier: &Arc<MemoryFrontier>, script: &[(usize, Rules)]) -> (Played,
     played_within(Budgets::default(), frontier, script)
 }
 
-/// Runs a crawl whose rules change once each of these numbers of requests have ended. Returns the
+/// Runs a crawl, and sends each of these rules once its number of requests have ended. Returns the
 /// result and the times of the changes.
 fn played_within(
     budgets: Budgets,

@@ -309,8 +309,8 @@ impl LateRun {
         self.coordinator.handle(self.now, event, &mut self.effects);
     }
 
-    /// Runs the crawl to its end, and returns true. Returns false if it is killed before, after
-    /// this many events.
+    /// Runs the crawl to its end, and returns true. Returns false if the crawl was killed first,
+    /// after this many events.
     fn go(&mut self, servers: &mut Hosts, mut left: u64) -> bool {
         self.coordinator.begin(self.now, &mut self.effects);
         loop {

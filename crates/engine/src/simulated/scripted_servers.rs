@@ -31,7 +31,7 @@ pub(crate) struct Answer {
     status: u16,
     fields: Vec<(&'static str, String)>,
     body: String,
-    /// A failure. If the answer has a body, the failure occurs after the body.
+    /// The failure that ends the exchange, after the body if there is one.
     failure: Option<FailureKind>,
     takes: Duration,
 }

@@ -43,7 +43,7 @@ fn steered(
     )
 }
 
-/// Returns an operator who sends each command once this many requests have ended.
+/// Returns an operator who sends each command once its number of requests have ended.
 fn after(mut script: Vec<(usize, Command)>) -> impl FnMut(Tick, &[RequestRow]) -> Vec<Command> {
     move |_, requests| {
         let due = script

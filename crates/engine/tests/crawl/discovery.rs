@@ -163,7 +163,7 @@ fn parts_of_pages_are_fetched_if_configured() {
         .into_iter()
         .filter(|row| row.purpose == "resource");
     assert_eq!(purposes.count(), 9);
-    // Before an image or script is fetched from another host, the robots.txt of that host is.
+    // The robots.txt of another host is fetched before any image or script on that host.
     assert_eq!(web.log_of(1)[0].path, "/robots.txt");
 }
 

@@ -225,7 +225,8 @@ fn assert_matches_archive(crawl: &Crawl) {
     let urls = |pages: &BTreeMap<String, IndexedPage>| pages.keys().cloned().collect::<Vec<_>>();
     assert_eq!(urls(&built), urls(&grown));
     for (url, page) in built {
-        // If a revisited page was unchanged, only the rows of the archive have the later time.
+        // Ignore the times: if a revisited page was unchanged, the rebuilt index has the later
+        // time.
         let grown = IndexedPage {
             fetched_at: page.fetched_at,
             ..grown[&url].clone()
@@ -305,7 +306,7 @@ fn a_page_is_indexed_under_its_own_url_where_its_canonical_url_leads_to_no_index
     ];
     assert_eq!(paths(&crawl), expected);
     assert_matches_archive(&crawl);
-    // Once the canonical page exists, it replaces the other page in the index.
+    // Once the canonical page exists, it replaces the page that names it in the index.
     web.script(
         0,
         "/none",
@@ -350,7 +351,7 @@ fn settled_pages_are_indexed_however_often_a_run_is_cut_off() {
     for judge in cuts {
         crawl.run_until(judge).unwrap();
         let rows: Vec<_> = crawl.pages().into_iter().map(|row| row.url).collect();
-        // The index contains no page that the crawl lacks.
+        // Every page in the index has a row.
         assert!(searchable(&crawl).keys().all(|url| rows.contains(url)));
     }
     let summary = crawl.run().unwrap();

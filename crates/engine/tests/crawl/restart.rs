@@ -41,8 +41,8 @@ fn interrupted_again_and_again_it_lists_every_page_once() {
             }
             assert_eq!(summary.ended, Ended::Interrupted);
             interrupted += 1;
-            // If each run is stopped before it notices that nothing is left, the loop wouldn't end.
-            // So the last run is not stopped.
+            // If each run were stopped before noticing that nothing is left, the loop would never
+            // end.
             if interrupted > 20 {
                 assert_eq!(crawl.run().unwrap().ended, Ended::Finished);
                 break;

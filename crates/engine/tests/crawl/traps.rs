@@ -103,7 +103,7 @@ fn without_trap_detection_the_same_web_is_endless() {
     crawl.config.budgets.max_pages = Some(600);
     assert_eq!(crawl.run().unwrap().ended, Ended::Budget("max-pages"));
     assert!(in_traps(&web, traps).values().sum::<u64>() > 300);
-    // With the detection enabled later, URLs found so far are judged as well, and the crawl ends.
+    // Once trap detection is enabled, it also judges the URLs found so far, and the crawl ends.
     crawl.config.traps = TrapRules::default();
     crawl.config.budgets.max_pages = Some(2_000);
     assert_eq!(crawl.run().unwrap().ended, Ended::Finished);

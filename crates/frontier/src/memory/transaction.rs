@@ -158,7 +158,7 @@ impl Transaction for MemoryTransaction<'_> {
             return Err(FrontierError::NotLeased { url });
         };
         self.settled.insert(url.clone());
-        // Only a retry takes a new sequence number, which puts it at a new place.
+        // Only a retry gets a new sequence number, and so a new place in its queue.
         let seq = match outcome {
             Outcome::Retry => self.take_seq(),
             _ => record.place.seq,

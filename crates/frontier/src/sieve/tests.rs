@@ -301,7 +301,7 @@ proptest! {
         let mut model = BTreeMap::new();
         for (commits, operations) in lives {
             let disk = FaultyDisk::failing_after(operations);
-            // Opening may fail, because it removes files that the previous life left.
+            // Opening may fail, because it removes files that the previous run left.
             if let Ok(sieve) = bench.open(Arc::new(disk.clone()), 5) {
                 for commit in commits {
                     let records: Vec<_> = commit.iter().map(|&(n, value)| record(n, value)).collect();

@@ -283,7 +283,7 @@ impl Frontier for FjallFrontier {
             if matches!(state, CurrentState::Settled) {
                 settled(&link.url);
             }
-            // A leased URL is checked as if it were pending: no link can change it either.
+            // A leased URL is checked as if it were pending, although no link can change it.
             meet(state, link) != AdmitAction::Stay
         });
         Some(number)

@@ -65,7 +65,7 @@ pub(super) const TABLES: [(&str, u64); 10] = [
     ("due", 2 << 20),
 ];
 
-/// The divisor that gives the sieve's part of the memory for blocks: a quarter.
+/// The sieve gets the memory for blocks divided by this number.
 const SIEVE_SHARE: u64 = 4;
 
 pub(super) fn open(
@@ -132,7 +132,7 @@ fn refuse_foreign(dir: &Path) -> Result<(), OpenError> {
     for entry in fs::read_dir(dir).map_err(io)? {
         let name = entry.map_err(io)?.file_name();
         if name == KNOWN {
-            // This folder is created after the store, so the store must have existed.
+            // The folder of runs is created after the store, so the store must have existed.
             return Err(corrupt(dir, format!("`{STORE}` is missing")));
         }
         if name != LOCK && name != STORE_NEW {
@@ -369,7 +369,7 @@ fn open_tables(dir: &Path, db: Database, persist: PersistMode) -> Result<Tables,
         if missing(name) {
             return Err(corrupt(dir, format!("table {name} is missing")));
         }
-        // The options with which the table was created apply, so the defaults are not used.
+        // The table exists, so the options of its creation apply, and these defaults are not used.
         let table = db.keyspace(name, KeyspaceCreateOptions::default);
         table.map_err(|why| store_error(dir, why))
     };

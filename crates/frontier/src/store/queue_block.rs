@@ -403,8 +403,8 @@ mod tests {
             block.put(&queued("/", None, place, false));
         }
         assert!(block.is_full());
-        // Besides its path, an entry has nine bytes, including the bytes before the path in the
-        // row.
+        // An entry without a via takes nine bytes more than its path. This includes the bytes that
+        // the row has before the path.
         for (path, via, is_full) in [
             (FULL_BYTES - 9, None, true),
             (FULL_BYTES - 10, None, false),

@@ -81,7 +81,7 @@ impl Changes {
     }
 
     /// Adds a change. `change.before` is the URL's state as this transaction saw it. If the
-    /// transaction had changed the URL before, the recorded committed state stays.
+    /// transaction has changed the URL before, the committed state in the first change is kept.
     pub(super) fn put(&mut self, change: Change) {
         match self.places.get(&change.key) {
             Some(at) => self.list[*at].now = change.now,

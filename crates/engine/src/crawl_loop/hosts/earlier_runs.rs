@@ -1,4 +1,4 @@
-//! The state that earlier runs left of each host.
+//! Restores the state of hosts from earlier runs.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -16,7 +16,6 @@ impl Hosts {
     /// permit.
     ///
     /// # Errors
-    ///
     /// The frontier can't be read.
     pub(crate) fn restore(&mut self, restart: RestartKind) -> Result<(), FrontierError> {
         self.residents.resume(restart);

@@ -196,7 +196,7 @@ impl Hosts {
         }
     }
 
-    /// Gives back all permits whose look-up ended. For a run that sends no more requests.
+    /// Gives back all permits whose look-up ended, for a run that sends no more requests.
     pub(super) fn give_found_back(&mut self, now: Tick) {
         while let Some((permit, _)) = self.requests.next_found() {
             self.give_back(now, permit);

@@ -146,7 +146,6 @@ impl Hosts {
     /// them.
     ///
     /// # Errors
-    ///
     /// The frontier can't be read.
     pub(crate) fn set_budgets(&mut self) -> Result<(), FrontierError> {
         self.budgets.set_budgets(&self.config.budgets);

@@ -174,7 +174,7 @@ impl ResidentHosts {
                 self.wakes.insert((wake, host));
                 return;
             }
-            // A state that is on its way to disk is dropped only once it is there.
+            // Keep a state that is still being written, until it is on disk.
             if !self.sent.contains_key(&host) {
                 self.away.remove(&host);
             }

@@ -102,7 +102,7 @@ impl RobotsStates {
         }
     }
 
-    /// Takes in the result of an exchange for robots.txt.
+    /// Handles the result of a request for robots.txt.
     ///
     /// # Errors
     /// The frontier can't be read.
@@ -113,8 +113,8 @@ impl RobotsStates {
         (scope, shared): (&RunScope, &SharedHosts),
     ) -> Result<RobotsReaction, FrontierError> {
         if !shared.keeps(&of.host_key()) {
-            // The next owner of the host fetches robots.txt. That worker may be able to follow
-            // redirects that this worker must not follow.
+            // Leave robots.txt to the next owner of the host, who may be able to follow redirects
+            // that this worker must not follow.
             return Ok(RobotsStep::Again.into());
         }
         let mut answer = RobotsAnswer::of(request, result, hop);
@@ -154,8 +154,8 @@ impl RobotsStates {
         })
     }
 
-    /// Takes in the result of an exchange for `tdmrep.json`. If all retries fail, the last known
-    /// file stays in force, if there is one.
+    /// Handles the result of a request for `tdmrep.json`. If all retries fail, the last known file
+    /// stays in force, if there is one.
     ///
     /// # Errors
     /// The frontier can't be read.

@@ -226,8 +226,8 @@ impl RobotsStates {
             let reason = why_unreachable(compiled.copy.status, why);
             self.note_unreachable(origin, reason);
         }
-        // The server did not answer, so it did not request a pause either. A new run may fetch
-        // robots.txt at once.
+        // The server did not answer, so it requested no pause, and a new run may fetch robots.txt
+        // at once.
         let is_fetched_again =
             matches!(state, RobotsState::Unreachable { .. }) && compiled.copy.status.is_none();
         Ok((!is_fetched_again).then_some(state))

@@ -157,7 +157,7 @@ fn an_origin_that_is_met_has_the_state_of_its_copy() {
             None,
             Some("unreachable"),
         ),
-        // The server did not answer, so it did not request a pause either.
+        // Without an answer, no pause was requested, so robots.txt may be fetched at once.
         ("no answer", Some(&unreachable(None)), None, None),
     ] {
         let mut coordinator = coordinator(|config| config.purpose = purpose);

@@ -10,7 +10,7 @@ use crate::crawl_loop::fixtures::{at, coordinator};
 use crate::messages::{Committed, Event, Job, WriterMessage};
 use crate::simulated::scripted_servers::moved;
 
-/// A worker that owns every host, all in one bucket.
+/// A worker that owns every host. All hosts are in one bucket.
 struct OneBucket;
 
 impl HostOwnership for OneBucket {
@@ -166,7 +166,8 @@ fn the_end_seen_in_one_rest_does_not_end_a_later_one() {
     assert_eq!(step(over(3)), (true, Vec::new()));
 }
 
-/// The store counts these pages as free, and may grant them to another worker.
+/// After a rest, the store counts the pages granted before the rest as free, and may grant them to
+/// another worker.
 #[test]
 fn pages_requested_before_a_rest_are_not_used() {
     let mut coordinator = coordinator(|config| config.budgets.max_pages = Some(57));

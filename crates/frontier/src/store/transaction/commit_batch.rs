@@ -164,7 +164,7 @@ impl FjallTransaction<'_> {
         Ok(())
     }
 
-    /// Writes what is stored under a URL's own key, and adds the URL to the counts.
+    /// Writes all rows of a URL except its queue entry, and adds the URL to the counts.
     fn write_state(&mut self, writing: &mut CommitBatch, change: &Change) {
         let tables = &self.frontier.tables;
         let state = match &change.now {
@@ -243,7 +243,7 @@ fn rank_before(change: &Change) -> Option<Rank> {
     }
 }
 
-/// Returns a queue entry's move for the lease table: the entry was added, removed or moved.
+/// Returns how the lease table must change its entry of a URL: add, remove or move it.
 fn moved(change: Change) -> EntryMove {
     EntryMove {
         fingerprint: change.key,
