@@ -226,8 +226,8 @@ pub trait WorkerTransaction: Transaction {
     fn take_links(&mut self, most: usize) -> Result<Vec<Admission>, FrontierError>;
 
     /// Reopens up to `most` URLs of this worker's hosts that were settled by a worker whose
-    /// directory is lost. Fetched and failed URLs become pending again with their depth and via, at
-    /// their first attempt, and their visits are dropped. Excluded URLs stay excluded and are
+    /// directory is lost. Fetched and failed URLs become pending again with their depth and `via`,
+    /// at their first attempt, and their visits are dropped. Excluded URLs stay excluded and are
     /// returned, because their rows have to be written again. The robots.txt copies of all these
     /// URLs' origins are dropped, because the records of the robots.txt files are lost too.
     ///

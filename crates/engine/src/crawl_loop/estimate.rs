@@ -1,5 +1,5 @@
-//! Estimates how much of a run is done and how long the rest takes, from the known URLs and the
-//! budgets.
+//! Estimates how much of a run is done and how much time it still takes, from the known URLs and
+//! the budgets.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ pub(crate) struct RoundAndRunTotal {
     pub(super) of_run: u64,
 }
 
-/// How much of a run is done and how long the rest takes.
+/// How much of a run is done, and how much time it still takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Estimate {
     /// The share of the run that is done: 0 at the start, 1 at the end.

@@ -24,7 +24,7 @@ struct GroupSpending {
     served: Duration,
     /// Leased URLs that may become pages.
     leases: u64,
-    /// Origins that were turned away while the group's leases filled its budget.
+    /// Origins that got no permit because leased URLs of the group could use up its budget.
     turned_away: BTreeSet<Origin>,
 }
 
@@ -32,7 +32,8 @@ struct GroupSpending {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum GroupState {
     HasRoom,
-    /// The budget has room for no further lease. Room returns if a lease doesn't become a page.
+    /// The remaining budget is used up by leased URLs. There is room again if one of them doesn't
+    /// count as a page.
     Leased,
     /// This budget is spent.
     Spent(&'static str),
@@ -77,7 +78,7 @@ impl GroupBudgets {
         }
     }
 
-    /// Notes an origin that was turned away because its group is full.
+    /// Notes an origin that gets no permit because its group's budget is full.
     pub(super) fn turn_away(&mut self, origin: &Origin) {
         let host = origin.host_key();
         if self.state(&host) == GroupState::Leased
@@ -87,8 +88,8 @@ impl GroupBudgets {
         }
     }
 
-    /// Returns the origins of a host's group that were turned away, if there is room for another
-    /// page now.
+    /// Returns the origins of a host's group that got no permit before, if the group has room for
+    /// another page now.
     pub(super) fn with_room_again(&mut self, host: &HostKey) -> BTreeSet<Origin> {
         match self.state(host) {
             GroupState::HasRoom => self.spending(host).map(|spent| &mut spent.turned_away),
@@ -268,7 +269,8 @@ mod tests {
         budgets.turn_away(&origin("b.example"));
         budgets.turn_away(&origin("x.a.example"));
         assert!(budgets.with_room_again(&a).is_empty());
-        // A lease that became a page makes no room when it ends, since the page uses the budget.
+        // The lease ends because its URL became a page. The page uses up the budget, so there is no
+        // room.
         budgets.lease_ended(&a);
         budgets.add(&a, 1, 0, SECOND);
         assert_eq!(budgets.state(&b), GroupState::Leased);

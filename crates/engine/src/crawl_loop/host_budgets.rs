@@ -18,8 +18,8 @@ use crate::summary::Ended;
 /// Receives what a host spends: [`request_ended`](Self::request_ended) for each request,
 /// [`leased`](Self::leased) and [`lease_ended`](Self::lease_ended) for each page request, and
 /// [`settled`](Self::settled) or [`unsettled`](Self::unsettled) for each page.
-/// [`is_full`](Self::is_full) decides about permits; origins that were turned away are reported
-/// with [`turn_away`](Self::turn_away), and returned by `lease_ended` and
+/// [`is_full`](Self::is_full) decides about permits; origins that get no permit are reported with
+/// [`turn_away`](Self::turn_away), and returned later by `lease_ended` and
 /// [`with_room_again`](Self::with_room_again). What was spent is stored with the state of a host
 /// ([`stored`](Self::stored), [`restore`](Self::restore)). Emits no effects.
 pub(crate) struct HostBudgets {
@@ -28,7 +28,7 @@ pub(crate) struct HostBudgets {
     groups: GroupBudgets,
     /// Hosts whose budget is spent, with the name of the budget.
     full: HashMap<HostKey, &'static str>,
-    /// Origins that were turned away while leases filled the budget.
+    /// Origins that got no permit because leased URLs could use up the budget.
     turned_away: HashMap<HostKey, Vec<Origin>>,
     /// Server response time, over all hosts and all runs of this round.
     served: Duration,
@@ -82,8 +82,8 @@ impl HostBudgets {
         self.round = round;
     }
 
-    /// Restores what a host has spent from its stored state. Returns the rest of the stored bytes,
-    /// which describe the host's politeness.
+    /// Restores what a host has spent from its stored state. Returns the remaining bytes of the
+    /// state, which describe the host's politeness.
     pub(crate) fn restore<'a>(&mut self, host: &HostKey, stored: &'a [u8]) -> &'a [u8] {
         let Some((account, rest)) = self.read(stored) else {
             return &[];
@@ -143,8 +143,8 @@ impl HostBudgets {
         self.budgets.max_server_time.is_some() || !self.groups.is_empty()
     }
 
-    /// Forgets a host that left memory. No effect if hosts have budgets, since then all spending is
-    /// kept.
+    /// Forgets a host that was evicted from memory. No effect if hosts have budgets, since then all
+    /// spending is kept.
     pub(crate) fn forget(&mut self, host: &HostKey) {
         if !self.limit_hosts() {
             self.by_host.remove(host);
@@ -220,8 +220,8 @@ impl HostBudgets {
         self.groups.leased(host);
     }
 
-    /// Counts the end of a lease. Returns origins of the host that were turned away and may have
-    /// room now.
+    /// Counts the end of a lease. Returns origins of the host that got no permit while its budget
+    /// was full, and may get one now.
     pub(crate) fn lease_ended(&mut self, host: &HostKey) -> Vec<Origin> {
         if let Some(account) = self.by_host.get_mut(host) {
             account.leases = account.leases.saturating_sub(1);
@@ -230,18 +230,18 @@ impl HostBudgets {
         self.turned_away.remove(host).unwrap_or_default()
     }
 
-    /// If the group of a host has room again, returns the origins that were turned away because it
-    /// was full. Call this once it is known whether a lease of the host became a page.
+    /// If the group of a host has room again, returns the origins that got no permit while the
+    /// group's budget was full. Call this once it is known whether a leased URL of the host counts
+    /// as a page.
     pub(crate) fn with_room_again(&mut self, host: &HostKey) -> BTreeSet<Origin> {
         self.groups.with_room_again(host)
     }
 
-    /// Notes an origin that was turned away because its host is full.
+    /// Notes an origin that gets no permit because its host's budget is full.
     pub(crate) fn turn_away(&mut self, origin: &Origin) {
         self.groups.turn_away(origin);
         let host = origin.host_key();
-        // A host without leases gets no room again: only a lease that doesn't become a page makes
-        // room.
+        // Only a lease can make room again, if its URL doesn't count as a page.
         if self.account(&host).leases > 0 {
             let origins = self.turned_away.entry(host).or_default();
             if !origins.contains(origin) {
@@ -250,13 +250,13 @@ impl HostBudgets {
         }
     }
 
-    /// Returns the number of leased URLs, over all hosts, that may become pages.
+    /// Returns the number of leased URLs of all hosts. Each may count as a page when it is settled.
     #[cfg(test)]
     pub(super) fn all_leases(&self) -> u64 {
         self.by_host.values().map(|account| account.leases).sum()
     }
 
-    /// Returns the leased URLs of a host that may become pages.
+    /// Returns the number of leased URLs of a host. Each may count as a page when it is settled.
     pub(crate) fn leases(&self, host: &HostKey) -> u64 {
         self.account(host).leases
     }

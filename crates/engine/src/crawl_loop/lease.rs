@@ -316,8 +316,8 @@ impl Coordinator {
         }
     }
 
-    /// Wakes origins that were turned away because the host's group was full, if the group has room
-    /// now.
+    /// Wakes origins that got no permit while the budget of the host's group was full, if there is
+    /// room now.
     fn wake_group(&mut self, now: Tick, host: &HostKey) {
         for origin in self.hosts.with_room_again(host) {
             self.wake_pending(now, &origin);

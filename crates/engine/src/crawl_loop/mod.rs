@@ -279,8 +279,8 @@ impl Coordinator {
         self.wake(now, origin, self.frontier.pending(origin));
     }
 
-    /// Passes an origin's number of pending URLs to the scheduler. If this run has not met the
-    /// origin, also passes the rules that earlier runs stored.
+    /// Passes an origin's number of pending URLs to the scheduler. If the origin is new to this
+    /// run, also passes the rules that earlier runs stored.
     fn wake(&mut self, now: Tick, origin: &Origin, urls: u64) {
         if let Err(error) = self.try_wake(now, origin, urls) {
             self.fail(error);

@@ -8,8 +8,8 @@ use foldhash::{HashSet, HashSetExt as _};
 /// Decides whether a URL is retried, behind the other URLs of its origin.
 ///
 /// Receives the end of each page request that reached its host, in
-/// [`is_tried_again`](Self::is_tried_again), and hosts that left memory, in
-/// [`forget`](Self::forget). Emits no effects.
+/// [`is_tried_again`](Self::is_tried_again), and evicted hosts, in [`forget`](Self::forget). Emits
+/// no effects.
 #[derive(Debug)]
 pub(super) struct Retries {
     /// Maximum retries of a URL.

@@ -44,7 +44,7 @@ pub(super) struct RunEnd {
 /// How much was spent of each budget.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Spent {
-    /// The number of pages of this round, plus leased URLs that may become pages.
+    /// The number of pages of this round, plus the leased URLs that may count as pages.
     pub(super) pages: u64,
     /// Whether all workers together have spent the page budget; `None` if no other worker shares
     /// the crawl.

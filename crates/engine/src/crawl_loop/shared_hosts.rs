@@ -38,7 +38,7 @@ pub(crate) struct SharedHosts {
     /// pages of their hosts are fetched.
     leaving: BTreeMap<i32, bool>,
     looked_at: Tick,
-    /// The number of the current rest; `None` if this worker is not resting.
+    /// The number of the current rest; `None` if this worker has work.
     rest: Option<u64>,
     /// The number of rests so far.
     rests: u64,
@@ -167,8 +167,8 @@ impl SharedHosts {
                     return NewsReaction::TakeLinks;
                 }
             }
-            // The answer is outdated. A rest began after its request, and returned the pages that
-            // this worker was allowed.
+            // The answer is outdated: since the request, this worker has rested, and has given its
+            // allowed pages back.
             SharedNews::Allowed { rests, .. } if rests != self.rests => {}
             SharedNews::Allowed { pages, .. } => {
                 self.asks_for_pages = false;
@@ -212,13 +212,13 @@ impl SharedHosts {
         looks
     }
 
-    /// Ends the current rest of this worker, if there is one, and reports the end. The end is also
-    /// reported if news already ended the rest, since the sharing thread may have recorded the rest
-    /// after it sent that news.
+    /// Ends the current rest of this worker, if there is one, and reports that this worker has work
+    /// again. The report is sent even if news already ended the rest, since the sharing thread may
+    /// have recorded the rest after it sent that news.
     fn end_rest(&mut self, pages: u64, out: &mut Vec<Effect>) {
         self.is_over = false;
         if self.rest.take().is_some() {
-            // The end of a rest cancels earlier requests for pages.
+            // When a rest ends, earlier requests for pages are cancelled.
             self.asks_for_pages = false;
             let rest = None;
             out.push(Effect::Share(SharedRequest::Rest { rest, pages }));

@@ -123,7 +123,7 @@ impl Coordinator {
             self.wake_pending(now, &origin);
             return true;
         }
-        // The sample's frame counts as complete even if some hosts are unreachable. It is
+        // The sampling frame counts as complete even if some hosts are unreachable. It is
         // incomplete if a spent budget left URLs over; then a run with a larger budget draws the
         // sample.
         let is_frame_complete = match &ending {

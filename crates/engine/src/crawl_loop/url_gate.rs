@@ -95,7 +95,7 @@ impl UrlGate {
         self.sampling = sampling;
     }
 
-    /// Returns true, once only, if the sample's frame is complete and the sample must be drawn now.
+    /// Returns true, once only, if the sampling frame is complete and the sample must be drawn now.
     pub(super) fn is_to_draw(&mut self) -> bool {
         self.sampling.as_mut().is_some_and(Sampling::is_to_draw)
     }

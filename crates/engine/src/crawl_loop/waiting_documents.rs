@@ -35,7 +35,8 @@ pub(super) enum GiveUp {
     Now,
 }
 
-/// Counts the documents that wait for a reading process, and turns hosts away that have too many.
+/// Counts the documents that wait for a reading process, and decides which hosts have too many to
+/// get another permit.
 ///
 /// [`add`](Self::add) and [`remove`](Self::remove) come in pairs. A permit of a host that
 /// [`turns_away`](Self::turns_away) reports as full is not used; `remove` returns the origins to
@@ -88,8 +89,8 @@ impl WaitingDocuments {
         self.count += 1;
     }
 
-    /// Removes a document of a host. Returns the origins that were turned away before and now have
-    /// room.
+    /// Removes a document of a host. Returns the origins that got no permit before and may get one
+    /// now.
     pub(super) fn remove(&mut self, host: &HostKey, bytes: u64) -> BTreeSet<Origin> {
         if let Some((count, all)) = self.hosts.get_mut(host) {
             *count -= 1;

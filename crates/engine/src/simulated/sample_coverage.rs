@@ -183,8 +183,8 @@ fn crawl(
     (played, sample.and_then(|sample| sample.estimates))
 }
 
-/// Returns the state of a crawl that has found the frame but not drawn a sample. The state is the
-/// same for every seed.
+/// Returns the state of a crawl that has found all pages of the sampling frame but not drawn a
+/// sample. The state is the same for every seed.
 fn frame() -> MemoryFrontier {
     let frontier = Arc::new(MemoryFrontier::new());
     crawl(

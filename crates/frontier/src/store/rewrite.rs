@@ -264,8 +264,8 @@ impl<'f> Copy<'f> {
             let rank = key.get(queue_start(id).len()..).and_then(Rank::from_bytes);
             let rank = rank.ok_or_else(damaged)?;
             let block = Block::parse(&value).ok_or_else(damaged)?;
-            // The block is rebuilt, because it may contain vias that none of its entries uses any
-            // more.
+            // The block is rebuilt, because it may contain vias (pages that URLs were found on)
+            // that no entry uses any more.
             let mut remaining = Block::default();
             for entry in block.entries(&root, rank) {
                 let mut queued = entry.read().ok_or_else(damaged)?;

@@ -125,7 +125,8 @@ impl Hosts {
         self.scheduler.set_robots_pace(now, origin, pace);
     }
 
-    /// Schedules another request for an origin's robots.txt. No effect if the origin left memory.
+    /// Schedules another request for an origin's robots.txt. No effect if the origin was evicted
+    /// from memory.
     pub(super) fn begin_rules_again(&mut self, now: Tick, origin: &Origin) {
         if self.scheduler.host_of(origin).is_some() {
             self.set_robots(now, origin, RobotsState::Unknown);
@@ -246,8 +247,8 @@ impl Hosts {
         self.set_pending(now, origin, self.frontier.pending(origin));
     }
 
-    /// Counts the end of a lease, before it is known whether the lease became a page. Returns
-    /// origins of the host that were turned away and may have room now.
+    /// Counts the end of a lease, before it is known whether the leased URL counts as a page.
+    /// Returns origins of the host that got no permit before and may get one now.
     pub(super) fn page_ended(&mut self, host: &HostKey) -> Vec<Origin> {
         self.budgets.lease_ended(host)
     }
@@ -261,8 +262,8 @@ impl Hosts {
         self.budgets.unsettled(host);
     }
 
-    /// If the group of a host has room again, returns the origins that were turned away because it
-    /// was full.
+    /// If the group of a host has room again, returns the origins that got no permit while the
+    /// group's budget was full.
     pub(super) fn with_room_again(
         &mut self,
         host: &HostKey,

@@ -24,8 +24,7 @@ use crate::trace_events::HostSpans;
 pub(super) struct ResidentHosts {
     /// Hosts of seeds. They get permits before other hosts that became ready at the same time.
     of_seeds: HashSet<HostKey>,
-    /// How the last run ended. It decides how cautiously to treat hosts that this run has not met
-    /// yet.
+    /// How the last run ended. It decides how cautiously to treat hosts that are new to this run.
     restart: RestartKind,
     /// For each host, the number of its states that were sent to the writer but are not on disk
     /// yet.

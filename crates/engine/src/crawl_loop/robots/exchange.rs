@@ -41,7 +41,7 @@ pub(crate) enum RobotsStep {
     TdmRep(Option<RobotsPace>),
     /// Nothing more to fetch: the origin has this state now.
     Done(RobotsState),
-    /// Fetch robots.txt again, unless the origin left memory.
+    /// Fetch robots.txt again, unless the origin was evicted from memory.
     Again,
 }
 

@@ -369,8 +369,8 @@ impl RobotsStates {
         self.met.entry(of.clone()).or_default().pending_fetch = Some(pending_fetch);
     }
 
-    /// Forgets an origin whose host leaves memory. The origin is met again once it has pending
-    /// URLs.
+    /// Forgets an origin whose host is evicted from memory. Once the origin has pending URLs,
+    /// [`meet`](Self::meet) adds it again.
     pub(crate) fn forget(&mut self, of: &Origin) {
         self.last = None;
         self.met.remove(of);
