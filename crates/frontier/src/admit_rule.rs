@@ -210,7 +210,7 @@ impl Deferred {
 }
 
 /// Decides what `admission` changes for a URL in state `now`. An improved place keeps the old
-/// `seq`, so the caller must assign a new number if the rank changed.
+/// `seq`. If the rank changed, the caller must assign a new `seq`.
 #[must_use]
 pub fn meet(now: CurrentState, admission: &Admission) -> AdmitAction {
     let pending = matches!(admission.state, NewState::Pending);

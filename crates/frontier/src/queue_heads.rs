@@ -132,7 +132,7 @@ impl<V> QueueHeadCache<V> {
         self.shrink();
     }
 
-    /// Adds an unleased entry of a queue, if the head covers its rank.
+    /// Adds an unleased entry to the head of its queue, if the head covers the entry's rank.
     pub(crate) fn offer(&mut self, origin: &Origin, rank: Rank, value: V) {
         let Some(head) = self.heads.get_mut(origin) else {
             return;

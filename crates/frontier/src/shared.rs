@@ -44,7 +44,7 @@ pub struct Survey {
     /// between groups: at the end of the crawl, some worker must list the deferred URLs of those
     /// buckets.
     pub links_wait: bool,
-    /// Whether links wait for this worker, or lost URLs have to be reopened.
+    /// Whether this worker has to admit links that other workers found, or to reopen lost URLs.
     pub own_links_wait: bool,
     /// The numbers of the groups whose links this worker has to forward.
     pub to_forward: Vec<i32>,
@@ -208,7 +208,8 @@ pub trait WorkerFrontier: Frontier {
 /// A transaction of one of the workers that share a frontier.
 pub trait WorkerTransaction: Transaction {
     /// Prefetches the records of URLs that are about to be admitted, except records that are in
-    /// memory. Takes one round trip. Changes nothing, and not every URL has to be admitted.
+    /// memory. Takes one round trip. Changes nothing, so it does no harm if a URL is not admitted
+    /// after all.
     ///
     /// # Errors
     /// [`FrontierError`] if the store fails.

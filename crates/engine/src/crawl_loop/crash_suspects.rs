@@ -43,8 +43,8 @@ fn treatment(deaths: u32) -> Treatment {
 #[derive(Default)]
 pub(super) struct CrashSuspects {
     deaths: HashMap<CanonicalUrl, u32>,
-    /// Leases of suspects, held until nothing else is left to fetch. Held leases do not count as
-    /// unsettled.
+    /// Leases of crash suspects, held until nothing else is left to fetch. Held leases do not count
+    /// as unsettled.
     held: Vec<Lease>,
     /// The URL that is read alone.
     reading: Option<LoneReading>,

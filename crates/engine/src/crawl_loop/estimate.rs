@@ -46,7 +46,8 @@ pub(crate) struct Estimate {
     pub(super) is_of_slowest_host: bool,
 }
 
-/// Returns the estimate for whatever ends the run first: a budget, or the last known URL.
+/// Returns the estimate for the end that comes first: by a budget, or because all known URLs are
+/// fetched.
 pub(crate) fn estimate(work: &WorkDone, budgets: &Budgets) -> Estimate {
     let pages = work.pages.of_round;
     let all_pages = pages + work.pages_left;

@@ -134,7 +134,7 @@ impl Coordinator {
         self.end.is_stopped_at_once()
     }
 
-    /// Returns when `--max-time` ends this run. Finished pauses don't count.
+    /// Returns when `--max-time` ends this run. Each finished pause postpones that.
     pub(crate) fn deadline(&self) -> Option<Tick> {
         self.end.deadline()
     }
@@ -195,7 +195,7 @@ impl Coordinator {
         self.end.outcome()
     }
 
-    /// Returns the sums over all runs, as committed.
+    /// Returns the totals of all runs, as of the last commit.
     #[must_use]
     pub(crate) fn totals(&self) -> Totals {
         *self.report.of_all_runs()

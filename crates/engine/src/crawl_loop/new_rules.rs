@@ -116,7 +116,7 @@ fn reread(before: &Config, after: &Config) -> RereadSettings {
     }
 }
 
-/// Returns the exclusions by the names that rows use for them.
+/// Returns the exclusions in the form used in rows.
 fn exclusions(scope: &ScopeRules) -> BTreeSet<String> {
     let hosts = scope.exclude_hosts.iter();
     let hosts = hosts.map(|(name, ())| format!("exclude-host {name}"));

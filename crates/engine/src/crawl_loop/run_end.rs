@@ -95,12 +95,12 @@ impl RunEnd {
         now.since(self.started)
     }
 
-    /// Returns how much of `--max-time` this run has used. Finished pauses don't count.
+    /// Returns how much of `--max-time` this run has used, without finished pauses.
     pub(super) fn active(&self, now: Tick) -> Duration {
         self.elapsed(now).saturating_sub(self.paused)
     }
 
-    /// Returns when `--max-time` ends this run. Finished pauses don't count.
+    /// Returns when `--max-time` ends this run. Each finished pause postpones that.
     pub(super) fn deadline(&self) -> Option<Tick> {
         Some(self.started + self.budgets.max_time? + self.paused)
     }
@@ -147,7 +147,7 @@ impl RunEnd {
         self.ended.get_or_insert(ended);
     }
 
-    /// Records a failure of the disk, the state or a thread.
+    /// Records a failure of the disk, the stored state or a thread.
     pub(super) fn fail(&mut self, error: EngineError) {
         self.failure.get_or_insert(error);
     }

@@ -172,8 +172,7 @@ impl RunScope {
             if self.may_read_sitemap(&sitemap.url, &host) {
                 continue;
             }
-            // Count this sitemap by its reason, because the pages that only it lists will be
-            // missing.
+            // Count sitemaps on other hosts, because the pages that only they list will be missing.
             elsewhere += u64::from(sitemap.url.host_key() != host);
             let rule = match scope.judge(&sitemap.url, 0) {
                 ScopeVerdict::Out { rule, .. } => rule,
@@ -194,8 +193,8 @@ impl RunScope {
         (sitemaps, unusable)
     }
 
-    /// Adds a seed to the scope, unless its URL was already settled. Returns the order for the
-    /// writer to store.
+    /// Adds a seed to the scope, unless its URL was already settled. Returns the operator's order,
+    /// for the writer to store.
     ///
     /// # Errors
     /// The exclusions rule the seed out.

@@ -51,7 +51,8 @@ impl Coordinator {
             indexed,
             unusable: self.report.take_unusable(),
             seeds_fetched: match of_round.seeds_fetched.max(by_others) {
-                // Some pages were fetched, so the round did not fail. Perhaps no seed was due.
+                // Some pages were fetched, so count a seed: the round did not fail, even if no seed
+                // was due.
                 0 if round.number > 1 && of_round.pages > of_round.failed => 1,
                 0 if of_round.pages == 0 => totals.seeds_fetched,
                 // All pages of the round failed, but no seed was due, so count the seeds of earlier

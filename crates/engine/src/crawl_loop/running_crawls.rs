@@ -115,7 +115,7 @@ impl Running {
     /// Removes a host from the list of this crawl.
     pub(crate) fn free(&mut self, host: u64) {
         if let Some(place) = self.held.remove(&host) {
-            // If this write fails, the host stays held until this crawl ends, which does no harm.
+            // If this write fails, other crawls see the host as held until this crawl ends.
             let _ = self.write(place, 0);
             self.free.push(place);
         }
@@ -135,7 +135,7 @@ impl Running {
     }
 }
 
-/// Returns whether the list of hosts in a file contains a number.
+/// Returns whether the list of hosts in a file contains a host's number.
 fn lists(mut file: &File, number: u64) -> bool {
     if file.seek(SeekFrom::Start(HOSTS_AT)).is_err() {
         return false;

@@ -96,7 +96,7 @@ impl Coordinator {
         self.hosts.note_past_request(now, row, &self.shared)
     }
 
-    /// After a run that was cut off, lets each host with pending URLs wait for a gap.
+    /// After a run that crashed or was killed, makes each host with pending URLs wait for a gap.
     ///
     /// # Errors
     /// The frontier can't be read.

@@ -124,7 +124,7 @@ impl Coordinator {
             return true;
         }
         // The sampling frame counts as complete even if some hosts are unreachable. It is
-        // incomplete if a spent budget left URLs over; then a run with a larger budget draws the
+        // incomplete if a spent budget left URLs over, and a run with a larger budget draws the
         // sample.
         let is_frame_complete = match &ending {
             Some(Ended::Finished) => true,

@@ -25,7 +25,7 @@ pub(super) const MAX_JUDGED: u64 = 64;
 #[derive(Debug)]
 pub(super) struct HostTurns {
     current: CurrentTurn,
-    /// While recorded turns are repeated, the maximum of `passed` in place of the usual one.
+    /// The maximum of `passed` while recorded turns are repeated, in place of the usual maximum.
     max_passed: Option<u64>,
     /// The number of URLs judged since the loop last handled events.
     judged: u64,

@@ -85,7 +85,7 @@ impl UrlGate {
         }
     }
 
-    /// Uses the trap detector's state, which is shared with the writer.
+    /// Sets the trap detector's state, which is shared with the writer.
     pub(super) fn share_traps(&mut self, shared: SharedTraps) {
         self.shared = shared;
     }

@@ -115,7 +115,6 @@ impl Servers for Hosts {
     }
 }
 
-/// An event that is due at some time.
 enum Due {
     /// The end of an exchange.
     Fetched(Box<(Job, Spent, Result<Exchange, Failure>, Span)>),

@@ -1,5 +1,5 @@
 //! Measures how often confidence intervals computed from a sample's rows contain the truth. Many
-//! crawls of one known web draw samples, each with a different seed.
+//! crawls draw samples from one known web, each with another random seed.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -205,8 +205,8 @@ fn frame() -> MemoryFrontier {
     Arc::try_unwrap(frontier).unwrap()
 }
 
-/// Runs a crawl for each of these seeds. Returns, for each quantity, how many of the crawls have
-/// the truth in its interval.
+/// Runs a crawl for each of these seeds. Returns, for each quantity, for how many of the crawls its
+/// interval contains the true value.
 fn coverage(
     (by, pages): (StratumRule, usize),
     seeds: Range<u32>,

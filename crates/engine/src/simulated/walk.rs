@@ -176,8 +176,8 @@ fn expected() -> Vec<RandomWalkRow> {
                         Some(links.len() as u64),
                     ),
                 },
-                // An error page has no links. Its row gives the error as the only reason for the
-                // restart.
+                // An error page has no links, so the walk restarts. The row gives only the error as
+                // the reason.
                 Some(Leads::Nothing(why)) => row("restart", Some(why), seed, &at, Some(0)),
                 Some(Leads::Redirect(_)) => unreachable!("it was followed"),
             };

@@ -242,7 +242,7 @@ fn an_index_built_from_the_archive_is_the_same() {
     let summary = crawl.run().unwrap();
     assert!(summary.indexed.unwrap().pages > Some(30));
     assert_matches_archive(&crawl);
-    // The crawl continues after the rebuild, and the rebuilt index follows it.
+    // The crawl continues after the rebuild, and updates the rebuilt index.
     let mut again = crawl;
     again.config.recrawl = true;
     again.run().unwrap();
@@ -306,7 +306,7 @@ fn a_page_is_indexed_under_its_own_url_where_its_canonical_url_leads_to_no_index
     ];
     assert_eq!(paths(&crawl), expected);
     assert_matches_archive(&crawl);
-    // Once the canonical page exists, it replaces the page that names it in the index.
+    // Once the canonical page exists, it is indexed in place of the page that names it.
     web.script(
         0,
         "/none",
@@ -522,8 +522,8 @@ fn rows_and_files_are_not_trusted_when_an_index_is_built() {
         let at = begin + rows[begin..].find(from).unwrap();
         rows.replace_range(at..at + from.len(), to);
     };
-    // In one row the archive file's name becomes a path. In another row zeros replace the URL, as
-    // after a power cut.
+    // Damage two rows. In one, the name of the archive file becomes a path. In the other, zeros
+    // replace the URL, as after a power cut.
     change(&indexed[1].url, "\"file\":\"crawl", "\"file\":\"../wl");
     let zeros = "\0".repeat(indexed[2].url.len());
     change(&indexed[2].url, &indexed[2].url, &zeros);

@@ -583,7 +583,7 @@ fn budgets_are_those_of_a_round() {
     assert_eq!(crawl.run().unwrap().pages, 4);
     let summary = again(&mut crawl);
     assert_eq!((summary.pages, changes(&crawl, 2).len()), (4, 4));
-    // A round in which a budget is spent counts as ended.
+    // A round ends when a budget is spent, so the next run begins a new round.
     crawl.config.budgets.max_pages = Some(2);
     assert_eq!(again(&mut crawl).ended, Ended::Budget("max-pages"));
     let summary = again(&mut crawl);

@@ -130,8 +130,8 @@ impl<'f> MemoryTransaction<'f> {
         queued
     }
 
-    /// Makes up to `most` settled URLs with matching visits pending again, longest due first, and
-    /// returns their number.
+    /// Makes up to `most` settled URLs pending again whose visits satisfy `is_due`, longest due
+    /// first. Returns their number.
     fn revisit_where(&mut self, most: usize, is_due: impl Fn(&Visit) -> bool) -> usize {
         let mut urls: Vec<CanonicalUrl> = self.visits.keys().cloned().collect();
         urls.extend(self.frontier.shared().visits.keys().cloned());

@@ -17,7 +17,7 @@ const READ_BLOCKS: usize = 64;
 /// `unit` is the size of the smallest runs.
 ///
 /// Only runs of consecutive ages are merged, because the newest record of a key is the valid one.
-/// If several groups of runs could be merged, the newest is, because it is the smallest.
+/// If several groups of runs could be merged, the newest one is chosen, because it is the smallest.
 pub(crate) fn runs_to_merge(sizes: &[u64], unit: u64) -> Option<Range<usize>> {
     let tier = |size: u64| (size / unit.max(1)).max(1).ilog(RUNS_PER_MERGE as u64);
     let groups = sizes.windows(RUNS_PER_MERGE).enumerate();

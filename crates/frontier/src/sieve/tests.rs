@@ -35,7 +35,7 @@ fn record(n: u64, value: u8) -> Record {
     }
 }
 
-/// The rows that a store keeps for the sieve.
+/// The rows that a store keeps for the sieve, in memory.
 #[derive(Default)]
 struct StoredRows {
     manifest: RunManifest,

@@ -243,8 +243,8 @@ impl Frontier for FjallFrontier {
     }
 
     fn begin(&self) -> Result<Box<dyn Transaction + '_>, FrontierError> {
-        // A panic in another transaction leaves the writer's state consistent, because the state
-        // changes only after a commit, in one step.
+        // A panic in another transaction is harmless: the writer's state changes only after a
+        // commit, in one step.
         self.sieve.make_room()?;
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(Box::new(FjallTransaction::new(self, writer)))

@@ -44,9 +44,9 @@ const KNOWN: &str = "known";
 /// the store accepts.
 const MAX_JOURNAL_BYTES: u64 = 64 << 20;
 
-/// The store's number of worker threads. If there were more, the first thread would only flush. The
-/// first thread would also spin while another thread compacts, because it puts each compaction
-/// request back into the queue that it takes requests from.
+/// The store's number of worker threads. With several, the first thread would only flush, and would
+/// spin while another thread compacts: it puts each compaction request back into the queue that it
+/// takes requests from.
 const WORKERS: usize = 1;
 
 /// Each table, and how many bytes it collects in memory before it writes a sorted run. Tables with
@@ -87,7 +87,8 @@ pub(super) fn open(
     guarded(dir, || {
         let store = dir.join(STORE);
         if !is_new {
-            // Cutting reads the whole journal, which the store preallocates at 64 MiB.
+            // Not for a new store: cutting reads the whole journal, for which the store
+            // preallocates 64 MiB.
             cut_torn_commit(&store).map_err(|why| match why {
                 JournalError::Io(path, source) => OpenError::Io { path, source },
                 JournalError::Damaged(what) => corrupt(dir, what),

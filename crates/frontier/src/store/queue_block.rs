@@ -405,8 +405,7 @@ mod tests {
             block.put(&queued("/", None, place, false));
         }
         assert!(block.is_full());
-        // An entry without a via takes nine bytes more than its path. This includes the bytes that
-        // the row has before the path.
+        // An entry without a `via` takes up nine bytes besides its path.
         for (path, via, is_full) in [
             (FULL_BYTES - 9, None, true),
             (FULL_BYTES - 10, None, false),

@@ -30,7 +30,7 @@ pub(super) enum StoredState {
         depth: u32,
         status: u16,
     },
-    /// Failed or excluded, for the reason in a note.
+    /// Failed or excluded. The note has the reason.
     Noted {
         depth: u32,
         note: Note,

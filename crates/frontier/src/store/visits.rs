@@ -110,8 +110,8 @@ impl Tables {
         Ok((key, row))
     }
 
-    /// Returns the stored visit of a URL if the URL is settled until `due`. Returns `None` if the
-    /// URL is pending again, or was settled by another visit.
+    /// Returns the stored visit of a URL if the URL is settled until `due`, when its next visit is
+    /// due. Returns `None` if the URL is pending again, or was settled by another visit.
     fn kept_until(
         &self,
         from: &Snapshot,

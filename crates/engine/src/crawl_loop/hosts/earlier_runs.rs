@@ -78,8 +78,8 @@ impl Hosts {
         Ok(())
     }
 
-    /// After a run that was cut off, lets each host with pending URLs wait for a gap: the log may
-    /// lack the run's last requests.
+    /// After a run that crashed or was killed, makes each host with pending URLs wait for a gap,
+    /// since the log may lack the run's last requests.
     ///
     /// # Errors
     /// The frontier can't be read.

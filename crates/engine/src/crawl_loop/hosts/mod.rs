@@ -60,7 +60,7 @@ const MAX_HOSTS_COMPARED: usize = 50;
 ///   reports the commit with [`states_kept`](Self::states_kept). Each step of the loop calls
 ///   [`evict_idle`](Self::evict_idle).
 ///
-/// Emits no effects. Methods return origins to wake, or origins that left memory.
+/// Emits no effects. Methods return origins to wake, or origins of evicted hosts.
 pub(crate) struct Hosts {
     config: Arc<Config>,
     frontier: Arc<dyn Frontier>,

@@ -34,7 +34,7 @@ pub(super) struct ResidentHosts {
     wakes: BTreeSet<(Tick, HostKey)>,
     /// Hosts whose stored times were wrong and must be written again.
     redated: Vec<HostKey>,
-    /// The number of the last host state or order of this run.
+    /// The number of the last host state or operator's order of this run.
     sequence: u64,
     spans: HostSpans,
     locks: HostLocks,
@@ -87,8 +87,8 @@ impl ResidentHosts {
         self.next_sequence()
     }
 
-    /// Returns the number of the next host state or order of this run, from 1. The writer keeps the
-    /// state with the highest number, since messages may overtake each other.
+    /// Returns the number of the next host state or operator's order of this run, from 1. The
+    /// writer keeps the state with the highest number, since messages may overtake each other.
     pub(super) fn next_sequence(&mut self) -> u64 {
         self.sequence += 1;
         self.sequence

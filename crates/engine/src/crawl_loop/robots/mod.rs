@@ -78,8 +78,8 @@ pub(crate) struct RobotsStates {
     /// Whether a `tdmrep.json` could forbid the crawl's purpose, so that it must be fetched.
     needs_tdmrep: bool,
     own_site: bool,
-    /// Whether the settings let some host be fetched from faster, or with more requests at once,
-    /// than hosts of others may be.
+    /// Whether the settings allow some host a shorter gap, or more requests at once, than hosts of
+    /// others may have.
     is_quick: bool,
     cache: RobotsCache,
     /// The rules that the last page was judged by, kept because they often apply to the next page
@@ -168,14 +168,13 @@ impl RobotsStates {
         std::mem::take(&mut self.strange)
     }
 
-    /// Records that the crawl fetches from some host faster than hosts of others may be fetched
-    /// from.
+    /// Records that the crawl fetches from some host faster than is allowed for hosts of others.
     pub(crate) fn be_quick(&mut self) {
         self.is_quick = true;
     }
 
-    /// Applies new politeness settings. If they let some host be fetched from faster than hosts of
-    /// others may be, returns the paces to set for the origins in memory.
+    /// Applies new politeness settings. If they allow some host a shorter gap than hosts of others
+    /// may have, returns the paces to set for the origins in memory.
     pub(super) fn take_politeness(
         &mut self,
         now: Tick,
@@ -524,8 +523,8 @@ fn why_unreachable(status: Option<u16>, why: &str) -> String {
     }
 }
 
-/// Returns whether the settings let some host be fetched from faster, or with more requests at
-/// once, than hosts of others may be.
+/// Returns whether the settings allow some host a shorter gap, or more requests at once, than hosts
+/// of others may have.
 fn is_quick(politeness: &Politeness) -> bool {
     let sites = || politeness.sites.iter().map(|(_, terms)| terms);
     let delays = sites().filter_map(|terms| terms.delay);

@@ -112,7 +112,7 @@ fn a_bucket_is_handed_over_once_and_when_nothing_of_it_is_busy() {
     assert!(!worker.keeps(&host));
     let mut out = Vec::new();
     assert!(worker.step(at(20), idle(0), &mut out));
-    // Checks for hosts to hand over are an interval apart.
+    // The next check for hosts to hand over is due only after an interval.
     assert!(!worker.step(at(20), idle(0), &mut out));
     let busy = worker.busy_buckets([&host]);
     assert!(worker.hand_over(&busy, &mut out).is_empty() && out.is_empty());
