@@ -39,14 +39,14 @@ pub struct Rank {
     pub priority: u8,
     /// The distance of the URL's [`QueuePlace`]; 0 for a retry.
     pub depth: u32,
-    /// The `seq` of the place.
+    /// The `seq` of the URL's [`QueuePlace`].
     pub seq: u64,
 }
 
 /// A pending URL as queued.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Queued {
-    /// The URL's place.
+    /// The URL's place in its queue.
     pub place: QueuePlace,
     /// The number of the next attempt, from 1.
     pub attempt: u32,

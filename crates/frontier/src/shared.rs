@@ -341,7 +341,7 @@ pub trait MovedIn {
 /// The reason why a crawl could not be moved into a shared frontier.
 #[derive(Debug)]
 pub enum MoveError {
-    /// The engine has other numbers of URLs than expected. The crawl was removed from it.
+    /// The engine does not have the expected numbers of URLs, so the crawl was removed from it.
     Incomplete(BoxError),
     /// The engine failed, so it is unknown whether the crawl was moved.
     Failed(BoxError),

@@ -46,7 +46,7 @@ struct HostSpending {
     bytes: u64,
     /// Server response time, over all runs of this round.
     served: Duration,
-    /// Leased URLs that may become pages.
+    /// Leased URLs that may count as pages.
     leases: u64,
     /// The start of the host's first request in this run.
     since: Option<Tick>,
@@ -220,8 +220,8 @@ impl HostBudgets {
         self.groups.leased(host);
     }
 
-    /// Counts the end of a lease. Returns origins of the host that got no permit while its budget
-    /// was full, and may get one now.
+    /// Counts the end of a lease. Returns the host's origins that got no permit while the host's
+    /// budget was full, and may get one now.
     pub(crate) fn lease_ended(&mut self, host: &HostKey) -> Vec<Origin> {
         if let Some(account) = self.by_host.get_mut(host) {
             account.leases = account.leases.saturating_sub(1);

@@ -139,7 +139,6 @@ impl Coordinator {
         self.end.deadline()
     }
 
-    /// Handles an event.
     pub(crate) fn handle(&mut self, now: Tick, event: Event, out: &mut Vec<Effect>) {
         match event {
             Event::Fetched(ended) => self.fetched(now, ended, out),

@@ -84,7 +84,8 @@ impl Coordinator {
         Ok(())
     }
 
-    /// Applies the new budgets, and wakes origins that may have room now.
+    /// Applies the new budgets. Wakes all origins with pending URLs, since their hosts may have
+    /// budget left now.
     fn hold_to_budgets(&mut self, now: Tick) -> Result<(), FrontierError> {
         self.end.set_budgets(&self.config.budgets);
         self.hosts.set_budgets()?;

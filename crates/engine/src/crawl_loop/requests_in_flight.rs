@@ -73,12 +73,10 @@ impl RequestsInFlight {
         self.count as usize == self.found.len()
     }
 
-    /// Returns the number of requests sent in this run.
     pub(super) fn sent_in_run(&self) -> u64 {
         self.sent
     }
 
-    /// Returns the number of requests of this run that ended.
     pub(super) fn ended_in_run(&self) -> u64 {
         self.ended
     }

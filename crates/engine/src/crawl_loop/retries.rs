@@ -54,7 +54,7 @@ impl Retries {
         }
     }
 
-    /// Forgets a host that left memory.
+    /// Forgets an evicted host.
     pub(super) fn forget(&mut self, host: &HostKey) {
         self.silent_hosts.remove(host);
     }

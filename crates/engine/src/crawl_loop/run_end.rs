@@ -176,7 +176,6 @@ impl RunEnd {
         self.stop == Stop::Now
     }
 
-    /// Returns whether the run has failed.
     pub(super) fn is_broken(&self) -> bool {
         self.failure.is_some()
     }

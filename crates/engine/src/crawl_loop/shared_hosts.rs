@@ -74,7 +74,7 @@ pub(super) enum NewsReaction {
 pub(super) struct WorkerState {
     /// Committed pages of this worker.
     pub(super) pages: u64,
-    /// Leased URLs that may become pages.
+    /// Leased URLs that may count as pages.
     pub(super) leases: u64,
     /// Whether a request is in flight, or something is not committed.
     pub(super) is_busy: bool,
@@ -99,7 +99,6 @@ impl SharedHosts {
         self.rest.is_some()
     }
 
-    /// Returns the bytes of bodies that all other workers fetched.
     pub(super) fn others_bytes(&self) -> u64 {
         self.others_bytes
     }

@@ -143,7 +143,6 @@ impl Coordinator {
         false
     }
 
-    /// Returns whether there is room for another request.
     pub(super) fn has_room(&self, now: Tick) -> bool {
         let reads_alone = !self.backlog.is_empty() && self.gate.reads_alone();
         let pages = self.totals().pages + self.backlog.leases();
@@ -158,7 +157,6 @@ impl Coordinator {
         self.hosts.requests().is_empty() && self.backlog.is_empty()
     }
 
-    /// Returns what the crawl has spent of its budgets.
     pub(super) fn spent(&self) -> Spent {
         let of_round = self.report.of_round();
         Spent {

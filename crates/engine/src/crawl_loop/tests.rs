@@ -353,7 +353,7 @@ fn the_estimate_counts_urls_within_the_budgets_of_their_hosts() {
         }
         coordinator.report = run_report(1, pages(0), pages(0), pages(2));
         if leases == 4 {
-            // Eight in all: one page, one lease and six pending URLs.
+            // The crawl has eight URLs: one page, one leased and six pending ones.
             coordinator.report = run_report(1, pages(0), pages(0), pages(1));
             coordinator.backlog.leased();
         }

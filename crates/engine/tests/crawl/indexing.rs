@@ -1,4 +1,4 @@
-//! Tests of a crawl's search index: its contents, and that it follows the settled pages.
+//! Tests of a crawl's search index: its contents, and that it stays in step with the settled pages.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -749,8 +749,8 @@ fn a_clock_that_was_ahead_delays_no_round() {
     );
     // This round replaced all dates that the wrong clock had set.
     let today = crawl.pages().last().unwrap().fetched_at.as_micros() / 1_000_000;
-    // Visits within a second of each other determine no interval, so all pages are due in the next
-    // round.
+    // Visits within a second of each other determine no revisit interval, so all pages are due in
+    // the next round.
     let due = summary.next_due.map_or(0, u64::from);
     assert!(due < today + 31 * 24 * 60 * 60, "{due} {today}");
     again(&mut crawl);

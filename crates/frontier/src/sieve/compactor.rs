@@ -21,7 +21,7 @@ use super::{FullTable, RunListStore, RunManifest, SieveSnapshot, Table, read, ru
 use crate::error::FrontierError;
 
 /// Maximum number of tables that the records collected in memory may fill while a full table is
-/// being written. Beyond it, the next transaction waits for the write.
+/// being written. With more, the next transaction waits for the write.
 const MAX_GATHERED_TABLES: usize = 2;
 /// The number of records merged between checks for a stop.
 const RECORDS_BETWEEN_CHECKS: usize = 1 << 14;

@@ -51,7 +51,7 @@ impl Footer {
         self.records.div_ceil(BLOCK_RECORDS as u64)
     }
 
-    /// The length of index and filter.
+    /// Returns the length of index and filter, in bytes.
     fn map_bytes(&self) -> u64 {
         self.blocks() * KEY_BYTES as u64 + self.lines * LINE_BYTES as u64
     }

@@ -31,7 +31,7 @@ const MAX_BATCH_ROWS: usize = 1024;
 
 /// Decides what a copy of a store leaves out.
 pub trait StoreRemoval {
-    /// Returns whether to leave a URL out of the copy. If it is pending or deferred, it becomes
+    /// Returns whether to leave a URL out of the copy. A pending or deferred URL then becomes
     /// settled.
     fn holds(&self, url: &CanonicalUrl) -> bool;
 

@@ -38,7 +38,8 @@ pub(super) enum StoredState {
 }
 
 impl StoredState {
-    /// Returns the state for the sieve. The number of its note is 0, because the commit assigns it.
+    /// Returns the state to store in the sieve. Its note has the number 0, because the commit
+    /// assigns the number.
     pub(super) fn state(&self) -> State {
         match *self {
             StoredState::Pending(ref queued) => State::Pending(queued.place),

@@ -259,7 +259,7 @@ fn the_budget_of_a_site_goes_before_that_of_every_host() {
         max_time: Some(90 * SECOND),
         ..HostBudget::default()
     };
-    // Pages of 100 bytes and one second each.
+    // Each page has 100 bytes and takes one second.
     for (of_site, host, most) in [
         (own, "b.example", 1),
         (own, "a.example", 3),

@@ -56,7 +56,6 @@ impl Hosts {
         }
     }
 
-    /// Returns the parked hosts.
     pub(crate) fn parked(&self) -> impl Iterator<Item = &HostKey> {
         self.scheduler.parked()
     }

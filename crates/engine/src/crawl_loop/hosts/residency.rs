@@ -293,7 +293,7 @@ impl Hosts {
         evicted
     }
 
-    /// Forgets a host that left memory.
+    /// Forgets an evicted host.
     fn forget(&mut self, host: &HostKey) {
         self.budgets.forget(host);
         self.retries.forget(host);

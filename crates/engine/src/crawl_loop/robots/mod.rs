@@ -376,8 +376,8 @@ impl RobotsStates {
     }
 
     /// Returns the paces that the robots.txt files of a host's other origins request, since all
-    /// origins of a host share one gap. Covers origins at the default ports that are not in memory,
-    /// if their copy of robots.txt is fresh.
+    /// origins of a host share one gap. Also covers origins that are not in memory, if they are at
+    /// the default ports and their copy of robots.txt is fresh.
     ///
     /// # Errors
     /// The frontier can't be read.

@@ -12,7 +12,7 @@ use crate::{
 
 const HOST: &str = "gone.example";
 
-/// Leaves out all URLs of one host, and one page of another host.
+/// A removal of all URLs of one host, and of one page of another host.
 struct Gone;
 
 impl StoreRemoval for Gone {

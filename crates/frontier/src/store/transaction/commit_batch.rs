@@ -65,7 +65,8 @@ impl FjallTransaction<'_> {
         Ok(writing)
     }
 
-    /// Writes an origin's blocks, and assigns the final numbers of added entries.
+    /// Writes the blocks of an origin's queue, and gives added entries their final sequence
+    /// numbers.
     fn write_queue(
         &mut self,
         batch: &mut OwnedWriteBatch,
