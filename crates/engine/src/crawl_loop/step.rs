@@ -124,8 +124,8 @@ impl Coordinator {
             return true;
         }
         // The sampling frame counts as complete even if some hosts are unreachable. It is
-        // incomplete if a spent budget left URLs over, and a run with a larger budget draws the
-        // sample.
+        // incomplete if a spent budget left URLs over. A later run with a larger budget can then
+        // draw the sample.
         let is_frame_complete = match &ending {
             Some(Ended::Finished) => true,
             Some(_) => self.hosts.budgets().spent().is_none(),

@@ -106,7 +106,7 @@ fn the_end_of_the_time_ends_a_run_behind_a_slow_reader() {
         .collect();
     assert!(first.totals.pages >= 3, "{urls:#?}");
     // At most 4 MiB of pages wait for the reader, plus the pages in flight when this limit was
-    // reached. So few pages are fetched twice.
+    // reached. Therefore only a few pages are fetched twice.
     assert!(
         first.most_waiting <= 4 * padding + (4 << 20),
         "{}",

@@ -467,8 +467,8 @@ fn work_that_was_added_to_a_round_is_finished_before_the_next() {
     crawl.config.budgets.max_pages = Some(5);
     crawl.run().unwrap();
     crawl.config.budgets.max_pages = None;
-    // The remaining round must take much longer than 200 ms, the interval of progress reports, to
-    // be stopped in the middle.
+    // The rest of this round must take much longer than 200 ms, the interval of progress reports,
+    // so that the round can be stopped in the middle.
     crawl.config.politeness.delay = Duration::from_millis(300);
     let cut = crawl.run_until(|progress| match progress.pages > 10 {
         true => Stop::Drain,

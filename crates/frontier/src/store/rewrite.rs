@@ -251,8 +251,8 @@ impl<'f> Copy<'f> {
         })
     }
 
-    /// Copies the queue of an origin without the URLs that `removal` leaves out. Returns their
-    /// number.
+    /// Copies the queue of an origin without the URLs that `removal` leaves out. Returns the number
+    /// of URLs left out.
     fn queue(&mut self, origin: &Origin, id: u64) -> Result<u64, OpenError> {
         let (from, removal) = (self.from, self.removal);
         let damaged = || from.corrupt("queued URLs");
