@@ -1,5 +1,5 @@
-//! Tests of filters on documents by type, size and language. They check the outcome and the links
-//! of each document of a generated web against rules that the test itself states.
+//! Tests of filters on documents by type, size and language. Each test compares the outcome and the
+//! links of each document of a generated web with rules that the test itself states.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

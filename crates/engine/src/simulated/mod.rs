@@ -63,7 +63,7 @@ const HOSTS: u64 = 60;
 const PAGES: u64 = 12;
 /// The address that all hosts have.
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 7);
-/// The time at which crawls start: a time in 2026.
+/// The start time of all crawls, in 2026.
 const START: Tick = Tick::from_micros(1_795_000_000_000_000);
 
 /// Derives a pseudorandom number, evenly distributed, from a seed and other numbers.

@@ -1,4 +1,4 @@
-//! Servers that answer as a test specifies. Crawls of them are reported as text.
+//! Servers that answer as a test specifies. The outcome of a crawl is reported as text.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -30,7 +30,7 @@ struct Maze {
     pace: u64,
 }
 
-/// Where a page leads: to its links, to the target of its redirect, or nowhere (with the reason).
+/// The destinations of a page: its links, the target of its redirect, or nothing (with the reason).
 enum Leads {
     Links(Vec<String>),
     Redirect(String),

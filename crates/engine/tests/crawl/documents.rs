@@ -41,7 +41,7 @@ impl SlowReader {
         }
     }
 
-    /// Opens the gate for the readers that wait and for all later ones.
+    /// Opens the gate for waiting readers and for all later ones.
     fn open(&mut self) {
         if let Some(closed) = self.closed.take() {
             let empty = self.gate.with_extension("open");

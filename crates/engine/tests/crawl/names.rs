@@ -30,7 +30,7 @@ fn crawl_of(web: &TestWeb, runtime: &Runtime) -> (Crawl, NameServer) {
 fn the_name_of_a_seed_opens_no_other_port() {
     let runtime = Runtime::new().unwrap();
     let web = TestWeb::builder().start();
-    // Another service on the same machine. It must get no request.
+    // Another service on the same machine, which must get no request.
     let service = TcpListener::bind((web.address(0).ip(), 0)).unwrap();
     service.set_nonblocking(true).unwrap();
     let link = format!(

@@ -315,7 +315,7 @@ fn page(links: &str) -> Answer {
     Answer::html(&format!("<title>a page</title>{links}"))
 }
 
-/// Starts a web with these pages and a root page that links to all of them.
+/// Starts a web of these pages and a root page that links to each.
 pub(crate) fn small(pages: &[&str]) -> TestWeb {
     let links: Vec<_> = pages
         .iter()

@@ -12,7 +12,7 @@ use crate::support::Crawl;
 
 const RULES: &str = "User-agent: *\nDisallow: /barred\n";
 
-/// Returns a site of four pages. Its robots.txt, [`RULES`], excludes one of them.
+/// Returns a site of four pages. One is excluded by robots.txt, see [`RULES`].
 fn site() -> Spec {
     TestWeb::builder()
         .hosts(2)

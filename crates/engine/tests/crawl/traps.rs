@@ -195,7 +195,7 @@ fn actions_come_last_or_not_at_all() {
     assert!(crawl.excluded_rows().is_empty());
 }
 
-/// Crawls a page with these links. Returns the fetched URLs, and the rows of excluded URLs.
+/// Crawls a page that has these links. Returns the fetched URLs, and the rows of excluded URLs.
 fn named(robots: &str, links: &[&str]) -> (Vec<String>, Vec<ExcludedRow>) {
     let html: String = links
         .iter()
