@@ -204,7 +204,8 @@ impl Backlog {
         self.documents.add(host, bytes);
     }
 
-    /// Counts a document that no longer waits for a reading process. Returns the origins to wake.
+    /// Counts a document that no longer waits for a reading process. Returns the origins that may
+    /// get permits again.
     pub(super) fn document_ended(
         &mut self,
         now: Tick,

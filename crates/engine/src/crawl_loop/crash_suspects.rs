@@ -82,8 +82,8 @@ impl CrashSuspects {
         self.held.push(lease);
     }
 
-    /// Ends the reading of the suspect that is read alone, unless that reading has yet to begin.
-    /// Call this when nothing is in flight.
+    /// Ends the reading of the crash suspect that is read alone, unless that reading has yet to
+    /// begin. Call this when nothing is in flight.
     pub(super) fn end_reading(&mut self) {
         if self
             .reading
@@ -104,7 +104,7 @@ impl CrashSuspects {
         Some(lease)
     }
 
-    /// Returns whether a suspect is being read alone, or is next.
+    /// Returns whether a crash suspect is being read alone, or is next.
     pub(super) fn reads_alone(&self) -> bool {
         self.reading.is_some()
     }

@@ -213,7 +213,7 @@ impl Coordinator {
         self.write(WriterMessage::Unanswered(Box::new(visit)), out);
     }
 
-    /// Releases a URL. Its origin gets no permit until the origin is woken.
+    /// Releases a URL. Its origin gets no permit until `wake` is called for the origin.
     fn hold_back(&mut self, now: Tick, lease: Lease, reason: &'static str) {
         self.events.waits(&lease.url, reason);
         let origin = lease.origin.clone();

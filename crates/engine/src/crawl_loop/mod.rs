@@ -273,7 +273,7 @@ impl Coordinator {
         );
     }
 
-    /// Wakes an origin, with the number of its URLs that are pending now.
+    /// Wakes an origin, so that its pending URLs get permits.
     fn wake_pending(&mut self, now: Tick, origin: &Origin) {
         self.wake(now, origin, self.frontier.pending(origin));
     }
@@ -315,7 +315,7 @@ impl Coordinator {
         out.push(Effect::Write(item));
     }
 
-    /// Has the writer store the state of a host.
+    /// Sends the state of a host to the writer, to be stored.
     fn write_state(&mut self, host: &HostKey, out: &mut Vec<Effect>) {
         let state = self.hosts.state(host);
         self.write(WriterMessage::Host(Box::new(state)), out);

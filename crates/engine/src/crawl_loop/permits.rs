@@ -41,7 +41,7 @@ impl Coordinator {
         }
     }
 
-    /// Uses the oldest permit whose look-up ended.
+    /// Uses the oldest permit whose address look-up ended.
     ///
     /// # Errors
     /// No permit is ready, or there is no room for its request before the tick in the error.
@@ -153,7 +153,7 @@ mod tests {
         coordinator.command(at(20), PostedCommand { command, answer }, &mut Vec::new());
     }
 
-    /// Handles the end of the look-up for a permit, and takes a step of the loop.
+    /// Handles the end of the address look-up for a permit, and takes a step of the loop.
     fn address_found(
         coordinator: &mut Coordinator,
         permit: Permit,

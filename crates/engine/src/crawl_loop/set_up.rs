@@ -19,7 +19,7 @@ use crate::sampling::Sampling;
 use crate::shared_traps::SharedTraps;
 
 impl Coordinator {
-    /// Makes this a run of the given round.
+    /// Sets the round that this run belongs to.
     pub(crate) fn enter_round(&mut self, visits: RevisitSchedule) {
         self.report.enter_round(&visits);
         self.hosts.enter_round(visits.round.number);

@@ -38,7 +38,7 @@ pub(crate) struct SharedHosts {
     /// pages of their hosts are fetched.
     leaving: BTreeMap<i32, bool>,
     looked_at: Tick,
-    /// The number of the current rest; `None` if this worker has work.
+    /// The number of the current rest (a time without work); `None` if this worker has work.
     rest: Option<u64>,
     /// The number of rests so far.
     rests: u64,

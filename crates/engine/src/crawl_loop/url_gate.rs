@@ -100,12 +100,12 @@ impl UrlGate {
         self.sampling.as_mut().is_some_and(Sampling::is_to_draw)
     }
 
-    /// Takes the origins to wake after a commit.
+    /// Takes the origins that waited for the commit that has just ended.
     pub(super) fn take_waiting(&mut self) -> BTreeSet<Origin> {
         std::mem::take(&mut self.waiting)
     }
 
-    /// Notes an origin to wake after the next commit.
+    /// Notes an origin that waits for the next commit.
     pub(super) fn wait_for_commit(&mut self, origin: &Origin) {
         self.waiting.insert(origin.clone());
     }
@@ -148,23 +148,23 @@ impl UrlGate {
         self.suspects.suspect(deaths);
     }
 
-    /// Holds the lease of a suspect until nothing else is left to fetch.
+    /// Holds the lease of a crash suspect until nothing else is left to fetch.
     pub(super) fn hold(&mut self, lease: Lease) {
         self.suspects.hold(lease);
     }
 
-    /// Ends the reading of the suspect that is read alone, unless that reading has yet to begin.
-    /// Call this when nothing is in flight.
+    /// Ends the reading of the crash suspect that is read alone, unless that reading has yet to
+    /// begin. Call this when nothing is in flight.
     pub(super) fn end_reading(&mut self) {
         self.suspects.end_reading();
     }
 
-    /// Returns the lease of the next suspect to read; `None` if there is none.
+    /// Returns the lease of the next crash suspect to read; `None` if there is none.
     pub(super) fn begin_reading(&mut self) -> Option<Lease> {
         self.suspects.begin_reading()
     }
 
-    /// Returns whether a suspect is being read alone, or is next.
+    /// Returns whether a crash suspect is being read alone, or is next.
     pub(super) fn reads_alone(&self) -> bool {
         self.suspects.reads_alone()
     }
@@ -174,8 +174,8 @@ impl UrlGate {
     }
 
     /// Decides what happens to a leased URL. Seeds, and URLs that were visited before, are always
-    /// fetched unless they are suspects. `per_host` is the maximum number of requests in flight to
-    /// a host.
+    /// fetched unless they are crash suspects. `per_host` is the maximum number of requests in
+    /// flight to a host.
     ///
     /// # Errors
     /// The frontier can't be read, to look up a mirrored page.

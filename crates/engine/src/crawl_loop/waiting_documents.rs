@@ -39,9 +39,9 @@ pub(super) enum GiveUp {
 /// get another permit.
 ///
 /// [`add`](Self::add) and [`remove`](Self::remove) come in pairs. A permit of a host that
-/// [`turns_away`](Self::turns_away) reports as full is not used; `remove` returns the origins to
-/// wake. After [`stop`](Self::stop), each step of the loop calls [`give_up`](Self::give_up). Emits
-/// no effects.
+/// [`turns_away`](Self::turns_away) reports as full is not used; `remove` returns the origins that
+/// may get permits again. After [`stop`](Self::stop), each step of the loop calls
+/// [`give_up`](Self::give_up). Emits no effects.
 #[derive(Debug, Default)]
 pub(super) struct WaitingDocuments {
     /// The number of waiting documents of each host, and their total bytes.

@@ -16,7 +16,7 @@ pub(crate) const BLOCK_RECORDS: usize = (BLOCK_BYTES - 8) / RECORD_BYTES;
 /// The bytes of one block.
 pub(crate) type Block = [u8; BLOCK_BYTES];
 
-/// The reason why a run can't be read.
+/// The reason why a sorted run can't be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RunError {
     #[error("can't read or write `{}`", path.display())]

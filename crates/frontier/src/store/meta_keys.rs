@@ -6,7 +6,7 @@ pub(super) const LAYOUT: &str = "layout";
 pub(super) const FINGERPRINT_KEY: &str = "fingerprint-key";
 /// Counters that continue after a restart.
 pub(super) const SEQUENCE: &str = "sequence";
-/// The list of the sieve's runs.
+/// The list of the sieve's sorted runs.
 pub(super) const RUNS: &str = "runs";
 /// Prefix of the keys that hold the committed lengths of files, by file name.
 pub(super) const MARK: &str = "mark/";

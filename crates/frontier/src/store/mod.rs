@@ -54,7 +54,7 @@ pub struct Options {
     /// 32,768, is about 10 MB: 32 entries for each of a thousand active hosts.
     pub head_entries: usize,
     /// The number of new or changed URLs collected in memory before they are written as a sorted
-    /// run. Up to three times as many may be in memory while a run is written. The default,
+    /// run. Up to three times as many may be in memory while a sorted run is written. The default,
     /// 200,000, is 9 MB.
     pub gather: usize,
     /// The failures that a commit survives after it has returned.
@@ -135,7 +135,7 @@ impl FjallFrontier {
         FjallFrontier::open_on(dir, options, Arc::new(SystemDisk))
     }
 
-    /// Like [`FjallFrontier::open`], but writes runs through `disk`.
+    /// Like [`FjallFrontier::open`], but writes sorted runs through `disk`.
     ///
     /// # Errors
     /// Same as [`FjallFrontier::open`].

@@ -49,9 +49,10 @@ const MAX_JOURNAL_BYTES: u64 = 64 << 20;
 /// takes requests from.
 const WORKERS: usize = 1;
 
-/// Each table, and how many bytes it collects in memory before it writes a sorted run. Tables with
-/// more writes at random keys collect more. If all tables are full, they use 36 MiB, and twice that
-/// while runs are being written. The store blocks a commit while four runs of a table are pending.
+/// Each table, and how many bytes it collects in memory before it writes a sorted run to disk.
+/// Tables with more writes at random keys collect more. If all tables are full, they use 36 MiB,
+/// and twice that while sorted runs are being written. The store blocks a commit while four sorted
+/// runs of a table are pending.
 pub(super) const TABLES: [(&str, u64); 10] = [
     ("meta", 2 << 20),
     ("origins", 4 << 20),
@@ -99,7 +100,7 @@ pub(super) fn open(
     })
 }
 
-/// Opens the store without the sieve's runs.
+/// Opens the store without the sieve's sorted runs.
 pub(super) fn open_resting(
     dir: &Path,
     options: &Options,
@@ -133,7 +134,7 @@ fn refuse_foreign(dir: &Path) -> Result<(), OpenError> {
     for entry in fs::read_dir(dir).map_err(io)? {
         let name = entry.map_err(io)?.file_name();
         if name == KNOWN {
-            // The folder of runs is created after the store, so the store must have existed.
+            // The folder of sorted runs is created after the store, so the store must have existed.
             return Err(corrupt(dir, format!("`{STORE}` is missing")));
         }
         if name != LOCK && name != STORE_NEW {
@@ -329,7 +330,7 @@ fn meta_value<T>(
     value.ok_or_else(|| corrupt(&tables.dir, what.into()))
 }
 
-/// Opens the runs, and adds the records of commits that no run contains.
+/// Opens the sorted runs, and adds the records of commits that no sorted run contains.
 fn load_sieve(
     tables: &Arc<Tables>,
     options: &Options,

@@ -11,8 +11,8 @@ use crate::exclusion::Exclusion;
 use crate::lease_table::Totals;
 use crate::sieve::{PackedState, RunEntry, RunManifest, STATE_BYTES};
 
-/// The state of a URL in the sieve. Failed and excluded URLs have the number of a note, whose text
-/// is in the `notes` table.
+/// The state of a URL in the sieve, the set of known URLs. Failed and excluded URLs have the number
+/// of a note, whose text is in the `notes` table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Pending(QueuePlace),

@@ -1,8 +1,8 @@
 //! A frontier that no crawl uses, and copies of its store that leave out some URLs and hosts.
 //!
 //! Rows removed from a store stay in its journal and its older files until compaction. So to erase
-//! data, a new store is written without it, and then replaces the old store. The sieve's runs stay,
-//! because they contain only fingerprints and no text.
+//! data, a new store is written without it, and then replaces the old store. The sieve's sorted
+//! runs stay, because they contain only fingerprints and no text.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -380,8 +380,8 @@ impl<'f> Copy<'f> {
         })
     }
 
-    /// Copies the sieve's records that no run contains yet. Adds a record for each URL that was
-    /// left out of the copy and becomes settled.
+    /// Copies the sieve's records that no sorted run contains yet. Adds a record for each URL that
+    /// was left out of the copy and becomes settled.
     fn fresh(&mut self) -> Result<(), OpenError> {
         let from = self.from;
         from.each(&from.tables.fresh, |key, value| {

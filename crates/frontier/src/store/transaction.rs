@@ -264,8 +264,8 @@ impl<'f> FjallTransaction<'f> {
         Ok(admitted)
     }
 
-    /// Looks up the committed states of URLs. If runs have to be read, the URLs are looked up in
-    /// key order, because URLs of one origin are in the same blocks.
+    /// Looks up the committed states of URLs. If sorted runs have to be read, the URLs are looked
+    /// up in key order, because URLs of one origin are in the same blocks.
     fn look_up(
         &mut self,
         admissions: &[Admission],

@@ -180,8 +180,8 @@ impl Hosts {
         self.requests.skip_look_up(permit);
     }
 
-    /// Takes the oldest permit whose look-up ended. Returns `Ok(None)` if the scheduler took that
-    /// permit back. Another permit may then be ready.
+    /// Takes the oldest permit whose address look-up ended. Returns `Ok(None)` if the scheduler
+    /// took that permit back. Another permit may then be ready.
     ///
     /// # Errors
     /// No permit is ready, or there is no room for its request before the tick in the error.
@@ -197,7 +197,7 @@ impl Hosts {
         }
     }
 
-    /// Gives back all permits whose look-up ended, for a run that sends no more requests.
+    /// Gives back all permits whose address look-up ended, for a run that sends no more requests.
     pub(super) fn give_found_back(&mut self, now: Tick) {
         while let Some((permit, _)) = self.requests.next_found() {
             self.give_back(now, permit);
