@@ -50,7 +50,7 @@ pub struct Survey {
     pub own_links_wait: bool,
     /// The numbers of the groups of database servers whose links this worker has to forward.
     pub to_forward: Vec<i32>,
-    /// Whether this worker has to hand over its buckets and stop.
+    /// Whether this worker has to stop, and hand its hosts over before.
     pub is_drained: bool,
     /// This worker's buckets that have to move to another group of database servers.
     pub moving: Vec<i32>,
@@ -113,13 +113,13 @@ pub trait WorkerFrontier: Frontier {
     /// [`SharedError::LeaseLost`].
     fn check(&self) -> Result<(), FrontierError>;
 
-    /// Returns the buckets that this worker owns, in ascending order.
+    /// Returns the buckets (sets of hosts) that this worker owns, in ascending order.
     fn owned_buckets(&self) -> Vec<i32>;
 
     /// Returns the number of buckets that are stored in this worker's group of database servers.
     fn served_buckets(&self) -> u64;
 
-    /// Returns the bucket of a host.
+    /// Returns the bucket that a host is in.
     fn bucket_of(&self, host: &HostKey) -> i32;
 
     /// Returns whether this worker owns a host.
@@ -129,19 +129,20 @@ pub trait WorkerFrontier: Frontier {
     /// requests to the host until then. Returns `None` if the host had no owner before.
     fn taken_over_for(&self, host: &HostKey) -> Option<Duration>;
 
-    /// Returns the buckets of leased URLs.
+    /// Returns the buckets that the hosts of leased URLs are in.
     fn leased_buckets(&self) -> BTreeSet<i32>;
 
-    /// Takes up to `most` buckets without an owner. Returns the number of buckets taken, and each
-    /// origin with pending URLs in these buckets, with the number of its pending URLs.
+    /// Takes up to `most` buckets (sets of hosts) without an owner. Returns the number of buckets
+    /// taken, and each origin with pending URLs in these buckets, with the number of its pending
+    /// URLs.
     ///
     /// # Errors
     /// [`FrontierError`] if the database fails or this worker's leases expired.
     fn take_free(&self, most: u64) -> Result<(usize, Vec<(Origin, u64)>), FrontierError>;
 
-    /// Hands buckets over, so that other workers may take them at once. Before the call, no URL in
-    /// these buckets may be leased, no request to their hosts may be in flight, and the state of
-    /// their hosts must be committed.
+    /// Hands buckets (sets of hosts) over, so that other workers may take them at once. Before the
+    /// call, no URL in these buckets may be leased, no request to their hosts may be in flight, and
+    /// the state of their hosts must be committed.
     ///
     /// # Errors
     /// [`FrontierError`] if the database fails. The leases on these buckets then expire.
@@ -186,16 +187,16 @@ pub trait WorkerFrontier: Frontier {
     /// [`FrontierError`] if the database fails.
     fn allow(&self, pages: u64, more: u64, of: u64) -> Result<u64, FrontierError>;
 
-    /// Returns the buckets of this worker whose deferred URLs no other worker has listed in its
-    /// records. First takes over the buckets without an owner, in case no other worker is left to
-    /// list them.
+    /// Returns the buckets (sets of hosts) of this worker whose deferred URLs no other worker has
+    /// listed in its records. First takes over the buckets without an owner, in case no other
+    /// worker is left to list them.
     ///
     /// # Errors
     /// [`FrontierError`] if the database fails or this worker's leases expired.
     fn buckets_to_list(&self) -> Result<BTreeSet<i32>, FrontierError>;
 
-    /// Records the buckets whose deferred URLs this worker has listed in its records. An empty set
-    /// withdraws an earlier call.
+    /// Records the buckets (sets of hosts) whose deferred URLs this worker has listed in its
+    /// records. An empty set withdraws an earlier call.
     ///
     /// # Errors
     /// [`FrontierError`] if the database fails.

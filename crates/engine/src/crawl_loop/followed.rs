@@ -8,7 +8,7 @@ use crawl_weburl::Origin;
 use super::Coordinator;
 use crate::messages::Effect;
 
-/// The outcome of an attempt at a turn.
+/// The outcome of an attempt to repeat a recorded turn (the use of a host's permit).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TurnAttempt {
     /// The host had a permit, and the turn used it.

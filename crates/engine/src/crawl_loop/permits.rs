@@ -86,7 +86,7 @@ impl Coordinator {
             self.report.of_all_runs().messages,
         );
         if let Some(turn) = (self.turns).record(now, permit.purpose(), is_sent, progress) {
-            // The turn must be recorded before its request is sent.
+            // The use of the permit must be recorded before its request is sent.
             out.insert(before, Effect::NoteTurn(turn));
         }
         match job {

@@ -22,8 +22,8 @@ const HAND_OVER_INTERVAL: Duration = Duration::from_millis(20);
 ///
 /// - [`take_in`](Self::take_in) handles news of the other workers, and returns how the loop reacts.
 /// - Each step of the loop calls [`step`](Self::step). If it returns true, the loop evicts the
-///   hosts that leave (see [`is_leaving`](Self::is_leaving)) and passes the buckets that are still
-///   busy to [`hand_over`](Self::hand_over).
+///   hosts that leave (see [`is_leaving`](Self::is_leaving)) and passes the buckets (sets of hosts)
+///   that are still busy to [`hand_over`](Self::hand_over).
 /// - [`end_with_others`](Self::end_with_others) ends a run that would end if it were alone, as soon
 ///   as the other workers have nothing to do either.
 ///
@@ -34,8 +34,8 @@ const HAND_OVER_INTERVAL: Duration = Duration::from_millis(20);
 pub(crate) struct SharedHosts {
     /// `None` if this process crawls alone.
     owners: Option<Arc<dyn HostOwnership>>,
-    /// Buckets that must be handed over, and for each, whether the hand-over was requested. No
-    /// pages of their hosts are fetched.
+    /// Buckets (sets of hosts) that must be handed over, and for each, whether the hand-over was
+    /// requested. No pages of their hosts are fetched.
     leaving: BTreeMap<i32, bool>,
     looked_at: Tick,
     /// The number of the current rest (a time without work); `None` if this worker has work.
@@ -120,7 +120,7 @@ impl SharedHosts {
         self.owners.as_ref()?.taken_over_for(host)
     }
 
-    /// Returns the bucket of a host; `None` if this process crawls alone.
+    /// Returns the bucket (set of hosts) of a host; `None` if this process crawls alone.
     pub(super) fn bucket_of(&self, host: &HostKey) -> Option<i32> {
         Some(self.owners.as_ref()?.bucket_of(host))
     }
@@ -250,7 +250,7 @@ impl SharedHosts {
         None
     }
 
-    /// Returns the buckets that contain leased URLs or one of `hosts`.
+    /// Returns the buckets (sets of hosts) that contain leased URLs or one of `hosts`.
     pub(super) fn busy_buckets<'a>(
         &self,
         hosts: impl IntoIterator<Item = &'a HostKey>,
@@ -261,8 +261,8 @@ impl SharedHosts {
         busy
     }
 
-    /// Requests the hand-over of all buckets that must be handed over and are not in `busy`.
-    /// Returns these buckets.
+    /// Requests the hand-over of all buckets (sets of hosts) that must be handed over and are not
+    /// in `busy`. Returns these buckets.
     pub(super) fn hand_over(&mut self, busy: &BTreeSet<i32>, out: &mut Vec<Effect>) -> Vec<i32> {
         let leaving = self.leaving.iter_mut();
         let free = leaving.filter(|(bucket, is_asked)| !**is_asked && !busy.contains(bucket));

@@ -9,11 +9,12 @@ use crawl_scheduler::{Purpose, Tick};
 
 use crate::totals::{CommitPoint, Totals};
 
-/// Maximum URLs that one turn settles or requeues behind other URLs, and maximum URLs judged before
-/// the loop handles events. This bounds how long commits, commands and signals wait.
+/// Maximum URLs that one turn (the use of a permit) settles or requeues behind other URLs, and
+/// maximum URLs judged before the loop handles events. This bounds how long commits, commands and
+/// signals wait.
 pub(super) const MAX_JUDGED: u64 = 64;
 
-/// Limits the length of the current turn, and records the turn.
+/// Limits the length of the current turn (the use of a permit), and records the turn.
 ///
 /// A turn starts with [`begin`](Self::begin). While it [`goes_on`](Self::goes_on), each leased URL
 /// is reported with [`admit`](Self::admit), and with [`passed`](Self::passed) if it was settled or
@@ -60,9 +61,9 @@ impl HostTurns {
         }
     }
 
-    /// Makes the next turn repeat a recorded one, with the same number of settled or requeued URLs.
-    /// If the recorded turn sent a request, the number isn't limited, since older versions let such
-    /// turns settle or requeue more URLs.
+    /// Makes the next turn (use of a permit) repeat a recorded one, with the same number of settled
+    /// or requeued URLs. If the recorded turn sent a request, the number isn't limited, since older
+    /// versions let such turns settle or requeue more URLs.
     pub(super) fn repeat(&mut self, recorded: &HostTurn) {
         self.max_passed = Some(match recorded.is_sent {
             true => u64::MAX,
@@ -93,9 +94,10 @@ impl HostTurns {
         self.current = CurrentTurn::default();
     }
 
-    /// Gives a lease its commit number, and returns whether the lease belongs to the current turn.
-    /// All leases of a turn must come after the same commit, so that all are judged by the same
-    /// state. If this returns false, the turn is over, and the caller releases the lease.
+    /// Gives a lease its commit number, and returns whether the lease belongs to the current turn
+    /// (the use of a permit). All leases of a turn must come after the same commit, so that all are
+    /// judged by the same state. If this returns false, the turn is over, and the caller releases
+    /// the lease.
     pub(super) fn admit(&mut self, lease: &mut Lease) -> bool {
         lease.after = lease.after.max(self.before_this_run);
         let is_admitted = *self.current.after.get_or_insert(lease.after) == lease.after;
@@ -118,7 +120,7 @@ impl HostTurns {
         self.current.passed += 1;
     }
 
-    /// Returns whether the turn may lease another URL.
+    /// Returns whether the current turn (the use of a permit) may lease another URL.
     pub(super) fn goes_on(&self) -> bool {
         self.current.passed < self.max_passed.unwrap_or(MAX_JUDGED)
     }

@@ -1,4 +1,4 @@
-//! One worker of a shared crawl, with all hosts in one bucket.
+//! One worker of a shared crawl. All hosts are in one bucket, the unit that workers own.
 
 use crawl_fetcher::{FetchRequest, Validators};
 use crawl_scheduler::Poll;
