@@ -29,7 +29,7 @@ pub(super) fn config() -> Config {
     let seed = canonicalize(None, "http://a.example/").unwrap();
     let agent = ProductToken::new("crawl").unwrap();
     let mut config = Config::new(agent, "0.0", None, vec![seed], "c");
-    // Without address look-ups, a test gets its requests as soon as it uses a permit.
+    // Issue no permits for address look-ups. Tests of look-ups set another number.
     config.politeness.look_ups = 0;
     // All hosts in these tests have the same address, so a limit per address would delay their
     // requests.
