@@ -50,7 +50,7 @@ pub struct Survey {
     pub own_links_wait: bool,
     /// The numbers of the groups of database servers whose links this worker has to forward.
     pub to_forward: Vec<i32>,
-    /// Whether this worker has to stop, and hand its hosts over before.
+    /// Whether this worker has to hand over its hosts and stop.
     pub is_drained: bool,
     /// This worker's buckets that have to move to another group of database servers.
     pub moving: Vec<i32>,
@@ -116,7 +116,7 @@ pub trait WorkerFrontier: Frontier {
     /// Returns the buckets (sets of hosts) that this worker owns, in ascending order.
     fn owned_buckets(&self) -> Vec<i32>;
 
-    /// Returns the number of buckets that are stored in this worker's group of database servers.
+    /// Returns the number of buckets that this worker's group of database servers serves.
     fn served_buckets(&self) -> u64;
 
     /// Returns the bucket that a host is in.

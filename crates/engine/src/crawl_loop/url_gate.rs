@@ -225,7 +225,8 @@ impl UrlGate {
         if lease.is_seed {
             return Ok(LeaseDisposition::Fetch(lease));
         }
-        // The target of a redirect keeps all parameters, since its site chose them.
+        // The target of a redirect keeps all parameters: it is fetched under the URL that the
+        // redirect gave.
         if lease.redirects == 0
             && let Some((url, exclusion)) = self.cleaned(&lease, context)
         {

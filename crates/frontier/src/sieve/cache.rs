@@ -1,5 +1,5 @@
-//! A cache of recently read blocks. It serves most look-ups, because pages share many links, and
-//! most other links lead to the page's own origin.
+//! A cache of recently read blocks. It serves most look-ups: pages share many links, and the other
+//! links mostly lead to the page's own origin, whose URLs are in few blocks.
 
 use super::block::{BLOCK_BYTES, Block, RunError};
 

@@ -12,8 +12,8 @@ use super::super::shared_hosts::SharedHosts;
 use super::Hosts;
 
 impl Hosts {
-    /// Continues an earlier run. The stored state of each host is read when the host first gets a
-    /// permit.
+    /// Continues an earlier run. The stored state of each host is read when its first permit is
+    /// due.
     ///
     /// # Errors
     /// The frontier can't be read.

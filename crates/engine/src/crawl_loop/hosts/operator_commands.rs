@@ -121,7 +121,8 @@ impl Hosts {
         }
     }
 
-    /// Refuses a host that the crawl doesn't know: no URL of it was found, and no seed is on it.
+    /// Refuses a host that the crawl doesn't know: the crawl has no state of the host, and no seed
+    /// is on it.
     fn require_known(&self, host: &HostKey) -> Result<(), Refused> {
         let mut seeds = self.config.seeds.iter();
         let is_known = self.scheduler.knows(host)

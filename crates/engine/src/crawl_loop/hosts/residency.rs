@@ -257,7 +257,7 @@ impl Hosts {
     }
 
     /// Evicts the hosts that other workers take over. Then requests the hand-over of each bucket (a
-    /// set of hosts) without requests in flight. Returns the origins of the evicted hosts.
+    /// set of hosts) that has nothing in flight. Returns the origins of the evicted hosts.
     pub(crate) fn hand_over(
         &mut self,
         now: Tick,

@@ -165,7 +165,7 @@ impl FjallTransaction<'_> {
         Ok(())
     }
 
-    /// Writes all rows of a URL except its queue entry, and adds the URL to the counts.
+    /// Writes the rows whose key is the URL's fingerprint, and adds the URL to the counts.
     fn write_state(&mut self, writing: &mut CommitBatch, change: &Change) {
         let tables = &self.frontier.tables;
         let state = match &change.now {
