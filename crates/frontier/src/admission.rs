@@ -65,7 +65,7 @@ impl Admission {
 }
 
 impl Admission {
-    /// Returns the depth and the hops off scope, combined into one number as in queue places.
+    /// Returns the [`distance`] of the URL: its depth and its hops off scope, as one number.
     #[must_use]
     pub fn distance(&self) -> u32 {
         distance(self.depth, self.hops_off)
@@ -77,8 +77,8 @@ impl Admission {
 /// read, because a depth alone is a distance with 0 hops.
 const DEPTH_BITS: u32 = 24;
 
-/// Combines a depth and the hops off scope into one number, the distance, which queue places and
-/// stores keep.
+/// Combines a depth and the hops off scope into one number, the distance. Pending URLs with the
+/// same priority are ordered by distance.
 #[must_use]
 pub fn distance(depth: u32, hops_off: u8) -> u32 {
     u32::from(hops_off) << DEPTH_BITS | depth.min((1 << DEPTH_BITS) - 1)

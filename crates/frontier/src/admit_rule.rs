@@ -35,18 +35,18 @@ pub struct QueuePlace {
 pub struct Rank {
     /// 1 for a retry, else 0.
     pub round: u8,
-    /// The priority of the place; 0 for a retry.
+    /// The priority of the URL's [`QueuePlace`]; 0 for a retry.
     pub priority: u8,
-    /// The distance of the place; 0 for a retry.
+    /// The distance of the URL's [`QueuePlace`]; 0 for a retry.
     pub depth: u32,
-    /// The `seq` of the place.
+    /// The `seq` of the URL's [`QueuePlace`].
     pub seq: u64,
 }
 
 /// A pending URL as queued.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Queued {
-    /// The URL's place.
+    /// The URL's place in its queue.
     pub place: QueuePlace,
     /// The number of the next attempt, from 1.
     pub attempt: u32,
@@ -94,12 +94,12 @@ pub enum AdmitAction {
     Enter,
     /// The URL was deferred and becomes pending with the values of the admission.
     Revive,
-    /// The URL stays pending and takes a better place.
+    /// The URL stays pending and moves forward in its queue, or takes a nearer path.
     Improve {
         /// The new place.
         place: QueuePlace,
-        /// Whether the path of the admission is nearer than the known one. If so, the admission's
-        /// via replaces the old one.
+        /// Whether the admission's path to the URL is nearer than the stored one. If so, the
+        /// admission's `via` replaces the stored one.
         nearer: bool,
     },
     /// The URL stays deferred, and takes the nearer path and the exclusion of the admission.
@@ -123,7 +123,7 @@ impl QueuePlace {
         }
     }
 
-    /// Returns a place for a URL that is not pending. Only the distance has a meaning then.
+    /// Returns the place stored for a URL that is not pending. Only its distance has a meaning.
     pub(crate) fn at(distance: u32) -> QueuePlace {
         QueuePlace {
             retried: false,
@@ -210,7 +210,7 @@ impl Deferred {
 }
 
 /// Decides what `admission` changes for a URL in state `now`. An improved place keeps the old
-/// `seq`, so the caller must assign a new number if the rank changed.
+/// `seq`. If the rank changed, the caller must assign a new `seq`.
 #[must_use]
 pub fn meet(now: CurrentState, admission: &Admission) -> AdmitAction {
     let pending = matches!(admission.state, NewState::Pending);

@@ -48,12 +48,12 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SharedError {
-    /// The engine that holds the frontier failed, or can't be reached.
+    /// The database that holds the frontier failed, or can't be reached.
     #[error("the frontier at {address} failed")]
     Engine {
-        /// The engine's address, without a password.
+        /// The database's address, without a password.
         address: String,
-        /// The error of the engine or of the connection to it.
+        /// The error of the database or of the connection to it.
         source: BoxError,
     },
     /// This process no longer owns its hosts, because its leases expired or another worker took the

@@ -41,7 +41,7 @@ impl fmt::Display for Exclusion {
 
 macro_rules! reasons {
     ($($(#[$doc:meta])* $reason:ident = $code:literal, $name:literal;)*) => {
-        /// The kinds of reasons. The written form is the name in lower case.
+        /// A kind of reason why a URL is not fetched. The written form is the name in lower case.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
         pub enum Reason {

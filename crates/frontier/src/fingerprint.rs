@@ -56,8 +56,8 @@ impl FingerprintKey {
         self.at_origin(self.hash(url.origin_text()), url)
     }
 
-    /// Returns the fingerprints of several URLs. Neighbours with the same text before the path,
-    /// such as most links of a page, share the hash of that text.
+    /// Returns the fingerprints of several URLs. Consecutive URLs with the same text before the
+    /// path, such as most links of a page, need only one hash of that text.
     pub fn fingerprints<'u>(
         &self,
         urls: impl Iterator<Item = &'u CanonicalUrl>,

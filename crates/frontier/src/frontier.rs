@@ -28,20 +28,20 @@ use crate::visit::Visit;
 ///    released lease returns to its old place. A URL that is admitted while others are leased takes
 ///    its place by the same rule.
 /// 5. **Least depth.** A pending URL that is admitted as pending again by a nearer path (fewer hops
-///    off scope, then fewer links, then fewer redirects) takes the depth, redirects and via of that
-///    path, and the place that follows from them. In any case the URL takes the lower of the two
-///    priorities and the greater of the two kinds, and becomes a seed if the admission names it as
-///    one. A leased URL does not change.
+///    off scope, then fewer links, then fewer redirects) takes the depth, redirects and `via` of
+///    that path, and the place that follows from them. In any case the URL takes the lower of the
+///    two priorities and the greater of the two kinds, and becomes a seed if the admission names it
+///    as one. A leased URL does not change.
 /// 6. **Deferred is not settled.** A deferred URL that is admitted as pending becomes pending, with
-///    the depth, redirects and via of that admission. If it is deferred again by a nearer path, it
-///    takes that path and its exclusion. If it is admitted as excluded, it stays deferred.
+///    the depth, redirects and `via` of that admission. If it is deferred again by a nearer path,
+///    it takes that path and its exclusion. If it is admitted as excluded, it stays deferred.
 /// 7. **Counts** ([`Frontier::counts`], [`Frontier::pending`]) agree with the committed state, also
 ///    after a crash, and add up.
 /// 8. **`lease` and `release` are quick** and never wait for a commit in progress.
 /// 9. Stored bytes are returned unchanged and are never interpreted.
 /// 10. **Visits.** A URL that was settled with a [`Visit`] becomes pending again, as if new, when a
-///     transaction requests due visits or that URL. It has the depth, priority, kind and via of its
-///     last lease. The stored visit remains until the URL is settled with another. Admitting a
+///     transaction requests due visits or that URL. It has the depth, priority, kind and `via` of
+///     its last lease. The stored visit remains until the URL is settled with another. Admitting a
 ///     settled URL as a link doesn't make it pending.
 ///
 /// [`conformance`](crate::conformance) checks an implementation against these clauses.
@@ -82,9 +82,9 @@ pub trait Frontier: Send + Sync {
     /// [`FrontierError`] if the store fails.
     fn known(&self, url: &CanonicalUrl) -> Result<Option<KnownUrl>, FrontierError>;
 
-    /// Removes the links that would change nothing if admitted now, as far as this can be decided
-    /// without waiting, from committed state in memory. Links that remain may still be known. Calls
-    /// `settled` for each removed link whose URL is settled; such a URL stays settled until
+    /// Removes links that would change nothing if admitted now. Only committed state in memory is
+    /// checked, without waiting, so the remaining links may be known as well. Calls `settled` for
+    /// each removed link whose URL is settled; such a URL stays settled until
     /// [`Frontier::reopenings`] increases. Returns the number of the last commit that the check saw
     /// ([`Transaction::number`]), or `None` if nothing was checked.
     fn drop_known(
@@ -126,7 +126,8 @@ pub trait Frontier: Send + Sync {
     /// [`FrontierError`] if the store fails.
     fn hosts(&self) -> Result<Vec<(HostKey, u64, Vec<u8>)>, FrontierError>;
 
-    /// Returns the committed length of each file in bytes, by file name.
+    /// Returns the length of each file, in bytes and by file name, as last committed with
+    /// [`Transaction::mark`].
     ///
     /// # Errors
     /// [`FrontierError`] if the store fails.

@@ -302,9 +302,8 @@ impl LeaseTable {
                 }
             };
             let fingerprint = store.fingerprint(&queued.url);
-            // The store may have been read after a commit but before its merge. A leased URL is
-            // then read at its new place, while its lease is still recorded at the old one. The
-            // merge corrects the record.
+            // Between a commit and its merge into this table, a leased URL is read at its new
+            // place, but its lease is still recorded at the old one. The merge corrects the record.
             if self.leased.contains_key(&fingerprint) {
                 continue;
             }
@@ -326,8 +325,8 @@ impl LeaseTable {
         let Some(queue) = self.queues.get_mut(&origin) else {
             return;
         };
-        // A commit may have moved the URL already, to another rank than this one. If so, the
-        // commit's merge corrects the entry.
+        // A commit may already have moved the URL to another rank. If so, the commit's merge
+        // corrects the entry.
         let rank = queued.place.rank();
         queue.leased.remove(&rank);
         self.heads.offer(&origin, rank, queued);

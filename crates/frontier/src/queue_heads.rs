@@ -27,8 +27,8 @@ pub(crate) struct QueueHeadCache<V> {
     uses: u64,
 }
 
-/// The head of one queue. Invariant: it holds every entry of the queue up to `covered` that is not
-/// leased.
+/// The first entries of one queue. Invariant: `entries` has all unleased entries of the queue up to
+/// `covered`.
 struct QueueHead<V> {
     entries: BTreeMap<Rank, V>,
     covered: Covered,
@@ -46,8 +46,8 @@ enum Covered {
 /// The result of [`QueueHeadCache::take_first`].
 pub(crate) enum HeadEntry<V> {
     Entry(Rank, V),
-    /// The head has no entry in memory. The entries behind this rank are on disk, or all entries of
-    /// the queue if the rank is `None`.
+    /// The queue may have more entries, but not in memory: behind this rank, or anywhere if the
+    /// rank is `None`.
     Unknown(Option<Rank>),
     /// The queue has no unleased entry.
     Nothing,
@@ -109,7 +109,7 @@ impl<V> QueueHeadCache<V> {
         }
     }
 
-    /// Adds entries that were read behind the covered part. `entries` has all entries up to `last`,
+    /// Adds entries that were read from behind `covered`. `entries` has all entries up to `last`,
     /// or up to the end of the queue if `last` is `None`.
     pub(crate) fn refill(&mut self, origin: &Origin, entries: Vec<(Rank, V)>, last: Option<Rank>) {
         let (uses, count) = (self.uses, entries.len());
@@ -132,7 +132,7 @@ impl<V> QueueHeadCache<V> {
         self.shrink();
     }
 
-    /// Adds an unleased entry of a queue, if the head covers its rank.
+    /// Adds an unleased entry to the head of its queue, if the head covers the entry's rank.
     pub(crate) fn offer(&mut self, origin: &Origin, rank: Rank, value: V) {
         let Some(head) = self.heads.get_mut(origin) else {
             return;

@@ -112,7 +112,7 @@ impl UrlRecord {
         }
     }
 
-    /// Returns the state in which an admission finds the URL.
+    /// Returns the URL's state as the admission rule needs it.
     #[must_use]
     pub fn now(&self, leased: bool) -> CurrentState {
         match self.state {

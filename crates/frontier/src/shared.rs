@@ -17,40 +17,42 @@ use crate::frontier::Frontier;
 use crate::parts::{StoredPart, Totals};
 use crate::transaction::Transaction;
 
-/// The deadline of a worker's requests to its hosts. The fetcher holds this guard.
+/// The deadline of a worker's requests to its hosts. The fetcher aborts requests that are still in
+/// flight then.
 pub trait SendGuard: Send + Sync {
-    /// Returns the time by which requests must have ended: some time before the leases end. Each
-    /// heartbeat of the worker moves this time forward.
+    /// Returns the time by which requests must have ended, which is some time before the worker's
+    /// leases on its hosts end. Each heartbeat of the worker moves this time forward.
     fn ends_at(&self) -> Instant;
 }
 
 /// The facts that a worker must know about all other workers, as of one moment. If the crawl has
-/// several groups of engines, each group is read at its own moment.
+/// several groups of database servers, each group is read at its own moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Survey {
     /// The number of living workers that are not being drained, including this one.
     pub living: u64,
-    /// The number of living workers in this worker's group.
+    /// The number of living workers that use the same group of database servers as this worker.
     pub group_living: u64,
-    /// The number of buckets in this worker's group without an owner.
+    /// The number of buckets (sets of hosts) in this worker's group that no worker owns.
     pub free_buckets: u64,
     /// The number of URLs that are pending or leased, without those of idle workers. An idle worker
     /// waits for new links.
     pub pending_open: u64,
-    /// The number of a group that has pending URLs or waiting links but no worker.
+    /// The number that identifies a group of database servers which has pending URLs or waiting
+    /// links, but no worker.
     pub unserved_group: Option<i32>,
-    /// Whether links wait for the owners of their buckets (which may have no owner), links are in
-    /// transit between groups, or lost URLs have to be reopened. Also true while buckets are being
-    /// moved, because at the end of the crawl a worker has to list the deferred URLs in these
-    /// buckets.
+    /// Whether links wait for the owners of their buckets (even without an owner), links are in
+    /// transit between groups of database servers, or lost URLs have to be reopened. Also true
+    /// while buckets move between groups: at the end of the crawl, some worker must list the
+    /// deferred URLs of those buckets.
     pub links_wait: bool,
-    /// Whether links wait for this worker, or lost URLs have to be reopened.
+    /// Whether this worker has to admit links that other workers found, or to reopen lost URLs.
     pub own_links_wait: bool,
-    /// The numbers of the groups whose links this worker has to forward.
+    /// The numbers of the groups of database servers whose links this worker has to forward.
     pub to_forward: Vec<i32>,
-    /// Whether this worker has to hand over its buckets and stop.
+    /// Whether this worker has to hand over its hosts and stop.
     pub is_drained: bool,
-    /// This worker's buckets that have to move to another group.
+    /// This worker's buckets that have to move to another group of database servers.
     pub moving: Vec<i32>,
     /// The number of values stored for the crawl ([`WorkerFrontier::crawl_meta`]).
     pub crawl_meta: u64,
@@ -74,15 +76,15 @@ pub struct Survey {
 ///
 /// # Requirements for implementations, beyond the clauses of [`Frontier`]
 /// 1. **Owner and expiry.** A lease belongs to one life (one run of a worker's process), which has
-///    a unique id. The lease expires by the clock of the shared engine. A working process renews
+///    a unique id. The lease expires by the clock of the shared database. A working process renews
 ///    its lease; one that is dead, cut off or frozen does not.
 /// 2. **Whole hosts.** A host is handed over with all its origins, never URL by URL, so that each
 ///    host has one owner, who keeps the gap between requests to it. The new owner first waits a
 ///    full gap, because the last owner may have sent a request just now.
 /// 3. **Fencing.** Each handover increments a host's sequence number, and each `settle`, `admit`
-///    and `keep` for the host carries the number that was current at lease time. The engine checks
-///    it inside the transaction, and refuses any number but the newest. So a process that wakes up
-///    after its leases expired settles nothing.
+///    and `keep` for the host carries the number that was current at lease time. The database
+///    checks the number inside the transaction, and refuses any number but the newest. So a process
+///    that wakes up after its leases expired settles nothing.
 /// 4. **At least once.** A URL whose owner was lost is leased again, so it may be fetched more than
 ///    once. The holder of the newest number settles it once. A refused settle aborts its whole
 ///    transaction. Links, marks and rows already written for that transaction belong to no settled
@@ -111,13 +113,13 @@ pub trait WorkerFrontier: Frontier {
     /// [`SharedError::LeaseLost`].
     fn check(&self) -> Result<(), FrontierError>;
 
-    /// Returns the buckets that this worker owns, in ascending order.
+    /// Returns the buckets (sets of hosts) that this worker owns, in ascending order.
     fn owned_buckets(&self) -> Vec<i32>;
 
-    /// Returns the number of buckets that this worker's group serves.
+    /// Returns the number of buckets that this worker's group of database servers serves.
     fn served_buckets(&self) -> u64;
 
-    /// Returns the bucket of a host.
+    /// Returns the bucket that a host is in.
     fn bucket_of(&self, host: &HostKey) -> i32;
 
     /// Returns whether this worker owns a host.
@@ -127,52 +129,54 @@ pub trait WorkerFrontier: Frontier {
     /// requests to the host until then. Returns `None` if the host had no owner before.
     fn taken_over_for(&self, host: &HostKey) -> Option<Duration>;
 
-    /// Returns the buckets of leased URLs.
+    /// Returns the buckets that the hosts of leased URLs are in.
     fn leased_buckets(&self) -> BTreeSet<i32>;
 
-    /// Takes up to `most` buckets without an owner. Returns the number of buckets taken, and each
-    /// origin with pending URLs in these buckets, with the number of its pending URLs.
+    /// Takes up to `most` buckets (sets of hosts) without an owner. Returns the number of buckets
+    /// taken, and each origin with pending URLs in these buckets, with the number of its pending
+    /// URLs.
     ///
     /// # Errors
-    /// [`FrontierError`] if the engine fails or this worker's leases expired.
+    /// [`FrontierError`] if the database fails or this worker's leases expired.
     fn take_free(&self, most: u64) -> Result<(usize, Vec<(Origin, u64)>), FrontierError>;
 
-    /// Hands buckets over, so that other workers may take them at once. Before the call, no URL in
-    /// these buckets may be leased, no request to their hosts may be in flight, and the state of
-    /// their hosts must be committed.
+    /// Hands buckets (sets of hosts) over, so that other workers may take them at once. Before the
+    /// call, no URL in these buckets may be leased, no request to their hosts may be in flight, and
+    /// the state of their hosts must be committed.
     ///
     /// # Errors
-    /// [`FrontierError`] if the engine fails. The leases on these buckets then expire.
+    /// [`FrontierError`] if the database fails. The leases on these buckets then expire.
     fn hand_over(&self, buckets: &[i32]) -> Result<(), FrontierError>;
 
     /// Gives up everything that this worker owns, so that other workers may take it at once.
     /// Nothing can be leased or committed afterwards.
     ///
     /// # Errors
-    /// [`FrontierError`] if the engine can't be reached. The leases then expire.
+    /// [`FrontierError`] if the database can't be reached. The leases then expire.
     fn give_up(&self) -> Result<(), FrontierError>;
 
-    /// Reads what this worker has to know about all other workers, and which group serves which
-    /// buckets.
+    /// Reads what this worker has to know about all other workers, and which group of database
+    /// servers serves which buckets.
     ///
     /// # Errors
-    /// [`FrontierError`] if an engine fails, or the crawl has a group that this worker was not
+    /// [`FrontierError`] if a database fails, or the crawl has a group that this worker was not
     /// configured with.
     fn survey(&self) -> Result<Survey, FrontierError>;
 
-    /// Forwards links that arrived at `group` for buckets that other groups serve: inserts each
-    /// link in the other group, then removes it from `group`. An interrupted forward is repeated,
-    /// which is harmless: a link that is admitted a second time is known already.
+    /// Forwards links that arrived at `group` (of database servers) but belong to buckets of other
+    /// groups: inserts each link in the other group, then removes it from `group`. An interrupted
+    /// forward is repeated, which is harmless: a link that is admitted a second time is known
+    /// already.
     ///
     /// # Errors
-    /// [`FrontierError`] if an engine fails.
+    /// [`FrontierError`] if a database fails.
     fn forward_links(&self, group: i32) -> Result<(), FrontierError>;
 
-    /// Records whether this worker is idle until new links arrive, and the number of `pages` that
-    /// it needs at most.
+    /// Records whether this worker is idle until new links arrive. If `pages` is given, the worker
+    /// is allowed only this many pages in total, and returns the rest to the other workers.
     ///
     /// # Errors
-    /// [`FrontierError`] if the engine fails.
+    /// [`FrontierError`] if the database fails.
     fn rest(&self, rests: bool, pages: Option<u64>) -> Result<(), FrontierError>;
 
     /// Requests a budget of `more` pages beyond the `pages` that this worker has already, out of
@@ -180,35 +184,36 @@ pub trait WorkerFrontier: Frontier {
     /// together never get more than `of`.
     ///
     /// # Errors
-    /// [`FrontierError`] if the engine fails.
+    /// [`FrontierError`] if the database fails.
     fn allow(&self, pages: u64, more: u64, of: u64) -> Result<u64, FrontierError>;
 
-    /// Returns the buckets of this worker whose deferred URLs no other worker has listed in its
-    /// records. First takes the buckets without an owner, because no other worker may be left to
-    /// list them.
+    /// Returns the buckets (sets of hosts) of this worker whose deferred URLs no other worker has
+    /// listed in its records. First takes over the buckets without an owner, in case no other
+    /// worker is left to list them.
     ///
     /// # Errors
-    /// [`FrontierError`] if the engine fails or this worker's leases expired.
+    /// [`FrontierError`] if the database fails or this worker's leases expired.
     fn buckets_to_list(&self) -> Result<BTreeSet<i32>, FrontierError>;
 
-    /// Records the buckets whose deferred URLs this worker has listed in its records. An empty set
-    /// withdraws an earlier call.
+    /// Records the buckets (sets of hosts) whose deferred URLs this worker has listed in its
+    /// records. An empty set withdraws an earlier call.
     ///
     /// # Errors
-    /// [`FrontierError`] if the engine fails.
+    /// [`FrontierError`] if the database fails.
     fn note_listed(&self, buckets: &BTreeSet<i32>) -> Result<(), FrontierError>;
 
     /// Returns everything that any worker stored for the crawl with [`Transaction::keep_meta`].
     ///
     /// # Errors
-    /// [`FrontierError`] if the engine fails.
+    /// [`FrontierError`] if the database fails.
     fn crawl_meta(&self) -> Result<Vec<(String, Vec<u8>)>, FrontierError>;
 }
 
 /// A transaction of one of the workers that share a frontier.
 pub trait WorkerTransaction: Transaction {
     /// Prefetches the records of URLs that are about to be admitted, except records that are in
-    /// memory. Takes one round trip. Changes nothing, and not every URL has to be admitted.
+    /// memory. Takes one round trip. Changes nothing, so it does no harm if a URL is not admitted
+    /// after all.
     ///
     /// # Errors
     /// [`FrontierError`] if the store fails.
@@ -226,8 +231,8 @@ pub trait WorkerTransaction: Transaction {
     fn take_links(&mut self, most: usize) -> Result<Vec<Admission>, FrontierError>;
 
     /// Reopens up to `most` URLs of this worker's hosts that were settled by a worker whose
-    /// directory is lost. Fetched and failed URLs become pending again with their depth and via, at
-    /// their first attempt, and their visits are dropped. Excluded URLs stay excluded and are
+    /// directory is lost. Fetched and failed URLs become pending again with their depth and `via`,
+    /// at their first attempt, and their visits are dropped. Excluded URLs stay excluded and are
     /// returned, because their rows have to be written again. The robots.txt copies of all these
     /// URLs' origins are dropped, because the records of the robots.txt files are lost too.
     ///
@@ -264,7 +269,7 @@ pub trait MovedOut {
     /// pending URLs of an origin come in queue order.
     ///
     /// # Errors
-    /// Errors of the engines and of `show`.
+    /// Errors of the databases and of `show`.
     fn each_part(
         &self,
         show: &mut dyn FnMut(StoredPart) -> Result<(), BoxError>,
@@ -273,7 +278,7 @@ pub trait MovedOut {
     /// Passes each link that no worker has taken yet to `show`. A link may be passed twice.
     ///
     /// # Errors
-    /// Errors of the engines and of `show`.
+    /// Errors of the databases and of `show`.
     fn each_link(
         &self,
         show: &mut dyn FnMut(Admission) -> Result<(), BoxError>,
@@ -298,8 +303,8 @@ pub trait MoveTarget {
     /// Returns a new id for the life of `worker` (the run of its process) that ends with the move.
     fn new_life(&self, worker: &str) -> String;
 
-    /// Returns whether the whole crawl is in the shared frontier, with a worker whose life with the
-    /// id `life` ended with the move.
+    /// Returns whether the move is complete: the whole crawl is in the shared frontier, with a
+    /// worker whose life (run of its process) has the id `life`.
     ///
     /// # Errors
     /// The reason, as readable text.
@@ -319,11 +324,12 @@ pub trait MovedIn {
     /// may come more than once.
     ///
     /// # Errors
-    /// [`FrontierError`] if the engine fails.
+    /// [`FrontierError`] if the database fails.
     fn put(&mut self, part: StoredPart) -> Result<(), FrontierError>;
 
-    /// Gives the crawl its name, if the engine has as many URLs in each state as `expected`. A
-    /// worker resumes the crawl by this name and by the id of its own last life, as after a crash.
+    /// Completes the move if the database has as many URLs in each state as `expected`: gives the
+    /// crawl its name, by which workers find it. The worker resumes the crawl as after a crash of
+    /// the process with the id `worker.life`.
     ///
     /// # Errors
     /// [`MoveError`].
@@ -332,16 +338,16 @@ pub trait MovedIn {
     /// Removes what was moved so far from the shared frontier.
     ///
     /// # Errors
-    /// Errors of the engine.
+    /// Errors of the database.
     fn give_up(self: Box<Self>) -> Result<(), BoxError>;
 }
 
 /// The reason why a crawl could not be moved into a shared frontier.
 #[derive(Debug)]
 pub enum MoveError {
-    /// The engine has other numbers of URLs than expected. The crawl was removed from it.
+    /// The database does not have the expected numbers of URLs, so the crawl was removed from it.
     Incomplete(BoxError),
-    /// The engine failed, so it is unknown whether the crawl was moved.
+    /// The database failed, so it is unknown whether the crawl was moved.
     Failed(BoxError),
 }
 

@@ -31,7 +31,8 @@ impl Visit {
     }
 }
 
-/// A visit of a URL, with the place and via that the URL gets when its next visit is due.
+/// A visit of a URL, with the queue place and the `via` that the URL gets when its next visit is
+/// due.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredVisit {
     /// The URL.

@@ -26,7 +26,7 @@ const MAX_UNSETTLED_BYTES: u64 = 256 << 20;
 /// Beyond the limit: no further request is sent.
 const MAX_UNREAD_BYTES: u64 = 4 << 20;
 
-/// Maximum rows of committed pages that their consumer has not taken yet.
+/// Maximum rows of committed pages that the program running the crawl has not taken yet.
 const MAX_UNDELIVERED_ROWS: usize = 1_024;
 
 /// Counts and limits the pages and writer messages that are not committed yet.
@@ -63,7 +63,7 @@ pub(super) struct Backlog {
     max_unread_bytes: u64,
     /// The time of the last commit, or the last time that nothing waited for a commit.
     committed_at: Tick,
-    /// Rows of committed pages that their consumer has not taken yet.
+    /// Rows of committed pages that the program running the crawl has not taken yet.
     undelivered: usize,
     documents: WaitingDocuments,
     disk: DiskFloor,
@@ -104,7 +104,7 @@ impl Backlog {
             && !self.disk.is_low()
     }
 
-    /// Returns whether one more item may become unsettled after `more` items that are about to.
+    /// Returns whether one more item may become unsettled if `more` others do first.
     pub(super) fn has_room_behind(&self, more: usize) -> bool {
         self.unsettled_but_documents() + (more as u64) < self.max_unsettled
     }
@@ -152,8 +152,8 @@ impl Backlog {
         self.leases += 1;
     }
 
-    /// Counts a leased URL that is settled without a request. Its message counts as
-    /// [`written`](Self::written).
+    /// Counts a leased URL that is settled without a request. The message that settles the URL is
+    /// counted with [`written`](Self::written).
     pub(super) fn given_up(&mut self) {
         self.leases += 1;
     }
@@ -199,7 +199,7 @@ impl Backlog {
         self.bytes = self.bytes.saturating_sub(bytes);
     }
 
-    /// Sets the number of page rows that their consumer has not taken yet.
+    /// Sets the number of page rows that the program running the crawl has not taken yet.
     pub(super) fn note_undelivered(&mut self, rows: usize) {
         self.undelivered = rows;
     }
@@ -209,7 +209,8 @@ impl Backlog {
         self.documents.add(host, bytes);
     }
 
-    /// Counts a document that no longer waits for a reading process. Returns the origins to wake.
+    /// Counts a document that no longer waits for a reading process. Returns the origins that may
+    /// get permits again.
     pub(super) fn document_ended(
         &mut self,
         now: Tick,
@@ -232,7 +233,7 @@ impl Backlog {
         &mut self.documents
     }
 
-    /// Sets the number of free bytes on the disk of the crawl's directory.
+    /// Sets the number of free bytes on the disk with the crawl's directory.
     pub(super) fn note_free_space(&mut self, free: u64) {
         self.disk.note_free_space(free);
     }

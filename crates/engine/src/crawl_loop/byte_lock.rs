@@ -1,5 +1,6 @@
-//! Locks on single bytes of a file, held by an open file description: the system releases them if
-//! the process dies. Uses `fcntl` with `F_OFD_SETLK` and `F_OFD_GETLK`, which only Linux has.
+//! Locks on single bytes of a file. The system releases a lock when the process that holds it dies,
+//! because locks belong to open file descriptions. Uses `fcntl` with `F_OFD_SETLK` and
+//! `F_OFD_GETLK`, which only Linux has.
 
 use std::fs::File;
 use std::io;
@@ -8,7 +9,8 @@ use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
 
-/// Locks the byte at an offset. Returns false if another open file holds its lock. Never blocks.
+/// Locks the byte at an offset. Returns false if another open file has locked it already. Never
+/// blocks.
 pub(crate) fn lock(file: &File, at: u64) -> io::Result<bool> {
     match set(file, at, libc::F_WRLCK) {
         Ok(()) => Ok(true),
@@ -22,7 +24,7 @@ pub(crate) fn unlock(file: &File, at: u64) -> io::Result<()> {
     Ok(set(file, at, libc::F_UNLCK)?)
 }
 
-/// Returns whether another open file holds the lock of the byte at an offset.
+/// Returns whether another open file has locked the byte at an offset.
 pub(crate) fn is_locked(file: &File, at: u64) -> bool {
     let mut lock = byte_range(at, libc::F_WRLCK);
     let result = fcntl(file, FcntlArg::F_OFD_GETLK(&mut lock));

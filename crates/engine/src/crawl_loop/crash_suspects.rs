@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use crawl_frontier::Lease;
 use crawl_weburl::CanonicalUrl;
 
-/// The number of times that the process must have died while reading a URL before the URL is read
+/// The number of times that the process must have died while reading a URL before that URL is read
 /// last and alone.
 const DEATHS_UNTIL_ALONE: u32 = 3;
 
@@ -15,9 +15,10 @@ const DEATHS_UNTIL_ALONE: u32 = 3;
 pub(super) enum Treatment {
     /// Treat the URL like any other.
     Usual,
-    /// Fetch the URL once nothing else is left, and read nothing else at the same time.
+    /// Fetch the URL after all other URLs, and read nothing else at the same time.
     LastAndAlone,
-    /// Settle the URL as failed: reading it killed the process even when nothing else was read.
+    /// Settle the URL as failed: reading it killed the process even when nothing else was being
+    /// read.
     GiveUp,
 }
 
@@ -33,16 +34,17 @@ fn treatment(deaths: u32) -> Treatment {
 /// URLs that were being read when the process died. Empty unless the process died in an earlier
 /// run.
 ///
-/// Before a lease is fetched, [`treatment`](Self::treatment) decides how to treat it; leases that
-/// must be read alone are passed to [`hold`](Self::hold). Once nothing else is left, the owner ends
-/// the last lone reading with [`end_reading`](Self::end_reading) and takes the next held lease with
-/// [`begin_reading`](Self::begin_reading); while [`reads_alone`](Self::reads_alone) returns true,
-/// nothing else is fetched. At the end of the run [`take_held`](Self::take_held) returns the
-/// remaining leases.
+/// Before a lease is fetched, [`treatment`](Self::treatment) decides how to treat it; leases whose
+/// URLs must be read alone are passed to [`hold`](Self::hold). Once nothing else is left to fetch,
+/// the caller ends the previous reading with [`end_reading`](Self::end_reading) and takes the next
+/// held lease with [`begin_reading`](Self::begin_reading); while [`reads_alone`](Self::reads_alone)
+/// returns true, nothing else is fetched. At the end of the run [`take_held`](Self::take_held)
+/// returns the remaining leases.
 #[derive(Default)]
 pub(super) struct CrashSuspects {
     deaths: HashMap<CanonicalUrl, u32>,
-    /// Leases of suspects, held until nothing else is left. Held leases do not count as unsettled.
+    /// Leases of crash suspects, held until nothing else is left to fetch. Held leases do not count
+    /// as unsettled.
     held: Vec<Lease>,
     /// The URL that is read alone.
     reading: Option<LoneReading>,
@@ -50,7 +52,7 @@ pub(super) struct CrashSuspects {
 
 struct LoneReading {
     url: CanonicalUrl,
-    /// Whether the URL was leased again to be read alone.
+    /// Whether the URL was leased a second time, now to be read alone.
     is_begun: bool,
 }
 
@@ -75,13 +77,13 @@ impl CrashSuspects {
         self.deaths = deaths;
     }
 
-    /// Holds a lease until nothing else is left.
+    /// Holds a lease until nothing else is left to fetch.
     pub(super) fn hold(&mut self, lease: Lease) {
         self.held.push(lease);
     }
 
-    /// Ends the reading of a suspect that was read alone, if it has begun. Call it when nothing is
-    /// in flight.
+    /// Ends the reading of the crash suspect that is read alone, unless that reading has yet to
+    /// begin. Call this when nothing is in flight.
     pub(super) fn end_reading(&mut self) {
         if self
             .reading
@@ -92,7 +94,7 @@ impl CrashSuspects {
         }
     }
 
-    /// Returns the held lease to read next, alone.
+    /// Takes a held lease, whose URL is read next, and alone.
     pub(super) fn begin_reading(&mut self) -> Option<Lease> {
         let lease = self.held.pop()?;
         self.reading = Some(LoneReading {
@@ -102,7 +104,7 @@ impl CrashSuspects {
         Some(lease)
     }
 
-    /// Returns whether a suspect is being read alone, or is about to be.
+    /// Returns whether a crash suspect is being read alone, or is next.
     pub(super) fn reads_alone(&self) -> bool {
         self.reading.is_some()
     }

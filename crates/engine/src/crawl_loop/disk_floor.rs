@@ -1,7 +1,7 @@
 //! The limit on free disk space below which fetching pauses.
 //!
 //! Requests in flight still end, and their pages are kept. Fetching resumes once a tenth more than
-//! the limit is free. If it resumed at the limit itself, the next page would pause it again.
+//! the limit is free. At the limit itself, the next page would cause another pause.
 
 /// The free disk space and its limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -94,7 +94,7 @@ mod tests {
             (false, true),
         ];
         assert_eq!(low, expected);
-        // Without a limit, the disk is never low. Huge limits do not overflow.
+        // Without a limit, the disk is never low. Even the largest limit doesn't cause an overflow.
         assert!(!DiskFloor::new(0).look(0));
         let mut endless = DiskFloor::new(u64::MAX);
         assert!(endless.look(7) && !endless.look(u64::MAX - 1));

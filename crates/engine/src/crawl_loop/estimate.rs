@@ -1,13 +1,12 @@
-//! Estimates how much of a run is done and how long the rest takes, from the known URLs and the
-//! budgets.
+//! Estimates how much of a run is done and how much time it still takes, from the known URLs and
+//! the budgets.
 
 use std::time::Duration;
 
 use crate::config::Budgets;
 
 /// Maximum number of pending URLs for which the estimate considers the budgets of hosts. With more
-/// URLs, the walk over all hosts would cost too much, since progress is reported several times a
-/// second.
+/// URLs, visiting all hosts would take too long, since progress is reported several times a second.
 pub(crate) const MAX_URLS_BY_HOST: u64 = 20_000;
 
 /// The work done in a run and the work left.
@@ -22,7 +21,7 @@ pub(crate) struct WorkDone {
     pub(super) bytes: RoundAndRunTotal,
     /// Server response time in microseconds.
     pub(super) server_time: RoundAndRunTotal,
-    /// Pending and leased URLs on hosts with budget left.
+    /// Pending and leased URLs whose hosts have budget left.
     pub(super) pages_left: u64,
     /// How long the slowest host needs to fetch its URLs at its gap; `None` if unknown.
     pub(super) slowest_host: Option<Duration>,
@@ -35,7 +34,7 @@ pub(crate) struct RoundAndRunTotal {
     pub(super) of_run: u64,
 }
 
-/// How much of a run is done and how long the rest takes.
+/// How much of a run is done, and how much time it still takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Estimate {
     /// The share of the run that is done: 0 at the start, 1 at the end.
@@ -47,7 +46,8 @@ pub(crate) struct Estimate {
     pub(super) is_of_slowest_host: bool,
 }
 
-/// Returns the estimate for whatever ends the run first: a budget, or the last known URL.
+/// Returns the estimate for the end that comes first: by a budget, or because all known URLs are
+/// fetched.
 pub(crate) fn estimate(work: &WorkDone, budgets: &Budgets) -> Estimate {
     let pages = work.pages.of_round;
     let all_pages = pages + work.pages_left;
@@ -62,7 +62,7 @@ pub(crate) fn estimate(work: &WorkDone, budgets: &Budgets) -> Estimate {
     ];
     let by_amount = amounts.into_iter().flatten();
     let mut by_amount = by_amount.map(|(spent, most)| spent.estimate(most, work.elapsed));
-    // The known URLs take at least this long, unless a page budget ends the run earlier.
+    // Fetching the known URLs takes at least this long, unless a page budget ends the run earlier.
     let slowest = work
         .slowest_host
         .filter(|_| budgets.max_pages.is_none_or(|most| all_pages <= most));
@@ -95,8 +95,8 @@ pub(crate) fn estimate(work: &WorkDone, budgets: &Budgets) -> Estimate {
 }
 
 impl RoundAndRunTotal {
-    /// Returns the estimate for a run that ends when the amount reaches `most`, if it grows at the
-    /// rate of this run so far.
+    /// Estimates a run that ends when this amount reaches `most`, growing at the rate of this run
+    /// so far.
     fn estimate(self, most: u64, elapsed: Duration) -> Estimate {
         let rate = self.of_run as f64 / elapsed.as_secs_f64().max(0.001);
         let rest = most.saturating_sub(self.of_round) as f64;
@@ -178,7 +178,7 @@ mod tests {
             ..bytes
         };
         check(&work(), &time, 0.8, Some(25));
-        // A budget larger than the crawl has no effect.
+        // Budgets that the crawl can't use up have no effect.
         let ample = Budgets {
             max_pages: Some(1_000_000),
             ..none

@@ -1,4 +1,4 @@
-//! Handles exchanges that ended, and decides on the next step towards an origin's rules.
+//! Handles the results of requests, and takes the next step to get an origin's rules.
 
 use crawl_fetcher::{Exchange, Failure, FailureKind};
 use crawl_frontier::FrontierError;
@@ -40,7 +40,8 @@ impl Coordinator {
         });
         let kind = signal.kind;
         let learned = self.hosts.request_ended(now, spent, signal, bytes as u64);
-        // Record the wait in the row: the one that the server requested, else the crawl's own.
+        // Record the wait that the server requested or, if it requested none, the wait that the
+        // crawl chose.
         line.note_wait(learned.wait_asked.map(millis));
         self.events.exchange_ended(&span, line.row(), &result);
         self.events.host_waits(now, &host, job.url(), &learned);
@@ -67,8 +68,8 @@ impl Coordinator {
         self.hosts.free_if_idle(&host);
     }
 
-    /// Passes the result of a request for an origin's rules to `RobotsStates`, and carries out
-    /// what follows from it.
+    /// Passes the result of a request for an origin's rules to `RobotsStates`, and acts on the
+    /// reaction.
     pub(super) fn rules_fetched(
         &mut self,
         now: Tick,
@@ -121,7 +122,7 @@ impl Coordinator {
         Ok(())
     }
 
-    /// Has the scheduler take the next step towards an origin's rules.
+    /// Schedules the next step to get an origin's rules.
     fn take_robots_step(
         &mut self,
         now: Tick,
@@ -147,7 +148,8 @@ impl Coordinator {
         Ok(())
     }
 
-    /// Makes an origin's host keep the robots paces of its other origins too.
+    /// Slows an origin's host down to the pace that the robots.txt files of its other origins
+    /// request.
     pub(super) fn slow_siblings(
         &mut self,
         now: Tick,

@@ -29,7 +29,7 @@ pub(super) fn config() -> Config {
     let seed = canonicalize(None, "http://a.example/").unwrap();
     let agent = ProductToken::new("crawl").unwrap();
     let mut config = Config::new(agent, "0.0", None, vec![seed], "c");
-    // Tests use permits directly unless they test look-ups.
+    // Issue no permits for address look-ups. Tests of look-ups set another number.
     config.politeness.look_ups = 0;
     // All hosts in these tests have the same address, so a limit per address would delay their
     // requests.
@@ -109,7 +109,7 @@ pub(super) fn copy(origin: &Origin, body: &'static str) -> RobotsCopy {
     }
 }
 
-/// The context of a URL that this robots.txt allows.
+/// The context of a URL that a robots.txt with this body allows.
 pub(super) fn context(lease: &Lease, body: &'static str) -> FetchContext {
     let agent = ProductToken::new("crawl").unwrap();
     let copy = copy(&lease.origin, body);

@@ -1,5 +1,5 @@
-//! Turns of the crawl loop that a replay repeats. The log names the host of each turn, and the loop
-//! decides again what the turn does.
+//! Turns (uses of a host's permit) that a replay repeats. The log names the host of each turn; what
+//! the turn does is decided again.
 
 use crawl_archive::rows::HostTurn;
 use crawl_scheduler::{Poll, Purpose, Tick};
@@ -8,12 +8,13 @@ use crawl_weburl::Origin;
 use super::Coordinator;
 use crate::messages::Effect;
 
-/// The outcome of an attempt at a turn.
+/// The outcome of an attempt to repeat a recorded turn (the use of a host's permit).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TurnAttempt {
     /// The host had a permit, and the turn used it.
     Used,
-    /// The host had a permit for another purpose than the turn's, so the permit was given back.
+    /// The host had a permit, but not for the purpose that the log names, so the permit was given
+    /// back.
     OtherPurpose,
     /// The host may not get a request before this tick.
     NotBefore(Tick),
@@ -22,12 +23,12 @@ pub(crate) enum TurnAttempt {
 }
 
 impl Coordinator {
-    /// Ends the repetition of recorded turns: from now on, the scheduler chooses the hosts again.
+    /// Ends the repetition of recorded turns: from now on, the scheduler chooses the hosts.
     pub(crate) fn lead_no_more(&mut self) {
         self.turns.repeat_no_more();
     }
 
-    /// Gives a recorded turn to the host that the record names.
+    /// Repeats a recorded turn, with the host that the record names.
     pub(crate) fn take_turn(
         &mut self,
         now: Tick,

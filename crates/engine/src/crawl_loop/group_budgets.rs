@@ -22,17 +22,18 @@ struct GroupSpending {
     pages: u64,
     bytes: u64,
     served: Duration,
-    /// Leased URLs that may become pages.
+    /// Leased URLs that may count as pages.
     leases: u64,
-    /// Origins that were turned away while the group's leases filled its budget.
+    /// Origins that got no permit because leased URLs of the group could use up its budget.
     turned_away: BTreeSet<Origin>,
 }
 
-/// How much of its budget a group has left.
+/// Whether a group has budget left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum GroupState {
     HasRoom,
-    /// Leases fill the rest of the budget. There is room again if a lease doesn't become a page.
+    /// The remaining budget is used up by leased URLs. There is room again if one of them doesn't
+    /// count as a page.
     Leased,
     /// This budget is spent.
     Spent(&'static str),
@@ -77,7 +78,7 @@ impl GroupBudgets {
         }
     }
 
-    /// Notes an origin that was turned away because its group is full.
+    /// Notes an origin that gets no permit because its group's budget is full.
     pub(super) fn turn_away(&mut self, origin: &Origin) {
         let host = origin.host_key();
         if self.state(&host) == GroupState::Leased
@@ -87,8 +88,8 @@ impl GroupBudgets {
         }
     }
 
-    /// Returns the origins of a host's group that were turned away, if there is room for another
-    /// page now.
+    /// Returns the origins of a host's group that got no permit before, if the group has room for
+    /// another page now.
     pub(super) fn with_room_again(&mut self, host: &HostKey) -> BTreeSet<Origin> {
         match self.state(host) {
             GroupState::HasRoom => self.spending(host).map(|spent| &mut spent.turned_away),
@@ -98,8 +99,8 @@ impl GroupBudgets {
         .unwrap_or_default()
     }
 
-    /// Returns whether a host's group has room for another page. Requests in flight may exceed
-    /// budgets of bytes and time.
+    /// Returns whether a host's group has room for another page. Budgets of bytes and time ignore
+    /// requests in flight, which may exceed them.
     pub(super) fn state(&self, host: &HostKey) -> GroupState {
         match self.group(host) {
             Some(group) => self.state_of(group),
@@ -176,7 +177,7 @@ impl GroupBudgets {
     }
 }
 
-/// Returns the name of a group's budget, as rows and messages give it.
+/// Returns the name of a group's budget for rows and messages.
 fn in_words(budget: &str, group: &str) -> String {
     format!("{budget} of group {group}")
 }
@@ -268,7 +269,8 @@ mod tests {
         budgets.turn_away(&origin("b.example"));
         budgets.turn_away(&origin("x.a.example"));
         assert!(budgets.with_room_again(&a).is_empty());
-        // A lease that became a page makes no room when it ends.
+        // The lease ends because its URL became a page. The page uses up the budget, so there is no
+        // room.
         budgets.lease_ended(&a);
         budgets.add(&a, 1, 0, SECOND);
         assert_eq!(budgets.state(&b), GroupState::Leased);

@@ -18,8 +18,8 @@ use crate::summary::Ended;
 /// Receives what a host spends: [`request_ended`](Self::request_ended) for each request,
 /// [`leased`](Self::leased) and [`lease_ended`](Self::lease_ended) for each page request, and
 /// [`settled`](Self::settled) or [`unsettled`](Self::unsettled) for each page.
-/// [`is_full`](Self::is_full) decides about permits; origins that were turned away are reported
-/// with [`turn_away`](Self::turn_away), and returned by `lease_ended` and
+/// [`is_full`](Self::is_full) decides about permits; origins that get no permit are reported with
+/// [`turn_away`](Self::turn_away), and returned later by `lease_ended` and
 /// [`with_room_again`](Self::with_room_again). What was spent is stored with the state of a host
 /// ([`stored`](Self::stored), [`restore`](Self::restore)). Emits no effects.
 pub(crate) struct HostBudgets {
@@ -28,11 +28,11 @@ pub(crate) struct HostBudgets {
     groups: GroupBudgets,
     /// Hosts whose budget is spent, with the name of the budget.
     full: HashMap<HostKey, &'static str>,
-    /// Origins that were turned away while leases filled the budget.
+    /// Origins that got no permit because leased URLs could use up the budget.
     turned_away: HashMap<HostKey, Vec<Origin>>,
     /// Server response time, over all hosts and all runs of this round.
     served: Duration,
-    /// The part of `served` from before this run.
+    /// The part of `served` that earlier runs spent.
     served_before: Duration,
     /// The number of this round. Stored spending of an earlier round does not count.
     round: u32,
@@ -46,14 +46,14 @@ struct HostSpending {
     bytes: u64,
     /// Server response time, over all runs of this round.
     served: Duration,
-    /// Leased URLs that may become pages.
+    /// Leased URLs that may count as pages.
     leases: u64,
     /// The start of the host's first request in this run.
     since: Option<Tick>,
 }
 
 impl HostSpending {
-    /// Returns the larger value of each amount, since either spending may be the newer one.
+    /// Returns the larger value of each amount, since the stored spending may be older or newer.
     fn at_least(self, stored: HostSpending) -> HostSpending {
         HostSpending {
             pages: self.pages.max(stored.pages),
@@ -82,8 +82,8 @@ impl HostBudgets {
         self.round = round;
     }
 
-    /// Restores what a host has spent from its stored state. Returns the rest of the stored bytes,
-    /// which describe the host's politeness.
+    /// Restores what a host has spent from its stored state. Returns the remaining bytes of the
+    /// state, which describe the host's politeness.
     pub(crate) fn restore<'a>(&mut self, host: &HostKey, stored: &'a [u8]) -> &'a [u8] {
         let Some((account, rest)) = self.read(stored) else {
             return &[];
@@ -109,7 +109,7 @@ impl HostBudgets {
     }
 
     /// Counts what all hosts have spent, earlier runs included, against the budgets that several
-    /// hosts share. `stored` are the stored states of hosts, which may be older than those in
+    /// hosts share. `stored` contains the stored states of hosts, which may be older than those in
     /// memory.
     pub(crate) fn share(&mut self, stored: impl Iterator<Item = (HostKey, Vec<u8>)>) {
         let mut accounts = self.by_host.clone();
@@ -143,7 +143,8 @@ impl HostBudgets {
         self.budgets.max_server_time.is_some() || !self.groups.is_empty()
     }
 
-    /// Forgets a host that left memory. No effect if hosts have budgets.
+    /// Forgets a host that was evicted from memory. No effect if hosts have budgets, since then all
+    /// spending is kept.
     pub(crate) fn forget(&mut self, host: &HostKey) {
         if !self.limit_hosts() {
             self.by_host.remove(host);
@@ -157,7 +158,7 @@ impl HostBudgets {
             || !self.groups.is_empty()
     }
 
-    /// Returns how many of the pending URLs may still be fetched within the budgets of their hosts.
+    /// Returns how many of the pending URLs the budgets of their hosts still allow.
     pub(crate) fn with_room(&self, waiting: Vec<(Origin, u64)>) -> u64 {
         let mut by_host: HashMap<HostKey, u64> = HashMap::new();
         for (origin, count) in waiting {
@@ -219,8 +220,8 @@ impl HostBudgets {
         self.groups.leased(host);
     }
 
-    /// Counts the end of a lease. Returns origins of the host that were turned away and may have
-    /// room now.
+    /// Counts the end of a lease. Returns the host's origins that got no permit while the host's
+    /// budget was full, and may get one now.
     pub(crate) fn lease_ended(&mut self, host: &HostKey) -> Vec<Origin> {
         if let Some(account) = self.by_host.get_mut(host) {
             account.leases = account.leases.saturating_sub(1);
@@ -229,18 +230,18 @@ impl HostBudgets {
         self.turned_away.remove(host).unwrap_or_default()
     }
 
-    /// If the group of a host has room again, returns the origins that were turned away because it
-    /// was full. Call this once it is known whether a lease of the host became a page.
+    /// If the group of a host has room again, returns the origins that got no permit while the
+    /// group's budget was full. Call this once it is known whether a leased URL of the host counts
+    /// as a page.
     pub(crate) fn with_room_again(&mut self, host: &HostKey) -> BTreeSet<Origin> {
         self.groups.with_room_again(host)
     }
 
-    /// Notes an origin that was turned away because its host is full.
+    /// Notes an origin that gets no permit because its host's budget is full.
     pub(crate) fn turn_away(&mut self, origin: &Origin) {
         self.groups.turn_away(origin);
         let host = origin.host_key();
-        // There can only be room again if leases fill the budget, since a lease may not become a
-        // page.
+        // Only a lease can make room again, if its URL doesn't count as a page.
         if self.account(&host).leases > 0 {
             let origins = self.turned_away.entry(host).or_default();
             if !origins.contains(origin) {
@@ -249,13 +250,13 @@ impl HostBudgets {
         }
     }
 
-    /// Returns the number of leased URLs, over all hosts, that may become pages.
+    /// Returns the number of leased URLs of all hosts. Each may count as a page when it is settled.
     #[cfg(test)]
     pub(super) fn all_leases(&self) -> u64 {
         self.by_host.values().map(|account| account.leases).sum()
     }
 
-    /// Returns the leased URLs of a host that may become pages.
+    /// Returns the number of leased URLs of a host. Each may count as a page when it is settled.
     pub(crate) fn leases(&self, host: &HostKey) -> u64 {
         self.account(host).leases
     }
@@ -273,7 +274,7 @@ impl HostBudgets {
     }
 
     /// Returns whether the budget of a host or of its group leaves no room for another lease.
-    /// Requests in flight may exceed budgets of bytes and time.
+    /// Budgets of bytes and time ignore requests in flight, which may exceed them.
     pub(crate) fn is_full(&mut self, now: Tick, host: &HostKey) -> bool {
         let budget = self.budget(host);
         let account = self.account(host);
@@ -291,8 +292,8 @@ impl HostBudgets {
         } else if over(active, budget.max_time) {
             "max-time-per-host"
         } else {
-            // The host may be full without having spent its budget, since its leases may not become
-            // pages. A group keeps track of its own budget.
+            // A host can be full although its budget isn't spent: its remaining pages may all be
+            // leased, or its group may be full.
             return reached(account.pages + account.leases, budget.max_pages)
                 || self.groups.state(host) != GroupState::HasRoom;
         };
@@ -320,8 +321,8 @@ impl HostBudgets {
         self.served
     }
 
-    /// Returns the server response time of all hosts in microseconds: that of all runs of this
-    /// round, and the part of this run.
+    /// Returns the server response time of all hosts in microseconds: in all runs of this round,
+    /// and in this run.
     pub(crate) fn served_micros(&self) -> (u64, u64) {
         let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         let of_run = self.served.saturating_sub(self.served_before);

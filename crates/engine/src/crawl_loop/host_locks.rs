@@ -2,8 +2,8 @@
 //!
 //! Each crawl lists the hosts that it holds in its own file in the folder `running`. A crawl takes
 //! a host after checking that no live crawl lists it. Only one crawl checks at a time: it locks a
-//! file that all crawls share. There isn't a file lock per host, because the system keeps the locks
-//! of a file in a list, so each further lock would be slower to set.
+//! file that all crawls share. Hosts have no file locks of their own: the system keeps a file's
+//! locks in a list, so each further lock would take longer to set.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -21,14 +21,14 @@ use crate::config::Config;
 
 /// The folder with the files of running crawls, next to the shared lock file.
 const RUNNING: &str = "running";
-/// Maximum number of hosts to log as held by another crawl. Further hosts wait without a log
+/// Maximum number of hosts to log as held by another crawl. Further such hosts wait without a log
 /// message.
 const MAX_LOGGED: usize = 10;
 /// The byte of the shared file to lock while taking a host.
 const LOCKED_BYTE: u64 = 0;
-/// Maximum tries to lock the shared file. After that, the host to lock counts as held by another
-/// crawl. Crawls lock the file only for microseconds, so this happens only if the process with the
-/// lock was suspended.
+/// Maximum tries to lock the shared file. If all fail, the host counts as held by another crawl.
+/// Crawls lock the file only for microseconds, so this happens only if the process with the lock
+/// was suspended.
 const MAX_LOCK_TRIES: u32 = 10_000;
 
 /// The host locks of this crawl.
@@ -100,8 +100,8 @@ impl HostLocks {
         })
     }
 
-    /// Locks a host. Returns whether this crawl holds it now. Never waits for another crawl. If the
-    /// system can't lock files, every crawl may fetch from the host.
+    /// Locks a host. Returns whether this crawl holds the host now. Never waits for another crawl.
+    /// If the system can't lock files, every crawl may fetch from the host.
     pub fn hold(&mut self, host: &HostKey) -> bool {
         let Some(shared) = &mut self.shared else {
             return true;
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(place(&host("a.example")), 712_529_663_959_018_250);
     }
 
-    /// To set a lock, the system walks through all locks of the file.
+    /// The number of file locks must not grow, because the system searches all of them to set one.
     #[test]
     fn locks_of_the_system_do_not_grow_with_the_hosts() {
         use std::os::unix::fs::MetadataExt as _;

@@ -1,4 +1,4 @@
-//! Pages: decides which leased URL is fetched, and handles the result of its request.
+//! Page requests: chooses the leased URL to fetch, and handles the result of the request.
 
 use std::sync::Arc;
 
@@ -16,15 +16,15 @@ use crate::messages::{Effect, Job, WriterMessage};
 use crate::priority::{Priority, is_guess};
 use crate::revisit::visit::PreviousVisit;
 
-/// The next step after a leased URL was judged, in the loop over the URLs of its origin.
+/// The next step for the loop over an origin's URLs, after a leased URL was judged.
 enum LeaseStep {
     /// Send the request for the URL.
     Send(Job),
     /// Lease the next URL.
     Next,
-    /// End the loop. The origin's next permit continues with its other URLs.
+    /// End the loop. The origin's other URLs follow with its next permit.
     End,
-    /// End the loop. The origin waits, and the scheduler was notified of that.
+    /// End the loop. The origin waits; the scheduler has been informed.
     Wait,
 }
 
@@ -41,8 +41,8 @@ impl Coordinator {
         let mut later = Vec::new();
         let job = self.first_page(now, (host, origin), &mut later, out);
         if !later.is_empty() {
-            // Send these URLs in one message, because messages overtake each other and would change
-            // their order.
+            // Send these URLs in one message. Several messages could overtake each other, which
+            // would change the order of the URLs.
             self.write(WriterMessage::Later(later), out);
         }
         job
@@ -56,8 +56,7 @@ impl Coordinator {
         out: &mut Vec<Effect>,
     ) -> Result<Option<Job>, FrontierError> {
         let standing = self.robots.standing(origin)?;
-        // Call both, without short-circuiting: each call notes the origin, to wake it once there is
-        // room.
+        // Use `|` rather than `||`: each check notes the origin, to wake it once there is room.
         let is_full =
             self.hosts.turns_away(now, host, origin) | self.backlog.turns_away(host, origin);
         while !is_full && self.turns.goes_on() && self.backlog.has_room_behind(later.len()) {
@@ -78,8 +77,8 @@ impl Coordinator {
         }
         let is_cut_short = self.turns.is_cut_short();
         if is_cut_short {
-            // The commit of the settled and requeued URLs wakes the origin. Until then, other hosts
-            // get permits.
+            // The origin is woken by the commit of its settled and requeued URLs. Until then, other
+            // hosts get permits.
             self.gate.wait_for_commit(origin);
         }
         let pending = match is_full || is_cut_short {
@@ -133,7 +132,8 @@ impl Coordinator {
         Ok(LeaseStep::Next)
     }
 
-    /// Acts on the gate's decision about a URL that scope and robots.txt allow.
+    /// Acts on the decision of [`UrlGate`](super::url_gate::UrlGate) about a URL that scope and
+    /// robots.txt allow.
     fn pass_gate(
         &mut self,
         now: Tick,
@@ -195,7 +195,7 @@ impl Coordinator {
         Ok(step)
     }
 
-    /// Settles a URL as failed, because reading it killed the program.
+    /// Settles a URL as failed, because the program died while reading it.
     fn give_suspect_up(
         &mut self,
         now: Tick,
@@ -205,7 +205,7 @@ impl Coordinator {
     ) {
         let host = lease.url.host_key();
         self.hosts.page_settled(&host);
-        // Count a lease that began, since the commit counts one that ended.
+        // Count the lease as begun, since the commit will count it as ended.
         self.gate.leased(&lease.origin);
         self.backlog.given_up();
         let state = self.hosts.state(&host);
@@ -213,7 +213,7 @@ impl Coordinator {
         self.write(WriterMessage::Unanswered(Box::new(visit)), out);
     }
 
-    /// Releases a URL. Its origin gets no permit until the origin is woken.
+    /// Releases a URL. Its origin gets no permit until `wake` is called for the origin.
     fn hold_back(&mut self, now: Tick, lease: Lease, reason: &'static str) {
         self.events.waits(&lease.url, reason);
         let origin = lease.origin.clone();
@@ -263,8 +263,8 @@ impl Coordinator {
         }
         let is_ours = result.as_ref().is_err_and(|failure| failure.kind.is_ours());
         if kind == OutcomeKind::NoConnection || is_ours {
-            // The failure is the host's problem or the crawl's own, so the URL returns to the head
-            // of its queue and the attempt does not count.
+            // The failure is due to the host or to the crawl, so the URL returns to the head of its
+            // queue, and the attempt does not count.
             self.events.tried_again(&lease, &result);
             self.release(now, lease);
             self.wake_group(now, &host);
@@ -316,8 +316,8 @@ impl Coordinator {
         }
     }
 
-    /// Wakes origins that were turned away because the host's group was full, if the group has room
-    /// now.
+    /// Wakes origins that got no permit while the budget of the host's group was full, if there is
+    /// room now.
     fn wake_group(&mut self, now: Tick, host: &HostKey) {
         for origin in self.hosts.with_room_again(host) {
             self.wake_pending(now, &origin);
@@ -334,8 +334,8 @@ impl Coordinator {
     }
 }
 
-/// Returns whether an answered URL counts as a page of its host. Only a guessed sitemap that does
-/// not exist doesn't count.
+/// Returns whether an answered URL counts as a page of its host. All do, except a guessed sitemap
+/// that does not exist.
 pub(super) fn counts_as_page(lease: &Lease, status: u16) -> bool {
     !(is_guess(lease) && (400..500).contains(&status))
 }

@@ -67,8 +67,8 @@ use crate::trace_events::TraceEvents;
 /// these parts to the driver. Never waits or sleeps.
 ///
 /// Call the set-up methods first (`enter_round`, `sample`, `share_traps`, `share_hosts`, `suspect`,
-/// `park_again`, `share_crawl`, `read_by`), then what earlier runs left (`restore`,
-/// `note_past_request`, `note_unknown_requests`), then `begin`. From then on,
+/// `park_again`, `share_crawl`, `read_by`), then those that restore what earlier runs left
+/// (`restore`, `note_past_request`, `note_unknown_requests`), then `begin`. From then on,
 /// [`handle`](Self::handle) takes each event, and [`advance`](Self::advance) is called after each
 /// batch of events, and at the time that its last call returned. Once `advance` returns
 /// [`Next::Done`], [`outcome`](Self::outcome) and `into_summary` return how the run ended.
@@ -134,19 +134,18 @@ impl Coordinator {
         self.end.is_stopped_at_once()
     }
 
-    /// Returns when `--max-time` ends this run. Finished pauses don't count.
+    /// Returns when `--max-time` ends this run. Each finished pause postpones that.
     pub(crate) fn deadline(&self) -> Option<Tick> {
         self.end.deadline()
     }
 
-    /// Handles an event.
     pub(crate) fn handle(&mut self, now: Tick, event: Event, out: &mut Vec<Effect>) {
         match event {
             Event::Fetched(ended) => self.fetched(now, ended, out),
             Event::AddressFound { permit, address } => {
                 self.hosts.look_up_ended(permit, address);
-                // While recorded turns are repeated, `advance` is not called, so the permit is used
-                // here.
+                // The permit is used here, because `advance` is not called while recorded turns are
+                // repeated.
                 if self.turns.are_repeated() {
                     let _ = self.use_found(now, out);
                 }
@@ -187,7 +186,7 @@ impl Coordinator {
         }
     }
 
-    /// Returns the end of the run. Call it once.
+    /// Returns how the run ended. Call this only once.
     ///
     /// # Errors
     /// The first failure of the disk, the state or a thread.
@@ -195,7 +194,7 @@ impl Coordinator {
         self.end.outcome()
     }
 
-    /// Returns the sums over all runs, as committed.
+    /// Returns the totals of all runs, as of the last commit.
     #[must_use]
     pub(crate) fn totals(&self) -> Totals {
         *self.report.of_all_runs()
@@ -216,12 +215,12 @@ impl Coordinator {
         }
     }
 
-    /// Sets the number of rows of pages that their consumer has not taken.
+    /// Sets the number of page rows that the program running the crawl has not taken.
     pub(crate) fn note_undelivered(&mut self, rows: usize) {
         self.backlog.note_undelivered(rows);
     }
 
-    /// Sets the number of free bytes on the disk of the crawl's directory.
+    /// Sets the number of free bytes on the disk with the crawl's directory.
     pub(crate) fn note_free_space(&mut self, free: u64) {
         self.backlog.note_free_space(free);
     }
@@ -256,8 +255,8 @@ impl Coordinator {
             self.robots.drop_copy(origin);
         }
         for (origin, _) in committed.origins {
-            // Ask the frontier for the number of pending URLs. The commit's count may be out of
-            // date, since leases may have been released in the meantime.
+            // Ask the frontier for the number of pending URLs, since the number in the commit
+            // doesn't include leases that were released later.
             self.wake_pending(now, &origin);
         }
         for origin in self.gate.take_waiting() {
@@ -274,13 +273,13 @@ impl Coordinator {
         );
     }
 
-    /// Wakes an origin, with the number of its URLs that are pending now.
+    /// Wakes an origin, so that its pending URLs get permits.
     fn wake_pending(&mut self, now: Tick, origin: &Origin) {
         self.wake(now, origin, self.frontier.pending(origin));
     }
 
-    /// Passes an origin's number of pending URLs to the scheduler. If this run has not met the
-    /// origin, also passes the rules that earlier runs stored.
+    /// Passes an origin's number of pending URLs to the scheduler. If the origin is new to this
+    /// run, also passes the rules that earlier runs stored.
     fn wake(&mut self, now: Tick, origin: &Origin, urls: u64) {
         if let Err(error) = self.try_wake(now, origin, urls) {
             self.fail(error);
@@ -316,7 +315,7 @@ impl Coordinator {
         out.push(Effect::Write(item));
     }
 
-    /// Has the writer store the state of a host.
+    /// Sends the state of a host to the writer, to be stored.
     fn write_state(&mut self, host: &HostKey, out: &mut Vec<Effect>) {
         let state = self.hosts.state(host);
         self.write(WriterMessage::Host(Box::new(state)), out);

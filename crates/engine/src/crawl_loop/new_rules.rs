@@ -69,8 +69,8 @@ impl Coordinator {
         }));
     }
 
-    /// Applies the new rules: slows down fetching from hosts of others, if the new politeness would
-    /// be too quick for them, and has robots.txt fetched for hosts that are no longer excluded.
+    /// Applies the new rules. If the new politeness is too quick for hosts of others, slows down
+    /// fetching from them. If hosts are no longer excluded, has their robots.txt fetched.
     fn hold_to_rules(&mut self, now: Tick) -> Result<(), FrontierError> {
         let paces = self.robots.take_politeness(now, &self.config)?;
         for (origin, pace) in paces {
@@ -84,7 +84,8 @@ impl Coordinator {
         Ok(())
     }
 
-    /// Applies the new budgets, and wakes origins that may have room now.
+    /// Applies the new budgets. Wakes all origins with pending URLs, since their hosts may have
+    /// budget left now.
     fn hold_to_budgets(&mut self, now: Tick) -> Result<(), FrontierError> {
         self.end.set_budgets(&self.config.budgets);
         self.hosts.set_budgets()?;
@@ -98,8 +99,7 @@ impl Coordinator {
 /// Returns the previous rules, and the added and removed exclusions.
 fn reread(before: &Config, after: &Config) -> RereadSettings {
     let politeness = &before.politeness;
-    // List also the sites without a gap of their own, since the longest name that matches a host
-    // wins.
+    // Sites without a gap must be listed too, since the longest name that matches a host wins.
     let sites = politeness.sites.iter().map(|(name, terms)| {
         let site = RereadSite {
             delay: terms.delay.map(millis),
@@ -117,7 +117,7 @@ fn reread(before: &Config, after: &Config) -> RereadSettings {
     }
 }
 
-/// Returns the exclusions by the names that rows use for them.
+/// Returns the exclusions in the form used in rows.
 fn exclusions(scope: &ScopeRules) -> BTreeSet<String> {
     let hosts = scope.exclude_hosts.iter();
     let hosts = hosts.map(|(name, ())| format!("exclude-host {name}"));

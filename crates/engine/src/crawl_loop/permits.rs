@@ -26,8 +26,8 @@ impl Coordinator {
 
     /// Returns the URL whose address must be looked up before the request. A request for robots.txt
     /// always needs a look-up, since the name may have a new address. Other requests need one if
-    /// the host's address is unknown. `None` if no look-up is needed, as through a proxy, where
-    /// requests don't count towards an address.
+    /// the host's address is unknown. `None` if no look-up is needed, for example because a proxy
+    /// connects to the host.
     fn url_to_find(&self, permit: &Permit) -> Option<CanonicalUrl> {
         if self.config.fetch.proxy.is_some() || self.scope.is_left_out(permit.host()) {
             return None;
@@ -41,7 +41,7 @@ impl Coordinator {
         }
     }
 
-    /// Uses the oldest permit whose look-up ended.
+    /// Uses the oldest permit whose address look-up ended.
     ///
     /// # Errors
     /// No permit is ready, or there is no room for its request before the tick in the error.
@@ -86,7 +86,7 @@ impl Coordinator {
             self.report.of_all_runs().messages,
         );
         if let Some(turn) = (self.turns).record(now, permit.purpose(), is_sent, progress) {
-            // The turn must be recorded before its request is sent.
+            // The use of the permit must be recorded before its request is sent.
             out.insert(before, Effect::NoteTurn(turn));
         }
         match job {
@@ -153,7 +153,7 @@ mod tests {
         coordinator.command(at(20), PostedCommand { command, answer }, &mut Vec::new());
     }
 
-    /// Handles the end of the look-up for a permit, and takes a step of the loop.
+    /// Handles the end of the address look-up for a permit, and takes a step of the loop.
     fn address_found(
         coordinator: &mut Coordinator,
         permit: Permit,
@@ -256,8 +256,8 @@ mod tests {
             let _ = coordinator.advance(at(20), &mut out);
             requests = sent(&out);
         }
-        // The concurrency is 1, so the other two permits wait. Their addresses are not looked up
-        // again.
+        // Only one request may be in flight, so the other two permits wait. Their addresses are not
+        // looked up again.
         assert_eq!((requests, coordinator.hosts.requests().found()), (1, 2));
         coordinator.end.stop(Stop::Drain);
         let _ = coordinator.advance(at(20), &mut out);
@@ -392,8 +392,8 @@ mod tests {
         scheduler.set_pending(at(20), &origin(), 3);
         scheduler.set_robots(at(20), &origin(), open_to_all());
         let permit = permit(&mut coordinator);
-        // No request follows: the origin's robots.txt is not in the cache, so it must be fetched
-        // first, and no URL is pending.
+        // No request follows. Pages can't be judged until robots.txt is fetched, and no URL is
+        // pending for which to fetch it.
         address_found(&mut coordinator, permit, None);
         assert_eq!(
             (

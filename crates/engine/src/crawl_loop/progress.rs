@@ -11,7 +11,6 @@ use crate::control::{Phase, Progress};
 use crate::totals::Totals;
 
 impl Coordinator {
-    /// Returns the current progress.
     #[must_use]
     pub(crate) fn progress(&self, now: Tick) -> Progress {
         let counts = self.frontier.counts();

@@ -17,14 +17,15 @@ use crawl_scheduler::Permit;
 pub(super) struct RequestsInFlight {
     /// The number of requests, look-ups, and permits in `found`.
     count: u32,
-    /// Permits whose look-up ended, oldest first. Each comes with the address, if one was found.
+    /// Permits whose address look-up ended, oldest first. Each comes with the address, if one was
+    /// found.
     found: VecDeque<(Permit, Option<IpAddr>)>,
     sent: u64,
     ended: u64,
 }
 
 impl RequestsInFlight {
-    /// Counts a look-up that began, for a permit that was set aside.
+    /// Counts an address look-up that began, for a permit that was set aside.
     pub(super) fn look_up_began(&mut self) {
         self.count += 1;
     }
@@ -33,21 +34,21 @@ impl RequestsInFlight {
         self.found.push_back((permit, address));
     }
 
-    /// Queues a permit that was set aside, as if its look-up had ended without an address.
+    /// Queues a permit that was set aside, as if its address look-up had ended without a result.
     pub(super) fn skip_look_up(&mut self, permit: Permit) {
         self.look_up_began();
         self.look_up_ended(permit, None);
     }
 
-    /// Takes the oldest permit whose look-up ended.
+    /// Takes the oldest permit whose address look-up ended.
     pub(super) fn next_found(&mut self) -> Option<(Permit, Option<IpAddr>)> {
         let oldest = self.found.pop_front()?;
         self.count -= 1;
         Some(oldest)
     }
 
-    /// Puts back a permit that [`next_found`](Self::next_found) returned. It is the next one to be
-    /// returned again.
+    /// Puts back a permit that [`next_found`](Self::next_found) returned, so that its next call
+    /// returns the permit again.
     pub(super) fn put_back(&mut self, permit: Permit, address: Option<IpAddr>) {
         self.count += 1;
         self.found.push_front((permit, address));
@@ -63,33 +64,31 @@ impl RequestsInFlight {
         self.ended += 1;
     }
 
-    /// Returns whether neither a request nor a look-up is in flight.
+    /// Returns whether neither a request nor an address look-up is in flight.
     pub(super) fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Returns whether everything counted as in flight is a permit whose look-up ended.
+    /// Returns whether nothing is in flight except permits whose address look-up ended.
     pub(super) fn are_all_found(&self) -> bool {
         self.count as usize == self.found.len()
     }
 
-    /// Returns the number of requests sent in this run.
     pub(super) fn sent_in_run(&self) -> u64 {
         self.sent
     }
 
-    /// Returns the number of requests of this run that ended.
     pub(super) fn ended_in_run(&self) -> u64 {
         self.ended
     }
 
-    /// Returns the number of requests, look-ups, and permits whose look-up ended.
+    /// Returns the number of requests, address look-ups, and permits whose look-up ended.
     #[cfg(test)]
     pub(super) fn count(&self) -> u32 {
         self.count
     }
 
-    /// Returns the number of permits whose look-up ended.
+    /// Returns the number of permits whose address look-up ended.
     #[cfg(test)]
     pub(super) fn found(&self) -> usize {
         self.found.len()

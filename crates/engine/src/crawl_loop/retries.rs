@@ -8,13 +8,13 @@ use foldhash::{HashSet, HashSetExt as _};
 /// Decides whether a URL is retried, behind the other URLs of its origin.
 ///
 /// Receives the end of each page request that reached its host, in
-/// [`is_tried_again`](Self::is_tried_again), and hosts that left memory, in
-/// [`forget`](Self::forget). Emits no effects.
+/// [`is_tried_again`](Self::is_tried_again), and evicted hosts, in [`forget`](Self::forget). Emits
+/// no effects.
 #[derive(Debug)]
 pub(super) struct Retries {
     /// Maximum retries of a URL.
     max_retries: u32,
-    /// Hosts whose latest answers were all 429 or 503.
+    /// Hosts that answered each of their latest requests with 429 or 503.
     silent_hosts: HashSet<HostKey>,
 }
 
@@ -54,7 +54,7 @@ impl Retries {
         }
     }
 
-    /// Forgets a host that left memory.
+    /// Forgets an evicted host.
     pub(super) fn forget(&mut self, host: &HostKey) {
         self.silent_hosts.remove(host);
     }

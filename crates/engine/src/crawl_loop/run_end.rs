@@ -1,5 +1,4 @@
-//! The end of a run: when budgets or pauses affect it, and when requests that hold it up are given
-//! up.
+//! The end of a run: by budgets, stops and failures, and how long requests in flight may delay it.
 
 use std::time::Duration;
 
@@ -11,8 +10,8 @@ use crate::control::Stop;
 use crate::error::EngineError;
 use crate::summary::Ended;
 
-/// How long requests in flight may continue after the deadline. Each page that is given up must be
-/// requested a second time.
+/// How long requests in flight may continue after the deadline. Waiting saves requests, since each
+/// page that is given up must be requested again.
 const GRACE: Duration = Duration::from_millis(500);
 
 /// Decides when a run ends, and why.
@@ -45,7 +44,7 @@ pub(super) struct RunEnd {
 /// How much was spent of each budget.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Spent {
-    /// Pages of this round, and leased URLs that may become pages.
+    /// The number of pages of this round, plus the leased URLs that may count as pages.
     pub(super) pages: u64,
     /// Whether all workers together have spent the page budget; `None` if no other worker shares
     /// the crawl.
@@ -96,12 +95,12 @@ impl RunEnd {
         now.since(self.started)
     }
 
-    /// Returns how much of `--max-time` this run has used. Finished pauses don't count.
+    /// Returns how much of `--max-time` this run has used, without finished pauses.
     pub(super) fn active(&self, now: Tick) -> Duration {
         self.elapsed(now).saturating_sub(self.paused)
     }
 
-    /// Returns when `--max-time` ends this run. Finished pauses don't count.
+    /// Returns when `--max-time` ends this run. Each finished pause postpones that.
     pub(super) fn deadline(&self) -> Option<Tick> {
         Some(self.started + self.budgets.max_time? + self.paused)
     }
@@ -116,10 +115,11 @@ impl RunEnd {
         Some(deadline)
     }
 
-    /// Returns the name of a budget that leaves no room for another page; `None` if there is none.
+    /// Returns the name of a budget that leaves no room for another page; `None` if there is room.
     pub(super) fn spent_budget(&self, spent: &Spent) -> Option<&'static str> {
         let budgets = &self.budgets;
-        // A worker of a shared crawl fetches only a part of the pages that the budget limits.
+        // In a shared crawl, the budget limits the pages of all workers together, so this worker's
+        // pages don't decide.
         let are_pages_spent = spent
             .are_shared_pages_spent
             .unwrap_or_else(|| budgets.max_pages.is_some_and(|max| spent.pages >= max));
@@ -147,7 +147,7 @@ impl RunEnd {
         self.ended.get_or_insert(ended);
     }
 
-    /// Records a failure of the disk, the state or a thread.
+    /// Records a failure of the disk, the stored state or a thread.
     pub(super) fn fail(&mut self, error: EngineError) {
         self.failure.get_or_insert(error);
     }
@@ -176,7 +176,6 @@ impl RunEnd {
         self.stop == Stop::Now
     }
 
-    /// Returns whether the run has failed.
     pub(super) fn is_broken(&self) -> bool {
         self.failure.is_some()
     }

@@ -50,7 +50,7 @@ impl RunReport {
         }
     }
 
-    /// Makes this a run of the given round.
+    /// Sets the round that this run belongs to.
     pub(super) fn enter_round(&mut self, visits: &RevisitSchedule) {
         self.round = visits.round;
     }

@@ -1,5 +1,5 @@
-//! The scope of a run. URLs that earlier runs left pending are judged again, since their scope may
-//! have been wider.
+//! The scope of a run. Pending URLs of earlier runs are judged again, since the scope may have been
+//! wider when they were admitted.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -101,7 +101,7 @@ impl RunScope {
         std::mem::take(&mut self.left_out)
     }
 
-    /// Returns the label of the seed whose area contains a URL.
+    /// Returns the label that a URL gets from the seed whose settings apply to the URL.
     pub(super) fn label(&self, url: &CanonicalUrl) -> Option<Arc<str>> {
         self.current.terms(url)?.label.clone()
     }
@@ -135,8 +135,8 @@ impl RunScope {
                 rule: Some(rule),
                 ..Exclusion::of(Reason::Scope)
             }),
-            // The URL is only too deep. It isn't settled for that, since a later run may go deeper,
-            // but would not reconsider a settled URL.
+            // The URL is only too deep. It stays pending, since a later run may go deeper, but
+            // would not reconsider a settled URL.
             _ => None,
         }
     }
@@ -172,7 +172,7 @@ impl RunScope {
             if self.may_read_sitemap(&sitemap.url, &host) {
                 continue;
             }
-            // The pages of this sitemap will be missing, so the reason is counted.
+            // Count sitemaps on other hosts, because the pages that only they list will be missing.
             elsewhere += u64::from(sitemap.url.host_key() != host);
             let rule = match scope.judge(&sitemap.url, 0) {
                 ScopeVerdict::Out { rule, .. } => rule,
@@ -183,7 +183,8 @@ impl RunScope {
                 ..Exclusion::of(Reason::Scope)
             });
         }
-        // An excluded guess is left out without a record, since no robots.txt names it.
+        // An out-of-scope `/sitemap.xml` that was only guessed is dropped without a record, since
+        // no robots.txt names it.
         let are_recorded = !is_guess && !is_off;
         sitemaps.retain(|sitemap| sitemap.state == NewState::Pending || are_recorded);
         let elsewhere = if is_off { 0 } else { elsewhere };
@@ -192,8 +193,8 @@ impl RunScope {
         (sitemaps, unusable)
     }
 
-    /// Adds a seed to the scope, unless its URL was already settled. Returns the order for the
-    /// writer to store.
+    /// Adds a seed to the scope, unless its URL was already settled. Returns the operator's order,
+    /// for the writer to store.
     ///
     /// # Errors
     /// The exclusions rule the seed out.
@@ -226,12 +227,13 @@ impl RunScope {
         Ok(Order::Add { seed, refused })
     }
 
-    /// Returns whether a sitemap is read that a host's robots.txt names. A sitemap on the same host
-    /// must not be excluded. One on another host must be in scope.
+    /// Returns whether to read a sitemap that a host's robots.txt names. A sitemap on the same host
+    /// must not be excluded. A sitemap on another host must be in scope.
     pub(super) fn may_read_sitemap(&self, url: &CanonicalUrl, host: &HostKey) -> bool {
         let scope = &self.current;
         match url.host_key() == *host {
-            // A sitemap of an out-of-scope host would lead to that whole host, so it is not read.
+            // A sitemap on an out-of-scope host isn't read, since it would lead to all pages of
+            // that host.
             true => {
                 let is_off = scope.hops_off() > 0 && !scope.overlaps_host(url);
                 !is_off && scope.excluded(url).is_none()
@@ -275,7 +277,7 @@ mod tests {
             let shown = format!("{host} {path} {kind:?} {resources:?}");
             let mut run = RunScope::new(scope.clone(), resources);
             let url = canonicalize(None, &format!("http://{host}.example{path}")).unwrap();
-            // This scope makes all URLs too deep, but that is no reason to settle a URL.
+            // With this scope, all URLs are too deep, but that alone doesn't settle a URL.
             let admission = Admission {
                 kind,
                 ..Admission::link(url, 5, seed.clone())
@@ -287,7 +289,7 @@ mod tests {
             let reason = exclusion.map(|exclusion| exclusion.reason);
             assert_eq!(reason, is_out.then_some(Reason::Scope), "{shown}");
         }
-        // A seed is out of scope only if it is excluded. Being on another host doesn't matter.
+        // A seed is out of scope only if it is excluded, not if it is on another host.
         for (url, is_out) in [("http://b.example/", false), ("http://b.example/x", true)] {
             let mut run = RunScope::new(scope.clone(), all);
             run.resume();

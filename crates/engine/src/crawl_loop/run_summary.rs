@@ -25,8 +25,8 @@ impl Coordinator {
         let of_round = self.report.of_round();
         let round = *self.report.round();
         let mut seeds_failed = self.report.take_seeds_failed();
-        // Another worker of a shared crawl may have fetched the seeds. If the database can't be
-        // read, assume that one did, since a failure would be reported otherwise.
+        // In a shared crawl, another worker may have fetched the seeds. Assume that one did if the
+        // database can't be read, or the summary would report a failure.
         let seed_mark = self
             .shared
             .is_shared()
@@ -51,11 +51,12 @@ impl Coordinator {
             indexed,
             unusable: self.report.take_unusable(),
             seeds_fetched: match of_round.seeds_fetched.max(by_others) {
-                // Some pages were fetched, so the round did not fail. Perhaps no seed was due in
-                // it.
+                // Some pages were fetched, so count a seed: the round did not fail, even if no seed
+                // was due.
                 0 if round.number > 1 && of_round.pages > of_round.failed => 1,
                 0 if of_round.pages == 0 => totals.seeds_fetched,
-                // All pages of the round failed, but no seed was due in it.
+                // All pages of the round failed, but no seed was due, so count the seeds of earlier
+                // rounds.
                 0 if round.number > 1 && seeds_failed.is_empty() => totals.seeds_fetched,
                 fetched => fetched,
             },
@@ -169,8 +170,8 @@ mod tests {
 
     #[test]
     fn in_a_later_round_seeds_may_not_be_due() {
-        // Each row has the round, the number of pages, failed pages and fetched seeds before it and
-        // at its end, and the expected number.
+        // Each row has the round; the number of pages, failed pages and fetched seeds before it and
+        // at its end; and the expected number of fetched seeds.
         for (round, before, now, fetched) in [
             (1, (0, 0, 0), (3, 1, 0), 0),
             (2, (5, 0, 3), (5, 0, 3), 3),
@@ -186,8 +187,8 @@ mod tests {
 
     #[test]
     fn seeds_of_earlier_rounds_count_unless_due_pages_failed() {
-        // Each row has the numbers of pages and failed pages of this round, and the expected
-        // number.
+        // Each row has the numbers of pages and failed pages of this round, and the expected number
+        // of fetched seeds.
         for (pages, failed, fetched) in [(0, 0, 3), (2, 2, 0), (2, 1, 1)] {
             let mut coordinator = coordinator(|_| {});
             let (before, now) = (totals(5, 0, 3), totals(5 + pages, failed, 3));

@@ -15,21 +15,20 @@ use serde::{Deserialize, Serialize};
 
 use super::byte_lock;
 
-/// The byte of its file that a running crawl keeps locked. The offset is larger than any file of
-/// this kind.
+/// The offset of the byte that a running crawl keeps locked in its file. No file of this kind is
+/// that large.
 const ALIVE: u64 = 1 << 62;
-/// The offset of the list of hosts, and so the maximum size of the entry before the list. The
-/// crawl's directory and start time fit into it, since paths have at most 4,096 bytes.
+/// The offset of the list of hosts. The crawl's directory and start time come before the list, and
+/// fit, since paths have at most 4,096 bytes.
 const HOSTS_AT: u64 = 64 << 10;
-/// Bytes per host in the list. The bytes contain the host's number plus one, or zeros if this place
-/// in the list is free.
+/// Bytes per entry of the list of hosts: the host's number plus one, or zero if the entry is free.
 const HOST_BYTES: u64 = 8;
 /// Maximum number of hosts to read from another crawl's list.
 const MAX_HOSTS: u64 = 16 << 20;
 /// Maximum number of files to search for the crawl that holds a host.
 const MAX_FILES: usize = 1000;
-/// Maximum attempts to create a file. Several may be needed, because another crawl that finds a new
-/// file not locked yet takes it for a dead crawl's, and removes it.
+/// Maximum attempts to create a file. Several may be needed: if another crawl sees the new file
+/// before it is locked, that crawl takes the file for a dead crawl's and removes it.
 const MAX_TRIES: u32 = 10;
 
 /// A crawl's description of itself for other crawls.
@@ -47,7 +46,7 @@ pub(crate) struct Running {
     folder: PathBuf,
     path: PathBuf,
     file: File,
-    /// The hosts that this crawl holds, each with its index in the list.
+    /// The numbers of the hosts that this crawl holds, each with its index in the list.
     held: HashMap<u64, u64>,
     /// Free indexes in the list.
     free: Vec<u64>,
@@ -69,9 +68,9 @@ impl Running {
     pub(crate) fn enter(folder: &Path, crawl: &RunningCrawl) -> io::Result<Running> {
         fs::create_dir_all(folder)?;
         for (path, file) in files(folder, None) {
-            // A running crawl has this byte locked, so the lock fails for it.
+            // A running crawl has locked this byte of its file, so this attempt fails.
             if byte_lock::lock(&file, ALIVE).unwrap_or(false) {
-                // Ignore errors, since another crawl may have removed the file just now.
+                // Ignore errors, since another crawl may have just removed the file.
                 let _ = fs::remove_file(path);
             }
         }
@@ -116,7 +115,7 @@ impl Running {
     /// Removes a host from the list of this crawl.
     pub(crate) fn free(&mut self, host: u64) {
         if let Some(place) = self.held.remove(&host) {
-            // If this fails, the host only stays held until this crawl ends.
+            // If this write fails, other crawls see the host as held until this crawl ends.
             let _ = self.write(place, 0);
             self.free.push(place);
         }
@@ -136,7 +135,7 @@ impl Running {
     }
 }
 
-/// Returns whether the list of hosts in a file contains a number.
+/// Returns whether the list of hosts in a file contains a host's number.
 fn lists(mut file: &File, number: u64) -> bool {
     if file.seek(SeekFrom::Start(HOSTS_AT)).is_err() {
         return false;
@@ -162,7 +161,7 @@ fn described(mut file: &File) -> Option<RunningCrawl> {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // If this fails, the next crawl removes the file.
+        // If this removal fails, the next crawl that starts removes the file.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -253,7 +252,7 @@ mod tests {
         let mut one = Running::enter(dir.path(), &crawl("/a")).unwrap();
         let second = Running::enter(dir.path(), &crawl("/b")).unwrap();
         one.hold(1).unwrap();
-        // A copy that nothing locks looks like the file of a killed process.
+        // A copy without a lock looks like the file of a killed process.
         fs::copy(&one.path, dir.path().join("1-0.json")).unwrap();
         assert_eq!(second.holder(1), by(crawl("/a")));
         drop(one);

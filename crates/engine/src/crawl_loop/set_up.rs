@@ -19,7 +19,7 @@ use crate::sampling::Sampling;
 use crate::shared_traps::SharedTraps;
 
 impl Coordinator {
-    /// Makes this a run of the given round.
+    /// Sets the round that this run belongs to.
     pub(crate) fn enter_round(&mut self, visits: RevisitSchedule) {
         self.report.enter_round(&visits);
         self.hosts.enter_round(visits.round.number);
@@ -30,7 +30,7 @@ impl Coordinator {
         self.gate.sample(sampling);
     }
 
-    /// Uses the trap detector's state, which is shared with the writer.
+    /// Sets the trap detector's state, which is shared with the writer.
     pub(crate) fn share_traps(&mut self, shared: SharedTraps) {
         self.gate.share_traps(shared);
     }
@@ -66,7 +66,7 @@ impl Coordinator {
         self.backlog.read_by(threads);
     }
 
-    /// Continues an earlier run, whose scope may have been another one.
+    /// Continues an earlier run, whose scope may have differed.
     ///
     /// # Errors
     /// The frontier can't be read.
@@ -96,7 +96,7 @@ impl Coordinator {
         self.hosts.note_past_request(now, row, &self.shared)
     }
 
-    /// After a run that was cut off, lets each host with pending URLs wait for a gap.
+    /// After a run that crashed or was killed, makes each host with pending URLs wait for a gap.
     ///
     /// # Errors
     /// The frontier can't be read.

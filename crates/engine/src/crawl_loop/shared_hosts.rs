@@ -1,4 +1,4 @@
-//! Shared crawls: hosts that move between workers, and the end of all workers.
+//! Shared crawls: how hosts move between workers, and when all workers end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,8 +22,8 @@ const HAND_OVER_INTERVAL: Duration = Duration::from_millis(20);
 ///
 /// - [`take_in`](Self::take_in) handles news of the other workers, and returns how the loop reacts.
 /// - Each step of the loop calls [`step`](Self::step). If it returns true, the loop evicts the
-///   hosts that leave (see [`is_leaving`](Self::is_leaving)) and passes the buckets that are still
-///   busy to [`hand_over`](Self::hand_over).
+///   hosts that leave (see [`is_leaving`](Self::is_leaving)) and passes the buckets (sets of hosts)
+///   that are still busy to [`hand_over`](Self::hand_over).
 /// - [`end_with_others`](Self::end_with_others) ends a run that would end if it were alone, as soon
 ///   as the other workers have nothing to do either.
 ///
@@ -34,15 +34,15 @@ const HAND_OVER_INTERVAL: Duration = Duration::from_millis(20);
 pub(crate) struct SharedHosts {
     /// `None` if this process crawls alone.
     owners: Option<Arc<dyn HostOwnership>>,
-    /// Buckets to hand over, each with whether its hand-over was requested. No pages of their hosts
-    /// are fetched.
+    /// Buckets (sets of hosts) that must be handed over, and for each, whether the hand-over was
+    /// requested. No pages of their hosts are fetched.
     leaving: BTreeMap<i32, bool>,
     looked_at: Tick,
-    /// The number of the current rest; `None` if this worker is not resting.
+    /// The number of the current rest (a time without work); `None` if this worker has work.
     rest: Option<u64>,
     /// The number of rests so far.
     rests: u64,
-    /// Whether all other workers have nothing to do either.
+    /// Whether the crawl is over, since the other workers have nothing to do either.
     is_over: bool,
     /// Whether the writer is admitting links that other workers found.
     takes_links: bool,
@@ -60,8 +60,8 @@ pub(crate) struct SharedHosts {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum NewsReaction {
     Nothing,
-    /// This worker took over hosts. Wake these origins of theirs, each with its number of pending
-    /// URLs.
+    /// This worker took over hosts. Wake these origins of the hosts, each with its number of
+    /// pending URLs.
     Wake(Vec<(Origin, u64)>),
     /// Have the writer admit links that other workers found.
     TakeLinks,
@@ -74,7 +74,7 @@ pub(super) enum NewsReaction {
 pub(super) struct WorkerState {
     /// Committed pages of this worker.
     pub(super) pages: u64,
-    /// Leased URLs that may become pages.
+    /// Leased URLs that may count as pages.
     pub(super) leases: u64,
     /// Whether a request is in flight, or something is not committed.
     pub(super) is_busy: bool,
@@ -99,7 +99,6 @@ impl SharedHosts {
         self.rest.is_some()
     }
 
-    /// Returns the bytes of bodies that all other workers fetched.
     pub(super) fn others_bytes(&self) -> u64 {
         self.others_bytes
     }
@@ -121,7 +120,7 @@ impl SharedHosts {
         self.owners.as_ref()?.taken_over_for(host)
     }
 
-    /// Returns the bucket of a host; `None` if this process crawls alone.
+    /// Returns the bucket (set of hosts) of a host; `None` if this process crawls alone.
     pub(super) fn bucket_of(&self, host: &HostKey) -> Option<i32> {
         Some(self.owners.as_ref()?.bucket_of(host))
     }
@@ -167,8 +166,8 @@ impl SharedHosts {
                     return NewsReaction::TakeLinks;
                 }
             }
-            // This answer is outdated: since its request, a rest began, and gave the allowed pages
-            // back.
+            // The answer is outdated: since the request, this worker has rested, and has given its
+            // allowed pages back.
             SharedNews::Allowed { rests, .. } if rests != self.rests => {}
             SharedNews::Allowed { pages, .. } => {
                 self.asks_for_pages = false;
@@ -189,8 +188,8 @@ impl SharedHosts {
         are_left
     }
 
-    /// Ends this worker's rest if it is busy, and requests more pages before it has used up the
-    /// allowed ones. Returns whether to check now for hosts to hand over.
+    /// Ends this worker's rest if the worker is busy, and requests a larger page budget before the
+    /// allowed pages are used up. Returns whether to check now for hosts to hand over.
     pub(super) fn step(&mut self, now: Tick, state: WorkerState, out: &mut Vec<Effect>) -> bool {
         if state.is_busy {
             self.end_rest(state.pages, out);
@@ -212,22 +211,22 @@ impl SharedHosts {
         looks
     }
 
-    /// Ends the current rest of this worker, if there is one, and reports the end. The report is
-    /// sent even if news ended the rest, since the sharing thread may have recorded the rest after
-    /// it sent the news.
+    /// Ends the current rest of this worker, if there is one, and reports that this worker has work
+    /// again. The report is sent even if news already ended the rest, since the sharing thread may
+    /// have recorded the rest after it sent that news.
     fn end_rest(&mut self, pages: u64, out: &mut Vec<Effect>) {
         self.is_over = false;
         if self.rest.take().is_some() {
-            // The end of a rest cancels earlier requests for pages.
+            // When a rest ends, earlier requests for pages are cancelled.
             self.asks_for_pages = false;
             let rest = None;
             out.push(Effect::Share(SharedRequest::Rest { rest, pages }));
         }
     }
 
-    /// Returns how this worker ends: with `alone`, the end that it would have without other
-    /// workers. `None` while other workers may still find URLs for it. The worker then rests. Call
-    /// this when nothing is in flight.
+    /// Returns how this worker ends: as it would without other workers (`alone`), once they have
+    /// nothing to do either. Until then, returns `None`, and the worker rests, since others may
+    /// find URLs for it. Call this when nothing is in flight.
     pub(super) fn end_with_others(
         &mut self,
         alone: Ended,
@@ -237,10 +236,10 @@ impl SharedHosts {
         if self.is_over || !self.is_shared() {
             return Some(alone);
         }
-        // This worker keeps the pending URLs of hosts that it must hand over, so it can't rest
-        // before they are handed over.
+        // The hosts that this worker must hand over may still have pending URLs, so the worker
+        // can't rest before the hand-over.
         if self.leaving.is_empty() && !self.rests() {
-            // The pages that this worker does not use are free for the other workers.
+            // Let other workers have the pages that this worker has not used.
             self.allowed = self.allowed.map(|_| pages);
             self.asks_for_pages = false;
             self.rests += 1;
@@ -251,7 +250,7 @@ impl SharedHosts {
         None
     }
 
-    /// Returns the buckets that contain leased URLs or one of `hosts`.
+    /// Returns the buckets (sets of hosts) that contain leased URLs or one of `hosts`.
     pub(super) fn busy_buckets<'a>(
         &self,
         hosts: impl IntoIterator<Item = &'a HostKey>,
@@ -262,8 +261,8 @@ impl SharedHosts {
         busy
     }
 
-    /// Requests the hand-over of all buckets that must be handed over and are not in `busy`.
-    /// Returns these buckets.
+    /// Requests the hand-over of all buckets (sets of hosts) that must be handed over and are not
+    /// in `busy`. Returns these buckets.
     pub(super) fn hand_over(&mut self, busy: &BTreeSet<i32>, out: &mut Vec<Effect>) -> Vec<i32> {
         let leaving = self.leaving.iter_mut();
         let free = leaving.filter(|(bucket, is_asked)| !**is_asked && !busy.contains(bucket));

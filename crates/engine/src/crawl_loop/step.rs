@@ -11,7 +11,7 @@ use crate::summary::Ended;
 
 impl Coordinator {
     /// Issues and uses permits until none is ready or there is no room for another request. Stops
-    /// earlier if events have waited too long. The next step is then due at once.
+    /// earlier if events have waited too long; the next step is then due at once.
     pub(crate) fn advance(&mut self, now: Tick, out: &mut Vec<Effect>) -> Next {
         if self.end.begin_step() {
             return Next::Done;
@@ -23,8 +23,8 @@ impl Coordinator {
         self.attend_to_workers(now, out);
         let is_paused = self.end.is_paused();
         let deadline = self.end.end_by_time(now);
-        // Check this here, since a spent page budget leaves no room and `issue_permits` then
-        // doesn't check it.
+        // Check this here: `issue_permits` checks it only if there is room, and a spent page budget
+        // leaves no room.
         let are_pages_spent = !is_paused && self.shared.are_pages_spent() == Some(true);
         if are_pages_spent && self.backlog.leases() == 0 {
             self.end.end(Ended::Budget("max-pages"));
@@ -45,7 +45,7 @@ impl Coordinator {
             return self.advance(now, out);
         }
         if self.end.is_broken() || (self.end.is_ending() && self.is_drained()) {
-            // URLs of suspects that were not read become pending again.
+            // Crash suspects that were not read become pending again.
             for lease in self.gate.take_held() {
                 self.frontier.release(lease);
             }
@@ -110,9 +110,9 @@ impl Coordinator {
         wake
     }
 
-    /// Ends a drained run that can issue no more permits. The run continues if a crash suspect must
-    /// be read, if the sample must be drawn, or if another worker may find more URLs. Returns true
-    /// if a crash suspect is fetched next.
+    /// Ends a run that can issue no more permits, with nothing in flight or uncommitted. The run
+    /// continues if a crash suspect must be read, if the sample must be drawn, or if another worker
+    /// may find more URLs. Returns true if a crash suspect is fetched next.
     fn end_naturally(&mut self, now: Tick, out: &mut Vec<Effect>) -> bool {
         self.gate.end_reading();
         let mut ending = self.hosts.natural_end(now, &self.robots);
@@ -123,9 +123,9 @@ impl Coordinator {
             self.wake_pending(now, &origin);
             return true;
         }
-        // The frame of the sample counts as complete even if some hosts are unreachable. It is
-        // incomplete if URLs are left over because the budget of their host is spent. In that case,
-        // a run with a larger budget draws the sample.
+        // The sampling frame counts as complete even if some hosts are unreachable. It is
+        // incomplete if a spent budget left URLs over. A later run with a larger budget can then
+        // draw the sample.
         let is_frame_complete = match &ending {
             Some(Ended::Finished) => true,
             Some(_) => self.hosts.budgets().spent().is_none(),
@@ -143,7 +143,6 @@ impl Coordinator {
         false
     }
 
-    /// Returns whether there is room for another request.
     pub(super) fn has_room(&self, now: Tick) -> bool {
         let reads_alone = !self.backlog.is_empty() && self.gate.reads_alone();
         let pages = self.totals().pages + self.backlog.leases();
@@ -158,7 +157,6 @@ impl Coordinator {
         self.hosts.requests().is_empty() && self.backlog.is_empty()
     }
 
-    /// Returns what the crawl has spent of its budgets.
     pub(super) fn spent(&self) -> Spent {
         let of_round = self.report.of_round();
         Spent {

@@ -98,7 +98,7 @@ fn a_commit_ends_its_items() {
     assert_eq!(coordinator.report.take_unusable()["mailto"], 4);
     assert_eq!(coordinator.report.take_seeds_failed().len(), 2);
     coordinator.hosts.check_invariants(0);
-    // Since this commit changed the traps, deferred URLs are judged again.
+    // This commit changed the traps, so deferred URLs are judged again.
     let committed = Committed {
         traps_changed: true,
         ..Committed::default()
@@ -353,7 +353,7 @@ fn the_estimate_counts_urls_within_the_budgets_of_their_hosts() {
         }
         coordinator.report = run_report(1, pages(0), pages(0), pages(2));
         if leases == 4 {
-            // Eight in all: one page, one lease and six pending URLs.
+            // The crawl has eight URLs: one page, one leased and six pending ones.
             coordinator.report = run_report(1, pages(0), pages(0), pages(1));
             coordinator.backlog.leased();
         }
@@ -539,7 +539,7 @@ fn short_delays_require_own_hosts() {
         let (answer, _) = send(&mut coordinator, Command::Delay { host, delay });
         let answer = answer.unwrap();
         assert_eq!(answer.is_ok(), is_done, "{shown}");
-        // Since some host is fetched from quickly, hosts of others get a gap.
+        // If the crawl fetches from some host quickly, hosts of others get a gap.
         let origin = origin("b.example");
         let copy = super::fixtures::copy(&origin, "");
         let compiled = coordinator.robots.keep(copy);
@@ -568,7 +568,7 @@ fn parked_hosts_are_limited() {
         Some(Err(Refused::TooManyParked(MAX_PARKED)))
     ));
     assert!(out.is_empty());
-    // Parking a parked host again is allowed. Each list of parked hosts has a number.
+    // Parking a parked host again is allowed. Each new list of parked hosts has the next number.
     for (command, number, parked) in [
         (Command::Park(again.clone()), 1, MAX_PARKED),
         (Command::Unpark(again.clone()), 2, MAX_PARKED - 1),

@@ -9,12 +9,12 @@ use crawl_scheduler::{Purpose, Tick};
 
 use crate::totals::{CommitPoint, Totals};
 
-/// Maximum URLs that one turn settles or puts behind other URLs of the origin, and maximum URLs to
-/// judge before the loop handles events again. The limit bounds how long commits, commands and
+/// Maximum URLs that one turn (the use of a permit) settles or requeues behind other URLs, and
+/// maximum URLs judged before the loop handles events. This bounds how long commits, commands and
 /// signals wait.
 pub(super) const MAX_JUDGED: u64 = 64;
 
-/// Limits the length of the current turn, and records the turn.
+/// Limits the length of the current turn (the use of a permit), and records the turn.
 ///
 /// A turn starts with [`begin`](Self::begin). While it [`goes_on`](Self::goes_on), each leased URL
 /// is reported with [`admit`](Self::admit), and with [`passed`](Self::passed) if it was settled or
@@ -26,7 +26,7 @@ pub(super) const MAX_JUDGED: u64 = 64;
 #[derive(Debug)]
 pub(super) struct HostTurns {
     current: CurrentTurn,
-    /// Replaces the maximum of `passed` URLs while recorded turns are repeated.
+    /// The maximum of `passed` while recorded turns are repeated, in place of the usual maximum.
     max_passed: Option<u64>,
     /// The number of URLs judged since the loop last handled events.
     judged: u64,
@@ -61,9 +61,9 @@ impl HostTurns {
         }
     }
 
-    /// Makes the next turn repeat a recorded one, with the same number of settled or requeued URLs.
-    /// If the recorded turn sent a request, the number isn't limited, since older versions let such
-    /// turns settle or requeue more URLs.
+    /// Makes the next turn (use of a permit) repeat a recorded one, with the same number of settled
+    /// or requeued URLs. If the recorded turn sent a request, the number isn't limited, since older
+    /// versions let such turns settle or requeue more URLs.
     pub(super) fn repeat(&mut self, recorded: &HostTurn) {
         self.max_passed = Some(match recorded.is_sent {
             true => u64::MAX,
@@ -94,9 +94,10 @@ impl HostTurns {
         self.current = CurrentTurn::default();
     }
 
-    /// Dates a lease, and returns whether it belongs to the current turn. All leases of a turn must
-    /// come after the same commit, so that they are judged by the same state. If this one doesn't,
-    /// the turn is over, and the caller releases the lease.
+    /// Gives a lease its commit number, and returns whether the lease belongs to the current turn
+    /// (the use of a permit). All leases of a turn must come after the same commit, so that all are
+    /// judged by the same state. If this returns false, the turn is over, and the caller releases
+    /// the lease.
     pub(super) fn admit(&mut self, lease: &mut Lease) -> bool {
         lease.after = lease.after.max(self.before_this_run);
         let is_admitted = *self.current.after.get_or_insert(lease.after) == lease.after;
@@ -119,20 +120,20 @@ impl HostTurns {
         self.current.passed += 1;
     }
 
-    /// Returns whether the turn may lease another URL.
+    /// Returns whether the current turn (the use of a permit) may lease another URL.
     pub(super) fn goes_on(&self) -> bool {
         self.current.passed < self.max_passed.unwrap_or(MAX_JUDGED)
     }
 
-    /// Returns whether the turn ended early so that other hosts get their turns. A repeated turn
-    /// never ends early.
+    /// Returns whether the turn ended early so that other hosts are served. A repeated turn never
+    /// ends early.
     pub(super) fn is_cut_short(&self) -> bool {
         !self.are_repeated() && !self.goes_on()
     }
 
-    /// Returns the row of a turn that is over. `None` if the turn settled and requeued no URL and
-    /// sent no request. `ended` is the number of ended requests of this run, and `settled` is the
-    /// number of committed messages.
+    /// Returns the row of a turn that is over. `None` if the turn did nothing: it settled or
+    /// requeued no URL, and sent no request. `ended` is the number of ended requests of this run,
+    /// and `settled` is the number of committed messages.
     pub(super) fn record(
         &self,
         now: Tick,
@@ -282,8 +283,8 @@ mod tests {
             if next == Next::Wait(Some(at(21))) {
                 continue;
             }
-            // The first host must wait until its refused URLs are committed. The other host is
-            // served in the meantime.
+            // The first host must wait until its refused URLs are committed. Until then, the second
+            // host is served.
             assert!(is_b_fetched, "{refused}");
             let committed = Committed {
                 items: MAX_JUDGED,

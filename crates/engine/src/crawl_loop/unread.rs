@@ -15,8 +15,8 @@ impl Coordinator {
         out.push(Effect::Read(Box::new(page)));
     }
 
-    /// Takes back a page that was not read. Its URL is pending again, as it would be after a kill.
-    /// Its request stays in `requests.jsonl`.
+    /// Takes back a page that was not read. Its URL is pending again, as after a kill, but its
+    /// request stays in `requests.jsonl`.
     pub(super) fn take_back(&mut self, now: Tick, page: FetchedPage, out: &mut Vec<Effect>) {
         let FetchedPage {
             lease, exchange, ..
@@ -28,8 +28,8 @@ impl Coordinator {
             self.hosts.page_unsettled(&host);
         }
         self.release(now, lease);
-        // The host state that was sent along with the page counts it as fetched. Write a state
-        // without it, and drop the old one.
+        // The host state that was sent with the page counts the page as fetched. Write a newer
+        // state without the page, in place of that one.
         self.write_state(&host, out);
         self.hosts.states_kept(now, &[host]);
     }

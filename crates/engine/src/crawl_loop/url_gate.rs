@@ -1,8 +1,8 @@
 //! Traps, samples and crash suspects: which leased page is fetched, which waits, and which is put
 //! aside.
 //!
-//! The level of a URL is a part of its priority. The frontier therefore stores the level, and puts
-//! URLs that were found on pages with nothing new behind all other URLs.
+//! The level of a URL is the number of pages without anything new that led to it. The frontier
+//! stores it as a part of the URL's priority, so URLs found on pages with nothing new come last.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -31,11 +31,11 @@ use crate::shared_traps::{SharedTraps, put_aside};
 /// - An origin that waits for a commit is noted with [`wait_for_commit`](Self::wait_for_commit).
 ///   After each commit, the caller wakes the origins that [`take_waiting`](Self::take_waiting)
 ///   returns.
-/// - Suspects are held with [`hold`](Self::hold). Once nothing else is left, the caller calls
-///   [`end_reading`](Self::end_reading) and releases the lease that
+/// - Suspects are held with [`hold`](Self::hold). Once nothing else is left to fetch, the caller
+///   calls [`end_reading`](Self::end_reading) and releases the lease that
 ///   [`begin_reading`](Self::begin_reading) returns. While [`reads_alone`](Self::reads_alone)
 ///   returns true, nothing else is fetched. At the end of the run [`take_held`](Self::take_held)
-///   returns the leases that are left.
+///   returns the leases still held.
 ///
 /// Emits no effects.
 pub(crate) struct UrlGate {
@@ -44,8 +44,7 @@ pub(crate) struct UrlGate {
     shared: SharedTraps,
     sampling: Option<Sampling>,
     suspects: CrashSuspects,
-    /// The number of uncommitted leases of each origin. The state in `shared` does not include
-    /// their pages.
+    /// The number of uncommitted leases of each origin. Their pages are not in `shared` yet.
     out: FoldHashMap<Origin, u32>,
     /// Origins whose URLs wait for a commit.
     waiting: BTreeSet<Origin>,
@@ -60,16 +59,17 @@ pub(crate) enum LeaseDisposition {
     /// Release the URL until the current commit is done, since that commit changes the trap
     /// detector's state.
     WaitForCommit(Lease),
-    /// Lease a URL of this queue again. This lease is older than the last commit, and another URL
-    /// may be first now.
+    /// Release this lease and lease from its queue again. A commit came after the lease, and may
+    /// have put another URL first.
     Again(Lease),
     /// Put the URL behind the other URLs of its queue.
     Later(Lease, Priority),
     /// Settle the URL without a request.
     Settle(WriterMessage),
-    /// Hold the lease until nothing else is left: the program died while it read this URL.
+    /// Hold the lease until nothing else is left to fetch: the program died while reading this URL.
     Alone(Lease),
-    /// Settle the URL as failed: the program died while reading only this URL.
+    /// Settle the URL as failed: the program died while reading it, although nothing else was being
+    /// read.
     GiveUp(Lease),
 }
 
@@ -85,7 +85,7 @@ impl UrlGate {
         }
     }
 
-    /// Uses the trap detector's state, which is shared with the writer.
+    /// Sets the trap detector's state, which is shared with the writer.
     pub(super) fn share_traps(&mut self, shared: SharedTraps) {
         self.shared = shared;
     }
@@ -95,18 +95,17 @@ impl UrlGate {
         self.sampling = sampling;
     }
 
-    /// Returns true if the sample must be drawn, now that its frame is complete. Returns true at
-    /// most once.
+    /// Returns true, once only, if the sampling frame is complete and the sample must be drawn now.
     pub(super) fn is_to_draw(&mut self) -> bool {
         self.sampling.as_mut().is_some_and(Sampling::is_to_draw)
     }
 
-    /// Returns the origins to wake after a commit, and forgets them.
+    /// Takes the origins that waited for the commit that has just ended.
     pub(super) fn take_waiting(&mut self) -> BTreeSet<Origin> {
         std::mem::take(&mut self.waiting)
     }
 
-    /// Notes an origin to wake after the next commit.
+    /// Notes an origin that waits for the next commit.
     pub(super) fn wait_for_commit(&mut self, origin: &Origin) {
         self.waiting.insert(origin.clone());
     }
@@ -131,8 +130,9 @@ impl UrlGate {
         self.out.values().map(|count| u64::from(*count)).sum()
     }
 
-    /// Returns a URL without the parameters that the site's `Clean-param` lines declare irrelevant,
-    /// and the exclusion for the leased URL. `None` if the leased URL has no such parameter.
+    /// Removes the parameters that the site's `Clean-param` lines declare irrelevant. Returns the
+    /// resulting URL, and the exclusion for the leased URL. `None` if the leased URL has no such
+    /// parameter.
     fn cleaned(&self, lease: &Lease, context: &FetchContext) -> Option<(CanonicalUrl, Exclusion)> {
         let cleaned = context.rules.robots.clean(lease.url.as_url());
         let cleaned = cleaned.filter(|_| self.rules.clean_params)?;
@@ -148,23 +148,23 @@ impl UrlGate {
         self.suspects.suspect(deaths);
     }
 
-    /// Holds the lease of a suspect until nothing else is left.
+    /// Holds the lease of a crash suspect until nothing else is left to fetch.
     pub(super) fn hold(&mut self, lease: Lease) {
         self.suspects.hold(lease);
     }
 
-    /// Ends the reading of a suspect that was read alone, if it has begun. Call it when nothing is
-    /// in flight.
+    /// Ends the reading of the crash suspect that is read alone, unless that reading has yet to
+    /// begin. Call this when nothing is in flight.
     pub(super) fn end_reading(&mut self) {
         self.suspects.end_reading();
     }
 
-    /// Returns the lease of the next suspect to read; `None` if there is none.
+    /// Returns the lease of the next crash suspect to read; `None` if there is none.
     pub(super) fn begin_reading(&mut self) -> Option<Lease> {
         self.suspects.begin_reading()
     }
 
-    /// Returns whether a suspect is being read, or is next.
+    /// Returns whether a crash suspect is being read alone, or is next.
     pub(super) fn reads_alone(&self) -> bool {
         self.suspects.reads_alone()
     }
@@ -174,8 +174,8 @@ impl UrlGate {
     }
 
     /// Decides what happens to a leased URL. Seeds, and URLs that were visited before, are always
-    /// fetched unless they are suspects. `per_host` is the maximum number of requests in flight to
-    /// a host.
+    /// fetched unless they are crash suspects. `per_host` is the maximum number of requests in
+    /// flight to a host.
     ///
     /// # Errors
     /// The frontier can't be read, to look up a mirrored page.
@@ -217,15 +217,16 @@ impl UrlGate {
                 let aside = WriterMessage::PutAside { lease, exclusion };
                 return Ok(LeaseDisposition::Settle(aside));
             }
-            // A page of the sample is fetched even if it looks like a trap. A sample is finite, and
-            // leaving out a page that has a known probability would distort it.
+            // Fetch a page of the sample even if it looks like a trap. A sample is finite, and
+            // would be distorted if drawn pages were left out.
             Some(SampleVerdict::In) => return Ok(LeaseDisposition::Fetch(lease)),
             Some(SampleVerdict::Usual) | None => {}
         }
         if lease.is_seed {
             return Ok(LeaseDisposition::Fetch(lease));
         }
-        // The target of a redirect is fetched under the URL that the redirect gave.
+        // The target of a redirect keeps all parameters: it is fetched under the URL that the
+        // redirect gave.
         if lease.redirects == 0
             && let Some((url, exclusion)) = self.cleaned(&lease, context)
         {
@@ -246,8 +247,8 @@ impl UrlGate {
         frontier: &dyn Frontier,
     ) -> Result<LeaseDisposition, FrontierError> {
         let mut traps = self.shared.lock();
-        // The verdict must depend only on the commits before the lease, so that a replay gets the
-        // same verdict. How much of the current commit is done must not matter.
+        // The verdict must depend only on the commits before the lease, not on how much of the
+        // current commit is done. Otherwise a replay could get another verdict.
         if traps.is_changing(&lease.url, lease.via.as_ref()) {
             return Ok(LeaseDisposition::WaitForCommit(lease));
         }
@@ -259,9 +260,9 @@ impl UrlGate {
         let max_out = match at.level() {
             0 if at.is_late() => 1,
             0 => u32::MAX,
-            // The results of these pages are needed soon, so only a few may be in flight. There
-            // must be enough to keep the host busy, since a commit takes as long as several rounds
-            // of requests to a quick host.
+            // Few of these pages may be in flight, since their results decide about later ones. Yet
+            // the host must be kept busy: during one commit, a quick host can answer several rounds
+            // of requests.
             _ => per_host.saturating_mul(4),
         };
         if out >= max_out || out > 0 && traps.needs_care(&lease.url, at.level()) {
@@ -271,7 +272,7 @@ impl UrlGate {
         drop(traps);
         Ok(match disposition {
             Disposition::Fetch => LeaseDisposition::Fetch(lease),
-            // The URL is already in the queue behind all others.
+            // The URL is already behind all others in the queue.
             Disposition::Later(_) if at.is_late() => LeaseDisposition::Fetch(lease),
             Disposition::Later(level) => LeaseDisposition::Later(lease, Priority::at_level(level)),
             Disposition::Defer(rule) => LeaseDisposition::Settle(WriterMessage::PutAside {
@@ -375,7 +376,7 @@ mod tests {
         }
     }
 
-    /// The possible trap is a calendar, which looks endless.
+    /// The possible trap is a calendar: it looks endless.
     #[test]
     fn possible_traps_wait_for_the_requests_of_their_origin() {
         let (usual, late) = (Priority::LINK, Priority::ACTION);

@@ -38,12 +38,13 @@ pub(super) enum GiveUp {
     Now,
 }
 
-/// Counts the documents that wait for a reading process, and turns hosts away that have too many.
+/// Counts the documents that wait for a reading process, and decides which hosts have too many to
+/// get another permit.
 ///
 /// [`add`](Self::add) and [`remove`](Self::remove) come in pairs. A permit of a host that
-/// [`turns_away`](Self::turns_away) reports as full is not used; `remove` returns the origins to
-/// wake. After [`stop`](Self::stop), each step of the loop calls [`give_up`](Self::give_up). Emits
-/// no effects.
+/// [`turns_away`](Self::turns_away) reports as full is not used; `remove` returns the origins that
+/// may get permits again. After [`stop`](Self::stop), each step of the loop calls
+/// [`give_up`](Self::give_up). Emits no effects.
 #[derive(Debug, Default)]
 pub(super) struct WaitingDocuments {
     /// The number of waiting documents of each host, and their total bytes.
@@ -71,7 +72,7 @@ impl WaitingDocuments {
         self.count
     }
 
-    /// Returns whether a host must wait until one of its documents is read.
+    /// Returns whether a host gets no permits until one of its documents is read.
     fn is_full(&self, host: &HostKey) -> bool {
         let max = match self.count < MANY_DOCUMENTS {
             true => MAX_HOST_DOCUMENTS,
@@ -98,8 +99,8 @@ impl WaitingDocuments {
         self.bytes += bytes;
     }
 
-    /// Removes a document of a host. Returns the origins that were turned away before and now have
-    /// room.
+    /// Removes a document of a host. Returns the origins that got no permit before and may get one
+    /// now.
     pub(super) fn remove(&mut self, host: &HostKey, bytes: u64) -> BTreeSet<Origin> {
         if let Some((count, all)) = self.hosts.get_mut(host) {
             *count -= 1;
@@ -176,7 +177,8 @@ mod tests {
         coordinator.advance(at(now), &mut out);
         let host = |effect: &Effect| match effect {
             Effect::Fetch { job, .. } => Some(job.url().host().to_owned()),
-            // If a host was idle, it may have been evicted, and its address with it.
+            // The host may have been evicted while idle, together with its address. Its permit then
+            // shows as a look-up of the address.
             Effect::FindAddress { url, .. } => Some(url.host().to_owned()),
             _ => None,
         };

@@ -11,7 +11,7 @@ use super::Coordinator;
 use crate::summary::Ended;
 
 impl Coordinator {
-    /// Returns the rows of `waiting.jsonl` for a run with this end.
+    /// Returns the rows of `waiting.jsonl` for a run that ended in this way.
     pub(crate) fn waiting_urls(
         &self,
         now: Tick,
@@ -57,15 +57,15 @@ impl Coordinator {
         Ok(rows)
     }
 
-    /// Returns why an origin's robots.txt is unreachable. `None` if its pages may be fetched
-    /// nevertheless.
+    /// Returns why the pages of an origin wait for its robots.txt, which is unreachable. `None` if
+    /// they may be fetched nevertheless.
     fn why_without_robots(
         &self,
         now: Tick,
         origin: &Origin,
     ) -> Result<Option<String>, FrontierError> {
-        // Check first for a known reason, which only few origins have: the check below reads the
-        // origin's copy from disk.
+        // Check first for a known reason, which few origins have, because the check below reads
+        // from disk.
         let Some(why) = self.robots.why_unreachable(origin).map(str::to_owned) else {
             return Ok(None);
         };

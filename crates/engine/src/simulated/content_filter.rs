@@ -1,5 +1,5 @@
-//! Tests of filters on documents by type, size and language. They check the outcome and the links
-//! of each document of a generated web against rules that the test itself states.
+//! Tests of filters on documents by type, size and language. Each test compares the outcome and the
+//! links of each document of a generated web with rules that the test itself states.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,8 +23,8 @@ const DOCUMENTS: u64 = 60;
 const MIN: u64 = 200;
 const MAX: u64 = 400;
 
-/// Returns the exchange that the fetcher would return for this answer. If the filter does not want
-/// the whole body, the body is cut.
+/// Cuts off the body of an answer that the filter doesn't want to read, as the fetcher does.
+/// Returns the resulting exchange.
 pub(super) fn filtered(answer: Exchange, job: &Job, filter: Option<&BodyFilter>) -> Exchange {
     let Some(filter) = filter.filter(|_| job.request().is_filtered) else {
         return answer;
@@ -166,7 +166,7 @@ impl Servers for Web {
     }
 }
 
-/// The fetched documents by number, with their length and the reason why they are unwanted.
+/// The fetched documents by number, each with its length and, if unwanted, the reason.
 type Came = BTreeMap<u64, (u64, Option<String>)>;
 
 fn reachable(filter: &ContentFilter) -> Came {

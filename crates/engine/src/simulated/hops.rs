@@ -1,4 +1,4 @@
-//! Tests of pages off scope: how many hops a crawl follows, and how its rows show them.
+//! Tests of pages outside the scope: how many hops a crawl follows, and how its rows show the hops.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +15,7 @@ use crate::summary::Ended;
 const HOME: &str = "http://h0.example/";
 const SEED: u64 = 11;
 
-/// Returns the pages that a page links to, without those that robots.txt excludes.
+/// Returns the pages that a page links to, except those that robots.txt excludes.
 fn links(url: &str) -> Vec<String> {
     let web = Web {
         seed: SEED,

@@ -63,7 +63,7 @@ const HOSTS: u64 = 60;
 const PAGES: u64 = 12;
 /// The address that all hosts have.
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 7);
-/// The time at which crawls start: a time in 2026.
+/// The start time of all crawls, in 2026.
 const START: Tick = Tick::from_micros(1_795_000_000_000_000);
 
 /// Derives a pseudorandom number, evenly distributed, from a seed and other numbers.
@@ -153,11 +153,11 @@ impl Web {
 
 /// The servers of a simulated crawl.
 trait Servers {
-    /// Returns the result of an exchange that begins now.
+    /// Returns the result of a request that is sent now.
     fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, Failure>;
 
-    /// Whether messages to the writer may overtake each other, as they do when reader threads pass
-    /// them on.
+    /// Whether messages to the writer may overtake each other, as messages from several reader
+    /// threads do.
     fn is_overtaking(&self) -> bool {
         false
     }
@@ -244,8 +244,8 @@ impl Ord for Flight {
     }
 }
 
-/// An operator who steers the crawl: gets the time and the requests that have ended, and returns
-/// commands.
+/// An operator who steers the crawl: receives the time and the requests that have ended, and
+/// returns commands.
 type Person<'a> = dyn FnMut(Tick, &[RequestRow]) -> Vec<Command> + 'a;
 
 /// The result of a simulated crawl.
@@ -334,7 +334,7 @@ struct Run<'a> {
     round: Round,
     /// How long the reader takes for each page.
     page_takes: Duration,
-    /// Restores in the coordinator what earlier runs left.
+    /// Sets up the coordinator with the state that earlier runs left.
     earlier: &'a mut dyn FnMut(&mut Coordinator),
 }
 
@@ -576,8 +576,8 @@ fn the_same_seed_gives_the_same_requests() {
     assert_ne!(crawl(8).0, one);
 }
 
-/// The simulation compares the counters (including the trap gate's count of leases) after each
-/// event.
+/// After each event, the simulation checks the counters, among others the number of leases in
+/// `UrlGate`.
 #[test]
 fn a_space_without_end_is_left_and_every_lease_is_counted() {
     let dir = tempfile::tempdir().unwrap();

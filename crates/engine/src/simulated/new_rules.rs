@@ -40,8 +40,8 @@ fn played(frontier: &Arc<MemoryFrontier>, script: &[(usize, Rules)]) -> (Played,
     played_within(Budgets::default(), frontier, script)
 }
 
-/// Runs a crawl whose rules are changed once this many requests have ended. Returns its result and
-/// the times of the changes.
+/// Runs a crawl, and sends each of these rules once its number of requests have ended. Returns the
+/// result and the times of the changes.
 fn played_within(
     budgets: Budgets,
     frontier: &Arc<MemoryFrontier>,
@@ -114,8 +114,8 @@ fn new_exclusions_apply_to_pending_urls_and_longer_delays_at_once() {
                 assert!(is_requested(&url));
                 return false;
             }
-            // The URL is unknown: it was not found before the change, and nothing fetched since
-            // then lists it.
+            // The URL is unknown: neither a page fetched before the change nor one fetched later
+            // links to it.
             None => return false,
         };
         let rule = match host {

@@ -1,5 +1,5 @@
-//! Compares a plan with the crawl that follows it. Sites of the test web give their real answers,
-//! but time is virtual.
+//! Compares a plan (an estimate of a crawl's cost) with the crawl that follows. Sites of the test
+//! web give their real answers, but time is virtual.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -211,7 +211,7 @@ fn a_plan_is_within_a_tenth_of_the_crawl_that_follows() {
     let mut whys = plan.hosts.iter().map(|host| &host.bytes.why);
     assert!(whys.any(|why| why.contains("not drawn at random")));
 
-    // After a complete crawl the plan knows the sizes of all pages.
+    // After a complete crawl, the plan knows the sizes of all pages.
     let plan = plan_of(&web, Some(dir.path()));
     assert_eq!(sites_with_a_number(&plan, &truth), SITES as usize);
     assert_eq!(plan.bytes.expected, Some(sent));

@@ -1,5 +1,5 @@
-//! Tests that replay crawls over their own archives. Readers and writer of a crawl are delayed at
-//! random, and the crawl is killed now and then and resumed. The replay must send the requests in
+//! Tests that replay crawls over their own archives. The readers and the writer are delayed at
+//! random, and the crawl is killed and resumed now and then. The replay must send the requests in
 //! the same order.
 
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
@@ -39,7 +39,8 @@ const HOSTS: u64 = 5;
 const PAGES: u64 = 14;
 const MONTHS: u64 = 20;
 
-/// Five hosts that link to each other. Some pages are barren, busy, moved or broken.
+/// Five hosts that link to each other. Some pages have nothing new, redirect, fail, or are answered
+/// 503.
 struct Hosts {
     seed: u64,
     asked: BTreeMap<String, u64>,
@@ -114,7 +115,6 @@ impl Servers for Hosts {
     }
 }
 
-/// An event that is due at some time.
 enum Due {
     /// The end of an exchange.
     Fetched(Box<(Job, Spent, Result<Exchange, Failure>, Span)>),
@@ -308,8 +308,8 @@ impl LateRun {
         self.coordinator.handle(self.now, event, &mut self.effects);
     }
 
-    /// Continues until the run is over (returns true) or this many events have happened, when it is
-    /// killed.
+    /// Runs the crawl to its end, and returns true. Returns false if the crawl was killed first,
+    /// after this many events.
     fn go(&mut self, servers: &mut Hosts, mut left: u64) -> bool {
         self.coordinator.begin(self.now, &mut self.effects);
         loop {
@@ -391,7 +391,7 @@ fn crawl(dir: &Path, seed: u64, kills: u64, rounds: u32) -> Config {
     crawl_steered(dir, seed, kills, rounds, Vec::new)
 }
 
-/// Does the same as [`crawl`], but also sends these commands in each run.
+/// Like [`crawl`], but sends these commands in each run.
 fn crawl_steered(
     dir: &Path,
     seed: u64,
@@ -516,8 +516,9 @@ fn a_replay_repeats_the_commands_of_its_crawl() {
     }
 }
 
-/// If a recorded group contains a message that never arrives, the replay can't keep the recorded
-/// order. The messages that do arrive must be committed all the same.
+/// If a recorded group of messages (committed together) has a message that never arrives, the
+/// replay can't keep the recorded order. The messages that do arrive must be committed
+/// nevertheless.
 #[test]
 fn a_group_with_a_missing_message_loses_no_page() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Tests, in virtual time, of the requests that learning an origin's rules takes: redirect hops,
-//! failures, and accompanying files.
+//! Tests, in virtual time, of the requests needed to learn an origin's rules: redirects and
+//! failures of robots.txt, and `tdmrep.json`.
 
 use crawl_fetcher::{FailureKind, HostAccess};
 use crawl_policy::usage::UsagePurpose;

@@ -90,7 +90,7 @@ fn design(pages: usize, frame_depth: u32, seed: &str) -> SampleMethod {
     })
 }
 
-/// Returns the path of each fetched page and, according to its row, how it came into the sample.
+/// Returns the path of each fetched page and, according to its row, why it is in the sample.
 fn sampled(dir: &Path) -> BTreeMap<String, String> {
     let rows = rows::<PageRow>(dir, "pages.jsonl");
     let pages = rows
@@ -112,8 +112,8 @@ fn sampled(dir: &Path) -> BTreeMap<String, String> {
 
 #[test]
 fn the_pages_of_least_rank_are_fetched_and_none_of_their_links() {
-    // Each seed draws a redirect. Its target is not drawn (12), drawn too (8), or outside the frame
-    // (5).
+    // The sample of each random seed contains a redirect. The redirect's target is not drawn (12),
+    // drawn too (8), or outside the sampling frame (5).
     for (seed, leads_to) in [("12", "/p6"), ("8", "/p6"), ("5", "/unlisted")] {
         let dir = tempfile::tempdir().unwrap();
         let sample = design(4, 0, seed);
@@ -122,8 +122,8 @@ fn the_pages_of_least_rank_are_fetched_and_none_of_their_links() {
             config.sample = Some(sample);
         });
         assert_eq!(played.ended, Ended::Finished);
-        // The frame contains the seed and nine listed pages. robots.txt excludes the tenth listed
-        // page.
+        // The sampling frame contains the seed and nine listed pages. robots.txt excludes the tenth
+        // listed page.
         let frame = (0..9).map(listed).chain(["http://a.example/".to_owned()]);
         let mut frame: Vec<_> = frame.collect();
         frame.sort_by_key(|url| rank(seed, url));
@@ -167,7 +167,7 @@ fn pages_read_for_the_frame_have_probability_1() {
     });
     let pages = sampled(dir.path());
     assert_eq!(pages["/"], "frame 1");
-    // The links of the seed belong to the frame, but the links of drawn pages do not.
+    // The links of the seed belong to the sampling frame, but the links of drawn pages do not.
     assert_eq!(pages["/linked"], "drawn 10/10 1");
     assert_eq!(pages["/unlisted"], "redirect unknown");
     assert!(!pages.contains_key("/of-a-page"));
@@ -200,8 +200,8 @@ fn an_interrupted_crawl_draws_the_same_sample() {
             assert_eq!(both.insert(path, told), None, "a page is settled twice");
         }
         assert_eq!(both, whole, "{seconds}");
-        // A third run has nothing left to request. A run with another design of the sample is
-        // refused.
+        // A third run has nothing left to request. If the design of the sample has changed, a run
+        // is refused.
         let third = tempfile::tempdir().unwrap();
         let played = run(&frontier, third.path(), &mut Ten, |config| {
             config.sample = sample();

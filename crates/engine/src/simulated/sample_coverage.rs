@@ -1,5 +1,5 @@
 //! Measures how often confidence intervals computed from a sample's rows contain the truth. Many
-//! crawls of one known web draw samples, each with a different seed.
+//! crawls draw samples from one known web, each with another random seed.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -28,7 +28,7 @@ const PAGES: u32 = 5_000;
 const FOLDERS: u32 = 6;
 /// The number of crawls that run in parallel.
 const THREADS: u32 = 2;
-/// The number of crawls after which progress is printed.
+/// Progress is printed each time this many crawls have ended.
 const PIECE: u32 = 100;
 
 /// A web of 100,000 pages that are listed in sitemaps. Contents differ by host and by folder.
@@ -51,7 +51,7 @@ fn unit(host: u32, number: u32, what: u64) -> f64 {
 }
 
 fn folder(host: u32, number: u32) -> u32 {
-    // The square gives the first folders more pages than the last ones.
+    // Squaring gives the first folders more pages than the last ones.
     (unit(host, number, 1).powi(2) * f64::from(FOLDERS)) as u32
 }
 
@@ -183,8 +183,8 @@ fn crawl(
     (played, sample.and_then(|sample| sample.estimates))
 }
 
-/// Returns the state of a crawl that has found the frame but not drawn a sample. The state is the
-/// same for every seed.
+/// Returns the state of a crawl that has found all pages of the sampling frame but not drawn a
+/// sample. The state is the same for every seed.
 fn frame() -> MemoryFrontier {
     let frontier = Arc::new(MemoryFrontier::new());
     crawl(
@@ -195,8 +195,8 @@ fn frame() -> MemoryFrontier {
         },
         |config| {
             let mut sampling = Sampling::open(config, &*frontier).unwrap()?;
-            // `is_to_draw` returns true only once. Calling it here makes the run end without a
-            // draw.
+            // `is_to_draw` returns true only once. This call uses that up, so the run ends without
+            // a draw.
             assert!(sampling.is_to_draw());
             Some(sampling)
         },
@@ -205,8 +205,8 @@ fn frame() -> MemoryFrontier {
     Arc::try_unwrap(frontier).unwrap()
 }
 
-/// Runs a crawl for each of these seeds. Returns, for each quantity, how many of the crawls have
-/// the truth in its interval.
+/// Runs a crawl for each of these seeds. Returns, for each quantity, for how many of the crawls its
+/// interval contains the true value.
 fn coverage(
     (by, pages): (StratumRule, usize),
     seeds: Range<u32>,

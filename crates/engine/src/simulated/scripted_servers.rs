@@ -1,5 +1,4 @@
-//! Servers that answer as a test specifies. The outcome of a crawl of these servers is reported as
-//! text.
+//! Servers that answer as a test specifies. The outcome of a crawl is reported as text.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -32,7 +31,7 @@ pub(crate) struct Answer {
     status: u16,
     fields: Vec<(&'static str, String)>,
     body: String,
-    /// A failure. If the answer has a body, the failure occurs after the body.
+    /// The failure that ends the exchange, after the body if there is one.
     failure: Option<FailureKind>,
     takes: Duration,
 }
@@ -125,8 +124,8 @@ pub(crate) fn failure(kind: FailureKind, started: Tick, ended: Tick) -> Failure 
     }
 }
 
-/// The answers of each URL, one per request, in order. The last answer is repeated for ever. URLs
-/// that are not listed do not exist.
+/// The answers of each URL, one per request, in order. The last answer repeats. URLs that are not
+/// listed do not exist.
 pub(super) struct Script {
     answers: BTreeMap<&'static str, Vec<Answer>>,
     asked: BTreeMap<String, usize>,

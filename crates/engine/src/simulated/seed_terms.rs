@@ -1,5 +1,5 @@
-//! Tests of seeds with their own scope, depth and label, combined with pages off scope. They check
-//! each row against rules that the test itself states, and that each allowed link has a row.
+//! Tests of seeds with their own scope, depth and label, combined with hops off scope. Each row is
+//! compared with rules that the test itself states, and each allowed link must have a row.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -113,8 +113,8 @@ impl Case {
         }
     }
 
-    /// Returns the seed whose area contains a URL. The smallest area wins: the URL itself, else the
-    /// longest folder, the host, or the domain.
+    /// Returns the seed whose settings apply to a URL. If several seeds cover the URL, the smallest
+    /// area wins: the URL itself, then the longest folder, the host, the domain.
     fn ruler(self, url: &str) -> Option<&'static Seed> {
         let says =
             |seed: &&Seed| seed.scope.is_some() || seed.depth.is_some() || seed.label.is_some();
@@ -150,7 +150,7 @@ impl Case {
         self.ruler(url).is_some() || plain.into_iter().any(reaches)
     }
 
-    /// Whether the rules allow to fetch a URL. `depth` is the number of links from a seed, and
+    /// Whether the rules allow a URL to be fetched. `depth` is the number of links from a seed, and
     /// `hops` the number of links off scope.
     fn allows(self, url: &str, depth: u32, hops: u8) -> bool {
         if SEEDS.iter().any(|seed| seed.url == url) {
@@ -223,8 +223,7 @@ impl Case {
             }
             for to in self.links(url) {
                 let hops = self.hops(hops, &to);
-                // From a page at the last hop no link is followed, not even a link back into the
-                // scope.
+                // Links of a page at the last hop are not followed, not even back into the scope.
                 let is_last = row.hops_off_scope > 0 && row.hops_off_scope == self.hops_off;
                 if !is_last && self.allows(&to, depth + 1, hops) {
                     assert!(rows.contains_key(&to), "{self:?} {url} {to}");

@@ -80,7 +80,7 @@ fn the_end_of_the_time_ends_a_run_behind_a_slow_reader() {
         let dir = tempfile::tempdir().unwrap();
         let mut config = config(dir.path());
         config.budgets.max_time = max_time;
-        // Commits are never late, so that only the number of unread bytes holds requests back.
+        // Commits are never late, so only the number of unread bytes holds requests back.
         config.commit_within = Duration::from_secs(3600);
         let frontier = Arc::clone(&frontier);
         play_pages(
@@ -105,8 +105,8 @@ fn the_end_of_the_time_ends_a_run_behind_a_slow_reader() {
         .map(|row| (row.start, &row.url, row.status))
         .collect();
     assert!(first.totals.pages >= 3, "{urls:#?}");
-    // Only few pages wait for the reader, so only few are fetched twice: at most 4 MiB, and the
-    // pages that were in flight when this limit was reached.
+    // At most 4 MiB of pages wait for the reader, plus the pages in flight when this limit was
+    // reached. Therefore only a few pages are fetched twice.
     assert!(
         first.most_waiting <= 4 * padding + (4 << 20),
         "{}",

@@ -26,7 +26,7 @@ fn url(text: &str) -> CanonicalUrl {
     canonicalize(None, text).unwrap()
 }
 
-/// Runs a crawl with this change of the configuration and this operator.
+/// Runs a crawl of this operator, with this change of the configuration.
 fn steered(
     change: impl FnOnce(&mut Config),
     mut person: impl FnMut(Tick, &[RequestRow]) -> Vec<Command>,
@@ -43,7 +43,7 @@ fn steered(
     )
 }
 
-/// Returns an operator who sends each command once this many requests have ended.
+/// Returns an operator who sends each command once its number of requests have ended.
 fn after(mut script: Vec<(usize, Command)>) -> impl FnMut(Tick, &[RequestRow]) -> Vec<Command> {
     move |_, requests| {
         let due = script
@@ -77,7 +77,7 @@ fn a_paused_crawl_sends_nothing_and_does_not_end() {
         }
         _ => Vec::new(),
     };
-    // The pause is longer than the time limit of the run, so the run only finishes if pauses do not
+    // The pause is longer than the run's time limit, so the run can only finish if pauses don't
     // count.
     let played = steered(|config| config.budgets.max_time = Some(4 * HOUR), person);
     assert_eq!(played.ended, Ended::Finished);
@@ -169,7 +169,7 @@ fn a_parked_host_is_not_fetched_in_this_run_and_the_next() {
     };
     assert_eq!(live.parked, [host(3)]);
 
-    // In the next run only pages of the parked host are left, and they are not fetched.
+    // In the next run, only the parked host has pages left, and they are not fetched.
     let mut nobody = |_: Tick, _: &[RequestRow]| Vec::new();
     let second = play(
         config(dir.path()),
@@ -254,8 +254,8 @@ fn a_delay_holds_for_one_host_or_for_all_and_undercuts_no_robots_txt() {
     of_one.retain(|row| row.host == "h1.example");
     assert!(least_gaps(&of_one, from)[0] >= 9_000);
 
-    // For hosts that the operator is responsible for, a delay of zero is allowed. A delay set by
-    // the host itself still applies.
+    // Hosts that the operator is responsible for may have a delay of zero. A delay that the host
+    // itself sets still applies.
     let played = steered(
         |config| {
             config.own_site = true;

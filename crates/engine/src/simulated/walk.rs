@@ -30,7 +30,7 @@ struct Maze {
     pace: u64,
 }
 
-/// Where a page leads: to its links, to the target of its redirect, or nowhere, with the reason.
+/// The destinations of a page: its links, the target of its redirect, or nothing (with the reason).
 enum Leads {
     Links(Vec<String>),
     Redirect(String),
@@ -86,7 +86,7 @@ impl Servers for Maze {
                     let barred = at(url.host(), number + 11);
                     let links = links.iter().rev().map(|to| format!("<a href={to}>x</a>"));
                     let links = links.chain([format!("<a rel=nofollow href={barred}>x</a>")]);
-                    // Each link is on the page twice, as often on real pages.
+                    // Each link occurs twice, as is common on real pages.
                     page(&links.collect::<String>().repeat(2))
                 }
                 Leads::Redirect(to) => moved(&to),
@@ -176,8 +176,8 @@ fn expected() -> Vec<RandomWalkRow> {
                         Some(links.len() as u64),
                     ),
                 },
-                // An error page has no links. Its row gives the error as the only reason for the
-                // restart.
+                // An error page has no links, so the walk restarts. The row gives only the error as
+                // the reason.
                 Some(Leads::Nothing(why)) => row("restart", Some(why), seed, &at, Some(0)),
                 Some(Leads::Redirect(_)) => unreachable!("it was followed"),
             };

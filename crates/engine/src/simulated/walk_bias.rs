@@ -1,5 +1,5 @@
-//! Measures the bias of page shares in a random walk. Many crawls of one known web walk with
-//! different seeds, and their shares are compared with the probabilities of the steps.
+//! Measures the bias of page shares in a random walk. Many crawls walk through one known web, each
+//! with another random seed. Their shares are compared with those computed from the walk's rules.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,8 +19,8 @@ use crate::revisit::visit::Round;
 use crate::summary::Ended;
 
 const PAGES: usize = 1_000;
-/// The number of popular pages, which come first. Every second link leads to a popular page, and of
-/// the other links a random share does.
+/// The number of popular pages, whose numbers are the lowest. Every second link leads to a popular
+/// page, and so do some of the other links by chance.
 const POPULAR: usize = 200;
 const STARTS: [usize; 2] = [3, 500];
 
@@ -137,9 +137,10 @@ fn statistics(values: &[f64]) -> (f64, f64, f64, f64) {
     (mean, error, min, max)
 }
 
-/// Checks two shares over many crawls. The share by steps must have no bias besides that of the
-/// walk itself. The share by distinct pages must be between the share by steps and the truth. The
-/// bounds are four standard errors, which chance exceeds once in 16,000.
+/// Checks two estimates of the share of popular pages, over many crawls. The share by steps must
+/// have no bias besides that of the walk itself. The share by distinct pages must be between the
+/// share by steps and the truth. The bounds are four standard errors, which chance exceeds once in
+/// 16,000.
 fn check(crawls: u32) {
     let graph = Graph::new();
     let design = |crawl: u32| WalkDesign {

@@ -130,8 +130,8 @@ fn a_crawl_rests_while_its_disk_is_low_and_loses_nothing() {
     let web = TestWeb::builder().seed(7).hosts(1).pages(8).start();
     let mut crawl = Crawl::of(&web);
     crawl.config.min_free = 1_000;
-    // The first measurement finds enough space. The following ones find too little, until the crawl
-    // has reported this.
+    // The first measurement finds enough space. Later ones find too little, until the crawl reports
+    // that.
     let (looks, was_low) = (AtomicU64::new(0), Arc::new(AtomicBool::new(false)));
     let is_enough = Arc::clone(&was_low);
     let free_space = FreeSpace::measured_by(move |_| {
@@ -141,7 +141,7 @@ fn a_crawl_rests_while_its_disk_is_low_and_loses_nothing() {
             false => Some(999),
         }
     });
-    // With this delay the crawl is still running at the second measurement, after two seconds.
+    // With this delay, the crawl is still running at the second measurement, after two seconds.
     crawl.config.politeness.delay = Duration::from_secs(1);
     let summary = crawl.run_on(free_space, |phase| {
         was_low.fetch_or(phase == Phase::DiskLow, Ordering::Relaxed);

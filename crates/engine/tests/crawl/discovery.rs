@@ -1,5 +1,5 @@
-//! Tests of how URLs are found besides links of pages: parts of pages, feeds, headers, forms and
-//! sitemaps.
+//! Tests of ways to find URLs other than links: images and other parts of pages, feeds, headers,
+//! forms and sitemaps.
 
 use std::collections::BTreeSet;
 
@@ -110,8 +110,8 @@ fn a_guessed_sitemap_that_is_a_page_does_not_count() {
     crawl.config.recrawl = true;
     assert_eq!(crawl.run().unwrap().indexed.unwrap().pages, Some(2));
     assert!(crawl.pages().iter().all(|row| !row.url.ends_with(".xml")));
-    // A real sitemap is read and has a row. Once the sitemap is gone, the row of its next visit
-    // records this.
+    // A real sitemap is read and has a row. Once it no longer exists, its next visit has a row with
+    // that result.
     let urls = "<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'><url><loc>/q</loc></url></urlset>";
     web.script(0, "/sitemap.xml", xml("application/xml", urls));
     crawl.run().unwrap();
@@ -163,7 +163,7 @@ fn parts_of_pages_are_fetched_if_configured() {
         .into_iter()
         .filter(|row| row.purpose == "resource");
     assert_eq!(purposes.count(), 9);
-    // Another host's robots.txt is fetched before a part of a page on that host.
+    // The robots.txt of another host is fetched before any image or script on that host.
     assert_eq!(web.log_of(1)[0].path, "/robots.txt");
 }
 

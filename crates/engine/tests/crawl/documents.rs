@@ -14,11 +14,11 @@ use crate::support::Crawl;
 const PAPERS: usize = 24;
 const PAGES: usize = 30;
 
-/// A program that reads documents but blocks until the gate is open.
+/// A program that reads documents, but not before the gate (a FIFO) is open.
 struct SlowReader {
     program: PathBuf,
     gate: PathBuf,
-    /// A handle for writing, held so that readers of the gate block.
+    /// A handle for writing to the gate. While it is held, readers of the gate block.
     closed: Option<File>,
 }
 
@@ -41,7 +41,7 @@ impl SlowReader {
         }
     }
 
-    /// Opens the gate for the readers that wait and for all later ones.
+    /// Opens the gate for waiting readers and for all later ones.
     fn open(&mut self) {
         if let Some(closed) = self.closed.take() {
             let empty = self.gate.with_extension("open");

@@ -1,4 +1,4 @@
-//! Tests of a crawl's search index: its contents, and that it follows the settled pages.
+//! Tests of a crawl's search index: its contents, and that it stays in step with the settled pages.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -136,13 +136,13 @@ fn pages_are_searchable_or_their_rows_state_why_not() {
         ("header", "noindex"),
         ("over", "unavailable_after"),
         ("usage", "usage"),
-        // This page is indexed although it names a master page, because that page is outside of the
-        // crawl.
+        // This page is indexed although it names another page as its master, because that page is
+        // outside the crawl.
         ("master", "yes"),
         ("canonical", "canonical"),
         ("linked", "canonical"),
-        // This page is indexed, since a canonical link in the body may have been written by a
-        // visitor and does not count.
+        // This page is indexed: its canonical link is in the body, where a visitor may have written
+        // it, so it does not count.
         ("comment", "yes"),
         ("lost", "soft_404"),
         ("moved", "redirect"),
@@ -211,7 +211,7 @@ fn later_rounds_update_and_remove() {
     assert_matches_archive(&crawl);
 }
 
-/// Checks that an index built from the archive equals the one that grew with the crawl.
+/// Checks that an index built from the archive equals the index that was updated during the crawl.
 fn assert_matches_archive(crawl: &Crawl) {
     let grown = searchable(crawl);
     let rules = Reindex::of(&crawl.config);
@@ -225,8 +225,8 @@ fn assert_matches_archive(crawl: &Crawl) {
     let urls = |pages: &BTreeMap<String, IndexedPage>| pages.keys().cloned().collect::<Vec<_>>();
     assert_eq!(urls(&built), urls(&grown));
     for (url, page) in built {
-        // If a revisited page is unchanged, its time in the archive's rows is later than in the
-        // grown index.
+        // Ignore the times: if a revisited page was unchanged, the rebuilt index has the later
+        // time.
         let grown = IndexedPage {
             fetched_at: page.fetched_at,
             ..grown[&url].clone()
@@ -242,7 +242,7 @@ fn an_index_built_from_the_archive_is_the_same() {
     let summary = crawl.run().unwrap();
     assert!(summary.indexed.unwrap().pages > Some(30));
     assert_matches_archive(&crawl);
-    // The crawl continues after the rebuild, and the rebuilt index follows it.
+    // The crawl continues after the rebuild, and updates the rebuilt index.
     let mut again = crawl;
     again.config.recrawl = true;
     again.run().unwrap();
@@ -306,7 +306,7 @@ fn a_page_is_indexed_under_its_own_url_where_its_canonical_url_leads_to_no_index
     ];
     assert_eq!(paths(&crawl), expected);
     assert_matches_archive(&crawl);
-    // Once the canonical page exists, it replaces the other page in the index.
+    // Once the canonical page exists, it is indexed in place of the page that names it.
     web.script(
         0,
         "/none",
@@ -351,7 +351,7 @@ fn settled_pages_are_indexed_however_often_a_run_is_cut_off() {
     for judge in cuts {
         crawl.run_until(judge).unwrap();
         let rows: Vec<_> = crawl.pages().into_iter().map(|row| row.url).collect();
-        // The index contains no page that the crawl lacks.
+        // Every page in the index has a row.
         assert!(searchable(&crawl).keys().all(|url| rows.contains(url)));
     }
     let summary = crawl.run().unwrap();
@@ -376,7 +376,7 @@ fn an_index_that_is_lost_or_was_off_is_rebuilt() {
     fs::remove_dir_all(crawl.output("index")).unwrap();
     crawl.run().unwrap();
     assert_eq!(paths(&crawl), all);
-    // Run once without the index, so that the pages of this run are in no log.
+    // This run has no index, so its pages are not in the log from which the index is updated.
     crawl.config.index = false;
     crawl.config.recrawl = true;
     crawl.run().unwrap();
@@ -460,8 +460,8 @@ fn a_damaged_index_is_rebuilt_during_the_crawl() {
     let (mut round, mut deletions) = (1, 0);
     for name in names.iter().map(String::as_str).chain(["del"]) {
         for how in 0..3 {
-            // The file may be missing, since files of deletions are created and removed as the
-            // index changes.
+            // The file may not exist, since files of deletions are created and removed as the index
+            // changes.
             let Some(file) = files(&crawl).remove(name) else {
                 continue;
             };
@@ -522,8 +522,8 @@ fn rows_and_files_are_not_trusted_when_an_index_is_built() {
         let at = begin + rows[begin..].find(from).unwrap();
         rows.replace_range(at..at + from.len(), to);
     };
-    // In one row the archive file's name becomes a path. In another row zeros replace the URL, as
-    // after a power cut.
+    // Damage two rows. In one, the name of the archive file becomes a path. In the other, zeros
+    // replace the URL, as after a power cut.
     change(&indexed[1].url, "\"file\":\"crawl", "\"file\":\"../wl");
     let zeros = "\0".repeat(indexed[2].url.len());
     change(&indexed[2].url, &indexed[2].url, &zeros);

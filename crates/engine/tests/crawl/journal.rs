@@ -7,11 +7,11 @@ use crawl_testweb::{CrawlReach, LinkMix, TestWeb};
 
 use crate::support::{Crawl, expected};
 
-/// The size of a journal line, which has room for the longest URL and its count.
+/// The size of a line of the journal: enough for the longest URL and its number of crashes.
 const LINE: usize = 8 * 1024 + 16;
 
-/// Starts a crawl and writes a journal as if its first reader had been reading `url`, which had
-/// already crashed `deaths` times.
+/// Starts a crawl, and writes a journal as if the process had died while reading `url`, and
+/// `deaths` times before.
 fn begun(web: &TestWeb, url: &str, deaths: u32) -> Crawl {
     let mut crawl = Crawl::of(web);
     crawl.config.budgets.max_pages = Some(1);
@@ -40,7 +40,7 @@ fn web() -> TestWeb {
     web.sitemap(false).start()
 }
 
-/// Returns a page that the seed links to, so the page is known once the seed was read.
+/// Returns a page that the seed links to, so it is known once the seed was read.
 fn child(web: &TestWeb) -> String {
     let truth = web.truth(CrawlReach::Host);
     let mut fetched = truth.fetched.iter();

@@ -1,5 +1,5 @@
-//! Tests of whole crawls of a synthetic web on loopback. Their results are compared with what the
-//! web declares that a crawl must find.
+//! Tests of whole crawls of a synthetic web on loopback. The web knows what a crawl must find, and
+//! the results are compared with that.
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on fails there")]
 

@@ -32,7 +32,7 @@ misbehaviour`). The limits are in [limits.md](limits.md).
 |---|---|---|---|---|---|
 ";
 
-/// A kind of misbehaviour in how the server accepts connections, rather than in a reply.
+/// A way to misbehave when connections are accepted, rather than in a reply.
 struct Doorway {
     name: &'static str,
     scheme: &'static str,
@@ -84,7 +84,7 @@ const ENDED_BY_TIME: &[(&str, TimeLimit)] = &[
     ("accepts TLS and says nothing", TimeLimit::Connect),
 ];
 
-/// The misbehaviour that keeps a processor busy until a time limit ends it.
+/// The kind of misbehaviour that keeps a processor busy until a time limit ends it.
 const FLOOD: &str = "100 Continue without end";
 
 fn time_limit(name: &str) -> Option<TimeLimit> {
@@ -119,7 +119,7 @@ fn seeds(web: &TestWeb, kinds: &[Misbehaviour]) -> Vec<(&'static str, CanonicalU
         .collect()
 }
 
-/// Returns a crawl of `seeds` in which only `limit` can end an exchange by time. So no outcome
+/// Returns a crawl of `seeds` in which only `limit` can end an exchange by time, so that no outcome
 /// depends on the speed of the machine.
 fn crawl_of(web: &TestWeb, seeds: Vec<CanonicalUrl>, limit: Option<TimeLimit>) -> Crawl {
     let mut crawl = Crawl::of(web);
@@ -207,7 +207,7 @@ struct HostRecords {
     failures: Vec<String>,
     /// Why the host's other URLs were excluded.
     excluded: Vec<String>,
-    /// The requests in the log of the host itself.
+    /// The host's own log of the requests it received.
     asked: Vec<LogEntry>,
 }
 
@@ -329,7 +329,7 @@ fn each_misbehaviour_has_its_outcome() {
         if error.is_some() || status.is_none() {
             assert_ne!(coverage, "whole", "{name}");
         }
-        // Cut off the coverage's evidence, which only repeats the outcome.
+        // Cut off the evidence behind the coverage verdict, which only repeats the outcome.
         let coverage = coverage.split(':').next().unwrap();
         let _ = writeln!(
             table,

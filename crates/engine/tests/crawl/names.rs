@@ -30,7 +30,7 @@ fn crawl_of(web: &TestWeb, runtime: &Runtime) -> (Crawl, NameServer) {
 fn the_name_of_a_seed_opens_no_other_port() {
     let runtime = Runtime::new().unwrap();
     let web = TestWeb::builder().start();
-    // Another service on this machine, which must get no request.
+    // Another service on the same machine, which must get no request.
     let service = TcpListener::bind((web.address(0).ip(), 0)).unwrap();
     service.set_nonblocking(true).unwrap();
     let link = format!(
@@ -46,8 +46,8 @@ fn the_name_of_a_seed_opens_no_other_port() {
     assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
 }
 
-/// The second run continues with the state of the earlier run, whose log contains the address of
-/// the name.
+/// The second run continues with the state of an earlier run, whose log contains the address that
+/// the name had.
 #[test]
 fn a_seed_that_was_public_before_may_not_become_private() {
     let runtime = Runtime::new().unwrap();

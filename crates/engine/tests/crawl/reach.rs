@@ -36,7 +36,7 @@ fn every_allowed_page_once_and_nothing_that_is_barred() {
     }
     let excluded = crawl.excluded();
     for (url, barred) in &truth.barred {
-        // A page's nofollow is in a META or a header. A link's own nofollow is in the link's rel.
+        // The nofollow may be in the link's rel, or in a META or a header of its page.
         let reasons: &[&str] = match barred {
             ExclusionReason::Robots(_) => &["robots"],
             ExclusionReason::Nofollow => &["nofollow", "meta", "header"],
@@ -122,8 +122,8 @@ fn the_gap_is_kept_from_end_to_start() {
     crawl.config.politeness.delay = Duration::from_millis(40);
     crawl.run().unwrap();
     let log = web.log();
-    // Gaps in the server's log are not shorter than those of the client, because the server sees
-    // the end of an answer before the client does.
+    // The server sees the end of an answer before the client does, so gaps in its log are not
+    // shorter than the client's.
     assert!(
         gaps(&log).into_iter().all(|gap| gap >= 40_000),
         "{:?}",
@@ -195,7 +195,7 @@ fn depth_and_budget_are_listed_with_their_rule() {
     assert!(crawl.pages().iter().all(|page| page.depth <= 1));
     assert!(summary.excluded["depth"] > 0);
 
-    // The same crawl with a budget and no depth limit. Every URL that is still pending is listed
+    // Repeat the crawl with a budget and no depth limit. Every URL that is still pending is listed
     // because of the budget.
     let mut crawl = Crawl::of(&web);
     crawl.config.budgets.max_pages = Some(10);
@@ -549,7 +549,7 @@ fn hosts_on_one_address_share_its_limit_from_the_first_request() {
 #[test]
 fn hosts_resolved_by_a_name_server_share_the_limit_of_their_address() {
     let runtime = Runtime::new().unwrap();
-    // The name server must be kept until the end of the crawl.
+    // This keeps the name server running until the end of the crawl.
     let mut names = None;
     crawl_hosts_of_one_address(|web, crawl| {
         let home = web.address(0).ip();

@@ -67,8 +67,8 @@ fn unchanged_pages_are_not_sent_again() {
         second.keys().cloned().collect::<BTreeSet<_>>(),
         expected(&web, CrawlReach::Host)
     );
-    // Redirects, broken links and the sitemap can't be confirmed by a 304, since they have no
-    // validators. Their rows must still say that they are unchanged.
+    // Redirects, broken links and the sitemap have no validators, so no 304 can confirm them. Their
+    // rows must nevertheless report them as unchanged.
     let (mut unmodified, mut others) = (0, 0);
     for before in &first {
         let after = row(&crawl, 2, &before.url);
@@ -105,8 +105,8 @@ fn unchanged_pages_are_not_sent_again() {
     ));
 }
 
-/// Returns a page compressed as by a gzip middleware that hides the length of the body (a defence
-/// against BREACH). The gzip header contains a name of this length.
+/// Returns a page compressed by gzip, with a name of this length in the gzip header. Some
+/// middleware hides the length of bodies in this way, as a defence against BREACH.
 fn gzip_with(html: &str, name_bytes: usize) -> Answer {
     let mut gzip = GzBuilder::new()
         .filename(vec![b'x'; name_bytes])
@@ -123,7 +123,7 @@ fn a_page_in_another_coding_is_unchanged() {
     let packed = Script::from(gzip_with(html, 1))
         .then(gzip_with(html, 20))
         .then(gzip_with(html, 300))
-        // The fourth answer has the same text without a content coding.
+        // The text is unchanged, but this fourth answer has no content coding.
         .then(Answer::html(html))
         .then(gzip_with("<title>a page</title><p>other words", 5));
     let web = small(&[]);
@@ -156,7 +156,7 @@ fn a_page_in_another_coding_is_unchanged() {
     assert_eq!(record.kind(), "response");
 }
 
-/// Returns the pages of a site in one round. Between rounds only two things differ: what servers
+/// Returns the pages of a site in one round. Between rounds, only two things differ: what servers
 /// put into each answer (such as a token), and the text of `/story` in the third round.
 pub(crate) fn answers(round: u32) -> Vec<(&'static str, Answer)> {
     let story = |words: &str| {
@@ -205,8 +205,8 @@ pub(crate) fn answers(round: u32) -> Vec<(&'static str, Answer)> {
     ]
 }
 
-/// Returns what rounds 2 to 4 record about the site of [`answers`]: round, path, change, and the
-/// part that differs.
+/// Returns what rounds 2 to 4 record about the site of [`answers`]: round, path, change, and which
+/// part differs.
 fn changes_by_round(setting: impl Fn(&mut Crawl)) -> Vec<(u32, String, String, String)> {
     let web = small(&[]);
     let mut crawl = eager(&web);
@@ -315,7 +315,7 @@ fn page(links: &str) -> Answer {
     Answer::html(&format!("<title>a page</title>{links}"))
 }
 
-/// Starts a web with these pages and a root page that links to all of them.
+/// Starts a web of these pages and a root page that links to each.
 pub(crate) fn small(pages: &[&str]) -> TestWeb {
     let links: Vec<_> = pages
         .iter()
@@ -405,8 +405,8 @@ fn pages_that_are_not_due_are_not_fetched() {
     assert_eq!(summary.requests, 1);
     let began = summary.next_due.unwrap();
     assert_eq!(summary.changes, Changes::default());
-    // The default settings give no interval for pages that were visited only once, so the next
-    // round revisits them.
+    // With the default settings, pages visited only once have no interval yet, so they are due in
+    // the next round.
     let mut crawl = Crawl::of(&web);
     crawl.run().unwrap();
     let summary = again(&mut crawl);
@@ -467,8 +467,8 @@ fn work_that_was_added_to_a_round_is_finished_before_the_next() {
     crawl.config.budgets.max_pages = Some(5);
     crawl.run().unwrap();
     crawl.config.budgets.max_pages = None;
-    // The rest must take much longer than 200 ms, the interval of progress reports, to be stopped
-    // in the middle.
+    // The rest of this round must take much longer than 200 ms, the interval of progress reports,
+    // so that the round can be stopped in the middle.
     crawl.config.politeness.delay = Duration::from_millis(300);
     let cut = crawl.run_until(|progress| match progress.pages > 10 {
         true => Stop::Drain,
@@ -540,7 +540,7 @@ fn a_sitemap_determines_which_pages_are_revisited() {
         requested_paths(&web.take_log()),
         BTreeSet::from(["/sitemap.xml"])
     );
-    // Whatever date the sitemap states, no page is visited before the minimum interval is over.
+    // No page is visited before the minimum interval is over, whatever date the sitemap states.
     web.script(0, "/sitemap.xml", sitemap("2999-01-01"));
     again(&mut crawl);
     assert_eq!(
@@ -583,7 +583,7 @@ fn budgets_are_those_of_a_round() {
     assert_eq!(crawl.run().unwrap().pages, 4);
     let summary = again(&mut crawl);
     assert_eq!((summary.pages, changes(&crawl, 2).len()), (4, 4));
-    // A round in which a budget is spent counts as ended.
+    // A round ends when a budget is spent, so the next run begins a new round.
     crawl.config.budgets.max_pages = Some(2);
     assert_eq!(again(&mut crawl).ended, Ended::Budget("max-pages"));
     let summary = again(&mut crawl);
@@ -747,9 +747,10 @@ fn a_clock_that_was_ahead_delays_no_round() {
         asked_for[0], "/robots.txt",
         "how old that copy is, nobody knows"
     );
-    // This round replaced all dates that came from the wrong clock.
+    // This round replaced all dates that the wrong clock had set.
     let today = crawl.pages().last().unwrap().fetched_at.as_micros() / 1_000_000;
-    // Two rounds within a second give no interval, so everything is due in the next round.
+    // Visits within a second of each other determine no revisit interval, so all pages are due in
+    // the next round.
     let due = summary.next_due.map_or(0, u64::from);
     assert!(due < today + 31 * 24 * 60 * 60, "{due} {today}");
     again(&mut crawl);

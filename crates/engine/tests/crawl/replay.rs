@@ -43,8 +43,8 @@ fn web() -> TestWeb {
     web
 }
 
-/// Returns a crawl of all hosts. Commits are faster than the gap between two requests, so each
-/// request is chosen after the results of the previous one are committed.
+/// Returns a crawl of all hosts. The gap between two requests is longer than a commit takes, so
+/// each request is chosen after the previous result is committed.
 fn crawl(web: &TestWeb) -> Crawl {
     let mut crawl = Crawl::of(web);
     let config = &mut crawl.config;
@@ -146,8 +146,8 @@ fn another_policy_gets_archived_answers_and_the_rest_is_listed() {
         config.politeness.delay = Duration::from_secs(100);
     });
     assert_eq!(web.log(), []);
-    // Two URLs are not in the archive: the page that the crawl excluded, and the robots.txt of the
-    // other host.
+    // The archive lacks two URLs: the page that the crawl excluded, and the robots.txt of the other
+    // host.
     assert_eq!(found.gaps.not_archived, 2);
     let took = found.summary.elapsed.as_secs();
     // Five gaps of 100 seconds: before /, /sitemap.xml, /a, /out and /b.

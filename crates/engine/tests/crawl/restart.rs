@@ -1,4 +1,4 @@
-//! Tests of runs that resume a crawl after its last run.
+//! Tests of runs that resume a crawl.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,8 +41,8 @@ fn interrupted_again_and_again_it_lists_every_page_once() {
             }
             assert_eq!(summary.ended, Ended::Interrupted);
             interrupted += 1;
-            // After many stops, run without one: a stop may arrive each time before the run has
-            // seen that nothing is left.
+            // If each run were stopped before noticing that nothing is left, the loop would never
+            // end.
             if interrupted > 20 {
                 assert_eq!(crawl.run().unwrap().ended, Ended::Finished);
                 break;
@@ -68,9 +68,9 @@ fn a_stopped_crawl_ends_with_the_coverage_of_an_uninterrupted_one() {
     crawl.run().unwrap();
     assert_eq!(verdict(&crawl).unwrap(), "partial, budget: max-pages");
     crawl.config.budgets.max_pages = None;
-    // With this delay the crawl is still running when the stop comes.
+    // With this delay, the crawl is still running when the stop comes.
     crawl.config.politeness.delay = Duration::from_secs(2);
-    // A killed run leaves no record of its end, only its rows.
+    // This stop acts like a kill: the run leaves no record of its end, only its rows.
     crawl.run_until(|_| Stop::Now).unwrap();
     let unfinished = "partial, unfinished: no end of the last run is on record";
     assert_eq!(verdict(&crawl).unwrap(), unfinished);
@@ -198,8 +198,8 @@ fn a_long_rest_outlives_the_process() {
     for _ in 0..2 {
         let again = rest(crawl.run_until(|_| Stop::No).unwrap());
         assert_eq!(again.0, "it sent a Retry-After");
-        // The two times may differ slightly, since the request log has milliseconds but the state
-        // has microseconds.
+        // The two times may differ slightly, since the log of requests has milliseconds, but the
+        // state has microseconds.
         let moved = again.1.since(until).max(until.since(again.1));
         assert!(moved < Duration::from_millis(2), "{moved:?}");
         assert_eq!(web.log().len(), count, "nothing is asked before");
@@ -230,7 +230,8 @@ fn queued_urls_are_judged_by_the_scope_of_the_run() {
 #[test]
 fn a_host_with_nothing_to_do_is_free_for_others_while_the_crawl_goes_on() {
     static IS_SEEN: AtomicBool = AtomicBool::new(false);
-    // Much longer than anything else takes. The crawl is stopped before the answer comes.
+    // The server's delay, much longer than the rest of the test: the crawl is stopped before the
+    // answer arrives.
     const ANSWERED_AFTER: Duration = Duration::from_secs(100);
     let web = TestWeb::builder()
         .hosts(2)
@@ -267,8 +268,8 @@ fn a_host_with_nothing_to_do_is_free_for_others_while_the_crawl_goes_on() {
         };
         page_of(0);
         page_of(1);
-        // The only page of the first host was answered, but not that of the second host. So only
-        // the second host is still locked.
+        // The first host is unlocked because its only page was answered. The second host has not
+        // answered yet, so it is still locked.
         let mut other_locks = HostLocks::open(&path, &another()).unwrap();
         let busy = HostKey::parse(web.authority(1)).unwrap();
         let done = HostKey::parse(web.authority(0)).unwrap();

@@ -12,7 +12,7 @@ use crate::support::Crawl;
 
 const RULES: &str = "User-agent: *\nDisallow: /barred\n";
 
-/// Returns a site of four pages. Its robots.txt, [`RULES`], excludes one of them.
+/// Returns a site of four pages. One is excluded by robots.txt, see [`RULES`].
 fn site() -> Spec {
     TestWeb::builder()
         .hosts(2)
@@ -38,13 +38,13 @@ fn crawl_of(web: &TestWeb) -> Crawl {
     crawl
 }
 
-/// A state of robots.txt in the table, and how to set it up.
+/// A row of the table in `docs/robots-states.md`: a state of robots.txt, and how to set it up.
 struct State {
     name: &'static str,
     robots: Box<dyn Fn(&TestWeb) -> Script>,
     mode: ConnectionMode,
     forbidden: Forbidden,
-    /// The maximum time of an exchange, if the time limit is what ends the exchange.
+    /// The time limit of an exchange, if this limit ends the exchange.
     timeout: Option<Duration>,
     /// Whether the crawl waits until robots.txt is available.
     waits: bool,
@@ -155,7 +155,7 @@ fn states() -> Vec<State> {
     states
 }
 
-/// Runs a crawl in this state of robots.txt. Returns the state's line of the table.
+/// Runs a crawl in this state of robots.txt. Returns the row of the table for that state.
 fn play(state: &State) -> String {
     let web = site().start();
     web.script(0, "/robots.txt", (state.robots)(&web));
@@ -238,7 +238,7 @@ fn rfc9309_2_3_1_4_the_last_good_copy_serves_while_the_file_is_unreachable() {
     let script = || Script::always(Answer::text(RULES)).then(Answer::of(503));
     let web = site().script(0, "/robots.txt", script()).start();
     let mut crawl = crawl_of(&web);
-    // The copy of robots.txt is too old for each page, and every request to refresh it is answered
+    // For each page, the copy of robots.txt is too old, and every request for a new one is answered
     // 503.
     crawl.config.robots_times.most = Duration::from_micros(1);
     crawl.config.wait_unreachable = Duration::from_secs(60);
@@ -248,7 +248,7 @@ fn rfc9309_2_3_1_4_the_last_good_copy_serves_while_the_file_is_unreachable() {
     assert!(web.log().iter().any(|entry| entry.status == Some(503)));
     assert!(web.log().iter().all(|entry| entry.path != "/barred"));
 
-    // Pages wait if the last good copy of robots.txt may not be used either.
+    // Pages wait if the last good copy of robots.txt is too old as well.
     let web = site().script(0, "/robots.txt", script()).start();
     let mut crawl = crawl_of(&web);
     crawl.config.robots_times.most = Duration::from_micros(1);

@@ -91,7 +91,8 @@ impl Crawl {
         })
     }
 
-    /// Runs the crawl to its end, with this free disk space. Passes each phase to `observe`.
+    /// Runs the crawl to its end. `free_space` measures the free disk space, and `observe` is
+    /// called with each phase.
     pub(crate) fn run_on(
         &self,
         free_space: FreeSpace,
@@ -236,7 +237,7 @@ impl Crawl {
         judged.collect()
     }
 
-    /// Whether a record of the archive contains a text.
+    /// Returns whether a record of the archive contains a text.
     pub(crate) fn archive_holds(&self, text: &str) -> bool {
         let files = std::fs::read_dir(self.output("archive")).unwrap();
         let paths = files.map(|file| file.unwrap().path());

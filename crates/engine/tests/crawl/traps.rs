@@ -9,8 +9,8 @@ use crawl_testweb::{Answer, TRAPS, TestWeb, TrapWeb};
 
 use crate::support::Crawl;
 
-/// Returns a crawl that sends nothing while a commit is pending. So its requests depend only on the
-/// answers, and not on timing.
+/// Returns a crawl that sends no request while a commit is pending, so that its requests depend
+/// only on the answers and not on timing.
 fn steady(web: &TestWeb) -> Crawl {
     let mut crawl = Crawl::of(web);
     crawl.config.commit_within = Duration::ZERO;
@@ -103,7 +103,7 @@ fn without_trap_detection_the_same_web_is_endless() {
     crawl.config.budgets.max_pages = Some(600);
     assert_eq!(crawl.run().unwrap().ended, Ended::Budget("max-pages"));
     assert!(in_traps(&web, traps).values().sum::<u64>() > 300);
-    // If the detection is enabled later, it judges the URLs found so far, and the crawl ends.
+    // Once trap detection is enabled, it also judges the URLs found so far, and the crawl ends.
     crawl.config.traps = TrapRules::default();
     crawl.config.budgets.max_pages = Some(2_000);
     assert_eq!(crawl.run().unwrap().ended, Ended::Finished);
@@ -188,14 +188,14 @@ fn actions_come_last_or_not_at_all() {
         barred[&web.url(0, "/cgi-bin/count?x=1")],
         "action: cgi-bin with a query"
     );
-    // Once URLs that look like actions are wanted, the next start admits them again.
+    // Once URLs that look like actions may be fetched, the next start admits them again.
     crawl.config.traps.skip_actions = false;
     crawl.run().unwrap();
     assert_eq!(web.take_log().len(), actions.len());
     assert!(crawl.excluded_rows().is_empty());
 }
 
-/// Crawls a page with these links. Returns the fetched URLs, and the rows of excluded URLs.
+/// Crawls a page that has these links. Returns the fetched URLs, and the rows of excluded URLs.
 fn named(robots: &str, links: &[&str]) -> (Vec<String>, Vec<ExcludedRow>) {
     let html: String = links
         .iter()

@@ -57,15 +57,15 @@ fn changes_after_an_upgrade(older: impl Fn(&serde_json::Value) -> String) -> Vec
 #[test]
 fn visits_of_an_earlier_version_make_no_page_changed() {
     let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
-    // A visit as stored before the column `differs` existed: with the digest of the received body
-    // and its archive time.
+    // A visit as stored before the column `differs` was added: with the digest of the received
+    // body, and the time of its archive record.
     let before_differs = changes_after_an_upgrade(|kept| {
         let (page, round) = (&kept["p"], &kept["r"]);
         let (digest, archived) = (text(&page["d"]), &page["w"]);
         format!(r#"{{"r":{round},"p":{{"s":200,"d":"{digest}","w":{archived}}}}}"#)
     });
-    // A visit as stored before text digests named their rules. Its text digest is of a different
-    // main text than today's rules find.
+    // A visit as stored before text digests named the rules for finding the main text. Today's
+    // rules find a different main text, so its text digest differs.
     let before_rules = changes_after_an_upgrade(|kept| {
         let (page, round) = (&kept["p"], &kept["r"]);
         let (digest, archived) = (text(&page["d"]), &page["w"]);

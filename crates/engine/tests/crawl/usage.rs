@@ -1,4 +1,4 @@
-//! Tests that compare the preferences of sites about the use of their pages with a crawl's purpose.
+//! Tests of sites' preferences about the use of their pages, compared with the purpose of a crawl.
 
 use crawl_engine::Ended;
 use crawl_policy::usage::UsagePurpose;
@@ -170,7 +170,7 @@ fn a_tdmrep_is_fetched_before_pages_if_it_can_matter() {
         .collect();
     assert_eq!(purposes[..3], ["robots", "tdmrep", "tdmrep"]);
 
-    // A restarted crawl still knows that the site reserves its rights, and sends no request.
+    // A restarted crawl still knows that the site has reserved its rights, so it sends no request.
     let mut again = crawl;
     let late = crawl_weburl::canonicalize(None, &reserved.url(0, "/a?late")).unwrap();
     again.config.seeds.push(late);

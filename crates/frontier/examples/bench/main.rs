@@ -94,8 +94,8 @@ fn plan() -> Result<Plan, Box<dyn Error>> {
     })
 }
 
-/// Admits links until enough URLs are known. A separate thread generates the web, as a crawler's
-/// readers would.
+/// Admits links until enough URLs are known. A separate thread generates the web, as the reader
+/// threads of a crawl would.
 fn fill(plan: &Plan, frontier: &FjallFrontier, web: &mut Web) -> Result<Row, Box<dyn Error>> {
     let mut transaction = frontier.begin()?;
     transaction.admit_all(&web.seeds(SEEDS))?;

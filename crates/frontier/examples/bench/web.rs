@@ -49,8 +49,7 @@ impl Web {
             .collect()
     }
 
-    /// Returns a page of some host that has URLs left and for whose number `is_wanted` returns
-    /// true.
+    /// Returns a page of some host that has pages left and whose number satisfies `is_wanted`.
     pub(crate) fn page(&mut self, is_wanted: impl Fn(u32) -> bool) -> Page {
         let (host, number) = self.host_with_work(is_wanted);
         let via = url(host, number);

@@ -261,8 +261,8 @@ clauses! {
 
     fn a_visit_that_is_due_too_late_is_pending_again(bench) {
         // Each visit is (at, due), judged at time 100, with at most 10 between a visit and its due
-        // time. In order: plausible; made after 100; made long before 100; made after 100 but due
-        // in time; due late but made recently.
+        // time. Only the second and third visits are wrong: one was made after 100, the other long
+        // before, and both are due too late.
         let visits = [(90, 108), (9_000, 9_008), (80, 9_000), (101, 110), (95, 9_000)];
         admit(bench.frontier(), (0..5).map(|n| link(&format!("/{n}"), 1)));
         for (at, due) in visits {
@@ -559,7 +559,7 @@ clauses! {
         let held = lease(frontier);
         let mut transaction = frontier.begin().unwrap();
         transaction.settle(held, Outcome::Retry).unwrap();
-        // For this transaction, /a is pending again. Admitting it as a link doesn't change its
+        // The transaction sees /a as pending again. Admitting /a as a link doesn't change its
         // place.
         transaction.admit(link("/b", 1)).unwrap();
         assert_eq!(transaction.admit(link("/a", 0)).unwrap(), Admitted::Known);

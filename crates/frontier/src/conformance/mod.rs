@@ -30,7 +30,7 @@ use crate::transaction::Transaction;
 
 /// A frontier that can crash and restart.
 pub trait Bench {
-    /// Returns the frontier as opened since the last restart.
+    /// Returns the current frontier, which each restart replaces.
     fn frontier(&self) -> &dyn Frontier;
 
     /// Kills the process, which ends all leases, and restarts it. No transaction may be open.

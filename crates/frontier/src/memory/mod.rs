@@ -74,7 +74,8 @@ impl MemoryFrontier {
         self
     }
 
-    /// Returns a copy of the committed state without leases, from which several runs may continue.
+    /// Returns a copy of the committed state without leases. Several runs may continue from copies
+    /// of the same state.
     #[must_use]
     pub fn forked(&self) -> MemoryFrontier {
         // While this lock is held, no transaction can begin.

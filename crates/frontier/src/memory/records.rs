@@ -39,7 +39,7 @@ impl Records {
         self.changed.insert(url, record).or(base_record)
     }
 
-    /// Moves all changed records into the base, so that clones of these records share them.
+    /// Moves all changed records into `base`, which clones share.
     pub(super) fn share(&mut self) {
         if self.changed.is_empty() {
             return;
@@ -54,7 +54,7 @@ impl Records {
         base.places = places.map(|(at, (url, _))| (url.clone(), at)).collect();
     }
 
-    /// Returns the deferred URLs in the order of their admission, so that a simulation is
+    /// Returns the deferred URLs in the order of their admission, so that simulations are
     /// reproducible.
     pub(super) fn deferred(&self) -> Vec<(&CanonicalUrl, &UrlRecord)> {
         let base_records = self.base.records.iter().map(|(url, record)| (url, record));

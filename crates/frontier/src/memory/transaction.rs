@@ -130,8 +130,8 @@ impl<'f> MemoryTransaction<'f> {
         queued
     }
 
-    /// Makes up to `most` settled URLs with matching visits pending again, longest due first, and
-    /// returns their number.
+    /// Makes up to `most` settled URLs pending again whose visits satisfy `is_due`, longest due
+    /// first. Returns their number.
     fn revisit_where(&mut self, most: usize, is_due: impl Fn(&Visit) -> bool) -> usize {
         let mut urls: Vec<CanonicalUrl> = self.visits.keys().cloned().collect();
         urls.extend(self.frontier.shared().visits.keys().cloned());
@@ -158,7 +158,7 @@ impl Transaction for MemoryTransaction<'_> {
             return Err(FrontierError::NotLeased { url });
         };
         self.settled.insert(url.clone());
-        // Only a retry takes a new sequence number, which puts it at a new place.
+        // Only a retry gets a new sequence number, and so a new place in its queue.
         let seq = match outcome {
             Outcome::Retry => self.take_seq(),
             _ => record.place.seq,
@@ -283,7 +283,7 @@ impl Transaction for MemoryTransaction<'_> {
 
 impl Drop for MemoryTransaction<'_> {
     fn drop(&mut self) {
-        // `settled` is empty if the transaction was committed.
+        // After a commit, `settled` is empty, so only an uncommitted transaction gives leases back.
         let mut shared = self.frontier.shared();
         for url in &self.settled {
             if shared.leased.remove(url) {

@@ -1,12 +1,13 @@
-//! A cache of recently read blocks. Most look-ups find their block here: they look up links that
-//! many pages share, or other URLs of the page's own origin.
+//! A cache of recently read blocks. It serves most look-ups: pages share many links, and the other
+//! links mostly lead to the page's own origin, whose URLs are in few blocks.
 
 use super::block::{BLOCK_BYTES, Block, RunError};
 
-/// A direct-mapped cache: a block's number alone decides its place, so there is no bookkeeping.
-/// Runs never change and numbers are never reused, so a cached block is never stale.
+/// A direct-mapped cache: the numbers of a block and its sorted run determine the only slot that
+/// can hold it, so there is no bookkeeping. Sorted runs never change and numbers are never reused,
+/// so a cached block is never stale.
 pub(crate) struct BlockCache {
-    /// The run and the block number that each place holds.
+    /// The sorted run and the block number of the block in each slot.
     tags: Vec<Option<(u64, usize)>>,
     bytes: Vec<u8>,
 }
@@ -21,7 +22,7 @@ impl BlockCache {
         }
     }
 
-    /// Returns block `number` of a run. If the block is not cached, calls `read` to fill it.
+    /// Returns block `number` of a sorted run. If the block is not cached, calls `read` to fill it.
     pub(crate) fn block(
         &mut self,
         run: u64,

@@ -1,4 +1,5 @@
-//! Background compaction of the sieve: one thread writes full tables as runs, another merges runs.
+//! Background compaction of the sieve: one thread writes full tables as sorted runs, another merges
+//! the runs.
 
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,8 +21,8 @@ use super::run_writer::RunWriter;
 use super::{FullTable, RunListStore, RunManifest, SieveSnapshot, Table, read, run_path};
 use crate::error::FrontierError;
 
-/// New records collect in memory while a full table is being written. Once they would fill this
-/// many tables, a transaction has to wait for the write.
+/// Maximum number of tables that the records collected in memory may fill while a full table is
+/// being written. With more, the next transaction waits for the write.
 const MAX_GATHERED_TABLES: usize = 2;
 /// The number of records merged between checks for a stop.
 const RECORDS_BETWEEN_CHECKS: usize = 1 << 14;
@@ -32,7 +33,7 @@ pub(super) struct Compactor {
     disk: Arc<dyn Disk>,
     run_list: Arc<dyn RunListStore>,
     gather: usize,
-    /// The stored list of runs. This lock is acquired before `view`, and held while the runs
+    /// The stored list of sorted runs. This lock is acquired before `view`, and held while the runs
     /// change.
     manifest: Mutex<RunManifest>,
     view: RwLock<SieveSnapshot>,
@@ -47,7 +48,7 @@ pub(super) struct Compactor {
 struct Jobs {
     /// A table that waits to be written.
     full: Option<Arc<FullTable>>,
-    /// Whether runs were added since the merging thread last checked.
+    /// Whether sorted runs were added since the merging thread last checked.
     has_new_runs: bool,
     stop: bool,
     failed: Option<Failure>,
@@ -55,7 +56,7 @@ struct Jobs {
 
 /// The error that ended a thread.
 struct Failure {
-    /// The error itself; `None` after the first transaction took it.
+    /// The error itself; `None` once a transaction has returned it.
     why: Option<FrontierError>,
     message: String,
 }
@@ -271,7 +272,7 @@ impl Compactor {
         runs_to_merge(&sizes, self.gather as u64).map(|group| view.runs[group].to_vec())
     }
 
-    /// Merges runs. Returns false if the compactor was stopped before the end.
+    /// Merges sorted runs. Returns false if the compactor was stopped before the end.
     fn merge(&self, runs: &[Arc<Run>]) -> Result<bool, FrontierError> {
         let max_records = runs.iter().map(|run| run.entry.records).sum();
         let mut merge = Merge::new(runs).map_err(|why| self.run_list.run_failed(why))?;
@@ -309,7 +310,7 @@ impl Compactor {
         Ok(true)
     }
 
-    /// Writes a run and opens it. Returns `None` if `fill` returns false.
+    /// Writes a sorted run and opens it. Returns `None` if `fill` returns false.
     fn write_run(
         &self,
         id: u64,
@@ -346,8 +347,8 @@ impl Compactor {
     }
 }
 
-/// Returns the range of the merged runs in `list`. The range may have moved, because newer runs are
-/// added at the start of the list.
+/// Returns the range of the merged sorted runs in `list`. The range may have moved, because newer
+/// runs are added at the start of the list.
 fn place_of(list: &[RunEntry], runs: &[Arc<Run>]) -> Option<Range<usize>> {
     let first = runs.first()?.entry;
     let at = list.iter().position(|entry| *entry == first)?;

@@ -1,4 +1,4 @@
-//! Merging of several runs into one.
+//! Merging of several sorted runs into one.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,17 +7,17 @@ use super::block::{BLOCK_BYTES, RunError};
 use super::record::Record;
 use super::run::{Run, records};
 
-/// When there are this many runs of about the same size, they are merged into one of the next size.
-/// So a record is written once for each power of this number that the sieve has grown by.
+/// When there are this many sorted runs of about the same size, they are merged into one of the
+/// next size. So a record is rewritten once each time the sieve has grown by this factor.
 const RUNS_PER_MERGE: usize = 4;
 /// The number of blocks read at a time.
 const READ_BLOCKS: usize = 64;
 
-/// Chooses the runs to merge. `sizes` has the number of records in each run, newest first, and
-/// `unit` is the size of the smallest runs.
+/// Chooses the sorted runs to merge. `sizes` has the number of records in each run, newest first,
+/// and `unit` is the size of the smallest runs.
 ///
-/// Only runs that are neighbours in age are merged, because the newest record of a key is the valid
-/// one. The newest group of such neighbours is merged first, because it is the smallest.
+/// Only runs of consecutive ages are merged, because the newest record of a key is the valid one.
+/// If several groups of runs could be merged, the newest one is chosen, because it is the smallest.
 pub(crate) fn runs_to_merge(sizes: &[u64], unit: u64) -> Option<Range<usize>> {
     let tier = |size: u64| (size / unit.max(1)).max(1).ilog(RUNS_PER_MERGE as u64);
     let groups = sizes.windows(RUNS_PER_MERGE).enumerate();
@@ -30,9 +30,10 @@ pub(crate) fn runs_to_merge(sizes: &[u64], unit: u64) -> Option<Range<usize>> {
         .next()
 }
 
-/// The records of several runs in key order. For equal keys, only the newest record is returned.
+/// The records of several sorted runs in key order. For equal keys, only the newest record is
+/// returned.
 pub(crate) struct Merge {
-    /// The scans of all runs, the newest run first.
+    /// The scans of all sorted runs, the newest one first.
     scans: Vec<Scan>,
 }
 
@@ -64,7 +65,7 @@ impl Merge {
     }
 }
 
-/// A scan of one run.
+/// A scan of one sorted run.
 struct Scan {
     run: Arc<Run>,
     head: Option<Record>,

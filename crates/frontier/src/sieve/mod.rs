@@ -39,24 +39,24 @@ use crate::error::FrontierError;
 use crate::fingerprint::Fingerprint;
 pub use disk::{Disk, DiskFile, SystemDisk};
 
-/// The durable store of the list of runs.
+/// The durable store of the list of sorted runs.
 pub(crate) trait RunListStore: Send + Sync {
     /// Replaces the list.
     fn keep(&self, manifest: &RunManifest) -> Result<(), FrontierError>;
-    /// Drops the stored records of these commits, because runs contain them now.
+    /// Drops the stored records of these commits, because sorted runs contain them now.
     fn forget(&self, commits: RangeInclusive<u64>) -> Result<(), FrontierError>;
-    /// Returns the error for a run that can't be written or read.
+    /// Returns the error for a sorted run that can't be written or read.
     fn run_failed(&self, why: RunError) -> FrontierError;
 }
 
-/// The list of runs.
+/// The list of sorted runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RunManifest {
-    /// The last commit whose records are in runs.
+    /// The last commit whose records are in sorted runs.
     pub(crate) commit: u64,
-    /// The last number that was assigned to a run.
+    /// The last number that was assigned to a sorted run.
     pub(crate) next_run: u64,
-    /// The runs, newest first.
+    /// The sorted runs, newest first.
     pub(crate) runs: Vec<RunEntry>,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct SieveSettings {
     pub(crate) dir: PathBuf,
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) run_list: Arc<dyn RunListStore>,
-    /// The number of records collected in memory before they are written as a run.
+    /// The number of records collected in memory before they are written as a sorted run.
     pub(crate) gather: usize,
 }
 
@@ -77,11 +77,11 @@ pub(crate) struct Sieve {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// The tables and runs that a look-up searches, in the order of these fields.
+/// The tables and sorted runs that a look-up searches, in the order of these fields.
 pub(crate) struct SieveSnapshot {
     fresh: Table,
     full: Option<Arc<FullTable>>,
-    /// The runs, newest first.
+    /// The sorted runs, newest first.
     runs: Vec<Arc<Run>>,
 }
 
@@ -93,7 +93,7 @@ struct FullTable {
 }
 
 impl SieveSnapshot {
-    /// Returns whether there are runs, so that a look-up may have to read the disk.
+    /// Returns whether there are sorted runs, so that a look-up may have to read the disk.
     pub(crate) fn has_runs(&self) -> bool {
         !self.runs.is_empty()
     }
@@ -123,8 +123,8 @@ impl SieveSnapshot {
 }
 
 impl Sieve {
-    /// Opens the runs of a manifest, removes files that are not in the manifest, adds the records
-    /// of later commits, and starts the threads.
+    /// Opens the sorted runs of a manifest, removes files that are not in the manifest, adds the
+    /// records of later commits, and starts the threads.
     pub(crate) fn open(
         settings: SieveSettings,
         manifest: RunManifest,
@@ -164,22 +164,21 @@ impl Sieve {
         Ok(Sieve { compactor, threads })
     }
 
-    /// Returns the current tables and runs. Commits wait while the returned guard is held.
+    /// Returns the current tables and sorted runs. Commits wait while the returned guard is held.
     pub(crate) fn view(&self) -> RwLockReadGuard<'_, SieveSnapshot> {
         self.compactor.view()
     }
 
-    /// Like [`Sieve::view`], but does not wait: returns `None` if a commit or a change of the runs
-    /// is in progress.
+    /// Like [`Sieve::view`], but does not wait: returns `None` if a commit or a change of the
+    /// sorted runs is in progress.
     pub(crate) fn view_at_once(&self) -> Option<RwLockReadGuard<'_, SieveSnapshot>> {
         self.compactor.view_at_once()
     }
 
     /// Waits until there is memory for another transaction.
     ///
-    /// # Errors
-    /// The error of a failed write or merge of a run. The error is permanent: nothing is lost, but
-    /// no more records can be added.
+    /// # Errors The error of a failed write or merge of a sorted run. The error is permanent:
+    /// nothing is lost, but no more records can be added.
     pub(crate) fn make_room(&self) -> Result<(), FrontierError> {
         self.compactor.make_room()
     }
@@ -200,8 +199,8 @@ impl Drop for Sieve {
     fn drop(&mut self) {
         self.compactor.stop();
         for thread in self.threads.drain(..) {
-            // If the thread panicked, the panic was already reported, and the unfinished run is not
-            // in the list.
+            // If the thread panicked, the panic was already reported, and the unfinished sorted run
+            // is not in the list.
             let _ = thread.join();
         }
     }
@@ -211,7 +210,7 @@ fn run_path(dir: &Path, id: u64) -> PathBuf {
     dir.join(format!("{id:08}.run"))
 }
 
-/// Removes the files of runs that are not in the list. A crash may leave such files.
+/// Removes the files of sorted runs that are not in the list. A crash may leave such files.
 fn remove_unlisted_runs(dir: &Path, disk: &dyn Disk, manifest: &RunManifest) -> io::Result<()> {
     if !dir.try_exists()? {
         fs::create_dir_all(dir)?;

@@ -7,7 +7,7 @@ pub(crate) type PackedState = [u8; STATE_BYTES];
 
 pub(crate) const STATE_BYTES: usize = 12;
 pub(crate) const KEY_BYTES: usize = 16;
-/// The size in bytes of a record, both in a run and in a commit.
+/// The size in bytes of a record, both in a sorted run and in a commit.
 pub(crate) const RECORD_BYTES: usize = KEY_BYTES + STATE_BYTES;
 
 /// The state of one known URL.

@@ -1,4 +1,4 @@
-//! A run: records sorted by key in a file that never changes.
+//! A sorted run: records sorted by key in a file that never changes.
 //!
 //! ```text
 //! blocks   4,096 bytes each: up to 146 records of 28, zeros, xxh3 of the bytes before
@@ -27,7 +27,7 @@ const FOOTER_BYTES: usize = 64;
 const MAGIC: [u8; 8] = *b"crawlrun";
 const VERSION: u64 = 1;
 
-/// A run's entry in the manifest.
+/// The entry of a sorted run in the manifest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RunEntry {
     pub(crate) id: u64,
@@ -36,7 +36,7 @@ pub(crate) struct RunEntry {
     pub(crate) checksum: u64,
 }
 
-/// The end of a run's file.
+/// The end of a sorted run's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Footer {
     pub(crate) id: u64,
@@ -51,7 +51,7 @@ impl Footer {
         self.records.div_ceil(BLOCK_RECORDS as u64)
     }
 
-    /// The length of index and filter.
+    /// Returns the length of index and filter, in bytes.
     fn map_bytes(&self) -> u64 {
         self.blocks() * KEY_BYTES as u64 + self.lines * LINE_BYTES as u64
     }
@@ -90,7 +90,7 @@ impl Footer {
     }
 }
 
-/// An opened run.
+/// An opened sorted run.
 pub(crate) struct Run {
     path: PathBuf,
     file: File,
@@ -128,7 +128,7 @@ impl Index {
 }
 
 impl Run {
-    /// Opens the file of a run that is listed in the manifest.
+    /// Opens the file of a sorted run that is listed in the manifest.
     pub(crate) fn open(path: &Path, entry: RunEntry) -> Result<Run, RunError> {
         let io = |source: io::Error| match source.kind() {
             io::ErrorKind::NotFound => damaged(path, "the file is missing".into()),

@@ -1,4 +1,4 @@
-//! Writing a run.
+//! Writing a sorted run.
 
 use std::path::{Path, PathBuf};
 
@@ -12,8 +12,8 @@ use super::run::{Footer, RunEntry};
 
 /// The number of bytes written at a time.
 const WRITE_BYTES: usize = 64 * BLOCK_BYTES;
-/// A run is synced each time this many bytes were written. Otherwise the sync of a commit might
-/// have to wait until the disk has written a gigabyte of a run.
+/// A sorted run is synced each time this many bytes were written. Otherwise the sync of a commit
+/// might have to wait until the disk has written a gigabyte of a sorted run.
 const SYNC_BYTES: u64 = 8 << 20;
 
 /// Writes records, which must come in key order, each key once.
@@ -33,7 +33,7 @@ pub(crate) struct RunWriter<'d> {
 }
 
 impl<'d> RunWriter<'d> {
-    /// Creates a run of at most `max_records` records.
+    /// Creates a sorted run of at most `max_records` records.
     pub(crate) fn create(
         disk: &'d dyn Disk,
         path: &Path,

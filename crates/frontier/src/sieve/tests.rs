@@ -1,4 +1,4 @@
-//! Tests of the sieve alone, over a list of runs in memory and a failing disk.
+//! Tests of the sieve alone, over a list of sorted runs in memory and a failing disk.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -35,7 +35,7 @@ fn record(n: u64, value: u8) -> Record {
     }
 }
 
-/// The rows that a store keeps for the sieve.
+/// The rows that a store keeps for the sieve, in memory.
 #[derive(Default)]
 struct StoredRows {
     manifest: RunManifest,
@@ -117,7 +117,7 @@ impl Bench {
         })
     }
 
-    /// Creates a sieve with one run, and closes it.
+    /// Creates a sieve with one sorted run, and closes it.
     fn one_run(records: u64) -> (Bench, PathBuf) {
         let mut bench = Bench::new();
         let sieve = bench.open(Arc::new(SystemDisk), records as usize).unwrap();
@@ -283,8 +283,8 @@ fn runs_are_merged_until_no_neighbours_have_one_size() {
     }
 }
 
-/// One life of the process that uses the sieve: its commits, and the number of operations before
-/// its disk fails.
+/// One run of the process that uses the sieve: its commits, and the number of operations before its
+/// disk fails.
 type Life = (Vec<Vec<(u64, u8)>>, u64);
 
 fn life() -> impl Strategy<Value = Life> {
@@ -301,7 +301,7 @@ proptest! {
         let mut model = BTreeMap::new();
         for (commits, operations) in lives {
             let disk = FaultyDisk::failing_after(operations);
-            // Opening may fail, because it removes files that the previous life left.
+            // Opening may fail, because it removes files that the previous run of the process left.
             if let Ok(sieve) = bench.open(Arc::new(disk.clone()), 5) {
                 for commit in commits {
                     let records: Vec<_> = commit.iter().map(|&(n, value)| record(n, value)).collect();

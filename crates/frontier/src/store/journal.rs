@@ -59,7 +59,7 @@ pub(super) enum JournalError {
 pub(super) fn cut_torn_commit(store: &Path) -> Result<(), JournalError> {
     let version = fs::read(store.join("version")).unwrap_or_default();
     if !version.starts_with(FORMAT) {
-        // The store has another format, which it reports itself.
+        // The store has another format. Opening the store reports that.
         return Ok(());
     }
     let mut journals = list(store).map_err(|why| JournalError::Io(store.to_owned(), why))?;

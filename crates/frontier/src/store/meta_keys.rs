@@ -6,11 +6,11 @@ pub(super) const LAYOUT: &str = "layout";
 pub(super) const FINGERPRINT_KEY: &str = "fingerprint-key";
 /// Counters that continue after a restart.
 pub(super) const SEQUENCE: &str = "sequence";
-/// The list of the sieve's runs.
+/// The list of the sieve's sorted runs.
 pub(super) const RUNS: &str = "runs";
-/// Prefix of a file name. The value is the committed length of the file.
+/// Prefix of the keys that hold the committed lengths of files, by file name.
 pub(super) const MARK: &str = "mark/";
-/// Prefix of a name chosen by the caller of the frontier.
+/// Prefix of the keys that hold values of the caller, by the caller's names.
 pub(super) const CALLER: &str = "caller/";
 
 pub(super) fn of(prefix: &str, name: &str) -> Vec<u8> {

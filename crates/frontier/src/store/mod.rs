@@ -54,7 +54,7 @@ pub struct Options {
     /// 32,768, is about 10 MB: 32 entries for each of a thousand active hosts.
     pub head_entries: usize,
     /// The number of new or changed URLs collected in memory before they are written as a sorted
-    /// run. Up to three times as many may be in memory while a run is written. The default,
+    /// run. Up to three times as many may be in memory while a sorted run is written. The default,
     /// 200,000, is 9 MB.
     pub gather: usize,
     /// The failures that a commit survives after it has returned.
@@ -135,7 +135,7 @@ impl FjallFrontier {
         FjallFrontier::open_on(dir, options, Arc::new(SystemDisk))
     }
 
-    /// Like [`FjallFrontier::open`], but writes runs through `disk`.
+    /// Like [`FjallFrontier::open`], but writes sorted runs through `disk`.
     ///
     /// # Errors
     /// Same as [`FjallFrontier::open`].
@@ -243,8 +243,8 @@ impl Frontier for FjallFrontier {
     }
 
     fn begin(&self) -> Result<Box<dyn Transaction + '_>, FrontierError> {
-        // The writer's state changes only after a commit, in one step, so a panic leaves it
-        // consistent.
+        // A panic in another transaction is harmless: the writer's state changes only after a
+        // commit, in one step.
         self.sieve.make_room()?;
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(Box::new(FjallTransaction::new(self, writer)))
@@ -283,7 +283,7 @@ impl Frontier for FjallFrontier {
             if matches!(state, CurrentState::Settled) {
                 settled(&link.url);
             }
-            // A leased URL is checked as if it were pending: no link can change it either.
+            // A leased URL is checked as if it were pending, although no link can change it.
             meet(state, link) != AdmitAction::Stay
         });
         Some(number)

@@ -44,14 +44,15 @@ const KNOWN: &str = "known";
 /// the store accepts.
 const MAX_JOURNAL_BYTES: u64 = 64 << 20;
 
-/// The store's number of worker threads. If there were more, the first thread would only flush. The
-/// first thread would also spin while another thread compacts, because it puts each compaction
-/// request back into the queue that it takes requests from.
+/// The store's number of worker threads. With several, the first thread would only flush, and would
+/// spin while another thread compacts: it puts each compaction request back into the queue that it
+/// takes requests from.
 const WORKERS: usize = 1;
 
-/// Each table, and how many bytes it collects in memory before it writes a sorted run. Tables with
-/// more writes at random keys collect more. If all tables are full, they use 36 MiB, and twice that
-/// while runs are being written. The store blocks a commit while four runs of a table are pending.
+/// Each table, and how many bytes it collects in memory before it writes a sorted run to disk.
+/// Tables with more writes at random keys collect more. If all tables are full, they use 36 MiB,
+/// and twice that while sorted runs are being written. The store blocks a commit while four sorted
+/// runs of a table are pending.
 pub(super) const TABLES: [(&str, u64); 10] = [
     ("meta", 2 << 20),
     ("origins", 4 << 20),
@@ -65,7 +66,7 @@ pub(super) const TABLES: [(&str, u64); 10] = [
     ("due", 2 << 20),
 ];
 
-/// The divisor that gives the sieve's part of the memory for blocks: a quarter.
+/// The sieve gets the memory for blocks divided by this number.
 const SIEVE_SHARE: u64 = 4;
 
 pub(super) fn open(
@@ -87,7 +88,8 @@ pub(super) fn open(
     guarded(dir, || {
         let store = dir.join(STORE);
         if !is_new {
-            // Cutting reads the whole journal, which the store preallocates at 64 MiB.
+            // Not for a new store: cutting reads the whole journal, for which the store
+            // preallocates 64 MiB.
             cut_torn_commit(&store).map_err(|why| match why {
                 JournalError::Io(path, source) => OpenError::Io { path, source },
                 JournalError::Damaged(what) => corrupt(dir, what),
@@ -98,7 +100,7 @@ pub(super) fn open(
     })
 }
 
-/// Opens the store without the sieve's runs.
+/// Opens the store without the sieve's sorted runs.
 pub(super) fn open_resting(
     dir: &Path,
     options: &Options,
@@ -132,7 +134,7 @@ fn refuse_foreign(dir: &Path) -> Result<(), OpenError> {
     for entry in fs::read_dir(dir).map_err(io)? {
         let name = entry.map_err(io)?.file_name();
         if name == KNOWN {
-            // This folder is created after the store, so the store must have existed.
+            // The folder of sorted runs is created after the store, so the store must have existed.
             return Err(corrupt(dir, format!("`{STORE}` is missing")));
         }
         if name != LOCK && name != STORE_NEW {
@@ -328,7 +330,7 @@ fn meta_value<T>(
     value.ok_or_else(|| corrupt(&tables.dir, what.into()))
 }
 
-/// Opens the runs, and adds the records of commits that no run contains.
+/// Opens the sorted runs, and adds the records of commits that no sorted run contains.
 fn load_sieve(
     tables: &Arc<Tables>,
     options: &Options,
@@ -369,7 +371,7 @@ fn open_tables(dir: &Path, db: Database, persist: PersistMode) -> Result<Tables,
         if missing(name) {
             return Err(corrupt(dir, format!("table {name} is missing")));
         }
-        // The options with which the table was created apply, so the defaults are not used.
+        // The table exists, so the options of its creation apply, and these defaults are not used.
         let table = db.keyspace(name, KeyspaceCreateOptions::default);
         table.map_err(|why| store_error(dir, why))
     };

@@ -15,7 +15,7 @@ const SITEMAP: u8 = 4;
 const VIA: u8 = 8;
 /// Flag: `via` has the same origin as the URL, so only the path and query of `via` are stored.
 const VIA_NEAR: u8 = 16;
-/// Flag: the stored visit is valid, and its URL is settled until the visit is due.
+/// Flag: the URL with the stored visit is settled until its next visit is due.
 pub(super) const VISIT_DUE: u8 = 32;
 const RESOURCE: u8 = 64;
 

@@ -48,7 +48,8 @@ pub(super) struct Block<'a> {
     /// The entries, sorted by place.
     entries: Vec<(u8, Cow<'a, [u8]>)>,
     bytes: usize,
-    /// The last parsed via and its number, because neighbouring entries often share a via.
+    /// The `via` that was parsed last, and its number, because neighbouring entries often have the
+    /// same `via`.
     last_via: RefCell<Option<(u8, CanonicalUrl)>>,
 }
 
@@ -122,7 +123,8 @@ impl<'a> Block<'a> {
         at.map(|at| self.entries.remove(at)).is_ok()
     }
 
-    /// Returns the number of a via in this block, or 0 if `via` is `None`.
+    /// Returns the number in this block of `via`, the page that a URL was found on; 0 if `via` is
+    /// `None`.
     fn via_number(&mut self, url: &CanonicalUrl, via: Option<&CanonicalUrl>) -> u8 {
         let Some(via) = via else {
             return 0;
@@ -142,8 +144,8 @@ impl<'a> Block<'a> {
         self.vias.len() as u8
     }
 
-    /// Drops vias that no entry uses any more. Removed entries leave their vias behind. The entries
-    /// that remain use at most one via each.
+    /// Drops vias (pages that URLs were found on) that no entry uses any more. Removed entries
+    /// leave their vias behind. Each remaining entry uses at most one.
     fn forget_unused_vias(&mut self) {
         *self.last_via.get_mut() = None;
         let mut used = Vec::with_capacity(MAX_BLOCK_ENTRIES);
@@ -403,8 +405,7 @@ mod tests {
             block.put(&queued("/", None, place, false));
         }
         assert!(block.is_full());
-        // Besides its path, an entry has nine bytes, including the bytes before the path in the
-        // row.
+        // An entry without a `via` takes up nine bytes besides its path.
         for (path, via, is_full) in [
             (FULL_BYTES - 9, None, true),
             (FULL_BYTES - 10, None, false),

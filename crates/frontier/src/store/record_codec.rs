@@ -11,8 +11,8 @@ use crate::exclusion::Exclusion;
 use crate::lease_table::Totals;
 use crate::sieve::{PackedState, RunEntry, RunManifest, STATE_BYTES};
 
-/// The state of a URL in the sieve. A text is stored in the `notes` table, and the state has only
-/// its number.
+/// The state of a URL in the sieve, the set of known URLs. Failed and excluded URLs have the number
+/// of a note, whose text is in the `notes` table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Pending(QueuePlace),
@@ -79,7 +79,7 @@ const SITEMAP: u8 = 32;
 const RESOURCE: u8 = 64;
 
 impl State {
-    /// Returns the state in which an admission finds the URL. The caller has to check whether a
+    /// Returns the URL's state as the admission rule needs it. The caller has to check whether a
     /// pending URL is leased.
     pub(super) fn current(self) -> CurrentState {
         match self {

@@ -1,8 +1,8 @@
 //! A frontier that no crawl uses, and copies of its store that leave out some URLs and hosts.
 //!
 //! Rows removed from a store stay in its journal and its older files until compaction. So to erase
-//! data, a new store is written without it, and then replaces the old store. The sieve's runs stay,
-//! because they contain only fingerprints and no text.
+//! data, a new store is written without it, and then replaces the old store. The sieve's sorted
+//! runs stay, because they contain only fingerprints and no text.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -29,17 +29,17 @@ use crate::visit::StoredVisit;
 /// The number of rows written in one batch.
 const MAX_BATCH_ROWS: usize = 1024;
 
-/// Decides what is left out of a copy of a store.
+/// Decides what a copy of a store leaves out.
 pub trait StoreRemoval {
-    /// Returns whether a URL is left out. A pending or deferred URL that is left out becomes
+    /// Returns whether to leave a URL out of the copy. A pending or deferred URL then becomes
     /// settled.
     fn holds(&self, url: &CanonicalUrl) -> bool;
 
-    /// Returns whether the stored state of a host is left out.
+    /// Returns whether to leave the stored state of a host out of the copy.
     fn holds_host(&self, host: &HostKey) -> bool;
 
     /// Returns whether `text`, the reason why a URL was excluded or failed, names something that is
-    /// left out.
+    /// left out of the copy.
     fn is_named_in(&self, text: &str) -> bool;
 
     /// Returns the caller's bytes under `name` as they are to be stored, or `None` to drop them.
@@ -52,9 +52,9 @@ pub trait StoreRemoval {
 /// The URLs left out of a copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeftOut {
-    /// The number of pending URLs that were left out, by origin.
+    /// The number of pending URLs that are not in the copy, by origin.
     pub pending: BTreeMap<String, u64>,
-    /// The number of deferred URLs that were left out.
+    /// The number of deferred URLs that are not in the copy.
     pub deferred: u64,
 }
 
@@ -178,7 +178,8 @@ struct Copy<'f> {
     batch: OwnedWriteBatch,
     rows: usize,
     sequence: Sequence,
-    /// The URLs left out that were pending or deferred and become settled, with their depths.
+    /// URLs that were pending or deferred, were left out of the copy, and become settled. Each
+    /// comes with its depth.
     forgotten: Vec<(Fingerprint, u32)>,
     left_out: LeftOut,
 }
@@ -250,7 +251,8 @@ impl<'f> Copy<'f> {
         })
     }
 
-    /// Copies the queue of an origin, and returns the number of URLs that were left out.
+    /// Copies the queue of an origin without the URLs that `removal` leaves out. Returns the number
+    /// of URLs left out.
     fn queue(&mut self, origin: &Origin, id: u64) -> Result<u64, OpenError> {
         let (from, removal) = (self.from, self.removal);
         let damaged = || from.corrupt("queued URLs");
@@ -264,8 +266,8 @@ impl<'f> Copy<'f> {
             let rank = key.get(queue_start(id).len()..).and_then(Rank::from_bytes);
             let rank = rank.ok_or_else(damaged)?;
             let block = Block::parse(&value).ok_or_else(damaged)?;
-            // The block is rebuilt, because it may contain vias that none of its entries uses any
-            // more.
+            // The block is rebuilt, because it may contain vias (pages that URLs were found on)
+            // that no entry uses any more.
             let mut remaining = Block::default();
             for entry in block.entries(&root, rank) {
                 let mut queued = entry.read().ok_or_else(damaged)?;
@@ -378,8 +380,8 @@ impl<'f> Copy<'f> {
         })
     }
 
-    /// Copies the sieve's records that no run contains yet, and adds records of the URLs left out
-    /// that became settled.
+    /// Copies the sieve's records that no sorted run contains yet. Adds a record for each URL that
+    /// was left out of the copy and becomes settled.
     fn fresh(&mut self) -> Result<(), OpenError> {
         let from = self.from;
         from.each(&from.tables.fresh, |key, value| {

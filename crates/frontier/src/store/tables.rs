@@ -34,7 +34,7 @@ use crate::sieve::{RunError, RunListStore, RunManifest};
 /// The number of commits whose records are removed in one batch.
 const FORGET_STEP: usize = 1000;
 
-/// The answer of a function that visits rows: whether to continue.
+/// The result of a function that is called for each row: whether to continue.
 pub(super) type Walk = Result<ControlFlow<()>, FrontierError>;
 
 /// The tables of an open store.

@@ -228,7 +228,8 @@ impl<'f> FjallTransaction<'f> {
         }
         let ended = self.end(key, lease, outcome);
         match ended {
-            // From here on this transaction owns the lease and releases it if it is dropped.
+            // From here on, the lease belongs to this transaction: dropping the transaction
+            // releases the lease.
             Ok(()) => {
                 self.settled.insert(key);
             }
@@ -263,8 +264,8 @@ impl<'f> FjallTransaction<'f> {
         Ok(admitted)
     }
 
-    /// Looks up the committed states of URLs. If runs have to be read, the URLs are looked up in
-    /// key order, because URLs of one origin are in the same blocks.
+    /// Looks up the committed states of URLs. If sorted runs have to be read, the URLs are looked
+    /// up in key order, because URLs of one origin are in the same blocks.
     fn look_up(
         &mut self,
         admissions: &[Admission],
@@ -408,7 +409,7 @@ impl Transaction for FjallTransaction<'_> {
 
 impl Drop for FjallTransaction<'_> {
     fn drop(&mut self) {
-        // `settled` is empty if the transaction was committed.
+        // After a commit, `settled` is empty, so only an uncommitted transaction gives leases back.
         if !self.settled.is_empty() {
             let mut leases = self.frontier.leases();
             for &key in &self.settled {

@@ -30,7 +30,7 @@ pub(super) enum StoredState {
         depth: u32,
         status: u16,
     },
-    /// Failed or excluded, for the reason in a note.
+    /// Failed or excluded. The note has the reason.
     Noted {
         depth: u32,
         note: Note,
@@ -38,7 +38,8 @@ pub(super) enum StoredState {
 }
 
 impl StoredState {
-    /// Returns the state for the sieve. The number of its note is 0, because the commit assigns it.
+    /// Returns the state to store in the sieve. Its note has the number 0, because the commit
+    /// assigns the number.
     pub(super) fn state(&self) -> State {
         match *self {
             StoredState::Pending(ref queued) => State::Pending(queued.place),
@@ -81,7 +82,7 @@ impl Changes {
     }
 
     /// Adds a change. `change.before` is the URL's state as this transaction saw it. If the
-    /// transaction had changed the URL before, the recorded committed state stays.
+    /// transaction has changed the URL before, the committed state in the first change is kept.
     pub(super) fn put(&mut self, change: Change) {
         match self.places.get(&change.key) {
             Some(at) => self.list[*at].now = change.now,

@@ -110,8 +110,8 @@ impl Tables {
         Ok((key, row))
     }
 
-    /// Returns the stored visit of a URL if the URL is settled until `due`. Returns `None` if the
-    /// URL is pending again, or was settled by another visit.
+    /// Returns the stored visit of a URL if the URL is settled until `due`, when its next visit is
+    /// due. Returns `None` if the URL is pending again, or was settled by another visit.
     fn kept_until(
         &self,
         from: &Snapshot,
@@ -167,8 +167,8 @@ impl FjallTransaction<'_> {
                     due.push((url, kept));
                 }
             }
-            // Removes the entries that this transaction takes, settles again or ignores, so that
-            // they are not looked at again.
+            // The transaction takes, settles again or ignores the other entries of the row, so they
+            // are removed and not read again.
             self.due_left.insert(key, remaining);
         }
         sort_by_due(&mut due);
@@ -202,7 +202,7 @@ impl FjallTransaction<'_> {
             let (all, mut remaining) = (row.urls.len(), Vec::new());
             for url in row.urls {
                 match self.until(url, row.due)? {
-                    // The URL is pending again, or was settled by another visit.
+                    // Ignore the entry: its URL is pending again, or was settled by another visit.
                     None => {}
                     Some(kept) if misdated.len() < most && is_misdated(&kept) => {
                         misdated.extend(seen.insert(url).then_some((url, kept)));
@@ -294,8 +294,8 @@ impl FjallTransaction<'_> {
             }
             batch.insert(&tables.visits, key.bytes(), kept.encode());
         }
-        // Visits that come from another frontier may be added without a change of any URL. So their
-        // rows get a commit number that no other commit has.
+        // Visits from another frontier may be added without a change of any URL, and so without a
+        // new commit number. Their rows need a commit number that no other commit has.
         self.sequence.commit += u64::from(!due.is_empty());
         let commit = self.sequence.commit;
         for (due, urls) in due {

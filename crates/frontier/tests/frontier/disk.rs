@@ -118,8 +118,8 @@ fn runs_without_a_store_are_damage() {
     );
 }
 
-/// Creates a frontier with runs of forty URLs, which are written and merged in the background, and
-/// closes the frontier.
+/// Creates a frontier with sorted runs of forty URLs, which are written and merged in the
+/// background, and closes the frontier.
 fn with_runs() -> OnDisk {
     let mut bench = OnDisk::new();
     for n in 0..40 {

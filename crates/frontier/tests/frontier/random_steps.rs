@@ -37,7 +37,7 @@ pub(crate) enum Change {
     Keep(u8),
 }
 
-/// The lease of the same URL from the model and from the disk.
+/// The same URL's lease from the model and its lease from the disk.
 struct Pair {
     model: Lease,
     disk: Lease,
@@ -221,7 +221,7 @@ fn transact(
 ) -> bool {
     let disk = bench.frontier();
     let mut on_model = model.begin().unwrap();
-    // The transaction expects all of its admissions, or none of them.
+    // Announce all admissions of the transaction, or none of them.
     let begun = match changes.len().is_multiple_of(2) {
         true => {
             let mut admissions = changes.iter().flat_map(|change| match change {

@@ -14,7 +14,7 @@ use crate::bench::OnDisk;
 const ORIGINS: u64 = 4;
 const URLS: u64 = 300;
 
-/// Crawls URLs. Each links to the next URLs of its origin, and to a known URL.
+/// Crawls a web in which each page links to the next URLs of its origin and to a known URL.
 fn run(frontier: &dyn Frontier) {
     let name = |host: u64, n: u64| format!("http://h{host}.example/{n}");
     let origins: Vec<Origin> = (0..ORIGINS)
@@ -26,10 +26,11 @@ fn run(frontier: &dyn Frontier) {
     );
     let (to_writer, leases) = mpsc::sync_channel::<Lease>(16);
     let (to_leaser, committed) = mpsc::channel::<()>();
-    // The closure takes ownership, so that a panic in one thread also ends the other.
+    // The closure owns the channels, so that a panic in one thread closes them and ends the other
+    // thread.
     let fetched = std::thread::scope(move |scope| {
         scope.spawn(move || {
-            // Ends when the writing thread is done, which is when nothing is pending or leased.
+            // Loop until nothing is pending or leased, so that the other thread is done as well.
             let mut counts = frontier.counts();
             while counts.pending + counts.leased > 0 {
                 let mut any = false;

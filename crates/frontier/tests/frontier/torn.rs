@@ -156,8 +156,8 @@ fn damage_before_a_complete_commit_is_refused_and_cuts_nothing() {
             bytes[lost].fill(0);
             closed.check_refused(&bytes, reason);
         }
-        // If it were not refused here, the store itself would cut off everything that follows the
-        // damage.
+        // This damage must be refused, since the store itself would cut off everything that follows
+        // it.
         let mut bytes = closed.bytes.clone();
         bytes[range.start] = 9;
         closed.check_refused(&bytes, reason);
@@ -277,8 +277,8 @@ fn all_folders_of_a_new_store_are_synced_before_the_rename() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// Checks journals of which some sectors of the last commit, and perhaps its end, did not reach
-    /// the disk.
+    /// Checks journals that lack some sectors of the last commit, and perhaps its end, because they
+    /// did not reach the disk.
     #[test]
     fn a_commit_torn_by_a_power_cut_opens(lost in prop::collection::vec(any::<bool>(), 40), cut in 0.0..1.0) {
         let closed = closed(2);

@@ -84,7 +84,7 @@ fn leases_fill_a_host_until_they_end() {
     let mut budgets = budgets(two_pages());
     let [http, https] = ["http://a.example/", "https://a.example/"].map(origin);
     let host = http.host_key();
-    // There is no lease whose end could make room.
+    // The host has no lease whose end could make room.
     budgets.turn_away(&http);
     assert_eq!(budgets.lease_ended(&host), Vec::new());
     budgets.leased(&host);
@@ -122,7 +122,7 @@ fn an_account_outlives_its_run_but_not_its_round() {
     after.share(once((host.clone(), stored.clone())));
     after.request_ended(&host, at(9), SECOND, 1);
     assert_eq!(after.served_micros(), (4_000_000, 1_000_000));
-    // Restoring stored spending never lowers what this run has counted.
+    // Restoring older stored spending doesn't lower what this run has counted.
     after.settled(&host);
     assert_eq!(after.restore(&host, &stored), b"politeness");
     assert!(after.is_full(at(9), &host));
@@ -191,7 +191,7 @@ fn a_group_counts_spending_of_earlier_runs() {
     for host in [&a, &b] {
         let host = host.host_key();
         after.share(once((host.clone(), before.stored(&host).to_vec())));
-        // Restoring a host a second time counts nothing twice.
+        // Restoring a host a second time doesn't count its pages twice.
         after.restore(&host, &before.stored(&host));
     }
     for mut budgets in [before, after] {
@@ -259,7 +259,7 @@ fn the_budget_of_a_site_goes_before_that_of_every_host() {
         max_time: Some(90 * SECOND),
         ..HostBudget::default()
     };
-    // Pages of 100 bytes and one second each.
+    // Each page has 100 bytes and takes one second.
     for (of_site, host, most) in [
         (own, "b.example", 1),
         (own, "a.example", 3),

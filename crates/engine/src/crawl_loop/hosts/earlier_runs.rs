@@ -1,4 +1,4 @@
-//! The state that earlier runs left of each host.
+//! Restores the state of hosts from earlier runs.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -12,7 +12,8 @@ use super::super::shared_hosts::SharedHosts;
 use super::Hosts;
 
 impl Hosts {
-    /// Continues an earlier run. The state of each host is read when its first permit is due.
+    /// Continues an earlier run. The stored state of each host is read when its first permit is
+    /// due.
     ///
     /// # Errors
     /// The frontier can't be read.
@@ -64,7 +65,8 @@ impl Hosts {
         self.recall(now, &host, shared)?;
         let end = Tick::from_micros(row.end.saturating_mul(1000)).min(now);
         let politeness = &self.config.politeness;
-        // Hosts whose wait before that request was a gap have the same gap after it.
+        // If the host waited for its gap before the recorded request, the same gap follows the
+        // request.
         let gap = match row.why.as_str() {
             "delay" | "delay-factor" | "crawl-delay" | "request-rate" | "rate-limit"
             | "slow-restart" => Duration::from_millis(row.gap_asked),
@@ -76,8 +78,8 @@ impl Hosts {
         Ok(())
     }
 
-    /// After a run that was cut off, lets each host with pending URLs wait for a gap: the log may
-    /// lack the run's last requests.
+    /// After a run that crashed or was killed, makes each host with pending URLs wait for a gap,
+    /// since the log may lack the run's last requests.
     ///
     /// # Errors
     /// The frontier can't be read.
@@ -174,7 +176,7 @@ mod tests {
             ("request-rate", 7, None, 26),
             ("rate-limit", 7, None, 26),
             ("slow-restart", 7, None, 26),
-            // In these rows, the wait before the request was not a gap.
+            // In these rows, the host waited for something other than its gap.
             ("first", 0, None, 21),
             ("visit-time", 7, None, 21),
             ("retry-after", 7, None, 21),
@@ -247,8 +249,8 @@ mod tests {
             assert!(!now.scope.judges_again());
             now.restore(RestartKind::AfterKill).unwrap();
             assert!(now.scope.judges_again());
-            // The server time is known from the start only if a budget requires it, since adding it
-            // up needs a walk over all hosts.
+            // The server time of earlier runs is known from the start only if a budget needs it,
+            // since adding it up takes a walk over all hosts.
             assert_eq!(now.hosts.budgets_mut().served(), served);
         }
         let unknown = HostKey::parse("b.example").unwrap();

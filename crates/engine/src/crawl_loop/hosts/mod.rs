@@ -29,14 +29,14 @@ use crate::config::Config;
 use crate::messages::HostState;
 use crate::trace_events::HostSpans;
 
-/// How long a host gets no requests because another crawl is fetching from it.
+/// How long a host waits if another crawl is fetching from it.
 const OTHER_CRAWL_WAIT: Duration = Duration::from_secs(10);
 
-/// Maximum number of hosts in memory for which the slowest one is searched. Progress is reported
-/// several times a second, so a longer search would cost too much.
+/// If more hosts are in memory, the slowest host isn't determined: progress is reported several
+/// times a second, so the search would cost too much.
 const MAX_HOSTS_SEARCHED: usize = 20_000;
 
-/// Maximum number of hosts whose remaining time is computed: those with the most pending URLs.
+/// How many hosts are compared to find the slowest: those with the most pending URLs.
 const MAX_HOSTS_COMPARED: usize = 50;
 
 /// All hosts of a crawl. Combines the scheduler with the budgets, locks, retries and requests in
@@ -60,7 +60,7 @@ const MAX_HOSTS_COMPARED: usize = 50;
 ///   reports the commit with [`states_kept`](Self::states_kept). Each step of the loop calls
 ///   [`evict_idle`](Self::evict_idle).
 ///
-/// Emits no effects. Methods return origins to wake, or origins that left memory.
+/// Emits no effects. Methods return origins to wake, or origins of evicted hosts.
 pub(crate) struct Hosts {
     config: Arc<Config>,
     frontier: Arc<dyn Frontier>,
@@ -125,14 +125,15 @@ impl Hosts {
         self.scheduler.set_robots_pace(now, origin, pace);
     }
 
-    /// Has an origin's robots.txt fetched again. No effect if the origin left memory.
+    /// Schedules another request for an origin's robots.txt. No effect if the origin was evicted
+    /// from memory.
     pub(super) fn begin_rules_again(&mut self, now: Tick, origin: &Origin) {
         if self.scheduler.host_of(origin).is_some() {
             self.set_robots(now, origin, RobotsState::Unknown);
         }
     }
 
-    /// Queues a request to a host that the rules of the origin `of` depend on, ahead of pages.
+    /// Queues a request, ahead of pages, to a host that the rules of the origin `of` depend on.
     pub(super) fn queue_rules_request(&mut self, now: Tick, host: &HostKey, of: &Origin) {
         let purpose = Purpose::Hop { of: of.clone() };
         self.scheduler.queue_request(now, host, purpose);
@@ -147,7 +148,7 @@ impl Hosts {
     }
 
     /// Locks the host of a permit against the user's other crawls. If another crawl holds the host,
-    /// gives the permit back and lets the host wait.
+    /// gives the permit back and makes the host wait.
     pub(super) fn hold(&mut self, now: Tick, permit: Permit) -> Option<Permit> {
         if self.residents.hold(permit.host()) {
             return Some(permit);
@@ -163,7 +164,7 @@ impl Hosts {
         self.scheduler.has_address(host)
     }
 
-    /// Sets a permit aside until its host's address was looked up.
+    /// Sets a permit aside until the address of its host has been looked up.
     pub(super) fn set_aside(&mut self, now: Tick, permit: Permit) -> Permit {
         self.requests.look_up_began();
         self.scheduler.set_aside(now, permit)
@@ -179,8 +180,8 @@ impl Hosts {
         self.requests.skip_look_up(permit);
     }
 
-    /// Takes the oldest permit whose look-up ended. Returns `Ok(None)` if the scheduler took that
-    /// permit back. Another permit may then be ready.
+    /// Takes the oldest permit whose address look-up ended. Returns `Ok(None)` if the scheduler
+    /// took that permit back. Another permit may then be ready.
     ///
     /// # Errors
     /// No permit is ready, or there is no room for its request before the tick in the error.
@@ -196,7 +197,7 @@ impl Hosts {
         }
     }
 
-    /// Gives back all permits whose look-up ended, because the run sends no more requests.
+    /// Gives back all permits whose address look-up ended, for a run that sends no more requests.
     pub(super) fn give_found_back(&mut self, now: Tick) {
         while let Some((permit, _)) = self.requests.next_found() {
             self.give_back(now, permit);
@@ -246,8 +247,8 @@ impl Hosts {
         self.set_pending(now, origin, self.frontier.pending(origin));
     }
 
-    /// Counts the end of a lease, before it is known whether the lease became a page. Returns
-    /// origins of the host that were turned away and may have room now.
+    /// Counts the end of a lease, before it is known whether the leased URL counts as a page.
+    /// Returns origins of the host that got no permit before and may get one now.
     pub(super) fn page_ended(&mut self, host: &HostKey) -> Vec<Origin> {
         self.budgets.lease_ended(host)
     }
@@ -261,8 +262,8 @@ impl Hosts {
         self.budgets.unsettled(host);
     }
 
-    /// If the group of a host has room again, returns the origins that were turned away because it
-    /// was full.
+    /// If the group of a host has room again, returns the origins that got no permit while the
+    /// group's budget was full.
     pub(super) fn with_room_again(
         &mut self,
         host: &HostKey,
@@ -327,8 +328,8 @@ impl Hosts {
     }
 
     /// Returns how long the slowest host needs at its gap, among the hosts with the most pending
-    /// URLs. `None` if the crawl has too many hosts to search, and if hosts have budgets, since
-    /// some of their URLs may never be fetched.
+    /// URLs. `None` if the crawl has too many hosts to search. Also `None` if hosts have budgets,
+    /// since some URLs may then never be fetched.
     pub(super) fn slowest(&self, now: Tick) -> Option<Duration> {
         let hosts = self.scheduler.known_hosts().count();
         if self.budgets.limit_hosts() || hosts > MAX_HOSTS_SEARCHED {

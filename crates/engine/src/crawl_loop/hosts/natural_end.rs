@@ -1,4 +1,4 @@
-//! The end of a run that can send no more requests for now.
+//! How a run ends when no host can get a request soon.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use super::super::robots::RobotsStates;
 use super::Hosts;
 use crate::summary::{Ended, UnreachableHost};
 
-/// The longest gap that a run waits for. A gap may be longer, for example because of a
-/// `Crawl-delay` of years.
+/// The longest gap that a run waits for. Longer gaps occur, for example because of a `Crawl-delay`
+/// of years.
 const MAX_GAP_WORTH_WAITING: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Hosts {
-    /// Returns how a run ends that has nothing in flight. `None` if some host may get a request
-    /// soon, so that the run continues. `robots` knows why the robots.txt of a host is unreachable.
+    /// Returns how a run with nothing in flight ends. `None` if the run continues, because some
+    /// host may get a request soon. `robots` knows why the robots.txt of a host is unreachable.
     pub(crate) fn natural_end(&self, now: Tick, robots: &RobotsStates) -> Option<Ended> {
         let resting = self.scheduler.host_summary(now);
         match resting.soonest {
@@ -94,7 +94,7 @@ mod tests {
     fn long_pauses_end_a_run_and_gaps_do_not() {
         let origin = canonicalize(None, "http://a.example/").unwrap().origin();
         let host = origin.host_key();
-        // A run waits at most 60 seconds for a host to be retried.
+        // A run continues only if the host is retried within 60 seconds.
         for (retry, ends) in [(80, false), (81, true)] {
             let mut coordinator = coordinator(|_| {});
             let retry_at = at(retry);

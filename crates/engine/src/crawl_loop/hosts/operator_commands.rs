@@ -56,7 +56,6 @@ impl Hosts {
         }
     }
 
-    /// Returns the parked hosts.
     pub(crate) fn parked(&self) -> impl Iterator<Item = &HostKey> {
         self.scheduler.parked()
     }
@@ -97,12 +96,12 @@ impl Hosts {
         })
     }
 
-    /// Returns whether a delay is too short for hosts that are not the operator's.
+    /// Returns whether a delay is too short for hosts that the operator doesn't own.
     pub(crate) fn is_quick(&self, delay: Duration) -> bool {
         delay < MIN_OTHERS_DELAY && !self.config.own_site
     }
 
-    /// Refuses a short delay for a host that may be someone else's. `None` stands for all known
+    /// Refuses a short delay for a host that the operator may not own. `None` stands for all known
     /// hosts.
     fn require_own(&self, host: Option<&HostKey>, delay: Duration) -> Result<(), Refused> {
         let anothers = match host {
@@ -122,7 +121,8 @@ impl Hosts {
         }
     }
 
-    /// Refuses a host that the crawl doesn't know: it was never met, and no seed is on it.
+    /// Refuses a host that the crawl doesn't know: the crawl has no state of the host, and no seed
+    /// is on it.
     fn require_known(&self, host: &HostKey) -> Result<(), Refused> {
         let mut seeds = self.config.seeds.iter();
         let is_known = self.scheduler.knows(host)
@@ -142,8 +142,8 @@ impl Hosts {
         self.scheduler.set_politeness(now, politeness);
     }
 
-    /// Replaces the budgets by those in the settings. What hosts have spent already counts against
-    /// the new budgets.
+    /// Replaces the budgets by those in the settings. Earlier spending of hosts counts against
+    /// them.
     ///
     /// # Errors
     /// The frontier can't be read.

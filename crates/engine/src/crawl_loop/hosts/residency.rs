@@ -22,18 +22,19 @@ use crate::trace_events::HostSpans;
 /// disk, and [`take`](Self::take) returns the state when the host is recalled. A state is on disk
 /// once each [`state_sent`](Self::state_sent) was followed by a [`states_kept`](Self::states_kept).
 pub(super) struct ResidentHosts {
-    /// Hosts of seeds. Of the hosts that became ready at the same time, these come first.
+    /// Hosts of seeds. They get permits before other hosts that became ready at the same time.
     of_seeds: HashSet<HostKey>,
-    /// How the last run ended, and so how cautiously to treat hosts that this run has not met yet.
+    /// How the last run ended. It decides how cautiously to treat hosts that are new to this run.
     restart: RestartKind,
-    /// The number of each host's states that were sent to the writer but are not yet on disk.
+    /// For each host, the number of its states that were sent to the writer but are not on disk
+    /// yet.
     sent: HashMap<HostKey, u32>,
     /// States of evicted hosts. Each is kept until it is on disk and the host may get a request.
     away: HashMap<HostKey, (Tick, Vec<u8>)>,
     wakes: BTreeSet<(Tick, HostKey)>,
     /// Hosts whose stored times were wrong and must be written again.
     redated: Vec<HostKey>,
-    /// The number of the last host state or order of this run.
+    /// The number of the last host state or operator's order of this run.
     sequence: u64,
     spans: HostSpans,
     locks: HostLocks,
@@ -86,8 +87,8 @@ impl ResidentHosts {
         self.next_sequence()
     }
 
-    /// Returns the number of the next host state or order of this run, from 1. Messages overtake
-    /// each other, so the writer keeps the state with the highest number.
+    /// Returns the number of the next host state or operator's order of this run, from 1. The
+    /// writer keeps the state with the highest number, since messages may overtake each other.
     pub(super) fn next_sequence(&mut self) -> u64 {
         self.sequence += 1;
         self.sequence
@@ -172,7 +173,7 @@ impl ResidentHosts {
                 self.wakes.insert((wake, host));
                 return;
             }
-            // A state that was sent to the writer is dropped once it is on disk.
+            // Keep a state that is still being written, until it is on disk.
             if !self.sent.contains_key(&host) {
                 self.away.remove(&host);
             }
@@ -205,8 +206,8 @@ impl Hosts {
             let restored = self.scheduler.host_state(host);
             let is_earlier = restored.is_some_and(|(restored, _)| restored.as_micros() < wake);
             if wake > now.as_micros() && is_earlier {
-                // The clock was ahead when this time was stored. Have the corrected time written,
-                // or the next start would wait again.
+                // The stored time was in the future, because the clock was ahead. Have it corrected
+                // on disk, or the next start would wait for it again.
                 self.residents.redated.push(host.clone());
             }
         }
@@ -218,13 +219,13 @@ impl Hosts {
         Ok(())
     }
 
-    /// Lets a host wait for a gap if it was taken over from another worker some time `ago`, since
-    /// that worker may have sent it requests until then.
+    /// Makes a host that was taken over from another worker wait for a gap, counted from the
+    /// take-over, since that worker may have sent requests until then.
     fn wait_after_takeover(&mut self, now: Tick, host: &HostKey, ago: Duration) {
         let ago = u64::try_from(ago.as_micros()).unwrap_or(u64::MAX);
         let taken_at = Tick::from_micros(now.as_micros().saturating_sub(ago));
         let gap = self.own_delay(host);
-        // The last owner may have used all of the host's parallel requests.
+        // The previous owner may have had the maximum number of requests to the host in flight.
         for _ in 0..self.config.politeness.per_host.max(1) {
             self.scheduler
                 .note_past_request(now, host, taken_at, gap, None);
@@ -255,8 +256,8 @@ impl Hosts {
         evicted
     }
 
-    /// Evicts the hosts that must be handed over to other workers. Requests the hand-over of
-    /// buckets with nothing in flight. Returns the origins of the evicted hosts.
+    /// Evicts the hosts that other workers take over. Then requests the hand-over of each bucket (a
+    /// set of hosts) that has nothing in flight. Returns the origins of the evicted hosts.
     pub(crate) fn hand_over(
         &mut self,
         now: Tick,
@@ -292,7 +293,7 @@ impl Hosts {
         evicted
     }
 
-    /// Forgets a host that left memory.
+    /// Forgets an evicted host.
     fn forget(&mut self, host: &HostKey) {
         self.budgets.forget(host);
         self.retries.forget(host);

@@ -19,7 +19,7 @@ use crate::messages::Job;
 /// Why an origin's robots.txt is unreachable if it redirects to a host of another worker.
 const OTHER_WORKERS_HOST: &str = "it redirects to a host that another worker asks";
 
-/// What follows from an exchange for an origin's rules.
+/// The reaction to a result for an origin's rules.
 #[derive(Debug)]
 pub(crate) struct RobotsReaction {
     pub(crate) next: RobotsStep,
@@ -28,11 +28,11 @@ pub(crate) struct RobotsReaction {
     pub(crate) copy: Option<Vec<u8>>,
     /// Sitemaps to admit.
     pub(crate) sitemaps: Vec<Admission>,
-    /// The number of sitemaps that are not admitted, by reason.
+    /// The number of sitemaps that were dropped, by reason.
     pub(crate) unusable: Vec<(&'static str, u64)>,
 }
 
-/// The next step on the way to an origin's rules.
+/// The next step to get an origin's rules.
 #[derive(Debug)]
 pub(crate) enum RobotsStep {
     /// Follow a redirect of robots.txt to this URL.
@@ -41,7 +41,7 @@ pub(crate) enum RobotsStep {
     TdmRep(Option<RobotsPace>),
     /// Nothing more to fetch: the origin has this state now.
     Done(RobotsState),
-    /// Fetch robots.txt again, unless the origin left memory.
+    /// Fetch robots.txt again, unless the origin was evicted from memory.
     Again,
 }
 
@@ -102,7 +102,7 @@ impl RobotsStates {
         }
     }
 
-    /// Takes in the result of an exchange for robots.txt.
+    /// Handles the result of a request for robots.txt.
     ///
     /// # Errors
     /// The frontier can't be read.
@@ -113,8 +113,8 @@ impl RobotsStates {
         (scope, shared): (&RunScope, &SharedHosts),
     ) -> Result<RobotsReaction, FrontierError> {
         if !shared.keeps(&of.host_key()) {
-            // The next owner of the host fetches robots.txt. That worker may be able to follow
-            // redirects that this worker must not follow.
+            // Leave robots.txt to the next owner of the host, who may be able to follow redirects
+            // that this worker must not follow.
             return Ok(RobotsStep::Again.into());
         }
         let mut answer = RobotsAnswer::of(request, result, hop);
@@ -133,8 +133,8 @@ impl RobotsStates {
             return Ok(RobotsStep::Hop(to).into());
         }
         if let Some(why) = refusal(hop, result) {
-            // The rules of the origin can't be known. They aren't needed either, since each URL of
-            // the origin is settled as refused when it is leased.
+            // The rules of the origin can't be fetched. Nor are they needed, since each of its URLs
+            // is settled as refused when it is leased.
             self.refuse(of, why);
             return Ok(RobotsStep::Done(never_fetched()).into());
         }
@@ -154,8 +154,8 @@ impl RobotsStates {
         })
     }
 
-    /// Takes in the result of an exchange for `tdmrep.json`. If all retries fail, the last known
-    /// file stays in force, if there is one.
+    /// Handles the result of a request for `tdmrep.json`. If all retries fail, the last known file
+    /// stays in force, if there is one.
     ///
     /// # Errors
     /// The frontier can't be read.
@@ -188,7 +188,8 @@ impl RobotsStates {
         Ok(self.rules_known(of, &compiled, address_of(result), scope))
     }
 
-    /// Returns what follows once everything that pages wait for was fetched or has failed.
+    /// Returns the reaction once the origin's rules are complete: everything that its pages wait
+    /// for was fetched, or failed.
     fn rules_known(
         &self,
         of: &Origin,
@@ -215,7 +216,7 @@ impl RobotsStates {
     }
 }
 
-/// Returns why a redirect of robots.txt to a host must not be followed; `None` if it may be.
+/// Returns why a redirect of robots.txt must not lead to this host; `None` if it may.
 fn bar(host: &HostKey, scope: &RunScope, shared: &SharedHosts) -> Option<&'static str> {
     if scope.current().excluded_host(host).is_some() {
         Some(EXCLUDED_HOST)
@@ -232,7 +233,7 @@ fn address_of(result: &Result<Exchange, Failure>) -> Option<IpAddr> {
 }
 
 /// Returns why no page of an origin may be fetched, given the result for its robots.txt. `None` if
-/// the result doesn't rule that out.
+/// the result is no reason to refuse pages.
 fn refusal(hop: u8, result: &Result<Exchange, Failure>) -> Option<Exclusion> {
     let failure = result.as_ref().err()?;
     match failure.kind {

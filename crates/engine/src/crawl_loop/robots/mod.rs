@@ -27,7 +27,7 @@ use crate::trace_events::TraceEvents;
 use crate::usage;
 
 /// Maximum bytes of compiled copies of robots.txt in memory. An evicted copy is compiled again from
-/// the stored one when a permit of its origin is used.
+/// the stored one when its origin gets a permit.
 const MAX_CACHE_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Maximum number of files to report at the end of a run because they are clearly not a robots.txt.
@@ -49,7 +49,7 @@ pub(crate) enum RobotsStanding {
 
 /// Whether a leased URL may be fetched.
 pub(crate) enum RobotsJudgement {
-    /// The URL may be fetched. The context still lacks the label and the previous visit.
+    /// The URL may be fetched. The label and the previous visit must still be added to the context.
     Allowed(FetchContext),
     Refused(Exclusion),
     /// The origin's robots.txt must be fetched first.
@@ -78,11 +78,12 @@ pub(crate) struct RobotsStates {
     /// Whether a `tdmrep.json` could forbid the crawl's purpose, so that it must be fetched.
     needs_tdmrep: bool,
     own_site: bool,
-    /// Whether the settings let some host be fetched from faster, or with more requests at once,
-    /// than hosts of others may be.
+    /// Whether the settings allow some host a shorter gap, or more requests at once, than hosts of
+    /// others may have.
     is_quick: bool,
     cache: RobotsCache,
-    /// The rules that the last page was judged by, since they often apply to the next page too.
+    /// The rules that the last page was judged by, kept because they often apply to the next page
+    /// too.
     last: Option<Arc<CompiledRobots>>,
     met: HashMap<Origin, MetOrigin>,
     /// The reasons why the robots.txt files of each host are unreachable, for messages at the end
@@ -101,9 +102,9 @@ pub(crate) struct RobotsStates {
 /// An origin in memory.
 #[derive(Debug, Default)]
 struct MetOrigin {
-    /// The request that must come before requests for pages of this origin.
+    /// The request that must precede requests for pages of this origin.
     pending_fetch: Option<PendingRobotsFetch>,
-    /// Why no page of this origin may be fetched.
+    /// Why no page of this origin may be fetched; `None` if pages may be.
     refused: Option<Exclusion>,
 }
 
@@ -145,7 +146,7 @@ impl RobotsStates {
         }
     }
 
-    /// Returns the known rules of each origin in memory, sorted by origin.
+    /// Returns the rules of each origin in memory whose rules are known, sorted by origin.
     pub(super) fn rules(&self) -> Vec<OriginRules> {
         let compiled = self.met.keys().filter_map(|origin| {
             let compiled = self.load(origin).ok()??;
@@ -167,13 +168,13 @@ impl RobotsStates {
         std::mem::take(&mut self.strange)
     }
 
-    /// Records that some host is fetched from faster than hosts of others may be.
+    /// Records that the crawl fetches from some host faster than is allowed for hosts of others.
     pub(crate) fn be_quick(&mut self) {
         self.is_quick = true;
     }
 
-    /// Applies new politeness settings. If they let some host be fetched from faster than hosts of
-    /// others may be, returns the paces to set for the origins in memory.
+    /// Applies new politeness settings. If they allow some host a shorter gap than hosts of others
+    /// may have, returns the paces to set for the origins in memory.
     pub(super) fn take_politeness(
         &mut self,
         now: Tick,
@@ -224,14 +225,14 @@ impl RobotsStates {
             let reason = why_unreachable(compiled.copy.status, why);
             self.note_unreachable(origin, reason);
         }
-        // The server did not answer, so it did not request a pause either. A new run may fetch
-        // robots.txt at once.
+        // The server did not answer, so it requested no pause, and a new run may fetch robots.txt
+        // at once.
         let is_fetched_again =
             matches!(state, RobotsState::Unreachable { .. }) && compiled.copy.status.is_none();
         Ok((!is_fetched_again).then_some(state))
     }
 
-    /// Returns whether pages of an origin may be judged now, and by which rules.
+    /// Returns whether pages of an origin may be judged now, and the rules to judge them by.
     pub(crate) fn standing(&mut self, origin: &Origin) -> Result<RobotsStanding, FrontierError> {
         if let Some(why) = self.met.get(origin).and_then(|met| met.refused.clone()) {
             return Ok(RobotsStanding::Refused(why));
@@ -355,7 +356,7 @@ impl RobotsStates {
         self.met.get_mut(of)?.pending_fetch.take()
     }
 
-    /// Returns the URL that an origin's robots.txt redirects to, if that must be fetched next.
+    /// Returns the URL that an origin's robots.txt redirects to, if that URL must be fetched next.
     pub(crate) fn pending_hop(&self, of: &Origin) -> Option<&CanonicalUrl> {
         match &self.met.get(of)?.pending_fetch {
             Some(PendingRobotsFetch::Hop(url, _)) => Some(url),
@@ -367,16 +368,16 @@ impl RobotsStates {
         self.met.entry(of.clone()).or_default().pending_fetch = Some(pending_fetch);
     }
 
-    /// Forgets an origin whose host leaves memory. The origin is met again once it has pending
-    /// URLs.
+    /// Forgets an origin whose host is evicted from memory. Once the origin has pending URLs,
+    /// [`meet`](Self::meet) adds it again.
     pub(crate) fn forget(&mut self, of: &Origin) {
         self.last = None;
         self.met.remove(of);
     }
 
-    /// Returns the paces that the other origins of an origin's host request, since all of a host's
-    /// origins share one gap. Covers origins at the default ports that are not in memory, if their
-    /// copy of robots.txt is fresh.
+    /// Returns the paces that the robots.txt files of a host's other origins request, since all
+    /// origins of a host share one gap. Also covers origins that are not in memory, if they are at
+    /// the default ports and their copy of robots.txt is fresh.
     ///
     /// # Errors
     /// The frontier can't be read.
@@ -465,7 +466,8 @@ impl RobotsStates {
         match &copy.state {
             RobotsCopyState::Unreachable { why, .. } => {
                 let reason = match result {
-                    // The text of a TLS failure names the faulty certificate.
+                    // The detail of a TLS failure names the faulty certificate, so it is part of
+                    // the reason.
                     Err(failure) if failure.kind == FailureKind::TlsFailed => {
                         format!("robots.txt: {failure}")
                     }
@@ -521,8 +523,8 @@ fn why_unreachable(status: Option<u16>, why: &str) -> String {
     }
 }
 
-/// Returns whether the settings let some host be fetched from faster, or with more requests at
-/// once, than hosts of others may be.
+/// Returns whether the settings allow some host a shorter gap, or more requests at once, than hosts
+/// of others may have.
 fn is_quick(politeness: &Politeness) -> bool {
     let sites = || politeness.sites.iter().map(|(_, terms)| terms);
     let delays = sites().filter_map(|terms| terms.delay);

@@ -75,7 +75,7 @@ fn paces_of_siblings_come_from_copies_of_origins_that_were_not_met() {
     transaction.commit().unwrap();
     let expected = [(https.clone(), Some(Duration::from_secs(5)))];
     assert_eq!(paces(&coordinator.robots, &http), expected);
-    // An origin is not its own sibling, so the copy of its own robots.txt doesn't count.
+    // An origin's own robots.txt is not among the paces of its siblings.
     assert_eq!(paces(&coordinator.robots, &https), []);
     coordinator.robots.meet(at(20), &https).unwrap();
     assert_eq!(paces(&coordinator.robots, &http), []);
@@ -157,7 +157,7 @@ fn an_origin_that_is_met_has_the_state_of_its_copy() {
             None,
             Some("unreachable"),
         ),
-        // The server did not answer, so it did not request a pause either.
+        // Without an answer, no pause was requested, so robots.txt may be fetched at once.
         ("no answer", Some(&unreachable(None)), None, None),
     ] {
         let mut coordinator = coordinator(|config| config.purpose = purpose);

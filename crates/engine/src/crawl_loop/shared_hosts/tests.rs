@@ -1,4 +1,4 @@
-//! One worker of a shared crawl, with all hosts in one bucket.
+//! One worker of a shared crawl. All hosts are in one bucket, the unit that workers own.
 
 use crawl_fetcher::{FetchRequest, Validators};
 use crawl_scheduler::Poll;
@@ -10,7 +10,7 @@ use crate::crawl_loop::fixtures::{at, coordinator};
 use crate::messages::{Committed, Event, Job, WriterMessage};
 use crate::simulated::scripted_servers::moved;
 
-/// A worker that owns every host, all in one bucket.
+/// A worker that owns every host. All hosts are in one bucket.
 struct OneBucket;
 
 impl HostOwnership for OneBucket {
@@ -112,7 +112,7 @@ fn a_bucket_is_handed_over_once_and_when_nothing_of_it_is_busy() {
     assert!(!worker.keeps(&host));
     let mut out = Vec::new();
     assert!(worker.step(at(20), idle(0), &mut out));
-    // The next check is due only after an interval.
+    // The next check for hosts to hand over is due only after an interval.
     assert!(!worker.step(at(20), idle(0), &mut out));
     let busy = worker.busy_buckets([&host]);
     assert!(worker.hand_over(&busy, &mut out).is_empty() && out.is_empty());
@@ -127,7 +127,7 @@ fn a_bucket_is_handed_over_once_and_when_nothing_of_it_is_busy() {
 }
 
 /// The sharing thread may report the end of all workers before it learns that this worker has work
-/// again.
+/// again, so the worker must ignore that report.
 #[test]
 fn the_end_seen_in_one_rest_does_not_end_a_later_one() {
     let mut coordinator = coordinator(|_| {});
@@ -166,7 +166,7 @@ fn the_end_seen_in_one_rest_does_not_end_a_later_one() {
     assert_eq!(step(over(3)), (true, Vec::new()));
 }
 
-/// If they were used, the worker would use pages that the store counts as free and grants to
+/// After a rest, the store counts the pages granted before the rest as free, and may grant them to
 /// another worker.
 #[test]
 fn pages_requested_before_a_rest_are_not_used() {

@@ -12,7 +12,7 @@ use crate::{
 
 const HOST: &str = "gone.example";
 
-/// Leaves out all URLs of one host, and one page of another host.
+/// A removal of all URLs of one host, and of one page of another host.
 struct Gone;
 
 impl StoreRemoval for Gone {
@@ -178,7 +178,7 @@ fn a_copy_contains_no_byte_of_the_urls_left_out() {
         ("http://a.example/2", None)
     );
     frontier.release(lease);
-    // The remaining visit is due at some time; the removed visit never is.
+    // Only the remaining visit is ever due, because the other was removed.
     let mut transaction = frontier.begin().unwrap();
     assert_eq!(transaction.visit_due(9, 9).unwrap(), 1);
     let again = Admission::seed(url("http://gone.example/3"));

@@ -18,7 +18,7 @@ use crate::store::url_changes::{Change, StoredState};
 /// A transaction's changes, ready to be committed.
 pub(super) struct CommitBatch {
     pub(super) batch: OwnedWriteBatch,
-    /// The records for the sieve. The batch contains them too.
+    /// The records for the sieve (the set of known URLs). The batch contains them too.
     pub(super) records: Vec<Record>,
     /// The notes that the batch adds.
     pub(super) notes: Vec<(Vec<u8>, u64)>,
@@ -65,7 +65,8 @@ impl FjallTransaction<'_> {
         Ok(writing)
     }
 
-    /// Writes an origin's blocks, and assigns the final numbers of added entries.
+    /// Writes the blocks of an origin's queue, and gives added entries their final sequence
+    /// numbers.
     fn write_queue(
         &mut self,
         batch: &mut OwnedWriteBatch,
@@ -164,7 +165,7 @@ impl FjallTransaction<'_> {
         Ok(())
     }
 
-    /// Writes what is stored under a URL's own key, and adds the URL to the counts.
+    /// Writes the rows whose key is the URL's fingerprint, and adds the URL to the counts.
     fn write_state(&mut self, writing: &mut CommitBatch, change: &Change) {
         let tables = &self.frontier.tables;
         let state = match &change.now {
@@ -243,7 +244,7 @@ fn rank_before(change: &Change) -> Option<Rank> {
     }
 }
 
-/// Returns a queue entry's move for the lease table: the entry was added, removed or moved.
+/// Returns how the lease table must change its entry of a URL: add, remove or move it.
 fn moved(change: Change) -> EntryMove {
     EntryMove {
         fingerprint: change.key,

@@ -42,7 +42,7 @@ fn request() -> FetchRequest {
     FetchRequest::robots(origin().robots_url(), Validators::default())
 }
 
-/// Passes a result for the robots.txt of `origin()` to a crawl that consists of one process.
+/// Handles a result for the robots.txt of `origin()`, in a crawl without other workers.
 fn fetched(
     robots: &mut RobotsStates,
     result: &Result<Exchange, Failure>,
