@@ -1,4 +1,3 @@
-//! Tests with DOCX packages that are assembled here, part by part.
 
 use std::io::{Cursor, Write as _};
 

@@ -1,4 +1,4 @@
-//! Removes *marks* from headings: permalink signs, edit links and buttons.
+//! Removes *marks* from headings: permalinks, edit links and buttons.
 
 use super::block_builder::{Flow, Mark, Place};
 use super::hints::Traits;
@@ -58,11 +58,11 @@ pub(super) struct HeadingMarks {
     found: Vec<Mark>,
 }
 
-/// An open element that may be a mark.
+/// An open element within a heading that may be a mark.
 #[derive(Debug)]
 struct OpenMark {
     name: Name,
-    /// Number of open elements of that name, from the mark inwards.
+    /// Number of open elements with this name: the mark itself, and those within it.
     count: u32,
     from: Place,
     kind: MarkKind,
