@@ -7,7 +7,7 @@ use crate::oddities::Oddity;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ContentLimits {
-    /// Bytes of the visible text.
+    /// Maximum bytes of the visible text.
     pub text_bytes: usize,
     /// Maximum number of blocks of text. Further text is added to the last block.
     pub blocks: usize,
@@ -20,21 +20,21 @@ pub struct ContentLimits {
     /// Maximum bytes of the title, the description, and each other field of the head and of
     /// JSON-LD.
     pub field_bytes: usize,
-    /// Keywords.
+    /// Maximum number of keywords.
     pub keywords: usize,
     /// Maximum bytes of an id. Longer ids are dropped.
     pub id_bytes: usize,
     /// Maximum bytes of one JSON-LD script. Longer scripts are not read.
     pub json_ld_bytes: usize,
-    /// JSON-LD scripts.
+    /// Maximum number of JSON-LD scripts.
     pub json_ld_scripts: usize,
-    /// Items of all JSON-LD scripts together.
+    /// Maximum number of items in all JSON-LD scripts together.
     pub json_ld_items: usize,
-    /// Dates.
+    /// Maximum number of dates.
     pub dates: usize,
     /// Maximum bytes of the main text from which to detect its language.
     pub language_bytes: usize,
-    /// Attributes of one tag.
+    /// Maximum number of attributes of one tag.
     pub attributes: usize,
 }
 

@@ -325,7 +325,7 @@ fn least_share(region: &Region, around: &Region, in_main: bool) -> u64 {
         // body.
         Favour::Named if around.favour == Favour::Article => 96,
         Favour::Named => 75,
-        // A region marked as a part of a text must have nearly everything to be the whole text.
+        // A region marked as a part of a text is only entered if it has nearly everything.
         Favour::Part => 98,
         Favour::No if in_main => 92,
         Favour::No if matches!(region.part, Part::Table | Part::Cell) => 75,

@@ -57,7 +57,7 @@ impl NoscriptText {
     }
 }
 
-/// A hidden inline element. (Hidden containers are tracked as regions.)
+/// A hidden element other than a container. (`Regions` tracks hidden containers.)
 #[derive(Debug)]
 struct Hidden {
     name: Name,

@@ -1,4 +1,4 @@
-//! The consumer that builds a [`Page`] from tags and text.
+//! Builds a [`Page`] from tags and text.
 
 use super::consumer::{At, Consumer, Space};
 use super::links::LinkReader;
@@ -31,7 +31,7 @@ pub(super) struct PageReader {
 /// The kind of the next text, by its element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TextOf {
-    /// Text of the page itself; of a link, if one is open.
+    /// Text of the page. If a link is open, its text.
     Page,
     Title,
     Style,
@@ -259,8 +259,8 @@ impl PageReader {
         }
     }
 
-    /// Processes text that may be needed: that of a link, a title or a style, or text that ends the
-    /// head.
+    /// Processes text that may be needed: the text of a link, a title or a style, or text that ends
+    /// the head.
     fn wanted_text(&mut self, text: &Text<'_>) {
         text.parts(|part| match self.text_of {
             TextOf::Page => {

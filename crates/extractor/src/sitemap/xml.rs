@@ -294,7 +294,7 @@ impl Walk<'_> {
                 return;
             }
             (Field::Loc, _) if entry.loc == address => return,
-            // Begin a second entry: the fields that follow belong to it.
+            // Begin a second entry, which gets the fields that follow.
             (Field::Loc, _) => {
                 self.xml.note(DocumentOddityKind::SecondLoc);
                 self.finish_entry();

@@ -7,7 +7,7 @@ use super::unescaped;
 /// Maximum number of namespace prefixes in scope at a time; further ones are ignored.
 const MAX_BINDINGS: usize = 64;
 
-/// The vocabulary of an element, among those that feeds use.
+/// The namespace of an element, if feeds use it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Space {
     /// No namespace, or one of the namespaces that some versions of RSS use for their own elements.
@@ -56,8 +56,7 @@ impl Bindings {
         }
     }
 
-    /// Returns the vocabulary of the element `name`. A prefix that is not declared gets its usual
-    /// meaning.
+    /// Returns the namespace of the element `name`. An undeclared prefix gets its usual meaning.
     pub(super) fn space_of(&self, name: &str) -> Space {
         let prefix = name.split_once(':').map_or("", |(prefix, _)| prefix);
         let binding = self

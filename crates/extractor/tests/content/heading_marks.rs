@@ -1,4 +1,3 @@
-//! Tests of removing permalinks, edit links and buttons from headings.
 
 use crate::{markdown, read};
 
