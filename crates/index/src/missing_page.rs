@@ -8,7 +8,8 @@ use crate::words::{Stemmer, Words};
 
 /// Maximum words of main text that an error page may have.
 const MAX_WORDS: usize = 120;
-/// Maximum words of main text if the title is only a number. Such a number may have other meanings.
+/// Maximum words of main text if the title or heading is only the status code. The limit is lower,
+/// because a number may have other meanings.
 const MAX_WORDS_BESIDE_NUMBER: usize = 40;
 /// Maximum bytes of a title or heading that are read.
 const MAX_NAME_BYTES: usize = 512;
@@ -88,7 +89,7 @@ const UNSPACED_PHRASES: [&str; 13] = [
     "존재하지 않습니다",
 ];
 
-/// Other words that an error message may contain.
+/// Other words that may occur in an error message.
 const WORDS: [&str; 13] = [
     // English.
     "404 http status code error err message page file document url address link resource content \
@@ -146,7 +147,7 @@ pub(crate) fn says_missing(title: &str, heading: &str, text: &str) -> bool {
     let has_at_most = |words| Words::new(text, Stemmer::none()).nth(words).is_none();
     match (Message::of(title), Message::of(heading)) {
         (Message::Full, _) | (_, Message::Full) => has_at_most(MAX_WORDS),
-        // For example, the title "Peugeot 404" above the heading "404".
+        // The number may be a name: the title "Peugeot 404" above the heading "404".
         (Message::NumberInName, _) => false,
         (Message::Number, _) | (_, Message::Number) => {
             has_at_most(MAX_WORDS_BESIDE_NUMBER)
@@ -215,7 +216,7 @@ fn has_number(part: &str) -> bool {
     })
 }
 
-/// Returns true if an error message may contain all words of this part.
+/// Returns true if all words of this part may occur in an error message.
 fn is_of_message(part: &str) -> bool {
     words_of(part).all(|word| is_known(word) || is_made_of_known(word))
 }

@@ -19,9 +19,8 @@ use crawl_index_entry::IndexEntry;
 use crawl_index_entry::IndexedPage;
 use crawl_index_entry::url_key;
 
-/// Maximum percentage of an index's pages to remove in one run. The reason for more may be a fault
-/// of the site.
-/// Beyond the limit: the pages stay, and the run reports it.
+/// Maximum percentage of an index's pages to remove in one run. If there are more, the cause may be
+/// a fault of the site. Beyond the limit: the pages stay, and the run reports it.
 const MAX_LEAVING_PERCENT: u64 = 10;
 
 /// The result of [`IndexWriter::reconcile`].
@@ -35,11 +34,11 @@ pub struct Reconciled {
     pub expired: u64,
     /// Pages that were removed for a reason that may be a fault of the site.
     pub left: u64,
-    /// The number of pages by reason that stay although they should be removed. They stay because
-    /// they are more than a tenth of all pages, so the reason may be a fault of the site.
+    /// The pages that stay although they should be removed, counted by reason. They stay because
+    /// they are more than a tenth of all pages, so the cause may be a fault of the site.
     pub kept: BTreeMap<String, u64>,
-    /// The part of `kept` that is new: pages that an entry would have removed since the writer was
-    /// opened, or that a pending entry would remove.
+    /// The part of `kept` that is new: pages that entries would have removed since the writer was
+    /// opened, including pending entries.
     pub kept_anew: BTreeMap<String, u64>,
     /// The number of pages that are replaced by the page that their canonical URL leads to.
     pub gave_way: u64,
@@ -69,9 +68,9 @@ impl IndexWriter {
         Ok(done.unwrap_or_default())
     }
 
-    /// Like [`IndexWriter::reconcile`], but returns `None` if `is_stopped`, which is called before
-    /// each page. In this case, drop the writer without committing, because only some of the pages
-    /// have been updated.
+    /// Like [`IndexWriter::reconcile`], but calls `is_stopped` before each page. If it returns
+    /// true, returns `None`. Then drop the writer without committing, because only some of the
+    /// pages have been updated.
     ///
     /// # Errors
     /// If the disk fails or the index is damaged.
@@ -89,9 +88,9 @@ impl IndexWriter {
     }
 
     /// Like [`IndexWriter::reconcile_unless`], but also applies pending entries: their pages are
-    /// written once, in their final form. The note covers these entries too. `redirects` is called
-    /// if a page names a canonical URL that is not indexed. Pages that name another URL take about
-    /// 200 bytes of memory each.
+    /// written once, in their final form. `note` also stands for these entries. `redirects` is
+    /// called if a page names a canonical URL that is not indexed. Pages that name another URL take
+    /// about 200 bytes of memory each.
     ///
     /// # Errors
     /// If the disk fails, the index is damaged, or the entries can't be read.
@@ -118,7 +117,7 @@ impl IndexWriter {
 
 /// Entries that are not in the index yet and can be read repeatedly, such as those of a log.
 pub trait PendingEntries {
-    /// Passes each entry to `visit`, in order, until it breaks off.
+    /// Passes each entry to `visit`, in order, until `visit` breaks off.
     ///
     /// # Errors
     /// The visitor's error, an I/O error, or an error for a damaged source.
@@ -143,7 +142,7 @@ type LatestEntries = HashMap<u64, Latest, RandomState>;
 struct Latest {
     /// The entry's number among all pending entries.
     number: u32,
-    /// True for a page that does not yield to its canonical URL.
+    /// True if the entry adds a page that names no other URL as canonical.
     is_put: bool,
 }
 
@@ -151,7 +150,7 @@ struct Latest {
 struct Pending {
     survey: Survey,
     latest: LatestEntries,
-    /// The URLs and reasons of entries that would remove a page, if the reason may be a fault of
+    /// The URLs and reasons of entries that would remove a page for a reason that may be a fault of
     /// the site.
     doubtful: Vec<(String, String)>,
     /// Maps each page that names another URL as canonical to that URL.
@@ -183,7 +182,7 @@ impl AllPages<'_> {
         page.until.is_some_and(|until| until <= self.now)
     }
 
-    /// Collects the facts that depend on all pages. Returns `None` if `is_stopped`.
+    /// Collects the facts that depend on all pages. Returns `None` if stopped by `is_stopped`.
     fn survey(&self) -> Result<Option<Surveyed>, IndexError> {
         let Some(pending) = self.survey_pending()? else {
             return Ok(None);
@@ -288,7 +287,8 @@ impl AllPages<'_> {
         page_at(self.searcher, self.fields, url).map_err(IndexError::of(self.dir))
     }
 
-    /// Surveys the pending pages, using only the last entry of each URL. `None` if `is_stopped`.
+    /// Surveys the pending pages, using only the last entry of each URL. `None` if stopped by
+    /// `is_stopped`.
     fn survey_pending(&self) -> Result<Option<Pending>, IndexError> {
         let mut latest = LatestEntries::default();
         let (pending, has_repeats) = match self.survey_latest(&mut latest, None)? {
@@ -298,15 +298,15 @@ impl AllPages<'_> {
         if !has_repeats {
             return Ok(Some(Pending { latest, ..pending }));
         }
-        // An entry that was superseded by a later one must not count, so survey again.
+        // Some URLs have several entries. Survey again, counting only the last entry of each.
         let last_entries = latest.clone();
         let again = self.survey_latest(&mut latest, Some(&last_entries))?;
         Ok(again.map(|(pending, _)| Pending { latest, ..pending }))
     }
 
-    /// Surveys the entries that are the latest ones of their URLs according to `known`, or all
-    /// entries without it. Stores the latest entry of each URL in `latest`. Also returns whether
-    /// any URL has several entries.
+    /// Surveys the pending entries. With `known`, only surveys the latest entry of each URL in
+    /// `known`. Stores the latest entry of each URL in `latest`. Also returns whether any URL has
+    /// several entries.
     fn survey_latest(
         &self,
         latest: &mut LatestEntries,
@@ -349,8 +349,8 @@ impl AllPages<'_> {
         Ok(walk.is_continue().then_some((pending, has_repeats)))
     }
 
-    /// Returns the pages that yield to their canonical URL, with the page indexed in place of each,
-    /// and whether a page of `pending_named` does not yield.
+    /// Returns the pages that yield to their canonical URL, each with the page indexed in its
+    /// place. Also returns whether any page of `pending_named` does not yield.
     fn yielding_pages(
         &self,
         pending_named: BTreeMap<String, String>,
@@ -379,7 +379,8 @@ impl AllPages<'_> {
         Ok((behind, has_returned))
     }
 
-    /// Returns whether the index will contain a page under this URL that does not yield to another.
+    /// Returns whether the index will contain a page under this URL that does not yield to another
+    /// page.
     fn is_indexed(
         &self,
         url: &str,
@@ -554,7 +555,7 @@ impl Settling<'_> {
         }
     }
 
-    /// Adds the facts that depend on all pages to a page, and counts it.
+    /// Adds the facts that depend on all pages to a page, and counts the page in the result.
     fn take_facts(&mut self, page: &mut IndexedPage) -> Result<(), IndexError> {
         let disk = || IndexError::disk(self.all.dir);
         let all_facts = &self.surveyed.facts;
@@ -613,7 +614,8 @@ impl Leaving {
         let stay = self.pages.values().filter(|page| self.stay && !page.moved);
         let is_dropped = |page: &&Leaves| {
             let entry = latest.get(&url_key(&page.url));
-            // A page that names a canonical URL is surveyed from its pending entry.
+            // Leave out pages that name a canonical URL: the survey takes them from their pending
+            // entries.
             entry.is_some_and(|_| !page.why.starts_with("canonical: "))
         };
         let pending = stay.filter(is_dropped);

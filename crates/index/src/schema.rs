@@ -54,13 +54,13 @@ pub(crate) struct Fields {
     pub(crate) page: Field,
     /// A hash of the text, equal for duplicates.
     pub(crate) text_hash: Field,
-    /// [`LEAVING`] if a visit would remove the page, [`GIVES_WAY`] if it yields to its canonical
-    /// URL.
+    /// [`LEAVING`] if the page stays although a visit would remove it, [`GIVES_WAY`] if it yields
+    /// to its canonical URL.
     pub(crate) leaving: Field,
     /// When the page expires.
     pub(crate) until: Field,
-    /// The number of pages that link to the page, stored as a power of two, so that small changes
-    /// have no effect.
+    /// The number of pages that link to the page. Only its number of bits is stored, so that small
+    /// changes have no effect.
     pub(crate) linked: Field,
     /// The page's prior in hundredths: how likely it answers any query.
     pub(crate) worth: Field,

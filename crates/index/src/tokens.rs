@@ -28,8 +28,7 @@ pub(crate) fn of_language(language: Option<&str>, text: &str) -> String {
     format!("{MARK}{}{MARK}{text}", language.unwrap_or(""))
 }
 
-/// Number of words between two checks whether to stop. Reading them takes some hundreds of
-/// microseconds.
+/// Number of words between two checks whether to stop: those read in some hundreds of microseconds.
 const WORDS_BETWEEN_CHECKS: u32 = 4_096;
 
 /// Ends tokenization early if a run has no time left, because a page of several megabytes takes

@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crawl_index_entry::IndexedPage;
 
-/// Names of the version for most readers, best first.
+/// Names of the version that most readers want, best first.
 const RELEASED: [&str; 3] = ["stable", "current", "latest"];
 /// Names of unreleased versions.
 const UNRELEASED: [&str; 10] = [
@@ -39,8 +39,8 @@ const MAX_LONE_DIGITS: usize = 3;
 const ROW: usize = 3;
 /// Number of rows of a page that are compared: those with the smallest hashes.
 const SKETCH: usize = 48;
-/// Minimum share of rows that two versions of a page have in common. If half of the words are the
-/// same, about a third of the rows are.
+/// Minimum share of rows that two versions of a page have in common. For comparison: if half of the
+/// words are the same, about a third of the rows are.
 const MIN_SHARED: f64 = 0.2;
 
 /// The version in a URL.

@@ -58,7 +58,7 @@ pub struct IndexWriter {
     queue: ByteGate,
     note: Option<String>,
     stop: Stop,
-    /// A searcher of the last commit, if it was needed since then.
+    /// A searcher of the last commit, if one was needed since that commit.
     committed: Option<Searcher>,
     /// The keys of the URLs of pages that entries have marked as leaving since this writer was
     /// opened.
@@ -124,7 +124,7 @@ impl IndexWriter {
         })
     }
 
-    /// Returns the note of the last commit. It records up to where the source of the pages was
+    /// Returns the note of the last commit, which records how far the source of the pages had been
     /// read.
     #[must_use]
     pub fn note(&self) -> Option<&str> {
@@ -181,7 +181,7 @@ impl IndexWriter {
         let commit = guarded(&self.dir, || {
             let error = IndexError::of(&self.dir);
             let mut prepared = self.inner.prepare_commit().map_err(&error)?;
-            // All pages have been tokenized at this point.
+            // All pages have been tokenized at this point, so `has_cut` is final.
             if self.stop.has_cut() {
                 prepared.abort().map_err(&error)?;
                 return Ok(Commit::Stopped);
@@ -210,7 +210,7 @@ impl IndexWriter {
         let threads = thread::available_parallelism().map_or(1, usize::from);
         let error = IndexError::of(&self.dir);
         let index = self.inner.index().clone();
-        // This releases the lock, which the next writer needs.
+        // Close the writer, which releases the lock for the next one.
         self.inner.wait_merging_threads().map_err(&error)?;
         let inner = tantivy_writer(&index, threads.min(MAX_THREADS));
         Ok(Some(IndexWriter {

@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 
 use crate::counted_sort::unnamed_file;
 
-/// Maximum number of word occurrences in memory. If there are more, they are sorted and written to
-/// a file.
+/// Maximum number of word occurrences in memory. Beyond that, they are sorted and written to a
+/// file.
 pub(super) const MAX_IN_MEMORY: usize = 1 << 20;
 
-/// Size of an occurrence on disk in bytes, including the number of its word. A posting takes the
-/// same size.
+/// Size of an occurrence on disk in bytes, including the number of its word; then the size of a
+/// posting.
 const OCCURRENCE_BYTES: usize = 28;
 const POSTING_BYTES: usize = 10;
 
@@ -43,7 +43,7 @@ pub(super) struct Posting {
     pub(super) pieces: Option<u32>,
 }
 
-/// Collects the occurrences of words, page by page. Words are given by number.
+/// Collects the occurrences of words, page by page. Words are given by their numbers.
 #[derive(Debug)]
 pub(super) struct Occurrences {
     folder: PathBuf,
