@@ -301,7 +301,6 @@ fn read_up_to(reader: &mut dyn BufRead, into: &mut [u8; 2]) -> io::Result<usize>
     Ok(filled)
 }
 
-/// The encoded body. Records whether a decoder tried to read beyond its end, which shows that the
 /// The encoded body. Records whether a decoder tried to read beyond its end, to distinguish
 /// truncated from invalid input.
 struct Source<'a> {

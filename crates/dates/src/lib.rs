@@ -36,7 +36,7 @@ pub enum Precision {
     Month,
     /// The day.
     Day,
-    /// The time of day. If no offset was given, it is in UTC.
+    /// The time of day was given. Without a time zone, UTC is assumed.
     Time,
 }
 

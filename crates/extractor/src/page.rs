@@ -45,7 +45,7 @@ impl Page {
             .unwrap_or_else(|| page.clone())
     }
 
-    /// Returns the canonical URL of the page at `page`, if the page declares another URL as such.
+    /// Returns the canonical URL that the page at `page` declares, if it isn't `page` itself.
     /// `rel=canonical` in the page counts first, then `linked` (the target of a `Link` header with
     /// `rel=canonical`; RFC 8288, RFC 6596), then META URL. Unusable addresses are ignored.
     #[must_use]

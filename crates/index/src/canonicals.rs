@@ -55,7 +55,8 @@ impl Canonicals {
         Ok(())
     }
 
-    /// Maps the URL of each page that yields to the URL of the page that is indexed in its place.
+    /// Maps the URL of each page that isn't indexed itself to the URL of the page that is indexed
+    /// in its place.
     pub(crate) fn resolve(
         &self,
         is_indexed: &mut dyn FnMut(&str) -> Result<bool, IndexError>,

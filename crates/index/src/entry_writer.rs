@@ -35,7 +35,8 @@ impl IndexWriter {
     }
 
     /// If the entry would remove a page from search results for a doubtful reason, returns the
-    /// stored page and the reason. The page is then kept until the end of the run.
+    /// stored page and the reason. The page is then kept until the end of the run. `None` if the
+    /// entry takes effect at once.
     fn stays_for_now(
         &mut self,
         entry: &IndexEntry,

@@ -38,7 +38,7 @@ const NAME_HEADINGS: [&str; 12] = [
 /// a block, and after at most this many headings (including the title).
 const MAX_BEFORE_NAME: usize = 12;
 const MAX_HEADINGS_BEFORE_NAME: usize = 3;
-/// The dashes between the name and the description in that line of a manual page.
+/// The dashes that may separate the name and the description of a manual page.
 const NAME_DASHES: [&str; 3] = [" - ", " \u{2013} ", " \u{2014} "];
 /// Maximum bytes of main text to index; the beginning is kept.
 /// Beyond the limit: the beginning is indexed.
@@ -223,7 +223,7 @@ fn description(content: &Content, title: &str) -> String {
             if !is_heading && parts.is_some_and(says) {
                 return beginning(line, MAX_NAME_CHARS).to_owned();
             }
-            // A line counts as such a heading only if it is a heading or in a block of several
+            // A line counts as the heading `NAME` only if it is a heading or in a block of several
             // lines, because a table may have a column of that name.
             is_beneath_name =
                 (is_heading || has_lines) && NAME_HEADINGS.contains(&line.to_lowercase().as_str());

@@ -133,7 +133,7 @@ const WORDS: [&str; 13] = [
     // Polish.
     "strona strony plik błąd przepraszamy niestety ta tej podana żądana szukana której szukasz \
      została nie znaleziono znaleziona istnieje",
-    // Japanese and Chinese. Text without spaces is split into these.
+    // Japanese and Chinese words, into which text without spaces is split.
     "ページ ファイル お探しの ご指定の 指定された 要求された アクセスした 該当する エラー 申し訳 \
      が は を も で ございません でした url 页面 頁面 网页 網頁 文件 您 你 要 访问 訪問 请求 \
      的 该 該 此 了 抱歉 对不起 對不起 错误 錯誤",
@@ -207,7 +207,7 @@ fn words_of(part: &str) -> impl Iterator<Item = &str> {
     part.split(is_apart).filter(|word| !word.is_empty())
 }
 
-/// Returns true if a part contains the status code, not as a piece of a longer word or number.
+/// Returns true if a part contains the status code as a word of its own.
 fn has_number(part: &str) -> bool {
     part.match_indices(NUMBER).any(|(at, _)| {
         let (before, behind) = (&part[..at], &part[at + NUMBER.len()..]);

@@ -49,7 +49,7 @@ pub(crate) struct PageFacts {
     pub(crate) newest: Option<String>,
     /// The number of newer versions.
     pub(crate) newer_versions: u32,
-    /// True if the URL is that of a folder which contains one version of several pages.
+    /// True if this is the URL of a folder that contains one version of several pages.
     pub(crate) is_version_folder: bool,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct Survey {
     links: CountedSort,
     /// Hashes of texts, with the URLs of the pages that have each text: see [`text_key`].
     texts: CountedSort,
-    /// Pages that may be versions of each other, grouped by family number.
+    /// All pages with their family numbers. Pages of the same family may be versions of each other.
     versions: CountedSort,
 }
 
@@ -162,7 +162,7 @@ fn keep_links_within_index(
     Ok(())
 }
 
-/// Stores each link text that leads to only a few pages as a name of these pages.
+/// Keeps each link text that leads to only a few pages, as a fact about these pages.
 fn keep_names(mut names: SortedCounts, facts: &mut CountedSort) -> io::Result<()> {
     let mut text: Box<[u8]> = Box::default();
     // The pages that the text leads to, up to one more than allowed.
@@ -196,8 +196,9 @@ fn keep_names(mut names: SortedCounts, facts: &mut CountedSort) -> io::Result<()
     }
 }
 
-/// Marks all but the first of the pages with the same text as duplicates. Exception: if the URLs
-/// differ only by a version, each page can be found by searches for its version.
+/// Marks all but the first of the pages with the same text as duplicates. Exception: pages whose
+/// URLs differ only by a version are not duplicates, so that searches for any version find its
+/// page.
 fn mark_duplicates(mut texts: SortedCounts, facts: &mut CountedSort) -> io::Result<()> {
     let mut hash = None;
     let mut firsts: Vec<String> = Vec::new();

@@ -9,8 +9,8 @@ use crawl_index_entry::IndexedPage;
 const CHANGES: u64 = 55;
 const LINKS: u64 = 50;
 const SOURCE: u64 = 40;
-/// A flag in the stored prior of a change list. If the query is about changes, the list is ranked
-/// like other pages.
+/// A flag in the stored prior of a change list: the prior is lowered, unless the query is about
+/// changes.
 const IS_CHANGES: u64 = 1 << 8;
 /// Maximum characters of text per link. A page with less text counts as a list of links.
 const TEXT_PER_LINK: usize = 60;

@@ -213,8 +213,8 @@ impl Planner<'_> {
         if fit == Strictness::Apart {
             units = self.apart(units)?;
         }
-        // In an excerpt, mark a word that very many pages have only next to other words, if the
-        // query has others.
+        // In an excerpt, a very frequent word is marked only next to other words, if the query has
+        // others.
         let has_others = units.iter().any(|unit| !unit.is_everywhere);
         for unit in &units {
             wanted.mark(unit, has_others && unit.is_everywhere);

@@ -55,8 +55,9 @@ impl Reconciled {
 }
 
 impl IndexWriter {
-    /// Commits, then computes the facts that depend on all pages: their link texts, which are
-    /// duplicates, and which have expired at `now` (seconds since 1970 UTC). Then commits again.
+    /// Commits, then computes the facts about each page that depend on all pages, such as link
+    /// texts and duplicates, and removes pages that have expired at `now` (seconds since 1970 UTC).
+    /// Then commits again.
     ///
     /// Reads each page twice. Link texts are sorted on disk, next to the index, so memory use
     /// doesn't depend on their number.
@@ -88,7 +89,7 @@ impl IndexWriter {
     }
 
     /// Like [`IndexWriter::reconcile_unless`], but also applies pending entries: their pages are
-    /// written once, in their final form. `note` also stands for these entries. `redirects` is
+    /// written once, in their final form. `note` must cover these entries too. `redirects` is
     /// called if a page names a canonical URL that is not indexed. Pages that name another URL take
     /// about 200 bytes of memory each.
     ///
@@ -162,7 +163,7 @@ struct Surveyed {
     facts: AllFacts,
     latest: LatestEntries,
     leaving: Leaving,
-    /// Maps each page that yields to its canonical URL to the page that is indexed in its place.
+    /// Maps each page that is replaced by another page, at its canonical URL, to that page.
     behind: HashMap<String, String>,
 }
 
@@ -235,8 +236,8 @@ impl AllPages<'_> {
         }))
     }
 
-    /// Returns the pages to be removed for a reason that may be a fault of the site, by pending or
-    /// earlier entries.
+    /// Returns the pages that pending or earlier entries would remove for a reason that may be a
+    /// fault of the site.
     fn leaving(
         &self,
         latest: &LatestEntries,
@@ -349,8 +350,8 @@ impl AllPages<'_> {
         Ok(walk.is_continue().then_some((pending, has_repeats)))
     }
 
-    /// Returns the pages that yield to their canonical URL, each with the page indexed in its
-    /// place. Also returns whether any page of `pending_named` does not yield.
+    /// Returns the pages that are replaced by another page, at their canonical URL, each with that
+    /// page. Also returns whether any page of `pending_named` is not replaced.
     fn yielding_pages(
         &self,
         pending_named: BTreeMap<String, String>,
@@ -379,7 +380,7 @@ impl AllPages<'_> {
         Ok((behind, has_returned))
     }
 
-    /// Returns whether the index will contain a page under this URL that does not yield to another
+    /// Returns whether the index will contain a page under this URL that isn't replaced by another
     /// page.
     fn is_indexed(
         &self,
@@ -584,10 +585,10 @@ fn is_latest(latest: &LatestEntries, key: u64, number: u32) -> bool {
         .is_some_and(|latest| latest.number == number)
 }
 
-/// The pages to be removed for a reason that may be a fault of the site.
+/// The pages that would be removed for a reason that may be a fault of the site.
 struct Leaving {
     pages: HashMap<u64, Leaves, RandomState>,
-    /// True if the pages stay in the index, because there are too many of them.
+    /// True if the pages stay in the index, because they are too many to remove.
     stay: bool,
 }
 

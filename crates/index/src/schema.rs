@@ -26,7 +26,7 @@ pub(crate) const KIND_DUPLICATE: &str = "duplicate";
 
 /// The value of [`Fields::leaving`] for a page that stays for now although a visit would remove it.
 pub(crate) const LEAVING: &str = "yes";
-/// The value of [`Fields::leaving`] for a page that yields to its canonical URL.
+/// The value of [`Fields::leaving`] for a page that is replaced by the page at its canonical URL.
 pub(crate) const GIVES_WAY: &str = "canonical";
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -54,8 +54,8 @@ pub(crate) struct Fields {
     pub(crate) page: Field,
     /// A hash of the text, equal for duplicates.
     pub(crate) text_hash: Field,
-    /// [`LEAVING`] if the page stays although a visit would remove it, [`GIVES_WAY`] if it yields
-    /// to its canonical URL.
+    /// [`LEAVING`] if the page stays although a visit would remove it, [`GIVES_WAY`] if the page at
+    /// its canonical URL replaces it.
     pub(crate) leaving: Field,
     /// When the page expires.
     pub(crate) until: Field,

@@ -67,7 +67,7 @@ impl fmt::Debug for Stop {
     }
 }
 
-/// Splits marked texts into words: see the module's documentation.
+/// Splits texts that begin with a [`MARK`] into words: see the module's documentation.
 #[derive(Clone, Debug)]
 pub(crate) struct PageTokenizer {
     pub(crate) stop: Stop,

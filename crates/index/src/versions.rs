@@ -37,10 +37,11 @@ const MAX_LONE_DIGITS: usize = 3;
 
 /// Number of consecutive words that are compared as a unit (a row).
 const ROW: usize = 3;
-/// Number of rows of a page that are compared: those with the smallest hashes.
+/// Number of rows (groups of consecutive words) of a page that are compared: those with the
+/// smallest hashes.
 const SKETCH: usize = 48;
-/// Minimum share of rows that two versions of a page have in common. For comparison: if half of the
-/// words are the same, about a third of the rows are.
+/// Minimum share of rows (groups of consecutive words) that two versions of a page have in common.
+/// For comparison: if half of the words are the same, about a third of the rows are.
 const MIN_SHARED: f64 = 0.2;
 
 /// The version in a URL.
@@ -60,7 +61,7 @@ enum Rank {
     /// The version's numbers, and whether it is released.
     Numbered([u32; MAX_NUMBERS], bool),
     Released(Reverse<usize>),
-    /// The URL contains no version, so it is the one that the site shows by default.
+    /// The URL contains no version, so the page is the version that the site shows by default.
     Unnamed,
 }
 
@@ -148,7 +149,7 @@ fn numbered(text: &str) -> Option<Rank> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct VersionedPage {
     pub(crate) url: String,
-    /// Hashes of rows of the page's words, sorted.
+    /// Sorted hashes of rows (groups of consecutive words) of the page.
     pub(crate) sketch: Vec<u32>,
 }
 
@@ -160,7 +161,7 @@ impl VersionedPage {
         }
     }
 
-    /// Encodes the page as bytes that start with its sketch.
+    /// Encodes the page as bytes that start with its `sketch`.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![u8::try_from(self.sketch.len()).unwrap_or(0)];
         bytes.extend(self.sketch.iter().flat_map(|hash| hash.to_be_bytes()));

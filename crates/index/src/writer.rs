@@ -85,9 +85,9 @@ impl IndexWriter {
         opened.ok_or_else(|| IndexError::damaged(dir, "its files were not looked at"))
     }
 
-    /// Like [`IndexWriter::open`], but returns `None` if `is_stopped`, which is called between
-    /// small parts of the files. The writer calls `is_stopped` later too: once it returns true, the
-    /// current pages are not read to their end, and nothing is committed any more.
+    /// Like [`IndexWriter::open`], but calls `is_stopped` between small parts of the files. If it
+    /// returns true, returns `None`. The writer calls `is_stopped` later too: once it returns true,
+    /// the current pages are not read to their end, and nothing more is committed.
     ///
     /// # Errors
     /// [`IndexError`] if the index has another format, is in use or damaged, or the disk fails.

@@ -43,7 +43,7 @@ pub(crate) struct ContentReader {
     /// The id of the current block's element, or of an anchor at its beginning.
     id: Option<Box<str>>,
     /// The last id after the previous block: that of an anchor, or of a container without text so
-    /// far. If the next block is a heading without an id, it takes this id.
+    /// far. If the next block is a heading without an id, the heading takes this id.
     near_id: Option<Box<str>>,
     /// The id of an anchor within the current block, and the length of the text before the anchor.
     tail_id: Option<(Box<str>, usize)>,

@@ -225,7 +225,7 @@ fn by_name(traits: &Traits<'_>) -> (Surround, Favour) {
     (surround, favour)
 }
 
-/// Words in the class or id of elements that surround the main text.
+/// Words in the class or id of elements that are surroundings (menus, sidebars and the like).
 const AROUND: [&str; 63] = [
     "nav",
     "navbar",

@@ -2,9 +2,9 @@
 //!
 //! There are three steps, each a walk over a flat list:
 //!
-//! 1. Decide which elements surround the main text: those whose kind or name says so (`nav`, the
-//!    class `sidebar`). A class or id is ignored if the element has much of the page's text,
-//!    because authors may use any name for anything.
+//! 1. Decide which elements are surroundings of the main text: those whose kind, class or id
+//!    indicates this (`nav`, the class `sidebar`). A class or id is ignored if the element has much
+//!    of the page's text, because authors may use any name for anything.
 //! 2. Descend from the page to the region with nearly all running text. Each step inwards may lose
 //!    a little text, and a step to an `article` more.
 //! 3. Within that region, drop blocks that consist of links or boilerplate. Keep headings if text
@@ -65,11 +65,12 @@ pub(super) fn places(
     blocks_with_links.zip(main).map(place).collect()
 }
 
-/// The amount of text in each region, and whether the region surrounds the main text.
+/// The amount of text in each region, and whether the region is surroundings (a menu, a sidebar or
+/// the like).
 struct PageSums<'a> {
     blocks: &'a [RawBlock],
     regions: &'a [Region],
-    /// Whether the region surrounds the main text, or is in a region that does.
+    /// Whether the region is surroundings, or is in a region that is.
     surrounds: Vec<bool>,
     /// Running text in each region, including nested regions, in half words. Surroundings are not
     /// counted.
@@ -340,8 +341,7 @@ fn add_up(sums: &mut [u64], regions: &[Region]) {
     }
 }
 
-/// Returns, for each region, whether it surrounds the main text, and whether it has readers'
-/// comments.
+/// Returns, for each region, whether it is surroundings, and whether it has readers' comments.
 fn surrounding(regions: &[Region], all: &[u64]) -> (Vec<bool>, Vec<bool>) {
     let mut holds_main = vec![false; regions.len()];
     for at in (1..regions.len()).rev() {

@@ -205,8 +205,8 @@ impl Regions {
         }
     }
 
-    /// Closes the innermost element that satisfies `is`, with the elements open within it. Closes
-    /// nothing if an element that satisfies `stops` is further in.
+    /// Closes the innermost element that satisfies `is`, with the elements open within it. The
+    /// search ends at an element that satisfies `stops`; then nothing is closed.
     fn close(&mut self, is: impl Fn(&Open) -> bool, stops: impl Fn(&Open) -> bool) {
         for at in (0..self.open.len()).rev() {
             if is(&self.open[at]) {

@@ -389,8 +389,8 @@ impl LinkReader {
         }
     }
 
-    /// Processes the `formaction` of a button: the address to which it sends its form instead of
-    /// the form's own `action`.
+    /// Processes the `formaction` of a button: the address to which the button sends the form,
+    /// instead of the form's `action`.
     fn form_action(&mut self, attributes: Attributes<'_>, spot: &mut Spot<'_>) {
         let is_get = match attributes.get("formmethod") {
             Some(method) => !["post", "dialog"]

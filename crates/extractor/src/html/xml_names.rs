@@ -17,7 +17,7 @@ const OF_A_PAGE: [&str; 4] = [
     "",
 ];
 
-/// The name that elements of all other namespaces get.
+/// The name given to elements of all other namespaces, which are ignored.
 const FOREIGN: Name = Name::of(b"");
 
 /// Resolves the names of tags by the namespace declarations (`xmlns`) in scope.

@@ -22,12 +22,13 @@ pub(crate) enum Space {
 /// The namespace prefixes in scope.
 #[derive(Default)]
 pub(super) struct Bindings {
-    /// Prefix, vocabulary, and the depth of the declaring element.
+    /// The declared prefixes: each with its namespace, and the depth of the element that declares
+    /// it.
     all: Vec<(String, Space, usize)>,
 }
 
 impl Bindings {
-    /// Records the declarations of `tag`, for an element at `depth`.
+    /// Records the namespace declarations of `tag`, for an element at `depth`.
     pub(super) fn enter(&mut self, tag: &BytesStart<'_>, depth: usize, attributes: usize) {
         if !tag.contains("xmlns") {
             return;

@@ -58,7 +58,7 @@ fn damaged_indexes() {
     write(whole.path(), &pages);
     for entry in fs::read_dir(whole.path()).unwrap() {
         let name = entry.unwrap().file_name();
-        // Readers don't need the locks and the list of managed files.
+        // Skip the locks and the list of managed files, because readers don't need them.
         let is_segment = name.len() > 32 && !name.to_string_lossy().starts_with('.');
         if !is_segment {
             continue;

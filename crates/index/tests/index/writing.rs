@@ -436,7 +436,7 @@ fn an_index_never_loses_many_pages_for_doubtful_reasons() {
         // A page whose canonical URL leads nowhere stays under its own URL.
         let (urls, done) = after(&crossed[2..], is_pending);
         assert_eq!((urls.len(), done.gave_way), (20, 0));
-        // Many pages may yield to an existing page, because nothing is lost.
+        // Many pages may be replaced by an existing canonical page, because nothing is lost.
         let many: Vec<_> = (0..9).map(|n| named(n, "19")).collect();
         let (urls, done) = after(&many, is_pending);
         assert_eq!((urls.len(), done.gave_way, done.kept.len()), (11, 9, 0));
@@ -444,7 +444,7 @@ fn an_index_never_loses_many_pages_for_doubtful_reasons() {
         let unknown_pages: Vec<_> = (30..60).map(|n| drop(n, "soft_404")).collect();
         let (urls, done) = after(&unknown_pages, is_pending);
         assert_eq!((urls.len(), done.left, done.kept.len()), (20, 0, 0));
-        // A page that returns is treated like any other.
+        // A page that is added again after its removal is treated like any other page.
         let back = IndexEntry::Put(Box::new(page("http://a.example/00", "Tea", "Tea again")));
         let (urls, done) = after(
             &[drop(0, "empty"), drop(1, "empty"), drop(2, "empty"), back],

@@ -59,7 +59,7 @@ pub(super) fn without_nul(raw: &str, nul: &str, mut part: impl FnMut(&str)) {
 }
 
 /// Returns the length of the character reference at the start of `text`, and the characters that it
-/// stands for. Without characters, the text isn't a reference.
+/// stands for. There are no characters if the text isn't a reference.
 fn reference(text: &str, place: Place) -> (usize, [Option<char>; 2]) {
     match text.as_bytes() {
         [_, b'#', ..] => numeric(text),

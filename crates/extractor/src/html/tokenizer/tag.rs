@@ -81,8 +81,8 @@ impl<'a> Attributes<'a> {
         }
     }
 
-    /// Returns false if there is certainly no attribute with this name: none of the attributes has
-    /// the same bit.
+    /// Returns false if there is certainly no attribute with this name, because no attribute has
+    /// the bit of the name (see [`bit_of`]).
     #[inline(always)]
     pub(crate) fn may_have(self, name: &str) -> bool {
         self.list.names & bit_of(name.as_bytes()) != 0
