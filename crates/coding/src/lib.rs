@@ -21,7 +21,8 @@ use bytes::Bytes;
 use flate2::{Decompress, FlushDecompress, Status};
 
 /// Maximum number of codings on a body. With more, decoding ends as [`DecodeEnd::Broken`]: real
-/// bodies don't have more, and each takes memory. Beyond the limit: `encoding_broken`.
+/// bodies don't have more, and each takes memory.
+/// Beyond the limit: `encoding_broken`.
 const MAX_CODINGS: usize = 4;
 /// Maximum window of zstd frames in HTTP, as a power of two (RFC 9659): 8 MiB.
 const ZSTD_WINDOW_LOG: u32 = 23;

@@ -27,7 +27,8 @@ const MAX_PAGES_COMPARED: usize = 200;
 pub(crate) const SHARED: f32 = 0.001;
 /// A word in more than one of this many titles is considered part of the site's name.
 const SHARED_TITLES: u64 = 2;
-/// With fewer pages than this, no word counts as shared or common.
+/// With fewer pages than this, no word counts as shared (in most titles or headings) or as common
+/// (on many pages).
 pub(crate) const MIN_SITE: u64 = 20;
 /// The minimum weight of a form of a name (such as `user_agent`) when nearness is computed. Forms
 /// with less weight don't count as the name.
@@ -53,8 +54,8 @@ pub(crate) struct ScoredTerms {
     /// The penalty for missing words: the score is multiplied by the share of the query's words
     /// that the page has, raised to this power.
     pub(crate) whole: f32,
-    /// The number of distinctive words in the query. If a page has fewer of these words, its score
-    /// is multiplied by `partial`.
+    /// The number of distinctive words (words that are not common) in the query. If a page has
+    /// fewer of these words, its score is multiplied by `partial`.
     pub(crate) distinctive: usize,
     pub(crate) partial: f32,
     /// The number of occurrences of a word that yields half of the maximum score.
@@ -154,7 +155,7 @@ struct Sheet<T> {
     pages: Vec<DocId>,
 }
 
-/// The occurrences of the query in a page.
+/// A page's score, and the total rarity and the number of the query's words found in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Tally {
     score: f32,

@@ -1,11 +1,11 @@
 //! Resolves canonical URLs (RFC 6596): finds the page that is indexed in place of a page that names
 //! another URL as canonical.
 //!
-//! A page yields to the indexed page that its canonical URL leads to, through redirects and further
-//! canonical URLs. If the chain ends without an indexed page (at a 404, or at a disallowed or
-//! unknown URL), the last page in the chain is indexed under its own URL. If pages name each other
-//! in a circle, exactly one of these pages is indexed: the one with the shortest URL, or among
-//! equally short URLs, the first in byte order.
+//! A page is replaced by the indexed page that its canonical URL leads to, through redirects and
+//! further canonical URLs. If the chain ends without an indexed page (at a 404, or at a disallowed
+//! or unknown URL), the last page in the chain is indexed under its own URL. If pages name each
+//! other in a circle, exactly one of these pages is indexed: the one with the shortest URL, or
+//! among equally short URLs, the first in byte order.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

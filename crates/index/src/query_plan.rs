@@ -53,7 +53,7 @@ pub(crate) struct Plan {
     pub(crate) did_you_mean: Option<String>,
     /// The words and phrases that no page has. They are not part of the index queries.
     pub(crate) unknown: Vec<String>,
-    /// True if the query has exactly two distinctive words.
+    /// True if the query has exactly two distinctive words (words that are not common).
     pub(crate) is_pair: bool,
 }
 
@@ -432,7 +432,7 @@ impl Planner<'_> {
         })
     }
 
-    /// Returns the number of pages that have the most frequent form.
+    /// Returns the number of pages that have the most frequent of a word's forms.
     fn most_pages(&self, forms: &[(String, f32)]) -> tantivy::Result<u64> {
         let mut max_pages = 0;
         for (form, _) in forms {
@@ -498,7 +498,7 @@ impl Unit {
         })
     }
 
-    /// Returns the form with the greatest weight, which is used in phrases.
+    /// Returns the form of the word with the greatest weight, which is used in phrases.
     fn best(&self) -> Option<&str> {
         self.forms.first().map(|(form, _)| form.as_str())
     }
@@ -543,7 +543,7 @@ fn remove_unknown(units: &mut Vec<Unit>, named: &mut Vec<String>) {
     }
 }
 
-/// Keeps each form only once, with its greatest weight. The order stays the same.
+/// Keeps each form of a word only once, with its greatest weight. The order stays the same.
 fn dedup(forms: Vec<(String, f32)>) -> Vec<(String, f32)> {
     let mut merged: Vec<(String, f32)> = Vec::with_capacity(forms.len());
     for (form, weight) in forms {

@@ -20,7 +20,8 @@ use crawl_index_entry::IndexedPage;
 use crawl_index_entry::url_key;
 
 /// Maximum percentage of an index's pages to remove in one run. If there are more, the cause may be
-/// a fault of the site. Beyond the limit: the pages stay, and the run reports it.
+/// a fault of the site.
+/// Beyond the limit: the pages stay, and the run reports it.
 const MAX_LEAVING_PERCENT: u64 = 10;
 
 /// The result of [`IndexWriter::reconcile`].
@@ -163,11 +164,11 @@ struct Surveyed {
     facts: AllFacts,
     latest: LatestEntries,
     leaving: Leaving,
-    /// Maps each page that is replaced by another page, at its canonical URL, to that page.
+    /// Maps each page that is replaced by the page that its canonical URL leads to, to that page.
     behind: HashMap<String, String>,
 }
 
-/// One pass over all pages, stored and pending.
+/// All pages for one pass: those in the index, and those in pending entries.
 struct AllPages<'a> {
     dir: &'a Path,
     fields: &'a Fields,
@@ -350,8 +351,8 @@ impl AllPages<'_> {
         Ok(walk.is_continue().then_some((pending, has_repeats)))
     }
 
-    /// Returns the pages that are replaced by another page, at their canonical URL, each with that
-    /// page. Also returns whether any page of `pending_named` is not replaced.
+    /// Returns the pages that are replaced by the page that their canonical URL leads to, each with
+    /// that page. Also returns whether any page of `pending_named` is not replaced.
     fn yielding_pages(
         &self,
         pending_named: BTreeMap<String, String>,
@@ -479,7 +480,7 @@ fn reconcile(
     Ok(walk.is_continue().then_some(done))
 }
 
-/// The second pass: writes each page with its facts.
+/// The second pass over all pages: writes each page with its facts.
 struct Settling<'a> {
     all: &'a AllPages<'a>,
     surveyed: &'a Surveyed,

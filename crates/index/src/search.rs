@@ -548,8 +548,8 @@ impl Stamp {
         })
     }
 
-    /// Returns the stamp of the last commit. Must be called before the index is opened, so that a
-    /// later commit is noticed.
+    /// Returns the file properties that identify the last commit. Must be called before the index
+    /// is opened, so that a later commit is noticed.
     fn needed(dir: &Path) -> Result<Stamp, IndexError> {
         Stamp::of(dir).ok_or_else(|| IndexError::Missing {
             dir: dir.to_path_buf(),

@@ -1,4 +1,3 @@
-
 use std::io::{Cursor, Write as _};
 
 use zip::ZipWriter;

@@ -1,4 +1,3 @@
-
 use crate::{markdown, read};
 
 /// Returns the first heading of a page, as text and as Markdown.

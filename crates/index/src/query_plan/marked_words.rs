@@ -37,7 +37,7 @@ pub(crate) struct MarkedWords {
 }
 
 impl MarkedWords {
-    /// Returns the term that a word of a page matches.
+    /// Returns the query term that a word of a page matches.
     pub(crate) fn term(&self, word: &Word) -> Option<MarkedTerm> {
         let by_stem = || {
             let stem = word.stem.as_ref()?;

@@ -107,7 +107,7 @@ fn rows_of_table(cells: &[(&Block, &MarkdownBlock)]) -> String {
         };
         *is_head &= cell.is_head;
         let column = cell.column.saturating_sub(1) as usize;
-        // `colspan` may claim more columns than there are blocks.
+        // Limit the columns, because `colspan` may claim more than there are blocks.
         let column = column.min(MAX_COLUMNS);
         row.resize(row.len().max(column + 1), String::new());
         let words = markdown.words.replace("\\\n", "<br>");
