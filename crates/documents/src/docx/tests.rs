@@ -1,3 +1,5 @@
+//! Tests with DOCX packages that are assembled here, part by part.
+
 use std::io::{Cursor, Write as _};
 
 use zip::ZipWriter;

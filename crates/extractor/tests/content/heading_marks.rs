@@ -1,3 +1,5 @@
+//! Tests of removing permalinks, edit links and buttons from headings.
+
 use crate::{markdown, read};
 
 /// Returns the first heading of a page, as text and as Markdown.
