@@ -45,7 +45,7 @@ pub(crate) fn to_html(bytes: &[u8], limits: &DocumentLimits) -> Result<String, U
     let mut page = PageWriter::new(limits.html_bytes);
     for block in &layout.blocks {
         match block.level {
-            // Use ids such as `page=3`, because a link with `#page=3` opens a PDF at that page (RFC
+            // Use ids such as `page=3`, because a link with `#page=3` opens a PDF at page 3 (RFC
             // 8118 section 3).
             Some(level) => {
                 let id = format!("page={}", block.page);

@@ -15,7 +15,7 @@ use crawl_index_entry::IndexedPage;
 
 /// Maximum number of folders in a path that `site:` can find.
 const MAX_FOLDERS: usize = 16;
-/// Number of words that count as the start of the main text, which has a field of its own.
+/// Number of words in the start of the main text, which is indexed in a field of its own.
 const LEAD_WORDS: usize = 60;
 
 /// A document that waits to be indexed. tantivy drops it after splitting it into words, so its

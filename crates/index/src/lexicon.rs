@@ -81,8 +81,8 @@ impl<'s> Lexicon<'s> {
         Ok(pages)
     }
 
-    /// Returns the title and first-heading fields where most pages have the word. `pages` is the
-    /// number of all pages.
+    /// Returns which of the fields for titles and first-level headings have the word on most pages.
+    /// `pages` is the number of all pages.
     pub(crate) fn shared_in(&self, word: &str, pages: u64) -> tantivy::Result<Vec<Field>> {
         let [_, title, first_heading, ..] = self.fields;
         let mut shared = Vec::new();

@@ -58,7 +58,8 @@ pub(crate) struct PageFacts {
 pub(crate) struct Survey {
     dir: PathBuf,
     max_bytes: usize,
-    /// By page: whether it is in the index, the number of links to it, and their texts.
+    /// For each page: whether it is in the index, the number of links to it, and the texts of these
+    /// links.
     links: CountedSort,
     /// Hashes of texts, with the URLs of the pages that have each text: see [`text_key`].
     texts: CountedSort,
@@ -165,7 +166,8 @@ fn keep_links_within_index(
 /// Keeps each link text that leads to only a few pages, as a fact about these pages.
 fn keep_names(mut names: SortedCounts, facts: &mut CountedSort) -> io::Result<()> {
     let mut text: Box<[u8]> = Box::default();
-    // The pages that the text leads to, up to one more than allowed.
+    // The pages that the text leads to. One more than allowed is kept, to show that there are too
+    // many.
     let mut pages: Vec<(u64, u32)> = Vec::new();
     loop {
         let next = names.next_key()?;

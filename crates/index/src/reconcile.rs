@@ -164,7 +164,8 @@ struct Surveyed {
     facts: AllFacts,
     latest: LatestEntries,
     leaving: Leaving,
-    /// Maps each page that is replaced by the page that its canonical URL leads to, to that page.
+    /// Maps each page that is replaced by another page, because of its canonical URL, to that other
+    /// page.
     behind: HashMap<String, String>,
 }
 
@@ -351,8 +352,8 @@ impl AllPages<'_> {
         Ok(walk.is_continue().then_some((pending, has_repeats)))
     }
 
-    /// Returns the pages that are replaced by the page that their canonical URL leads to, each with
-    /// that page. Also returns whether any page of `pending_named` is not replaced.
+    /// Returns the pages that are replaced by another page because of their canonical URL, each
+    /// with that other page. Also returns whether any page of `pending_named` is not replaced.
     fn yielding_pages(
         &self,
         pending_named: BTreeMap<String, String>,
@@ -404,7 +405,7 @@ impl AllPages<'_> {
         }
     }
 
-    /// Visits each stored page that has no pending entry.
+    /// Visits each page of the index whose URL has no pending entry.
     fn each_stored(
         &self,
         latest: &LatestEntries,

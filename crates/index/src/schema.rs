@@ -16,7 +16,7 @@ use crate::tokens::TOKENIZER;
 /// The format of the index. An index of another format is rebuilt from the archive.
 pub const FORMAT: u32 = 4;
 
-/// The file that contains the format. Written first.
+/// The file with the format number of the index. It is written before all other files.
 pub(crate) const FORMAT_FILE: &str = "format.json";
 
 /// The value of [`Fields::kind`] for a page that a search can find.

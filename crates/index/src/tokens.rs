@@ -107,7 +107,8 @@ pub(crate) struct Tokens<'t> {
     stop: &'t Stop,
     /// Words of this text so far.
     words: u32,
-    /// The stem of the last word with its prefix, if it is the next token; otherwise empty.
+    /// The stem of the last word, with the prefix [`STEM`], if the stem is the next token;
+    /// otherwise empty.
     stem: String,
     token: Token,
 }

@@ -66,7 +66,7 @@ enum Rank {
 }
 
 impl Version<'_> {
-    /// Returns the version in a page's URL: the first folder in the path that looks like one.
+    /// Returns the version in a page's URL: the first folder in the path that looks like a version.
     pub(crate) fn of(url: &str) -> Option<Version<'_>> {
         let path_at = url.find("://").map_or(0, |at| at + 3);
         let path_at = path_at + url[path_at..].find('/')?;

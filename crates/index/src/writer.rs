@@ -60,8 +60,8 @@ pub struct IndexWriter {
     stop: Stop,
     /// A searcher of the last commit, if one was needed since that commit.
     committed: Option<Searcher>,
-    /// The keys of the URLs of pages that entries have marked as leaving since this writer was
-    /// opened.
+    /// The keys of the URLs of pages that an entry would have removed since this writer was opened,
+    /// but that are kept until the end of the run.
     pub(crate) marked: HashSet<u64, RandomState>,
 }
 
@@ -150,13 +150,13 @@ impl IndexWriter {
         added.map_err(IndexError::of(&self.dir)).map(|_| ())
     }
 
-    /// Removes the page with a URL, if there is one.
+    /// Removes the page with this URL, if there is one.
     pub fn drop_url(&mut self, url: &str) {
         self.inner
             .delete_term(Term::from_field_text(self.fields.url, url));
     }
 
-    /// Returns the page with a URL as of the last commit.
+    /// Returns the page with this URL, as of the last commit.
     ///
     /// # Errors
     /// If the index is damaged or the disk fails.

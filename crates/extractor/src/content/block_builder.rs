@@ -38,9 +38,7 @@ pub(super) struct Place {
 pub(super) struct Mark {
     pub(super) from: Place,
     pub(super) to: Place,
-    /// Whether this is a link whose text is only a sign, such as `#` or `
-    ///
-    /// `.
+    /// Whether this is a link whose text is only a sign, such as `#` or `¶`.
     pub(super) is_sign: bool,
 }
 

@@ -26,8 +26,8 @@ const MAX_NAMED: u64 = 40;
 const COMMENTS_BESIDE: u64 = 80;
 /// Minimum percentage of the page's text in a `main`. A `main` with less text is ignored.
 const MIN_MAIN: u64 = 15;
-/// Maximum length of a block of links at either end of a `main` that is dropped as navigation. In
-/// half words (see `Weigher`).
+/// A block of links at either end of a `main` is dropped as navigation up to this length, in half
+/// words (see `Weigher`).
 const SHORT_LINKS: u64 = 24;
 /// Maximum length of running text on a page of links, in half words (see `Weigher`). The running
 /// text must also be less than a quarter of the links' text.
@@ -151,8 +151,8 @@ impl<'a> PageSums<'a> {
         }
     }
 
-    /// Returns the nearest region around a table that has a heading or other running text, since a
-    /// table alone isn't a main text.
+    /// Returns the nearest region around a table that also has a heading or other running text,
+    /// because a table alone isn't a main text.
     fn around_table(&self, table: usize) -> usize {
         let (mut at, mut headings) = (table, vec![false; self.regions.len()]);
         for block in self
@@ -264,8 +264,8 @@ impl<'a> PageSums<'a> {
         }
     }
 
-    /// Adds to the main text the heading that names the page and the introduction after it, if they
-    /// precede the main text.
+    /// Extends the main text to the heading that names the page and the introduction below that
+    /// heading, if these come before the main text.
     fn add_title_and_introduction(&self, text: &str, main: &mut [bool], title: Option<&str>) {
         let Some(first) = main.iter().position(|main| *main) else {
             return;
@@ -322,8 +322,8 @@ fn least_share(region: &Region, around: &Region, in_main: bool) -> u64 {
         Favour::Body => 30,
         Favour::Main => 50,
         Favour::Article => 60,
-        // Require more, because an article may have an introduction outside the element with its
-        // body.
+        // Require a higher percentage, because an article may have an introduction outside the
+        // element with its body.
         Favour::Named if around.favour == Favour::Article => 96,
         Favour::Named => 75,
         // A region marked as a part of a text is only entered if it has nearly everything.

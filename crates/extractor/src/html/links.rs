@@ -223,7 +223,8 @@ impl LinkReader {
         }
     }
 
-    /// Reads elements in which the meaning of an attribute depends on other attributes.
+    /// Reads the links of elements in which the meaning of an attribute depends on other
+    /// attributes.
     fn html_with_related_attributes(
         &mut self,
         name: Name,

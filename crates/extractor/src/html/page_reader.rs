@@ -31,7 +31,7 @@ pub(super) struct PageReader {
 /// The kind of the next text, by its element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TextOf {
-    /// Text of the page. If a link is open, its text.
+    /// Text of the page or, if a link is open, of the link.
     Page,
     Title,
     Style,
@@ -304,8 +304,8 @@ impl Consumer for PageReader {
     }
 }
 
-/// Returns whether a `style` element contains CSS, because it declares no other type (HTML Standard
-/// 4.2.6).
+/// Returns whether a `style` element contains CSS: it declares no type, or that of CSS (HTML
+/// Standard 4.2.6).
 fn is_css(attributes: Attributes<'_>) -> bool {
     let media_type = attributes.get("type").unwrap_or_default();
     media_type.is_empty() || media_type.eq_ignore_ascii_case("text/css")

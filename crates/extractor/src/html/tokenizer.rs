@@ -304,7 +304,7 @@ impl<'t> Tokenizer<'t> {
         self.at += end.map_or(0, |_| "]]>".len());
     }
 
-    /// Takes the bytes from the current position to `end` as the last text.
+    /// Makes the bytes from the current position to `end` the last text.
     #[inline]
     fn take_text(&mut self, end: usize, kind: TextKind) {
         self.text = self.at..end;

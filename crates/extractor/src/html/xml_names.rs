@@ -13,7 +13,7 @@ const OF_A_PAGE: [&str; 4] = [
     "http://www.w3.org/1999/xhtml",
     "http://www.w3.org/2000/svg",
     "http://www.w3.org/1998/Math/MathML",
-    // Elements without a namespace: the page declares none.
+    // No namespace, because the page declares none.
     "",
 ];
 

@@ -7,7 +7,7 @@ use super::unescaped;
 /// Maximum number of namespace prefixes in scope at a time; further ones are ignored.
 const MAX_BINDINGS: usize = 64;
 
-/// The namespace of an element, if feeds use it.
+/// The namespace of an element. Only namespaces that feeds use are distinguished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Space {
     /// No namespace, or one of the namespaces that some versions of RSS use for their own elements.
@@ -50,7 +50,7 @@ impl Bindings {
         }
     }
 
-    /// Drops the declarations of elements at `depth` or deeper.
+    /// Drops the namespace declarations of elements at `depth` or deeper.
     pub(super) fn exit(&mut self, depth: usize) {
         while self.all.last().is_some_and(|(_, _, at)| *at >= depth) {
             self.all.pop();

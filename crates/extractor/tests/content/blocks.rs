@@ -248,8 +248,8 @@ fn sections_with_ids_derived_from_headings_stay() {
             check(&in_text("div"), true);
         }
     }
-    // The id of a `section` in the main text is always ignored. The id of another element is only
-    // ignored if a heading matches it.
+    // In the main text, the id of a `section` is never a sign of surroundings. The id of another
+    // element is one, unless a heading matches the id.
     check(
         &format!("<main><p>TEXT</p><section id=how-to-skip>{remark}</section></main>"),
         true,
@@ -258,7 +258,8 @@ fn sections_with_ids_derived_from_headings_stay() {
         &format!("<main><p>TEXT</p><div id=share>{remark}</div></main>"),
         false,
     );
-    // If no element is marked as main text, an id is only ignored if it has several words.
+    // If no element is marked as main text, an id that a heading matches is ignored only if it has
+    // several words.
     check(
         &format!("<p>TEXT</p><div id=sharing-state><h2>Sharing state</h2>{remark}</div>"),
         true,

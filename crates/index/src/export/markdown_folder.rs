@@ -87,8 +87,8 @@ impl MarkdownFolder {
         }
     }
 
-    /// Writes the file of a page that has a name. Without `source`, the text is taken from the
-    /// index.
+    /// Writes the file of a page that was passed to [`MarkdownFolder::name`] before. Without
+    /// `source`, the text is taken from the index.
     ///
     /// # Errors
     /// If the file can't be written.

@@ -156,7 +156,8 @@ impl Inline {
         }
     }
 
-    /// Writes the closing marks of the written elements, except the first `keep`.
+    /// Writes the closing marks of the elements whose opening marks were written, except the first
+    /// `keep` of them.
     fn close_to(&mut self, keep: usize) {
         while self.written.len() > keep {
             let Some(start) = self.written.pop() else {

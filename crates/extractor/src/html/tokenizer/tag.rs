@@ -165,7 +165,7 @@ pub(crate) struct AttributeList {
     spans: Vec<Span>,
     /// The bits of all attributes' names: see [`bit_of`].
     names: u64,
-    /// The decoded values, by attribute, of values that are not used as written. Each is decoded
+    /// By attribute: the decoded value, if it differs from the value as written. Each is decoded
     /// when it is first read. The list ends with the last attribute that has such a value.
     decoded: Vec<OnceCell<Box<str>>>,
     /// Whether the tag ends with `/>`.

@@ -26,7 +26,7 @@ pub(super) struct Occurs {
     pub(super) title: f32,
     /// The weight of the word in the first-level headings; 0 if they don't contain it.
     pub(super) first_headings: f32,
-    /// The weight of the word in all other fields.
+    /// The weight of the word in the fields that are not listed here, such as the path.
     pub(super) elsewhere: f32,
     /// A bit for each piece of the page's text: 1 if the piece contains the word.
     pub(super) pieces: u32,
@@ -111,7 +111,7 @@ impl Occurrences {
     }
 }
 
-/// All occurrences, to be read word by word.
+/// The occurrences of all words, to be read word by word.
 #[derive(Debug)]
 pub(super) struct SortedOccurrences {
     runs: Vec<Run>,
