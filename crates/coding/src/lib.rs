@@ -20,13 +20,13 @@ use std::rc::Rc;
 use bytes::Bytes;
 use flate2::{Decompress, FlushDecompress, Status};
 
-/// Maximum number of codings on a body. More are [`DecodeEnd::Broken`]: nobody needs them, and each
-/// takes memory.
+/// Maximum number of codings on a body. With more, decoding ends as [`DecodeEnd::Broken`]: real
+/// bodies don't have more, and each takes memory.
 /// Beyond the limit: `encoding_broken`.
 const MAX_CODINGS: usize = 4;
 /// Maximum window of zstd frames in HTTP, as a power of two (RFC 9659): 8 MiB.
 const ZSTD_WINDOW_LOG: u32 = 23;
-/// Maximum memory to reserve before anything is decoded.
+/// Maximum output buffer to allocate in advance, before the size of the output is known.
 const MAX_RESERVED: usize = 1 << 20;
 const GZIP_FIRST_BYTE: u8 = 0x1f;
 
@@ -37,7 +37,7 @@ pub struct DecodeLimits {
     pub bytes: usize,
     /// Maximum number of decoded bytes per encoded byte. A decompression bomb has more.
     pub ratio: usize,
-    /// Bytes of output for which the ratio is ignored.
+    /// Output of up to this many bytes is allowed whatever its ratio.
     pub ratio_from: usize,
 }
 
@@ -209,8 +209,8 @@ fn drain(
 fn ended(bytes: Vec<u8>, result: io::Result<usize>, ran_out: &Cell<bool>) -> Decoded {
     let end = match result {
         Ok(_) => DecodeEnd::Whole,
-        // The brotli decoder reports the same error for truncated and for invalid input, so also
-        // check whether the input ran out.
+        // The brotli decoder reports the same error for truncated and for invalid input. Input that
+        // was read to its end counts as truncated.
         Err(error) if ran_out.get() || error.kind() == ErrorKind::UnexpectedEof => DecodeEnd::Short,
         Err(error) => DecodeEnd::Broken {
             what: error.to_string().to_lowercase(),
@@ -302,7 +302,8 @@ fn read_up_to(reader: &mut dyn BufRead, into: &mut [u8; 2]) -> io::Result<usize>
     Ok(filled)
 }
 
-/// The encoded body. Records whether a decoder tried to read beyond its end.
+/// The encoded body. Records whether a decoder tried to read beyond its end, to distinguish
+/// truncated from invalid input.
 struct Source<'a> {
     rest: &'a [u8],
     ran_out: Rc<Cell<bool>>,

@@ -19,10 +19,10 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub struct Moment {
-    /// Seconds from 1970-01-01T00:00:00Z to the start of the known period (such as the year or the
-    /// day).
+    /// The start of the known period (such as the year or the day), in seconds since
+    /// 1970-01-01T00:00:00Z.
     pub unix_seconds: i64,
-    /// Whether the year, the month, the day or the time was given.
+    /// The smallest unit that was given: the year, the month, the day or the time.
     pub precision: Precision,
 }
 
@@ -36,7 +36,7 @@ pub enum Precision {
     Month,
     /// The day.
     Day,
-    /// The time of day. If no offset was given, it is in UTC.
+    /// The time of day was given. Without a time zone, UTC is assumed.
     Time,
 }
 
@@ -130,7 +130,8 @@ fn year_first(text: &str) -> Option<Moment> {
     behind([year, month, short(digits_of_day)?], rest)
 }
 
-/// Parses the time after a date, if there is one, and adds it.
+/// Returns the moment on `date` at the time of day in `rest`. If `rest` is empty, only the day is
+/// known.
 fn behind(date: [i64; 3], rest: &str) -> Option<Moment> {
     if rest.is_empty() {
         return Moment::at(date, Precision::Day, 0);
@@ -188,8 +189,8 @@ fn named_month(text: &str) -> Option<Moment> {
     Moment::at(date, Precision::Time, time - zone.unwrap_or(0))
 }
 
-/// Splits at hyphens, which separate day, month and year in RFC 850. A hyphen before an offset
-/// doesn't count.
+/// Splits a word at hyphens, which separate day, month and year in RFC 850. A word that begins with
+/// a sign is a time zone offset, and isn't split.
 fn hyphens(word: &str) -> std::str::Split<'_, char> {
     let leads = word.starts_with(['-', '+']);
     word.split(if leads { '\0' } else { '-' })
@@ -348,7 +349,7 @@ fn days([year, month, day]: [i64; 3]) -> Option<i64> {
     if !(1..=length).contains(&day) {
         return None;
     }
-    // Let years begin in March, so that a leap day is the last day of its year.
+    // Count years from March, so that a leap day is the last day of its year.
     let (year, month) = if month > 2 {
         (year, month - 3)
     } else {

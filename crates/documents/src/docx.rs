@@ -45,7 +45,7 @@ pub(crate) fn to_html(bytes: &[u8], limits: &DocumentLimits) -> Result<String, U
     Ok(reader.page.finish(&head, &notes))
 }
 
-/// The parts (files) of the package that a DOCX is.
+/// The parts of a DOCX package: the files in a ZIP archive.
 struct Parts<'a> {
     zip: ZipArchive<Cursor<&'a [u8]>>,
     max_bytes: u64,
@@ -105,7 +105,7 @@ fn paragraphs(xml: &str) -> Vec<String> {
 struct Paragraph {
     text: String,
     style: String,
-    /// The outline level, 0 to 8, if the paragraph sets one apart from its style.
+    /// The outline level, 0 to 8, if the paragraph itself declares one. This overrides the style.
     outline: Option<usize>,
     is_list_item: bool,
 }
@@ -140,8 +140,8 @@ impl DocumentReader {
     }
 }
 
-/// Passes each paragraph with words to `visit`, until `visit` returns false. Skips deleted text. If
-/// content has an alternative form (`mc:Fallback`), skips that form.
+/// Passes each paragraph with words to `visit`, until `visit` returns false. Skips deleted text,
+/// and `mc:Fallback`, which repeats other content in a simpler form.
 fn walk(xml: &str, visit: &mut dyn FnMut(Paragraph) -> bool) {
     let mut steps = Xml::new(xml);
     // A paragraph may contain others, in text boxes.

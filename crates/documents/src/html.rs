@@ -70,7 +70,8 @@ impl PageWriter {
         self.body.push_str(&html[..html.floor_char_boundary(room)]);
     }
 
-    /// Returns the page as HTML. `beside` has texts outside the main text, such as footnotes.
+    /// Returns the page as HTML. `beside` has the texts that don't belong to the main text, such as
+    /// footnotes.
     pub(crate) fn finish(self, head: &PageHead, beside: &[String]) -> String {
         let mut html = String::from("<!doctype html>\n<html");
         if let Some(language) = &head.language {

@@ -31,9 +31,9 @@ impl DocumentKind {
     /// Detects the kind of a document from the value of its `Content-Type` field, the path of its
     /// URL and its first bytes. `None` for HTML and for kinds that can't be converted.
     ///
-    /// The header field decides. Exceptions are a missing field, `text/plain`,
-    /// `application/octet-stream` and `application/zip`: servers send these for types that they
-    /// don't know, so the extension in the path decides. A PDF or DOCX must also start with its
+    /// Usually the header field decides. If the field is missing, or is `text/plain`,
+    /// `application/octet-stream` or `application/zip`, the extension in the path decides, because
+    /// servers send these values for unknown types. A PDF or DOCX must also start with its
     /// signature.
     #[must_use]
     pub fn of(content_type: Option<&str>, path: &str, first: &[u8]) -> Option<DocumentKind> {

@@ -44,8 +44,8 @@ pub(crate) fn to_html(text: &str, limits: &DocumentLimits, modified: Option<&str
     page.finish(&head, &[])
 }
 
-/// Reads the front matter: lines such as `name: value` or `name = "value"`. A list must be on one
-/// line, in brackets.
+/// Reads the front matter: lines such as `name: value` or `name = "value"`. A list is only read if
+/// it is on one line, in brackets.
 fn read_head(head: &mut PageHead, lines: &str) {
     for line in lines.lines() {
         let Some(at) = line.find([':', '=']) else {

@@ -22,7 +22,7 @@ const MAX_FIELD_BYTES: usize = 4096;
 pub(crate) fn to_html(bytes: &[u8], limits: &DocumentLimits) -> Result<String, Unreadable> {
     let broken = |why: &dyn ToString| Unreadable::Broken(why.to_string());
     let mut document = Document::load_mem(bytes).map_err(|why| broken(&why))?;
-    // A document that is encrypted only to restrict editing opens with the empty password.
+    // If a document is encrypted only to restrict editing, its password is empty.
     if document.is_encrypted() && document.decrypt("").is_err() {
         return Err(Unreadable::Encrypted);
     }
@@ -45,8 +45,8 @@ pub(crate) fn to_html(bytes: &[u8], limits: &DocumentLimits) -> Result<String, U
     let mut page = PageWriter::new(limits.html_bytes);
     for block in &layout.blocks {
         match block.level {
-            // With the fragment `#page=3`, viewers open a document at that page (RFC 8118 section
-            // 3).
+            // Use ids such as `page=3`, because a link with `#page=3` opens a PDF at page 3 (RFC
+            // 8118 section 3).
             Some(level) => {
                 let id = format!("page={}", block.page);
                 page.heading(level, Some(&id), &block.text);
@@ -83,8 +83,8 @@ fn text_of(document: &Document, dictionary: &Dictionary, name: &[u8]) -> Option<
     Some(text).filter(|text| !text.trim().is_empty())
 }
 
-/// Returns a title to display. `None` if it is only a file name or `untitled`, which some programs
-/// fill in.
+/// Returns a title to display. `None` if the title is only a file name or `untitled`, which some
+/// programs write instead of a title.
 fn titled(title: &str) -> Option<String> {
     let title = title.trim();
     let (_, name) = title.split_once("Microsoft Word - ").unwrap_or(("", title));

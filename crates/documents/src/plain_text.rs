@@ -41,7 +41,7 @@ pub(crate) fn to_html(text: &str, limits: &DocumentLimits, modified: Option<&str
         } else {
             let rest = lines[at..].iter().position(|line| line.trim().is_empty());
             let end = at + rest.unwrap_or(lines.len() - at);
-            // End the paragraph before a line with an underline, which is a heading.
+            // A line with an underline is a heading, so the paragraph ends before it.
             let heading = (at + 1..end.saturating_sub(1))
                 .find(|at| underlines(lines[*at].trim(), lines[at + 1]));
             let end = heading.unwrap_or(end);
@@ -52,7 +52,7 @@ pub(crate) fn to_html(text: &str, limits: &DocumentLimits, modified: Option<&str
             } else {
                 page.element("p", None, &lines[at..end].join("\n"));
             }
-            // If the first paragraph isn't a title, the text has none.
+            // Only the first paragraph may be the title: if it isn't one, set an empty title.
             title.get_or_insert_default();
             at = end;
         }
@@ -75,8 +75,8 @@ fn underline(line: &str) -> Option<char> {
     (line.len() >= 3 && line.chars().all(|other| other == mark)).then_some(mark)
 }
 
-/// Returns whether `next` is an underline of `line`, which makes `line` a heading. An underline has
-/// about the same length.
+/// Returns whether `next` underlines `line`, which makes `line` a heading. The two must have about
+/// the same length.
 fn underlines(line: &str, next: &str) -> bool {
     underline(next).is_some()
         && !line.is_empty()

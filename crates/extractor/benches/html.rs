@@ -100,7 +100,8 @@ fn compare(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Measures adversarial input, which must take linear time, within a factor of ordinary input.
+/// Measures adversarial input. Its time must be linear, and at most a small multiple of that for
+/// ordinary input.
 fn endure(criterion: &mut Criterion) {
     const BYTES: usize = 1 << 20;
     let repeat = |part: &str| part.repeat(BYTES / part.len());
@@ -130,8 +131,8 @@ fn endure(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Returns up to 300 pages of real documentation, of all sizes. If the documentation is not
-/// available, returns one typical page.
+/// Returns up to 300 pages of real documentation, of all sizes. Without such documentation, returns
+/// one typical page.
 fn real_pages() -> Vec<String> {
     const PAGES: usize = 300;
     let Some(folder) = std::env::var_os("CRAWL_PYTHON_DOC") else {
@@ -157,7 +158,7 @@ fn real_pages() -> Vec<String> {
 
 type Run = (&'static str, fn(&str));
 
-/// The parts of the program whose times are compared.
+/// The parts of the extractor whose times are compared.
 const RUNS: [Run; 4] = [
     ("html5ever", html5ever),
     ("our_tokenizer", walk_tokens),

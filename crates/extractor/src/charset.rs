@@ -9,8 +9,8 @@ use crate::prescan::{css_charset, prescan, xml_encoding};
 
 /// Number of leading bytes in which the HTML Standard looks for a `meta` that declares a charset.
 const MAX_PRESCAN_BYTES: usize = 1024;
-/// Number of leading bytes to search for such a `meta` before guessing the charset. Browsers find a
-/// late `meta` while parsing, and then parse the page again with the declared charset.
+/// Number of leading bytes to search for a `meta` that declares a charset, before guessing it.
+/// Browsers find a late `meta` while parsing, and then parse the page again.
 const MAX_LATE_PRESCAN_BYTES: usize = 64 * 1024;
 
 /// The source of a page's charset, strongest first.

@@ -31,7 +31,7 @@ pub(crate) fn utf_16_without_mark(head: &[u8]) -> Option<&'static Encoding> {
     let big = pairs()
         .filter(|pair| pair[0] == 0 && is_text(pair[1]))
         .count();
-    // Markup has at least four ASCII characters, and they are at least a third of all.
+    // In UTF-16 markup, at least four characters, and at least a third of all, are ASCII.
     let plainly = |count: usize, others: usize| {
         count >= 4 && 3 * count >= pairs().count() && others * 16 <= count
     };

@@ -73,7 +73,7 @@ pub fn read_content(body: &[u8], context: &PageContext<'_>, limits: &ContentLimi
     pass_over(&text, limits.attributes, reader).finish(context, text.as_str())
 }
 
-/// Returns what both [`read_html`](crate::read_html) and [`read_content`] return, in one pass over
+/// Returns the results of [`read_html`](crate::read_html) and [`read_content`], in one pass over
 /// the page.
 #[must_use]
 pub fn read_page(

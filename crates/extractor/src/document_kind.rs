@@ -1,4 +1,4 @@
-//! Detects the kind of a document by its header and its first bytes.
+//! Detects the kind of a document by its `Content-Type` header and its first bytes.
 
 mod patterns;
 mod root;
@@ -37,11 +37,12 @@ pub enum ContentKind {
 /// Returns the kind of the document that begins with `first`, whose content coding is already
 /// removed. [`MAX_SNIFF_BYTES`] are enough; more are ignored.
 ///
-/// The type in the header decides, with these exceptions. Without a usable type, the bytes decide
-/// (MIME Sniffing Standard, section 7.1). A document declared as HTML or XML may turn out to be a
-/// feed or a sitemap (section 7.3, extended). A document declared as HTML or text is media or PDF
-/// if it starts with such a signature and contains binary bytes (sections 6 and 7.2). The standard
-/// has this rule only for text; for HTML it is safe too, because an image has no links to lose.
+/// The type in the header decides, with these exceptions. If the header has no usable type, the
+/// bytes decide (MIME Sniffing Standard, section 7.1). A document declared as HTML or XML may turn
+/// out to be a feed or a sitemap (section 7.3, extended). A document declared as HTML or text is
+/// media or PDF if it starts with the signature of one and contains binary bytes (sections 6 and
+/// 7.2). The standard has this rule only for text; for HTML it is safe too, because an image has no
+/// links to lose.
 #[must_use]
 pub fn document_kind(content_type: Option<&str>, first: &[u8]) -> ContentKind {
     let first = &first[..first.len().min(MAX_SNIFF_BYTES)];
@@ -127,8 +128,8 @@ pub(crate) fn is_xhtml(content_type: Option<&str>, first: &[u8]) -> bool {
     root == Some(Root::Xhtml)
 }
 
-/// Returns whether a document of that type may be readable, so that its bytes are worth decoding:
-/// the type is missing, HTML, XML, JSON or CSS.
+/// Returns whether this crate may be able to read a document of that type, so that its bytes are
+/// worth decoding: the type is missing, HTML, XML, JSON or CSS.
 #[must_use]
 pub fn may_be_read(content_type: Option<&str>) -> bool {
     let Some(essence) = essence(content_type) else {
@@ -175,7 +176,8 @@ fn html_or_else(first: &[u8]) -> ContentKind {
     }
 }
 
-/// Returns the kind of a document served as plain text, which old servers send for unknown types.
+/// Returns the kind of a document served as plain text. Old servers send this type for unknown
+/// files.
 fn text_or_binary(first: &[u8]) -> ContentKind {
     if !patterns::is_binary(first) {
         return ContentKind::Text;
@@ -261,7 +263,7 @@ mod tests {
         check(b"PK\x03\x04\x14\0", Some("application/zip"));
         check(b"\0\0\0\x18ftypmp42\0\0\0\0isommp42", Some("video/mp4"));
         check(b"\0\0\0\x18ftypavif\0\0\0\0mif1miaf", Some("image/avif"));
-        // A signature followed only by text characters is text.
+        // A document with only text characters is text, even if it begins with a signature.
         check(b"BM is a car, and OTTO drives it", Some("text/plain"));
         check(b"BM\x36\0\x0c\0", Some("image/bmp"));
         check(b"{\"a\": 1}", Some("text/plain"));

@@ -43,7 +43,7 @@ pub enum FeedKind {
     Unknown,
 }
 
-/// An entry of a feed. All strings but addresses are the author's text.
+/// An entry of a feed. All strings except addresses are free text by the author.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FeedEntry {
@@ -57,7 +57,8 @@ pub struct FeedEntry {
     pub updated: Option<String>,
     /// The id that distinguishes the entry from others.
     pub id: Option<String>,
-    /// Files that belong to the entry, such as the sound of a podcast; they count as resources.
+    /// Files that belong to the entry, such as the audio file of a podcast; they count as
+    /// resources.
     pub enclosures: Vec<FeedUrl>,
 }
 
@@ -102,7 +103,7 @@ pub fn read_feed(body: &[u8], content_type: Option<&str>, limits: &Limits) -> Fe
 /// Returns whether the first significant byte is that of a JSON object.
 fn is_json(body: &[u8]) -> bool {
     let (encoding, skip) = charset::of_json(body);
-    // In UTF-16, one byte of each ASCII character is NUL.
+    // In UTF-16, each ASCII character has a NUL byte, so skip NULs.
     let is_wide = encoding != encoding_rs::UTF_8;
     let mut bytes = body[skip..].iter().filter(|byte| !is_wide || **byte != 0);
     bytes.find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{')
@@ -125,7 +126,7 @@ impl FeedEntry {
 }
 
 impl Feed {
-    /// Keeps an entry. Returns false if there is no room for it.
+    /// Keeps an entry. Returns false if the limit on entries is reached.
     fn keep(&mut self, entry: FeedEntry, limits: &Limits) -> bool {
         let has_room = self.entries.len() < limits.feed_entries;
         if entry.counts() && has_room {

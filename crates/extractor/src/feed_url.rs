@@ -16,7 +16,8 @@ pub(crate) struct Base {
 }
 
 impl Base {
-    /// Creates a base that is relative to `outer`. `None` if too many bases are nested.
+    /// Creates a base that is relative to `outer`. `None` if more than [`MAX_LEVELS`] bases are
+    /// nested.
     pub(crate) fn within(outer: Option<&Arc<Base>>, href: String) -> Option<Arc<Base>> {
         let levels = outer.map_or(0, |outer| outer.levels) + 1;
         (levels <= MAX_LEVELS).then(|| {

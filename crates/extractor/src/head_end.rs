@@ -5,8 +5,8 @@ use crate::html::name::{self, Name};
 
 /// Follows the visible tags and text of a page up to the end of its head.
 ///
-/// A `noscript` in the head is skipped with its content. A browser with scripts shows none of it,
-/// and many pages put an image there, which would otherwise end the head.
+/// A `noscript` in the head is skipped with its content. Browsers with scripts ignore it, and many
+/// pages put an image there, which would otherwise count as the end of the head.
 #[derive(Debug, Default)]
 pub(crate) struct HeadEnd {
     is_over: bool,
@@ -30,7 +30,8 @@ impl HeadEnd {
         self.in_noscript &= name != name::NOSCRIPT;
     }
 
-    /// Processes text of the page, outside titles, scripts and styles.
+    /// Processes text of the page, outside titles, scripts and styles. Text other than white space
+    /// ends the head.
     pub(crate) fn text(&mut self, text: &str) {
         let is_blank = |byte: u8| matches!(byte, b'\t' | b'\n' | b'\x0c' | b'\r' | b' ');
         self.is_over |= !self.in_noscript && !text.bytes().all(is_blank);
@@ -49,8 +50,8 @@ impl HeadEnd {
     }
 }
 
-/// Returns whether an element belongs into a head, or is `html` or `head` itself (HTML Standard,
-/// the insertion mode "in head").
+/// Returns whether an element belongs in a head, or is `html` or `head` itself (HTML Standard, the
+/// insertion mode "in head").
 fn is_of_head(name: Name) -> bool {
     matches!(
         name,

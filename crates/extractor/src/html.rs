@@ -34,9 +34,9 @@ use tag_walk::{walk, walk_html};
 /// Reads the page in `body`, whose content coding is already removed. `content_type` is the value
 /// of the `Content-Type` header.
 ///
-/// Never fails: any bytes give a page. Takes linear time in the length of `body`. Memory is that of
-/// the result. If the bytes are not UTF-8, or have carriage returns, the decoded text takes memory
-/// too.
+/// Never fails: any bytes give a page. Takes linear time in the length of `body`. Memory use is
+/// that of the result. If the bytes are not UTF-8, or have carriage returns, the decoded text takes
+/// memory too.
 #[must_use]
 pub fn read_html(body: &[u8], content_type: Option<&str>, limits: &Limits) -> Page {
     read_text(&PageText::decode(body, content_type), limits, &mut ())
@@ -49,7 +49,7 @@ pub fn read_text(text: &PageText<'_>, limits: &Limits, observer: &mut dyn PageOb
     read_with(text, limits, observer, NoConsumer).0
 }
 
-/// Reads a page like [`read_text`], and passes all tags and text to the consumer `other` too.
+/// Reads a page like [`read_text`], and passes all tags and text to `other` too.
 pub(crate) fn read_with<C: Consumer>(
     text: &PageText<'_>,
     limits: &Limits,

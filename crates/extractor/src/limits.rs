@@ -2,8 +2,8 @@
 
 use crate::oddities::Oddity;
 
-/// Limits for reading one document. Reaching a limit is never an error: the rest is dropped, and
-/// the matching [`DocumentOddityKind`] is among the oddities.
+/// Limits for reading one document. Reaching a limit is never an error: the rest of the document is
+/// dropped, and the result has the matching [`DocumentOddityKind`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
@@ -136,7 +136,7 @@ pub enum DocumentOddityKind {
     EndsEarly,
     /// Several `rel=canonical` that differ.
     SeveralCanonicals,
-    /// A `rel=canonical` in the body, which may be anybody's text; it was ignored.
+    /// A `rel=canonical` in the body, which a visitor may have written; it was ignored.
     CanonicalInBody,
 }
 

@@ -14,8 +14,8 @@ pub struct Link {
     pub href: String,
     /// The element that contains the link.
     pub element: Element,
-    /// The attribute that contains the link, in lower case. In CSS, `url` or `@import`; in a
-    /// header, its name.
+    /// The attribute that contains the link, in lower case. For CSS, `url` or `@import`; for a
+    /// header, the header's name.
     pub attribute: &'static str,
     /// The purpose of following the link.
     pub kind: LinkKind,
@@ -51,7 +51,7 @@ impl Link {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum LinkKind {
-    /// A person could follow the link, or sees the target as part of the page (a frame).
+    /// A page: a person could follow the link, or sees the target in a frame.
     Page,
     /// A browser loads the target to show the page: a style sheet, a script, an image.
     Resource,
@@ -149,7 +149,7 @@ pub enum Element {
     SvgFeImage,
     /// The `href` of any element of MathML.
     Math,
-    /// A style sheet in a document of its own.
+    /// A separate style sheet.
     #[strum(serialize = "css")]
     StyleSheet,
     /// A header of the response: `Link` or `Refresh`.
@@ -201,8 +201,8 @@ impl Links {
         }
     }
 
-    /// Returns `href` trimmed, if the limits allow one more link of its kind. A resource within the
-    /// document itself (a fragment, a `data:` URL) is refused.
+    /// Returns `href` trimmed, if the limits allow one more link of its kind. Refuses resources
+    /// within the document itself (a fragment, a `data:` URL).
     ///
     /// # Errors
     /// The limit that is reached. `None` if the refused resource is part of the document.
@@ -237,7 +237,8 @@ impl Links {
     }
 }
 
-/// Returns whether the address of a resource refers to the document itself or to a script's result.
+/// Returns whether the address of a resource refers to the document itself, to data in the address,
+/// or to the result of a script.
 fn is_in_document(href: &str) -> bool {
     let scheme = |name: &str| {
         href.get(..name.len())

@@ -15,7 +15,7 @@ pub struct Oddity<K> {
 }
 
 /// The oddities of a page, one per kind, so that the list stays short on any input. Each has a byte
-/// offset; its line is counted only at the end.
+/// offset, because line numbers are only counted at the end.
 #[derive(Debug)]
 pub(crate) struct Oddities<K> {
     list: Vec<(K, usize, u64)>,

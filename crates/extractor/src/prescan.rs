@@ -5,13 +5,14 @@ use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFI
 use crate::text::is_space;
 
 /// Returns the encoding that a `meta` element or an XML declaration in `bytes` names. If a `meta`
-/// names UTF-16, UTF-8 is returned: in UTF-16, its bytes would not have been readable here.
+/// names UTF-16, returns UTF-8: in a UTF-16 page, this function wouldn't have recognised the
+/// `meta`.
 pub(crate) fn prescan(bytes: &[u8]) -> Option<&'static Encoding> {
     if let Some(utf_16) = bare_utf_16(bytes) {
         return Some(utf_16);
     }
     let mut scan = Scan { bytes, at: 0 };
-    // `Err` means that the bytes ended within a tag or comment, which then doesn't count.
+    // An error means that the bytes ended within a tag or comment, which is then ignored.
     scan.run()
         .unwrap_or_default()
         .or_else(|| xml_encoding(bytes))
@@ -68,7 +69,7 @@ pub(crate) fn css_charset(bytes: &[u8]) -> Option<&'static Encoding> {
         .map(readable_as_ascii)
 }
 
-/// Replaces UTF-16 by UTF-8: a document that names its charset in ASCII can't be UTF-16.
+/// Replaces UTF-16 by UTF-8, because a document that names its charset in ASCII can't be in UTF-16.
 fn readable_as_ascii(encoding: &'static Encoding) -> &'static Encoding {
     if encoding == UTF_16LE || encoding == UTF_16BE {
         UTF_8

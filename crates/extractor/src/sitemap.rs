@@ -66,7 +66,7 @@ pub struct Alternate {
     pub hreflang: Option<String>,
 }
 
-/// A video on a page, by addresses as written.
+/// The addresses of a video on a page, as written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Video {

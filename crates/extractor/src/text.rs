@@ -18,7 +18,7 @@ impl Collapsed {
         }
     }
 
-    /// Adds `text`. White space at its ends separates it from text of other calls.
+    /// Adds `text`. White space at its ends separates it from the text of other calls.
     pub(crate) fn push(&mut self, text: &str) {
         if self.cut {
             return;
@@ -39,7 +39,7 @@ impl Collapsed {
         }
     }
 
-    /// Separates the text added later from the text so far, as white space between them would.
+    /// Separates the next text from the text so far, as if there were white space between them.
     pub(crate) fn separate(&mut self) {
         self.space = true;
     }

@@ -2,7 +2,7 @@
 //!
 //! Declared entities are never expanded and nothing outside the document is read, so a small
 //! document can't grow large. An end tag that matches no open element is skipped. An end tag that
-//! matches an outer element also ends the elements within that one.
+//! matches an outer element also ends the elements within it.
 
 mod names;
 
@@ -19,7 +19,7 @@ use names::{Bindings, Space as Namespace, fingerprint};
 
 pub(crate) use names::Space;
 
-/// Maximum number of open elements that one end tag may end.
+/// Maximum number of elements that one end tag may end.
 const MAX_MENDED_LEVELS: usize = 32;
 
 /// One step of a walk over a document.
@@ -53,7 +53,8 @@ impl Tag<'_> {
     /// Returns the value of an attribute. `name` includes the prefix.
     pub(crate) fn attribute(&self, name: &str) -> Option<String> {
         let mut attributes = self.tag.html_attributes();
-        // Without checks, because they would compare each attribute with all attributes before it.
+        // Skip the check for duplicates, which compares each attribute with all attributes before
+        // it.
         let attributes = attributes.with_checks(false).take(self.attributes);
         let mut valid = attributes.filter_map(Result::ok);
         let attribute = valid.find(|attribute| attribute.key.into_inner() == name)?;
@@ -118,8 +119,8 @@ impl<'a> Xml<'a> {
         self.open.len()
     }
 
-    /// Moves the innermost open element to `depth`. Ends open elements around it, or adds missing
-    /// ones.
+    /// Moves the innermost open element to `depth`: removes the open elements just outside it, or
+    /// adds placeholders.
     pub(crate) fn reopen_at(&mut self, depth: usize) {
         let own = self.open.pop();
         self.open.resize(depth.saturating_sub(1), 0);

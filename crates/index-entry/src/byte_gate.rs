@@ -18,7 +18,7 @@ struct State {
 }
 
 impl ByteGate {
-    /// Creates a gate that lets at most `most` bytes be in transit at a time.
+    /// Creates a gate that allows at most `most` bytes in transit at a time.
     #[must_use]
     pub fn new(most: usize) -> ByteGate {
         ByteGate {
@@ -27,9 +27,9 @@ impl ByteGate {
         }
     }
 
-    /// Blocks until `bytes` more may be in transit. The bytes count as in transit until the
-    /// returned pass is dropped. If `bytes` exceeds the limit, waits until nothing else is in
-    /// transit.
+    /// Blocks until `bytes` more bytes fit into the limit, then counts them as in transit until the
+    /// returned pass is dropped. If `bytes` exceeds the limit itself, blocks until nothing else is
+    /// in transit.
     #[must_use]
     pub fn enter(&self, bytes: usize) -> BytePass {
         let (state, freed) = &*self.state;
@@ -60,7 +60,7 @@ impl fmt::Debug for ByteGate {
     }
 }
 
-/// Stands for bytes in transit. Dropping it means that they have arrived.
+/// Holds a share of the limit for bytes in transit. Drop it when the bytes have arrived.
 #[derive(Debug)]
 pub struct BytePass {
     gate: ByteGate,

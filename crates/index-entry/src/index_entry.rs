@@ -1,4 +1,4 @@
-//! Entries of a crawl's log for its search index. Each adds or removes one URL.
+//! Log entries with which a crawl updates its search index. Each adds or removes one URL.
 
 use std::borrow::Cow;
 
@@ -12,9 +12,9 @@ use crate::indexed_page::IndexedPage;
 pub enum IndexEntry {
     /// Adds the page, in place of any older version with the same URL.
     Put(Box<IndexedPage>),
-    /// Removes the page with this URL. If the reason may be a fault of the site (a redirect, a soft
-    /// 404, a response without a page), the page first stays. At the end of the run, all pages that
-    /// would leave for such reasons are counted and judged together.
+    /// Removes the page with this URL. If the reason may be a fault of the whole site (a redirect,
+    /// a soft 404, a response without a page), the page is kept until the end of the run. Then all
+    /// pages with such reasons are counted and judged together.
     Drop {
         /// The URL, in canonical form.
         url: String,
@@ -42,13 +42,12 @@ impl IndexEntry {
         }
     }
 
-    /// Returns the reason why the page leaves the index or gives way to its canonical URL, if that
-    /// may be a fault of the whole site. `None` if the page stays, or if the reason is beyond
-    /// doubt.
+    /// Returns the reason why the page is removed or replaced by its canonical URL, if this may be
+    /// due to a fault of the whole site. `None` if the page stays, or if the reason is certain.
     #[must_use]
     pub fn doubtful_reason(&self) -> Option<Cow<'_, str>> {
         const DOUBTFUL: [&str; 4] = ["soft_404", "empty", "redirect", "no_page"];
-        // `document_timeout` and similar reasons mean that the document could not be read.
+        // Reasons such as `document_timeout` mean that the document could not be read.
         let is_doubtful = |name: &&str| DOUBTFUL.contains(name) || name.starts_with("document_");
         let name = self.left_out().filter(is_doubtful);
         match self {

@@ -45,15 +45,15 @@ pub struct IndexedPage {
     pub anchors: Vec<String>,
     /// Number of pages with a link to this page.
     pub linked_from: u32,
-    /// The page that is found in place of this one: a page with the same text, or the page that the
-    /// canonical URL leads to. If it is set, this page is stored, but never found.
+    /// The URL of the page that search results show in place of this page: a page with the same
+    /// text, or the page at the canonical URL. If set, this page is stored, but never found.
     pub same_as: Option<String>,
-    /// The URL of the newest version of this page, which may be this one. `None` if there is only
+    /// The URL of the newest version of this page, which may be this page. `None` if there is only
     /// one version.
     pub newest: Option<String>,
-    /// Number of versions of this page that are newer.
+    /// Number of newer versions of this page.
     pub newer_versions: u32,
-    /// The version that the URL names (`14`, `latest`), if the site has several versions of its
+    /// The version named in the URL (`14`, `latest`), if the site has several versions of its
     /// pages.
     pub version: Option<String>,
     /// The document type: `html`, `pdf`, `docx`, `markdown` or `text`.
@@ -61,12 +61,11 @@ pub struct IndexedPage {
     pub document_type: String,
     /// The page's canonical URL (`rel=canonical`), if it is outside of the crawl.
     pub canonical: Option<String>,
-    /// The page's canonical URL, if it is another URL of this crawl. At the end of a run, the
-    /// indexed page that this URL leads to replaces this page in search results (`same_as`), if
-    /// there is one.
+    /// The page's canonical URL, if it is another URL of this crawl. At the end of a run, an
+    /// indexed page at that URL replaces this page in search results (see `same_as`).
     pub gives_way_to: Option<String>,
-    /// The reason to remove the page that the last visit gave. At the end of a run, all pages with
-    /// such a reason are judged together: see [`IndexEntry::Drop`](crate::IndexEntry::Drop).
+    /// The reason to remove the page, if the last visit gave one. At the end of a run, all pages
+    /// with such a reason are judged together: see [`IndexEntry::Drop`](crate::IndexEntry::Drop).
     pub leaving: Option<String>,
 }
 
@@ -114,7 +113,8 @@ impl IndexedPage {
         xxh3_64(all.as_bytes())
     }
 
-    /// Returns `canonical: URL` if the page gives way to the page at its canonical URL.
+    /// Returns `canonical: URL` as a reason, if the page is to be replaced by the page at its
+    /// canonical URL. Otherwise `None`.
     #[must_use]
     pub fn gives_way(&self) -> Option<String> {
         self.gives_way_to
@@ -122,9 +122,9 @@ impl IndexedPage {
             .map(|url| format!("canonical: {url}"))
     }
 
-    /// Returns whether the page would no longer be found if it were removed for the reason `why`.
-    /// False if another page is already found in its place. Also false if `why` is a canonical URL,
-    /// and the page already had one that led nowhere.
+    /// Returns whether removing the page for the reason `why` would take it out of search results.
+    /// False if another page already replaces it there, or if `why` is a canonical URL and the page
+    /// already had one.
     #[must_use]
     pub fn would_be_lost(&self, why: &str) -> bool {
         let Some(_) = self.gives_way_to else {
@@ -161,8 +161,7 @@ impl IndexedPage {
         size_of::<IndexedPage>() + texts + headings.chain(links).sum::<usize>() + parts
     }
 
-    /// Returns the name of the page for a list: its title or, without one, its first heading or its
-    /// URL.
+    /// Returns the page's title. Without a title, returns its first heading or its URL.
     #[must_use]
     pub fn name(&self) -> &str {
         let heading = || self.headings.iter().map(|heading| heading.text.as_str());

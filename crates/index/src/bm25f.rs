@@ -22,15 +22,16 @@ use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED, TantivyError, Ter
 /// Beyond the limit: ranked without proximity.
 const MAX_PAGES_COMPARED: usize = 200;
 
-/// The factor that reduces a field's weight for words that most pages have in this field: just
-/// large enough that pages are still found.
+/// The factor for the weight of a word in a field where most pages have the word. Small, but not
+/// zero, so that pages with the word are still found.
 pub(crate) const SHARED: f32 = 0.001;
-/// A word is part of the site's name if it is in more than one of this many titles.
+/// A word in more than one of this many titles is considered part of the site's name.
 const SHARED_TITLES: u64 = 2;
-/// With fewer pages than this, no word counts as shared or common.
+/// With fewer pages than this, no word counts as shared (in most titles or headings) or as common
+/// (on many pages).
 pub(crate) const MIN_SITE: u64 = 20;
-/// The minimum weight of a form of a name when nearness is computed. Forms with less weight don't
-/// count as the name.
+/// The minimum weight of a form of a name (such as `user_agent`) when nearness is computed. Forms
+/// with less weight don't count as the name.
 const LEAST_NAME_WEIGHT: f32 = 0.75;
 
 /// Returns true if most of `pages` pages have a word in a field, so that the word doesn't
@@ -53,8 +54,8 @@ pub(crate) struct ScoredTerms {
     /// The penalty for missing words: the score is multiplied by the share of the query's words
     /// that the page has, raised to this power.
     pub(crate) whole: f32,
-    /// The number of distinctive words in the query. If a page has fewer of these words, its score
-    /// is multiplied by `partial`.
+    /// The number of distinctive words (words that are not common) in the query. If a page has
+    /// fewer of these words, its score is multiplied by `partial`.
     pub(crate) distinctive: usize,
     pub(crate) partial: f32,
     /// The number of occurrences of a word that yields half of the maximum score.
@@ -66,8 +67,8 @@ pub(crate) struct ScoredTerms {
     /// How much the score rises if all words are in the title, in one heading or in the
     /// description.
     pub(crate) heading: Nearness,
-    /// A page with fewer than `least` words still matches if it has at least this share of the
-    /// total rarity of the query's words.
+    /// A page with fewer than `least` words still matches if its words are rare: their rarities
+    /// must have at least this share of the sum over all words.
     pub(crate) least_part: f32,
     pub(crate) title: Field,
     pub(crate) body: Field,
@@ -89,19 +90,20 @@ pub(crate) struct TextAlone {
 /// How much the score rises if the query's words are near each other in a page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Nearness {
-    /// The rise of the score if all words of the query are near each other.
+    /// How much the score rises if all words of the query are near each other, as a share of the
+    /// score.
     pub(crate) gain: f32,
     /// The exponent that is applied to the share of words that are near each other.
     pub(crate) power: f32,
-    /// The maximum distance between the first and the last word, in words.
+    /// The maximum distance between the first and the last of these words, in words.
     pub(crate) words: u32,
 }
 
 /// A word of the query.
 #[derive(Clone, Debug)]
 pub(crate) struct ScoredWord {
-    /// The forms of the word with their weights. In each page, only the form whose weighted count
-    /// is greatest is used.
+    /// The forms of the word with their weights. In each page, only the form with the greatest
+    /// weighted count is used.
     pub(crate) forms: Vec<(String, f32)>,
     /// The inverse document frequency, as in BM25.
     pub(crate) idf: f32,
@@ -146,14 +148,14 @@ impl Weight for Bm25fQuery {
     }
 }
 
-/// Collects data about the occurrences of the query, or of one word, in the pages of a segment.
+/// A value for each page of a segment, such as the weighted count of a word.
 struct Sheet<T> {
     of: Vec<T>,
     /// The pages with at least one occurrence.
     pages: Vec<DocId>,
 }
 
-/// The occurrences of the query in a page.
+/// A page's score, and the total rarity and the number of the query's words found in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Tally {
     score: f32,
@@ -227,8 +229,8 @@ impl Bm25fQuery {
         Ok(ranked)
     }
 
-    /// Raises the scores of pages that have words of the query near each other in one of the given
-    /// fields. `pages` must be in ascending order.
+    /// Raises the scores of pages in which words of the query are near each other in one of the
+    /// fields `places`. `pages` must be in ascending order.
     fn add_nearness(
         &self,
         segment: &SegmentReader,
@@ -252,8 +254,8 @@ impl Bm25fQuery {
         Ok(())
     }
 
-    /// Returns the positions of the query's words in each page, each with the word's number in the
-    /// query.
+    /// Returns the positions of the query's words in each page. Each position has the index of its
+    /// word in the query.
     fn positions_in(
         &self,
         segment: &SegmentReader,
@@ -269,7 +271,7 @@ impl Bm25fQuery {
                 continue;
             }
             for (form, weight) in &word.forms {
-                // In a heading, only the name itself counts, not longer words or corrections.
+                // Only count the name itself here, not longer words or corrections.
                 if word.is_name && *weight < LEAST_NAME_WEIGHT {
                     continue;
                 }
@@ -283,7 +285,8 @@ impl Bm25fQuery {
                     }
                     if postings.doc() == *page {
                         postings.positions(&mut positions);
-                        // The field may lack positions. The description does, because it is short.
+                        // Positions are not stored for short fields, such as the description, so
+                        // all words there count as near.
                         if positions.is_empty() {
                             positions.push(0);
                         }
@@ -363,8 +366,8 @@ impl Lengths {
         })
     }
 
-    /// Returns the divisor for the count of a word in a page. `part` is how much the length of the
-    /// field counts.
+    /// Returns the number by which a word's count in a page is divided to correct for the length of
+    /// the field. `part` is how much the length matters, from 0 to 1.
     fn norm(&self, page: DocId, part: f32) -> f32 {
         #[expect(clippy::cast_precision_loss, reason = "small numbers")]
         let length = self.of.fieldnorm(page) as f32 / self.usual;

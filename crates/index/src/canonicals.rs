@@ -1,11 +1,11 @@
 //! Resolves canonical URLs (RFC 6596): finds the page that is indexed in place of a page that names
 //! another URL as canonical.
 //!
-//! A page yields to the indexed page that its canonical URL leads to, through redirects and further
-//! canonical URLs. If the chain ends without an indexed page (at a 404, or at a disallowed or
-//! unknown URL), the last page in the chain is indexed under its own URL. If pages name each other
-//! in a circle, exactly one of these pages is indexed: the one with the shortest URL, or among
-//! equally short URLs, the first in byte order.
+//! A page is replaced by the indexed page that its canonical URL leads to, through redirects and
+//! further canonical URLs. If the chain ends without an indexed page (at a 404, or at a disallowed
+//! or unknown URL), the last page in the chain is indexed under its own URL. If pages name each
+//! other in a circle, exactly one of these pages is indexed: the one with the shortest URL, or
+//! among equally short URLs, the first in byte order.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -19,8 +19,8 @@ const MAX_REDIRECTS: usize = 20;
 pub type RedirectLookUp<'a> =
     dyn Fn(&BTreeSet<String>) -> Result<HashMap<String, String>, IndexError> + 'a;
 
-/// The pages that name another URL as canonical, and the redirects on the way from there to indexed
-/// pages.
+/// The pages that name another URL as canonical, and the redirects that lead from canonical URLs to
+/// indexed pages.
 #[derive(Debug, Default)]
 pub(crate) struct Canonicals {
     /// Maps the URL of each page that names another URL as canonical to that canonical URL.
@@ -55,14 +55,13 @@ impl Canonicals {
         Ok(())
     }
 
-    /// Returns the pages that yield, each with the page that is indexed in its place. Both are
-    /// given by URL.
+    /// Maps the URL of each page that isn't indexed itself to the URL of the page that is indexed
+    /// in its place.
     pub(crate) fn resolve(
         &self,
         is_indexed: &mut dyn FnMut(&str) -> Result<bool, IndexError>,
     ) -> Result<HashMap<String, String>, IndexError> {
-        // The pages resolved so far, each with the page that is indexed for it. Both may be the
-        // same page.
+        // Maps each page resolved so far to the page that is indexed for it, which may be itself.
         let mut settled: HashMap<&str, &str> = HashMap::new();
         for start in self.named.keys() {
             let mut chain: Vec<&str> = Vec::new();
@@ -97,8 +96,8 @@ impl Canonicals {
             .collect())
     }
 
-    /// Returns the page of a circle that is indexed; `None` if the circle consists of redirects
-    /// only.
+    /// Returns the page to index among pages that name each other in a circle. `None` if the circle
+    /// consists of redirects only.
     fn chosen<'w>(&self, circle: &[&'w str]) -> Option<&'w str> {
         let pages = circle.iter().filter(|url| self.named.contains_key(**url));
         pages.copied().min_by_key(|url| (url.len(), *url))

@@ -114,7 +114,7 @@ pub(crate) fn unnamed_file(dir: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// The sorted keys, merged from several sorted sources.
+/// Sorted keys, merged from several sorted sources.
 #[derive(Debug)]
 pub(crate) struct SortedCounts {
     memory: vec::IntoIter<(Box<[u8]>, u32)>,

@@ -15,11 +15,11 @@ use crawl_index_entry::IndexedPage;
 
 /// Maximum number of folders in a path that `site:` can find.
 const MAX_FOLDERS: usize = 16;
-/// Number of words that count as the start of the main text, which has a field of its own.
+/// Number of words in the start of the main text, which is indexed in a field of its own.
 const LEAD_WORDS: usize = 60;
 
-/// A document that waits to be indexed. tantivy drops it after splitting it into words; this also
-/// releases the document's share of the bytes that may wait.
+/// A document that waits to be indexed. tantivy drops it after splitting it into words, so its
+/// bytes then no longer count against the limit on waiting documents.
 pub(crate) struct QueuedDocument {
     pub(crate) document: TantivyDocument,
     pub(crate) _pass: BytePass,
@@ -110,8 +110,7 @@ pub(crate) fn sites(page: &IndexedPage) -> Vec<String> {
     sites
 }
 
-/// Returns the folders of a page that a filter may name without a host. The page's own path is
-/// included.
+/// Returns the folders of a page that a filter may name without a host, and the page's own path.
 fn folders(page: &IndexedPage) -> impl Iterator<Item = &str> {
     let path = page.path();
     let path = path.split('?').next().unwrap_or_default();
@@ -126,8 +125,8 @@ fn texts(fields: &Fields, page: &IndexedPage, document: &mut TantivyDocument) {
     let stemmer = Stemmer::of(language);
     let texts = &fields.texts;
     let mut add = |field: Field, text: &str| {
-        // Skip a text without words. Otherwise the words of the next text would have other
-        // positions.
+        // Skip texts without words, because they would change the positions of the words in the
+        // next text.
         if Words::new(text, stemmer).make_ready() {
             document.add_text(field, of_language(language, text));
         }

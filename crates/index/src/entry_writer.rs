@@ -34,8 +34,9 @@ impl IndexWriter {
         }
     }
 
-    /// Returns the page that searches find under the entry's URL, with the reason of the entry.
-    /// `None` unless the entry would remove this page for a doubtful reason.
+    /// If the entry would remove a page from search results for a doubtful reason, returns the
+    /// stored page and the reason. The page is then kept until the end of the run. `None` if the
+    /// entry takes effect at once.
     fn stays_for_now(
         &mut self,
         entry: &IndexEntry,

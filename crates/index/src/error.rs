@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tantivy::TantivyError;
 use tantivy::directory::error::{LockError, OpenDirectoryError, OpenReadError};
 
-/// Maximum length of the description of a damage, in bytes.
+/// Maximum length of a message about damage, in bytes.
 const MAX_DAMAGE_BYTES: usize = 300;
 
 /// The reason why an index could not be opened, written or searched.
@@ -106,8 +106,8 @@ impl IndexError {
             TantivyError::LockFailure(LockError::LockBusy, _) => {
                 IndexError::InUse { dir: dir.clone() }
             }
-            // The file has the wrong content. Without this case it would be reported as a disk
-            // failure.
+            // The file was read, but its content is wrong. Without this case, the error would be
+            // reported as a disk failure.
             TantivyError::IoError(source) if is_damage(&source) => {
                 IndexError::damaged(&dir, source.to_string())
             }

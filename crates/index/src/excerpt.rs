@@ -13,7 +13,7 @@ use crawl_index_entry::IndexedPage;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Excerpt {
     pub(crate) parts: Vec<TextPart>,
-    /// The byte offset in the page's text where the part that matches best starts.
+    /// The byte offset in the page's text at which the best match starts.
     pub(crate) at: usize,
     /// The byte range of the page's main text that the excerpt shows. Empty if the excerpt is taken
     /// from the text outside the main text.
@@ -87,8 +87,8 @@ pub(crate) fn joined(parts: &[TextPart]) -> String {
     parts.iter().map(|part| part.text.as_str()).collect()
 }
 
-/// Returns the query's words in a long text. To save time, parts of the text that can't contain any
-/// are not split into words.
+/// Returns the query's words in a long text. To save time, only splits the parts that may contain a
+/// match into words.
 fn hits_in(text: &str, language: Option<&str>, wanted: &MarkedWords) -> Vec<(Range<usize>, usize)> {
     let stemmer = Stemmer::of(language);
     let mut all = Vec::new();
@@ -102,13 +102,12 @@ fn hits_in(text: &str, language: Option<&str>, wanted: &MarkedWords) -> Vec<(Ran
     without_isolated_words(text, all)
 }
 
-/// Removes words that are marked only next to another term, unless they are next to one.
+/// Removes the words that may only be marked next to another term, but are not next to one.
 fn without_isolated_words(
     text: &str,
     hits: Vec<(Range<usize>, MarkedTerm)>,
 ) -> Vec<(Range<usize>, usize)> {
-    // Two adjacent words make each other markable only if at least one of them is marked regardless
-    // of its neighbours.
+    // A word is marked if it is adjacent to a marked word of another term.
     let is_adjacent = |a: &(Range<usize>, MarkedTerm), b: &(Range<usize>, MarkedTerm)| {
         a.1.term != b.1.term && are_adjacent(text, &a.0, &b.0)
     };

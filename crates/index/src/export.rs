@@ -39,7 +39,7 @@ use crawl_index_entry::IndexedPage;
 pub struct Exported {
     /// The number of pages that were written.
     pub pages: u64,
-    /// The number of records that were written for these pages.
+    /// The number of records that were written for the exported pages.
     pub records: u64,
     /// The number of pages that were left out, because another page has the same text or because
     /// they have expired.

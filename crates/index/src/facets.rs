@@ -27,8 +27,8 @@ const TYPE: &str = "type:";
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facets {
     /// Counts by host or folder (such as `example.org/docs`). The values are the subfolders of the
-    /// folder in the filter, or without such a filter, of the deepest folder that contains all
-    /// matching pages.
+    /// folder in the filter. Without such a filter, they are those of the deepest folder that
+    /// contains all matching pages.
     pub folder: Vec<FacetCount>,
     /// Counts by language (ISO 639 code).
     pub language: Vec<FacetCount>,
@@ -123,8 +123,8 @@ pub(crate) fn facet_values(page: &IndexedPage) -> Vec<String> {
     values
 }
 
-/// The mark of a page that has several versions. All versions have the same number, except in the
-/// lowest byte, which is the number of newer versions.
+/// Identifies a page that has several versions. The lowest byte is the number of newer versions;
+/// the other bytes are the same for all versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct VersionMark(pub(crate) u64);
 
@@ -135,7 +135,7 @@ impl VersionMark {
         Some(VersionMark(url_key(newest) & !0xFF | newer))
     }
 
-    /// Returns the part of the mark that is the same for all versions of a page.
+    /// Returns the bytes that are the same for all versions of a page.
     pub(crate) fn shared(self) -> u64 {
         self.0 & !0xFF
     }
@@ -199,8 +199,8 @@ impl ValueCounts {
 }
 
 impl Facets {
-    /// Returns the facets of all matching pages (`all`). The results contain only the pages in
-    /// `shown`. The other pages are older versions, which a filter for their version would show.
+    /// Returns the facets of a search. `all` counts all matching pages. `shown` doesn't count older
+    /// versions, which only appear in the results if a filter selects their version.
     pub(crate) fn of(all: &ValueCounts, shown: &ValueCounts, filters: &FacetFilters) -> Facets {
         let listed = |values: Vec<(String, u64)>, name: fn(&str) -> String| {
             let values = values.into_iter().filter(|(_, count)| *count > 0);

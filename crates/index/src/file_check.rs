@@ -22,9 +22,9 @@ use crate::tantivy_directory::{IndexDirectory, META_FILE};
 const MANAGED_FILE: &str = ".managed.json";
 /// Maximum size of a metadata file in bytes. Such files are read completely.
 const MAX_META_BYTES: u64 = 16 << 20;
-/// Maximum size in bytes of the JSON footer at the end of a file, as in tantivy.
+/// Maximum size in bytes of the JSON footer at the end of a file. Same value as in tantivy.
 const MAX_FOOTER_BYTES: u32 = 50_000;
-/// The number in the last four bytes of a file, as in tantivy.
+/// The number in the last four bytes of a file. Same value as in tantivy.
 const FOOTER_MAGIC: u32 = 1337;
 /// Number of bytes of a file that are in memory at a time.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -38,8 +38,8 @@ pub(crate) enum Checked {
     UpTo(u64),
 }
 
-/// Checks all files of an index before it is opened for writing. Returns false if `is_stopped`,
-/// which is called between small parts of the files, returned true.
+/// Checks all files of an index before it is opened for writing. Calls `is_stopped` between small
+/// parts of the files. Returns false if it returned true.
 ///
 /// # Errors
 /// [`IndexError::Damaged`] with the name of the damaged file, or an I/O error.
@@ -232,14 +232,14 @@ fn check_file(
     }
 }
 
-/// Compares a segment's counts in `meta.json` with the segment's files, which have been verified
-/// before.
+/// Compares the page counts of a segment in `meta.json` with its files. The files' checksums must
+/// have been verified before.
 fn check_counts<F: Read + Seek>(
     dir: &Path,
     segment: &SegmentMeta,
     open: impl Fn(&Path) -> io::Result<F>,
 ) -> Result<(), IndexError> {
-    // In this file, each field has one byte per document.
+    // The file of field lengths has one byte per field and document.
     let path = segment.relative_path(SegmentComponent::FieldNorms);
     let norms = open(&path).and_then(|mut norms| norms.seek(SeekFrom::End(0)));
     let norms = norms.map_err(IndexError::disk(&dir.join(path)))?;
@@ -263,7 +263,7 @@ fn check_counts<F: Read + Seek>(
 }
 
 /// Returns the number of documents that are not deleted, according to a segment's deletion file.
-/// `None` if the file was written for another number of documents.
+/// `None` if the file belongs to a segment with another number of documents.
 fn alive(mut file: impl Read, documents: u32) -> io::Result<Option<u32>> {
     let mut count = [0; 4];
     file.read_exact(&mut count)?;

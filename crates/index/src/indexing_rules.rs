@@ -18,8 +18,8 @@ use crawl_index_entry::{Anchor, Heading, IndexedPage};
 const MAX_LINKS: usize = 400;
 /// Maximum characters of a link text or heading.
 const MAX_NAME_CHARS: usize = 200;
-/// Headings of the section in a manual page that contains its name and a short description, in the
-/// languages with the most manual pages.
+/// Headings above the name and short description in a manual page, in the languages with the most
+/// manual pages.
 const NAME_HEADINGS: [&str; 12] = [
     "name",
     "bezeichnung",
@@ -34,11 +34,11 @@ const NAME_HEADINGS: [&str; 12] = [
     "\u{540d}\u{79f0}",
     "\u{540d}\u{7a31}",
 ];
-/// The line that describes a manual page is searched only within this many blocks of the page,
-/// lines of a block, and headings (including the title).
+/// The line that describes a manual page must be within this many blocks, within this many lines of
+/// a block, and after at most this many headings (including the title).
 const MAX_BEFORE_NAME: usize = 12;
 const MAX_HEADINGS_BEFORE_NAME: usize = 3;
-/// The dashes between the name and the description in the line that describes a manual page.
+/// The dashes that may separate the name and the description of a manual page.
 const NAME_DASHES: [&str; 3] = [" - ", " \u{2013} ", " \u{2014} "];
 /// Maximum bytes of main text to index; the beginning is kept.
 /// Beyond the limit: the beginning is indexed.
@@ -142,8 +142,8 @@ pub fn judge(
         .as_ref()
         .is_some_and(|url| (fetched.is_in_crawl)(url));
     let canonical = canonical.map(|url| url.to_string());
-    // If the canonical URL is outside the crawl, the page may be in a copy of a site, such as on a
-    // test server. Such a page is indexed under its own URL.
+    // If the canonical URL is outside the crawl, index the page under its own URL, because it may
+    // be in a copy of a site, such as on a test server.
     let (gives_way_to, canonical) = match is_in_crawl {
         true => (canonical, None),
         false => (None, canonical),
@@ -184,8 +184,8 @@ pub fn judge(
         max_snippet: snippet,
         document_type: document_type(fetched.content_type, fetched.url.path()).to_owned(),
         canonical,
-        // Treat the page as a duplicate of its canonical page until the end of the run, when both
-        // are known.
+        // The canonical page may not be known yet. Until the end of the run, treat this page as its
+        // duplicate.
         same_as: gives_way_to.clone(),
         gives_way_to,
         links: links(fetched, &fetched.page.base_url(fetched.url), resolve),
@@ -223,8 +223,8 @@ fn description(content: &Content, title: &str) -> String {
             if !is_heading && parts.is_some_and(says) {
                 return beginning(line, MAX_NAME_CHARS).to_owned();
             }
-            // Only headings and lines of blocks with several lines count here, because a table may
-            // have a column of that name.
+            // A line counts as the heading `NAME` only if it is a heading or in a block of several
+            // lines, because a table may have a column of that name.
             is_beneath_name =
                 (is_heading || has_lines) && NAME_HEADINGS.contains(&line.to_lowercase().as_str());
             if is_heading {
@@ -266,8 +266,8 @@ fn document_type(content_type: Option<&str>, path: &str) -> &'static str {
     }
 }
 
-/// Returns the main text and the text outside it, each with one line per block, and all headings. A
-/// heading in the main text has its offset.
+/// Returns the main text, the text outside it (both with one line per block), and all headings. A
+/// heading has the offset in the main text at which it occurs.
 fn texts_and_headings(content: &Content) -> (String, String, Vec<Heading>) {
     let (mut text, mut beside) = (String::new(), String::new());
     let mut headings = Vec::new();
@@ -303,7 +303,7 @@ fn add_line(text: &mut String, line: &str, max_bytes: usize) {
     }
 }
 
-/// Returns the pages that this page links to. A page appears once for each different link text.
+/// Returns the links to other pages. Links with the same target and text are returned once.
 fn links(
     fetched: &FetchedDocument<'_>,
     base: &CanonicalUrl,

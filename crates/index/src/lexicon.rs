@@ -66,8 +66,7 @@ impl<'s> Lexicon<'s> {
         }
     }
 
-    /// Returns how many pages have the word in one field. If several fields have the word, the one
-    /// with the most pages counts.
+    /// Returns how many pages have the word in the same field: the greatest number over all fields.
     pub(crate) fn pages_with(&self, word: &str) -> tantivy::Result<u64> {
         let mut pages = 0;
         for field in self.fields {
@@ -82,8 +81,8 @@ impl<'s> Lexicon<'s> {
         Ok(pages)
     }
 
-    /// Returns the title and first-heading fields where most pages have the word. `pages` is the
-    /// number of all pages.
+    /// Returns which of the fields for titles and first-level headings have the word on most pages.
+    /// `pages` is the number of all pages.
     pub(crate) fn shared_in(&self, word: &str, pages: u64) -> tantivy::Result<Vec<Field>> {
         let [_, title, first_heading, ..] = self.fields;
         let mut shared = Vec::new();
@@ -189,8 +188,8 @@ impl<'s> Lexicon<'s> {
                         };
                         if !near.starts_with(STEM) {
                             let likely = u64::from(words.value().doc_freq);
-                            // Prefer words with the same first letter, because people rarely
-                            // mistype it.
+                            // Prefer words with the same first letter, because it is rarely
+                            // mistyped.
                             let same = near.chars().next() == word.chars().next();
                             candidates
                                 .push((if same { likely << 8 } else { likely }, near.to_owned()));

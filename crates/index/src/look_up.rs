@@ -14,8 +14,8 @@ use crate::page_prior::hundredths;
 use crate::query_plan::WEIGHTS;
 use crate::schema::Fields;
 
-/// The minimum factor between the scores of an older and a newer version of a page. Only then is
-/// the older version shown too.
+/// An older version of a page is shown in addition to the newest one only if its score is this many
+/// times as high.
 const MIN_OLDER_LEAD: f32 = 2.0;
 
 /// A query and how to run it.
@@ -49,8 +49,8 @@ impl LookUp<'_> {
         if self.counts_facets || (self.prefers_newest && self.has_versions()) {
             return self.all(&*lookup);
         }
-        // Duplicates are marked only at the end of a run. Until then they are left out here, so
-        // request more pages than needed.
+        // Request more pages than needed, because duplicates are dropped below. They are marked in
+        // the index only at the end of a run.
         let max_candidates = (self.limit + self.offset).max(1) * 2;
         let is_about_changes = self.is_about_changes;
         let ranked =
@@ -186,7 +186,7 @@ impl LookUp<'_> {
     }
 }
 
-/// For each page of a segment, how likely it answers any query.
+/// The prior of each page of a segment: how likely it answers any query.
 struct Prior {
     linked: Option<Column<u64>>,
     worth: Option<Column<u64>>,
@@ -202,7 +202,7 @@ impl Prior {
         }
     }
 
-    /// Multiplies the score of a page by its prior.
+    /// Multiplies the score of a page by the page's prior.
     fn weighed(&self, document: DocId, score: Score) -> Score {
         let first = |column: &Option<Column<u64>>| column.as_ref()?.first(document);
         let (linked, worth) = (first(&self.linked), first(&self.worth));
@@ -213,8 +213,7 @@ impl Prior {
     }
 }
 
-/// Collects all matching pages in any order. The field has the value of
-/// [`LookUp::is_about_changes`].
+/// Collects all matching pages in any order. The field is [`LookUp::is_about_changes`].
 struct AllMatches(bool);
 
 struct SegmentMatches {

@@ -8,7 +8,8 @@ use crate::words::{Stemmer, Words};
 
 /// Maximum words of main text that an error page may have.
 const MAX_WORDS: usize = 120;
-/// Maximum words of main text if the title is only a number. Such a number may have other meanings.
+/// Maximum words of main text if the title or heading is only the status code. The limit is lower,
+/// because a number may have other meanings.
 const MAX_WORDS_BESIDE_NUMBER: usize = 40;
 /// Maximum bytes of a title or heading that are read.
 const MAX_NAME_BYTES: usize = 512;
@@ -88,7 +89,7 @@ const UNSPACED_PHRASES: [&str; 13] = [
     "존재하지 않습니다",
 ];
 
-/// Other words that an error message may contain.
+/// Other words that may occur in an error message.
 const WORDS: [&str; 13] = [
     // English.
     "404 http status code error err message page file document url address link resource content \
@@ -132,7 +133,7 @@ const WORDS: [&str; 13] = [
     // Polish.
     "strona strony plik błąd przepraszamy niestety ta tej podana żądana szukana której szukasz \
      została nie znaleziono znaleziona istnieje",
-    // Japanese and Chinese. Text without spaces is split into these.
+    // Japanese and Chinese words, into which text without spaces is split.
     "ページ ファイル お探しの ご指定の 指定された 要求された アクセスした 該当する エラー 申し訳 \
      が は を も で ございません でした url 页面 頁面 网页 網頁 文件 您 你 要 访问 訪問 请求 \
      的 该 該 此 了 抱歉 对不起 對不起 错误 錯誤",
@@ -146,7 +147,7 @@ pub(crate) fn says_missing(title: &str, heading: &str, text: &str) -> bool {
     let has_at_most = |words| Words::new(text, Stemmer::none()).nth(words).is_none();
     match (Message::of(title), Message::of(heading)) {
         (Message::Full, _) | (_, Message::Full) => has_at_most(MAX_WORDS),
-        // For example, the title "Peugeot 404" above the heading "404".
+        // The number may be a name: the title "Peugeot 404" above the heading "404".
         (Message::NumberInName, _) => false,
         (Message::Number, _) | (_, Message::Number) => {
             has_at_most(MAX_WORDS_BESIDE_NUMBER)
@@ -206,7 +207,7 @@ fn words_of(part: &str) -> impl Iterator<Item = &str> {
     part.split(is_apart).filter(|word| !word.is_empty())
 }
 
-/// Returns true if a part contains the status code, not as a piece of a longer word or number.
+/// Returns true if a part contains the status code as a word of its own.
 fn has_number(part: &str) -> bool {
     part.match_indices(NUMBER).any(|(at, _)| {
         let (before, behind) = (&part[..at], &part[at + NUMBER.len()..]);
@@ -215,7 +216,7 @@ fn has_number(part: &str) -> bool {
     })
 }
 
-/// Returns true if an error message may contain all words of this part.
+/// Returns true if all words of this part may occur in an error message.
 fn is_of_message(part: &str) -> bool {
     words_of(part).all(|word| is_known(word) || is_made_of_known(word))
 }

@@ -15,14 +15,15 @@ use crawl_index_entry::{IndexedPage, url_key};
 
 /// Maximum link texts that are kept for a page. The most frequent texts are kept.
 const MAX_ANCHORS: usize = 16;
-/// Maximum pages that a link text may lead to. A text such as `next`, `here` or `back` leads to
-/// more pages and doesn't describe any.
+/// Maximum pages that a link text may lead to. A text that leads to more pages, such as `next`,
+/// `here` or `back`, describes none of them.
 const MAX_NAMES: usize = 8;
-/// Maximum pages of one family that are compared to find versions. Any others are not compared.
+/// Maximum pages that are compared with each other because they may be versions of one page. Any
+/// others are not compared.
 const MAX_VERSIONS: usize = 200;
-/// Maximum pages with the same text that are compared to find versions.
+/// Maximum pages with the same text whose URLs are compared to find versions.
 const MAX_VERSIONS_OF_TEXT: usize = 200;
-/// Number of pages in a block of facts. A block is read from disk as a whole.
+/// Number of pages in a block of facts, the unit in which facts are read from disk.
 const PAGES_A_BLOCK: usize = 16;
 
 /// Kinds of facts about a page, in sort order.
@@ -48,7 +49,7 @@ pub(crate) struct PageFacts {
     pub(crate) newest: Option<String>,
     /// The number of newer versions.
     pub(crate) newer_versions: u32,
-    /// True if the URL is that of a folder which contains one version of several pages.
+    /// True if this is the URL of a folder that contains one version of several pages.
     pub(crate) is_version_folder: bool,
 }
 
@@ -57,11 +58,12 @@ pub(crate) struct PageFacts {
 pub(crate) struct Survey {
     dir: PathBuf,
     max_bytes: usize,
-    /// By page: whether it is in the index, the number of links to it, and their texts.
+    /// For each page: whether it is in the index, the number of links to it, and the texts of these
+    /// links.
     links: CountedSort,
     /// Hashes of texts, with the URLs of the pages that have each text: see [`text_key`].
     texts: CountedSort,
-    /// Pages that may be versions of each other, grouped by family number.
+    /// All pages with their family numbers. Pages of the same family may be versions of each other.
     versions: CountedSort,
 }
 
@@ -86,8 +88,8 @@ impl Survey {
         let versioned = VersionedPage::of(page).to_bytes();
         let of_family = [&family(page).to_be_bytes(), &versioned[..]].concat();
         self.versions.add(&of_family, 1)?;
-        // If a page repeats a link, it counts once for each target, and once for each combination
-        // of target and text.
+        // If a page repeats a link, count each target once, and each combination of target and text
+        // once.
         let links = page.links.iter().filter(|link| link.url != page.url);
         let mut votes: Vec<_> = links
             .map(|link| (url_key(&link.url), link.text.as_str()))
@@ -132,14 +134,14 @@ fn text_key(page: &IndexedPage) -> Vec<u8> {
     [&hash, &length.to_be_bytes()[..], page.url.as_bytes()].concat()
 }
 
-/// Splits a key into the hash of its page and the rest.
+/// Splits a key into the hash with which it begins, and the rest.
 fn of_page(key: &[u8]) -> (u64, &[u8]) {
     let (page, rest) = key.split_first_chunk().unwrap_or((&[0; 8], &[]));
     (u64::from_be_bytes(*page), rest)
 }
 
-/// Adds the number of links to each page in the index. Returns the link texts, each followed by the
-/// page that it leads to.
+/// Adds the number of links to each page in the index to `facts`. Adds the link texts to `names`,
+/// each followed by the page that it leads to.
 fn keep_links_within_index(
     mut links: SortedCounts,
     facts: &mut CountedSort,
@@ -161,10 +163,11 @@ fn keep_links_within_index(
     Ok(())
 }
 
-/// Stores each link text that leads to only a few pages as a name of these pages.
+/// Keeps each link text that leads to only a few pages, as a fact about these pages.
 fn keep_names(mut names: SortedCounts, facts: &mut CountedSort) -> io::Result<()> {
     let mut text: Box<[u8]> = Box::default();
-    // The pages that the text leads to. Collecting stops at one page more than allowed.
+    // The pages that the text leads to. One more than allowed is kept, to show that there are too
+    // many.
     let mut pages: Vec<(u64, u32)> = Vec::new();
     loop {
         let next = names.next_key()?;
@@ -195,8 +198,9 @@ fn keep_names(mut names: SortedCounts, facts: &mut CountedSort) -> io::Result<()
     }
 }
 
-/// Marks all but the first of the pages with the same text as duplicates. Exception: if the URLs
-/// differ only by a version, each page can be found by searches for its version.
+/// Marks all but the first of the pages with the same text as duplicates. Exception: pages whose
+/// URLs differ only by a version are not duplicates, so that searches for any version find its
+/// page.
 fn mark_duplicates(mut texts: SortedCounts, facts: &mut CountedSort) -> io::Result<()> {
     let mut hash = None;
     let mut firsts: Vec<String> = Vec::new();
@@ -208,7 +212,7 @@ fn mark_duplicates(mut texts: SortedCounts, facts: &mut CountedSort) -> io::Resu
             firsts.clear();
         }
         let first = firsts.iter().filter(|first| !is_other_version(first, &url));
-        // Among the pages with the same text, prefer one of the same version.
+        // Prefer a page of the same version as this one.
         let label = |url| Version::of(url).map(|version| version.label.to_owned());
         let own = label(&url);
         match first.min_by_key(|first| label(first) != own) {
@@ -228,7 +232,7 @@ fn is_other_version(a: &str, b: &str) -> bool {
     (has_version(a) || has_version(b)) && unversioned(a) == unversioned(b)
 }
 
-/// Records which version of each versioned page is the newest, and which folders contain versions.
+/// Records which version of each page is the newest, and which folders contain versions.
 fn newest_versions(mut pages: SortedCounts, facts: &mut CountedSort) -> io::Result<()> {
     let mut family = None;
     let mut members: Vec<VersionedPage> = Vec::new();
@@ -259,7 +263,7 @@ fn add_version_facts(members: &mut [VersionedPage], facts: &mut CountedSort) -> 
         return Ok(());
     }
     for (count, page) in (1..).zip([newest].into_iter().chain(similar)) {
-        // The count is the place of the version, starting with 1 for the newest.
+        // Store the rank of the version as the count, starting with 1 for the newest.
         facts.add(
             &fact(url_key(&page.url), NEWEST, newest.url.as_bytes()),
             count,
@@ -308,8 +312,8 @@ impl AllFacts {
                 }
                 next = facts.next_key()?;
             }
-            // Sort the texts by name, not by frequency, so that the page doesn't change whenever a
-            // frequency does.
+            // Sort the texts by name, so that a page isn't rewritten whenever the frequency of a
+            // text changes.
             of_it.anchors.sort_unstable();
             if pages.is_multiple_of(PAGES_A_BLOCK) {
                 blocks.push((page, bytes));
@@ -326,8 +330,8 @@ impl AllFacts {
         })
     }
 
-    /// Returns the version in a page's URL. `None` if the folder with this version contains no
-    /// versions of pages.
+    /// Returns the version in a page's URL. `None` if there is none, or if the folder that looks
+    /// like a version contains no versions of pages.
     pub(crate) fn version_of(&self, url: &str) -> io::Result<Option<String>> {
         let Some(version) = Version::of(url) else {
             return Ok(None);

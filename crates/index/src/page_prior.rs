@@ -4,13 +4,13 @@
 
 use crawl_index_entry::IndexedPage;
 
-/// The value of a change list, of a page that is mostly links, and of a source code listing, in
-/// hundredths.
+/// The priors of a change list, of a page that is mostly links, and of a source code listing, in
+/// hundredths of an ordinary page's prior.
 const CHANGES: u64 = 55;
 const LINKS: u64 = 50;
 const SOURCE: u64 = 40;
-/// A flag in the stored value of a change list. It allows ranking the list like other pages if the
-/// query is about changes.
+/// A flag in the stored prior of a change list: the prior is lowered, unless the query is about
+/// changes.
 const IS_CHANGES: u64 = 1 << 8;
 /// Maximum characters of text per link. A page with less text counts as a list of links.
 const TEXT_PER_LINK: usize = 60;
@@ -51,7 +51,7 @@ const CHANGE_WORDS: [&str; 9] = [
 /// Folders of source code listings: Sphinx's listings, its copies of page sources, and Javadoc's.
 const SOURCE_FOLDERS: [&str; 3] = ["/_modules/", "/_sources/", "/src-html/"];
 
-/// Returns the value to store for a page: see [`hundredths`].
+/// Returns the prior to store for a page: see [`hundredths`].
 pub(crate) fn worth(page: &IndexedPage) -> u64 {
     let title = page.title.to_lowercase().replace('\u{2019}', "'");
     let path = page.path().to_lowercase();
@@ -73,8 +73,8 @@ pub(crate) fn worth(page: &IndexedPage) -> u64 {
     worth
 }
 
-/// Converts the stored value of a page to the page's value for a query, in hundredths of an
-/// ordinary page's value.
+/// Converts the stored prior of a page to its prior for a query, in hundredths of an ordinary
+/// page's prior.
 pub(crate) fn hundredths(worth: u64, is_about_changes: bool) -> u64 {
     match worth & IS_CHANGES != 0 && !is_about_changes {
         true => worth % IS_CHANGES * CHANGES / 100,

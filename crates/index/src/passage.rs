@@ -9,7 +9,8 @@ use crate::excerpt::Excerpt;
 
 /// Maximum length of a passage in bytes, from the first query word to the last.
 const MAX_BYTES: usize = 160;
-/// Maximum length of a word before or after the passage that is added to identify it, in bytes.
+/// Maximum length in bytes of a word before or after the passage that is added to the link. Such
+/// words identify a short passage.
 const MAX_WORD_BYTES: usize = 60;
 
 /// Returns the page's URL with a text fragment (WICG URL Fragment Text Directives, section 3.3) for
@@ -41,8 +42,8 @@ fn directive(
     let last = hits.take_while(|hit| hit.end <= limit).last();
     let passage = whole_words(text, first.start..last.unwrap_or(first).end, begin..end);
     let mut directive = encoded(&text[passage.clone()]);
-    // If the passage is a single word, it may occur often in the page. Add the words around it to
-    // identify it.
+    // A single word may occur often in the page, so add the words around it to identify the
+    // passage.
     if !text[passage.clone()].contains(char::is_whitespace) {
         let before = text[begin.max(shown.start)..passage.start].split_whitespace();
         if let Some(word) = before.last().filter(|word| word.len() <= MAX_WORD_BYTES) {

@@ -1,5 +1,5 @@
-//! Stores entries in a file until a run has collected all of them. After that, a single pass writes
-//! each page only once, with all facts about it.
+//! Stores the entries of a run in a file until the run ends. Then a single pass can write each page
+//! once, with all facts about it.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, BufWriter, Seek as _, Write as _};

@@ -148,7 +148,7 @@ fn word(text: &str) -> (&str, &str) {
     text.split_at(end)
 }
 
-/// Returns the text after `label`, if `text` starts with it and does not end there.
+/// Returns the text after `label`. `None` if `text` doesn't start with `label`, or ends there.
 fn strip_label<'q>(text: &'q str, label: &str) -> Option<&'q str> {
     let begins = text.get(..label.len())?.eq_ignore_ascii_case(label);
     let rest = &text[label.len()..];

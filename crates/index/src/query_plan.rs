@@ -27,32 +27,33 @@ use crate::words::{Stemmer, Word, WordRelation, words};
 /// A word is common if more than this share of all pages have it. A page matches even if it lacks
 /// common words.
 const COMMON: f64 = 0.12;
-/// If more than this share of all pages have a word, it is marked in results only next to another
-/// marked word.
+/// If more than this share of all pages have a word, results mark it only next to another marked
+/// word.
 const EVERYWHERE: f64 = 0.4;
-/// On a small site, a word is common only if it is on more pages than this, but at most half of all
-/// pages. For example, a word on three of 22 pages is not common.
+/// On a small site, a word is common only if it is on more pages than this or on more than half of
+/// all pages. For example, a word on three of 22 pages is not common.
 const MIN_COMMON_PAGES: f64 = 25.0;
 const MAX_COMMON_PART: f64 = 0.5;
 
-/// Maximum words of a query to look up, unknown words to correct, and prefixes to expand.
+/// Maximum words of a query to look up; then the maximum unknown words to correct, and prefixes to
+/// complete.
 const MAX_WORDS: u32 = 32;
 const MAX_GUESSES: u32 = 4;
 const MAX_BEGINNINGS: u32 = 4;
 /// Maximum letters of a word to correct.
 const MAX_GUESSED_LETTERS: usize = 24;
-/// Minimum number of letters that the last word of a query must have. Only then are longer words
-/// with this prefix looked up too.
+/// Minimum number of letters of the last word of a query for which longer words with this prefix
+/// are looked up too.
 const MIN_OPEN_LETTERS: usize = 3;
 
-/// The queries of the index that find the pages for a user's query.
+/// The index queries for a user's query.
 pub(crate) struct Plan {
     pub(crate) lookup: Box<dyn Lookup>,
     pub(crate) wanted: MarkedWords,
     pub(crate) did_you_mean: Option<String>,
     /// The words and phrases that no page has. They are not part of the index queries.
     pub(crate) unknown: Vec<String>,
-    /// True if the query has exactly two distinctive words.
+    /// True if the query has exactly two distinctive words (words that are not common).
     pub(crate) is_pair: bool,
 }
 
@@ -61,12 +62,12 @@ pub(crate) struct Plan {
 pub(crate) enum Strictness {
     /// The page has most words of the query.
     Most,
-    /// The page has at least one of two words. Pages with both words come first.
+    /// The page has at least one word of a query with two words. Pages with both words come first.
     Relaxed,
     /// The page has at least one of the words.
     Any,
-    /// The page has at least one of the words, also if the word is part of a phrase, or at least
-    /// one pair of characters of a longer run.
+    /// The page has at least one of the words. Words of a phrase are looked up separately, and so
+    /// are pairs of characters in a script without spaces.
     Apart,
 }
 
@@ -81,8 +82,8 @@ pub(crate) struct Planner<'s> {
     pub(crate) budget: Budget,
 }
 
-/// How many words a query may still look up, correct and complete. Terms that exceed this are not
-/// looked up.
+/// How many words the planner may still look up, correct and complete for a query. Terms that
+/// exceed this are ignored.
 #[derive(Debug)]
 pub(crate) struct Budget {
     words: Cell<u32>,
@@ -110,15 +111,16 @@ impl Budget {
     }
 }
 
-/// A word to look up. Its forms have different weights.
+/// A word to look up, in several forms with different weights.
 #[derive(Clone, Debug, Default)]
 struct Unit {
     forms: Vec<(String, f32)>,
-    /// If the script has no spaces between words: all pairs of consecutive characters.
+    /// In a script without spaces between words: the pairs of consecutive characters. Otherwise
+    /// empty.
     run: Vec<String>,
     written: String,
     is_common: bool,
-    /// True if nearly every page has the word.
+    /// True if the share of pages with the word exceeds [`EVERYWHERE`].
     is_everywhere: bool,
     /// The inverse document frequency, as in BM25.
     idf: f32,
@@ -153,7 +155,7 @@ impl Planner<'_> {
         for (n, term) in query.terms.iter().enumerate() {
             let is_apart = fit == Strictness::Apart && !term.is_not && !term.in_title;
             if term.how == TermMatch::Phrase {
-                // If `is_apart` is set, the words of a phrase are looked up as separate terms.
+                // If `is_apart` is set, look up the words of a phrase as separate terms.
                 let mut apart = MarkedWords::default();
                 let marks = if is_apart { &mut apart } else { &mut wanted };
                 let phrase = self.look_up_phrase(term, marks);
@@ -204,15 +206,15 @@ impl Planner<'_> {
         } else {
             unknown.extend(units.iter().map(|unit| unit.written.clone()));
             if units.is_empty() && clauses.is_empty() {
-                // The query consists of symbols that are not words.
+                // All terms are symbols that are not words.
                 unknown.extend(query.terms.iter().map(|term| term.text.clone()));
             }
         }
         if fit == Strictness::Apart {
             units = self.apart(units)?;
         }
-        // In an excerpt, a word that nearly all pages have is marked only next to other words, if
-        // the query has others.
+        // In an excerpt, a very frequent word is marked only next to other words, if the query has
+        // others.
         let has_others = units.iter().any(|unit| !unit.is_everywhere);
         for unit in &units {
             wanted.mark(unit, has_others && unit.is_everywhere);
@@ -234,7 +236,8 @@ impl Planner<'_> {
         })
     }
 
-    /// Returns the words. Each run of characters is replaced by its pairs.
+    /// Replaces each run of characters by its pairs, which are looked up separately. Other words
+    /// stay.
     fn apart(&self, units: Vec<Unit>) -> tantivy::Result<Vec<Unit>> {
         let mut apart = Vec::with_capacity(units.len());
         for mut unit in units {
@@ -268,7 +271,7 @@ impl Planner<'_> {
             .collect();
         for word in &all_words {
             if matches!(word.kind, WordRelation::Character | WordRelation::Pair) {
-                // Characters with something between them belong to different runs.
+                // If something is between two characters, they belong to different runs.
                 if run
                     .last()
                     .is_some_and(|last| word.range.start > last.range.end)
@@ -292,8 +295,8 @@ impl Planner<'_> {
         Ok(units)
     }
 
-    /// Returns a typed word in a script with spaces as one word to look up, or as two if a space is
-    /// missing.
+    /// Returns what to look up for a word in a script with spaces: the word or, if no page has it,
+    /// its corrections. If a space is missing, returns two words.
     fn plain(
         &self,
         word: &Word,
@@ -366,7 +369,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Returns corrections of a word that no page has.
+    /// Returns what to look up instead of a word that no page has: its parts or, if it has none,
+    /// its corrections.
     fn unknown(&self, mut unit: Unit, word: &Word, all: &[Word]) -> tantivy::Result<Vec<Unit>> {
         let parts = all.iter().filter(|part| {
             part.kind == WordRelation::Part
@@ -406,8 +410,8 @@ impl Planner<'_> {
                 .iter()
                 .filter_map(|stemmer| stemmer.stem_of(&near));
             let stems = stems.map(|stem| (format!("{STEM}{stem}"), weight * WEIGHTS.stem));
-            // Only the likeliest correction is looked up with its stems, because stems would make
-            // the other guesses even vaguer.
+            // Only add the stems of the likeliest correction, because those of the others would
+            // match too much.
             unit.forms.extend(stems.filter(|_| n == 0));
             unit.forms.push((near, weight));
         }
@@ -428,7 +432,7 @@ impl Planner<'_> {
         })
     }
 
-    /// Returns the number of pages with the form that is on the most pages.
+    /// Returns the number of pages that have the most frequent of a word's forms.
     fn most_pages(&self, forms: &[(String, f32)]) -> tantivy::Result<u64> {
         let mut max_pages = 0;
         for (form, _) in forms {
@@ -443,8 +447,7 @@ impl Planner<'_> {
         self.pages >= MIN_SITE && pages as f64 > part * self.pages as f64
     }
 
-    /// Returns the share of pages above which a word is common. On a small site, this share is
-    /// larger.
+    /// Returns the share of pages above which a word is common. It is larger on a small site.
     #[expect(clippy::cast_precision_loss, reason = "a part is asked for, roughly")]
     fn common_part(&self) -> f64 {
         COMMON.max((MIN_COMMON_PAGES / self.pages.max(1) as f64).min(MAX_COMMON_PART))
@@ -456,8 +459,8 @@ impl Planner<'_> {
         (1.0 + (all - with + 0.5) / (with + 0.5)).ln()
     }
 
-    /// If any page has two adjacent query words written as one word, each of them also matches that
-    /// word.
+    /// If any page has two adjacent query words written as one word, makes both of them match that
+    /// word too.
     fn join_neighbours(&self, units: &mut [Unit], wanted: &mut MarkedWords) -> tantivy::Result<()> {
         for n in 1..units.len() {
             if !units[n].run.is_empty() || !units[n - 1].run.is_empty() {
@@ -477,8 +480,8 @@ impl Planner<'_> {
 }
 
 impl Unit {
-    /// Returns consecutive characters as one unit, which consists of their pairs. If there is only
-    /// one character, the unit consists of this character.
+    /// Returns a unit for consecutive characters: their pairs, or the character if there is only
+    /// one.
     fn of_run(run: &[&Word]) -> Option<Unit> {
         let pairs: Vec<_> = run
             .iter()
@@ -495,7 +498,7 @@ impl Unit {
         })
     }
 
-    /// Returns the form with the greatest weight, which is used in phrases.
+    /// Returns the form of the word with the greatest weight, which is used in phrases.
     fn best(&self) -> Option<&str> {
         self.forms.first().map(|(form, _)| form.as_str())
     }
@@ -540,7 +543,7 @@ fn remove_unknown(units: &mut Vec<Unit>, named: &mut Vec<String>) {
     }
 }
 
-/// Keeps each form only once, with its greatest weight. The order stays the same.
+/// Keeps each form of a word only once, with its greatest weight. The order stays the same.
 fn dedup(forms: Vec<(String, f32)>) -> Vec<(String, f32)> {
     let mut merged: Vec<(String, f32)> = Vec::with_capacity(forms.len());
     for (form, weight) in forms {

@@ -65,7 +65,8 @@ impl FileHandle for ReadAhead {
         if range.len() >= PIECE_BYTES {
             return self.read(range);
         }
-        // A piece is replaced as a whole, so a panic leaves it consistent.
+        // Ignore poisoning: a piece is always replaced as a whole, so it is consistent even after a
+        // panic.
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(bytes) = last.get(&range) {
             return Ok(bytes);

@@ -19,8 +19,8 @@ use crawl_index_entry::IndexEntry;
 use crawl_index_entry::IndexedPage;
 use crawl_index_entry::url_key;
 
-/// Maximum percentage of an index's pages to remove in one run. The reason for more may be a fault
-/// of the site.
+/// Maximum percentage of an index's pages to remove in one run. If there are more, the cause may be
+/// a fault of the site.
 /// Beyond the limit: the pages stay, and the run reports it.
 const MAX_LEAVING_PERCENT: u64 = 10;
 
@@ -35,11 +35,11 @@ pub struct Reconciled {
     pub expired: u64,
     /// Pages that were removed for a reason that may be a fault of the site.
     pub left: u64,
-    /// The number of pages by reason that stay although they should be removed. They stay because
-    /// they are more than a tenth of all pages, so the reason may be a fault of the site.
+    /// The pages that stay although they should be removed, counted by reason. They stay because
+    /// they are more than a tenth of all pages, so the cause may be a fault of the site.
     pub kept: BTreeMap<String, u64>,
-    /// The part of `kept` that is new: pages that an entry would have removed since the writer was
-    /// opened, or that a pending entry would remove.
+    /// The part of `kept` that is new: pages that entries would have removed since the writer was
+    /// opened, including pending entries.
     pub kept_anew: BTreeMap<String, u64>,
     /// The number of pages that are replaced by the page that their canonical URL leads to.
     pub gave_way: u64,
@@ -56,8 +56,9 @@ impl Reconciled {
 }
 
 impl IndexWriter {
-    /// Commits, then computes the facts that depend on all pages: their link texts, which are
-    /// duplicates, and which have expired at `now` (seconds since 1970 UTC). Then commits again.
+    /// Commits, then computes the facts about each page that depend on all pages, such as link
+    /// texts and duplicates, and removes pages that have expired at `now` (seconds since 1970 UTC).
+    /// Then commits again.
     ///
     /// Reads each page twice. Link texts are sorted on disk, next to the index, so memory use
     /// doesn't depend on their number.
@@ -69,9 +70,9 @@ impl IndexWriter {
         Ok(done.unwrap_or_default())
     }
 
-    /// Like [`IndexWriter::reconcile`], but returns `None` if `is_stopped`, which is called before
-    /// each page. In this case, drop the writer without committing, because only some of the pages
-    /// have been updated.
+    /// Like [`IndexWriter::reconcile`], but calls `is_stopped` before each page. If it returns
+    /// true, returns `None`. Then drop the writer without committing, because only some of the
+    /// pages have been updated.
     ///
     /// # Errors
     /// If the disk fails or the index is damaged.
@@ -89,9 +90,9 @@ impl IndexWriter {
     }
 
     /// Like [`IndexWriter::reconcile_unless`], but also applies pending entries: their pages are
-    /// written once, in their final form. The note covers these entries too. `redirects` is called
-    /// if a page names a canonical URL that is not indexed. Pages that name another URL take about
-    /// 200 bytes of memory each.
+    /// written once, in their final form. `note` must cover these entries too. `redirects` is
+    /// called if a page names a canonical URL that is not indexed. Pages that name another URL take
+    /// about 200 bytes of memory each.
     ///
     /// # Errors
     /// If the disk fails, the index is damaged, or the entries can't be read.
@@ -118,7 +119,7 @@ impl IndexWriter {
 
 /// Entries that are not in the index yet and can be read repeatedly, such as those of a log.
 pub trait PendingEntries {
-    /// Passes each entry to `visit`, in order, until it breaks off.
+    /// Passes each entry to `visit`, in order, until `visit` breaks off.
     ///
     /// # Errors
     /// The visitor's error, an I/O error, or an error for a damaged source.
@@ -143,7 +144,7 @@ type LatestEntries = HashMap<u64, Latest, RandomState>;
 struct Latest {
     /// The entry's number among all pending entries.
     number: u32,
-    /// True for a page that does not yield to its canonical URL.
+    /// True if the entry adds a page that names no other URL as canonical.
     is_put: bool,
 }
 
@@ -151,7 +152,7 @@ struct Latest {
 struct Pending {
     survey: Survey,
     latest: LatestEntries,
-    /// The URLs and reasons of entries that would remove a page, if the reason may be a fault of
+    /// The URLs and reasons of entries that would remove a page for a reason that may be a fault of
     /// the site.
     doubtful: Vec<(String, String)>,
     /// Maps each page that names another URL as canonical to that URL.
@@ -163,11 +164,12 @@ struct Surveyed {
     facts: AllFacts,
     latest: LatestEntries,
     leaving: Leaving,
-    /// Maps each page that yields to its canonical URL to the page that is indexed in its place.
+    /// Maps each page that is replaced by another page, because of its canonical URL, to that other
+    /// page.
     behind: HashMap<String, String>,
 }
 
-/// One pass over all pages, stored and pending.
+/// All pages for one pass: those in the index, and those in pending entries.
 struct AllPages<'a> {
     dir: &'a Path,
     fields: &'a Fields,
@@ -183,7 +185,7 @@ impl AllPages<'_> {
         page.until.is_some_and(|until| until <= self.now)
     }
 
-    /// Collects the facts that depend on all pages. Returns `None` if `is_stopped`.
+    /// Collects the facts that depend on all pages. Returns `None` if stopped by `is_stopped`.
     fn survey(&self) -> Result<Option<Surveyed>, IndexError> {
         let Some(pending) = self.survey_pending()? else {
             return Ok(None);
@@ -236,8 +238,8 @@ impl AllPages<'_> {
         }))
     }
 
-    /// Returns the pages to be removed for a reason that may be a fault of the site, by pending or
-    /// earlier entries.
+    /// Returns the pages that pending or earlier entries would remove for a reason that may be a
+    /// fault of the site.
     fn leaving(
         &self,
         latest: &LatestEntries,
@@ -288,7 +290,8 @@ impl AllPages<'_> {
         page_at(self.searcher, self.fields, url).map_err(IndexError::of(self.dir))
     }
 
-    /// Surveys the pending pages, using only the last entry of each URL. `None` if `is_stopped`.
+    /// Surveys the pending pages, using only the last entry of each URL. `None` if stopped by
+    /// `is_stopped`.
     fn survey_pending(&self) -> Result<Option<Pending>, IndexError> {
         let mut latest = LatestEntries::default();
         let (pending, has_repeats) = match self.survey_latest(&mut latest, None)? {
@@ -298,15 +301,15 @@ impl AllPages<'_> {
         if !has_repeats {
             return Ok(Some(Pending { latest, ..pending }));
         }
-        // An entry that was superseded by a later one must not count, so survey again.
+        // Some URLs have several entries. Survey again, counting only the last entry of each.
         let last_entries = latest.clone();
         let again = self.survey_latest(&mut latest, Some(&last_entries))?;
         Ok(again.map(|(pending, _)| Pending { latest, ..pending }))
     }
 
-    /// Surveys the entries that are the latest ones of their URLs according to `known`, or all
-    /// entries without it. Stores the latest entry of each URL in `latest`. Also returns whether
-    /// any URL has several entries.
+    /// Surveys the pending entries. With `known`, only surveys the latest entry of each URL in
+    /// `known`. Stores the latest entry of each URL in `latest`. Also returns whether any URL has
+    /// several entries.
     fn survey_latest(
         &self,
         latest: &mut LatestEntries,
@@ -349,8 +352,8 @@ impl AllPages<'_> {
         Ok(walk.is_continue().then_some((pending, has_repeats)))
     }
 
-    /// Returns the pages that yield to their canonical URL, with the page indexed in place of each,
-    /// and whether a page of `pending_named` does not yield.
+    /// Returns the pages that are replaced by another page because of their canonical URL, each
+    /// with that other page. Also returns whether any page of `pending_named` is not replaced.
     fn yielding_pages(
         &self,
         pending_named: BTreeMap<String, String>,
@@ -379,7 +382,8 @@ impl AllPages<'_> {
         Ok((behind, has_returned))
     }
 
-    /// Returns whether the index will contain a page under this URL that does not yield to another.
+    /// Returns whether the index will contain a page under this URL that isn't replaced by another
+    /// page.
     fn is_indexed(
         &self,
         url: &str,
@@ -401,7 +405,7 @@ impl AllPages<'_> {
         }
     }
 
-    /// Visits each stored page that has no pending entry.
+    /// Visits each page of the index whose URL has no pending entry.
     fn each_stored(
         &self,
         latest: &LatestEntries,
@@ -477,7 +481,7 @@ fn reconcile(
     Ok(walk.is_continue().then_some(done))
 }
 
-/// The second pass: writes each page with its facts.
+/// The second pass over all pages: writes each page with its facts.
 struct Settling<'a> {
     all: &'a AllPages<'a>,
     surveyed: &'a Surveyed,
@@ -554,7 +558,7 @@ impl Settling<'_> {
         }
     }
 
-    /// Adds the facts that depend on all pages to a page, and counts it.
+    /// Adds the facts that depend on all pages to a page, and counts the page in the result.
     fn take_facts(&mut self, page: &mut IndexedPage) -> Result<(), IndexError> {
         let disk = || IndexError::disk(self.all.dir);
         let all_facts = &self.surveyed.facts;
@@ -583,10 +587,10 @@ fn is_latest(latest: &LatestEntries, key: u64, number: u32) -> bool {
         .is_some_and(|latest| latest.number == number)
 }
 
-/// The pages to be removed for a reason that may be a fault of the site.
+/// The pages that would be removed for a reason that may be a fault of the site.
 struct Leaving {
     pages: HashMap<u64, Leaves, RandomState>,
-    /// True if the pages stay in the index, because there are too many of them.
+    /// True if the pages stay in the index, because they are too many to remove.
     stay: bool,
 }
 
@@ -613,7 +617,8 @@ impl Leaving {
         let stay = self.pages.values().filter(|page| self.stay && !page.moved);
         let is_dropped = |page: &&Leaves| {
             let entry = latest.get(&url_key(&page.url));
-            // A page that names a canonical URL is surveyed from its pending entry.
+            // Leave out pages that name a canonical URL: the survey takes them from their pending
+            // entries.
             entry.is_some_and(|_| !page.why.starts_with("canonical: "))
         };
         let pending = stay.filter(is_dropped);

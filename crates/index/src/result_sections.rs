@@ -59,7 +59,7 @@ pub(crate) fn sections(
     hits: &[(Range<usize>, usize)],
     in_title: &[usize],
 ) -> (Vec<ResultSection>, bool) {
-    // The text before the second heading belongs to the page itself.
+    // Begin with the second heading, because the text before it belongs to the page itself.
     let mut candidates: Vec<(Worth, usize, bool)> = Vec::new();
     for n in 1..page.headings.len() {
         let heading = &page.headings[n];

@@ -12,7 +12,7 @@ pub struct SearchResults {
     pub query: String,
     /// The number of matching pages.
     pub total: usize,
-    /// The best pages, best first, after the skipped ones.
+    /// The requested range of the ranked pages, best first.
     pub results: Vec<Hit>,
     /// The corrected query, if the query has words that the index lacks. In this case, the results
     /// are those of the corrected query.
@@ -32,7 +32,8 @@ pub struct SearchResults {
 }
 
 impl SearchResults {
-    /// Returns a sentence about the words that the results lack; `None` if nothing is missing.
+    /// Returns a sentence about words of the query that some or all results lack. `None` if they
+    /// lack none.
     #[must_use]
     pub fn left_out(&self) -> Option<String> {
         let words: Vec<_> = self.unknown.iter().map(|word| safe_line(word)).collect();

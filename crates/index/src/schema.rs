@@ -16,7 +16,7 @@ use crate::tokens::TOKENIZER;
 /// The format of the index. An index of another format is rebuilt from the archive.
 pub const FORMAT: u32 = 4;
 
-/// The file that contains the format. Written first.
+/// The file with the format number of the index. It is written before all other files.
 pub(crate) const FORMAT_FILE: &str = "format.json";
 
 /// The value of [`Fields::kind`] for a page that a search can find.
@@ -26,7 +26,7 @@ pub(crate) const KIND_DUPLICATE: &str = "duplicate";
 
 /// The value of [`Fields::leaving`] for a page that stays for now although a visit would remove it.
 pub(crate) const LEAVING: &str = "yes";
-/// The value of [`Fields::leaving`] for a page that yields to its canonical URL.
+/// The value of [`Fields::leaving`] for a page that is replaced by the page at its canonical URL.
 pub(crate) const GIVES_WAY: &str = "canonical";
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -54,13 +54,13 @@ pub(crate) struct Fields {
     pub(crate) page: Field,
     /// A hash of the text, equal for duplicates.
     pub(crate) text_hash: Field,
-    /// [`LEAVING`] if a visit would remove the page, [`GIVES_WAY`] if it yields to its canonical
-    /// URL.
+    /// [`LEAVING`] if the page stays although a visit would remove it, [`GIVES_WAY`] if the page at
+    /// its canonical URL replaces it.
     pub(crate) leaving: Field,
     /// When the page expires.
     pub(crate) until: Field,
-    /// The number of pages that link to the page, stored as a power of two, so that small changes
-    /// have no effect.
+    /// The number of pages that link to the page. Only its number of bits is stored, so that small
+    /// changes have no effect.
     pub(crate) linked: Field,
     /// The page's prior in hundredths: how likely it answers any query.
     pub(crate) worth: Field,

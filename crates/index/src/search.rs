@@ -210,7 +210,8 @@ impl SearchIndex {
         })
     }
 
-    /// Returns the last commit. While the index is being replaced, returns the previous one.
+    /// Returns the last commit. If it can't be opened because the index is being replaced, returns
+    /// the previous commit.
     fn seen(&self) -> Arc<Seen> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if Stamp::of(&self.dir).is_some_and(|stamp| stamp != seen.stamp)
@@ -309,8 +310,8 @@ impl Seen {
     }
 }
 
-/// Returns a suggested query with its words spelled as in the results. The words in the index have
-/// no accents.
+/// Returns a suggested query with its words spelled as in the results, because words in the index
+/// have no accents.
 fn as_written(query: &str, results: &[Hit]) -> String {
     let none = Stemmer::none();
     let texts = results.iter().flat_map(|hit| [&hit.title, &hit.excerpt]);
@@ -324,7 +325,7 @@ fn as_written(query: &str, results: &[Hit]) -> String {
     let mut suggestion = String::new();
     let mut end = 0;
     for word in words(query, &none) {
-        // A word is followed by its parts. Skip the parts, because they are inside the word.
+        // Skip the parts that follow a word, because they are inside the word.
         if word.range.start >= end && query[word.range.clone()] == word.text {
             suggestion.push_str(&query[end..word.range.start]);
             end = word.range.end;
@@ -374,7 +375,7 @@ impl Search<'_> {
         }
         let total = match self.options.filters.is_empty() {
             true => self.pin(typed, &plan, matches.total, &mut results)?,
-            // A pinned page may not match the filters.
+            // With filters, don't show the pinned page, because it may not match them.
             false => matches.total,
         };
         let suggestion = plan.did_you_mean.map(|words| as_written(&words, &results));
@@ -421,8 +422,8 @@ impl Search<'_> {
             );
             results.truncate(self.options.limit);
         }
-        // If all matching pages were in the results, and the pinned page was not, then the pinned
-        // page is an additional one. Otherwise this is unknown.
+        // If all matching pages were in the results, but the pinned page was not, it is an
+        // additional page. Otherwise it may be among the matching pages that are not shown.
         let is_new = !was_found && self.options.offset == 0 && total <= before;
         Ok(total + usize::from(is_new))
     }
@@ -473,8 +474,7 @@ impl Search<'_> {
     fn hit(&self, page: &IndexedPage, score: f32, wanted: &MarkedWords) -> Hit {
         let (title, in_title) = marked(page.name(), page.language.as_deref(), wanted);
         let excerpt = excerpt(page, wanted, self.options.excerpt);
-        // The page's headings may be shown only if excerpts are not restricted, because headings
-        // are part of the text.
+        // Headings are part of the text, so only show them if the page doesn't restrict excerpts.
         let may_show = page.max_snippet.is_none();
         let (sections, enters) = match may_show {
             true => sections(page, &excerpt.hits, &in_title),
@@ -548,8 +548,8 @@ impl Stamp {
         })
     }
 
-    /// Returns the stamp of the last commit. Must be called before the index is opened, so that a
-    /// later commit is noticed.
+    /// Returns the file properties that identify the last commit. Must be called before the index
+    /// is opened, so that a later commit is noticed.
     fn needed(dir: &Path) -> Result<Stamp, IndexError> {
         Stamp::of(dir).ok_or_else(|| IndexError::Missing {
             dir: dir.to_path_buf(),

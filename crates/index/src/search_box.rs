@@ -5,11 +5,11 @@
 
 /// Renders results and requests them as the user types.
 pub const RESULTS: &str = include_str!("search_box/results.js");
-/// The searches stored in the user's browser. Goes after [`RESULTS`].
+/// The searches stored in the user's browser. Must come after [`RESULTS`].
 pub const RECENT: &str = include_str!("search_box/recent.js");
 /// The style that the box shares with the server's search page.
 pub const SHARED_STYLE: &str = include_str!("search_box/shared.css");
-/// The style of the box. Goes after [`SHARED_STYLE`].
+/// The style of the box. Must come after [`SHARED_STYLE`].
 pub const BOX_STYLE: &str = include_str!("search_box/box.css");
 
 /// The complete box and dialog, with their style in a template literal.

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::words::{Stemmer, WordRelation, words};
 
-/// Maximum words of all synonyms, and maximum queries of all pins.
+/// Maximum number of words in all synonym lists together, and of queries in all pins together.
 const MAX_WORDS: usize = 10_000;
 
 /// Synonyms and pinned pages.

@@ -31,8 +31,8 @@ pub(crate) struct IndexDirectory {
     ahead: ReadsAhead,
 }
 
-/// The extensions of files that are read piece by piece instead of mapped. Such files are read from
-/// start to end, and the pages of a map would stay in memory.
+/// The extensions of files that are read piece by piece instead of mapped, because a map that is
+/// read from start to end would stay in memory.
 type ReadsAhead = &'static [&'static str];
 
 /// No files: searches use random access, so all files are mapped.
@@ -129,8 +129,8 @@ impl Directory for IndexDirectory {
         let place = self.path.join(path);
         let mut temporary = place.clone().into_os_string();
         temporary.push(BESIDE);
-        // Delete the file if a killed process left one, or if it is a link. Only one writer at a
-        // time uses this folder.
+        // Delete the file first: a killed process may have left it, or it may be a link. No other
+        // writer uses it, because a folder has only one writer at a time.
         match fs::remove_file(&temporary) {
             Err(why) if why.kind() != ErrorKind::NotFound => return Err(why),
             _ => {}

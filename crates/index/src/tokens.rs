@@ -28,8 +28,7 @@ pub(crate) fn of_language(language: Option<&str>, text: &str) -> String {
     format!("{MARK}{}{MARK}{text}", language.unwrap_or(""))
 }
 
-/// Number of words between two checks whether to stop. Reading them takes some hundreds of
-/// microseconds.
+/// Number of words between two checks whether to stop: those read in some hundreds of microseconds.
 const WORDS_BETWEEN_CHECKS: u32 = 4_096;
 
 /// Ends tokenization early if a run has no time left, because a page of several megabytes takes
@@ -68,7 +67,7 @@ impl fmt::Debug for Stop {
     }
 }
 
-/// Splits marked texts into words: see the module's documentation.
+/// Splits texts that begin with a [`MARK`] into words: see the module's documentation.
 #[derive(Clone, Debug)]
 pub(crate) struct PageTokenizer {
     pub(crate) stop: Stop,
@@ -108,7 +107,8 @@ pub(crate) struct Tokens<'t> {
     stop: &'t Stop,
     /// Words of this text so far.
     words: u32,
-    /// The stem of the last word with its prefix, if it is the next token; otherwise empty.
+    /// The stem of the last word, with the prefix [`STEM`], if the stem is the next token;
+    /// otherwise empty.
     stem: String,
     token: Token,
 }

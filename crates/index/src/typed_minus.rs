@@ -8,7 +8,7 @@ use crate::query_plan::Planner;
 use crate::stored_page::stored;
 use crawl_index_entry::IndexedPage;
 
-/// Maximum pages to read for a word with its minus.
+/// Maximum pages to read in search of a word with its minus.
 const MAX_PAGES_READ: usize = 20;
 
 /// Decides for each minus in a query whether it excludes a word or is part of it. The minus is part

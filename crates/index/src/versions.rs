@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crawl_index_entry::IndexedPage;
 
-/// Names of the version for most readers, best first.
+/// Names of the version that most readers want, best first.
 const RELEASED: [&str; 3] = ["stable", "current", "latest"];
 /// Names of unreleased versions.
 const UNRELEASED: [&str; 10] = [
@@ -37,10 +37,11 @@ const MAX_LONE_DIGITS: usize = 3;
 
 /// Number of consecutive words that are compared as a unit (a row).
 const ROW: usize = 3;
-/// Number of rows of a page that are compared: those with the smallest hashes.
+/// Number of rows (groups of consecutive words) of a page that are compared: those with the
+/// smallest hashes.
 const SKETCH: usize = 48;
-/// Minimum share of rows that two versions of a page have in common. If half of the words are the
-/// same, about a third of the rows are.
+/// Minimum share of rows (groups of consecutive words) that two versions of a page have in common.
+/// For comparison: if half of the words are the same, about a third of the rows are.
 const MIN_SHARED: f64 = 0.2;
 
 /// The version in a URL.
@@ -60,12 +61,12 @@ enum Rank {
     /// The version's numbers, and whether it is released.
     Numbered([u32; MAX_NUMBERS], bool),
     Released(Reverse<usize>),
-    /// The URL contains no version, so it is the one that the site shows by default.
+    /// The URL contains no version, so the page is the version that the site shows by default.
     Unnamed,
 }
 
 impl Version<'_> {
-    /// Returns the version in a page's URL: the first folder in the path that looks like one.
+    /// Returns the version in a page's URL: the first folder in the path that looks like a version.
     pub(crate) fn of(url: &str) -> Option<Version<'_>> {
         let path_at = url.find("://").map_or(0, |at| at + 3);
         let path_at = path_at + url[path_at..].find('/')?;
@@ -148,7 +149,7 @@ fn numbered(text: &str) -> Option<Rank> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct VersionedPage {
     pub(crate) url: String,
-    /// Hashes of rows of the page's words, sorted.
+    /// Sorted hashes of rows (groups of consecutive words) of the page.
     pub(crate) sketch: Vec<u32>,
 }
 
@@ -160,7 +161,7 @@ impl VersionedPage {
         }
     }
 
-    /// Encodes the page as bytes that start with its sketch.
+    /// Encodes the page as bytes that start with its `sketch`.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![u8::try_from(self.sketch.len()).unwrap_or(0)];
         bytes.extend(self.sketch.iter().flat_map(|hash| hash.to_be_bytes()));

@@ -142,11 +142,11 @@ impl<'t> Words<'t> {
     /// panic on some texts, but only in this function and not in [`Words::pop`].
     pub(crate) fn make_ready(&mut self) -> bool {
         while self.ready.is_empty() && self.next < self.text.len() {
-            // All words have been returned, so nothing refers to the cached forms any more.
+            // All words have been returned, so the cached forms are no longer in use.
             self.known.make_room();
             let start = self.next;
             let piece = piece_of(&self.text[start..]);
-            // Advance first. If processing the piece panics, it is not repeated.
+            // Advance first, so that a piece whose processing panics is not processed again.
             self.next += piece.len();
             self.piece(start, piece);
         }
@@ -247,8 +247,8 @@ impl<'t> Words<'t> {
             let range = begin..start + end;
             begin = start + end;
             let piece = &self.text[range.clone()];
-            // The segmenter's own test for words misses segments that end with a mark (Devanagari,
-            // Tamil).
+            // Don't use the segmenter's own test for words, because it misses words that end with a
+            // mark (Devanagari, Tamil).
             if !piece.contains(char::is_alphanumeric) {
                 continue;
             }

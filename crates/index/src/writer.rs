@@ -58,10 +58,10 @@ pub struct IndexWriter {
     queue: ByteGate,
     note: Option<String>,
     stop: Stop,
-    /// A searcher of the last commit, if it was needed since then.
+    /// A searcher of the last commit, if one was needed since that commit.
     committed: Option<Searcher>,
-    /// The keys of the URLs of pages that entries have marked as leaving since this writer was
-    /// opened.
+    /// The keys of the URLs of pages that an entry would have removed since this writer was opened,
+    /// but that are kept until the end of the run.
     pub(crate) marked: HashSet<u64, RandomState>,
 }
 
@@ -85,9 +85,9 @@ impl IndexWriter {
         opened.ok_or_else(|| IndexError::damaged(dir, "its files were not looked at"))
     }
 
-    /// Like [`IndexWriter::open`], but returns `None` if `is_stopped`, which is called between
-    /// small parts of the files. The writer calls `is_stopped` later too: once it returns true, the
-    /// current pages are not read to their end, and nothing is committed any more.
+    /// Like [`IndexWriter::open`], but calls `is_stopped` between small parts of the files. If it
+    /// returns true, returns `None`. The writer calls `is_stopped` later too: once it returns true,
+    /// the current pages are not read to their end, and nothing more is committed.
     ///
     /// # Errors
     /// [`IndexError`] if the index has another format, is in use or damaged, or the disk fails.
@@ -124,7 +124,7 @@ impl IndexWriter {
         })
     }
 
-    /// Returns the note of the last commit. It records up to where the source of the pages was
+    /// Returns the note of the last commit, which records how far the source of the pages had been
     /// read.
     #[must_use]
     pub fn note(&self) -> Option<&str> {
@@ -150,13 +150,13 @@ impl IndexWriter {
         added.map_err(IndexError::of(&self.dir)).map(|_| ())
     }
 
-    /// Removes the page with a URL, if there is one.
+    /// Removes the page with this URL, if there is one.
     pub fn drop_url(&mut self, url: &str) {
         self.inner
             .delete_term(Term::from_field_text(self.fields.url, url));
     }
 
-    /// Returns the page with a URL as of the last commit.
+    /// Returns the page with this URL, as of the last commit.
     ///
     /// # Errors
     /// If the index is damaged or the disk fails.
@@ -181,7 +181,7 @@ impl IndexWriter {
         let commit = guarded(&self.dir, || {
             let error = IndexError::of(&self.dir);
             let mut prepared = self.inner.prepare_commit().map_err(&error)?;
-            // All pages have been tokenized at this point.
+            // All pages have been tokenized at this point, so `has_cut` is final.
             if self.stop.has_cut() {
                 prepared.abort().map_err(&error)?;
                 return Ok(Commit::Stopped);
@@ -210,7 +210,7 @@ impl IndexWriter {
         let threads = thread::available_parallelism().map_or(1, usize::from);
         let error = IndexError::of(&self.dir);
         let index = self.inner.index().clone();
-        // This releases the lock, which the next writer needs.
+        // Close the writer, which releases the lock for the next one.
         self.inner.wait_merging_threads().map_err(&error)?;
         let inner = tantivy_writer(&index, threads.min(MAX_THREADS));
         Ok(Some(IndexWriter {

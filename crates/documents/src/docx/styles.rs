@@ -65,7 +65,8 @@ impl Styles {
         let mut id = id;
         for _ in 0..MAX_BASES {
             let Some(style) = self.by_id.get(id) else {
-                // Some writers use built-in styles without defining them.
+                // Some writers use built-in styles without defining them, so their names are the
+                // ids.
                 return by_name(id).unwrap_or(ParagraphStyle::Body);
             };
             if let Some(own) = style.own {

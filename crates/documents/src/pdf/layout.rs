@@ -28,7 +28,7 @@ pub(super) struct Block {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Layout {
     pub(super) blocks: Vec<Block>,
-    /// Running lines: page headers and footers, each once.
+    /// The page headers and footers (running lines), each once.
     pub(super) beside: Vec<String>,
     /// The first heading in the largest font size on the first page.
     pub(super) title: Option<String>,
@@ -49,15 +49,15 @@ impl Layout {
         for line in &lines {
             let level = headings.level(line);
             let continues = last.is_some_and(|last| {
-                // A sentence that isn't complete may continue on the next page.
+                // A paragraph continues on the next page if the last line doesn't end a sentence.
                 let is_near = last.page != line.page && !last.text.ends_with(['.', '!', '?', ':'])
                     || last.page == line.page
                         && (0.0..=line.size * MAX_LEADING).contains(&(last.height - line.height));
                 is_near && (last.size - line.size).abs() < 0.5
             });
             match layout.blocks.last_mut() {
-                // A heading that was detected by its font size may take two lines; a heading from
-                // the outline is always whole.
+                // A heading recognised by its font size may take two lines. One from the outline
+                // takes one line, because its title equals that line.
                 Some(block)
                     if continues
                         && block.level == level
@@ -175,8 +175,9 @@ fn key(text: &str) -> String {
     letters.flat_map(char::to_lowercase).collect()
 }
 
-/// Separates running lines from the other lines. A running line is one that many pages begin or end
-/// with, apart from its digits. Returns the other lines, then each running line once.
+/// Separates page headers and footers (running lines) from the other lines: lines that begin or end
+/// many pages and differ only in their digits. Returns the other lines, then each running line
+/// once.
 fn without_running_lines(lines: Vec<Line>) -> (Vec<Line>, Vec<String>) {
     let is_edge: Vec<bool> = (0..lines.len())
         .map(|at| {

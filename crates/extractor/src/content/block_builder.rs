@@ -10,7 +10,7 @@ const MAX_HEADING_BYTES: usize = 1_000;
 /// Percentage of link text above which a block is a block of links.
 pub(super) const MAX_LINKS: u32 = 60;
 
-/// A block's range in the text, with the weights of its words.
+/// A block: its range in the page's text, and the weight of its words.
 #[derive(Debug)]
 pub(super) struct RawBlock {
     pub(super) start: usize,
@@ -25,7 +25,7 @@ pub(super) struct RawBlock {
     pub(super) id: Option<Box<str>>,
 }
 
-/// A position in the text of the current block, with the weight of the words before it.
+/// A position in the text of the current block, with the weight of the words before the position.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) text: usize,
@@ -33,12 +33,12 @@ pub(super) struct Place {
     link_weight: u32,
 }
 
-/// A range in a heading that isn't part of its text, such as a permalink or an edit link.
+/// Text in a heading that doesn't belong to the heading, such as a permalink or an edit link.
 #[derive(Debug)]
 pub(super) struct Mark {
     pub(super) from: Place,
     pub(super) to: Place,
-    /// Whether the range is a link whose text is only a sign, such as `#` or `¶`.
+    /// Whether this is a link whose text is only a sign, such as `#` or `¶`.
     pub(super) is_sign: bool,
 }
 
@@ -83,7 +83,7 @@ impl Flow {
         }
     }
 
-    /// Returns whether the current block has letters or digits that are not in `marks`.
+    /// Returns whether the current block has letters or digits outside `marks`.
     pub(super) fn has_letters_outside(&self, marks: &[Mark]) -> bool {
         let mut from = self.start;
         let ends = marks.iter().map(|mark| (mark.from.text, mark.to.text));
@@ -122,7 +122,7 @@ impl Flow {
     ) {
         let before = self.weight;
         let mut rest = text;
-        // Stop once the limit is passed: text beyond the limit is cut off below.
+        // One character beyond the limit is enough: the text is cut at the limit below.
         while self.text.len() <= self.limits.0 {
             let room = (self.limits.0 - self.text.len()).saturating_add(1);
             let word = visible_ascii(&rest.as_bytes()[..room.min(rest.len())]);
@@ -142,7 +142,7 @@ impl Flow {
         if in_link {
             self.link_weight += self.weight - before;
         }
-        // Cut the text at the limit. Only the line end of a block may exceed the limit.
+        // Cut the text at the limit. Only the line end after a block may exceed it.
         if self.text.len() > self.limits.0 {
             let end = self.text.floor_char_boundary(self.limits.0).max(self.start);
             self.text.truncate(end);
@@ -150,7 +150,7 @@ impl Flow {
         }
     }
 
-    /// Separates the text added later from the text so far, as white space between them would.
+    /// Separates the next text from the text so far, as if there were white space between them.
     pub(super) fn separate(&mut self) {
         self.space = true;
     }
@@ -229,14 +229,14 @@ impl Flow {
         self.space = false;
     }
 
-    /// Removes white space and the signs of heading links from the end of the block, and empty
-    /// lines from its start.
+    /// Removes white space and permalink signs from the end of the block, and empty lines from its
+    /// start.
     fn trim(&mut self) {
         let block = &self.text[self.start..];
         let is_mark = |c: char| c.is_whitespace() || matches!(c, '¶' | '🔗');
         let trimmed = block.trim_end_matches(is_mark);
         self.text.truncate(self.start + trimmed.len());
-        // Text whose white space is kept may begin with empty lines.
+        // Text in which white space is kept, such as code, may begin with empty lines.
         let block = &self.text[self.start..];
         let empty = block.len() - block.trim_start_matches(['\n', '\r']).len();
         if empty > 0 {

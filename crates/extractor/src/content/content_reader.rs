@@ -22,7 +22,7 @@ use crate::html::name::{self, Name, is_void};
 use crate::html::tokenizer::{Tag, Text};
 use crate::text::{Collapsed, trim};
 
-/// Collects the content of a page, as one of the consumers of a single pass over the page.
+/// Collects the content of a page. One of the consumers in a single pass over the page.
 pub(crate) struct ContentReader {
     limits: ContentLimits,
     oddities: Oddities,
@@ -32,18 +32,18 @@ pub(crate) struct ContentReader {
     flow: Flow,
     regions: Regions,
     spans: Spans,
-    /// The kind of the next text, which may be a title or a script instead of the page's text.
+    /// The kind of the next text: text of the page, a title, a script or the like.
     raw: Raw,
     head_end: HeadEnd,
     /// The level of the open heading.
     heading: Option<u8>,
     marks: HeadingMarks,
-    /// How much was removed from the last block, if it was a heading.
+    /// What was removed from the last block (such as an edit link), if it was a heading.
     removed_marks: RemovedMarks,
     /// The id of the current block's element, or of an anchor at its beginning.
     id: Option<Box<str>>,
-    /// The last id since the previous block ended: of an anchor, or of a container that has no text
-    /// yet. If the next block is a heading without an id, the heading takes this one.
+    /// The last id after the previous block: that of an anchor, or of a container without text so
+    /// far. If the next block is a heading without an id, the heading takes this id.
     near_id: Option<Box<str>>,
     /// The id of an anchor within the current block, and the length of the text before the anchor.
     tail_id: Option<(Box<str>, usize)>,
@@ -142,8 +142,8 @@ impl ContentReader {
         self.flow.blocks.len()
     }
 
-    /// Returns the text of the last block if it is a heading that lost words, such as those of an
-    /// edit link.
+    /// Returns the text of the last block, if it is a heading from which words were removed, such
+    /// as those of an edit link. `None` otherwise.
     pub(super) fn shortened_heading(&self) -> Option<&str> {
         let last = self.flow.blocks.last();
         let last = last.filter(|_| self.removed_marks == RemovedMarks::Words)?;
@@ -160,7 +160,7 @@ impl ContentReader {
         self.flow.is_empty()
     }
 
-    /// Returns whether this reader needs text at this position.
+    /// Returns whether this reader uses the text at this position.
     fn wants_text(&self, at: At) -> bool {
         if !at.shown {
             return false;
@@ -271,7 +271,7 @@ impl ContentReader {
             self.spans.open_again(tag.name);
         }
         let is_apart = match tag.name {
-            // A `wbr` only allows a line break within a word.
+            // A `wbr` only allows a line break, so the letters around it are one word.
             name::WBR => false,
             name::LABEL => true,
             name::RT => self.spans.ruby.is_none(),
@@ -282,8 +282,8 @@ impl ContentReader {
         }
     }
 
-    /// Records the id of an anchor or span, for the heading or block around the anchor, or the
-    /// block after it.
+    /// Records the id of an anchor or span. The id goes to the open heading. Outside of a heading,
+    /// it may go to the next block.
     fn near(&mut self, id: Option<&str>, offset: usize) {
         let Some(id) = self.id_of(id, offset) else {
             return;
@@ -350,12 +350,12 @@ impl ContentReader {
             self.regions
                 .heading(&self.flow.text[heading.start..heading.end]);
         }
-        // An anchor at the very end of this block gives its id to the next block.
+        // An anchor at the end of this block marks the next block, so its id goes there.
         let tail = self.tail_id.take().filter(|(_, at)| *at == bytes);
         self.near_id = match (ended, tail) {
             (true, Some((tail, _))) => Some(tail),
             (true, None) => None,
-            // A heading without text leaves its id to the next heading.
+            // If a heading has no text, its id goes to the next heading.
             (false, _) => id
                 .filter(|_| kind.level().is_some())
                 .or(self.near_id.take()),
@@ -582,7 +582,8 @@ fn detect_in(content: &Content, limits: &ContentLimits) -> Option<super::Detecte
         .or_else(|| detect(all.map(|block| content.text_of(block)), limits))
 }
 
-/// Returns the authors from the first JSON-LD item that is a text and names any.
+/// Returns the authors in the first JSON-LD item that describes a text (such as an article) and
+/// names authors.
 fn authors(items: &[JsonLd]) -> Option<Vec<String>> {
     let mut texts = items.iter().filter(|item| item.is_text());
     let named = texts.find(|item| !item.authors.is_empty())?;

@@ -4,7 +4,8 @@ use crawl_dates::Moment;
 
 use super::limits::{ContentLimits, ContentOddityKind, Oddities};
 
-/// Maximum seconds from the fetch to a later date, to allow for time zones and wrong clocks.
+/// Maximum seconds by which a date may be later than the fetch. Allows for time zones and wrong
+/// clocks.
 const AHEAD_SECONDS: i64 = 2 * 86_400;
 
 /// A date that a page declares for itself.
@@ -50,8 +51,8 @@ pub enum DateSource {
 }
 
 impl PageDate {
-    /// Returns the rank of the date by its source; lower is better. In one source, dates with an
-    /// ambiguous name rank below others.
+    /// Returns the rank of the date by its source; lower is better. Among dates from `meta`
+    /// elements, those with an ambiguous field name rank last.
     pub(super) fn rank(&self) -> (DateSource, bool) {
         let is_vague = !self.name.contains("publi") && !self.name.contains("modif");
         (self.source, is_vague && self.source == DateSource::Meta)
@@ -86,8 +87,8 @@ impl Dates {
             return;
         }
         let Some(moment) = Moment::parse(text) else {
-            // A first `time` that isn't a date isn't an oddity, because it may be a duration or a
-            // time of day.
+            // If the first `time` element isn't a date, that isn't an oddity, because it may be a
+            // duration or a time of day.
             if source != DateSource::AnyTime {
                 oddities.note(ContentOddityKind::UnreadableDate, offset);
             }
@@ -110,7 +111,7 @@ impl Dates {
         self.found.iter().any(|(date, _)| date.source == source)
     }
 
-    /// Returns the plausible dates. Notes the others as oddities.
+    /// Returns the plausible dates, and notes the implausible ones as oddities.
     pub(super) fn finish(self, fetched_at: Option<i64>, oddities: &mut Oddities) -> Vec<PageDate> {
         let latest = fetched_at.map_or(i64::MAX, |at| at.saturating_add(AHEAD_SECONDS));
         let mut dates = Vec::new();
@@ -126,8 +127,8 @@ impl Dates {
     }
 }
 
-/// Returns what a `meta` with this name (in lower case) gives the date of. `None` if it has no
-/// date.
+/// Returns whether a `meta` with this name (in lower case) gives the date of publication or of
+/// modification. `None` if it gives no date.
 pub(super) fn kind_of_meta(name: &str) -> Option<DateKind> {
     Some(match name {
         "article:published_time"
@@ -169,7 +170,8 @@ pub(super) fn kind_of_meta(name: &str) -> Option<DateKind> {
     })
 }
 
-/// Returns what an `itemprop` gives the date of, and the property's name. `None` if it has no date.
+/// Returns whether an `itemprop` gives the date of publication or of modification, and the
+/// property's name. `None` if it gives no date.
 pub(super) fn kind_of_itemprop(value: &str) -> Option<(DateKind, &'static str)> {
     value.split_ascii_whitespace().find_map(|word| match word {
         "datePublished" => Some((DateKind::Published, "datePublished")),
@@ -179,7 +181,8 @@ pub(super) fn kind_of_itemprop(value: &str) -> Option<(DateKind, &'static str)> 
     })
 }
 
-/// Returns what a class of the hentry or h-entry microformats gives the date of.
+/// Returns whether a class of the hentry or h-entry microformats marks the date of publication or
+/// of modification, and the class. `None` if it marks no date.
 pub(super) fn kind_of_class(class: &str) -> Option<(DateKind, &'static str)> {
     class
         .split_ascii_whitespace()

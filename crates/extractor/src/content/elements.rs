@@ -1,4 +1,5 @@
-//! HTML elements by their role for a reader of text.
+//! Classifies HTML elements by their role in the text: main text, lists, tables, navigation and so
+//! on.
 
 use crate::html::name::{self, Name};
 
@@ -34,7 +35,7 @@ pub(super) enum Part {
     Heading(u8),
     Paragraph,
     Break,
-    /// Ends a block and has no text of its own.
+    /// A rule such as `hr`: ends a block and has no text.
     Rule,
     Anchor,
     Inline,
@@ -51,8 +52,7 @@ impl Part {
         self.is_block() && !matches!(self, Part::Heading(_) | Part::Paragraph | Part::Rule)
     }
 
-    /// Returns whether the element's content is judged (as main text or not) apart from its
-    /// surroundings.
+    /// Returns whether the element forms a region: a unit that is judged as main text or not.
     pub(super) fn is_region(self) -> bool {
         self.is_container()
             && !matches!(self, Part::Item | Part::Term | Part::Definition | Part::Row)

@@ -1,4 +1,4 @@
-//! Removes *marks* from headings: permalink signs, edit links and buttons.
+//! Removes *marks* from headings: permalinks, edit links and buttons.
 
 use super::block_builder::{Flow, Mark, Place};
 use super::hints::Traits;
@@ -58,11 +58,11 @@ pub(super) struct HeadingMarks {
     found: Vec<Mark>,
 }
 
-/// An open element that may be a mark.
+/// An open element within a heading that may be a mark.
 #[derive(Debug)]
 struct OpenMark {
     name: Name,
-    /// Number of open elements of that name, from the mark inwards.
+    /// Number of open elements with this name: the mark itself, and those within it.
     count: u32,
     from: Place,
     kind: MarkKind,
@@ -72,9 +72,10 @@ struct OpenMark {
 enum MarkKind {
     /// An element that is always a mark.
     Element,
-    /// A link to a fragment: a mark if its text is a sign or one of [`LINK_WORDS`].
+    /// A link to a fragment, which is removed from the heading if its text is a sign or one of
+    /// [`LINK_WORDS`].
     Fragment,
-    /// Any other link: a mark if its text is a sign.
+    /// Any other link, which is removed from the heading if its text is only a sign, such as `#`.
     Link,
 }
 
@@ -134,7 +135,8 @@ impl HeadingMarks {
         }
     }
 
-    /// Removes the marks from the finished heading. Removes nothing if no words would be left.
+    /// Removes the marks (such as permalinks) from the finished heading. Removes nothing if no
+    /// words would be left.
     pub(super) fn finish(&mut self, flow: &mut Flow) -> RemovedMarks {
         self.open = None;
         let marks = std::mem::take(&mut self.found);

@@ -1,4 +1,4 @@
-//! Hints about text in the attributes of elements.
+//! Hints in an element's attributes about the role of its text.
 
 use super::elements::Part;
 use crate::html::name::{self, Name};
@@ -47,7 +47,8 @@ impl<'a> Traits<'a> {
     }
 }
 
-/// How clearly an element is marked as surroundings: text that isn't part of the main text.
+/// How clearly an element is marked as surroundings: menus, notices, comments and other text
+/// outside the main text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Surround {
     /// The element is not marked as surroundings.
@@ -70,7 +71,7 @@ pub(super) enum Surround {
 pub(super) enum Favour {
     #[default]
     No,
-    /// The element is a part of a text, never the whole text.
+    /// The element marks a part of a text, never the whole text.
     Part,
     /// A class or id that marks the main text.
     Named,
@@ -82,8 +83,9 @@ pub(super) enum Favour {
     Main,
 }
 
-/// Returns how clearly an element is marked as surroundings if its id (and a class equal to the id)
-/// is ignored. Used for ids that a generator derived from a heading.
+/// Returns how clearly an element is marked as surroundings, ignoring its id and a class equal to
+/// the id. For ids that a document generator derived from a heading, because such an id says
+/// nothing about the element's role.
 pub(super) fn surround_without_id(part: Part, traits: &Traits<'_>, within: bool) -> Surround {
     let named = Traits {
         id: None,
@@ -101,15 +103,16 @@ pub(super) fn letters(text: &str) -> Box<str> {
     characters.flat_map(char::to_lowercase).collect()
 }
 
-/// Returns whether an id may be derived from a heading; both are in the form of [`letters`]. A
-/// number at the end of the id is ignored, because generators add one if two headings are equal.
+/// Returns whether an id may be derived from a heading. Expects both in the form that [`letters`]
+/// returns. Ignores a number at the end of the id, because generators add one if two headings are
+/// equal.
 pub(super) fn is_made_from(id: &str, heading: &str) -> bool {
     let is_digit = |c: char| c.is_ascii_digit();
     !heading.is_empty() && (id == heading || id.trim_end_matches(is_digit) == heading)
 }
 
-/// Returns whether a heading has several words. If not, an id equal to the heading proves little,
-/// because a layout element may have such an id too.
+/// Returns whether a heading has several words. An id that equals a single word may also be the
+/// name of a layout element.
 pub(super) fn has_words(heading: &str) -> bool {
     let mut words = heading.split_whitespace();
     let mut words = words
@@ -118,8 +121,8 @@ pub(super) fn has_words(heading: &str) -> bool {
     words.nth(1).is_some()
 }
 
-/// Judges whether an element is marked as surroundings, or as the main text. `within` is true if
-/// the element is in a `main` or `article`.
+/// Returns how clearly an element is marked as surroundings, and how clearly as main text. `within`
+/// is true if the element is in a `main` or `article`.
 pub(super) fn judge(part: Part, traits: &Traits<'_>, within: bool) -> (Surround, Favour) {
     if let Some(role) = traits.role.and_then(by_role) {
         return role;
@@ -139,7 +142,7 @@ pub(super) fn judge(part: Part, traits: &Traits<'_>, within: bool) -> (Surround,
         Part::Header if !within => (Surround::Element, Favour::No),
         Part::Form => (by_name(traits).0.max(Surround::Form), Favour::No),
         _ => {
-            // Ignore the id of a section in the text, because it is usually derived from its
+            // Ignore the id of a section within a text: it is usually derived from the section's
             // heading.
             let is_of_text = within && part == Part::Section;
             let (surround, favour) = by_name(&Traits {
@@ -156,7 +159,8 @@ pub(super) fn judge(part: Part, traits: &Traits<'_>, within: bool) -> (Surround,
     }
 }
 
-/// Returns whether an element serves to reach other pages, or is a control.
+/// Returns whether an element is navigation (links to other pages) or a control, such as a search
+/// form.
 pub(super) fn is_navigation(part: Part, traits: &Traits<'_>) -> bool {
     const ROLES: [&str; 8] = [
         "navigation",
@@ -168,7 +172,7 @@ pub(super) fn is_navigation(part: Part, traits: &Traits<'_>) -> bool {
         "button",
         "directory",
     ];
-    // DocBook's tables of links to the previous and the next page.
+    // In DocBook, tables of links to the previous and the next page.
     const CLASSES: [&str; 2] = ["navheader", "navfooter"];
     match traits.role {
         Some(role) => ROLES.iter().any(|name| role.eq_ignore_ascii_case(name)),
@@ -221,7 +225,7 @@ fn by_name(traits: &Traits<'_>) -> (Surround, Favour) {
     (surround, favour)
 }
 
-/// Words in the class or id of elements that surround the main text.
+/// Words in the class or id of elements that are surroundings (menus, sidebars and the like).
 const AROUND: [&str; 63] = [
     "nav",
     "navbar",

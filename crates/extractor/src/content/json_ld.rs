@@ -1,4 +1,4 @@
-//! JSON-LD basics: the items that describe a page.
+//! Reads JSON-LD: the items that describe a page.
 
 use serde_json::{Map, Value};
 
@@ -36,8 +36,8 @@ pub struct JsonLd {
 }
 
 impl JsonLd {
-    /// Returns whether the item is a text, such as an article, so that its dates are those of the
-    /// text.
+    /// Returns whether the item describes a text, such as an article, so that its dates are those
+    /// of the text.
     pub(super) fn is_text(&self) -> bool {
         let ends = |kind: &String| {
             [

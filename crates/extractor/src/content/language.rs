@@ -3,14 +3,14 @@
 use super::limits::{ContentLimits, ContentOddityKind, Oddities};
 use super::text_amount::Weigher;
 
-/// Minimum weight of a text from which to guess a language, in half words.
+/// Minimum length of a text whose language is guessed, in half words (see [`Weigher`]).
 const MIN_WEIGHT: u32 = 24;
-/// Minimum confidence of a guess that is reported.
+/// Minimum confidence of a guess. Less confident guesses are dropped.
 const MIN_CONFIDENCE: f64 = 0.5;
-/// Confidence at which a guess counts more than the declared language, and needs no more text.
+/// With this confidence, a guess overrides the declared language, and no more text is examined.
 const CLEAR: f64 = 0.9;
-/// Bytes of text that usually suffice for a clear guess. Only if they don't, more text is examined,
-/// because detection takes longer than everything else that is done with the text.
+/// Number of bytes of text that usually suffice for a clear guess. More text is examined only if
+/// they don't, because detection is slow.
 const FIRST_BYTES: usize = 1024;
 
 /// The language of a page.
@@ -33,8 +33,8 @@ pub struct DeclaredLanguage {
     pub by: LanguageSource,
 }
 
-/// The source of a declared language, strongest first (HTML Standard 3.2.6.2; the last one is
-/// OpenGraph's).
+/// The source of a declared language, strongest first. The HTML Standard (3.2.6.2) defines all but
+/// the last one, which is OpenGraph's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, strum::Display)]
 #[non_exhaustive]
 #[strum(serialize_all = "snake_case")]
@@ -151,7 +151,7 @@ pub(super) fn detect<'a>(
 #[derive(Debug, Default)]
 struct Sample<'a> {
     text: String,
-    /// The rest of the last part of the text, whose beginning is in the sample.
+    /// The end of the last part, if only its beginning fitted into the sample.
     rest: &'a str,
     weigher: Weigher,
     weight: u32,

@@ -2,38 +2,39 @@
 
 use crate::oddities::Oddity;
 
-/// Limits for the content of one page. Reaching a limit is never an error: the rest is dropped, and
-/// the matching [`ContentOddityKind`] is among the oddities.
+/// Limits for the content of one page. Reaching a limit is never an error: the rest of the content
+/// is dropped, and the page gets the matching [`ContentOddityKind`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ContentLimits {
-    /// Bytes of the visible text.
+    /// Maximum bytes of the visible text.
     pub text_bytes: usize,
-    /// Blocks of text. Further text is added to the last block.
+    /// Maximum number of blocks of text. Further text is added to the last block.
     pub blocks: usize,
-    /// Regions (elements that contain blocks). Text of further regions belongs to the region around
-    /// them.
+    /// Maximum number of regions (elements that contain blocks). Text of further regions belongs to
+    /// the region around them.
     pub regions: usize,
-    /// Depth of nested elements. Deeper elements are ignored, and their text belongs to the
-    /// innermost element within the limit.
+    /// Maximum depth of nested elements. Deeper elements are ignored, so their text belongs to the
+    /// element around them.
     pub depth: usize,
-    /// Bytes of the title, the description, and each other field of the head and of JSON-LD.
+    /// Maximum bytes of the title, the description, and each other field of the head and of
+    /// JSON-LD.
     pub field_bytes: usize,
-    /// Keywords.
+    /// Maximum number of keywords.
     pub keywords: usize,
-    /// Bytes of an id. Longer ids are dropped.
+    /// Maximum bytes of an id. Longer ids are dropped.
     pub id_bytes: usize,
-    /// Bytes of one JSON-LD script. Longer scripts are not read.
+    /// Maximum bytes of one JSON-LD script. Longer scripts are not read.
     pub json_ld_bytes: usize,
-    /// JSON-LD scripts.
+    /// Maximum number of JSON-LD scripts.
     pub json_ld_scripts: usize,
-    /// Items of all JSON-LD scripts together.
+    /// Maximum number of items in all JSON-LD scripts together.
     pub json_ld_items: usize,
-    /// Dates.
+    /// Maximum number of dates.
     pub dates: usize,
-    /// Bytes of the main text from which its language is detected.
+    /// Maximum bytes of the main text from which to detect its language.
     pub language_bytes: usize,
-    /// Attributes of one tag.
+    /// Maximum number of attributes of one tag.
     pub attributes: usize,
 }
 

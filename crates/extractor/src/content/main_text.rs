@@ -2,9 +2,9 @@
 //!
 //! There are three steps, each a walk over a flat list:
 //!
-//! 1. Decide which elements surround the main text: those whose kind or name says so (`nav`, the
-//!    class `sidebar`). A name is ignored if the element has much of the page's text, since a class
-//!    may mean anything.
+//! 1. Decide which elements are surroundings of the main text: those whose kind, class or id
+//!    indicates this (`nav`, the class `sidebar`). A class or id is ignored if the element has much
+//!    of the page's text, because authors may use any name for anything.
 //! 2. Descend from the page to the region with nearly all running text. Each step inwards may lose
 //!    a little text, and a step to an `article` more.
 //! 3. Within that region, drop blocks that consist of links or boilerplate. Keep headings if text
@@ -18,23 +18,26 @@ use super::model::{BlockKind, BlockPlace};
 use super::regions::Region;
 use super::teasers::drop_teasers;
 
-/// Maximum percentage of the page's text in a region named like a sidebar. If a region has more
-/// text, its name is ignored.
+/// Maximum percentage of the page's text in a region whose class or id marks surroundings, such as
+/// `sidebar`. If the region has more text, the class or id is ignored.
 const MAX_NAMED: u64 = 40;
-/// Comments count as main text if the rest of the page has less text than this, in half words.
+/// If the rest of the page has less text than this, readers' comments count as main text. In half
+/// words (see `Weigher`).
 const COMMENTS_BESIDE: u64 = 80;
-/// Minimum percentage of the page's text in a `main`. A `main` with less is ignored.
+/// Minimum percentage of the page's text in a `main`. A `main` with less text is ignored.
 const MIN_MAIN: u64 = 15;
-/// Maximum weight of a block of navigation links at the end of a `main`, in half words.
+/// A block of links at either end of a `main` is dropped as navigation up to this length, in half
+/// words (see `Weigher`).
 const SHORT_LINKS: u64 = 24;
-/// Maximum weight of running text on a page of links, in half words. The running text must also
-/// weigh less than a quarter of the links.
+/// Maximum length of running text on a page of links, in half words (see `Weigher`). The running
+/// text must also be less than a quarter of the links' text.
 const MAX_INDEX: u64 = 120;
 
-/// Minimum weight of an introduction, in half words. A line with only author and date weighs less.
+/// Minimum length of an introduction, in half words (see `Weigher`). Excludes lines with only
+/// author and date.
 const MIN_INTRODUCTION: u32 = 16;
 
-/// Returns the place of each block on the page.
+/// Classifies each block of the page: main text, beside the main text, or navigation.
 pub(super) fn places(
     text: &str,
     blocks: &[RawBlock],
@@ -62,16 +65,17 @@ pub(super) fn places(
     blocks_with_links.zip(main).map(place).collect()
 }
 
-/// The text in each region, and whether the region surrounds the main text.
+/// The amount of text in each region, and whether the region is surroundings (a menu, a sidebar or
+/// the like).
 struct PageSums<'a> {
     blocks: &'a [RawBlock],
     regions: &'a [Region],
-    /// Whether the region surrounds the main text, or is in a region that does.
+    /// Whether the region is surroundings, or is in a region that is.
     surrounds: Vec<bool>,
-    /// Running text in each region and the regions within it, in half words. Surroundings are not
+    /// Running text in each region, including nested regions, in half words. Surroundings are not
     /// counted.
     good: Vec<u64>,
-    /// All text in each region and the regions within it, in half words. Surroundings are not
+    /// All text in each region, including nested regions, in half words. Surroundings are not
     /// counted.
     all: Vec<u64>,
     links: Vec<Links>,
@@ -124,7 +128,8 @@ impl<'a> PageSums<'a> {
         let main = main.filter(|&at| self.all[at] * 100 >= self.all[0] * MIN_MAIN);
         let largest = self.largest_children();
         let mut at = main.unwrap_or(0);
-        // On a page of links, there is too little running text to find a region within the `main`.
+        // If the `main` has mostly links, it has too little running text to choose a region within
+        // it.
         if main.is_some() && self.is_index(at, u64::MAX) {
             return at;
         }
@@ -135,7 +140,8 @@ impl<'a> PageSums<'a> {
             }
             at = child;
         }
-        // The descent may pass through regions that are parts of a text, but must not end in one.
+        // A region marked as a part of a text can't be the whole main text, so go back to the
+        // region around it.
         while self.regions[at].favour == Favour::Part && at != 0 {
             at = self.regions[at].parent as usize;
         }
@@ -145,8 +151,8 @@ impl<'a> PageSums<'a> {
         }
     }
 
-    /// Returns the nearest region around a table that has a heading or other running text, since a
-    /// table alone isn't a main text.
+    /// Returns the nearest region around a table that also has a heading or other running text,
+    /// because a table alone isn't a main text.
     fn around_table(&self, table: usize) -> usize {
         let (mut at, mut headings) = (table, vec![false; self.regions.len()]);
         for block in self
@@ -166,7 +172,8 @@ impl<'a> PageSums<'a> {
         at
     }
 
-    /// Returns the largest of the regions directly in each region, by running text.
+    /// Returns the child region with the most running text, for each region. `None` if no child has
+    /// any.
     fn largest_children(&self) -> Vec<Option<usize>> {
         let mut largest: Vec<Option<usize>> = vec![None; self.regions.len()];
         for at in 1..self.regions.len() {
@@ -181,7 +188,7 @@ impl<'a> PageSums<'a> {
         largest
     }
 
-    /// Returns which blocks are in the region `root`, without blocks in its surroundings.
+    /// Returns, for each block, whether it is in the region `root` and not in surroundings.
     fn inside(&self, root: usize) -> Vec<bool> {
         let mut inside = vec![false; self.regions.len()];
         for at in 0..self.regions.len() {
@@ -195,8 +202,8 @@ impl<'a> PageSums<'a> {
         self.blocks.iter().map(is_here).collect()
     }
 
-    /// Returns which regions are in an element marked as content (such as `article`, `main` or
-    /// `#content`), without those in its surroundings. Links in these regions are content.
+    /// Returns, for each region, whether it is in an element marked as content (such as `article`,
+    /// `main` or `#content`) and not in surroundings. Links in such regions are content.
     fn in_content(&self) -> Vec<bool> {
         let mut inside = vec![false; self.regions.len()];
         for (at, region) in self.regions.iter().enumerate() {
@@ -206,8 +213,8 @@ impl<'a> PageSums<'a> {
         inside
     }
 
-    /// Returns which blocks in `root` are text or headings. Headings without text are dropped
-    /// later.
+    /// Returns, for each block in `root`, whether it is kept as a heading or running text. Headings
+    /// without text under them are dropped later.
     fn filter(&self, text: &str, root: usize) -> Vec<bool> {
         let is_inside = self.inside(root);
         let mut main = is_inside.clone();
@@ -239,8 +246,8 @@ impl<'a> PageSums<'a> {
         running < max_running && running * 4 < linked
     }
 
-    /// Drops blocks of links from `main`: all of them or, in a declared `main`, only short ones at
-    /// its ends.
+    /// Drops blocks of links from `main`: all of them or, if the page has a `main` element, only
+    /// short ones at its ends.
     fn drop_links(&self, main: &mut [bool], is_declared: bool) {
         let is_text = |at: &usize| {
             main[*at] && !self.links[*at].many() && self.blocks[*at].kind.level().is_none()
@@ -257,8 +264,8 @@ impl<'a> PageSums<'a> {
         }
     }
 
-    /// Adds to the main text the heading that names the page and the introduction after it, if they
-    /// precede the main text.
+    /// Extends the main text to the heading that names the page and the introduction below that
+    /// heading, if these come before the main text.
     fn add_title_and_introduction(&self, text: &str, main: &mut [bool], title: Option<&str>) {
         let Some(first) = main.iter().position(|main| *main) else {
             return;
@@ -307,18 +314,19 @@ impl<'a> PageSums<'a> {
     }
 }
 
-/// Returns the minimum percentage of the text in `around` that `region` must have, for the main
-/// text to be looked for in `region` alone.
+/// Returns the minimum percentage of the text of `around` that `region` must have. With less, the
+/// main text is `around`, not `region` alone.
 fn least_share(region: &Region, around: &Region, in_main: bool) -> u64 {
     match region.favour {
         Favour::Body if around.favour == Favour::Article => 60,
         Favour::Body => 30,
         Favour::Main => 50,
         Favour::Article => 60,
-        // An article may have an introduction outside the element with its body.
+        // Require a higher percentage, because an article may have an introduction outside the
+        // element with its body.
         Favour::Named if around.favour == Favour::Article => 96,
         Favour::Named => 75,
-        // A part of a text may be the whole text, if it has nearly everything.
+        // A region marked as a part of a text is only entered if it has nearly everything.
         Favour::Part => 98,
         Favour::No if in_main => 92,
         Favour::No if matches!(region.part, Part::Table | Part::Cell) => 75,
@@ -326,14 +334,14 @@ fn least_share(region: &Region, around: &Region, in_main: bool) -> u64 {
     }
 }
 
-/// Adds the sum of each region to that of the region around it, which precedes it in the list.
+/// Adds the sum of each region to that of its parent region, which precedes it in the list.
 fn add_up(sums: &mut [u64], regions: &[Region]) {
     for at in (1..sums.len()).rev() {
         sums[regions[at].parent as usize] += sums[at];
     }
 }
 
-/// Returns which regions surround the main text, and which contain readers' comments.
+/// Returns, for each region, whether it is surroundings, and whether it has readers' comments.
 fn surrounding(regions: &[Region], all: &[u64]) -> (Vec<bool>, Vec<bool>) {
     let mut holds_main = vec![false; regions.len()];
     for at in (1..regions.len()).rev() {
@@ -358,7 +366,7 @@ fn surrounding(regions: &[Region], all: &[u64]) -> (Vec<bool>, Vec<bool>) {
     (surrounds, comments)
 }
 
-/// Returns which regions serve to reach other pages, or are controls.
+/// Returns, for each region, whether it is in an element for navigation or controls.
 fn navigation(regions: &[Region]) -> Vec<bool> {
     let mut navigation = vec![false; regions.len()];
     for (at, region) in regions.iter().enumerate() {
@@ -367,7 +375,8 @@ fn navigation(regions: &[Region]) -> Vec<bool> {
     navigation
 }
 
-/// How much of a block is links. For an item or a cell, how much of its whole list or table.
+/// The share of links in a block. For list items and table cells, the share in the whole list or
+/// table.
 #[derive(Clone, Copy)]
 struct Links {
     /// Percentage of text in links.
@@ -383,8 +392,8 @@ impl Links {
     }
 }
 
-/// Returns how much of each block is links. Items and cells get the share of their whole list or
-/// table.
+/// Returns the share of links in each block. For list items and table cells, the share in the whole
+/// list or table.
 fn links_of(blocks: &[RawBlock], regions: &[Region]) -> Vec<Links> {
     let tables = tables(regions);
     let group = |block: &RawBlock| match block.kind {
@@ -412,7 +421,8 @@ fn links_of(blocks: &[RawBlock], regions: &[Region]) -> Vec<Links> {
     blocks.iter().map(links).collect()
 }
 
-/// Returns, for each region, the table that it is or belongs to, if any.
+/// Returns, for each region, the index of the table that it is or belongs to. `None` outside of
+/// tables.
 fn tables(regions: &[Region]) -> Vec<Option<usize>> {
     let mut tables: Vec<Option<usize>> = Vec::with_capacity(regions.len());
     for (at, region) in regions.iter().enumerate() {
@@ -429,7 +439,8 @@ fn tables(regions: &[Region]) -> Vec<Option<usize>> {
 /// Drops headings from `main` that have no text before the next heading of the same or a higher
 /// level.
 fn keep_headings(blocks: &[RawBlock], main: &mut [bool]) {
-    // For each level, whether there is text up to the next heading of that or a higher level.
+    // For each heading level, whether main text follows before the next heading of that or a higher
+    // level.
     let mut text_since = [false; 7];
     for (at, block) in blocks.iter().enumerate().rev() {
         match block.kind.level() {

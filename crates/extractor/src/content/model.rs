@@ -22,7 +22,7 @@ pub struct Content {
     pub description: Option<String>,
     /// `meta name=keywords`, then `article:tag`, in order and without duplicates.
     pub keywords: Vec<String>,
-    /// The names of the authors, from JSON-LD. If it names none, from `meta` elements such as
+    /// The names of the authors, from JSON-LD. If JSON-LD names none, from `meta` elements such as
     /// `author` and `article:author`.
     pub authors: Vec<String>,
     /// The section of the site that contains the page: from `article:section`, from
@@ -51,14 +51,14 @@ pub struct Block {
     pub kind: BlockKind,
     /// The byte range in [`Content::visible_text`].
     pub range: Range<usize>,
-    /// Whether the block is in the main text, beside it, or navigation.
+    /// Whether the block is main text, text beside it, or navigation.
     pub place: BlockPlace,
-    /// The id of the block's element, for links to the block. A heading without an id has that of
-    /// an anchor in it or directly before it, or of a container that begins with it.
+    /// The id of the block's element, for links to the block. A heading without an id gets the id
+    /// of an anchor in it or directly before it, or of a container that begins with the heading.
     pub id: Option<Box<str>>,
 }
 
-/// The place of a block on its page.
+/// The role of a block on its page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display)]
 #[non_exhaustive]
 #[strum(serialize_all = "snake_case")]

@@ -1,8 +1,8 @@
 //! The open elements, and the regions of a page that they form.
 //!
 //! A region is an element that contains blocks. Regions are kept in a flat list, each with the
-//! index of the region around it. So one walk backwards over the list adds up sums, without
-//! recursion.
+//! index of its parent region, which comes earlier. So a walk backwards over the list sums up
+//! nested regions without recursion.
 
 use super::elements::Part;
 use super::hints::{
@@ -21,7 +21,7 @@ pub(super) struct Region {
     pub(super) part: Part,
     pub(super) surround: Surround,
     pub(super) favour: Favour,
-    /// Whether the region serves to reach other pages, or is a control.
+    /// Whether the region is navigation or a control.
     pub(super) is_navigation: bool,
 }
 
@@ -35,8 +35,8 @@ struct Open {
     hidden: bool,
     /// Whether the element is in a `main` or `article`.
     within: bool,
-    /// If the element is surroundings only because of its id: the letters of the id, and what the
-    /// element would be without the id.
+    /// Set if the element is marked as surroundings only by its id: the letters of the id, and how
+    /// the element would be judged without the id.
     named: Option<(Box<str>, Surround)>,
 }
 
@@ -95,7 +95,7 @@ impl Regions {
         self.open.len()
     }
 
-    /// Opens an element. If it is an item, row, cell or term, this ends the previous one.
+    /// Opens an element. An item, row, cell or term also ends the previous one.
     pub(super) fn start(
         &mut self,
         name: Name,
@@ -146,9 +146,9 @@ impl Regions {
         });
     }
 
-    /// Processes the text of a heading. An id that is derived from the heading no longer counts as
-    /// a sign that its element is surroundings. If the element looks like comments or a notice, or
-    /// the id is one word, this only holds within an element that contains the main text.
+    /// Processes the text of a heading. If an open element is marked as surroundings only by an id
+    /// that is derived from this heading, the mark is dropped. Comments, notices and ids of one
+    /// word keep it, unless they are within an element that contains the main text.
     pub(super) fn heading(&mut self, text: &str) {
         if self.open.iter().all(|open| open.named.is_none()) {
             return;
@@ -159,7 +159,8 @@ impl Regions {
         for open in &mut self.open {
             let region = &mut self.all[open.region as usize];
             let may_be = is_in_text || (has_words && region.surround <= Surround::Named);
-            // `3 Comments` is the heading of readers' comments, so their id keeps its meaning.
+            // `3 Comments` is a heading of readers' comments, so the id still marks them as
+            // comments.
             let may_be = may_be && !(has_number && region.surround == Surround::Comments);
             if let Some((id, without)) = &open.named
                 && may_be
@@ -204,8 +205,8 @@ impl Regions {
         }
     }
 
-    /// Closes the innermost element that satisfies `is`, with the elements open within it. Closes
-    /// nothing if an element that satisfies `stops` is further in.
+    /// Closes the innermost element that satisfies `is`, with the elements open within it. The
+    /// search ends at an element that satisfies `stops`; then nothing is closed.
     fn close(&mut self, is: impl Fn(&Open) -> bool, stops: impl Fn(&Open) -> bool) {
         for at in (0..self.open.len()).rev() {
             if is(&self.open[at]) {
@@ -228,8 +229,8 @@ impl Regions {
     }
 }
 
-/// Returns whether an item or term that begins in this element leaves the items and terms around
-/// the element open.
+/// Returns whether items and terms may nest here: one that begins in this element doesn't end the
+/// items and terms around the element.
 fn is_holder(part: Part) -> bool {
     matches!(
         part,

@@ -1,4 +1,4 @@
-//! Inline elements that affect the text in them.
+//! Inline elements that change how their text is read.
 
 use super::dates::{DateKind, DateSource};
 use super::hints::Traits;
@@ -29,8 +29,8 @@ pub(super) struct Spans {
     hidden: Option<Hidden>,
 }
 
-/// The kind of text in a `noscript`. If a browser saves a page with scripts enabled, it writes the
-/// markup in a `noscript` as escaped text (`&lt;img src=..&gt;`), which no reader should see.
+/// The kind of text in a `noscript`. A browser with scripts enabled saves the markup in a
+/// `noscript` as escaped text (`&lt;img src=..&gt;`), which must be dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum NoscriptText {
     /// The next text is not in a `noscript`.
@@ -57,11 +57,11 @@ impl NoscriptText {
     }
 }
 
-/// A hidden element that isn't in the list of containers.
+/// A hidden element other than a container. (`Regions` tracks hidden containers.)
 #[derive(Debug)]
 struct Hidden {
     name: Name,
-    /// Number of open elements of that name, including the hidden one.
+    /// Number of open elements with this name, including the hidden one.
     open: u32,
     /// Number of containers around the element.
     depth: usize,
@@ -121,7 +121,7 @@ impl Spans {
         }
     }
 
-    /// Counts the start of an element, if it is in a hidden element of the same name.
+    /// Counts the start of an element with the same name as the hidden element that contains it.
     pub(super) fn open_again(&mut self, name: Name) {
         if let Some(hidden) = self.hidden.as_mut().filter(|hidden| hidden.name == name) {
             hidden.open = hidden.open.saturating_add(1);
@@ -158,8 +158,8 @@ impl Spans {
         self.hidden.take_if(ends);
     }
 
-    /// Ends the hidden element if one of the containers around it was closed. `depth` is the number
-    /// of containers that are still open.
+    /// Ends the hidden element if a container around it was closed. `depth` is the number of
+    /// containers that are still open.
     pub(super) fn end_hidden_above(&mut self, depth: usize) {
         self.hidden.take_if(|hidden| hidden.depth > depth);
     }

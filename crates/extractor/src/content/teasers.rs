@@ -7,35 +7,36 @@ use super::hints::Favour;
 use super::model::BlockKind;
 use super::regions::Region;
 
-/// Minimum number of titles in a region that may be teasers.
+/// Minimum number of linked titles in a region of teasers.
 const MIN_TITLES: u64 = 3;
-/// Minimum weight of a teaser's title, in half words. The minimum is higher in a `main`, whose text
-/// may be generated documentation with many links to single names.
+/// Minimum length of a teaser's title, in half words (see `Weigher`). The minimum is higher in a
+/// `main`, because generated documentation has many links to single names.
 const MIN_TITLE: u32 = 6;
 const MIN_TITLE_IN_MAIN: u32 = 8;
-/// Maximum weight of the text per title, and of any one paragraph of the teasers, in half words.
+/// Maximum length of the text per title, and of any one paragraph in a region of teasers. In half
+/// words (see `Weigher`).
 const MAX_TEXT: u64 = 80;
 const MAX_PARAGRAPH: u64 = 160;
-/// Maximum percentage of the main text in a region of teasers. With more text, the region is what
-/// the page is about.
+/// Maximum percentage of the main text in a region of teasers. A region with more text is the topic
+/// of the page.
 const MAX_PART: u64 = 60;
-/// Minimum weight of the main text without the teasers, in half words. With less text, the page
-/// itself is a list of other pages, and the teasers stay.
+/// Minimum length of the main text without the teasers, in half words (see `Weigher`). With less
+/// text, the page itself is a list of other pages, so the teasers are kept.
 const MIN_LEFT: u64 = 200;
-/// Minimum weight of a paragraph after teasers which shows that the text of a `main` goes on, in
-/// half words.
+/// Minimum length of a paragraph after teasers that shows that the text of a `main` continues
+/// there. In half words (see `Weigher`).
 const MIN_PARAGRAPH: u64 = 24;
 
-/// Counts of the blocks in a region and in the regions within it.
+/// Counts of the blocks in a region, including nested regions.
 #[derive(Clone, Copy, Default)]
 struct Sums {
-    /// Number of blocks that are a link with a title.
+    /// Number of blocks that are the linked title of another page.
     titles: u64,
-    /// Number of titles that are not list items. (Titles in a list are usually references.)
+    /// Number of titles outside of lists. (Titles in a list are usually references.)
     cards: u64,
     /// Weight of running text, in half words.
     running: u64,
-    /// Number of blocks of running text, and the weight of the heaviest one in half words.
+    /// Number of blocks of running text, and the length of the longest one in half words.
     lines: u64,
     longest: u64,
     code: u64,
@@ -73,7 +74,7 @@ impl Sums {
         self.code += other.code;
     }
 
-    /// Returns whether a region with these counts consists of teasers. `all` is the weight of the
+    /// Returns whether a region with these counts consists of teasers. `all` is the amount of
     /// running text on the page, in half words.
     fn are_teasers(&self, all: u64) -> bool {
         self.titles >= MIN_TITLES
@@ -88,9 +89,8 @@ impl Sums {
     }
 }
 
-/// Removes teasers of other pages from `main` (whether each block belongs to the main text). If
-/// `root` (the region with the main text) is a `main`, only teasers after the end of its text are
-/// removed.
+/// Removes teasers of other pages from `main`, which has one flag per block. If `root` (the region
+/// with the main text) is a `main` element, only removes teasers after the end of its text.
 pub(super) fn drop_teasers(
     blocks: &[RawBlock],
     regions: &[Region],
@@ -137,7 +137,7 @@ pub(super) fn drop_teasers(
     }
 }
 
-/// Returns the weight of a block's text outside links, in half words.
+/// Returns the amount of text outside links in a block, in half words.
 fn running(block: &RawBlock) -> u64 {
     u64::from(block.weight.saturating_sub(block.link_weight))
 }

@@ -1,14 +1,14 @@
 //! Measures the amount of text.
 
-/// Weighs text in half words. A word weighs two. A character of a script without spaces weighs one,
-/// because it carries about as much information as half a word.
+/// Measures text in half words. A word counts two. A character of a script without spaces counts
+/// one, because it has about as much information as half a word.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Weigher {
     in_word: bool,
 }
 
 impl Weigher {
-    /// Returns the weight that the next character adds.
+    /// Returns the half words that the next character adds.
     #[inline]
     pub(super) fn add(&mut self, c: char) -> u32 {
         let is_letter = if c.is_ascii() {
@@ -29,7 +29,8 @@ impl Weigher {
         if is_first { 2 } else { 0 }
     }
 
-    /// Returns the weight that these ASCII characters add, as calls of [`Weigher::add`] would.
+    /// Returns the half words that these ASCII characters add. Same result as calls of
+    /// [`Weigher::add`], but faster.
     pub(super) fn add_ascii(&mut self, text: &[u8]) -> u32 {
         let mut words = 0;
         for byte in text {

@@ -1,4 +1,4 @@
-//! The tokens of CSS (CSS Syntax Level 3, section 4) that lead to addresses.
+//! Finds the addresses in CSS by its tokens (CSS Syntax Level 3, section 4).
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use crate::text::is_space;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Sheet,
-    /// Declarations as between the braces of a rule, such as those of a `style` attribute.
+    /// Declarations without a rule around them, such as those of a `style` attribute.
     Declarations,
 }
 
@@ -37,7 +37,7 @@ enum Open {
     Images,
 }
 
-/// At-rules in which a string or `url(` isn't the address of an image or font.
+/// At-rules in which an address isn't that of an image or font.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rule {
     /// `@import`, whose address comes next.
@@ -63,7 +63,7 @@ impl<'a> Scan<'a> {
         self.at
     }
 
-    /// Consumes one token. Returns the address if the token is one.
+    /// Consumes one token. Returns the address if the token is an address.
     fn token(&mut self, first: u8) -> Option<CssAddress<'a>> {
         match first {
             b'/' if self.peek(1) == Some(b'*') => self.comment(),
@@ -145,7 +145,8 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Returns `text` (the content of a string) as an address, if a string at this place is one.
+    /// Returns `text` (the content of a string) as an address. `None` if the string isn't in a
+    /// place for addresses.
     fn string_address(&mut self, text: Cow<'a, str>) -> Option<CssAddress<'a>> {
         let is_import =
             matches!(self.rule, Some((Rule::Import, depth)) if depth == self.open.len());
@@ -159,8 +160,8 @@ impl<'a> Scan<'a> {
         self.record_address(text)
     }
 
-    /// Records an address. In an `@import`, the first address is that of a style sheet, and the
-    /// rest of the rule consists of conditions.
+    /// Records an address. In an `@import`, only the first address counts (that of a style sheet),
+    /// because the rest of the rule consists of conditions.
     fn record_address(&mut self, address: Cow<'a, str>) -> Option<CssAddress<'a>> {
         let is_import = match &mut self.rule {
             None => false,
@@ -173,7 +174,7 @@ impl<'a> Scan<'a> {
         Some(CssAddress { address, is_import })
     }
 
-    /// Consumes a name, a function or a URL: "consume an ident-like token".
+    /// Consumes a name, a function or a URL ("consume an ident-like token").
     fn word(&mut self) -> Option<CssAddress<'a>> {
         let name = self.name();
         if self.peek(0) != Some(b'(') {
@@ -200,7 +201,7 @@ impl<'a> Scan<'a> {
         self.record_address(address)
     }
 
-    /// Consumes the rest of a URL without quotes: "consume a url token".
+    /// Consumes the rest of a URL without quotes ("consume a url token").
     fn bare_url(&mut self) -> Option<Cow<'a, str>> {
         let mut parts = Parts::from(self.at);
         while let Some(byte) = self.peek(0) {
@@ -283,7 +284,7 @@ impl<'a> Scan<'a> {
         parts.end(self.text, self.at)
     }
 
-    /// Consumes a number and its unit, which may look like a name.
+    /// Consumes a number with its unit, because the unit alone would look like a name.
     fn number(&mut self) {
         self.at += 1;
         while matches!(self.peek(0), Some(b'0'..=b'9' | b'.')) {
@@ -300,7 +301,7 @@ impl<'a> Scan<'a> {
         self.at = end.map_or(self.bytes.len(), |end| self.at + 2 + end + 2);
     }
 
-    /// "Consume an escaped code point", at its backslash.
+    /// Consumes an escape, starting at its backslash ("consume an escaped code point").
     fn escape(&mut self, parts: &mut Parts) {
         let start = self.at;
         self.at += 1;
@@ -394,8 +395,8 @@ impl<'a> Iterator for Scan<'a> {
     }
 }
 
-/// Collects parts of the source. Copies them only if something was escaped or left out between
-/// them.
+/// Collects the text of a token. Only copies it if an escape was replaced or something was left
+/// out.
 struct Parts {
     done: Option<String>,
     from: usize,

@@ -108,8 +108,8 @@ const PATTERNS: &[Pattern] = &[
     exact(b"\xca\xfe\xba\xbe", Media::Archive, "application/java-vm"),
 ];
 
-/// Returns the kind of media that `first` begins as. Some patterns consist of letters, so that text
-/// may match too: see [`is_binary`].
+/// Returns the kind of media that `first` begins as. Some patterns consist of letters, so text may
+/// match too: check [`is_binary`] as well.
 pub(super) fn media(first: &[u8]) -> Option<Media> {
     typed_media(first).map(|(media, _)| media)
 }
@@ -163,8 +163,8 @@ pub(super) fn is_binary(first: &[u8]) -> bool {
     !is_wide && first.iter().any(is_binary_byte)
 }
 
-/// Returns whether `first` matches a row for HTML in section 7.1. Beyond the standard, any white
-/// space ends a tag name, and UTF-16 is decoded.
+/// Returns whether `first` matches a row for HTML in section 7.1 of the MIME Sniffing Standard.
+/// Beyond the standard, any white space ends a tag name, and UTF-16 is decoded.
 pub(super) fn begins_as_html(first: &[u8]) -> bool {
     const BEGINNINGS: [&[u8]; 16] = [
         b"<!DOCTYPE HTML",

@@ -25,8 +25,8 @@ pub(super) enum Root {
 
 /// Returns the root element of a document that begins with `first`. `None` if the document is not
 /// XML. Text without an XML declaration is XML only if its root is that of a sitemap or a feed. See
-/// "distinguishing if a resource is a feed or HTML" (MIME Sniffing Standard, section 7.3); here are
-/// more kinds of roots.
+/// "distinguishing if a resource is a feed or HTML" (MIME Sniffing Standard, section 7.3), which
+/// this function extends to other roots.
 pub(super) fn root_of(first: &[u8]) -> Option<Root> {
     let is_declared = text_of(first).trim_start().starts_with("<?xml");
     root_of_xml(first)
@@ -43,7 +43,7 @@ pub(super) fn root_of_xml(first: &[u8]) -> Option<Root> {
         let end = match rest.as_bytes().first()? {
             b'!' if rest.starts_with("!--") => "-->",
             b'?' => "?>",
-            // If a DOCTYPE contains declarations in brackets, it ends after these.
+            // If a DOCTYPE contains declarations in brackets, it ends after the brackets.
             b'!' if rest.find('[') < rest.find('>') && rest.contains('[') => "]>",
             b'!' => ">",
             _ => break,

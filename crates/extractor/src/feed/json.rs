@@ -33,7 +33,8 @@ pub(super) fn read(text: &str, limits: &Limits, feed: &mut Feed) {
     }
 }
 
-/// Stores each part in the feed as soon as it is parsed, so that it survives a later syntax error.
+/// Stores each part in the feed as soon as it is parsed, so that a later syntax error doesn't lose
+/// it.
 struct Into<'a, 'f> {
     feed: RefCell<&'f mut Feed>,
     limits: &'a Limits,
@@ -132,7 +133,7 @@ impl<'de> Visitor<'de> for Whole<'_, '_, '_> {
     }
 }
 
-/// Reads the entries. Each is kept or dropped before the next one is read.
+/// Reads the entries one by one, so that entries that are dropped take no memory.
 struct Items<'i, 'a, 'f>(&'i Into<'a, 'f>);
 
 impl<'de> DeserializeSeed<'de> for Items<'_, '_, '_> {
@@ -208,7 +209,8 @@ impl<'de> Deserialize<'de> for Attachments {
     }
 }
 
-/// A string, or a number given in place of a string. Empty for any other value.
+/// The text of a string or number, because some feeds write one for the other. Empty for any other
+/// value.
 #[derive(Default)]
 struct Word(String);
 

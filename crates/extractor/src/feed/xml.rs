@@ -1,5 +1,5 @@
-//! XML feeds: RSS 2.0, RSS 1.0 and Atom. One reader serves for all, because feeds mix their
-//! vocabularies.
+//! Reads XML feeds: RSS 2.0, RSS 1.0 and Atom. One reader handles all three, because real feeds mix
+//! their elements.
 
 use super::{
     Feed, FeedEntry, FeedKind, FeedUrl, MAX_ENCLOSURES, MAX_HINT_BYTES, MAX_NEXT_PAGES, address,
@@ -62,7 +62,7 @@ struct Walk<'a> {
     feed: &'a mut Feed,
     /// The open entry, and the depth of its element.
     entry: Option<(FeedEntry, usize)>,
-    /// The depth of the element whose children describe the whole feed.
+    /// The depth of the element with data about the whole feed: `channel` in RSS, `feed` in Atom.
     outlined: Option<usize>,
     field: Option<(Field, usize)>,
     value: String,
@@ -120,7 +120,7 @@ impl Walk<'_> {
         true
     }
 
-    /// Processes a child of an entry or of the element that describes the feed.
+    /// Processes a child of an entry, or of the element with data about the whole feed.
     fn child(&mut self, tag: &Tag<'_>, depth: usize) {
         let field = match (tag.space, tag.name()) {
             (Space::None | Space::Atom, "link") if self.is_atom_link(tag) => {
@@ -158,7 +158,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Returns whether a link has its address in an attribute. Atom links do, also those in RSS.
+    /// Returns whether a `link` has its address in an attribute, as in Atom, instead of in its
+    /// text. RSS feeds may contain such links too.
     fn is_atom_link(&self, tag: &Tag<'_>) -> bool {
         tag.space == Space::Atom || tag.attribute("href").is_some()
     }
@@ -210,7 +211,8 @@ impl Walk<'_> {
     }
 
     fn text(&mut self, text: &str) {
-        // An Atom title may be XHTML, so the text of elements within the title counts too.
+        // The title of an Atom entry may be XHTML, so include the text of elements within the
+        // title.
         let is_within = match self.field {
             Some((Field::Title, depth)) => self.xml.depth() >= depth,
             Some((_, depth)) => self.xml.depth() == depth,
@@ -268,7 +270,8 @@ impl Walk<'_> {
         self.value = value;
     }
 
-    /// Records an entry's address that is given as text, in place of one taken from an id.
+    /// Records the address in the text of an entry's `link`. It replaces an address taken from the
+    /// entry's id.
     fn link(&mut self, value: &str) {
         let Some(url) = self.url(value) else { return };
         match &mut self.entry {

@@ -42,8 +42,8 @@ impl Recorder {
         let mut attributes: Vec<_> = first
             .map(|one| (written(one.name()), one.value().to_owned()))
             .collect();
-        // NUL is read as U+FFFD, so names that differ only in these characters are equal here. No
-        // consumer looks for such a name.
+        // A NUL is read as U+FFFD, so names that differ only in these characters are equal here:
+        // keep the first. No consumer looks for such a name.
         attributes.sort_by(|one, other| one.0.cmp(&other.0));
         attributes.dedup_by(|later, first| later.0 == first.0);
         let name = format!("{slash}{}", written(name.unwrap_or_default()));
@@ -139,8 +139,8 @@ fn by_ours<C: Consumer>(html: &str, consumer: C) -> C {
     walk_html(&with_line_feeds(html.into()), MAX_ATTRIBUTES, consumer)
 }
 
-/// Returns what the page reader and the content reader make of a page, without oddities. `read`
-/// passes the page's tags and text to both.
+/// Returns the results of the page reader and the content reader for a page, without oddities.
+/// `read` passes the page's tags and text to both readers.
 fn results(html: &str, read: impl Fn(&str, Both) -> Both) -> [String; 2] {
     let content = crate::content::ContentReader::new(&ContentLimits::default());
     let (page, content) = read(html, (PageReader::new(&Limits::default()), content));

@@ -11,8 +11,8 @@ pub(crate) trait Consumer {
     /// Processes an end tag.
     fn end(&mut self, tag: &Tag<'_>, at: At);
 
-    /// Processes or ignores text. The text between two tags may come in several parts. Most text is
-    /// not needed, so implementations first check whether this text is.
+    /// Processes or ignores text. The text between two tags may come in several parts. First check
+    /// whether the text is needed, because most text isn't.
     fn text(&mut self, text: &Text<'_>, at: At);
 
     /// Returns whether the consumer needs nothing more, so that reading can stop.
@@ -21,7 +21,7 @@ pub(crate) trait Consumer {
     }
 }
 
-/// The place of a tag or text in the page.
+/// The context of a tag or text in the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct At {
     /// The offset of the tag in the page. For text, the offset of the last tag before the text.
@@ -39,7 +39,7 @@ pub(crate) struct At {
 }
 
 impl At {
-    /// Returns the place of visible HTML. Most tags of a page are there.
+    /// Returns the context of visible HTML, which most tags of a page have.
     #[inline]
     pub(super) fn shown(offset: usize) -> At {
         At {
@@ -51,7 +51,7 @@ impl At {
         }
     }
 
-    /// Returns whether this is a place in visible HTML.
+    /// Returns whether this is the context of visible HTML.
     #[inline]
     pub(super) fn is_shown_html(self) -> bool {
         self == At::shown(self.offset)

@@ -8,10 +8,10 @@ use super::name::{self, Name};
 use super::tag_kinds::TagKinds;
 use super::tokenizer::Tag;
 
-/// Maximum nesting of foreign and HTML parts; deeper ones are ignored.
+/// Maximum number of nested drawings, formulas and HTML parts within them; deeper ones are ignored.
 const MAX_DEPTH: usize = 256;
 
-/// The open SVG and MathML parts, and HTML within them; outermost first.
+/// The open drawings (SVG) and formulas (MathML), and HTML within them; outermost first.
 #[derive(Debug, Default)]
 pub(super) struct Foreign {
     open: Vec<Part>,
@@ -23,8 +23,8 @@ pub(super) struct Foreign {
 enum Part {
     Svg,
     Math,
-    /// A script or style within a drawing. The tokenizer reads its content as markup, but consumers
-    /// ignore it.
+    /// A script or style within a drawing. The tokenizer reads its content as markup, which
+    /// consumers must ignore.
     Mute(Name),
     /// HTML within a drawing or formula (an integration point).
     Html(Name),
@@ -103,7 +103,8 @@ impl Foreign {
                 0 => drop(self.open.pop()),
                 _ => self.beyond -= 1,
             }
-            // The tag of an integration point itself has the namespace of its surroundings.
+            // The tag of an integration point (such as `foreignObject`) has the namespace of the
+            // drawing or formula around it.
             return if around == Space::Html {
                 self.space()
             } else {

@@ -8,7 +8,7 @@ use super::agreement::{Recorder, Seen};
 use super::page_text::with_line_feeds;
 use super::tag_walk::walk_html;
 
-/// The cases in which our tokenizer is known to differ.
+/// The cases in which our tokenizer is known to differ from the expected tokens.
 const KNOWN: &str = include_str!("../../tests/html5lib/known-tokenizer.txt");
 
 macro_rules! files {
@@ -101,7 +101,8 @@ impl Case {
                     expected.push(Seen::Tag(format!("/{}", text(&token[1])), Vec::new()));
                 }
                 Some("Character") => {
-                    // Drop NULs: no consumer needs them, and html5ever's tree drops them too.
+                    // Drop NULs: no consumer needs them, and html5ever drops them when it builds a
+                    // tree.
                     let text = text(&token[1]).replace('\0', "");
                     match expected.last_mut() {
                         _ if text.is_empty() => {}
@@ -115,7 +116,7 @@ impl Case {
         expected
     }
 
-    /// Returns text to put before a case's input, so that the input is read in `state`, and the
+    /// Returns text to put before a case's input so that the tokenizer is then in `state`, and the
     /// name of the element that this text opens.
     fn before(&self, state: &str) -> (String, String) {
         let open = match state {

@@ -15,7 +15,7 @@ pub(super) struct Holder {
 pub(super) enum Holds {
     Address,
     Srcset,
-    /// An address, or a description by authors who misunderstood the attribute.
+    /// An address. Some authors misunderstand the attribute and write a description instead.
     AddressOrProse,
 }
 
@@ -59,8 +59,8 @@ const VIDEO: &[Holder] = &[resource("src"), resource("poster")];
 const SRC: &[Holder] = &[resource("src")];
 const BACKGROUND: &[Holder] = &[resource("background")];
 
-/// Returns the element with this name and its attributes that always contain addresses, whatever
-/// its other attributes are. An HTML parser reads `image` as `img`.
+/// Returns the element with this name, and those of its attributes that contain addresses whatever
+/// the other attributes are. An HTML parser reads `image` as `img`.
 pub(super) fn holders(name: Name) -> Option<(Element, &'static [Holder])> {
     Some(match name {
         name::IMG | name::IMAGE => (Element::Img, IMG),

@@ -13,13 +13,12 @@ use crate::link::{Element, Link, LinkKind, Links, kind_of_link};
 use crate::oddities::Oddities;
 use crate::text::{Collapsed, trim};
 
-/// Maximum number of files that one tag may name relative to a code base. Each link repeats the
-/// code base.
+/// Maximum number of addresses in one tag that are relative to a code base. There is a limit
+/// because each resulting link repeats the code base.
 const MAX_ARCHIVES: usize = 32;
 /// Maximum bytes of a code base (the `codebase` of an `applet` or `object`).
 const MAX_CODEBASE_BYTES: usize = 1024;
 
-/// Collects links from the tags of a page.
 pub(super) struct LinkReader {
     limits: Limits,
     links: Links,
@@ -32,7 +31,7 @@ pub(super) struct LinkReader {
     form: Option<bool>,
 }
 
-/// The data that all links of one tag share.
+/// What all links of one tag have in common.
 struct Spot<'a> {
     oddities: &'a mut Oddities<DocumentOddityKind>,
     offset: usize,
@@ -198,7 +197,7 @@ impl LinkReader {
     }
 
     fn html(&mut self, name: Name, attributes: Attributes<'_>, spot: &mut Spot<'_>) {
-        // `a` is the most frequent element with links.
+        // Check for `a` first, because it is the most frequent element with links.
         if name == name::A {
             return self.anchor(attributes, &["href"], spot);
         }
@@ -224,7 +223,8 @@ impl LinkReader {
         }
     }
 
-    /// Reads elements in which the meaning of an attribute depends on other attributes.
+    /// Reads the links of elements in which the meaning of an attribute depends on other
+    /// attributes.
     fn html_with_related_attributes(
         &mut self,
         name: Name,
@@ -390,8 +390,8 @@ impl LinkReader {
         }
     }
 
-    /// Processes the `formaction` of a button: the address to which it sends its form instead of
-    /// the form's own `action`.
+    /// Processes the `formaction` of a button: the address to which the button sends the form,
+    /// instead of the form's `action`.
     fn form_action(&mut self, attributes: Attributes<'_>, spot: &mut Spot<'_>) {
         let is_get = match attributes.get("formmethod") {
             Some(method) => !["post", "dialog"]
@@ -410,8 +410,8 @@ impl LinkReader {
         }
     }
 
-    /// Adds addresses found in CSS. `attribute` is the attribute with the CSS, or empty for a
-    /// `style` element.
+    /// Adds the addresses in CSS as links. `attribute` is the attribute that contains the CSS, or
+    /// empty for a `style` element.
     fn css<'c>(
         &mut self,
         addresses: impl Iterator<Item = css::CssAddress<'c>>,
@@ -470,8 +470,8 @@ impl LinkReader {
         }
     }
 
-    /// Returns the address to keep, if the limits allow one more link of its kind. Notes the limit
-    /// otherwise.
+    /// Returns the address to keep, if the limits allow one more link of its kind. Otherwise notes
+    /// an oddity.
     fn room(&self, href: &str, kind: LinkKind, spot: &mut Spot<'_>) -> Option<String> {
         match self.links.room(href, kind, &self.limits) {
             Ok(href) => Some(href),

@@ -57,7 +57,7 @@ impl Name {
         Name::exact(lower_case(name), length)
     }
 
-    /// Stores the length in the top byte. Otherwise appended NULs wouldn't change the name.
+    /// Stores the length in the top byte, so that appended NULs change the name.
     #[inline]
     const fn exact(name: u64, length: usize) -> Name {
         Name(name | (length as u64) << 56)
@@ -86,7 +86,8 @@ const fn mix(hash: u64, eight: u64) -> u64 {
 const fn lower_case(bytes: u64) -> u64 {
     const EACH: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x80 * EACH;
-    // The high bit of each byte shows whether the byte is at least `A`, or greater than `Z`.
+    // The high bit of each byte shows whether the byte is at least `A` (`from_a`), or greater than
+    // `Z` (`past_z`).
     let low = bytes & !HIGH;
     let from_a = low + (0x80 - b'A' as u64) * EACH;
     let past_z = low + (0x7f - b'Z' as u64) * EACH;
@@ -274,7 +275,7 @@ mod tests {
         let (long, padding) = (b"a-name-of-an-element", [0; 16]);
         assert_eq!(Name::of(long), Name::of(&long.to_ascii_uppercase()));
         assert_ne!(Name::of(long), Name::of(&long[1..]));
-        // Appended NULs change a name, also a long one.
+        // A long name changes too if NULs are appended.
         assert_ne!(Name::of(&[&padding[..], b"a"].concat()), super::A);
         for name in [&b"td"[..], b"section", b"textarea", b"blockquote"] {
             for nuls in 1..=padding.len() {

@@ -1,4 +1,4 @@
-//! The consumer that builds a [`Page`] from tags and text.
+//! Builds a [`Page`] from tags and text.
 
 use super::consumer::{At, Consumer, Space};
 use super::links::LinkReader;
@@ -31,7 +31,7 @@ pub(super) struct PageReader {
 /// The kind of the next text, by its element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TextOf {
-    /// Text of the page itself; of a link, if one is open.
+    /// Text of the page or, if a link is open, of the link.
     Page,
     Title,
     Style,
@@ -259,8 +259,8 @@ impl PageReader {
         }
     }
 
-    /// Processes text that may be needed: that of a link, a title or a style, or text that ends the
-    /// head.
+    /// Processes text that may be needed: the text of a link, a title or a style, or text that ends
+    /// the head.
     fn wanted_text(&mut self, text: &Text<'_>) {
         text.parts(|part| match self.text_of {
             TextOf::Page => {
@@ -304,8 +304,8 @@ impl Consumer for PageReader {
     }
 }
 
-/// Returns whether a `style` element contains CSS, because it declares no other type (HTML Standard
-/// 4.2.6).
+/// Returns whether a `style` element contains CSS: it declares no type, or that of CSS (HTML
+/// Standard 4.2.6).
 fn is_css(attributes: Attributes<'_>) -> bool {
     let media_type = attributes.get("type").unwrap_or_default();
     media_type.is_empty() || media_type.eq_ignore_ascii_case("text/css")

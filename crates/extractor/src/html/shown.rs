@@ -12,7 +12,8 @@ use crate::text::{Collapsed, trim};
 /// Maximum bytes of a heading to keep.
 const MAX_HEADING_BYTES: usize = 1024;
 
-/// Maximum number of letters to count: an outline only has to recognise pages with little text.
+/// Maximum number of letters to count. More are not needed, because the outline only has to
+/// recognise pages with little text.
 const MAX_LETTERS: usize = 8192;
 
 /// Maximum number of texts to pass to an observer at once.
@@ -24,9 +25,9 @@ pub trait PageObserver {
     /// [`PageObserver::texts`].
     fn wants_text(&self) -> bool;
 
-    /// Processes several texts in page order. Each is the range of the text between two tags in
-    /// `page`, as written: its character references are not decoded. A comment may split a text.
-    /// Visible text, the title and form fields are included.
+    /// Processes several texts in page order. Each is a range of `page` between two tags, as
+    /// written: its character references are not decoded. A comment may split a text. Visible text,
+    /// the title and form fields are included.
     fn texts(&mut self, page: &str, texts: &[Range<usize>]);
 
     /// Processes an image. `tag` is its tag as written.

@@ -1,4 +1,4 @@
-//! Determines the context of tags and text in a page, without a tree.
+//! Determines the context of each tag and text in a page, without a tree.
 
 use super::consumer::{At, Consumer, Space};
 use super::foreign::Foreign;
@@ -50,8 +50,9 @@ pub(super) fn walk_html<C: Consumer>(text: &str, attributes: usize, consumer: C)
     }
 }
 
-/// Walks over a page in XML syntax. An empty tag ends its element, and prefixes stand for
-/// vocabularies. `script`, `style`, `title` and the like may contain CDATA sections and comments.
+/// Walks over a page in XML syntax. Unlike in HTML, an empty tag (`<a/>`) ends its element, and
+/// prefixes refer to namespaces. `script`, `style`, `title` and the like may contain CDATA sections
+/// and comments.
 fn walk_xml<C: Consumer>(text: &str, attributes: usize, consumer: C) -> C {
     let mut tokenizer = Tokenizer::new(text, Syntax::Xml, attributes);
     let mut walk = Walk::new(consumer);
@@ -93,13 +94,13 @@ fn walk_xml<C: Consumer>(text: &str, attributes: usize, consumer: C) -> C {
     }
 }
 
-/// Passes tags and text with their places to a consumer, and controls the tokenizer.
+/// Passes tags and text with their contexts to a consumer, and controls the tokenizer.
 pub(super) struct Walk<C> {
     pub(super) consumer: C,
     foreign: Foreign,
     /// Number of open `template` elements whose content is inert (not shown).
     inert: u32,
-    /// The place of the text after the last tag.
+    /// The context of the text after the last tag.
     text_at: At,
 }
 
@@ -214,8 +215,7 @@ impl<C: Consumer> Walk<C> {
         };
     }
 
-    /// Processes a `template`, whose content is inert, unless the template is a shadow root:
-    /// browsers show that.
+    /// Processes a `template`. Its content is inert, except in a shadow root, which browsers show.
     fn start_template(&mut self, tag: &Tag<'_>) {
         let is_shadow_root = ["open", "closed"]
             .iter()

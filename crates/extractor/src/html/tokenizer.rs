@@ -1,8 +1,9 @@
 //! Tokenizes HTML (HTML Standard 13.2.5) without copying the text.
 //!
-//! The standard's states are not stored in variables: for each construct, the tokenizer searches
-//! for its end, and returns it as a slice of the page. Comments and document types are skipped,
-//! because no consumer needs them. Line ends of the page are already normalised to line feeds.
+//! There is no state machine as in the standard: the tokenizer searches for the end of each
+//! construct, and returns the construct as a slice of the page. Comments and document types are
+//! skipped, because no consumer needs them. Line ends of the page are already normalised to line
+//! feeds.
 
 mod letters;
 mod raw_text;
@@ -39,7 +40,8 @@ pub(super) enum Mode {
     XmlText,
 }
 
-/// The end of a piece of the page. The tokenizer holds the tag, and the text before the tag.
+/// The kind of token that ended the last piece of the page. The tokenizer holds the tag itself, and
+/// the text before the tag.
 pub(super) enum Token {
     StartTag,
     EndTag,
@@ -48,7 +50,8 @@ pub(super) enum Token {
     EndOfPage,
 }
 
-/// Text between two tags as written. If a comment or the like splits it, a part of that text.
+/// Text between two tags, as written. If a comment or the like splits the text, this is one part of
+/// it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Text<'t> {
     /// The page that contains the text.
@@ -160,8 +163,9 @@ impl<'t> Tokenizer<'t> {
         }
     }
 
-    /// Reads up to the end of the next tag, or up to the end of a text that other markup follows.
-    /// If `is_foreign`, a drawing or formula is open, which may contain CDATA sections.
+    /// Reads up to the end of the next tag. Text before other markup, such as a comment, is
+    /// returned first. If `is_foreign`, a drawing or formula is open, which may contain CDATA
+    /// sections.
     // Inlined so that the result stays in registers.
     #[inline(always)]
     pub(super) fn next(&mut self, is_foreign: bool) -> Token {
@@ -205,8 +209,8 @@ impl<'t> Tokenizer<'t> {
     }
 
     /// Handles a `<` at `at` that doesn't begin a tag. If it begins other markup, reads the text
-    /// before that markup or, if there is no such text, the markup itself. Returns false if the `<`
-    /// is text.
+    /// before that markup. If there is no such text, reads the markup itself. Returns false if the
+    /// `<` is text.
     #[cold]
     fn read_no_tag(&mut self, at: usize, is_foreign: bool) -> bool {
         let bytes = self.page.as_bytes();
@@ -300,7 +304,7 @@ impl<'t> Tokenizer<'t> {
         self.at += end.map_or(0, |_| "]]>".len());
     }
 
-    /// Takes the bytes from the current position to `end` as the last text.
+    /// Makes the bytes from the current position to `end` the last text.
     #[inline]
     fn take_text(&mut self, end: usize, kind: TextKind) {
         self.text = self.at..end;

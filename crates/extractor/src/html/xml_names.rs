@@ -13,11 +13,11 @@ const OF_A_PAGE: [&str; 4] = [
     "http://www.w3.org/1999/xhtml",
     "http://www.w3.org/2000/svg",
     "http://www.w3.org/1998/Math/MathML",
-    // Elements without a namespace: the page declares none.
+    // No namespace, because the page declares none.
     "",
 ];
 
-/// The name that elements of all other namespaces get.
+/// The name given to elements of all other namespaces, which are ignored.
 const FOREIGN: Name = Name::of(b"");
 
 /// Resolves the names of tags by the namespace declarations (`xmlns`) in scope.
@@ -42,9 +42,9 @@ struct Binding {
 struct Declaring {
     /// The name as written, with its prefix.
     name: Name,
-    /// The number of open elements of that name, from this element inwards.
+    /// The number of open elements with this name: this element, and those within it.
     count: u32,
-    /// The number of declarations that were in scope before this element's own.
+    /// The number of declarations in scope outside this element.
     around: usize,
 }
 
@@ -72,7 +72,7 @@ impl XmlNames {
     pub(super) fn end(&mut self, tag: &Tag<'_>, written: &str) -> Name {
         let meaning = self.meaning(tag.name, written);
         if let Some(place) = self.open.iter().rposition(|open| open.name == tag.name) {
-            // Elements within it that lack an end tag end too.
+            // Also end the elements within this one, whose end tags are missing.
             self.open.truncate(place + 1);
             let ended = &mut self.open[place];
             ended.count -= 1;
@@ -98,7 +98,7 @@ impl XmlNames {
             if prefix.len() > MAX_PREFIX_BYTES || self.bindings.len() >= MAX_BINDINGS {
                 continue;
             }
-            // A root element `html` is that of a page, whatever namespace it declares.
+            // A root element named `html` counts as XHTML, whatever namespace it declares.
             let is_root = prefix.is_empty() && tag.name == name::HTML;
             self.bindings.push(Binding {
                 prefix: prefix.into(),
@@ -114,7 +114,7 @@ impl XmlNames {
         match binding {
             Some(binding) if !binding.is_of_page => FOREIGN,
             Some(_) if !prefix.is_empty() => Name::of(local.as_bytes()),
-            // An undeclared prefix stays part of the name.
+            // An undeclared prefix is part of the name.
             _ => name,
         }
     }

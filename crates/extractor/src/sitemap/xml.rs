@@ -79,7 +79,7 @@ struct Walk<'a> {
     extension: Option<Extension>,
     field: Option<(Field, usize)>,
     value: String,
-    /// Text outside any field, in an entry or between entries.
+    /// Text outside any field such as `loc`, in an entry or between entries.
     bare: String,
     /// Number of alternates, images and videos kept so far.
     extras: usize,
@@ -218,7 +218,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Processes the URLs in text outside any field.
+    /// Processes the URLs in text outside any field such as `loc`.
     fn end_bare_text(&mut self) {
         if self.bare.is_empty() {
             return;
@@ -294,7 +294,7 @@ impl Walk<'_> {
                 return;
             }
             (Field::Loc, _) if entry.loc == address => return,
-            // Begin a second entry: the fields that follow belong to it.
+            // Begin a second entry, which gets the fields that follow.
             (Field::Loc, _) => {
                 self.xml.note(DocumentOddityKind::SecondLoc);
                 self.finish_entry();

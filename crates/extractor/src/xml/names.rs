@@ -7,7 +7,7 @@ use super::unescaped;
 /// Maximum number of namespace prefixes in scope at a time; further ones are ignored.
 const MAX_BINDINGS: usize = 64;
 
-/// The vocabulary of an element, among those that feeds use.
+/// The namespace of an element. Only namespaces that feeds use are distinguished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Space {
     /// No namespace, or one of the namespaces that some versions of RSS use for their own elements.
@@ -22,12 +22,13 @@ pub(crate) enum Space {
 /// The namespace prefixes in scope.
 #[derive(Default)]
 pub(super) struct Bindings {
-    /// Prefix, vocabulary, and the depth of the declaring element.
+    /// The declared prefixes: each with its namespace, and the depth of the element that declares
+    /// it.
     all: Vec<(String, Space, usize)>,
 }
 
 impl Bindings {
-    /// Records the declarations of `tag`, for an element at `depth`.
+    /// Records the namespace declarations of `tag`, for an element at `depth`.
     pub(super) fn enter(&mut self, tag: &BytesStart<'_>, depth: usize, attributes: usize) {
         if !tag.contains("xmlns") {
             return;
@@ -49,15 +50,14 @@ impl Bindings {
         }
     }
 
-    /// Drops the declarations of elements at `depth` or deeper.
+    /// Drops the namespace declarations of elements at `depth` or deeper.
     pub(super) fn exit(&mut self, depth: usize) {
         while self.all.last().is_some_and(|(_, _, at)| *at >= depth) {
             self.all.pop();
         }
     }
 
-    /// Returns the vocabulary of the element `name`. A prefix that is not declared gets its usual
-    /// meaning.
+    /// Returns the namespace of the element `name`. An undeclared prefix gets its usual meaning.
     pub(super) fn space_of(&self, name: &str) -> Space {
         let prefix = name.split_once(':').map_or("", |(prefix, _)| prefix);
         let binding = self

@@ -8,8 +8,8 @@ use crawl_extractor::{
 };
 use crawl_weburl::canonicalize;
 
-/// Checks reading of any bytes as a page: the results stay within bounds, and smaller limits only
-/// remove results.
+/// Checks reading any bytes as a page: results stay within bounds, and smaller limits only remove
+/// results.
 pub(crate) fn html(data: &[u8]) {
     let (first, rest) = data.split_first().unwrap_or((&0, &[]));
     let content_type = [
@@ -45,7 +45,7 @@ pub(crate) fn html(data: &[u8]) {
     unchanged_by_appended_text(&page, rest, content_type);
 }
 
-/// Checks that text after the end of a page changes nothing of the page before it, and doesn't
+/// Checks that text after the end of a page doesn't change what was read before it, and doesn't
 /// remove the title.
 fn unchanged_by_appended_text(page: &Page, body: &[u8], content_type: Option<&str>) {
     // If the charset is guessed, more bytes may change the guess, so don't compare.
@@ -58,8 +58,8 @@ fn unchanged_by_appended_text(page: &Page, body: &[u8], content_type: Option<&st
     assert!(more.links.len() >= page.links.len().saturating_sub(1));
 }
 
-/// Checks reading of any bytes as a style sheet: the links are resources, and their addresses occur
-/// in the style sheet.
+/// Checks reading any bytes as a style sheet: links are resources, and their addresses occur in the
+/// style sheet.
 pub(crate) fn css(data: &[u8]) {
     let css = read_css(data, None, &Limits::default());
     links(&css.links, data.len());
@@ -101,7 +101,7 @@ pub(crate) fn css(data: &[u8]) {
     }
 }
 
-/// Checks reading of any bytes as a sitemap: each entry has an address.
+/// Checks reading any bytes as a sitemap: each entry has an address.
 pub(crate) fn sitemap(data: &[u8]) {
     let sitemap = read_sitemap(data, None, &Limits::default());
     oddities(&sitemap.oddities, data.len());
@@ -117,7 +117,7 @@ pub(crate) fn sitemap(data: &[u8]) {
     assert!(extras.sum::<usize>() <= small().sitemap_links);
 }
 
-/// Checks reading of any bytes as a feed: each entry has an address, a title or an id.
+/// Checks reading any bytes as a feed: each entry has an address, a title or an id.
 pub(crate) fn feed(data: &[u8]) {
     let at = canonicalize(None, "https://example.org/feed").unwrap();
     let feed = read_feed(data, None, &Limits::default());
@@ -139,7 +139,7 @@ pub(crate) fn feed(data: &[u8]) {
     );
 }
 
-/// Checks reading of any bytes as a header: the addresses of links occur in the header.
+/// Checks reading any bytes as a header: the addresses of links occur in the header.
 pub(crate) fn header(data: &[u8]) {
     let value = String::from_utf8_lossy(data);
     let links = link_header(&value, &Limits::default());
@@ -159,8 +159,8 @@ pub(crate) fn charset(data: &[u8]) {
     assert!(page.charset_source != CharsetSource::Header);
     let label = format!("text/html; charset={}", page.charset);
     let again = read_html(data, Some(&label), &Limits::default());
-    // Declaring the determined charset in the header leads to the same charset. Exception: a byte
-    // order mark counts more than the header.
+    // A page whose header declares the determined charset must get the same charset, unless it has
+    // a byte order mark, which overrides the header.
     if page.charset != "replacement" {
         assert_eq!(again.charset, page.charset);
         assert_eq!(again.links.len(), page.links.len());

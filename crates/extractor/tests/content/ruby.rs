@@ -21,7 +21,7 @@ fn html_4_5_10_base_text_makes_words_and_readings_follow() {
             "<p>表<ruby>表<rp>(</rp><rt>ひょう</rt><rp>)</rp>示<rp>(</rp><rt>じ</rt><rp>)</rp></ruby>",
             "表表示 ひょうじ",
         ),
-        // Here, the end tags of the ruby's parts are omitted, as HTML allows.
+        // The end tags of the ruby's parts are omitted here, as HTML allows.
         (
             "<p><ruby>茶<rp>(<rt>ちゃ<rp>)<rb>道<rt>どう</ruby>の",
             "茶道の ちゃどう",

@@ -1,4 +1,5 @@
-//! Tests of teasers of other pages. No class or id distinguishes them from the text before them.
+//! Tests of teasers of other pages, which have no class or id that distinguishes them from the text
+//! before them.
 
 use crate::read;
 
@@ -39,7 +40,7 @@ fn cards_that_link_to_other_pages_are_not_main_text() {
         cards(4)
     ));
     assert_eq!(lines_after(&html), Vec::<String>::new());
-    // The cards are not in the main text but beside it, so that they can still be searched.
+    // The cards are outside the main text, so they can still be searched, with a lower weight.
     let content = read(&html);
     assert!(content.visible_text().contains("Ferry number 3"));
 }

@@ -34,7 +34,7 @@ fn cases(file: &'static [u8]) -> Vec<(&'static [u8], &'static str)> {
 fn html5lib_encodings_are_found() {
     let cases: Vec<_> = FILES.into_iter().flat_map(cases).collect();
     assert!(cases.len() > 60, "{} cases", cases.len());
-    // Skip pages whose `meta` a script writes, because scripts are not run.
+    // Skip pages in which a script writes the `meta`, because the extractor runs no scripts.
     let is_scripted = |bytes: &[u8]| bytes.windows(14).any(|window| window == b"document.write");
     for (bytes, expected) in cases.into_iter().filter(|(bytes, _)| !is_scripted(bytes)) {
         // Append a byte that is not ASCII: a page in ASCII counts as UTF-8, even if a late `meta`
@@ -45,8 +45,8 @@ fn html5lib_encodings_are_found() {
             page.charset_source,
             CharsetSource::Meta | CharsetSource::Bom | CharsetSource::LateMeta
         );
-        // Without a declaration, html5lib expects windows-1252. Our own default is another, and is
-        // tested elsewhere.
+        // Without a declaration, html5lib expects windows-1252, but our default differs. Other
+        // tests check it.
         let charset = if is_declared {
             page.charset
         } else {

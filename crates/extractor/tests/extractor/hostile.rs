@@ -1,6 +1,5 @@
-//! Tests of hostile documents. Each document is read at one size and at four times that size, with
-//! the same result. If a test ends at all, its cost is not quadratic: at these sizes, a quadratic
-//! cost would take minutes.
+//! Tests of hostile documents. Each document is read in two sizes, with the same result. At these
+//! sizes, code with quadratic cost would take minutes, so such a test would not end in time.
 
 use crawl_extractor::{
     DocumentOddityKind, Limits, link_header, read_css, read_feed, read_html, read_sitemap,
@@ -67,7 +66,7 @@ fn repetitive_pages_are_read_to_their_end() {
     ] {
         for html in sizes(part) {
             let page = read(&format!("{html}{end}<a href=last>"));
-            // An element without an end may hide the link after it, but must break nothing else.
+            // Unterminated markup may hide the link after it, but must break nothing else.
             let hides = [
                 "<svg><style>",
                 "<template>",

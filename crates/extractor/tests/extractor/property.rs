@@ -129,8 +129,7 @@ proptest! {
     fn no_markup_panics(html in fragment(), padding in 4_060..4_100_usize) {
         let _ = read(&html);
         let _ = read_sitemap(html.as_bytes(), None, &Limits::default());
-        // Repeat this with text before the markup, so that the markup crosses the boundary of two
-        // pieces.
+        // Repeat the test with text before the markup, so that the markup crosses the offset 4,096.
         let padded = read(&format!("{}{html}", "-".repeat(padding)));
         prop_assert_eq!(&read(&format!("-{html}")).links, &padded.links);
     }

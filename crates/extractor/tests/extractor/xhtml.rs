@@ -15,7 +15,7 @@ fn document(head: &str, body: &str) -> String {
     )
 }
 
-/// Returns what the different readers make of a page: its title, the addresses of its links, its
+/// Returns the results of all readers for a page: its title, the addresses of its links, its
 /// visible text and its Markdown.
 fn read_all(page: &str, content_type: &str) -> (Option<String>, Vec<String>, String, String) {
     let read = read_html(page.as_bytes(), Some(content_type), &Limits::default());
@@ -178,6 +178,6 @@ fn rfc_7303_3_without_a_header_the_xml_declaration_names_the_charset() {
     assert_eq!(read(utf_8.as_bytes()).0, "windows-1252");
     let (utf_8, latin) = page("", "windows-1252");
     assert_eq!(read(utf_8.as_bytes()), ("UTF-8", "th\u{e9}".to_owned()));
-    // These bytes are not UTF-8, so the `meta` counts: it is better than a guess.
+    // These bytes are not UTF-8, so the `meta` decides.
     assert_eq!(read(&latin), ("windows-1252", "th\u{e9}".to_owned()));
 }

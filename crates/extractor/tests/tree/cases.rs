@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use crate::{differences, links, ours};
 
-/// The cases in which the extractor is known to differ.
+/// The cases in which the extractor is known to differ from html5lib.
 const KNOWN: &str = include_str!("../html5lib/known-tree.txt");
 
 const PROBE: &str = "<a href=probe></a><img src=probe>";

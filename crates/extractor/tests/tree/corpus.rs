@@ -1,6 +1,6 @@
 //! Compares the extractor's links with those of a tree, on the documentation of other projects.
 //! `cargo xtask test` downloads the documentation and sets variables with its location. With
-//! `CRAWL_WHOLE_CORPUS=1`, all its pages are read.
+//! `CRAWL_WHOLE_CORPUS=1`, all pages of the documentation are read.
 #![expect(clippy::disallowed_methods, reason = "the corpus lies in files")]
 
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! Finds the links in a tree by a table of strings and regular expressions. This code shares
-//! nothing with the extractor, so that it doesn't repeat its errors.
+//! Finds the links in a tree by a table of strings and regular expressions. Shares no code with the
+//! extractor, so that it doesn't have the same bugs.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -65,8 +65,8 @@ pub(crate) fn of_tree(html: &str) -> BTreeSet<Found> {
             ..
         } = &node.data
         {
-            // Links in a template count, because a script may show the template. It may be shown
-            // outside of the form.
+            // Links in a template count, because a script may show the template. A form around the
+            // template doesn't apply to them.
             let template = template_contents.borrow();
             pending.extend(template.iter().map(|template| (template.clone(), None)));
             let element = Element {
@@ -218,8 +218,7 @@ impl Element<'_> {
     }
 }
 
-/// Returns whether the address of a link is kept; that of a resource, only if it leads outside the
-/// page.
+/// Returns whether a link with this address is kept: a resource only if it is outside the page.
 fn is_elsewhere(element: &str, attribute: &str, address: &str) -> bool {
     let pages = [
         ("frame", "src"),

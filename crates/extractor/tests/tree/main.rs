@@ -1,5 +1,5 @@
-//! Compares the extractor's links of whole pages with the links in a tree that html5ever builds.
-//! The extractor has no tree, but must find what a browser would.
+//! Compares the extractor's links of whole pages with the links in html5ever's tree. The extractor
+//! builds no tree, but must find the same links as a browser.
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod cases;

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-/// The first second of the year 1. The last possible year, 9999, is checked by the date library.
+/// The first second of the year 1. The date library rejects years after 9999.
 const FIRST: i64 = -62_135_596_800;
 
 /// Formats a time in seconds since 1970 UTC as RFC 3339. `None` if the year doesn't have four

@@ -17,8 +17,8 @@ const MAX_FOLDERS: usize = 16;
 /// order of `add`.
 #[derive(Debug, Default)]
 pub(super) struct FileNames {
-    /// The pages that `settle` will name, each with the name that it would have if no other page
-    /// wanted the same.
+    /// The pages that `settle` will name. Each has the name that it gets if no other page wants the
+    /// same name.
     wanted: BTreeMap<Box<str>, String>,
     by_url: HashMap<Box<str>, Box<str>>,
     /// Maps each wanted name, in lower case, to the number of pages that want it.

@@ -12,7 +12,7 @@ use crawl_index_entry::IndexedPage;
 /// Maximum length of a title or description in the list, in characters.
 const MAX_CHARS: usize = 300;
 
-/// Collects the pages, and writes the list at the end.
+/// Collects the pages, and writes the list of them (`llms.txt`) at the end.
 ///
 /// The list starts with the site's name and description. The pages follow, grouped by host and
 /// first folder. In each group, pages with more incoming links come first.

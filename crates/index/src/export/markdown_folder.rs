@@ -87,8 +87,8 @@ impl MarkdownFolder {
         }
     }
 
-    /// Writes the file of a page that has a name. Without `source`, the text is taken from the
-    /// index.
+    /// Writes the file of a page that was passed to [`MarkdownFolder::name`] before. Without
+    /// `source`, the text is taken from the index.
     ///
     /// # Errors
     /// If the file can't be written.
@@ -141,7 +141,7 @@ impl MarkdownFolder {
 
 /// Returns the main text of a page as Markdown. If `source` is missing or not HTML, the text is
 /// taken from the index, with its headings. A link leads to the file that `file` returns for its
-/// URL, or if there is none, to the URL.
+/// URL or, without such a file, to the URL.
 #[must_use]
 pub fn page_markdown(
     page: &IndexedPage,
@@ -186,7 +186,7 @@ fn target(
     Some(target)
 }
 
-/// Returns the text that the index has, divided by its headings.
+/// Returns the indexed text of a page as Markdown, with its headings.
 fn of_index(page: &IndexedPage) -> String {
     let mut blocks = Vec::new();
     for section in sections(page) {

@@ -104,8 +104,8 @@ pub(super) fn sections(page: &IndexedPage) -> Vec<ResultSection<'_>> {
 }
 
 impl<'p> ResultSection<'p> {
-    /// Sets the text of a section. If the text starts with the words of the heading, they are
-    /// removed. `None` if neither heading nor text has any words.
+    /// Sets the text of the section, without the words of its heading at the start. `None` if
+    /// neither heading nor text has any words.
     fn with(self, text: Option<&'p str>) -> Option<ResultSection<'p>> {
         let text = text.unwrap_or_default().trim();
         let text = text.strip_prefix(self.heading).unwrap_or(text).trim();

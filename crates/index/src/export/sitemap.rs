@@ -71,7 +71,8 @@ impl SitemapFolder {
     pub fn finish(self) -> Result<SitemapReport, ExportError> {
         let mut done = SitemapReport::default();
         let mut names = HashSet::new();
-        // In descending order, `https` comes before `http`, so it gets the name without a scheme.
+        // Go in descending order, so that `https` comes before `http` and gets the name without a
+        // scheme.
         for (origin, urls) in self.origins.iter().rev() {
             let name = folder_name(origin, &mut names);
             let folder = self.folder.beside().join(name);
@@ -117,7 +118,7 @@ fn write_origin(
     if count < 2 {
         return Ok(1);
     }
-    // The first part is named as an index of several files requires.
+    // With several files, `sitemap.xml` becomes their index, so rename the first file.
     let place = |name: &str| folder.join(name);
     let index = place("sitemap.xml");
     let failed = ExportError::at(&index);

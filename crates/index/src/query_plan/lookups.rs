@@ -17,8 +17,8 @@ use crate::query::{Query, QueryTerm};
 use crate::words::{Stemmer, Word, WordRelation, words};
 
 impl Planner<'_> {
-    /// Returns queries for pages that have most of the distinctive words. Common words are not
-    /// required, but they raise the score.
+    /// Returns queries for pages that have most of the distinctive words. Common words only raise
+    /// the score.
     pub(super) fn look_up_words(
         &self,
         units: &[Unit],
@@ -67,8 +67,8 @@ impl Planner<'_> {
             passage: WEIGHTS.passage,
             heading: WEIGHTS.heading,
             least_part: match runs.len() + free.count() {
-                // If a query has only two words, both are intended, so the rarer word alone is not
-                // enough.
+                // In a query of two words, both are intended, so a page with only the rarer word
+                // doesn't match.
                 0..=2 => f32::INFINITY,
                 _ => WEIGHTS.least_part,
             },
@@ -83,8 +83,7 @@ impl Planner<'_> {
         any_of(clauses, fit)
     }
 
-    /// Returns a query for pages with a word in any of the fields, or in those that the term
-    /// allows.
+    /// Returns a query for pages with a word in any of the fields that the term allows.
     pub(super) fn look_up_unit(&self, unit: &Unit, term_of: Option<&QueryTerm>) -> Box<dyn Lookup> {
         let texts = &self.fields.texts;
         let mut places = weighted_fields(texts);
@@ -93,8 +92,8 @@ impl Planner<'_> {
         }) = term_of
         {
             places.retain(|place| !in_title || place.field == texts.title);
-            // Text outside the main text, such as a footer, may be on every page. Exclusions ignore
-            // it.
+            // Exclusions ignore text outside the main text, such as a footer, because it may be on
+            // every page.
             places.retain(|place| !is_not || place.field != texts.beside);
         }
         let lookups = places.iter().map(|FieldWeight { field, weight, .. }| {
@@ -146,8 +145,8 @@ impl Planner<'_> {
         clauses
     }
 
-    /// Returns a query for pages that contain all words of a name in sequence. A name is typed
-    /// without spaces.
+    /// Returns a query for pages that contain all words of a name (typed without spaces) in
+    /// sequence.
     pub(super) fn look_up_name(&self, term: &QueryTerm) -> Option<(Occur, Box<dyn Lookup>)> {
         let all_words = words(&term.text, &Stemmer::none());
         let whole = all_words
@@ -193,7 +192,7 @@ impl Planner<'_> {
         };
         let pick = |word: &&Word| match word.kind {
             WordRelation::Plain | WordRelation::Pair => true,
-            // Include a character only if it has no neighbour. Otherwise its pairs are used.
+            // A character with a neighbour is already part of a pair.
             WordRelation::Character => !is_paired(word),
             WordRelation::Part => false,
         };
@@ -249,7 +248,7 @@ impl Planner<'_> {
     }
 }
 
-/// Combines clauses so that a page must match all of them, or at least one.
+/// Combines clauses so that a page must match all of them or, if `fit` allows this, at least one.
 fn any_of(
     clauses: Vec<(Occur, Box<dyn Lookup>)>,
     fit: Strictness,
@@ -261,8 +260,7 @@ fn any_of(
     vec![(Occur::Must, Box::new(BooleanQuery::union(any)))]
 }
 
-/// Returns the clause for a term. Depending on the term, pages must have the word or must not have
-/// it.
+/// Returns the clause for a term: pages must match `lookup` or, if the term is excluded, must not.
 pub(super) fn clause(term: &QueryTerm, lookup: Box<dyn Lookup>) -> (Occur, Box<dyn Lookup>) {
     match term.is_not {
         true => (Occur::MustNot, Box::new(Excluded(lookup))),

@@ -13,7 +13,7 @@ use crate::words::Word;
 pub(crate) struct MarkedTerm {
     /// The number of the term.
     pub(crate) term: usize,
-    /// True for a word that nearly every page has. It is marked only next to another term, as in
+    /// True for a word that very many pages have. It is marked only next to another term, as in
     /// `CREATE INDEX`.
     pub(crate) needs_another: bool,
 }
@@ -37,7 +37,7 @@ pub(crate) struct MarkedWords {
 }
 
 impl MarkedWords {
-    /// Returns the term that a word of a page matches.
+    /// Returns the query term that a word of a page matches.
     pub(crate) fn term(&self, word: &Word) -> Option<MarkedTerm> {
         let by_stem = || {
             let stem = word.stem.as_ref()?;
@@ -46,8 +46,8 @@ impl MarkedWords {
         self.words.get(&word.text).or_else(by_stem).copied()
     }
 
-    /// Returns the pieces of a text that may contain one of the words: matching beginnings, and
-    /// anything between spaces that is not plain ASCII.
+    /// Returns the pieces of a text that may contain one of the words: pieces between spaces that
+    /// have a matching beginning or are not plain ASCII.
     pub(crate) fn likely_in(&self, text: &str) -> Vec<Range<usize>> {
         let mut likely = Vec::new();
         let Some(beginnings) = &self.beginnings else {
@@ -72,7 +72,7 @@ impl MarkedWords {
     pub(super) fn sealed(mut self) -> MarkedWords {
         let beginning = |word: &String| {
             let word = word.trim_start_matches(STEM);
-            // The last letter of a stem may differ from the word.
+            // The last letter of a stem may differ from that of the word, so leave it out.
             let letters = word.chars().count();
             let compared_letters = if letters > 3 { letters - 1 } else { letters };
             regex::escape(&word.chars().take(compared_letters).collect::<String>())

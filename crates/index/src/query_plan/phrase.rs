@@ -1,12 +1,12 @@
-//! The words of phrases, which rank the pages that contain the phrase.
+//! The words of a phrase, by which pages with the phrase are ranked.
 
 use super::{Budget, Planner, Unit};
 use crate::query::QueryTerm;
 use crate::words::{Stemmer, Word, WordRelation, words};
 
 impl Planner<'_> {
-    /// Returns the words that rank the pages with a phrase. Empty for an excluded phrase, a phrase
-    /// in titles, and a phrase in a script without spaces, which is ranked as a whole.
+    /// Returns the words by which pages with a phrase are ranked. Empty for an excluded phrase, and
+    /// for phrases in titles or in a script without spaces, which are ranked as a whole.
     pub(super) fn phrase_units(&self, term: &QueryTerm) -> tantivy::Result<Vec<Unit>> {
         let all = words(&term.text, &Stemmer::none());
         let is_paired =

@@ -20,8 +20,8 @@ pub(crate) struct Weights {
     /// `passage` and `heading`.
     pub(crate) saturation: f32,
     pub(crate) whole: f32,
-    /// The factor for the score of pages with only one of two words. It is so small that pages with
-    /// both words come first.
+    /// The factor for the score of pages with only one word of a query with two. It is so small
+    /// that pages with both words come first.
     pub(crate) one_of_pair: f32,
     pub(crate) text_alone: TextAlone,
     pub(crate) passage: Nearness,
@@ -29,8 +29,8 @@ pub(crate) struct Weights {
     /// The exponent of BM25's inverse document frequency. It is less than 1, because questions
     /// contain rare words that matter little, such as words that only the questioner uses.
     pub(crate) rarity_power: f32,
-    /// A page that lacks most words of a longer query still matches if it has this share of their
-    /// rarity.
+    /// A page that lacks most words of a longer query still matches if its words are rare: their
+    /// rarities must have at least this share of the sum over all words.
     pub(crate) least_part: f32,
     /// The weight of a word with the same stem, relative to the typed word.
     pub(crate) stem: f32,
@@ -46,14 +46,14 @@ pub(crate) struct Weights {
     pub(crate) compound: f32,
     /// The weight of a correction of the typed word.
     pub(crate) correction: f32,
-    /// The weight if two adjacent words of the query are adjacent in a page: in the text, and in a
-    /// title or heading.
+    /// The weight if two adjacent words of the query are adjacent in a page. The first number is
+    /// for the text, the second for titles and headings.
     pub(crate) neighbours: (f32, f32),
-    /// The weight if the words of a name typed without spaces (`std::vec::Vec`) are in a page in
+    /// The weight if a page contains the words of a name typed without spaces (`std::vec::Vec`) in
     /// sequence.
     pub(crate) name: f32,
-    /// How much the other fields add to the score of the best field, in queries that score each
-    /// field separately.
+    /// In queries that score each field separately: how much the other fields add to the score of
+    /// the best field.
     pub(crate) others: f32,
     /// How much the score rises each time the number of pages that link to a page doubles.
     pub(crate) linked: f32,

@@ -35,7 +35,7 @@ pub(super) struct Forms<'w> {
 pub(super) struct KnownWord(u32);
 
 /// Words of one language and their forms. All letters are in one string, which avoids an allocation
-/// for each word and improves locality.
+/// for each word and makes better use of the processor's cache.
 #[derive(Debug, Default)]
 pub(super) struct KnownWords {
     stemmer: Stemmer,
@@ -187,7 +187,7 @@ mod tests {
             let words = words("Running", &Stemmer::of(Some(language)));
             words[0].stem.clone()
         };
-        // Repeat it on one thread, with another text in progress.
+        // Repeat the test on the same thread, while another text is being read.
         for _ in 0..2 {
             assert_eq!(stem("en").as_deref(), Some("run"));
             assert_eq!(stem("xx"), None);

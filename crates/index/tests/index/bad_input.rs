@@ -53,12 +53,12 @@ fn damaged_indexes() {
             r#"the search index in DIR is damaged: Data corrupted: 'Data corruption (in file `"meta.json"`): Meta file cannot be deserialized. Error("missing field `segments`", line: 1, column: 2). Content: "{}".'"#
         ]],
     );
-    // Damage each file in turn: cut it, empty it, change a byte, delete it.
+    // Damage each file in turn: truncate it, empty it, change a byte, delete it.
     let whole = tempfile::tempdir().unwrap();
     write(whole.path(), &pages);
     for entry in fs::read_dir(whole.path()).unwrap() {
         let name = entry.unwrap().file_name();
-        // Readers don't need the locks and the list of managed files.
+        // Skip the locks and the list of managed files, because readers don't need them.
         let is_segment = name.len() > 32 && !name.to_string_lossy().starts_with('.');
         if !is_segment {
             continue;
@@ -151,7 +151,7 @@ fn writers_refuse_changed_indexes() {
         change_file("del"),
         expect!["the search index in DIR is damaged: SEGMENT.DELETIONS is not as it was written"],
     );
-    // Counts that would be trusted: gigabytes of memory for deletions, and documents that don't
+    // Trusting these counts would allocate gigabytes for deletions, or read documents that don't
     // exist.
     check_writer(
         |dir| {
@@ -175,12 +175,12 @@ fn writers_refuse_changed_indexes() {
         },
         expect!["the search index in DIR is damaged: meta.json miscounts the pages of SEGMENT"],
     );
-    // The note that records how far the source was read.
+    // Change the note that records how far the source was read.
     check_writer(
         |dir| replace_in(dir, "meta.json", "octets\\\":300", "octets\\\":900"),
         expect!["the search index in DIR is damaged: its note is not as it was written"],
     );
-    // A file that tantivy would delete because no commit uses it.
+    // List a foreign file, which tantivy would delete because no commit uses it.
     check_writer(
         |dir| fs::write(dir.join(".managed.json"), r#"["../pages.jsonl"]"#).unwrap(),
         expect!["the search index in DIR is damaged: .managed.json names `../pages.jsonl`"],

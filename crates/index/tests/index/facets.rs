@@ -1,4 +1,4 @@
-//! Versions of a page, and pages by folder, language, version and type.
+//! Tests of versions, and of page counts by folder, language, version and type.
 
 use std::fmt::Write as _;
 
@@ -84,10 +84,10 @@ fn check(index: &SearchIndex, query: &str, filters: FacetFilters, expected: Expe
 fn the_newest_version_represents_the_others() {
     let (_dir, index) = indexed(&manual());
     assert_eq!(found(&index, "create"), "/docs/15/create.html");
-    // All three versions have the same text: the newest represents them, not the first
+    // All three versions have the same text. The result is the newest one, not the first
     // alphabetically.
     assert_eq!(found(&index, "drop"), "/docs/15/drop.html");
-    // A page that the newest version lacks is found in the version that has it.
+    // If the newest version lacks a page, an older version is found.
     assert_eq!(found(&index, "hash"), "/docs/13/hash.html");
     assert_eq!(found(&index, "\"as of manual 14\""), "/docs/14/create.html");
 }
@@ -107,7 +107,7 @@ fn older_versions_are_found_by_filters() {
         let answer = search_with_facets(&index, name, of_version);
         let urls: Vec<_> = answer.results.iter().map(|hit| hit.url.as_str()).collect();
         assert_eq!(urls, [format!("http://a.example/docs/14/{name}.html")]);
-        // A folder above the versions does not select one.
+        // A filter for a folder that contains all versions doesn't select one of them.
         assert_eq!(
             found(&index, &format!("{name} site:a.example/docs")),
             format!("/docs/15/{name}.html")

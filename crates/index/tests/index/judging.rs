@@ -1,4 +1,4 @@
-//! Which pages are indexed, judged from their bytes.
+//! Tests of which pages are indexed, and how.
 
 use crawl_extractor::{ContentLimits, Limits, PageContext, read_page};
 use crawl_index::{FetchedDocument, IndexedPage, judge};
@@ -218,7 +218,7 @@ fn a_copy_of_a_site_outside_of_the_crawl_is_indexed() {
 #[test]
 fn a_manual_page_is_described_under_its_name_heading() {
     let described = |html: &str| judged(html, &[], None).unwrap().description;
-    // As written by AsciiDoc, DocBook, and man2html in another language.
+    // Manual pages by AsciiDoc, by DocBook, and by man2html in another language.
     let asciidoc = "<title>tea-pot(1)</title><body class=manpage><div id=header>\
          <h1>tea-pot(1) Manual Page</h1><h2>NAME</h2><div class=sectionbody><p>tea-pot -\n   \
          Warm the pot</p></div></div><div id=content><h2>SYNOPSIS</h2><p>tea pot [-w]</p></div>";
@@ -228,7 +228,8 @@ fn a_manual_page_is_described_under_its_name_heading() {
     assert_eq!(described(docbook), "POUR \u{2014} fill a cup");
     let german = "<title>tee</title><h2>BEZEICHNUNG</h2>tee \u{2013} Tee kochen<h2>BEISPIEL</h2>";
     assert_eq!(described(german), "tee \u{2013} Tee kochen");
-    // The page's declared description takes precedence. A name alone is not a description.
+    // The page's declared description takes precedence over that line. A line with only a name is
+    // not a description.
     let own = format!("<meta name=description content='On pots.'>{asciidoc}");
     assert_eq!(described(&own), "On pots.");
     let form = "<title>Order</title><main><h2>Name</h2><p>Yours, as on the card.</p></main>";
@@ -250,7 +251,8 @@ fn a_line_that_starts_with_a_name_from_the_title_is_the_description() {
     let docbook = "<title>POUR TEA</title><main><h2>POUR TEA</h2>\
          <p>POUR TEA \u{2014} fill a cup</p><h2>Synopsis</h2><p>POUR TEA [ IN cup ]</p></main>";
     assert_eq!(described(docbook), "POUR TEA \u{2014} fill a cup");
-    // A different name, and a description that repeats the title.
+    // Lines that are not descriptions: one with a different name, and one that only repeats the
+    // title.
     let other_name = "<title>Pots</title><main><p>Cups \u{2013} small and white</p></main>";
     assert_eq!(described(other_name), "");
     let again = "<title>tea \u{2014} Green leaves \u{2014} Manual</title><main>\

@@ -1,4 +1,4 @@
-//! Names, symbols, marks and changes in queries, and how they affect ranking.
+//! Tests of names, symbols, accents and words about changes in queries.
 
 use crawl_index::IndexedPage;
 

@@ -93,7 +93,7 @@ fn a_description_with_all_words_counts_as_a_heading() {
 
 #[test]
 fn a_rare_word_of_a_short_page_outweighs_a_common_one_of_a_long_page() {
-    // The filler has twenty words. The query words come after the start of the text, which weighs
+    // The filler is so long that the query words come after the start of the text, which weighs
     // more.
     let filler = "One two three four five six seven eight nine ten. ".repeat(2);
     let mut pages = vec![
@@ -401,7 +401,7 @@ fn compounds_are_found_by_their_parts_and_parts_by_compounds() {
     ]);
     assert_eq!(found(&index, "Versicherung"), "/kasse");
     assert!(found(&index, "Betreuungskosten").starts_with("/kind"));
-    // If a language writes compounds as separate words, parts are not looked up.
+    // In a language that writes compounds as separate words, compounds are not looked up.
     let (_dir, index) = indexed(&[page("http://a.example/", "Overriding", "Overriding of it.")]);
     assert_eq!(found(&index, "riding"), "");
 }
@@ -626,8 +626,7 @@ fn text_outside_the_main_text_is_found_and_weighs_little() {
     assert_eq!(urls("\"descaled with vinegar\""), [first]);
     assert_eq!(urls("vinegar"), ["http://a.example/2", first]);
     assert_eq!(urls("bakery").len(), 3);
-    // The word is outside the main text of every page, so excluding it has no effect on those
-    // pages.
+    // The excluded word is outside the main text of every page, where exclusions don't apply.
     assert_eq!(urls("kettles -bakery").len(), 2);
     let hit = search(&index, "descaled vinegar").results.remove(0);
     assert!(
@@ -635,7 +634,7 @@ fn text_outside_the_main_text_is_found_and_weighs_little() {
         "{}",
         hit.excerpt
     );
-    // The last word may be a prefix in this text too.
+    // The last word also matches as a prefix outside the main text.
     assert_eq!(urls("baker").len(), 3);
 }
 
@@ -702,7 +701,7 @@ fn results_lead_to_their_best_sections() {
             .collect();
         format!("{}\n{}", hit.leads_to, sections.join("\n"))
     };
-    // The heading matches more than the title, so the title links to it.
+    // The heading contains more of the query than the title, so the result links to the heading.
     expect![[r#"
         http://a.example/gin#fast-update
         Fast update · Tips and Tricks http://a.example/gin#fast-update"#]]
@@ -712,7 +711,7 @@ fn results_lead_to_their_best_sections() {
         http://a.example/gin#:~:text=Memory%2C%20limits%20%26%20more
         Memory, limits & more · Tips and Tricks http://a.example/gin#:~:text=Memory%2C%20limits%20%26%20more
         Fast update · Tips and Tricks http://a.example/gin#fast-update"#]].assert_eq(&shown("pending list memory"));
-    // Terms in the title lead to the page itself.
+    // The title contains the terms, so the result links to the page itself.
     expect![[r#"
         http://a.example/gin
     "#]]
@@ -757,7 +756,8 @@ fn the_owner_of_a_site_may_name_synonyms_and_pin_pages() {
     let results = search(&index, "visit");
     assert_eq!((results.total, results.results[0].pinned), (2, true));
     assert!(!results.results[1].pinned);
-    // Pins work without the page's words, and are ignored for a page that the index lacks.
+    // A pinned page is found even without the query's words. A pin is ignored if the index lacks
+    // its page.
     assert_eq!(urls(&index, "how to GET here")[0], "visit");
     assert!(urls(&index, "gone").is_empty());
     let limited = SearchOptions {

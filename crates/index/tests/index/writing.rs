@@ -1,4 +1,4 @@
-//! Commits, replacements, and facts that depend on all pages.
+//! Tests of commits, replaced pages, and facts that depend on all pages.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
@@ -43,7 +43,8 @@ fn a_search_sees_each_commit_and_no_more() {
     assert_eq!(index.page("http://a.example/1").unwrap(), None);
 }
 
-/// The reader has many files to open, and each commit deletes files of the previous one.
+/// Checks that opening is safe while each commit deletes files of the previous one. The reader has
+/// many files to open.
 #[test]
 fn an_index_can_be_opened_while_it_is_written() {
     let dir = tempfile::tempdir().unwrap();
@@ -346,7 +347,8 @@ fn after(entries: &[IndexEntry], is_pending: bool) -> (Vec<String>, Reconciled) 
             entries
                 .iter()
                 .for_each(|entry| writer.apply(entry).unwrap());
-            // Entries are still marked after a commit, before `reconcile` decides.
+            // Commit in between: pages marked by entries must still be marked when `reconcile`
+            // decides.
             writer.commit("half").unwrap();
             writer.reconcile_unless("next", 0, &|| false).unwrap()
         }
@@ -418,8 +420,8 @@ fn an_index_never_loses_many_pages_for_doubtful_reasons() {
             kept_reasons,
             [each("no_page"), each("redirect"), each("soft_404")]
         );
-        // Pages that can be found under another URL don't count as lost. Pages that name each other
-        // as canonical do.
+        // Pages that can be found under another URL don't count as lost, but pages that name each
+        // other as canonical do.
         let moved: Vec<_> = (0..9)
             .map(|n| drop(n, "redirect: http://a.example/19"))
             .collect();
@@ -431,10 +433,10 @@ fn an_index_never_loses_many_pages_for_doubtful_reasons() {
         let (urls, done) = after(&crossed[..2], is_pending);
         assert_eq!((urls.len(), done.gave_way), (19, 1));
         assert!(urls.contains(&"http://a.example/00".to_owned()));
-        // A page whose canonical URL leads nowhere stays under its own.
+        // A page whose canonical URL leads nowhere stays under its own URL.
         let (urls, done) = after(&crossed[2..], is_pending);
         assert_eq!((urls.len(), done.gave_way), (20, 0));
-        // Nothing is lost if many pages yield to an existing one.
+        // Many pages may be replaced by an existing canonical page, because nothing is lost.
         let many: Vec<_> = (0..9).map(|n| named(n, "19")).collect();
         let (urls, done) = after(&many, is_pending);
         assert_eq!((urls.len(), done.gave_way, done.kept.len()), (11, 9, 0));
@@ -442,7 +444,7 @@ fn an_index_never_loses_many_pages_for_doubtful_reasons() {
         let unknown_pages: Vec<_> = (30..60).map(|n| drop(n, "soft_404")).collect();
         let (urls, done) = after(&unknown_pages, is_pending);
         assert_eq!((urls.len(), done.left, done.kept.len()), (20, 0, 0));
-        // A page that returns is treated like any other.
+        // A page that is added again after its removal is treated like any other page.
         let back = IndexEntry::Put(Box::new(page("http://a.example/00", "Tea", "Tea again")));
         let (urls, done) = after(
             &[drop(0, "empty"), drop(1, "empty"), drop(2, "empty"), back],

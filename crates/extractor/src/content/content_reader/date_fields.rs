@@ -59,8 +59,8 @@ impl ContentReader {
     }
 
     pub(super) fn add_json_ld_dates(&mut self) {
-        // Dates of items that are texts come first. Other items may be what a text is about, with
-        // dates of their own.
+        // Add the dates of items that describe a text, such as an article, first. Other items may
+        // describe the topic of the page, such as an event.
         let (texts, others): (Vec<_>, Vec<_>) =
             self.json_ld.items.iter().partition(|item| item.is_text());
         for item in texts.into_iter().chain(others) {

@@ -1,4 +1,4 @@
-//! The words of one block, with emphasis and links.
+//! Writes the words of one block as Markdown, with emphasis and links.
 
 use crate::content::heading_marks::is_sign;
 use crate::html::name::{self, Name};
@@ -17,7 +17,7 @@ enum Style {
     Link(String),
 }
 
-/// Assembles the words of a block. The opening mark of an element is written together with its
+/// Writes the words of a block. The opening mark of an element is only written with the element's
 /// first word. So an element without words leaves no marks, and white space stays outside the
 /// marks.
 #[derive(Debug, Default)]
@@ -45,7 +45,7 @@ impl Inline {
             name::DEL | name::S | name::STRIKE => Style::Struck,
             name::CODE | name::KBD | name::SAMP | name::TT => Style::Code,
             name::A => {
-                // Links don't nest: a new one ends the open one.
+                // Links don't nest, so a new link ends the open one.
                 self.end(name::A);
                 match link {
                     Some(target) => Style::Link(target),
@@ -64,7 +64,7 @@ impl Inline {
         let Some(at) = self.open.iter().rposition(|(open, _)| *open == tag) else {
             return;
         };
-        // Elements within it are closed too, and reopened before the next word.
+        // Also close the elements within this one. They are reopened before the next word.
         self.close_to(at);
         self.open.remove(at);
     }
@@ -115,7 +115,7 @@ impl Inline {
         while out[..end].ends_with("\\\n") {
             end -= 2;
         }
-        // Drop a line break at the end of the block, which would read as a backslash there.
+        // Drop a line break at the end of the block: there, its backslash would be shown.
         if out[end..].starts_with('\n') && out[..end].ends_with('\\') {
             end -= 1;
         }
@@ -150,14 +150,14 @@ impl Inline {
                 Style::Strong => "**",
                 Style::Struck => "~~",
                 Style::Link(_) => "[",
-                // The backticks are added at the end, since their number depends on the code's
-                // text.
+                // The number of backticks depends on the code's text, so they are added at the end.
                 Style::Code => "",
             });
         }
     }
 
-    /// Writes the closing marks of the written elements, except the first `keep`.
+    /// Writes the closing marks of the elements whose opening marks were written, except the first
+    /// `keep` of them.
     fn close_to(&mut self, keep: usize) {
         while self.written.len() > keep {
             let Some(start) = self.written.pop() else {

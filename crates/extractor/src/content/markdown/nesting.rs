@@ -1,4 +1,4 @@
-//! The lists, quotes and tables around a block.
+//! Tracks the lists, quotes and tables around a block.
 
 use crate::html::name::{self, Name};
 use crate::html::tokenizer::Tag;
@@ -12,17 +12,17 @@ const MAX_DEPTH: usize = 16;
 /// A list item or a quote around a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Around {
-    /// A list item: its number among all items of the page and, in a numbered list, the number
-    /// shown.
+    /// A list item. `id` is unique among the items of the page. `number` is the number shown, in a
+    /// numbered list.
     Item { id: u32, number: Option<u32> },
-    /// A quote, with its number among all quotes of the page.
+    /// A quote. `id` is unique among the quotes of the page.
     Quote { id: u32 },
 }
 
-/// The place of a block in a table.
+/// The position of a block in a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CellPlace {
-    /// The table's number on the page. For a nested table, the number of the outermost table.
+    /// The number of the table on the page. In a nested table, the number of the outermost table.
     pub(super) table: u32,
     pub(super) row: u32,
     pub(super) column: u32,
@@ -41,7 +41,7 @@ pub(super) struct BlockPlace {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Open {
-    /// A list. If it is numbered, with the number of its next item.
+    /// A list. `next` is the number of the next item, if the list is numbered.
     List {
         next: Option<u32>,
     },
@@ -118,7 +118,7 @@ impl Nesting {
         }
     }
 
-    /// Returns the place of a block that ends here.
+    /// Returns the lists, quotes and table cell around the block that ends here.
     pub(super) fn place(&self) -> BlockPlace {
         let around = self.open.iter().filter_map(|open| match *open {
             Open::Item { id, number } => Some(Around::Item { id, number }),
@@ -156,7 +156,7 @@ impl Nesting {
     }
 
     fn item(&mut self) {
-        // An item ends the previous item of the same list.
+        // A new item ends the previous item of the same list.
         let list = self.position_in_cell(|open| matches!(open, Open::List { .. }));
         if let Some(list) = list {
             self.open.truncate(list + 1);

@@ -1,4 +1,4 @@
-//! The consumer that reads a page's content and the Markdown of each block.
+//! Reads a page's content, and the Markdown of each block.
 
 use super::inline::Inline;
 use super::nesting::{BlockPlace, Nesting};
@@ -93,7 +93,7 @@ impl<'l> MarkdownReader<'l> {
         }
     }
 
-    /// Adds the current piece of text to the words of the block.
+    /// Adds the current piece of text to the Markdown of the block.
     fn words(&mut self) {
         match self.content.ruby().map(|ruby| (ruby, ruby.part())) {
             None => self.inline.text(&self.text),

@@ -1,4 +1,4 @@
-//! Writes the blocks of a page's main text.
+//! Joins the Markdown of the blocks of a page's main text.
 
 use super::inline::longest_run;
 use super::nesting::{Around, BlockPlace};
@@ -107,7 +107,7 @@ fn rows_of_table(cells: &[(&Block, &MarkdownBlock)]) -> String {
         };
         *is_head &= cell.is_head;
         let column = cell.column.saturating_sub(1) as usize;
-        // `colspan` may claim more columns than there are blocks.
+        // Limit the columns, because `colspan` may claim more than there are blocks.
         let column = column.min(MAX_COLUMNS);
         row.resize(row.len().max(column + 1), String::new());
         let words = markdown.words.replace("\\\n", "<br>");
@@ -141,7 +141,7 @@ const MAX_COLUMNS: usize = 64;
 #[derive(Default)]
 struct Page {
     out: String,
-    /// The lists, quotes and table cell around the last block.
+    /// The lists, quotes and table cell around the previously written block.
     last: BlockPlace,
 }
 
@@ -157,7 +157,7 @@ impl Page {
                 self.out.push('\n');
             }
         }
-        // The marker of a list item precedes the item's first block.
+        // Only the first block of a list item gets the item's marker.
         let first = prefix(&place.around, shared);
         let later = prefix(&place.around, place.around.len());
         for (at, line) in text.split('\n').enumerate() {
@@ -195,8 +195,8 @@ fn shared(one: &[Around], other: &[Around]) -> usize {
     pairs.take_while(|(one, other)| one == other).count()
 }
 
-/// Returns the prefix of a block's line. Items from index `from` on get their markers; the items
-/// before get white space of the same width.
+/// Returns the prefix of a block's line. List items before the index `from` were already begun, so
+/// white space of the same width replaces their markers.
 fn prefix(around: &[Around], from: usize) -> String {
     let mut prefix = String::new();
     for (at, around) in around.iter().enumerate() {

@@ -12,7 +12,7 @@ pub(crate) struct LetterCount {
     /// The sum of all counts, except those still in `counters`.
     total: usize,
     counters: u8x16,
-    /// Number of additions to `counters` since they were last cleared. Each adds at most 1 to a
+    /// Number of additions to `counters` since they were last cleared. Each adds at most 1 to each
     /// counter, which holds at most 255.
     added: u8,
 }

@@ -3,7 +3,7 @@
 use memchr::{memchr, memchr2};
 use web_atoms::{C1_REPLACEMENTS, NAMED_ENTITIES};
 
-/// The place of a reference. In an attribute value, some references are kept as they are written.
+/// The place of a character reference. In an attribute value, some references are kept as written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Text,
@@ -58,8 +58,8 @@ pub(super) fn without_nul(raw: &str, nul: &str, mut part: impl FnMut(&str)) {
     }
 }
 
-/// Returns the length of the reference at the start of `text`, and the characters that it stands
-/// for. There are none if it isn't a reference.
+/// Returns the length of the character reference at the start of `text`, and the characters that it
+/// stands for. There are no characters if the text isn't a reference.
 fn reference(text: &str, place: Place) -> (usize, [Option<char>; 2]) {
     match text.as_bytes() {
         [_, b'#', ..] => numeric(text),
@@ -78,7 +78,7 @@ fn numeric(text: &str) -> (usize, [Option<char>; 2]) {
     let (mut count, mut number) = (0, 0_u32);
     for digit in digits {
         count += 1;
-        // A number that is too large becomes the maximum, which is invalid too.
+        // Stop at the maximum instead of overflowing: numbers that large are all invalid.
         number = number.saturating_mul(radix).saturating_add(digit);
     }
     if count == 0 {
@@ -94,7 +94,7 @@ fn numeric(text: &str) -> (usize, [Option<char>; 2]) {
     (end + semicolon, [Some(character), None])
 }
 
-/// The most frequent references, which need no look-up in the table.
+/// The most frequent character references, which need no look-up in the table.
 const FREQUENT: [(&str, char); 6] = [
     ("nbsp;", '\u{a0}'),
     ("lt;", '<'),
@@ -106,7 +106,7 @@ const FREQUENT: [(&str, char); 6] = [
 
 fn named(text: &str, place: Place) -> (usize, [Option<char>; 2]) {
     let name = &text[1..];
-    // No longer name begins with one of these, since a semicolon ends a name.
+    // None of these is the beginning of a longer name in the table, since a semicolon ends a name.
     let frequent = FREQUENT.iter().find(|(entity, _)| name.starts_with(entity));
     if let Some((entity, character)) = frequent {
         return (1 + entity.len(), [Some(*character), None]);

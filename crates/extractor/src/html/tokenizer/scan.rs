@@ -1,5 +1,4 @@
-//! Finds the ends of parts of markup. Examines sixteen bytes at a time, as long as there are so
-//! many.
+//! Finds the ends of parts of markup. Examines sixteen bytes at a time while that many are left.
 
 use memchr::{memchr, memchr2};
 use wide::u8x16;
@@ -9,8 +8,8 @@ use crate::text::is_space;
 
 /// Number of bytes to examine at a time.
 pub(super) const WIDTH: usize = 16;
-/// Most texts and values end within this many bytes. For longer ones, a search with more set-up
-/// time is used.
+/// Most texts and values end within this many bytes. For longer ones, a search that is slow to
+/// start but faster per byte is used.
 const NEAR: usize = 2 * WIDTH;
 
 /// Returns the offset of the first `<` at or after `from`.

@@ -59,7 +59,7 @@ impl<'a> Tag<'a> {
 pub(crate) struct Attributes<'a> {
     page: &'a str,
     list: &'a AttributeList,
-    /// Number of attributes at the start of the list that are visible here.
+    /// Number of attributes in this view, which has the first ones of the list.
     count: usize,
 }
 
@@ -81,8 +81,8 @@ impl<'a> Attributes<'a> {
         }
     }
 
-    /// Returns whether there may be an attribute with this name. False if no attribute's name has
-    /// the same bit, which rules out most names.
+    /// Returns false if there is certainly no attribute with this name, because no attribute has
+    /// the bit of the name (see [`bit_of`]).
     #[inline(always)]
     pub(crate) fn may_have(self, name: &str) -> bool {
         self.list.names & bit_of(name.as_bytes()) != 0
@@ -93,7 +93,8 @@ impl<'a> Attributes<'a> {
         (0..self.count).map(move |place| Attribute { all: self, place })
     }
 
-    /// Returns whether an attribute is the first with its name. Later ones don't count.
+    /// Returns whether an attribute is the first with its name. Later ones with the same name are
+    /// ignored.
     pub(crate) fn is_first(self, attribute: Attribute<'_>) -> bool {
         let first = self.first(attribute.name());
         first.is_some_and(|first| first.place == attribute.place)
@@ -164,8 +165,8 @@ pub(crate) struct AttributeList {
     spans: Vec<Span>,
     /// The bits of all attributes' names: see [`bit_of`].
     names: u64,
-    /// The decoded values, by attribute, for values that differ from what is written in the page.
-    /// Each is decoded when it is first read. Ends with the last attribute that has such a value.
+    /// By attribute: the decoded value, if it differs from the value as written. Each is decoded
+    /// when it is first read. The list ends with the last attribute that has such a value.
     decoded: Vec<OnceCell<Box<str>>>,
     /// Whether the tag ends with `/>`.
     pub(super) self_closing: bool,
@@ -219,10 +220,10 @@ impl AttributeList {
                 }
                 _ => {
                     let name = at;
-                    // The first byte of a name may be `=`.
+                    // A name may begin with `=`, so search from the second byte.
                     let name_end = attribute_name_end(bytes, name + 1)?;
                     let value = match bytes[name_end..] {
-                        // A value in double quotes is the usual case.
+                        // A value in double quotes is the most frequent case.
                         [b'=', b'"', ..] => quoted::<b'"'>(bytes, name_end + 2)?,
                         _ => value_after(bytes, name_end)?,
                     };
@@ -273,7 +274,7 @@ impl AttributeList {
     }
 }
 
-/// Returns one of 64 bits for a name, chosen by its length and its first letter, ignoring case.
+/// Returns one of 64 bits for a name, by its length and first letter, ignoring case.
 #[inline]
 fn bit_of(name: &[u8]) -> u64 {
     let first = name.first().map_or(0, |first| first & 0x1f);

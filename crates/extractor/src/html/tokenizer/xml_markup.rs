@@ -23,8 +23,8 @@ fn after(rest: &[u8], from: usize, mark: &[u8]) -> Option<usize> {
     Some(from + at + mark.len())
 }
 
-/// Returns the end of a document type. If it contains declarations in brackets, it ends after
-/// these.
+/// Returns the end of a document type. If it contains declarations in brackets, it ends after the
+/// brackets.
 fn end_of_declaration(rest: &[u8]) -> Option<usize> {
     let (mut at, mut is_in_subset) = (2, false);
     loop {

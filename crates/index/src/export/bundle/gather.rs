@@ -20,8 +20,7 @@ use crawl_index_entry::IndexedPage;
 
 /// Number of words that count as the start of the main text, where words have a higher weight.
 const LEAD_WORDS: usize = 60;
-/// Maximum number of compounds that a search for a word includes. The compounds with the most pages
-/// are used.
+/// Maximum number of compounds that a search for a word includes: those on the most pages.
 const MAX_COMPOUNDS: usize = 12;
 /// The prefix of host and folder names in the word files, where they are looked up like words.
 const SITE: char = '\u{2}';
@@ -29,7 +28,7 @@ const SITE: char = '\u{2}';
 /// The words of all pages read so far. Pages are numbered in the order of arrival.
 #[derive(Debug)]
 pub(super) struct Gathered {
-    /// The folder for temporary files, which are unlinked.
+    /// The folder for temporary files, which are unlinked as soon as they are created.
     folder: PathBuf,
     numbers: HashMap<Box<str>, u32>,
     /// For each word: its stems, each with the number of pages on which the word has this stem.
@@ -48,7 +47,7 @@ struct Seen {
     has_pieces: bool,
 }
 
-/// All words of the pages in order. Each word has a weight on each page.
+/// All words of the pages, with a weight for each page.
 #[derive(Debug)]
 pub(super) struct Words {
     /// The classes of words with the same stem, ordered by their first words.
@@ -64,8 +63,8 @@ pub(super) struct Words {
 pub(super) struct Class {
     /// The words, in UTF-16 order like JavaScript strings.
     pub(super) forms: Vec<WordForm>,
-    /// For each class whose stem ends in this class's stem, the first word. Classes on the most
-    /// pages come first.
+    /// Compounds that end in one of these words: a word for each other stem that ends in this stem.
+    /// Compounds on the most pages come first.
     pub(super) compounds: Vec<Box<str>>,
 }
 
@@ -128,7 +127,8 @@ impl Gathered {
         Ok(())
     }
 
-    /// Returns the rank of each page by URL. Pages are in the order of arrival.
+    /// Returns the rank of each page in the order of URLs. The returned list is in the order of
+    /// arrival.
     pub(super) fn ranks(&self) -> Vec<u32> {
         let mut order: Vec<usize> = (0..self.pages.len()).collect();
         order.sort_unstable_by(|a, b| self.pages[*a].url.cmp(&self.pages[*b].url));
@@ -139,7 +139,8 @@ impl Gathered {
         ranks
     }
 
-    /// Returns the page number for each key in `named`, whose values are the URLs of pages.
+    /// Replaces each URL in `named` by the page's number. Drops entries whose page isn't in the
+    /// bundle.
     pub(super) fn numbers(
         &self,
         ranks: &[u32],
@@ -155,8 +156,7 @@ impl Gathered {
         named.iter().filter_map(number_of).collect()
     }
 
-    /// Returns all words with their final weights. Pages get their final numbers, which are
-    /// `ranks`.
+    /// Returns all words with their final weights. `ranks` are the final numbers of the pages.
     pub(super) fn finish(self, ranks: &[u32]) -> io::Result<Words> {
         let lengths = self.pages.iter().map(|page| f64::from(page.words));
         let mean = lengths.sum::<f64>() / self.pages.len().max(1) as f64;
@@ -223,7 +223,7 @@ fn postings(occurrences: &[Occurs], pages: &[Seen], ranks: &[u32], mean: f32) ->
 }
 
 /// Returns the factor for the weight of a word in a field: `SHARED` if most pages have the word in
-/// this field.
+/// this field, otherwise 1.
 fn factor(occurrences: &[Occurs], pages: &[Seen], weight: fn(&Occurs) -> f32) -> f32 {
     let with_word = occurrences
         .iter()
@@ -264,8 +264,8 @@ impl Words {
     }
 }
 
-/// Maps each stem that ends other stems to its compounds: the first words of the classes of those
-/// other stems, ordered by the number of pages.
+/// Maps each stem to the compounds that end in it. A compound is represented by the first word of
+/// its class. Compounds on the most pages come first.
 fn compounds(classes: &HashMap<Box<str>, Vec<WordForm>>) -> HashMap<Box<str>, Vec<Box<str>>> {
     let mut words_by_end: HashMap<Box<str>, Vec<(u32, Box<str>)>> = HashMap::new();
     for (longer, forms) in classes {
@@ -337,7 +337,7 @@ impl PageWords {
         length
     }
 
-    /// Adds the words of a field. `part` selects the weight to add to.
+    /// Adds the words of a field. `part` returns the weight to increase.
     fn field<'t>(
         &mut self,
         field: Field,

@@ -1,7 +1,7 @@
 //! Exports a search that works on any static file server.
 //!
-//! The folder contains `index.html`, `search.js`, `search.css` and `search.json`. The latter names
-//! the data folder, which contains two folders. Each file in `words/` has words with a common
+//! The folder contains `index.html`, `search.js`, `search.css` and `search.json`. `search.json`
+//! names the data folder, which contains two folders. Each file in `words/` has words with a common
 //! beginning, and the pages that contain the words. Each file in `texts/` has one piece of a page's
 //! text. A query loads the files of its words, and for each page in the results, one piece of text.
 //! `search.js` reads these files. Their formats are described in `shards.rs` and `texts.rs`.
@@ -53,8 +53,8 @@ const SCRIPT: [&str; 5] = [
     include_str!("assets/mount.js"),
 ];
 
-/// Writes a bundle. The folder appears only with [`Bundle::finish`]. If the value is dropped
-/// before, nothing remains.
+/// Writes a bundle. The folder only appears when [`Bundle::finish`] succeeds. If the value is
+/// dropped before, nothing remains.
 #[derive(Debug)]
 pub struct Bundle {
     folder: AtomicFolder,
@@ -93,7 +93,8 @@ struct Manifest {
     /// browser never mixes cached files of different versions.
     data: String,
     pages: usize,
-    /// For each word file, the lower bound of its words. In UTF-16 order.
+    /// A lower bound for the words of each word file, in UTF-16 order. No word of the previous file
+    /// reaches the bound.
     words: Vec<String>,
     /// The pages that expire: the number of each, and the time in seconds since 1970 UTC.
     until: Vec<(u32, i64)>,

@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 
 use crate::counted_sort::unnamed_file;
 
-/// Maximum number of word occurrences in memory. If there are more, they are sorted and written to
-/// a file.
+/// Maximum number of word occurrences in memory. Beyond that, they are sorted and written to a
+/// file.
 pub(super) const MAX_IN_MEMORY: usize = 1 << 20;
 
-/// Size of an occurrence on disk in bytes, including the number of its word. A posting takes the
-/// same size.
+/// Size of an occurrence on disk in bytes, including the number of its word; then the size of a
+/// posting.
 const OCCURRENCE_BYTES: usize = 28;
 const POSTING_BYTES: usize = 10;
 
@@ -26,7 +26,7 @@ pub(super) struct Occurs {
     pub(super) title: f32,
     /// The weight of the word in the first-level headings; 0 if they don't contain it.
     pub(super) first_headings: f32,
-    /// The weight of the word in all other fields.
+    /// The weight of the word in the fields that are not listed here, such as the path.
     pub(super) elsewhere: f32,
     /// A bit for each piece of the page's text: 1 if the piece contains the word.
     pub(super) pieces: u32,
@@ -43,7 +43,7 @@ pub(super) struct Posting {
     pub(super) pieces: Option<u32>,
 }
 
-/// Collects the occurrences of words, page by page. Words are given by number.
+/// Collects the occurrences of words, page by page. Words are given by their numbers.
 #[derive(Debug)]
 pub(super) struct Occurrences {
     folder: PathBuf,
@@ -111,7 +111,7 @@ impl Occurrences {
     }
 }
 
-/// All occurrences, to be read word by word.
+/// The occurrences of all words, to be read word by word.
 #[derive(Debug)]
 pub(super) struct SortedOccurrences {
     runs: Vec<Run>,

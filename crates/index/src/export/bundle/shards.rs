@@ -83,16 +83,16 @@ pub(super) fn write(
     Ok(written)
 }
 
-/// Returns the first word of each file. Files are split between words that differ in one of their
-/// first letters, so that words with a common beginning or stem are in the same file.
+/// Returns the lower bound of the words in each file. Files are split where words differ early, so
+/// that words with a common beginning or stem are in the same file.
 fn begins(words: &Words) -> Vec<String> {
     let forms = words.classes.iter().flat_map(|class| &class.forms);
     let mut forms: Vec<&WordForm> = forms.collect();
     forms.sort_unstable_by(|a, b| by_utf16(&a.text, &b.text));
     let mut begins = vec![String::new()];
     let mut bytes = 0;
-    // The best place to split so far, judged by how many leading characters the words before and
-    // after it share.
+    // The best place to split so far: where the words before and after it share the fewest leading
+    // characters.
     let mut best: Option<(usize, usize, usize)> = None;
     let mut n = 1;
     bytes += forms.first().map_or(0, |form| size(form));

@@ -248,7 +248,7 @@ fn a_word_of_most_titles_has_no_title_weight() {
     let made = make(&site);
     assert_eq!(weight(&made, "manual"), weight(&made, "text"));
     assert!(made.find("manual").unwrap().pages[&0].0);
-    // With only nineteen pages, no word counts as shared by most titles.
+    // On a site with fewer than twenty pages, no word counts as shared by most titles.
     let made = make(&site[..19]);
     assert!(weight(&made, "manual") > weight(&made, "text"));
 }
@@ -328,7 +328,7 @@ fn text_beyond_max_snippet_is_not_in_any_file() {
     assert_eq!(made.text(0, 0)["x"], "");
     assert!(made.text(0, 0).get("d").is_none());
     assert_eq!(made.text(1, 0)["x"], "äbcdefg");
-    // A page that allows no excerpts can still be found by its words.
+    // Even a page that allows no excerpts is found by its words.
     assert!(made.find("secretword").unwrap().pages.contains_key(&0));
     assert!(made.find("more").unwrap().pages.contains_key(&1));
 }
@@ -408,7 +408,7 @@ fn words_know_the_compounds_that_end_in_them() {
         ["krankenversicherungen", "unfallversicherung"]
     );
     assert!(compounds("krankenversicherungen").is_empty());
-    // English writes compounds as separate words, so none are looked up.
+    // English doesn't write compounds as one word, so none are looked up.
     let made = make(&[page("http://a.example/1", "", "ground playground")]);
     assert!(!made.manifest.compounds);
     assert!(made.find("ground").unwrap().compounds.is_empty());

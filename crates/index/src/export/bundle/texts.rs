@@ -29,8 +29,8 @@ const MAX_PIECES: usize = 30;
 /// Maximum number of headings in a piece.
 const MAX_HEADINGS: usize = 200;
 
-/// Writes the pieces. The files have temporary names until the final numbers of all pages are
-/// known.
+/// Writes the pieces. The files have temporary names, because the final numbers of the pages depend
+/// on all pages.
 #[derive(Debug)]
 pub(super) struct Texts {
     folder: PathBuf,
@@ -144,8 +144,8 @@ fn pieces(text: &str) -> Vec<Range<usize>> {
     pieces
 }
 
-/// Returns the headings in a range of the shown text. They are preceded by the headings above the
-/// start of the range. The page's first heading is left out.
+/// Returns the headings in a range of the shown text, after the headings above the start of the
+/// range. The page's first heading is left out.
 fn headings<'p>(page: &'p IndexedPage, shown: &str, range: &Range<usize>) -> Vec<PieceHeading<'p>> {
     let mut under: Vec<PieceHeading<'p>> = Vec::new();
     let mut headings = Vec::new();

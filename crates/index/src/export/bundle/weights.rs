@@ -1,8 +1,8 @@
 //! Computes the weight of a word on a page from the fields that contain it (BM25F), and stores it
 //! in one byte.
 
-/// A field of a page: the weight of a word in this field, and the usual length of the field in
-/// words. In a longer field, a word has less weight.
+/// The weight of words in a field of a page, and the usual length of the field in words. In a
+/// longer field, words have less weight.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Field {
     weight: f32,
@@ -33,19 +33,19 @@ const fn field(weight: f32, usual: f32) -> Field {
 }
 
 impl Field {
-    /// Returns the weight of one occurrence of a word in a field of this many words.
+    /// Returns the weight of one occurrence of a word in a field of `words` words.
     pub(super) fn each(self, words: usize) -> f32 {
         self.weight / length_norm(BY_LENGTH, words as f32, self.usual)
     }
 }
 
-/// Returns the weight of one occurrence in a main text of this many words. `mean` is the mean
-/// length of main texts.
+/// Returns the weight of one occurrence of a word in a main text of `words` words. `mean` is the
+/// mean length of main texts.
 pub(super) fn in_body(words: u32, mean: f32) -> f32 {
     1.0 / length_norm(BODY_BY_LENGTH, words as f32, mean)
 }
 
-/// Returns the factor for all weights of a page that this many pages link to.
+/// Returns the factor for all weights of a page to which `linked_from` pages link.
 pub(super) fn by_links(linked_from: u32) -> f32 {
     1.0 + LINKED * (1.0 + linked_from as f32).log2()
 }
@@ -54,9 +54,9 @@ fn length_norm(part: f32, words: f32, usual: f32) -> f32 {
     1.0 - part + part * words / usual.max(1.0)
 }
 
-/// The number of steps in which the weight doubles.
+/// The number of steps from one weight to its double.
 const STEPS: f32 = 24.0;
-/// The scale of the encoding: a weight of this size is encoded as `STEPS`.
+/// The weight that is encoded as `STEPS`.
 const FIRST_STEP: f32 = 0.125;
 
 /// Encodes a weight in one byte. `search.js` decodes the byte `n` as `FIRST_STEP * (2^(n / STEPS) -
