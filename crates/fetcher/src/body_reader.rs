@@ -12,7 +12,7 @@ use crate::body_memory::{BodyMemory, BodyMemoryPool};
 use crate::client_error::{self, Finding};
 use crate::failure_kind::{FailureKind, FailurePhase};
 
-/// The first bytes of each body, which need no [`BodyMemory`]. Most pages are shorter.
+/// How many bytes of each body are read without reserving [`BodyMemory`]. Most pages are shorter.
 pub(crate) const FREE_BYTES: usize = 256 << 10;
 /// Maximum memory to reserve for an announced length before the bytes arrive.
 const MAX_RESERVED: u64 = 1 << 20;

@@ -25,7 +25,7 @@ pub(crate) struct Finding {
 }
 
 impl Finding {
-    /// Creates a finding that is retried if its kind is.
+    /// Creates a finding that is retried if failures of its kind are.
     pub(crate) fn new(kind: FailureKind, phase: FailurePhase, detail: String) -> Finding {
         Finding {
             kind,

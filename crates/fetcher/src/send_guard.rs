@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use tokio::time::sleep_until;
 
-/// Decides until when requests may be sent and be under way.
+/// Decides how long requests may be sent and may run.
 pub trait SendGuard: Send + Sync {
     /// Returns the current deadline, which may be extended later.
     fn ends_at(&self) -> Instant;
@@ -16,8 +16,8 @@ pub trait SendGuard: Send + Sync {
 /// Resolves when the guard's deadline has passed, with the deadline. Never resolves without a
 /// guard.
 ///
-/// Every poll reads the clock: if the process was frozen, an answer may wake it before its timers
-/// have fired.
+/// Every poll reads the clock, because an answer may wake a process that was frozen before its
+/// timers fire.
 pub(crate) async fn until_over(guard: Option<&dyn SendGuard>) -> Instant {
     let Some(guard) = guard else {
         return pending().await;

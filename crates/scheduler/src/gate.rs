@@ -18,7 +18,7 @@ use crate::tick::Tick;
 pub(crate) enum GateKey {
     Address(IpAddr),
     Site(Site),
-    /// The gate of every name look-up of hosts with an unknown address.
+    /// The gate of all name look-ups, for hosts with an unknown address.
     LookUps,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct Gate {
 /// The position of a gate in the ready queue, on behalf of the first host that waits at the gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wake {
-    /// The gate is closed until this time. The number breaks ties.
+    /// The gate is closed until this time. The number breaks ties between equal times.
     Later(Tick, u64),
     /// The gate is open and takes the position of its first waiting host.
     Ready(ReadyKey),
@@ -54,11 +54,11 @@ pub(crate) enum Wake {
 
 impl Gate {
     /// Returns when the gate opens for the next request. `None` if a request in flight must end
-    /// first, or if a host that holds a place must use it first.
+    /// first, or if a host that has reserved a request here goes first.
     pub(crate) fn opens_at(&self) -> Option<Tick> {
         let room = self.in_flight + self.held < self.limit;
-        // With a delay or rate, each request delays the next, so a host that holds a place goes
-        // first.
+        // With a delay or rate, each request delays the next, so a host with a reserved request
+        // goes first.
         let is_spaced = !self.delay.is_zero() || self.rate.has_limit();
         let turn = self.held == 0 || !is_spaced;
         (room && turn).then(|| self.rested_at())
@@ -68,8 +68,8 @@ impl Gate {
         self.opens_at().is_some_and(|at| at <= now)
     }
 
-    /// Returns whether a host that holds a place at this gate may be fetched from: the delay is
-    /// over, and the limit was not lowered below the place.
+    /// Returns whether a host that has reserved a request at this gate may be fetched from. False
+    /// during the delay, or if the limit was lowered below the number of reservations.
     pub(crate) fn is_open_to_holder(&self, now: Tick) -> bool {
         self.in_flight < self.limit && self.is_rested(now)
     }
@@ -128,8 +128,8 @@ impl Gates {
     }
 
     fn join(&mut self, now: Tick, key: GateKey, limits: Limits) -> u32 {
-        // An earlier gate for this key may have been dropped, after a shorter delay or under limits
-        // that counted nothing. The last request at that gate can't be later than `last`.
+        // An earlier gate for this key may have been dropped, because its delay was shorter or its
+        // limits were off. The last request at that gate can't be later than `last`.
         let last = now.before(limits.delay).max(self.changed);
         let mut rate = MaxRate::with_clock(&self.clock, limits.rate);
         if self.changed > Tick::ZERO {
@@ -171,7 +171,7 @@ impl Gates {
                 GateKey::LookUps => Some(Limits::of_number(gate.limit)),
             };
             gate.promised = gate.rested_at();
-            // The gate of a site without limits is dropped once its requests have ended.
+            // Without limits, the gate of a site is dropped once its requests have ended.
             let limits = limits.unwrap_or(Limits::of_number(u32::MAX));
             (gate.limit, gate.delay) = (limits.number, limits.delay);
             gate.rate.set(now, limits.rate);
@@ -201,8 +201,7 @@ impl Gates {
                 return;
             }
             self.fading.pop_first();
-            // The gate may have been dropped and its index reused, or the gate may have hosts
-            // again.
+            // The gate may be in use again, or may have been dropped and its index reused.
             if self.slab.get(id).is_some() {
                 self.drop_unused(id, now);
             }

@@ -26,8 +26,8 @@ pub enum Purpose {
     },
 }
 
-/// The rule that determined the gap before a request. Its discriminant is stored, so the order is
-/// fixed.
+/// The rule that determined the gap before a request. The discriminants are stored, so don't
+/// reorder the variants.
 #[derive(
     Clone,
     Copy,
@@ -57,7 +57,7 @@ pub enum GapReason {
     Wait,
     /// Failures paused the host.
     Pause,
-    /// A full gap after a restart, because the time of the last request is not known.
+    /// A full gap after a restart, because the time of the last request is unknown.
     Restart,
     /// A Request-rate of the host's robots.txt.
     RequestRate,
@@ -102,7 +102,7 @@ pub enum Poll {
     Idle,
 }
 
-/// The data of a permit, including what is needed to undo it.
+/// The data of a permit, including everything needed to undo it.
 #[derive(Debug)]
 pub(crate) struct PermitData {
     pub(crate) host: HostKey,
@@ -116,7 +116,7 @@ pub(crate) struct PermitData {
     pub(crate) slot: Option<Slot>,
     pub(crate) address: Option<GateCharge>,
     pub(crate) site: Option<GateCharge>,
-    /// The charge at the look-up gate while the permit is set aside.
+    /// The request as counted at the look-up gate, while the permit is set aside.
     pub(crate) look_up: Option<GateCharge>,
     /// The request's sequence number in the total rate limit; `None` while the permit is set aside.
     pub(crate) number: Option<u64>,
@@ -128,8 +128,8 @@ pub(crate) struct PermitData {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slot {
     pub(crate) last_end: Tick,
-    /// The earliest next request, as computed when the last request ended. The gap may have grown
-    /// since.
+    /// The earliest time for the next request, computed when the last request ended. The gap may
+    /// have grown since.
     pub(crate) next_at: Tick,
     pub(crate) why: GapReason,
 }
@@ -164,7 +164,7 @@ impl Permit {
         self.0.look_up.is_some()
     }
 
-    /// Marks the permit's request as sent, or as begun.
+    /// Turns the permit into the record of a sent request.
     pub fn spend(self) -> Spent {
         Spent(self.0)
     }

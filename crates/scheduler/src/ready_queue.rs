@@ -118,7 +118,7 @@ impl Scheduler {
             self.dequeue(id);
             return;
         };
-        // A host that was and is ready keeps its position in the queue.
+        // A host that was ready before and still is keeps its position in the queue.
         let keeps = at == stands_at || (at <= now && stands_at <= now);
         if place == QueuePosition::NotQueued || !keeps {
             self.dequeue(id);
@@ -176,7 +176,7 @@ impl Scheduler {
         self.unreserve(id);
     }
 
-    /// Queues a gate for the time when it lets its next waiting host through.
+    /// Queues a gate for the time when its next waiting host may pass.
     pub(crate) fn requeue_gate(&mut self, number: u32) {
         let Some(gate) = self.gates.get(number) else {
             return;
@@ -223,8 +223,8 @@ impl Scheduler {
     }
 
     /// Issues a permit to a ready host that was just dequeued. Returns `None` if the host must wait
-    /// again: for an hour that allows requests, or at a closed gate. An unknown address does not
-    /// block a host after its look-up (`is_looked_up`).
+    /// again, for an hour that allows requests or at a closed gate. With `is_looked_up`, the host's
+    /// look-up ended, so an unknown address no longer blocks it.
     pub(crate) fn attempt(&mut self, id: u32, is_looked_up: bool) -> Option<Permit> {
         self.hosts[id].position = QueuePosition::NotQueued;
         if !self.is_hour(id) {
@@ -259,8 +259,8 @@ impl Scheduler {
         host.has_work() && (!host.is_timed(limits) || host.earliest(limits, self.now).0 <= self.now)
     }
 
-    /// Returns the closed gate that a ready host must wait for, if any. The gate `look_up` is used
-    /// for a host with an unknown address.
+    /// Returns the closed gate that a ready host must wait for, if any. `look_up` is the look-up
+    /// gate if the host's address is unknown.
     fn closed_gate(&mut self, id: u32, look_up: u32) -> Option<u32> {
         let host = &self.hosts[id];
         let (site, address, reserved) = (host.site, host.address, host.reserved);

@@ -67,8 +67,8 @@ fn origins_of_a_host_take_turns() {
     assert!(turns.len() == 3 && turns.values().all(|count| *count == 2));
 }
 
-/// Other hosts keep both the site `one` and the shared address busy. The host that needs a free
-/// request at both at the same time is still served.
+/// A host waits for its site and its address at the same time. Other hosts keep both of them busy,
+/// yet the host is served.
 #[test]
 fn two_busy_gates_do_not_starve_a_host() {
     let mut stage = Stage::new(Politeness {

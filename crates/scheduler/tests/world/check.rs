@@ -81,7 +81,6 @@ struct Shared {
     last_start: Option<Tick>,
 }
 
-/// The purpose of a request, with the number of the origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WorldPurpose {
     Page(u32),
@@ -462,8 +461,8 @@ impl HostSeen {
         }
     }
 
-    /// Starts a request. Returns whether the gap of some slot was over. Of these slots, takes the
-    /// one that ended last, which leaves the most freedom for later requests.
+    /// Starts a request. Returns whether the gap of some slot was over. If it was over in several,
+    /// takes the slot that ended last, which leaves the most freedom for later requests.
     fn take_slot(&mut self, now: Tick, gap: Duration, paced: bool, per_host: u32) -> bool {
         let rested = |(end, delay): &(Tick, Duration)| *end + gap.max(*delay) <= now;
         let alone = self.in_flight == 0 && self.ends.iter().all(rested);

@@ -117,7 +117,7 @@ impl Plan {
 
     /// Draws the robots paces that hosts choose from. The first sets no pace.
     pub(crate) fn draw_paces(&self, dice: &mut Dice) -> Vec<WorldPace> {
-        // Visit times within quiet hours would leave no time at all.
+        // A visit time within quiet hours would leave no time for requests.
         let own = self.overrides.iter().chain(&self.other_overrides);
         let own = own.flat_map(|(_, terms)| &terms.quiet);
         let usual = self.politeness.quiet.is_empty() && self.other.quiet.is_empty();

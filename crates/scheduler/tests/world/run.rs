@@ -54,8 +54,8 @@ pub(crate) struct Tally {
     pub(crate) evictions: u64,
     pub(crate) kills: u64,
     pub(crate) reloads: u64,
-    /// Totals over all requests that followed another to the same host: the gaps required, and the
-    /// time waited beyond them.
+    /// Totals over all requests that followed another to the same host: the required gaps
+    /// (`asked`), and the time waited beyond these gaps.
     pub(crate) asked: Duration,
     pub(crate) late: Duration,
     pub(crate) latest: Duration,
@@ -244,8 +244,8 @@ impl World {
         self.look_ups.insert((until, self.tally.polls), permit);
     }
 
-    /// Sends the request whose look-up ended first. Returns whether it did anything, and when to
-    /// retry.
+    /// Sends the request whose look-up ended first. Returns whether that was possible, and if not,
+    /// when to retry.
     fn admit(&mut self) -> (bool, Option<Tick>) {
         let Some(permit) = self.found.pop_front() else {
             return (false, None);

@@ -266,7 +266,7 @@ fn a_tdmrep_goes_along_with_the_rules_and_outlives_them() {
 }
 
 proptest! {
-    /// A copy dated by a clock that was ahead is ignored, or lasts no longer than any other.
+    /// A copy dated in the future is ignored, or lasts no longer than any other.
     #[test]
     fn a_clock_that_was_ahead_makes_no_copy_last_longer(
         ahead in 0_u64..200_000_000_000,
@@ -278,7 +278,7 @@ proptest! {
         let copy = match kind {
             0 => rules(ahead, &[]),
             1 => unreachable(None, ahead, retry_after),
-            // The clock was right again before the file became unreachable.
+            // The clock is wrong for the file, but right again for the failure after it.
             2 => unreachable(Some(&rules(ahead, &[])), Duration::ZERO, retry_after),
             _ => unreachable(Some(&rules(ahead, &[])), ahead, retry_after),
         };
