@@ -182,8 +182,8 @@ async fn layout(client: &Client) -> Answer<i32> {
 
 async fn make_tables(client: &Client) -> Answer<()> {
     let schema = include_str!("schema.sql");
-    // The namespace is created only if it is missing. A user without the privilege to create it was
-    // given one.
+    // Create the namespace only if it is missing. A user who may not create it can use an existing
+    // one.
     let exists = "SELECT to_regnamespace('crawl_frontier') IS NOT NULL";
     let namespace = match client.query_one(exists, &[]).await?.try_get(0)? {
         true => "",

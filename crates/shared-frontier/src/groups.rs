@@ -115,7 +115,7 @@ impl Groups {
             .others
             .iter()
             .filter(|group| batch.is_for(group.number));
-        // All groups are sent to at once, so that only the slowest group is waited for.
+        // Send to all engine groups at once, so that the slowest group determines the wait.
         let requests: Vec<_> = groups
             .map(|group| (group, group.put(batch, owned)))
             .collect();

@@ -113,7 +113,7 @@ impl Import {
     }
 
     /// Gives the crawl its name, if the engine has as many URLs in each state as expected. A worker
-    /// then resumes the crawl by its name and the id of its own last life, as after a crash.
+    /// then resumes the crawl as after a crash: by its name and the id of its last process.
     fn finish(mut self, worker: ImportedWorker, expected: Totals) -> Result<(), OpenError> {
         self.send()?;
         let (config, crawl, name) = (self.config.clone(), self.crawl, self.name.clone());

@@ -235,8 +235,8 @@ impl Mover<'_> {
                 let group = number_of(&self.groups, group, crawl)?;
                 let all: Vec<i32> = (0..buckets).collect();
                 let rows = self.rows(&all)?;
-                // By this group's own rows, which may still claim buckets that another group has
-                // taken over.
+                // Choose the buckets that the group itself claims to serve. Another group may have
+                // taken over some of them.
                 let its = |rows: &Rows| rows.get(&group).is_some_and(|row| row.home == group);
                 let its = rows.into_iter().filter(|(_, rows)| its(rows));
                 Ok(its.map(|(b, _)| b).collect())
@@ -254,8 +254,7 @@ impl Mover<'_> {
             };
             let is_known = rows.values().all(|row| row.home == home);
             if !is_known || home == self.to {
-                // An earlier move was interrupted at the end, maybe by an earlier call of this
-                // command.
+                // An earlier move, maybe by this command, was interrupted at its end.
                 self.finish(b, home, epoch)?;
             }
             let moving_to = rows.get(&home).and_then(|row| row.moving_to);

@@ -60,7 +60,7 @@ impl SharedFrontier {
         let tables = EngineTables::new(thread, config, keys, owned, groups, sessions);
         let begun = refuse_exported(&tables, options);
         if let Err(refusal) = begun.and_then(|()| take_settings(&tables, options)) {
-            // Without its lease, the worker's name is free at once.
+            // End the lease, so that the worker's name is free at once.
             tables.end_leases()?;
             return Err(refusal);
         }
@@ -131,7 +131,7 @@ fn sessions(thread: &EngineThread, config: &EngineConfig) -> Result<[Arc<Session
     Ok(opened?)
 }
 
-/// Returns a unique id for a life of a worker, which is one run of its process.
+/// Returns a new unique id for the current process of a worker.
 #[must_use]
 pub(crate) fn new_life(worker: &str) -> String {
     format!("{worker} {}", uuid::Uuid::new_v4())
@@ -204,8 +204,8 @@ fn refuse_exported(tables: &EngineTables, options: &Options) -> Result<(), OpenE
 fn take_settings(tables: &EngineTables, options: &Options) -> Result<(), OpenError> {
     let owned = &tables.owned;
     let (program, settings) = (options.program.clone(), options.settings.clone());
-    // This check follows after the name was taken. So if two workers start at once, at least one
-    // sees the other.
+    // Check this after taking the name. So if two workers start at once, at least one sees the
+    // other.
     let others_live = is_anybody_elsewhere(tables)?;
     let life = owned.owner.clone();
     let updated = tables.read_in(FIRST_GROUP, Sql::TakeSettings, |crawl| {

@@ -50,7 +50,7 @@ struct WorkerHome {
     group: i32,
     /// Whether the home was assigned a moment ago. If so, the worker may not have started yet.
     is_new: bool,
-    /// The id of the worker's life that pages were granted to.
+    /// The id of the worker's process that pages were granted to.
     life: String,
     allowed: u64,
 }
@@ -235,8 +235,8 @@ impl Homes {
     /// Returns the maximum number of pages that a worker may have fetched in the end.
     fn may_have(&self, worker: &WorkerFacts) -> u64 {
         match self.workers.get(&worker.name) {
-            // A grant counts only while the life that it was given to lasts. The unused part is
-            // then free for others.
+            // A grant is valid only while its worker's process lives. Afterwards the unused part is
+            // free for other workers.
             Some(home) if worker.is_alive || home.life != worker.life => {
                 home.allowed.max(worker.pages)
             }

@@ -42,9 +42,9 @@ pub(super) struct SharedTransaction<'f> {
     read: HashMap<Fingerprint, Option<UrlRecord>>,
     /// Keys of the links from other workers that this transaction admits.
     taken: Vec<SentLinkKey>,
-    /// Whether a settled URL becomes pending in this transaction.
+    /// Whether this transaction makes a settled URL pending.
     reopens: bool,
-    /// How far reopening has come in each bucket.
+    /// The progress of reopening lost URLs in each bucket.
     to_reopen: Vec<BucketToReopen>,
     /// Keys of reopened URLs whose visits are dropped. The next field has the bucket and number of
     /// each origin whose robots.txt has to be fetched again.
@@ -64,12 +64,13 @@ pub(super) struct SharedTransaction<'f> {
 struct Change {
     url: CanonicalUrl,
     key: UrlKey,
-    /// The parts of the committed record that counts depend on; `None` if the URL was unknown.
+    /// The parts of the committed record that the counts of URLs depend on. `None` if the URL was
+    /// unknown.
     before: Option<Before>,
     now: UrlRecord,
 }
 
-/// The parts of a committed record that counts depend on.
+/// The parts of a committed record that the counts of URLs depend on.
 #[derive(Clone, Copy)]
 struct Before {
     /// The number of the state.
@@ -175,8 +176,8 @@ impl<'f> SharedTransaction<'f> {
         let sent_state = match meet(known_state.unwrap_or(CurrentState::Unknown), admission) {
             AdmitAction::Stay => return Admitted::Known,
             AdmitAction::Improve { place, .. } => CurrentState::Pending(place),
-            // If the owner has deferred the URL, an excluded link leaves it deferred. So a later
-            // link that is not excluded must still be sent.
+            // An excluded link does not change a URL that the owner has deferred. So remember the
+            // URL as deferred at most, and send a later link that is not excluded.
             _ if matches!(admission.state, NewState::Excluded(_)) => CurrentState::Deferred {
                 depth: u32::MAX,
                 redirects: u8::MAX,
@@ -188,8 +189,7 @@ impl<'f> SharedTransaction<'f> {
         self.sent_states.insert(key, sent_state);
         self.links.push((b, admission.clone()));
         match admission.state {
-            // An excluded URL is not new to the sender, because the owner lists it. So each
-            // excluded URL is listed only once.
+            // Report an excluded URL as known, so that only its owner lists it.
             NewState::Excluded(_) => Admitted::Known,
             _ => Admitted::New,
         }

@@ -191,7 +191,7 @@ impl MoveGroup {
         Ok(claimed == 1)
     }
 
-    /// Returns whether the row of a bucket is claimed by `life`.
+    /// Returns whether the mover with the id `life` has claimed a bucket's row.
     pub(super) fn is_claimed(&self, b: i32, life: &str) -> Result<bool, FrontierError> {
         let text = "SELECT 1 FROM crawl_frontier.bucket
             WHERE crawl = $1 AND b = $2 AND home <> $3 AND owner = $4";

@@ -1,4 +1,4 @@
-//! Several workers on one engine, and several lives (runs of the process) of one worker.
+//! Several workers on one engine, and workers that are restarted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,7 +47,7 @@ fn a_commit_of_a_worker_that_lost_its_buckets_has_no_effect() {
     transaction.settle(held, FETCHED).unwrap();
     transaction.admit(link("/c", 1)).unwrap();
     transaction.mark("pages.jsonl", 7);
-    // As if the process were frozen here: another worker takes its buckets over in the meantime.
+    // Simulate a frozen process: another worker takes its buckets over.
     end_leases(&served.url, &crawl);
     let second = open(&served, &options(&crawl, "w2"));
     let refused = transaction.commit().unwrap_err();
