@@ -349,14 +349,14 @@ impl TransactionColumns {
         columns.value.push(value);
     }
 
-    /// Returns whether the batch contains anything to send to `group`, another group than the
-    /// worker's.
+    /// Returns whether the batch contains anything to send to `group`, another engine group than
+    /// the worker's.
     pub(crate) fn is_for(&self, group: i32) -> bool {
         !self.crawl_meta.name.is_empty() || self.ahead.contains_key(&group)
     }
 
-    /// Sends what the batch has for another group, where the crawl has the number `crawl`. Each
-    /// statement is a separate, idempotent transaction.
+    /// Sends what the batch has for another engine group, where the crawl has the number `crawl`.
+    /// Each statement is a separate, idempotent transaction.
     pub(crate) async fn send_ahead(
         &self,
         session: &Session,

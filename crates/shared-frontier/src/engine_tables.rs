@@ -65,7 +65,8 @@ impl EngineTables {
         }
     }
 
-    /// Executes one statement, whose first parameter is the crawl's number, in the group `group`.
+    /// Executes one statement, whose first parameter is the crawl's number, in the engine group
+    /// `group`.
     pub(crate) fn read_in(
         &self,
         group: i32,
@@ -172,7 +173,7 @@ impl EngineTables {
         self.records_in(self.groups.own, keys)
     }
 
-    /// Like [`EngineTables::records`], but as stored in the given group.
+    /// Like [`EngineTables::records`], but as stored in the given engine group.
     pub(crate) fn records_in(
         &self,
         group: i32,

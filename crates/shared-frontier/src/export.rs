@@ -17,8 +17,8 @@ use crate::open_groups::{Group, find_groups};
 use crate::rows::{Reader, SentLinkKey, sum, url_at};
 use crate::sql::export;
 
-/// The name of the note that each group stores once the crawl was moved into a directory. The note
-/// names the directory. No worker continues a crawl that has this note.
+/// The name of the note that each engine group stores once the crawl was moved into a directory.
+/// The note names the directory. No worker continues a crawl that has this note.
 pub(crate) const EXPORTED: &str = "exported";
 
 /// The name of the value in which a worker notes the buckets whose deferred URLs it has listed in
@@ -35,15 +35,15 @@ pub struct Export {
     workers: Vec<ExportedWorker>,
 }
 
-/// A group of the crawl.
+/// A engine group of the crawl.
 struct ExportGroup {
-    /// The crawl's number in this group.
+    /// The crawl's number in this engine group.
     crawl: i32,
     thread: EngineThread,
     client: Arc<Client>,
     /// The group's number.
     number: i32,
-    /// The number of URLs in each state, in the buckets that the group serves.
+    /// The number of URLs in each state, in the buckets that the engine group serves.
     totals: Totals,
     facts: GroupFacts,
 }

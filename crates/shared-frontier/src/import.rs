@@ -24,7 +24,7 @@ use crate::rows::{Keys, Reader, UrlKey};
 /// The number of URLs and other rows sent in one transaction.
 const BATCH_ROWS: usize = 2_000;
 
-/// The number of the worker that an import creates: the first worker of the first group.
+/// The number of the worker that an import creates: the first worker of the first engine group.
 const IMPORTER: i32 = MAX_GROUPS as i32;
 
 /// A crawl that is being moved into an engine.

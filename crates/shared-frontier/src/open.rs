@@ -1,4 +1,5 @@
-//! Opens a shared frontier: finds the groups of the crawl, takes the worker's name and buckets.
+//! Opens a shared frontier: finds the engine groups of the crawl, takes the worker's name and
+//! buckets.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -200,7 +201,7 @@ fn refuse_exported(tables: &EngineTables, options: &Options) -> Result<(), OpenE
 }
 
 /// Continues a crawl, unless other workers run it with another program version or other settings.
-/// The first group stores the version and the settings.
+/// The first engine group stores the version and the settings.
 fn take_settings(tables: &EngineTables, options: &Options) -> Result<(), OpenError> {
     let owned = &tables.owned;
     let (program, settings) = (options.program.clone(), options.settings.clone());
@@ -248,7 +249,7 @@ fn differences(theirs: &str, own: &str) -> String {
     lines.concat()
 }
 
-/// Returns the number of buckets that each living worker of this group should have.
+/// Returns the number of buckets that each living worker of this engine group should have.
 fn fair_share(tables: &EngineTables) -> Result<u64, FrontierError> {
     let rows = tables.read(Sql::Living, params![tables.owned.crawl])?;
     let living_count = rows.first().and_then(|row| Reader::new(row).count());

@@ -52,9 +52,9 @@ pub(crate) struct SentLinkKey {
     pub(crate) number: i64,
 }
 
-/// Links stored in one group for hosts that another group serves.
+/// Links stored in one engine group for hosts that another group serves.
 pub(crate) struct ForeignLinks {
-    /// The number of the group that serves the hosts.
+    /// The number of the engine group that serves the hosts.
     pub(crate) home: i32,
     pub(crate) json: String,
     pub(crate) b: Vec<i32>,
@@ -238,7 +238,7 @@ impl<'r> Reader<'r> {
         })
     }
 
-    /// Reads the columns of links to hosts that another group serves.
+    /// Reads the columns of links to hosts that another engine group serves.
     pub(crate) fn foreign_links(&mut self) -> Option<ForeignLinks> {
         Some(ForeignLinks {
             home: self.next()?,

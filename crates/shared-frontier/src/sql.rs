@@ -45,9 +45,9 @@ macro_rules! visits {
 }
 
 statements! {
-    /// Takes free buckets of a group. Parameters: crawl, owner, milliseconds of the lease, maximum
-    /// number, group. Here and in all other statements that change several rows, rows are locked in
-    /// key order, so that two transactions never deadlock.
+    /// Takes free buckets of a engine group. Parameters: crawl, owner, milliseconds of the lease,
+    /// maximum number, group. Here and in all other statements that change several rows, rows are
+    /// locked in key order, so that two transactions never deadlock.
     TakeBuckets = "WITH ended AS (
             SELECT b FROM crawl_frontier.bucket
             WHERE crawl = $1 AND lease_until <= clock_timestamp() AND home = $5
@@ -93,11 +93,11 @@ statements! {
     /// Parameters: crawl.
     Workers = "SELECT name, owner, pages, lease_until > clock_timestamp()
         FROM crawl_frontier.worker WHERE crawl = $1";
-    /// Returns the group that serves each bucket, in bucket order. Parameters: crawl.
+    /// Returns the engine group that serves each bucket, in bucket order. Parameters: crawl.
     Map = "SELECT home FROM crawl_frontier.bucket WHERE crawl = $1 ORDER BY b";
-    /// Returns the homes of workers, as stored in the first group. Parameters: crawl. Each row also
-    /// has the version of the homes; the name is null before the first home is assigned. If a home
-    /// was assigned a moment ago, its worker may not have started yet.
+    /// Returns the homes of workers, as stored in the first engine group. Parameters: crawl. Each
+    /// row also has the version of the homes; the name is null before the first home is assigned.
+    /// If a home was assigned a moment ago, its worker may not have started yet.
     Homes = "SELECT c.homes, w.name, w.home, w.since > clock_timestamp() - interval '1 minute',
             w.owner, w.allowed
         FROM crawl_frontier.crawl c LEFT JOIN crawl_frontier.worker_home w ON w.crawl = c.number
@@ -300,9 +300,9 @@ statements! {
             $7::smallint[], $8::smallint[], $9::smallint[], $10::smallint[], $11::smallint[],
             $12::text[], $13::text[], $14::text[])
         ON CONFLICT DO NOTHING";
-    /// Returns links to buckets that other groups serve. Parameters: crawl, buckets, this group,
-    /// maximum number. Each result row is for one other group, with its links as JSON, and lists of
-    /// their buckets, senders and numbers.
+    /// Returns links to buckets that other engine groups serve. Parameters: crawl, buckets, this
+    /// group, maximum number. Each result row is for one other group, with its links as JSON, and
+    /// lists of their buckets, senders and numbers.
     ForeignLinks = "SELECT home, json_agg(t)::text, array_agg(b), array_agg(sender),
             array_agg(number)
         FROM (SELECT l.*, k.home FROM crawl_frontier.link l
@@ -310,7 +310,7 @@ statements! {
             WHERE l.crawl = $1 AND l.b = ANY($2::int[]) AND k.home <> $3
             ORDER BY l.b, l.sender, l.number LIMIT $4) t
         GROUP BY home";
-    /// Inserts links from another group. Parameters: crawl, links as JSON.
+    /// Inserts links from another engine group. Parameters: crawl, links as JSON.
     ForwardLinks = "INSERT INTO crawl_frontier.link (crawl, sender, b, number, distance, line, state,
             priority, redirects, flags, code, url, via, note)
         SELECT $1::int, sender, b, number, distance, line, state, priority, redirects, flags, code,
@@ -366,8 +366,8 @@ statements! {
     OthersMeta = "SELECT value FROM crawl_frontier.meta
         WHERE crawl = $1 AND worker <> $2 AND worker <> '' AND name = $3";
 
-    /// Surveys a group in one query. Parameters: crawl, owner, the owner's buckets, the group,
-    /// buckets that other groups serve. Returns:
+    /// Surveys a engine group in one query. Parameters: crawl, owner, the owner's buckets, the
+    /// group, buckets that other groups serve. Returns:
     ///
     /// - the number of living workers that are not being drained;
     /// - the number of free buckets;
@@ -537,7 +537,7 @@ pub(crate) mod export {
             flags, code, line, via, note, url
         FROM crawl_frontier.link WHERE crawl = $1 AND (b, sender, number) > ($3, $4, $5)
         ORDER BY b, sender, number LIMIT $2";
-    /// Counts the URLs in the buckets that a group serves. Parameters: crawl, group.
+    /// Counts the URLs in the buckets that a engine group serves. Parameters: crawl, group.
     pub(crate) const TOTALS: &str = "SELECT coalesce(sum(pending), 0)::bigint,
             coalesce(sum(deferred), 0)::bigint, coalesce(sum(fetched), 0)::bigint,
             coalesce(sum(failed), 0)::bigint, coalesce(sum(excluded), 0)::bigint

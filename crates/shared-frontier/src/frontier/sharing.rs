@@ -38,10 +38,10 @@ impl SendGuard for LeaseGuard {
     }
 }
 
-/// Maximum number of links forwarded to another group at a time.
+/// Maximum number of links forwarded to another engine group at a time.
 const MAX_FORWARDED: i64 = 4_096;
 
-/// A survey of one group.
+/// A survey of one engine group.
 struct GroupSurvey {
     group: i32,
     living: u64,
@@ -56,7 +56,7 @@ struct GroupSurvey {
     others_bytes: u64,
     /// The number of commits by all workers.
     commits: u64,
-    /// The version of the map of buckets in this group.
+    /// The version of the map of buckets in this engine group.
     map: i64,
     groups: i32,
     moving: Vec<i32>,
@@ -203,10 +203,10 @@ impl WorkerFrontier for SharedFrontier {
         let mut survey = self.sum_up(&first);
         let is_quiet = |survey: &Survey| !survey.links_wait && survey.pending_open == 0;
         if groups.count() > 1 && is_quiet(&survey) {
-            // The groups were queried at different moments, and a link reaches its group before its
-            // page is settled in another group. So a single survey may miss work. But if nothing
-            // was committed anywhere between two surveys, no work was left at the moment between
-            // them.
+            // The engine groups were queried at different moments, and a link reaches its group
+            // before its page is settled in another group. So a single survey may miss work. But if
+            // nothing was committed anywhere between two surveys, no work was left at the moment
+            // between them.
             let second = self.survey_groups()?;
             let commits =
                 |of: &[GroupSurvey]| -> Vec<u64> { of.iter().map(|group| group.commits).collect() };
@@ -367,7 +367,7 @@ impl SharedFrontier {
         change(&mut memory);
     }
 
-    /// Surveys all groups at once. The first result is this worker's group.
+    /// Surveys all engine groups at once. The first result is this worker's group.
     fn survey_groups(&self) -> Result<Vec<GroupSurvey>, FrontierError> {
         let tables = &self.tables;
         let (groups, owned) = (&tables.groups, &tables.owned);
@@ -438,7 +438,7 @@ impl SharedFrontier {
         Ok(())
     }
 
-    /// Returns the number of the group that this worker works in.
+    /// Returns the number of the engine group that this worker works in.
     #[must_use]
     pub fn home(&self) -> i32 {
         self.tables.groups.own

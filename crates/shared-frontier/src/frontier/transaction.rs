@@ -264,14 +264,14 @@ impl<'f> SharedTransaction<'f> {
         Ok(())
     }
 
-    /// Reads the records of seeds on hosts of other workers, from the groups that serve these
-    /// hosts. Each start admits all seeds again. If the seeds were all sent as links, nobody would
-    /// take these links once the other workers have ended.
+    /// Reads the records of seeds on hosts of other workers, from the engine groups that serve
+    /// these hosts. Each start admits all seeds again. If the seeds were all sent as links, nobody
+    /// would take these links once the other workers have ended.
     fn look_up_seeds(&mut self, seeds: BTreeMap<i32, Vec<(UrlKey, Fingerprint)>>) {
         for (group, seeds) in seeds {
             let keys: Vec<UrlKey> = seeds.iter().map(|(key, _)| *key).collect();
-            // If this read fails, the seeds are sent as links. Sending waits until the group can be
-            // reached.
+            // If this read fails, the seeds are sent as links. Sending waits until the engine group
+            // can be reached.
             let records = self.frontier.tables.records_in(group, &keys);
             let records = records.unwrap_or_default().into_iter();
             for ((_, key), record) in seeds.into_iter().zip(records) {
