@@ -28,7 +28,8 @@ pub enum ScopeMode {
 }
 
 impl ScopeMode {
-    /// Returns the kind of area for a seed in this mode, if the seed has no scope setting.
+    /// Returns the kind of area that this mode gives to a seed without a scope setting: its host,
+    /// domain or folder.
     #[must_use]
     pub fn area(self) -> AreaKind {
         match self {
@@ -52,7 +53,7 @@ pub struct BadScopePattern {
 /// The operator's scope, extended by the seeds.
 ///
 /// Build it with [`Scope::new`], then add seeds, hosts and prefixes (`add_*`). [`Scope::judge`]
-/// decides about a URL. [`Scope::judge_at`] decides too, but also allows hops off the scope.
+/// decides about a URL. [`Scope::judge_at`] also allows a few links outside the scope.
 #[derive(Clone, Debug)]
 pub struct Scope {
     mode: ScopeMode,
@@ -93,7 +94,7 @@ pub enum ScopeVerdict {
 pub enum OutReason {
     /// The URL is out of scope, whatever path leads to it.
     Scope,
-    /// The URL is out of scope, but may be fetched if it is few enough hops off the scope.
+    /// The URL is out of scope, but may be fetched if only a few links lead to it from the scope.
     Beyond,
     /// The URL is too many links away from the seeds.
     Depth,
@@ -177,7 +178,8 @@ impl Scope {
     }
 
     /// Adds a seed. The seed's host, domain or folder joins the scope, and the seed itself is in
-    /// scope even if no include matches it. A seed that sets its own scope adds only its area.
+    /// scope even if no include matches it. A seed with its own scope setting adds only the area of
+    /// that setting.
     pub fn add_seed(&mut self, url: &CanonicalUrl) {
         let own = self.areas.of_seed(url).and_then(|area| area.terms.scope);
         if own.is_none() {

@@ -237,7 +237,7 @@ pub enum OpenError {
         /// The number of groups.
         groups: i32,
     },
-    /// A engine group has another crawl under the same name.
+    /// An engine group has another crawl under the same name.
     #[error(
         "the frontier at {address} has a different crawl `{crawl}` than the first group: \
          {what}\nhint: list the groups in the same order for all workers; to start over, choose \
@@ -251,7 +251,7 @@ pub enum OpenError {
         /// What differs between the two crawls.
         what: &'static str,
     },
-    /// The target of a move is not a engine group of the crawl.
+    /// The target of a move is not an engine group of the crawl.
     #[error(
         "crawl `{crawl}` has no group {group}\nhint: `crawl frontier status` lists its groups; to \
          add a group, start a worker with its URL"

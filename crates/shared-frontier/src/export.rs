@@ -35,7 +35,7 @@ pub struct Export {
     workers: Vec<ExportedWorker>,
 }
 
-/// A engine group of the crawl.
+/// An engine group of the crawl.
 struct ExportGroup {
     /// The crawl's number in this engine group.
     crawl: i32,

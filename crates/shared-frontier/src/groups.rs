@@ -81,7 +81,8 @@ impl Groups {
         self.others.len() + 1
     }
 
-    /// Returns a engine group other than the home, by its number; `None` if there is no such group.
+    /// Returns an engine group other than the home, by its number; `None` if there is no such
+    /// group.
     pub(crate) fn other(&self, number: i32) -> Option<&OtherGroup> {
         self.others.iter().find(|group| group.number == number)
     }
@@ -138,7 +139,7 @@ impl Groups {
     }
 }
 
-/// A engine group that is not this worker's home.
+/// An engine group that is not this worker's home.
 pub(crate) struct OtherGroup {
     pub(crate) number: i32,
     /// The crawl's number in that engine group.

@@ -54,11 +54,11 @@ const TAKEN_BACK: i32 = -1;
 pub enum BucketChoice {
     /// The buckets with these numbers.
     Numbers(BTreeSet<i32>),
-    /// All buckets that a engine group serves.
+    /// All buckets that an engine group serves.
     AllOf(GroupName),
 }
 
-/// A engine group of a crawl.
+/// An engine group of a crawl.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GroupName {
     /// The engine group's number, from 0.

@@ -27,7 +27,7 @@ pub(crate) struct Engine {
     pub(crate) took: Duration,
 }
 
-/// A engine group of a crawl.
+/// An engine group of a crawl.
 pub(crate) struct Group {
     pub(crate) engine: Engine,
     pub(crate) crawl: CrawlRow,
@@ -39,14 +39,14 @@ pub(crate) struct CrawlRow {
     pub(crate) number: i32,
     pub(crate) buckets: i32,
     pub(crate) key: FingerprintKey,
-    /// The number of the engine's engine group.
+    /// The number of the engine's group.
     pub(crate) group: i32,
     /// The number of engine groups of the crawl.
     pub(crate) groups: i32,
     is_whole: bool,
 }
 
-/// A engine group to be created.
+/// An engine group to be created.
 pub(crate) struct NewCrawl {
     /// The key of fingerprints, or `None` to draw a new key.
     key: Option<FingerprintKey>,

@@ -133,7 +133,7 @@ fn reopen_in(groups: &[LostGroup], home: &LostGroup, worker: &str) -> Result<Out
     Ok(outcome)
 }
 
-/// A engine group of the crawl whose worker lost its directory.
+/// An engine group of the crawl whose worker lost its directory.
 struct LostGroup {
     group: i32,
     /// The crawl's number in this engine group.

@@ -45,7 +45,7 @@ macro_rules! visits {
 }
 
 statements! {
-    /// Takes free buckets of a engine group. Parameters: crawl, owner, milliseconds of the lease,
+    /// Takes free buckets of an engine group. Parameters: crawl, owner, milliseconds of the lease,
     /// maximum number, group. Here and in all other statements that change several rows, rows are
     /// locked in key order, so that two transactions never deadlock.
     TakeBuckets = "WITH ended AS (
@@ -366,7 +366,7 @@ statements! {
     OthersMeta = "SELECT value FROM crawl_frontier.meta
         WHERE crawl = $1 AND worker <> $2 AND worker <> '' AND name = $3";
 
-    /// Surveys a engine group in one query. Parameters: crawl, owner, the owner's buckets, the
+    /// Surveys an engine group in one query. Parameters: crawl, owner, the owner's buckets, the
     /// group, buckets that other groups serve. Returns:
     ///
     /// - the number of living workers that are not being drained;
@@ -537,7 +537,7 @@ pub(crate) mod export {
             flags, code, line, via, note, url
         FROM crawl_frontier.link WHERE crawl = $1 AND (b, sender, number) > ($3, $4, $5)
         ORDER BY b, sender, number LIMIT $2";
-    /// Counts the URLs in the buckets that a engine group serves. Parameters: crawl, group.
+    /// Counts the URLs in the buckets that an engine group serves. Parameters: crawl, group.
     pub(crate) const TOTALS: &str = "SELECT coalesce(sum(pending), 0)::bigint,
             coalesce(sum(deferred), 0)::bigint, coalesce(sum(fetched), 0)::bigint,
             coalesce(sum(failed), 0)::bigint, coalesce(sum(excluded), 0)::bigint

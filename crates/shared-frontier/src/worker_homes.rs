@@ -93,7 +93,7 @@ pub(crate) fn find_home(groups: Vec<Group>, options: &Options) -> Result<Home, O
     })
 }
 
-/// Returns the home group of a worker. Assigns a engine group if the worker has none.
+/// Returns the home group of a worker. Assigns an engine group if the worker has none.
 fn home_of(groups: &[OtherGroup], worker: &str) -> Result<i32, FrontierError> {
     let Some(first) = groups.iter().find(|group| group.number == FIRST_GROUP) else {
         return Ok(FIRST_GROUP);
@@ -152,7 +152,7 @@ fn emptiest(map: &BucketMap, facts: &[(i32, Vec<WorkerFacts>)], homes: &Homes) -
     emptiest.map_or(FIRST_GROUP, |(group, ..)| group)
 }
 
-/// Returns whether another worker is alive in a engine group other than the first.
+/// Returns whether another worker is alive in an engine group other than the first.
 pub(crate) fn is_anybody_elsewhere(tables: &EngineTables) -> Result<bool, FrontierError> {
     let groups = &tables.groups;
     if groups.count() == 1 {
@@ -253,7 +253,7 @@ impl Group {
     }
 }
 
-/// Reads the map of buckets as stored in a engine group.
+/// Reads the map of buckets as stored in an engine group.
 fn map_of(group: &OtherGroup) -> Result<BucketMap, FrontierError> {
     let rows = group.read(Sql::Map, params![group.crawl])?;
     // With version -1, the first survey finds a newer version, and the map is read again.

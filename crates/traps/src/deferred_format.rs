@@ -116,8 +116,8 @@ mod tests {
         traps
     }
 
-    /// Returns the stored form of a URL's kind. If `is_family`, the key is that of the URL's
-    /// family.
+    /// Returns a stored line about the kind of URLs that `path` belongs to. With `is_family`, the
+    /// key of the kind is that of the URL's family ([`Shape::family`]).
     fn kind(path: &str, is_family: bool, rest: &str) -> String {
         let url = canonicalize(None, &format!("http://a.example{path}")).unwrap();
         let (template, family) = keys(&url.host_key(), &Shape::of(&url));

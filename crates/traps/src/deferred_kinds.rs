@@ -17,8 +17,8 @@ pub(super) struct DeferredKind {
     /// Names of parameters that never brought anything new. If set, only URLs with such a parameter
     /// are deferred.
     pub(super) names: Option<Vec<String>>,
-    /// How many URLs of the kind were deferred so far, and the count that makes the next URL a
-    /// probe. A probe is fetched.
+    /// How many URLs of the kind were deferred so far. The next field is the count at which the
+    /// next URL is fetched as a probe.
     pub(super) put_aside: u64,
     pub(super) next_probe: u64,
 }

@@ -30,8 +30,8 @@ pub(super) struct HostMemory {
     /// The number of templates whose URLs are queued behind others. Includes templates that are no
     /// longer remembered.
     pub(super) watched: u32,
-    /// The number of the host's last page (pages of all hosts are numbered together), and the
-    /// host's memory in bytes at that page.
+    /// The number of the host's last page, counted over the pages of all hosts. The next field is
+    /// the host's memory in bytes at that page.
     seen: u64,
     bytes: usize,
 }

@@ -112,8 +112,8 @@ pub enum Disposition {
     /// Fetch another spelling of the URL, which has the same page. Contains that spelling and the
     /// reason.
     SameAs(CanonicalUrl, String),
-    /// The URL's origin mirrors another origin. If the URL's twin there is known, defer the URL.
-    /// Contains the twin and the reason.
+    /// The URL's origin mirrors another origin. If the URL of the same page there is known, defer
+    /// this URL. Contains the other URL and the reason.
     Mirror(CanonicalUrl, String),
 }
 
@@ -136,8 +136,8 @@ pub struct Traps {
     changing: HashSet<HostKey>,
 }
 
-/// Returns the keys under which evidence about a URL is recorded: the key of its template, and that
-/// of its family if it has one.
+/// Returns the keys for evidence about a URL: one for its template and, if the URL has a family,
+/// one for its family.
 fn keys(host: &HostKey, shape: &Shape) -> (u64, Option<u64>) {
     let template = stable_hash::of_all(&[host.as_str(), &shape.pattern]);
     let family = shape.family();
@@ -283,8 +283,8 @@ impl Traps {
         let one_more = (level + 1).min(MAX_LEVEL);
         let (level, is_barren) = match (page_yield, answer) {
             (Yield::New, _) => (0, false),
-            // A first redirect within a template does not raise the level, since up to two in a row
-            // are harmless.
+            // A single redirect within a template does not raise the level, because up to two in a
+            // row are harmless.
             (Yield::Onwards, PageAnswer::Redirect(_, 0)) => (level, true),
             _ => (one_more, true),
         };
@@ -480,8 +480,8 @@ impl Traps {
         names: Option<Vec<String>>,
     ) -> bool {
         if let Some(deferred) = self.deferred.get_mut(place) {
-            // The kind is deferred already, and another selection of parameters brought nothing
-            // new. The evidence stays unchanged.
+            // The kind is deferred already, so keep its rule and evidence. Limit it to the new
+            // parameter names only if it was limited before.
             deferred.names = deferred.names.take().and(names);
             self.changing.insert(host.clone());
             return false;

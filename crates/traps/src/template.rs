@@ -17,8 +17,8 @@ const LITTLE_ROW: u32 = 8 * PLAIN_ROW;
 const PLAIN_LEVEL: u8 = 8;
 /// If a template is proven (see `is_proven`), one page in this many is compared word by word.
 const SAMPLE: u64 = 8;
-/// The maximum number of wrong deferrals of a template that count. Each one doubles the number of
-/// pages that make a trap.
+/// Maximum number of a template's wrong deferrals that count. Each doubles the number of pages that
+/// make a trap.
 const MAX_CHANCES: u8 = 6;
 /// Maximum number of parameter names that are remembered.
 const MAX_NAMES: usize = 64;
@@ -233,7 +233,8 @@ impl Template {
     /// without such evidence.
     pub(super) fn verdict(&self) -> Option<Trap> {
         let factor = 1_u32 << self.chances;
-        // The number of consecutive pages by level, which also counts pages of other templates.
+        // The number of consecutive pages that the level implies. It includes pages of other
+        // templates.
         let by_way = if self.row > 1 {
             u32::from(self.level) + 1
         } else {
@@ -246,7 +247,7 @@ impl Template {
         match self.looks() {
             Some(trap) => in_a_row.then_some(trap),
             None => {
-                // More pages are needed if each one adds a little, like the entries of a
+                // Require more pages if most of them add a little, like the entries of a
                 // dictionary.
                 let row = match self.little.saturating_mul(2) > self.row {
                     true => LITTLE_ROW,
@@ -302,7 +303,7 @@ impl Template {
     }
 }
 
-/// Adds those names to the list that it does not contain yet.
+/// Adds the names that the list does not contain yet.
 fn note(names_seen: &mut Vec<String>, names: &[String]) {
     for name in names {
         if names_seen.len() < MAX_NAMES && !names_seen.contains(name) {

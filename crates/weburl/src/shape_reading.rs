@@ -165,7 +165,8 @@ impl Repeats {
     }
 }
 
-/// Appends the placeholder for a segment. The last segment (`is_name`) keeps the least of its text.
+/// Appends the placeholder for a segment. A last segment with letters (`is_name`) becomes `*` and
+/// its extension.
 fn push_slot(pattern: &mut String, segment: &str, is_name: bool) {
     let bare = segment.split(';').next().unwrap_or(segment);
     if is_token(bare) || bare.starts_with("(S(") {

@@ -1,5 +1,5 @@
-//! A engine group of a crawl, with the steps of a move. Each step is a transaction in that group. A
-//! change of the map locks the crawl's row before the rows of buckets, so that two transactions
+//! An engine group of a crawl, with the steps of a move. Each step is a transaction in that group.
+//! A change of the map locks the crawl's row before the rows of buckets, so that two transactions
 //! never deadlock.
 
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::sql::Sql;
 /// The number of rows copied or removed at a time.
 const PART_ROWS: i64 = 4_096;
 
-/// A engine group and a connection to it.
+/// An engine group and a connection to it.
 pub(super) struct MoveGroup {
     pub(super) number: i32,
     /// The crawl's number in this engine group.

@@ -313,7 +313,7 @@ fn a_link_sent_by_an_old_map_is_forwarded() {
     assert_eq!(first.take_free(9).unwrap().0, 1);
     first.take_links(9).unwrap();
     assert!(first.lease(&target.origin()).unwrap().is_some());
-    // After a survey the second worker knows the new map. If a engine group has no worker, workers
+    // After a survey the second worker knows the new map. If an engine group has no worker, workers
     // of other groups forward its links.
     second.survey().unwrap();
     admit(&second, [link_to(url_in(&first, 3, "next"))]);
@@ -466,7 +466,7 @@ fn a_crawl_is_over_when_no_group_has_anything_left() {
     assert_eq!((survey.living, survey.group_living), (2, 1));
     second.take_links(9).unwrap();
     assert_eq!(first.survey().unwrap().pending_open, 1);
-    // A engine group with pending URLs but without a worker is reported.
+    // An engine group with pending URLs but without a worker is reported.
     second.give_up().unwrap();
     assert_eq!(first.survey().unwrap().unserved_group, Some(1));
     let second = groups.open("w2");

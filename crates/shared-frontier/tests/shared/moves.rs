@@ -61,7 +61,7 @@ fn fill(owner: &SharedFrontier) {
     }
 }
 
-/// Returns all rows of the moved bucket in a engine group, by table, as text.
+/// Returns all rows of the moved bucket in an engine group, by table, as text.
 fn rows(groups: &TwoGroups, group: usize) -> BTreeMap<&'static str, String> {
     let rows = |table: &&'static str| {
         let sql = format!(
@@ -319,7 +319,7 @@ fn invalid_moves_are_refused() {
         alone,
         Err(OpenError::GroupMissing { number: 1, .. })
     ));
-    // Moves all buckets of a engine group, which is named by its URL.
+    // Moves all buckets of an engine group, which is named by its URL.
     second.give_up().unwrap();
     let on_step = &mut |_| ControlFlow::Continue(());
     let credentials = Credentials::default();
