@@ -27,7 +27,8 @@ pub(crate) const MAX_HEADER_BYTES: u32 = 256 << 10;
 const MAX_STREAM_AHEAD: u32 = 256 << 10;
 const MAX_CONNECTION_AHEAD: u32 = 512 << 10;
 /// Maximum idle connections per host. If it were lower than `--per-host`, some connections would be
-/// reopened for each request. Beyond the limit: closed after the response.
+/// reopened for each request.
+/// Beyond the limit: closed after the response.
 const MAX_IDLE_PER_HOST: usize = 32;
 /// How often to probe an idle connection, to detect a dead server while waiting for a slow answer.
 const TCP_KEEPALIVE: Duration = Duration::from_secs(30);

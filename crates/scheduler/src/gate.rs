@@ -88,7 +88,7 @@ impl Gate {
 pub(crate) struct Gates {
     slab: Slab<Gate>,
     by_key: HashMap<GateKey, u32, RandomState>,
-    /// Gates without hosts whose delay is still running, by its end.
+    /// Gates without hosts, ordered by when their delay ends.
     fading: BTreeSet<(Tick, u32)>,
     address: Limits,
     clock: RateClock,
@@ -128,8 +128,8 @@ impl Gates {
     }
 
     fn join(&mut self, now: Tick, key: GateKey, limits: Limits) -> u32 {
-        // An earlier gate for this key may have been dropped, because its delay was shorter or its
-        // limits were off. The last request at that gate can't be later than `last`.
+        // An earlier gate for this key may have been dropped because its delay was shorter or its
+        // limits were off. So assume the latest possible request: at `last`.
         let last = now.before(limits.delay).max(self.changed);
         let mut rate = MaxRate::with_clock(&self.clock, limits.rate);
         if self.changed > Tick::ZERO {

@@ -5,11 +5,11 @@ use std::time::Duration;
 use crate::daily_hours::DailyHours;
 use crate::tick::{Tick, micros};
 
-/// Maximum `Request-rate` lines with hours to keep per host. Beyond the limit: the strictest of the
-/// others applies at any hour.
+/// Maximum `Request-rate` lines with hours to keep per host.
+/// Beyond the limit: the strictest of the others applies at any hour.
 const MAX_RATES: usize = 16;
-/// Maximum `Visit-time` spans to keep per origin. Beyond the limit: ignored, so the host is visited
-/// less.
+/// Maximum `Visit-time` spans to keep per origin.
+/// Beyond the limit: ignored, so the host is visited less.
 const MAX_VISIT_TIMES: usize = 64;
 
 /// The pace set by a robots.txt. The default is no pace.

@@ -317,8 +317,8 @@ impl Scope {
         Some(format!("exclude {pattern}"))
     }
 
-    /// Returns the exclude that matches a whole host. Used for URLs that patterns don't apply to,
-    /// such as robots.txt.
+    /// Returns the rule that excludes a whole host, if any. Used for URLs that patterns don't apply
+    /// to, such as robots.txt.
     #[must_use]
     pub fn excluded_host(&self, host: &HostKey) -> Option<String> {
         let (name, ()) = self.excluded_hosts.find(host)?;

@@ -42,7 +42,7 @@ impl OnEngine {
         let crawl = format!("crawl frontier check {}", uuid::Uuid::new_v4());
         let options = Options {
             buckets: 4,
-            // The limits are minimal, so that the clauses exceed them.
+            // These limits are minimal, so that the tests of the clauses exceed them.
             head_entries: 0,
             recent_urls: 4,
             credentials: credentials.clone(),

@@ -23,8 +23,8 @@ use crate::message_guard::GuardedConnect;
 use crate::sql::Sql;
 use crate::tls::connector;
 
-/// Maximum time for PostgreSQL to accept a connection and log the user in, unless the connection string
-/// sets `connect_timeout`. After that, the next host is tried.
+/// Maximum time for PostgreSQL to accept a connection and log the user in, unless the connection
+/// string sets `connect_timeout`.
 /// Beyond the limit: the next host is tried.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 

@@ -26,8 +26,8 @@ const MAX_SKEW: Duration = Duration::from_secs(2);
 /// The response time above which a warning is logged.
 const MAX_USUAL_ANSWER: Duration = Duration::from_secs(1);
 
-/// The maximum number of response time measurements of an engine. If the engine replies at once,
-/// one measurement is enough. Otherwise it is repeated, because a single late reply may be chance.
+/// Maximum number of times to measure an engine's response time. If the engine replies at once, one
+/// measurement is enough. Otherwise it is repeated, because a single late reply may be chance.
 const MAX_QUESTIONS: usize = 3;
 const QUICK_ANSWER: Duration = Duration::from_millis(20);
 

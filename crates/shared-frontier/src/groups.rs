@@ -87,8 +87,8 @@ impl Groups {
         self.others.iter().find(|group| group.number == number)
     }
 
-    /// Returns the engine group that serves a bucket if it is not the home. Returns `None` if the
-    /// home serves the bucket, or a group that this worker does not know.
+    /// Returns the engine group that serves a bucket, unless that is the home group. Also returns
+    /// `None` if this worker does not know the group.
     pub(crate) fn elsewhere(&self, b: i32) -> Option<i32> {
         let home = self.map().home(b)?;
         self.other(home).map(|group| group.number)
@@ -107,7 +107,7 @@ impl Groups {
     /// in between, its pages are processed again and the links are sent again, which is harmless: a
     /// link that is admitted a second time is known already.
     ///
-    /// Retries a group that can't be reached for the duration of a lease.
+    /// If a group can't be reached, retries for the duration of a lease.
     pub(crate) fn send_ahead(
         &self,
         batch: &Arc<TransactionColumns>,

@@ -42,7 +42,7 @@ struct Import {
     keys: Keys,
     batch: TransactionColumns,
     rows: usize,
-    /// The keys of the URLs in the batch, because a statement must not write a row twice.
+    /// The keys of the batch's URLs, kept because one statement must not write a row twice.
     urls: HashSet<UrlKey>,
     /// The origins that have a row already, by bucket and number.
     origins: HashSet<(i32, i64)>,
@@ -238,7 +238,8 @@ fn hidden(name: &str) -> String {
     format!("import of {name}, not whole")
 }
 
-/// Counts the URLs of a crawl twice, in its buckets and in its origins.
+/// Stores the number of URLs in each bucket and the number of pending URLs of each origin. Returns
+/// the totals of all buckets.
 async fn count(client: &Client, crawl: i32) -> Answer<Option<Totals>> {
     let of_origins = "UPDATE crawl_frontier.origin o SET pending = u.pending
         FROM (SELECT b, origin, count(*) AS pending FROM crawl_frontier.url

@@ -99,7 +99,7 @@ impl SharedFrontier {
     }
 }
 
-/// Buckets that were taken by a message sent at `sent_at`.
+/// Buckets taken by a request that was sent at `sent_at`.
 pub(crate) struct TakenBuckets {
     pub(crate) buckets: HashMap<i32, OwnedBucket>,
     pub(crate) sent_at: Instant,

@@ -32,7 +32,7 @@ pub struct CrawlOverview {
     pub failed: u64,
     /// The number of URLs that are excluded.
     pub excluded: u64,
-    /// The number of links that the owners of their hosts have not taken yet.
+    /// The number of links that the owners of their hosts have not admitted yet.
     pub links_waiting: u64,
     /// The number of buckets whose owners still have to look for URLs to be fetched again
     /// ([`reopen`]).

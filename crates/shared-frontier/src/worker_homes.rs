@@ -20,7 +20,7 @@ use crate::sql::Sql;
 /// exists for as long as the crawl does.
 pub(crate) const FIRST_GROUP: i32 = 0;
 
-/// The number of attempts at a change while other workers make changes too.
+/// Maximum attempts to make a change that changes by other workers can invalidate.
 const MAX_TRIES: usize = 1_000;
 
 /// The engine group that a worker works in, its home, and the other groups.
@@ -246,7 +246,7 @@ impl Homes {
 }
 
 impl Group {
-    /// Converts the engine group into a group that a worker of another group queries.
+    /// Converts this group to the form in which a worker of another engine group queries it.
     fn into_other(self) -> OtherGroup {
         let Group { engine, crawl } = self;
         OtherGroup::new(crawl.group, crawl.number, engine.thread, engine.config)

@@ -52,7 +52,7 @@ impl DeferredKinds {
         self.kinds.get_mut(&place)
     }
 
-    /// Whether any deferred kind may affect a host's URLs or URLs found on its pages.
+    /// Whether any deferred kind of URLs may concern a host's URLs or URLs found on its pages.
     pub(super) fn speak_of(&self, host: &HostKey) -> bool {
         let has = |host| self.hosts.contains_key(&host);
         !self.is_empty() && (has(None) || has(Some(host.clone())))

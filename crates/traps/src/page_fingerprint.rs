@@ -11,11 +11,13 @@ use super::simhash::Votes;
 use super::stable_hash::{mix, of, of_lower_case, of_word};
 use super::word_scan::{Block, is_word, word_bytes};
 
-/// Maximum number of words of a page to read. Beyond the limit: ignored.
+/// Maximum number of words of a page that count: the first ones.
+/// Beyond the limit: ignored.
 const MAX_WORDS: usize = 4096;
 /// The initial capacity for words, enough for most pages.
 const USUAL_WORDS: usize = 1024;
-/// Maximum number of images of a page to count. Beyond the limit: ignored.
+/// Maximum number of images of a page that count: the first ones.
+/// Beyond the limit: ignored.
 const MAX_IMAGES: usize = 64;
 /// The number of words in a shingle. Each word is in five shingles, so one changed word affects
 /// five shingles.

@@ -213,8 +213,8 @@ fn is_token(text: &str) -> bool {
         .as_bytes()
         .windows(2)
         .filter(|pair| pair[0].is_ascii_digit() != pair[1].is_ascii_digit());
-    // A date with a time has only digits, and in a name with a number letters and digits change
-    // only once or twice.
+    // Neither a date with a time (only digits) nor a name with a number (one or two changes between
+    // letters and digits) looks random.
     text.len() >= MIN_TOKEN_BYTES && is_plain() && changes.count() >= 4
 }
 

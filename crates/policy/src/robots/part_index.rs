@@ -11,7 +11,7 @@ use super::pattern::WILD;
 /// Leading bytes of a part that the index looks up. Longer parts are compared at each candidate.
 const KEY_BYTES: usize = size_of::<u64>();
 
-/// Candidates for a long part that are compared before the rest of the path is searched.
+/// Maximum candidates for a long part to compare. After that, the rest of the path is searched.
 const MAX_COMPARED: usize = 8;
 
 /// The parts of all wildcard rules of a file.
@@ -21,8 +21,8 @@ pub(super) struct PartIndex {
     keys: HashMap<u64, u32>,
     /// The lengths of keys in bytes, without duplicates.
     lengths: Vec<usize>,
-    /// The parts of all rules, rule by rule, without the text before a rule's first wildcard. Only
-    /// the last part of an anchored rule (`$`) may be empty.
+    /// The literal parts of all rules, rule by rule, without the text before a rule's first
+    /// wildcard. Only the last part of an anchored rule (`$`) may be empty.
     parts: Box<[Part]>,
     /// The index in `parts` of each rule's first part. An additional entry marks the end.
     first: Box<[u32]>,
@@ -36,7 +36,7 @@ struct Part {
     len: u32,
 }
 
-/// A wildcard rule, as the index needs it.
+/// The properties of a wildcard rule that the index needs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WildRule<'a> {
     pub(super) pattern: &'a [u8],

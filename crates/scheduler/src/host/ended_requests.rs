@@ -124,8 +124,8 @@ impl Host {
             backoff.hold(end + wait, GapReason::RetryAfter);
             return wait;
         }
-        // Several 429 or 503 answers to requests in flight at the same time raise the level only
-        // once.
+        // Several 429 or 503 answers to requests in flight at the same time raise the back-off
+        // level only once.
         if issued >= backoff.hold_until {
             let quiet = end >= backoff.hold_until + politeness.wait_forget;
             let before = if quiet { 0 } else { backoff.hold_level };

@@ -154,7 +154,7 @@ impl Check {
                 format!("{now}: address {address} of h{host} {space:?}")
             });
         }
-        // A site may have at least as many requests in flight as one of its hosts.
+        // The limit of a site is never below the limit of a single host.
         let terms = override_of(&self.overrides, self.site_terms[site as usize]);
         let per_host = terms.and_then(|terms| terms.per_host);
         let per_host = per_host.unwrap_or(self.politeness.per_host);

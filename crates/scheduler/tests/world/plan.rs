@@ -38,7 +38,7 @@ pub(crate) struct Plan {
     pub(crate) politeness: Politeness,
     /// Politeness overrides by host name.
     pub(crate) overrides: Vec<(String, PolitenessOverride)>,
-    /// Of a thousand steps, how many swap the operator's politeness for the other one.
+    /// Of a thousand steps, how many swap the operator's two politeness settings.
     pub(crate) reloads: u32,
     pub(crate) other: Politeness,
     pub(crate) other_overrides: Vec<(String, PolitenessOverride)>,
@@ -95,7 +95,7 @@ impl Plan {
         }
     }
 
-    /// Swaps the plan's politeness for the other one.
+    /// Swaps the operator's two politeness settings.
     pub(crate) fn reload(&mut self) {
         std::mem::swap(&mut self.politeness, &mut self.other);
         std::mem::swap(&mut self.overrides, &mut self.other_overrides);

@@ -34,8 +34,8 @@ pub(super) struct SharedTransaction<'f> {
     changed: HashMap<Fingerprint, Change>,
     settled: HashSet<Fingerprint>,
     visits: HashMap<Fingerprint, StoredVisit>,
-    /// Links to hosts of other workers. The next field has the states that the owners of the hosts
-    /// should have after these links.
+    /// Links to hosts of other workers. The next field has, by URL, the state that the owner should
+    /// store because of the link.
     links: Vec<(i32, Admission)>,
     sent_states: HashMap<Fingerprint, CurrentState>,
     /// Records that were read for admissions and not used yet. An unknown URL has `None`.
@@ -406,7 +406,7 @@ impl Transaction for SharedTransaction<'_> {
             None => committed,
         };
         self.settled.insert(key);
-        // Only a retry takes a new sequence number, which puts it at a new place.
+        // Only a retry takes a new sequence number, because it moves to another place in the queue.
         let seq = match outcome {
             Outcome::Retry => self.take_seq(),
             _ => record.place.seq,

@@ -397,7 +397,7 @@ fn an_unreachable_group_is_retried_for_the_duration_of_a_lease() {
     assert!(first.survey().is_err());
 }
 
-/// A proxy in front of an engine that can be closed and opened.
+/// A proxy in front of an engine. Tests can close and reopen the proxy.
 #[derive(Clone)]
 struct Gate {
     url: String,

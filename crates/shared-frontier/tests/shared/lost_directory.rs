@@ -131,8 +131,8 @@ fn two_workers(served: &Served, crawl: &str) -> [(SharedFrontier, Settled); 2] {
     second.take_links(999).unwrap();
     [first, second].map(|frontier| {
         let settled = settle_all(&frontier);
-        // The key that divides the hosts is random, so the halves vary. A worker with a single host
-        // has at least four URLs.
+        // A random key divides the hosts, so the workers' halves differ. Even a worker with a
+        // single host has at least four URLs.
         assert!(settled.leases.len() > 3, "hosts are divided");
         (frontier, settled)
     })

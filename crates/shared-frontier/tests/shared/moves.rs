@@ -185,7 +185,7 @@ fn an_interrupted_move_continues_or_is_undone() {
             let before = rows(&groups, 1);
             let steps = move_until(&groups, 0, last).unwrap();
             assert_eq!(steps.len(), last + 1, "{steps:?}");
-            // At most one engine group serves the bucket, and no worker takes the crawl for
+            // At most one engine group serves the bucket, and no worker considers the crawl
             // finished.
             let is_served = last == 3;
             assert_eq!(serving(&groups).len(), usize::from(is_served), "{last}");
@@ -219,8 +219,8 @@ fn an_interrupted_move_continues_or_is_undone() {
     }
 }
 
-/// Acts like a worker: hands over buckets that are being moved, and takes free buckets. No other
-/// worker may have the moved bucket at the same time.
+/// Acts like a worker: hands over buckets that are being moved, and takes free buckets. Asserts
+/// that no worker of the other engine group has the moved bucket at the same time.
 fn take_and_hand_over(worker: &SharedFrontier, holder: &Mutex<Option<i32>>, is_over: &AtomicBool) {
     let hand_over = |buckets: &[i32]| {
         if buckets.contains(&MOVED) {

@@ -250,7 +250,7 @@ fn links_to_hosts_of_another_worker_reach_it_by_the_same_rules() {
     assert_eq!((sender.counts().known, owner.counts().known), (0, 0));
     assert_eq!(owner.take_links(99).unwrap().origins, [(origin(), 2)]);
     assert_eq!(order(&owner), "/b /far");
-    // Links that the owner has already received are not sent again, but links by a nearer path are.
+    // Links that the owner has already received are sent again only if their path is shorter.
     let waiting = || {
         let text = format!(
             "SELECT count(*) FROM crawl_frontier.link l

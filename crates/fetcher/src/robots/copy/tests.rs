@@ -156,7 +156,7 @@ fn without_a_good_copy_nothing_is_allowed() {
         force(&copy, Duration::ZERO),
         RobotsForce::Unreachable { retry_at }
     );
-    // A file that was missing an hour ago does not allow anything now.
+    // After a 404, a file that becomes unreachable allows nothing.
     let answer = RobotsAnswer::None { status: 404 };
     let none = learn(None, &answer, &result(Duration::ZERO, 404, &[]));
     let copy = unreachable(Some(&none), HOUR, None);
@@ -278,7 +278,7 @@ proptest! {
         let copy = match kind {
             0 => rules(ahead, &[]),
             1 => unreachable(None, ahead, retry_after),
-            // The clock is wrong for the file, but right again for the failure after it.
+            // The clock was ahead when the file was fetched, but right again at the failure.
             2 => unreachable(Some(&rules(ahead, &[])), Duration::ZERO, retry_after),
             _ => unreachable(Some(&rules(ahead, &[])), ahead, retry_after),
         };
