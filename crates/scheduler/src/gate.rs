@@ -43,18 +43,20 @@ pub(crate) struct Gate {
     pub(crate) wake: Option<Wake>,
 }
 
-/// The position of a gate in the ready queue, on behalf of the first host that waits at the gate.
+/// The position of a gate (shared limit) in the ready queue, on behalf of the first host that waits
+/// for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wake {
-    /// The gate is closed until this time. The number breaks ties between equal times.
+    /// The gate (shared limit) is closed until this time. The number breaks ties between equal
+    /// times.
     Later(Tick, u64),
-    /// The gate is open and takes the position of its first waiting host.
+    /// The gate (shared limit) is open and takes the position of its first waiting host.
     Ready(ReadyKey),
 }
 
 impl Gate {
-    /// Returns when the gate opens for the next request. `None` if a request in flight must end
-    /// first, or if a host that has reserved a request here goes first.
+    /// Returns when the gate (shared limit) opens for the next request. `None` if a request in
+    /// flight must end first, or if a host that has reserved a request here goes first.
     pub(crate) fn opens_at(&self) -> Option<Tick> {
         let room = self.in_flight + self.held < self.limit;
         // With a delay or rate, each request delays the next, so a host with a reserved request
@@ -68,8 +70,9 @@ impl Gate {
         self.opens_at().is_some_and(|at| at <= now)
     }
 
-    /// Returns whether a host that has reserved a request at this gate may be fetched from. False
-    /// during the delay, or if the limit was lowered below the number of reservations.
+    /// Returns whether a host that has reserved a request at this gate (shared limit) may be
+    /// fetched from. False during the delay, or if the limit was lowered below the number of
+    /// reservations.
     pub(crate) fn is_open_to_holder(&self, now: Tick) -> bool {
         self.in_flight < self.limit && self.is_rested(now)
     }
@@ -84,11 +87,11 @@ impl Gate {
     }
 }
 
-/// All gates with hosts, or with a delay still running.
+/// All gates (shared limits) with hosts, or with a delay still running.
 pub(crate) struct Gates {
     slab: Slab<Gate>,
     by_key: HashMap<GateKey, u32, RandomState>,
-    /// Gates without hosts, ordered by when their delay ends.
+    /// Gates (shared limits) without hosts, ordered by when their delay ends.
     fading: BTreeSet<(Tick, u32)>,
     address: Limits,
     clock: RateClock,
@@ -117,12 +120,12 @@ impl Gates {
         )
     }
 
-    /// Adds a host to the gate of its address and returns the gate's index.
+    /// Adds a host to the gate (shared limit) of its address and returns the gate's index.
     pub(crate) fn join_address(&mut self, now: Tick, address: IpAddr) -> u32 {
         self.join(now, GateKey::Address(address), self.address.at(address))
     }
 
-    /// Adds a host to the gate of its site and returns the gate's index.
+    /// Adds a host to the gate (shared limit) of its site and returns the gate's index.
     pub(crate) fn join_site(&mut self, now: Tick, site: Site, limits: Limits) -> u32 {
         self.join(now, GateKey::Site(site), limits)
     }
@@ -182,19 +185,20 @@ impl Gates {
         ids
     }
 
-    /// Removes a host from the gate. Drops the gate if it is unused and its delay is over at `now`.
+    /// Removes a host from the gate (shared limit). Drops the gate if it is unused and its delay is
+    /// over at `now`.
     pub(crate) fn remove_host(&mut self, id: u32, now: Tick) {
         self.slab[id].hosts -= 1;
         self.drop_unused(id, now);
     }
 
-    /// Ends a request that was counted at the gate.
+    /// Ends a request that was counted at the gate (shared limit).
     pub(crate) fn release(&mut self, id: u32, now: Tick) {
         self.slab[id].in_flight -= 1;
         self.drop_unused(id, now);
     }
 
-    /// Drops gates without hosts whose delay has ended.
+    /// Drops gates (shared limits) that have no hosts and whose delay has ended.
     pub(crate) fn fade(&mut self, now: Tick) {
         while let Some(&(at, id)) = self.fading.first() {
             if at > now {

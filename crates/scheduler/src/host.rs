@@ -10,7 +10,8 @@ use crate::permit::Slot;
 use crate::robots_pace::Pace;
 use crate::tick::Tick;
 
-/// The index for "no gate": the host's address is unknown, or its site is not limited.
+/// The index for "no gate" (no shared limit): the host's address is unknown, or its site is not
+/// limited.
 pub(crate) const NO_GATE: u32 = u32::MAX;
 
 pub(crate) struct Host {
@@ -48,10 +49,11 @@ pub(crate) struct Host {
     pub(crate) position: QueuePosition,
     /// Orders hosts that became ready in the same millisecond; 0 comes first.
     pub(crate) priority: u8,
-    /// How often, since the host's last permit, its site's gate was open but its address's gate
-    /// closed.
+    /// How often, since the host's last permit, the limit of its site allowed a request but that of
+    /// its address did not.
     pub(crate) bounces: u8,
-    /// Whether the host has reserved a request at its site's gate while it waits for its address.
+    /// Whether the host has reserved a request under its site's limit while it waits for its
+    /// address.
     pub(crate) reserved: bool,
     /// Whether the host is in the queue of idle hosts.
     pub(crate) is_in_idle_queue: bool,
@@ -70,7 +72,7 @@ pub(crate) enum QueuePosition {
     Later,
     /// Ready, waiting for its turn.
     Ready,
-    /// Waiting at the closed gate with this index.
+    /// Waiting until the gate (shared limit) with this index opens.
     AtGate(u32),
 }
 

@@ -116,7 +116,7 @@ pub(crate) struct PermitData {
     pub(crate) slot: Option<Slot>,
     pub(crate) address: Option<GateCharge>,
     pub(crate) site: Option<GateCharge>,
-    /// The request as counted at the look-up gate, while the permit is set aside.
+    /// How the limit on look-ups counted the request, while the permit is set aside.
     pub(crate) look_up: Option<GateCharge>,
     /// The request's sequence number in the total rate limit; `None` while the permit is set aside.
     pub(crate) number: Option<u64>,
@@ -134,14 +134,14 @@ pub(crate) struct Slot {
     pub(crate) why: GapReason,
 }
 
-/// The record of a request counted at a gate: when it was counted, and when the gate was last used
-/// before that.
+/// The record of a request counted at a gate (shared limit): when it was counted, and when the gate
+/// was last used before that.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GateCharge {
     pub(crate) gate: u32,
     pub(crate) at: Tick,
     pub(crate) last: Tick,
-    /// The request's sequence number in the gate's rate limit.
+    /// The request's sequence number in the rate limit of the gate (shared limit).
     pub(crate) number: u64,
 }
 

@@ -21,8 +21,8 @@ impl ReadyKey {
     }
 }
 
-/// An entry of the ready queue: a host, or a gate on behalf of the first host that waits at the
-/// gate.
+/// An entry of the ready queue: a host, or a gate (shared limit) on behalf of the first host that
+/// waits for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Waiter {
     Host(u32),

@@ -43,9 +43,9 @@ pub struct Scheduler {
     pub(crate) look_ups: u32,
     /// Whether a host with an unknown address waits for a name look-up before its requests.
     pub(crate) looks_up_first: bool,
-    /// Hosts by the time they become ready, and closed gates by the time they open.
+    /// Hosts by the time they become ready, and closed gates (shared limits) by the time they open.
     pub(crate) later: BTreeSet<(Tick, u64, Waiter)>,
-    /// Ready hosts and gates, in the order in which they are served.
+    /// Ready hosts and open gates (shared limits), in the order in which they are served.
     pub(crate) ready: BTreeSet<(ReadyKey, Waiter)>,
     /// Counts queue entries, to break ties by order of arrival.
     pub(crate) order: u64,
@@ -540,7 +540,7 @@ impl Scheduler {
         }
     }
 
-    /// Moves a host to the gate of its address.
+    /// Moves a host to the gate (shared limit) of its address.
     pub(crate) fn join_address_gate(&mut self, id: u32, address: IpAddr) {
         // An IPv4 address and its IPv4-mapped IPv6 form are the same machine.
         let address = address.to_canonical();
@@ -556,7 +556,8 @@ impl Scheduler {
         }
     }
 
-    /// Records that a request used a gate at `at`, even if the request was not counted at the gate.
+    /// Records that a request used a gate (shared limit) at `at`, even if the gate did not count
+    /// it.
     pub(crate) fn used(&mut self, number: u32, at: Tick) {
         if number != NO_GATE {
             let gate = self.gates.get_mut(number);
@@ -565,8 +566,8 @@ impl Scheduler {
         }
     }
 
-    /// Releases a gate after a request ended at `end`. If `end` is `None`, the request was never
-    /// sent.
+    /// Releases a gate (shared limit) after a request ended at `end`. If `end` is `None`, the
+    /// request was never sent.
     fn release(&mut self, charge: Option<GateCharge>, end: Option<Tick>) {
         let Some(GateCharge {
             gate: number,

@@ -1,4 +1,4 @@
-//! Items with small stable indices, for hosts and gates. Indices are reused.
+//! Items with small stable indices, for hosts and gates (shared limits). Indices are reused.
 
 use std::ops::{Index, IndexMut};
 

@@ -27,7 +27,8 @@ pub(super) struct DeferredKind {
 #[derive(Debug, Default)]
 pub(super) struct DeferredKinds {
     kinds: HashMap<u64, DeferredKind>,
-    /// The number of deferred kinds of each host. The key `None` counts kinds without a host.
+    /// The number of deferred kinds of URLs of each host. The key `None` counts kinds without a
+    /// host.
     hosts: HashMap<Option<HostKey>, u32>,
 }
 
@@ -64,7 +65,7 @@ impl DeferredKinds {
         self.kinds.insert(place, kind);
     }
 
-    /// Removes the kind with this key. Returns whether it existed.
+    /// Removes the kind of URLs with this key. Returns whether it existed.
     pub(super) fn remove(&mut self, place: u64) -> bool {
         let Some(kind) = self.kinds.remove(&place) else {
             return false;

@@ -17,8 +17,8 @@ const LITTLE_ROW: u32 = 8 * PLAIN_ROW;
 const PLAIN_LEVEL: u8 = 8;
 /// If a template is proven (see `is_proven`), one page in this many is compared word by word.
 const SAMPLE: u64 = 8;
-/// Maximum number of a template's wrong deferrals that count. Each doubles the number of pages that
-/// make a trap.
+/// Maximum number of wrong deferrals of a template (URLs of one pattern) that count. Each doubles
+/// the number of pages that make a trap.
 const MAX_CHANCES: u8 = 6;
 /// Maximum number of parameter names that are remembered.
 const MAX_NAMES: usize = 64;
@@ -86,7 +86,7 @@ impl fmt::Display for Trap {
     }
 }
 
-/// The result of one page of a template.
+/// The result of one page of a template (URLs of one pattern).
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Yield {
     /// Something new.
@@ -95,7 +95,7 @@ pub(super) enum Yield {
     Nothing(u64),
     /// A few new words, but too few to count as new. Contains the hash of the page's content.
     Little(u64),
-    /// No page, but a redirect to another URL of the same template.
+    /// No page, but a redirect to another URL of the same pattern.
     Onwards,
 }
 
@@ -124,7 +124,8 @@ pub(super) struct Template {
     names: Vec<String>,
     fresh_names: Vec<String>,
     examples: Vec<String>,
-    /// How often the template was deferred although it then brought something new.
+    /// How often the template (URLs of one pattern) was deferred although it then brought something
+    /// new.
     chances: u8,
 }
 
@@ -187,14 +188,14 @@ impl Template {
         }
     }
 
-    /// Records how many URLs of the template were first found on the last page.
+    /// Records how many URLs of this pattern were first found on the last page.
     pub(super) fn count_children(&mut self, urls: u32) {
         if self.row > 0 {
             self.record_children = self.record_children.saturating_add(urls);
         }
     }
 
-    /// Records that the template brought something new after it had been deferred.
+    /// Records that this pattern of URLs brought something new after it had been deferred.
     pub(super) fn had_been_misjudged(&mut self) {
         self.chances = self.chances.saturating_add(1).min(MAX_CHANCES);
     }
@@ -210,13 +211,13 @@ impl Template {
         self.examples.clear();
     }
 
-    /// Whether the template's URLs are queued behind others, because its last pages brought nothing
-    /// new. If the URLs have trap signs, a single such page is enough.
+    /// Whether URLs of this pattern are queued behind others, because the last pages brought
+    /// nothing new. If the URLs have trap signs, a single such page is enough.
     pub(super) fn is_watched(&self) -> bool {
         self.row > 1 || (self.row > 0 && self.signs.any())
     }
 
-    /// Whether the template has brought so much that several of its pages may be fetched at a time.
+    /// Whether this pattern has brought so much that several of its pages may be fetched at a time.
     pub(super) fn is_proven(&self) -> bool {
         self.row == 0 && self.fresh >= 2 * ROW
     }
@@ -233,8 +234,8 @@ impl Template {
     /// without such evidence.
     pub(super) fn verdict(&self) -> Option<Trap> {
         let factor = 1_u32 << self.chances;
-        // The number of consecutive pages that the level implies. It includes pages of other
-        // templates.
+        // The number of consecutive pages that the level implies. It includes pages of other URL
+        // patterns.
         let by_way = if self.row > 1 {
             u32::from(self.level) + 1
         } else {

@@ -92,7 +92,8 @@ fn two_busy_gates_do_not_starve_a_host() {
             .scheduler
             .set_address(stage.now, &origin.host_key(), address);
     }
-    // Requests never end at the same time, so the two gates are never open together.
+    // Requests never end at the same time, so the limits of site and address are never free
+    // together.
     let mut flying: Vec<(u32, Spent)> = Vec::new();
     let mut turns = HashMap::new();
     for step in 0..10_000 {

@@ -419,7 +419,7 @@ fn a_longer_site_delay_applies_to_a_forgotten_site() {
     stage.exchange(ANSWERED);
     stage.scheduler.evict().unwrap();
     stage.now = stage.now + SECOND;
-    // The gate is dropped with its last host, and created again for another host.
+    // The gate (shared limit) is dropped with its last host, and created again for another host.
     stage.open("http://b.s.example", 1);
     let longer = site_delay(5 * SECOND);
     stage.scheduler.set_politeness(stage.now, longer);

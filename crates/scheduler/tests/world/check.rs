@@ -88,7 +88,7 @@ pub(crate) enum WorldPurpose {
     Hop,
 }
 
-/// A request that was sent, and the gates at which it was counted.
+/// A request that was sent, and the gates (shared limits) at which it was counted.
 #[derive(Clone, Copy)]
 pub(crate) struct Sent {
     pub(crate) host: u32,
@@ -480,7 +480,8 @@ impl HostSeen {
 }
 
 impl Shared {
-    /// Starts a request at a gate. Returns whether the request breaks the gate's limit or delay.
+    /// Starts a request at a gate (shared limit). Returns whether the request breaks the gate's
+    /// limit or delay.
     fn start(&mut self, now: Tick, limit: u32, delay: Duration) -> bool {
         let crowded = self.in_flight >= limit;
         let early = self.last.is_some_and(|last| last + delay > now);
