@@ -72,7 +72,7 @@ pub(crate) async fn collect(
             Ok(Ok(Some(chunk))) => chunk,
             Ok(Ok(None)) => break End::Whole,
             // Without an announced length, the body ends when the connection closes. Many servers
-            // close a TLS connection without `close_notify`.
+            // close a TLS connection without `close_notify`, so accept that.
             Ok(Err(error)) if until_close && client_error::is_silent_close(&error) => {
                 break End::Whole;
             }

@@ -64,7 +64,7 @@ mod tests {
         let put_off = async { *guard.0.lock().unwrap() = later };
         assert_eq!(tokio::join!(over, put_off).0, later);
         assert!(Instant::now() >= later);
-        // An expired guard lets nothing begin. Without a guard nothing expires.
+        // After the guard expired, no request begins. Without a guard, nothing expires.
         until_over(Some(&guard)).await;
         let mut without = pin!(until_over(None));
         let polled = poll_fn(|context| Poll::Ready(without.as_mut().poll(context).is_pending()));

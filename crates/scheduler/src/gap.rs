@@ -139,8 +139,8 @@ impl Host {
         }
     }
 
-    /// Returns the earliest time under rules that apply at any hour. Waits that end by `base` are
-    /// ignored.
+    /// Returns the earliest time under rules that apply at any hour. Waits that were over by `base`
+    /// are ignored.
     fn floor(&self, politeness: &Politeness, slot: Option<Slot>, base: Option<Tick>) -> Moment {
         let mut floor = (Tick::ZERO, GapReason::First);
         let mut consider = |at: Tick, why: GapReason| {
@@ -259,7 +259,7 @@ impl Host {
             .collect()
     }
 
-    /// Ends a request to this host. The gap is lengthened by the fraction `stretch`.
+    /// Ends a request to this host, and lengthens the gap by the fraction `stretch`.
     pub(crate) fn end_slot(&mut self, politeness: &Politeness, end: Tick, stretch: f64) {
         let (gap, why) = self.gap(politeness);
         let stretched = gap.saturating_add((gap as f64 * stretch) as u64);

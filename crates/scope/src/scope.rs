@@ -79,7 +79,7 @@ pub enum ScopeVerdict {
     In,
     /// The URL is out of scope.
     Out {
-        /// Why the URL is out of scope. A URL that is only too deep may be found again on a shorter
+        /// Why the URL is out of scope. If it is only too deep, it may be found again on a shorter
         /// path.
         reason: OutReason,
         /// The test that failed: `host`, `domain`, `prefix`, `include`, `exclude RE`, `exclude-host
@@ -304,8 +304,8 @@ impl Scope {
         own.or(self.max_depth)
     }
 
-    /// Returns the exclude pattern or host that matches a URL, as [`ScopeVerdict::Out`] names it.
-    /// Used for URLs that are fetched outside the scope, such as a host's sitemaps.
+    /// Returns the rule that excludes a URL (a pattern or a host), as [`ScopeVerdict::Out`] names
+    /// it. Used for URLs that are fetched outside the scope, such as a host's sitemaps.
     #[must_use]
     pub fn excluded(&self, url: &CanonicalUrl) -> Option<String> {
         if !self.excluded_hosts.is_empty()

@@ -278,8 +278,8 @@ fn is_name(beginning: [u8; 3], word: &[u8]) -> bool {
         .is_some_and(|(_, rest_of_name)| rest.is_empty() || rest.eq_ignore_ascii_case(rest_of_name))
 }
 
-/// The names of months and weekdays. The first three letters of each, which are also valid as a
-/// name, come first, and then the rest.
+/// The names of months and weekdays: the first three letters, which are also a valid name, and the
+/// remaining letters.
 const NAMES_OF_DAYS: [(&[u8; 3], &[u8]); 19] = [
     (b"jan", b"uary"),
     (b"feb", b"ruary"),

@@ -13,8 +13,7 @@ const MAX_PATTERN_BYTES: usize = 256;
 const MAX_NAMES: usize = 12;
 /// Maximum parameter names in a shape, in sorted order.
 const MAX_KEPT_NAMES: usize = 64;
-/// Most paths have at most this many segments. The segments of longer paths are sorted before they
-/// are compared.
+/// The usual maximum of segments in a path. Longer paths are sorted before segments are compared.
 const USUAL_SEGMENTS: usize = 16;
 /// Minimum length of a random id. A shorter segment is a word or a number.
 const MIN_TOKEN_BYTES: usize = 16;

@@ -61,7 +61,8 @@ pub fn lifetime(headers: &HeaderMap, times: &RobotsTimes, now: Tick) -> Duration
     }
 }
 
-/// Returns `max-age`, or zero for a directive against caching. The strictest of several wins.
+/// Returns `max-age`, or zero for a directive against caching. The strictest of several directives
+/// wins.
 fn cache_control(headers: &HeaderMap) -> Option<Duration> {
     let mut shortest: Option<Duration> = None;
     for value in headers.get_all(CACHE_CONTROL) {

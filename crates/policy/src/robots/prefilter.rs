@@ -30,7 +30,7 @@ pub(super) const SPECIAL: u64 = 1 << 62;
 /// Number of leading bytes of a pattern that the prefilter compares.
 pub(super) const HEAD: usize = size_of::<u64>();
 
-/// Returns the marks of `text`: the set of its bytes as a bit mask, with [`ODD`] and [`SPECIAL`].
+/// Returns the set of the bytes of `text` as a bit mask, with [`ODD`] and [`SPECIAL`].
 #[inline]
 pub(super) fn marks(text: &[u8]) -> u64 {
     text.iter().fold(0, |all, &byte| all | MARKS[byte as usize])

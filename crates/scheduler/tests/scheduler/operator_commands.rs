@@ -64,7 +64,8 @@ fn a_parked_host_gets_no_robots_or_hop_permits_either() {
         .scheduler
         .queue_request(START, &a, Purpose::Hop { of });
     assert!(matches!(stage.scheduler.poll(START), Poll::Idle));
-    // The host's robots.txt was unreachable. The time to retry comes, but no request is issued.
+    // The host's robots.txt was unreachable. At the time to retry no request is issued, because the
+    // host is parked.
     let retry_at = START + SECOND;
     stage
         .scheduler

@@ -113,8 +113,8 @@ impl MoveGroup {
         let conflict = self.thread.run(async move {
             let client = session.client();
             client.batch_execute("BEGIN").await?;
-            // This locks the crawl's row. A transaction that lists buckets to reopen has either
-            // committed by then, or will see the mark.
+            // Lock the crawl's row. A transaction that lists buckets to reopen has then either
+            // committed, or will see the mark.
             let text = "UPDATE crawl_frontier.crawl SET map = map + 1 WHERE number = $1";
             client.execute(text, &[&crawl]).await?;
             let text = "SELECT b, moving_to, home FROM crawl_frontier.bucket
@@ -357,7 +357,7 @@ impl MoveGroup {
             let links = Reader::new(row).foreign_links();
             let links = links.ok_or_else(|| self.thread.corrupt("a row of crawl_frontier.link"))?;
             if links.home != target.number {
-                // Another move was faster: another engine group serves the bucket now. That move
+                // Another move was faster, so another engine group serves the bucket now. That move
                 // forwards the links.
                 return Ok(());
             }

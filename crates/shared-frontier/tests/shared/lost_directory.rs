@@ -1,5 +1,5 @@
-//! Workers whose directories are lost. The URLs that these workers settled become pending again, or
-//! are listed again.
+//! Tests with workers whose directories are lost. The URLs that these workers settled become
+//! pending again, or are listed again.
 
 use std::collections::BTreeMap;
 
