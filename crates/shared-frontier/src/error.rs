@@ -259,7 +259,7 @@ pub enum OpenError {
     NoSuchGroup {
         /// The name of the crawl.
         crawl: String,
-        /// The number of the engine group, or the address that was named.
+        /// The number or address of the engine group, as the caller named it.
         group: String,
     },
     /// The named bucket does not exist in the crawl.

@@ -428,7 +428,7 @@ impl Traps {
     }
 
     /// If pages with the same text lead to each other, defers the URLs that were found on these
-    /// pages. Returns whether a kind is deferred that was not deferred before.
+    /// pages. Returns whether this defers a kind of URLs that was not deferred before.
     fn defer_by_text(&mut self, visit: &PageEvidence<'_>, shape: &Shape, new: u32) -> bool {
         let PageAnswer::Text(gist) = visit.answer else {
             return false;

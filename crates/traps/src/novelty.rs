@@ -274,7 +274,8 @@ mod tests {
         };
         novelty.count_new(&page(0));
         for n in 1..1000 {
-            // Each page has 100 new words, and 4 new shingles that extend into the menu.
+            // Each page has 100 new words. They also make 4 shingles new that contain words of the
+            // menu.
             let new_words = novelty.count_new(&page(n));
             assert!((70..=110).contains(&new_words), "page {n}: {new_words}");
         }

@@ -302,8 +302,8 @@ const NAMES_OF_DAYS: [(&[u8; 3], &[u8]); 19] = [
     (b"sun", b"day"),
 ];
 
-/// True at the `place_of` the first letters of each name in `NAMES_OF_DAYS`. Only few words that
-/// are not names get the same place.
+/// By the `place_of` of a word's first letters: whether the word may be in `NAMES_OF_DAYS`. Few
+/// other words share a place with a name.
 static MAY_BEGIN_A_NAME: [bool; 256] = {
     let mut table = [false; 256];
     let mut name = 0;

@@ -351,7 +351,7 @@ mod tests {
         );
         let of = |raw: &str| canonicalize(None, raw).unwrap();
         assert_eq!(of("http://e.example/a^b"), of("http://e.example/a%5Eb"));
-        // The URL is longer when encoded, so it may exceed the limit only then.
+        // Only the encoded form of this URL exceeds the limit.
         check(
             None,
             &format!("http://e.example/{}", "^".repeat(3000)),

@@ -157,8 +157,8 @@ impl RobotsCopy {
 
     /// Returns which rules are in force at `now`.
     ///
-    /// A copy dated in the future by a wrong clock is ignored, because its age is unknown. Any copy
-    /// expires at the latest after the maximum for its kind, counted from `now`.
+    /// A copy dated in the future by a wrong clock is ignored, because its age is unknown. Rules
+    /// are in force no longer than the maximum for the copy's kind, counted from `now`.
     #[must_use]
     pub fn force(&self, now: Tick, times: &RobotsTimes) -> RobotsForce {
         let is_unreachable = matches!(self.state, RobotsCopyState::Unreachable { .. });

@@ -28,7 +28,7 @@ fn a_parked_host_gets_no_permit_until_it_is_unparked() {
     stage.open("http://a.example", 5);
     stage.open("http://b.example", 1);
     let a = host("a.example");
-    // One request is in flight when the host is parked. It ends normally.
+    // A request that is in flight when the host is parked ends normally.
     let permit = stage.issue();
     assert_eq!(permit.host(), &a);
     stage.scheduler.park(stage.now, &a);

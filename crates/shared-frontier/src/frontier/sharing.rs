@@ -331,8 +331,8 @@ impl WorkerFrontier for SharedFrontier {
         let mut rows = self
             .tables
             .read(Sql::CrawlMeta, params![self.tables.owned.crawl])?;
-        // Read all engine groups. A commit stores crawl values in all groups that exist then, but a
-        // group that joins later lacks these values.
+        // Read all engine groups. A commit stores values of the whole crawl in all groups that
+        // exist then, but a group that joins later lacks these values.
         for group in &self.tables.groups.others {
             rows.extend(group.read(Sql::CrawlMeta, params![group.crawl])?);
         }
