@@ -230,8 +230,8 @@ impl Fetcher {
                     let (kind, phase) = (FailureKind::GivenUp, FailurePhase::Request);
                     let why = "another worker now owns this host".to_owned();
                     let failure = self.failed(started, None, Finding::new(kind, phase, why));
-                    // The end may be noticed late, if the process was frozen. Record when the time
-                    // was over.
+                    // A process that was frozen notices the end late. Record when the time was
+                    // really over.
                     let late = u64::try_from(ended.elapsed().as_micros()).unwrap_or(u64::MAX);
                     let ended = failure.ended.as_micros().saturating_sub(late);
                     Err(Failure {

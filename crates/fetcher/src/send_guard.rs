@@ -16,7 +16,7 @@ pub trait SendGuard: Send + Sync {
 /// Resolves when the guard's deadline has passed, with the deadline. Never resolves without a
 /// guard.
 ///
-/// Every poll reads the clock, because an answer may wake a process that was frozen before its
+/// Every poll reads the clock: after a freeze of the process, an answer may wake it before its
 /// timers fire.
 pub(crate) async fn until_over(guard: Option<&dyn SendGuard>) -> Instant {
     let Some(guard) = guard else {

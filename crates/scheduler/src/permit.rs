@@ -110,7 +110,7 @@ pub(crate) struct PermitData {
     pub(crate) gap: Duration,
     pub(crate) why: GapReason,
     pub(crate) issued: Tick,
-    /// Index of the host, which stays valid because a host with a permit out is never evicted.
+    /// Index of the host, which stays valid because a host with an issued permit is never evicted.
     pub(crate) id: u32,
     /// The host's slot that the permit took; `None` if the slot was never used before.
     pub(crate) slot: Option<Slot>,
@@ -124,7 +124,7 @@ pub(crate) struct PermitData {
     pub(crate) asked: bool,
 }
 
-/// A host's slot for one request at a time, while it is free between two requests.
+/// A host's slot, which serves one request at a time, while it is free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slot {
     pub(crate) last_end: Tick,

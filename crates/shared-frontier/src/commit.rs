@@ -163,7 +163,7 @@ struct BucketToReopenColumns {
     last: KeyColumns,
 }
 
-/// The changes of the number of URLs in each state, indexed by the state's number.
+/// The change of the number of URLs in each state, indexed by the state's number.
 pub(crate) type StateChanges = [i64; 5];
 
 impl TransactionColumns {
@@ -368,8 +368,8 @@ impl TransactionColumns {
         let links = self.ahead.get(&group).unwrap_or(&none);
         session.prepared(Sql::PutMeta).await?;
         session.prepared(Sql::PutLinks).await?;
-        // Crawl values, such as redirects, are sent before links, so that whoever sees a link also
-        // sees the redirect that led to it.
+        // Values of the whole crawl, such as redirects, are sent before links, so that whoever sees
+        // a link also sees the redirect that led to it.
         let (kept, linked) = tokio::join!(
             biased;
             self.put_crawl_meta(session, crawl),

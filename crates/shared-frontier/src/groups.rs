@@ -102,10 +102,10 @@ impl Groups {
         *self.map.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(map);
     }
 
-    /// Sends the links of a commit to the engine groups that serve their hosts, and the crawl
-    /// values of a commit to all groups. This happens before the commit itself. If the worker dies
-    /// in between, its pages are processed again and the links are sent again, which is harmless: a
-    /// link that is admitted a second time is known already.
+    /// Sends the links of a commit to the engine groups that serve their hosts, and the commit's
+    /// values for the whole crawl to all groups. This happens before the commit itself. If the
+    /// worker dies in between, its pages are processed again and the links are sent again, which is
+    /// harmless: a link that is admitted a second time is known already.
     ///
     /// If a group can't be reached, retries for the duration of a lease.
     pub(crate) fn send_ahead(

@@ -60,8 +60,8 @@ struct Held {
 }
 
 impl Ownership {
-    /// Creates an ownership without buckets, for a worker's name that was taken by a message sent
-    /// at `sent_at`.
+    /// Creates an ownership without buckets, for a worker whose name was taken by a request sent at
+    /// `sent_at`.
     pub(crate) fn new(crawl: i32, life: WorkerLife, term: Duration, sent_at: Instant) -> Ownership {
         Ownership {
             crawl,
@@ -77,7 +77,7 @@ impl Ownership {
         }
     }
 
-    /// Adds buckets that were taken by a message sent at `sent_at`.
+    /// Adds buckets that were taken by a request sent at `sent_at`.
     pub(crate) fn add(&self, taken: HashMap<i32, OwnedBucket>, sent_at: Instant) {
         self.owned_mut().extend(taken);
         let mut held = self.held();

@@ -201,8 +201,8 @@ impl LostGroup {
         })
     }
 
-    /// Gives up a worker's settled URLs. Reports [`Outcome::Moves`] if the map of buckets no longer
-    /// has the given version.
+    /// Declares a worker's settled URLs lost. Reports [`Outcome::Moves`] if the map of buckets no
+    /// longer has the given version.
     fn give_up(&self, worker: &str, map: Option<i64>) -> Result<Outcome, FrontierError> {
         let (config, crawl, worker) = (self.config.clone(), self.crawl, worker.to_owned());
         self.thread.run(async move {
@@ -253,8 +253,8 @@ async fn lock_map(client: &Client, crawl: i32, map: Option<i64>) -> Answer<bool>
     Ok(!is_moving && map.is_none_or(|map| map == current))
 }
 
-/// Gives up a worker within a transaction. If the worker commits at the same time, the commit is
-/// either applied first or fails.
+/// Declares a worker's settled URLs lost, within a transaction. If the worker commits at the same
+/// time, the commit is either applied first or fails.
 async fn give_up(client: &Client, crawl: i32, worker: &str) -> Answer<Outcome> {
     let text = "SELECT number, lease_until > clock_timestamp(), pages, bytes, commits
         FROM crawl_frontier.worker WHERE crawl = $1 AND name = $2 FOR UPDATE";

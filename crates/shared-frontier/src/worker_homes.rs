@@ -178,9 +178,8 @@ pub(crate) fn is_anybody_elsewhere(tables: &EngineTables) -> Result<bool, Fronti
     Ok(false)
 }
 
-/// Grants a worker `more` pages beyond `pages`, out of the `of` pages for the workers of all engine
-/// groups. A living worker counts with its granted pages, another worker with the pages that it
-/// fetched.
+/// Grants a worker `more` pages beyond `pages`. The workers of all engine groups share `of` pages.
+/// A living worker counts with its granted pages, another worker with the pages that it fetched.
 pub(crate) fn allow(
     tables: &EngineTables,
     pages: u64,

@@ -389,9 +389,9 @@ impl Traps {
         }
     }
 
-    /// Whether a URL must not be fetched before the earlier pages of its host were read. This is so
-    /// if it has trap signs and is not known to be harmless: either its kind has not yet proven
-    /// useful, or it was found behind pages with nothing new.
+    /// Whether a URL must wait until the earlier pages of its host were read. True for a URL with
+    /// trap signs if its kind has not yet proven useful, or if it was found behind pages with
+    /// nothing new.
     #[must_use]
     pub fn needs_care(&self, url: &CanonicalUrl, level: u8) -> bool {
         if !self.defers || !url.shape().signs.any() {

@@ -99,7 +99,7 @@ pub(super) enum Yield {
     Onwards,
 }
 
-/// A template's record of what its pages brought so far.
+/// What the pages of a template (URLs of one pattern) brought so far.
 #[derive(Debug)]
 pub(super) struct Template {
     pattern: String,
@@ -108,15 +108,15 @@ pub(super) struct Template {
     fresh: u32,
     /// The number of consecutive pages with nothing new, up to the last page.
     row: u32,
-    /// How many pages of the row had a few new words.
+    /// How many of the `row` pages had a few new words.
     little: u32,
-    /// How many pages of the row are redirects.
+    /// How many of the `row` pages are redirects.
     onwards: u32,
-    /// The highest level of a page in the row.
+    /// The highest level of the `row` pages.
     level: u8,
-    /// The number of the template's URLs that were first found on pages of the row.
+    /// The number of the template's URLs that were first found on one of the `row` pages.
     record_children: u32,
-    /// The hash of the content of the row's last page, and the number of consecutive pages with
+    /// The hash of the last page's content. The next field is the number of consecutive pages with
     /// this content.
     text: u64,
     same: u32,

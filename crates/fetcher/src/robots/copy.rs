@@ -302,7 +302,8 @@ impl RobotsCopy {
         };
         if let Some(before) = before.filter(|before| before.holds()) {
             self.body = before.body.clone();
-            // If the clock was ahead when the file was stored, the file counts as good until now.
+            // If the clock was ahead when the file was stored, the file counts as last good now,
+            // not in the future.
             self.good_at = before.good_at.map(|good_at| good_at.min(now));
             self.lasts = before.lasts;
             self.url = before.url.clone();

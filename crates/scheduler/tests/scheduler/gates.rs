@@ -424,7 +424,7 @@ fn a_longer_site_delay_applies_to_a_forgotten_site() {
     let longer = site_delay(5 * SECOND);
     stage.scheduler.set_politeness(stage.now, longer);
     assert_eq!(stage.exchange(ANSWERED).0, 4 * SECOND);
-    // Alternatively, the gate is created again only after the change.
+    // This time the gate (shared limit) is dropped before the change, and created again after it.
     stage.scheduler.evict().unwrap();
     stage.now = stage.now + 5 * SECOND;
     let longer = site_delay(9 * SECOND);

@@ -330,7 +330,8 @@ impl Check {
         self.last_start = None;
     }
 
-    /// Applies changed politeness. An evicted host remembers at most as many ends as it had slots.
+    /// Applies changed politeness. Of an evicted host's ends, keeps at most as many as the host had
+    /// slots.
     pub(crate) fn reload(&mut self, now: Tick, plan: &Plan, is_away: impl Fn(u32) -> bool) {
         let before: Vec<_> = (0..self.hosts.len())
             .map(|host| {

@@ -357,9 +357,9 @@ impl SharedFrontier {
         u64::try_from(self.tables.keys.buckets).unwrap_or(1)
     }
 
-    /// Applies a change of the owned buckets, and clears the memory of recent states. For URLs of
-    /// other workers, that memory has the states that were sent to these workers. They may differ
-    /// from the stored states.
+    /// Applies a change of the owned buckets, and clears the memory of recent states. The memory
+    /// must be cleared because for URLs of other workers it has the states sent to them, not the
+    /// stored states.
     fn change(&self, writer: &mut Writer, totals: Totals, change: impl FnOnce(&mut Memory)) {
         writer.totals = totals;
         let mut memory = self.memory();

@@ -177,7 +177,8 @@ impl<'f> SharedTransaction<'f> {
             AdmitAction::Stay => return Admitted::Known,
             AdmitAction::Improve { place, .. } => CurrentState::Pending(place),
             // An excluded link does not change a URL that the owner has deferred. So remember the
-            // URL as deferred at most, and send a later link that is not excluded.
+            // URL as deferred on the longest path, so that any later link that is not excluded is
+            // sent.
             _ if matches!(admission.state, NewState::Excluded(_)) => CurrentState::Deferred {
                 depth: u32::MAX,
                 redirects: u8::MAX,
