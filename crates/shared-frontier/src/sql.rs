@@ -484,7 +484,7 @@ pub(crate) mod export {
         ORDER BY u.origin, u.place, u.seq LIMIT $3"
         ),
     };
-    /// All other URLs, in the order of their keys.
+    /// URLs that are not pending, in the order of their keys.
     pub(crate) const NOT_PENDING: Part = Part {
         table: "url",
         buckets: buckets_with!("url"),

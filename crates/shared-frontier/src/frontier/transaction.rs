@@ -266,8 +266,8 @@ impl<'f> SharedTransaction<'f> {
     }
 
     /// Reads the records of seeds on hosts of other workers, from the engine groups that serve
-    /// these hosts. Each start admits all seeds again. If the seeds were all sent as links, nobody
-    /// would take these links once the other workers have ended.
+    /// these hosts. Each start admits all seeds again. Links for known seeds would have no taker
+    /// once the other workers have ended.
     fn look_up_seeds(&mut self, seeds: BTreeMap<i32, Vec<(UrlKey, Fingerprint)>>) {
         for (group, seeds) in seeds {
             let keys: Vec<UrlKey> = seeds.iter().map(|(key, _)| *key).collect();
