@@ -24,7 +24,6 @@ pub(crate) struct AddressRules {
     public_names: Mutex<HashSet<String>>,
 }
 
-/// Whether the operator typed the host and port that a name is looked up for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
     Typed,

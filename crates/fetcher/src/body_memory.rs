@@ -23,8 +23,8 @@ impl fmt::Debug for BodyMemory {
 
 /// The memory for all long bodies.
 ///
-/// Each body reserves memory for its maximum length at once, and never more later. So a body that
-/// has its memory can always finish, and bodies never deadlock. Waiting bodies are served in order.
+/// Each body reserves memory for its maximum length before it is read. No body waits for more
+/// memory while it holds some, so bodies can't deadlock. Waiting bodies are served in order.
 #[derive(Debug)]
 pub(crate) struct BodyMemoryPool {
     free: Arc<Semaphore>,

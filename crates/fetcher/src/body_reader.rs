@@ -12,7 +12,7 @@ use crate::body_memory::{BodyMemory, BodyMemoryPool};
 use crate::client_error::{self, Finding};
 use crate::failure_kind::{FailureKind, FailurePhase};
 
-/// The first bytes of each body, which need no [`BodyMemory`]. Most pages are shorter.
+/// How many bytes of each body are read without reserving [`BodyMemory`]. Most pages are shorter.
 pub(crate) const FREE_BYTES: usize = 256 << 10;
 /// Maximum memory to reserve for an announced length before the bytes arrive.
 const MAX_RESERVED: u64 = 1 << 20;
@@ -72,7 +72,7 @@ pub(crate) async fn collect(
             Ok(Ok(Some(chunk))) => chunk,
             Ok(Ok(None)) => break End::Whole,
             // Without an announced length, the body ends when the connection closes. Many servers
-            // close a TLS connection without `close_notify`.
+            // close a TLS connection without `close_notify`, so accept that.
             Ok(Err(error)) if until_close && client_error::is_silent_close(&error) => {
                 break End::Whole;
             }

@@ -26,8 +26,8 @@ pub(crate) const MAX_HEADER_BYTES: u32 = 256 << 10;
 /// With the client's defaults, a server could fill buffers with 5 MiB that nobody has read.
 const MAX_STREAM_AHEAD: u32 = 256 << 10;
 const MAX_CONNECTION_AHEAD: u32 = 512 << 10;
-/// Maximum idle connections per host. `--per-host` bounds them too. If fewer were kept, the rest
-/// would be reopened for each request.
+/// Maximum idle connections per host. If it were lower than `--per-host`, some connections would be
+/// reopened for each request.
 /// Beyond the limit: closed after the response.
 const MAX_IDLE_PER_HOST: usize = 32;
 /// How often to probe an idle connection, to detect a dead server while waiting for a slow answer.
@@ -65,14 +65,14 @@ pub(crate) fn connecting_client(
 }
 
 fn build(builder: impl Fn() -> Result<ClientBuilder, SetupError>) -> Result<Client, SetupError> {
-    // An error means that a provider is already installed, which works as well.
+    // Fails only if a provider is already installed, which works as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let platform_roots = builder()?.build();
     match platform_roots {
         Ok(client) => Ok(client),
         Err(error) => {
-            // A machine without root certificates can still crawl http hosts. No certificate can be
-            // verified without roots, so requests to https hosts fail with that error.
+            // Without root certificates the machine can still crawl http hosts. Requests to https
+            // hosts fail, because no certificate can be verified.
             let client = builder()?
                 .tls_certs_only([])
                 .build()

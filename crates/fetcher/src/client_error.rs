@@ -25,7 +25,7 @@ pub(crate) struct Finding {
 }
 
 impl Finding {
-    /// Creates a finding that is retried if its kind is.
+    /// Creates a finding that is retried if failures of its kind are.
     pub(crate) fn new(kind: FailureKind, phase: FailurePhase, detail: String) -> Finding {
         Finding {
             kind,
@@ -215,7 +215,8 @@ fn is_reset(kind: io::ErrorKind) -> bool {
     )
 }
 
-/// Returns the kind of the innermost I/O error that has one.
+/// Returns the kind of the innermost I/O error. If that is `Other`, returns the kind of the I/O
+/// error around it, if any.
 fn io_kind(causes: &[&(dyn Error + 'static)]) -> Option<io::ErrorKind> {
     let kinds = causes.iter().rev();
     let mut kinds = kinds.filter_map(|cause| cause.downcast_ref::<io::Error>());

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crawl_scheduler::Tick;
 
-/// How often to read both clocks, to use the quickest reading. If the process is interrupted
-/// between the two reads, its clock lags behind those of other processes as long as it runs.
+/// How many times to read both clocks; the quickest reading is used. An interruption between the
+/// two reads would make this process's time lag behind that of other processes for the whole run.
 const READINGS: usize = 5;
 
 /// Produces [`Tick`]s that never go backwards. The time of day is read once, and elapsed time comes

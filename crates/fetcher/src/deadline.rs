@@ -16,23 +16,24 @@ tokio::task_local! {
 enum RequestStage {
     /// A connection: look-up, TCP and TLS handshake.
     Connection,
-    /// An answer, since that time. A request on a kept connection starts in this stage.
+    /// The answer. The value is when the wait for it began. A request on a kept connection starts
+    /// in this stage.
     Answer(Instant),
 }
 
 /// Why a request was abandoned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimedOut {
-    /// The whole time ran out before a connection was established.
+    /// The time for the whole exchange ran out before a connection was established.
     Connection,
-    /// The whole time ran out before the head of an answer arrived.
+    /// The time for the whole exchange ran out before the head of an answer arrived.
     Head,
     /// The connection was established, but the time for the head ran out.
     FirstByte,
 }
 
 /// Waits for `request` until `deadline`, but at most `first_byte` after its connection was
-/// established. To learn that time, this needs connections that are made within [`noted`].
+/// established. Only a connection made within [`noted`] reports when it was established.
 pub(crate) async fn in_time<F: Future>(
     request: F,
     first_byte: Duration,
@@ -98,7 +99,7 @@ mod tests {
                 }
             })
             .await;
-            // The waiting task learns that the connection is established before it continues.
+            // Let `in_time` notice that the connection is established.
             tokio::task::yield_now().await;
             if !answers {
                 pending::<()>().await;
@@ -113,7 +114,8 @@ mod tests {
         check((true, true), (LATE, LATE), Ok(())).await;
         check((true, false), (SOON, LATE), Err(TimedOut::FirstByte)).await;
         check((true, false), (LATE, SOON), Err(TimedOut::Head)).await;
-        // The time for an answer has not started. Otherwise it would have run out long before.
+        // Times out at `2 * second`, because without a connection the time for the head doesn't
+        // run.
         let second = Duration::from_secs(1);
         check(
             (false, false),
@@ -121,7 +123,7 @@ mod tests {
             Err(TimedOut::Connection),
         )
         .await;
-        // A request on a kept connection waits for its answer from the start.
+        // On a kept connection, the time for the head runs from the start.
         let result = in_time(pending::<()>(), SOON, Instant::now() + LATE).await;
         assert_eq!(result, Err(TimedOut::FirstByte));
         let now = Instant::now();

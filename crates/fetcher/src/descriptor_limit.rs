@@ -7,13 +7,13 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-/// Maximum wait for another exchange to end before a retry. A longer wait is unnecessary, because
-/// idle kept connections also free their descriptors.
+/// Maximum wait for another exchange to end before a retry. A retry may succeed earlier, because
+/// idle kept connections free their descriptors when they close.
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
-/// After descriptors ran out, this many exchanges for each allowed one must end before the limit
-/// grows by an eighth. The limit grows because other processes may free descriptors, but slowly,
-/// because each failed attempt briefly leaves no descriptor for the crawl's files.
+/// How many exchanges, as a multiple of the limit, must end before the limit grows by an eighth.
+/// The limit grows because other processes may free descriptors. It grows slowly, because each
+/// failed attempt briefly leaves no descriptor for the crawl's files.
 const MIN_ENDED: usize = 32;
 
 /// Returns whether the error is EMFILE (the process has no descriptor left) or ENFILE (the machine
@@ -22,7 +22,7 @@ pub(crate) fn is_no_descriptor(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(23 | 24))
 }
 
-/// Allows any number of exchanges until file descriptors run out.
+/// A limit on concurrent exchanges. Unlimited until file descriptors run out.
 #[derive(Debug)]
 pub(crate) struct DescriptorLimit {
     state: Mutex<State>,
@@ -61,7 +61,7 @@ impl DescriptorLimit {
     pub(crate) async fn begin(&self) -> ExchangeSlot<'_> {
         loop {
             let mut ended = std::pin::pin!(self.ended.notified());
-            // From here on, no end of an exchange goes unnoticed.
+            // Listen before checking the limit, so that no exchange ends unnoticed in between.
             ended.as_mut().enable();
             if let Some(slot) = self.try_begin() {
                 return slot;
@@ -79,7 +79,8 @@ impl DescriptorLimit {
                  (`ulimit -n`), or lower --concurrency"
             );
         }
-        // Drop the slot now, because the end of this exchange frees no descriptor.
+        // Drop the slot before waiting: the end of this exchange frees no descriptor, so it must
+        // not end the wait.
         drop(slot);
         let _ = timeout(RETRY_INTERVAL, self.ended.notified()).await;
     }

@@ -27,8 +27,8 @@ pub struct Failure {
     pub address: Option<SocketAddr>,
     /// The error messages of the lower layers, from the outermost to the cause.
     pub detail: String,
-    /// The partial answer, if its head was complete, with the body up to the failure. The part is
-    /// worth keeping if the URL is not fetched again.
+    /// The partial answer, if its head was complete. Its body ends at the failure. Keep it if the
+    /// URL is not fetched again.
     pub answer: Option<Box<Exchange>>,
 }
 
@@ -77,7 +77,7 @@ impl Failure {
         } else if self.kind.is_ours()
             || matches!(self.kind, FailureKind::NoRoom | FailureKind::NotArchived)
         {
-            // The host is not to blame: it did its part, or received no request.
+            // The host isn't to blame: it answered as it should, or received no request.
             OutcomeKind::Answered
         } else {
             OutcomeKind::UrlFailed

@@ -50,9 +50,8 @@ pub struct Fetcher {
     headers: HeaderMap,
     kept: KeptConnections,
     client: Clients,
-    /// The clients for hosts and ports that the operator typed, if any, separate because a resolver
-    /// does not see the port, so requests that may go to private addresses need a client and
-    /// connections of their own.
+    /// The clients for hosts and ports that the operator typed, if any. These hosts may have
+    /// private addresses, but a resolver doesn't see the port. So they need a client of their own.
     typed: Option<Clients>,
     /// For each overridden host and port, a client that resolves to the override's addresses.
     overridden: HashMap<(String, u16), Client>,
@@ -136,7 +135,7 @@ impl Fetcher {
         })
     }
 
-    /// Once `guard` expires, ends all requests and sends no more.
+    /// Makes the fetcher end all requests and send no more once `guard` expires.
     #[must_use]
     pub fn guarded(self, guard: Arc<dyn SendGuard>) -> Fetcher {
         Fetcher {
@@ -238,7 +237,8 @@ impl Fetcher {
                     let (kind, phase) = (FailureKind::GivenUp, FailurePhase::Request);
                     let why = "another worker now owns this host".to_owned();
                     let failure = self.failed(started, None, Finding::new(kind, phase, why));
-                    // If the process was frozen, it notices late that the time is over.
+                    // A process that was frozen notices the end late. Record when the time was
+                    // really over.
                     let late = u64::try_from(ended.elapsed().as_micros()).unwrap_or(u64::MAX);
                     let ended = failure.ended.as_micros().saturating_sub(late);
                     Err(Failure {
@@ -553,8 +553,8 @@ fn with_own(headers: &HeaderMap, own: Option<&HeaderMap>) -> HeaderMap {
     all
 }
 
-/// Applies the same header limits to both protocols. The client itself limits only the number of
-/// fields in HTTP/1.1, and only the bytes in HTTP/2.
+/// Applies the same header limits to HTTP/1.1 and HTTP/2. The client itself limits only the number
+/// of fields in HTTP/1.1, and only their bytes in HTTP/2.
 fn too_large(headers: &HeaderMap) -> Option<Finding> {
     let bytes: usize = headers
         .iter()

@@ -14,8 +14,8 @@ use http::HeaderMap;
 use http::header::{HeaderName, SERVER};
 use memchr::{memchr_iter, memmem};
 
-/// Maximum bytes of a page to search for the marks of guards (services that protect a site).
-/// Interstitials are short.
+/// Maximum bytes of a page to search for the marks of guards (services that protect a site). This
+/// suffices because interstitials are short.
 const MAX_MARKUP_BYTES: usize = 64 << 10;
 /// Maximum letters of visible text on a login page. Articles about login forms have more.
 const MAX_LOGIN_TEXT: usize = 3_000;
@@ -260,8 +260,9 @@ fn by_markup(status: u16, headers: &HeaderMap, page: &PageOutline<'_>) -> Option
     guard.map(|guard| guard.is)
 }
 
-/// Returns whether a page may contain a mark. A mark with an underscore is searched for at the
-/// page's underscores. Underscores are rare, so most pages are never converted to lower case.
+/// Returns whether a page may contain a mark. A mark with an underscore is compared only at the
+/// underscores of the page. These are rare, so most pages are ruled out without a conversion to
+/// lower case.
 fn may_hold(text: &str, mark: &str) -> bool {
     let Some(before) = mark.find('_') else {
         return true;
@@ -339,8 +340,8 @@ const LOGIN_WORDS: &[&str] = &[
 ];
 
 /// Detects a login page. Such a page has exactly one password field, little text and few links, and
-/// its title or first heading is just a word for "login". A form to choose a new password has more
-/// fields.
+/// its title or first heading is just a word for "login". A form to choose a new password doesn't
+/// count, because it has more password fields.
 fn login(status: u16, page: &PageOutline<'_>) -> Option<Interstitial> {
     let is_form =
         page.passwords == 1 && page.letters <= MAX_LOGIN_TEXT && page.links <= MAX_LOGIN_LINKS;

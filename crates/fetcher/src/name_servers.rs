@@ -32,7 +32,7 @@ const MAX_LABEL: usize = 63;
 const MAX_TRIES: u32 = 3;
 /// Maximum time per attempt, even if a connection may take longer.
 const ONE_TRY_TIMEOUT: Duration = Duration::from_secs(3);
-/// Wait for the other address family after one family answered (RFC 8305 section 3).
+/// How long to wait for the other address family after one family answered (RFC 8305 section 3).
 const RESOLUTION_DELAY: Duration = Duration::from_millis(50);
 /// How long to keep an answer from the system, which has no TTL.
 const SYSTEM_ANSWER_AGE: Duration = Duration::from_secs(60);
@@ -76,7 +76,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Creates a source that answers within `time`, even if the answer is a failure.
+    /// Creates a source that answers within `time`, if necessary with a failure.
     pub(crate) fn new(servers: &[SocketAddr], rate: Option<f64>, time: Duration) -> Source {
         Source {
             servers: servers.to_vec(),

@@ -267,7 +267,8 @@ mod tests {
             1,
             1000,
         );
-        // One spelling is in use by servers; one policy name contains separators.
+        // Two policies whose fields are hard to split: the first is spelled in a way that some
+        // servers use, and the second has separators in its name.
         check(
             "RateLimit-Policy: \"fixed window\";\"api\";q=500;w=300",
             600,

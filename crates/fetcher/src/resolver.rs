@@ -17,8 +17,7 @@ use crate::failure_kind::FailureKind;
 pub(crate) use crate::name_servers::NoAddresses;
 use crate::name_servers::{NameAnswer, Rest, Source};
 
-/// Maximum cached names, found or not. An entry takes some 200 bytes; an evicted name is looked up
-/// again.
+/// Maximum cached names, found or not. An entry takes some 200 bytes.
 /// Beyond the limit: looked up again.
 const MAX_NAMES: u64 = 20_000;
 /// Maximum cached addresses per name.
@@ -28,8 +27,8 @@ const MAX_ADDRESSES: usize = 16;
 /// socket.
 /// Beyond the limit: one family is used; counted.
 const MAX_LATE_LOOKUPS: usize = 64;
-/// Minimum time to cache an answer, to spare name servers, and maximum time, whatever its TTL. The
-/// maximum is common for caches.
+/// Minimum time to cache an answer, whatever its TTL, to spare name servers. The next constant is
+/// the maximum, which is common for caches.
 const MIN_ANSWER_AGE: Duration = Duration::from_secs(10);
 const MAX_ANSWER_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 /// Maximum time to cache that a name has no address (RFC 2308 section 5: at most hours).
@@ -223,7 +222,7 @@ impl Resolve for Names {
     }
 }
 
-/// The resolver of the client for an override, which returns fixed addresses.
+/// The resolver of the client for an override. It returns fixed addresses.
 #[derive(Clone)]
 pub(crate) struct Fixed {
     pub(crate) host: String,

@@ -118,7 +118,8 @@ impl Secrets {
                 _ => apart.push(place),
             }
         }
-        // A value that is not valid UTF-8 may begin within a character.
+        // A secret that is not valid UTF-8 may match in the middle of a character. Drop such
+        // places.
         apart.retain(|place| text.get(place.clone()).is_some());
         apart
     }

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use tokio::time::sleep_until;
 
-/// Decides until when requests may be sent and be under way.
+/// Decides how long requests may be sent and may run.
 pub trait SendGuard: Send + Sync {
     /// Returns the current deadline, which may be extended later.
     fn ends_at(&self) -> Instant;
@@ -16,8 +16,8 @@ pub trait SendGuard: Send + Sync {
 /// Resolves when the guard's deadline has passed, with the deadline. Never resolves without a
 /// guard.
 ///
-/// Every poll reads the clock: if the process was frozen, an answer may wake it before its timers
-/// have fired.
+/// Every poll reads the clock: after a freeze of the process, an answer may wake it before its
+/// timers fire.
 pub(crate) async fn until_over(guard: Option<&dyn SendGuard>) -> Instant {
     let Some(guard) = guard else {
         return pending().await;
@@ -64,7 +64,7 @@ mod tests {
         let put_off = async { *guard.0.lock().unwrap() = later };
         assert_eq!(tokio::join!(over, put_off).0, later);
         assert!(Instant::now() >= later);
-        // An expired guard lets nothing begin. Without a guard nothing expires.
+        // After the guard expired, no request begins. Without a guard, nothing expires.
         until_over(Some(&guard)).await;
         let mut without = pin!(until_over(None));
         let polled = poll_fn(|context| Poll::Ready(without.as_mut().poll(context).is_pending()));

@@ -43,7 +43,7 @@ pub struct CitedValue<T> {
     pub source: CitedText,
 }
 
-/// The text that a result is based on.
+/// The text of a directive, and where it was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CitedText {
     /// Whether the text is in a header or in the page.
@@ -106,8 +106,8 @@ impl PageDirectives {
         directives
     }
 
-    /// Takes in a directive. Of several texts with the same word the first is kept, and of several
-    /// values the strictest.
+    /// Adds a directive. If a word occurs several times, the first text is kept. If a value does,
+    /// the strictest is kept.
     fn take(&mut self, directive: &Directive, place: DirectivePlace, text: impl Fn() -> String) {
         let source = || CitedText {
             place,

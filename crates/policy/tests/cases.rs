@@ -89,7 +89,7 @@ fn the_corpus_is_whole() {
     );
 }
 
-/// `DIALECTS.md` shows where the profiles differ. `UPDATE_EXPECT=1` rewrites it.
+/// Checks `DIALECTS.md`, which shows where the profiles differ. `UPDATE_EXPECT=1` rewrites it.
 #[test]
 fn the_table_of_dialects_is_current() {
     let rows = [

@@ -29,7 +29,7 @@ fn scheduler(hosts: u32) -> Scheduler {
     scheduler
 }
 
-/// Takes the next permit, moving the clock on if none is due yet, and ends its request.
+/// Issues the next permit and ends its request. Advances the clock if no permit is due yet.
 fn decide(scheduler: &mut Scheduler, now: &mut Tick) {
     loop {
         match scheduler.poll(*now) {

@@ -13,22 +13,22 @@ pub(crate) const MAX_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
 /// The back-off state of a host. A host that answers without asking to wait has none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Backoff {
-    /// No requests before this time: the end of a wait that the host requested or that a restart
-    /// began.
+    /// No requests before this time: the end of a wait that the host requested or that follows a
+    /// restart.
     pub(crate) hold_until: Tick,
     pub(crate) hold_why: GapReason,
     /// How often in a row the host sent a 429 or 503 without a Retry-After.
     pub(crate) hold_level: u8,
     /// No requests before this time: the end of the pause after failures.
     pub(crate) trip_until: Tick,
-    /// Pauses in a row. While it is above 0, only one request may be in flight.
+    /// Number of pauses in a row. If it is above 0, only one request may be in flight.
     pub(crate) trip_level: u8,
     /// Answers since the last pause, during the slow restart that follows it; 0 outside a slow
     /// restart.
     pub(crate) ease: u8,
     /// Failures since the last answer.
     pub(crate) fails: u32,
-    /// Marks of the distinct URLs that failed since the last answer, at most `fails_in_a_row`.
+    /// Hashes of the distinct URLs that failed since the last answer, at most `fails_in_a_row`.
     pub(crate) failed_urls: Vec<u32>,
     pub(crate) limit: RateLimitState,
 }
@@ -79,7 +79,8 @@ impl Backoff {
         if self.failed_urls.len() >= politeness.fails_in_a_row as usize {
             return;
         }
-        // The chance that two of about twenty URLs share a mark is one in ten million.
+        // 32 bits of the hash suffice: the chance that two of about twenty URLs share them is one
+        // in ten million.
         let mark = match url {
             Some(url) => url as u32,
             None => self.fails,

@@ -9,14 +9,14 @@ const MINUTES_OF_DAY: u16 = 24 * 60;
 /// A daily time span in UTC. Crosses midnight if it ends before it begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DailyHours {
-    // Both are minutes of the day. If they are equal, the span is the whole day.
+    // `from` and `until` are minutes of the day. If they are equal, the span is the whole day.
     from: u16,
     until: u16,
 }
 
 impl DailyHours {
-    /// Creates a span from the minute `from` of the day up to, but excluding, `until`. Both are
-    /// taken modulo a day. If they are equal, the span is the whole day.
+    /// Creates a span from the minute `from` of the day up to, but excluding, `until`. Both
+    /// arguments are taken modulo a day. If they are equal, the span is the whole day.
     #[must_use]
     pub const fn new(from: u16, until: u16) -> DailyHours {
         DailyHours {

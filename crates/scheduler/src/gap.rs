@@ -11,8 +11,8 @@ use crate::tick::{Tick, micros};
 const MIN_PAUSE: Duration = Duration::from_secs(5);
 /// Minimum pause after failures, as a multiple of the host's gap.
 const MIN_PAUSE_GAPS: u64 = 10;
-/// How often quiet hours and hourly gaps may postpone one request in turn. After that, the request
-/// waits for the longest gap of all.
+/// Maximum times that quiet hours and hourly gaps may alternately postpone one request. After that,
+/// the request waits for the longest gap of all.
 const MAX_POSTPONEMENTS: u32 = 64;
 
 /// The earliest time for a request, and the rule that sets this time.
@@ -31,7 +31,7 @@ impl Host {
         }
     }
 
-    /// The gap, without the lengthening during a slow restart.
+    /// Returns the gap and the rule that determines it, without the increase during a slow restart.
     fn steady_gap(&self, politeness: &Politeness) -> (u64, GapReason) {
         let gap = (micros(politeness.delay), GapReason::Delay);
         // The cast saturates, and NaN (0 times infinity) becomes 0.
@@ -59,8 +59,9 @@ impl Host {
         slow <= gap.max(1000)
     }
 
-    /// Returns the maximum number of requests in flight at once: one if the host sets a pace, which
-    /// several slots together would exceed, and from a pause until the end of its slow restart.
+    /// Returns the maximum number of requests in flight at once. It is one if the host sets a pace,
+    /// which several slots together would exceed. It is also one from a pause until the end of the
+    /// slow restart.
     fn width(&self, politeness: &Politeness, now: Tick) -> u32 {
         let backoff = self.backoff();
         if self.pace.is_some() || backoff.trip_level > 0 || backoff.ease > 0 {
@@ -138,8 +139,8 @@ impl Host {
         }
     }
 
-    /// Returns the earliest time under rules that apply at any hour. Waits that end by `base` are
-    /// ignored.
+    /// Returns the earliest time under rules that apply at any hour. Waits that were over by `base`
+    /// are ignored.
     fn floor(&self, politeness: &Politeness, slot: Option<Slot>, base: Option<Tick>) -> Moment {
         let mut floor = (Tick::ZERO, GapReason::First);
         let mut consider = |at: Tick, why: GapReason| {
@@ -165,8 +166,8 @@ impl Host {
         floor
     }
 
-    /// Returns the first time at or after `from` that no hourly rule forbids. `end` is when the
-    /// previous request ended.
+    /// Returns the first time at or after `from` that no hourly rule forbids. `end` is the end of
+    /// the previous request.
     fn postpone(&self, politeness: &Politeness, end: Option<Tick>, from: Moment) -> Moment {
         let mut at = from;
         for _ in 0..MAX_POSTPONEMENTS {
@@ -189,7 +190,8 @@ impl Host {
         (NEVER, GapReason::QuietHours)
     }
 
-    /// If a gap that applies at the hour of `at` is not over, returns when to check again.
+    /// Checks the gap that applies at the hour of `at`. If it is not over, returns when to check
+    /// again.
     fn too_soon(&self, end: Tick, at: Tick) -> Option<Moment> {
         let limit = self.backoff().limit;
         let over = end.after(limit.gap);
@@ -224,7 +226,7 @@ impl Host {
         let mut earliest = self.floor(politeness, slot, base);
         if self.is_timed(politeness) {
             earliest = self.postpone(politeness, self.end_that_counts(index), earliest);
-            // A gap that applies at this hour may be longer than the gap for which the host waited.
+            // The gap of this hour may be longer than the gap that the host waited for.
             for (over, why) in self.gaps_at(now, self.end_that_counts(index)) {
                 if over > earliest.0 {
                     earliest = (over, why);
@@ -257,7 +259,7 @@ impl Host {
             .collect()
     }
 
-    /// Ends a request to this host. The gap is lengthened by the fraction `stretch`.
+    /// Ends a request to this host, and lengthens the gap by the fraction `stretch`.
     pub(crate) fn end_slot(&mut self, politeness: &Politeness, end: Tick, stretch: f64) {
         let (gap, why) = self.gap(politeness);
         let stretched = gap.saturating_add((gap as f64 * stretch) as u64);
@@ -272,7 +274,7 @@ impl Host {
     }
 
     /// Returns when the host's first slot becomes free under the stricter of two politeness values,
-    /// ignoring hours. `None` if no slot was used.
+    /// ignoring the time of day. `None` if no slot was used.
     pub(crate) fn first_free(&self, one: &Politeness, other: &Politeness) -> Option<Moment> {
         let (other, reason) = self.gap(other);
         let (gap, why) = longer(self.gap(one), other, reason);

@@ -18,7 +18,7 @@ use crate::tick::Tick;
 pub(crate) enum GateKey {
     Address(IpAddr),
     Site(Site),
-    /// The gate of every name look-up of hosts with an unknown address.
+    /// The gate of all name look-ups, for hosts with an unknown address.
     LookUps,
 }
 
@@ -43,22 +43,24 @@ pub(crate) struct Gate {
     pub(crate) wake: Option<Wake>,
 }
 
-/// The position of a gate in the ready queue, on behalf of the first host that waits at the gate.
+/// The position of a gate (shared limit) in the ready queue, on behalf of the first host that waits
+/// for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wake {
-    /// The gate is closed until this time. The number breaks ties.
+    /// The gate (shared limit) is closed until this time. The number breaks ties between equal
+    /// times.
     Later(Tick, u64),
-    /// The gate is open and takes the position of its first waiting host.
+    /// The gate (shared limit) is open and takes the position of its first waiting host.
     Ready(ReadyKey),
 }
 
 impl Gate {
-    /// Returns when the gate opens for the next request. `None` if a request in flight must end
-    /// first, or if a host that holds a place must use it first.
+    /// Returns when the gate (shared limit) opens for the next request. `None` if a request in
+    /// flight must end first, or if a host that has reserved a request here goes first.
     pub(crate) fn opens_at(&self) -> Option<Tick> {
         let room = self.in_flight + self.held < self.limit;
-        // With a delay or rate, each request delays the next, so a host that holds a place goes
-        // first.
+        // With a delay or rate, each request delays the next, so a host with a reserved request
+        // goes first.
         let is_spaced = !self.delay.is_zero() || self.rate.has_limit();
         let turn = self.held == 0 || !is_spaced;
         (room && turn).then(|| self.rested_at())
@@ -68,8 +70,9 @@ impl Gate {
         self.opens_at().is_some_and(|at| at <= now)
     }
 
-    /// Returns whether a host that holds a place at this gate may be fetched from: the delay is
-    /// over, and the limit was not lowered below the place.
+    /// Returns whether a host that has reserved a request at this gate (shared limit) may be
+    /// fetched from. False during the delay, or if the limit was lowered below the number of
+    /// reservations.
     pub(crate) fn is_open_to_holder(&self, now: Tick) -> bool {
         self.in_flight < self.limit && self.is_rested(now)
     }
@@ -84,11 +87,11 @@ impl Gate {
     }
 }
 
-/// All gates with hosts, or with a delay still running.
+/// All gates (shared limits) with hosts, or with a delay still running.
 pub(crate) struct Gates {
     slab: Slab<Gate>,
     by_key: HashMap<GateKey, u32, RandomState>,
-    /// Gates without hosts whose delay is still running, by its end.
+    /// Gates (shared limits) without hosts, ordered by when their delay ends.
     fading: BTreeSet<(Tick, u32)>,
     address: Limits,
     clock: RateClock,
@@ -117,19 +120,19 @@ impl Gates {
         )
     }
 
-    /// Adds a host to the gate of its address and returns the gate's index.
+    /// Adds a host to the gate (shared limit) of its address and returns the gate's index.
     pub(crate) fn join_address(&mut self, now: Tick, address: IpAddr) -> u32 {
         self.join(now, GateKey::Address(address), self.address.at(address))
     }
 
-    /// Adds a host to the gate of its site and returns the gate's index.
+    /// Adds a host to the gate (shared limit) of its site and returns the gate's index.
     pub(crate) fn join_site(&mut self, now: Tick, site: Site, limits: Limits) -> u32 {
         self.join(now, GateKey::Site(site), limits)
     }
 
     fn join(&mut self, now: Tick, key: GateKey, limits: Limits) -> u32 {
-        // An earlier gate for this key may have been dropped, after a shorter delay or under limits
-        // that counted nothing. The last request at that gate can't be later than `last`.
+        // An earlier gate for this key may have been dropped because its delay was shorter or its
+        // limits were off. So assume the latest possible request: at `last`.
         let last = now.before(limits.delay).max(self.changed);
         let mut rate = MaxRate::with_clock(&self.clock, limits.rate);
         if self.changed > Tick::ZERO {
@@ -171,7 +174,7 @@ impl Gates {
                 GateKey::LookUps => Some(Limits::of_number(gate.limit)),
             };
             gate.promised = gate.rested_at();
-            // The gate of a site without limits is dropped once its requests have ended.
+            // Without limits, the gate of a site is dropped once its requests have ended.
             let limits = limits.unwrap_or(Limits::of_number(u32::MAX));
             (gate.limit, gate.delay) = (limits.number, limits.delay);
             gate.rate.set(now, limits.rate);
@@ -182,27 +185,27 @@ impl Gates {
         ids
     }
 
-    /// Removes a host from the gate. Drops the gate if it is unused and its delay is over at `now`.
+    /// Removes a host from the gate (shared limit). Drops the gate if it is unused and its delay is
+    /// over at `now`.
     pub(crate) fn remove_host(&mut self, id: u32, now: Tick) {
         self.slab[id].hosts -= 1;
         self.drop_unused(id, now);
     }
 
-    /// Ends a request that was counted at the gate.
+    /// Ends a request that was counted at the gate (shared limit).
     pub(crate) fn release(&mut self, id: u32, now: Tick) {
         self.slab[id].in_flight -= 1;
         self.drop_unused(id, now);
     }
 
-    /// Drops gates without hosts whose delay has ended.
+    /// Drops gates (shared limits) that have no hosts and whose delay has ended.
     pub(crate) fn fade(&mut self, now: Tick) {
         while let Some(&(at, id)) = self.fading.first() {
             if at > now {
                 return;
             }
             self.fading.pop_first();
-            // The gate may have been dropped and its index reused, or the gate may have hosts
-            // again.
+            // The gate may be in use again, or may have been dropped and its index reused.
             if self.slab.get(id).is_some() {
                 self.drop_unused(id, now);
             }

@@ -10,13 +10,14 @@ use crate::permit::Slot;
 use crate::robots_pace::Pace;
 use crate::tick::Tick;
 
-/// Stands for no gate, because the host's address is unknown or sites are not limited.
+/// The index for "no gate" (no shared limit): the host's address is unknown, or its site is not
+/// limited.
 pub(crate) const NO_GATE: u32 = u32::MAX;
 
 pub(crate) struct Host {
     pub(crate) key: HostKey,
-    /// Slots that were used and are free now. With the requests `in_flight`, never more than
-    /// `per_host`. The host's remaining slots were never used.
+    /// Slots that were used and are free now. Together with the requests in flight, there are at
+    /// most `per_host`. The remaining slots of the host were never used.
     pub(crate) slots: Vec<Slot>,
     pub(crate) origins: Vec<OriginEntry>,
     /// The pace that the robots.txt files of its origins set. `None` for most hosts.
@@ -25,13 +26,13 @@ pub(crate) struct Host {
     pub(crate) backoff: Option<Box<Backoff>>,
     /// Smoothed response time in microseconds; 0 if unknown.
     pub(crate) smoothed: u64,
-    /// When the host becomes ready. Like `order`, which breaks ties, meaningful only while the host
-    /// is queued.
+    /// When the host becomes ready. `order` breaks ties. Both are valid only while the host is
+    /// queued.
     pub(crate) at: Tick,
     pub(crate) order: u64,
     pub(crate) in_flight: u32,
-    /// How many of the requests `in_flight` are set aside for a look-up: their permits may still be
-    /// given back unused.
+    /// How many of the `in_flight` requests are waiting for a name look-up. Their permits may still
+    /// be given back unused.
     pub(crate) set_aside: u32,
     /// Number of origins that have a request to issue now; see [`OriginEntry::status`].
     pub(crate) due: u32,
@@ -48,10 +49,11 @@ pub(crate) struct Host {
     pub(crate) position: QueuePosition,
     /// Orders hosts that became ready in the same millisecond; 0 comes first.
     pub(crate) priority: u8,
-    /// How often, since the host's last permit, the gate of its site was open but that of its
-    /// address closed.
+    /// How often, since the host's last permit, the limit of its site allowed a request but that of
+    /// its address did not.
     pub(crate) bounces: u8,
-    /// Whether the host holds a place at the gate of its site while it waits for its address.
+    /// Whether the host has reserved a request under its site's limit while it waits for its
+    /// address.
     pub(crate) reserved: bool,
     /// Whether the host is in the queue of idle hosts.
     pub(crate) is_in_idle_queue: bool,
@@ -70,7 +72,7 @@ pub(crate) enum QueuePosition {
     Later,
     /// Ready, waiting for its turn.
     Ready,
-    /// Waiting at the closed gate with this index.
+    /// Waiting until the gate (shared limit) with this index opens.
     AtGate(u32),
 }
 
@@ -111,9 +113,9 @@ impl Host {
         self.slots.push(slot);
     }
 
-    /// Drops slots beyond `per_host`: those that become ready first. The latest end is kept. At
-    /// least one slot stays, since its gap applies again if the limit is raised while requests are
-    /// in flight.
+    /// Drops the slots beyond `per_host` that become ready first, but keeps the latest end. At
+    /// least one slot remains, because its gap applies again if the limit is raised during a
+    /// request.
     pub(crate) fn drop_slots(&mut self, per_host: u32) {
         let requests = self.in_flight - self.set_aside;
         let room = per_host.saturating_sub(requests).max(1);
@@ -164,8 +166,8 @@ mod tests {
     use crate::ready_key::Waiter;
     use crate::tick::Tick;
 
-    /// Counts a host with one origin: the host, the origin's entry and the queue entry. Names, maps
-    /// and allocation overhead add about as much again.
+    /// Adds up the host, the origin's entry and the queue entry of a host with one origin. Names,
+    /// maps and allocation overhead take about as much again.
     #[test]
     fn a_host_takes_at_most_250_bytes() {
         let queued = size_of::<(Tick, u64, Waiter)>();

@@ -60,7 +60,7 @@ impl MaxRate {
     }
 
     /// Changes the rate. The current wait does not end earlier. The first interval of the new rate
-    /// starts now, because a limit that was off did not record the last request.
+    /// starts now, because the last request is unknown if there was no limit before.
     pub(crate) fn set(&mut self, now: Tick, per_second: Option<f64>) {
         let before = std::mem::replace(&mut self.interval, interval(per_second));
         if self.interval != before {
@@ -71,8 +71,8 @@ impl MaxRate {
         }
     }
 
-    /// Notes a request that ended at `at`, which this limit did not count because an earlier
-    /// process sent it or its host was evicted since.
+    /// Notes a request that ended at `at` but was not counted by this limit: an earlier process
+    /// sent it, or its host was evicted since.
     pub(crate) fn note_earlier(&mut self, at: Tick) {
         if let Some(interval) = self.interval {
             self.opens_at = self.opens_at.max(at + interval);
@@ -94,8 +94,8 @@ impl MaxRate {
                 let quota = quota.allow_burst(NonZeroU32::MIN);
                 RateLimiter::direct_with_clock(quota, self.clock.clone())
             });
-            // If the caller did not wait for `opens_at`, governor refuses the request and changes
-            // nothing.
+            // governor refuses the request and changes nothing if the caller did not wait for
+            // `opens_at`.
             let _ = limiter.check();
             if let Err(refusal) = limiter.check() {
                 self.opens_at = refusal.earliest_possible().0;

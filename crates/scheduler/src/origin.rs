@@ -10,7 +10,8 @@ use crate::tick::Tick;
 /// Maximum age of a robots.txt copy in use (RFC 9309 section 2.4).
 const MAX_ROBOTS_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Why the index of an origin within its host fits in 32 bits: an origin is a scheme and a port.
+/// The panic message if an index of an origin within its host exceeds 32 bits. That can't happen,
+/// because an origin is a scheme and a port.
 pub(crate) const FEW_ORIGINS: &str = "invariant: two schemes, 65,536 ports";
 
 /// The state of an origin's robots.txt.
@@ -36,17 +37,17 @@ pub enum RobotsState {
 pub(crate) struct OriginEntry {
     pub(crate) origin: Origin,
     state: State,
-    /// The pace that the origin's robots.txt last set, in force until other rules are.
+    /// The pace that the origin's robots.txt last set. Stays in force until new rules are known.
     pub(crate) pace: Option<Box<OriginPace>>,
     /// Pending URLs, as last set.
     waiting: u64,
     /// Page permits issued since `waiting` was set. Each uses up one of the pending URLs.
     permits_out: u32,
-    /// Whether a permit for robots.txt is out, or its answer has not been judged yet.
+    /// Whether a permit for robots.txt was issued and its answer has not been judged yet.
     asked: bool,
     /// Until when the first page under the current rules may be issued, even if the rules are no
-    /// longer fresh. Without this, rules that are fresh for less than the gap would mean that
-    /// robots.txt is fetched forever and no page ever is.
+    /// longer fresh. Otherwise, if rules were fresh for less than the gap, robots.txt would be
+    /// fetched forever and no page ever.
     first_until: Tick,
 }
 
@@ -64,7 +65,7 @@ pub(crate) struct OriginStatus {
     pub(crate) due: bool,
     /// Whether URLs are pending or a robots request is under way.
     pub(crate) busy: bool,
-    /// When robots.txt is fetched again, or when visit times begin.
+    /// When to fetch an unreachable robots.txt again, or when visit times begin.
     pub(crate) retry_at: Option<Tick>,
 }
 
@@ -177,8 +178,8 @@ impl OriginEntry {
         self.first_until = Tick::ZERO;
     }
 
-    /// Returns an unused page permit. If the number of pending URLs was set after the permit was
-    /// issued, the number stays.
+    /// Takes back an unused page permit. If the number of pending URLs was set since, that number
+    /// stays.
     pub(crate) fn page_given_back(&mut self) {
         self.permits_out = self.permits_out.saturating_sub(1);
     }

@@ -26,8 +26,8 @@ pub enum Purpose {
     },
 }
 
-/// The rule that determined the gap before a request. Its discriminant is stored, so the order is
-/// fixed.
+/// The rule that determined the gap before a request. The discriminants are stored, so don't
+/// reorder the variants.
 #[derive(
     Clone,
     Copy,
@@ -57,7 +57,7 @@ pub enum GapReason {
     Wait,
     /// Failures paused the host.
     Pause,
-    /// A full gap after a restart, because the time of the last request is not known.
+    /// A full gap after a restart, because the time of the last request is unknown.
     Restart,
     /// A Request-rate of the host's robots.txt.
     RequestRate,
@@ -102,7 +102,7 @@ pub enum Poll {
     Idle,
 }
 
-/// The data of a permit, including what is needed to undo it.
+/// The data of a permit, including everything needed to undo it.
 #[derive(Debug)]
 pub(crate) struct PermitData {
     pub(crate) host: HostKey,
@@ -110,13 +110,13 @@ pub(crate) struct PermitData {
     pub(crate) gap: Duration,
     pub(crate) why: GapReason,
     pub(crate) issued: Tick,
-    /// Index of the host, which stays valid because a host with a permit out is never evicted.
+    /// Index of the host, which stays valid because a host with an issued permit is never evicted.
     pub(crate) id: u32,
     /// The host's slot that the permit took; `None` if the slot was never used before.
     pub(crate) slot: Option<Slot>,
     pub(crate) address: Option<GateCharge>,
     pub(crate) site: Option<GateCharge>,
-    /// The charge at the look-up gate while the permit is set aside.
+    /// How the limit on look-ups counted the request, while the permit is set aside.
     pub(crate) look_up: Option<GateCharge>,
     /// The request's sequence number in the total rate limit; `None` while the permit is set aside.
     pub(crate) number: Option<u64>,
@@ -124,24 +124,24 @@ pub(crate) struct PermitData {
     pub(crate) asked: bool,
 }
 
-/// A host's slot for one request at a time, while it is free between two requests.
+/// A host's slot, which serves one request at a time, while it is free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slot {
     pub(crate) last_end: Tick,
-    /// The earliest next request, as computed when the last request ended. The gap may have grown
-    /// since.
+    /// The earliest time for the next request, computed when the last request ended. The gap may
+    /// have grown since.
     pub(crate) next_at: Tick,
     pub(crate) why: GapReason,
 }
 
-/// The record of a request counted at a gate: when it was counted, and when the gate was last used
-/// before that.
+/// The record of a request counted at a gate (shared limit): when it was counted, and when the gate
+/// was last used before that.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GateCharge {
     pub(crate) gate: u32,
     pub(crate) at: Tick,
     pub(crate) last: Tick,
-    /// The request's sequence number in the gate's rate limit.
+    /// The request's sequence number in the rate limit of the gate (shared limit).
     pub(crate) number: u64,
 }
 
@@ -164,7 +164,7 @@ impl Permit {
         self.0.look_up.is_some()
     }
 
-    /// Marks the permit's request as sent, or as begun.
+    /// Turns the permit into the record of a sent request.
     pub fn spend(self) -> Spent {
         Spent(self.0)
     }

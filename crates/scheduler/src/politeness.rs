@@ -112,7 +112,7 @@ impl Politeness {
         .made_usable()
     }
 
-    /// Returns the general politeness, then that of each pattern in order.
+    /// Returns the general politeness first, then that of each pattern in order.
     pub(crate) fn of_all_patterns(&self) -> Vec<Politeness> {
         let of_patterns = self.sites.iter().map(|(_, limits)| self.with(limits));
         std::iter::once(self.clone()).chain(of_patterns).collect()
@@ -139,7 +139,7 @@ impl Politeness {
         let own = self.sites.find_name(site.as_str(), None);
         let own = own.map(|(_, limits)| self.with(limits));
         let politeness = own.as_ref().unwrap_or(self);
-        // A site may have at least as many requests in flight as one of its hosts.
+        // The limit of a site is never below the limit of a single host.
         let per_site = politeness.per_site;
         let per_site = per_site.map(|limit| limit.max(politeness.per_host));
         let limited = per_site.is_some() || !politeness.site_delay.is_zero();

@@ -6,7 +6,7 @@ use crate::host::Host;
 /// by priority, then by order of arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ReadyKey {
-    // The millisecond, shifted left by a byte that holds the priority. 64 bits suffice up to the
+    // The millisecond, shifted left by 8 bits that hold the priority. 64 bits suffice up to the
     // last tick.
     since: u64,
     order: u64,
@@ -21,8 +21,8 @@ impl ReadyKey {
     }
 }
 
-/// An entry of the ready queue: a host, or a gate on behalf of the first host that waits at the
-/// gate.
+/// An entry of the ready queue: a host, or a gate (shared limit) on behalf of the first host that
+/// waits for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Waiter {
     Host(u32),

@@ -23,7 +23,8 @@ use crate::tick::Tick;
 const BOUNCES_BEFORE_RESERVING: u8 = 4;
 
 impl Scheduler {
-    /// Advances the clock to `now`, and moves hosts, gates and retries that are due by then.
+    /// Advances the clock to `now`, and moves hosts, gates (shared limits) and retries that are due
+    /// by then.
     pub(crate) fn advance(&mut self, now: Tick) {
         self.now = self.now.max(now);
         while let Some(&(at, id, index)) = self.retries.first() {
@@ -118,7 +119,7 @@ impl Scheduler {
             self.dequeue(id);
             return;
         };
-        // A host that was and is ready keeps its position in the queue.
+        // If a host was ready before and still is, it keeps its position in the queue.
         let keeps = at == stands_at || (at <= now && stands_at <= now);
         if place == QueuePosition::NotQueued || !keeps {
             self.dequeue(id);
@@ -146,7 +147,7 @@ impl Scheduler {
         }
     }
 
-    /// Puts a ready host into the queue of a gate.
+    /// Puts a ready host into the queue of a gate (shared limit).
     fn wait_at(&mut self, number: u32, id: u32) {
         let host = &mut self.hosts[id];
         host.position = QueuePosition::AtGate(number);
@@ -155,7 +156,7 @@ impl Scheduler {
         self.requeue_gate(number);
     }
 
-    /// Removes a host from its queue, including the queue of a gate.
+    /// Removes a host from its queue, which may be that of a gate (shared limit).
     pub(crate) fn dequeue(&mut self, id: u32) {
         let host = &mut self.hosts[id];
         let place = std::mem::replace(&mut host.position, QueuePosition::NotQueued);
@@ -176,7 +177,7 @@ impl Scheduler {
         self.unreserve(id);
     }
 
-    /// Queues a gate for the time when it lets its next waiting host through.
+    /// Queues a gate (shared limit) for the time when its next waiting host may pass.
     pub(crate) fn requeue_gate(&mut self, number: u32) {
         let Some(gate) = self.gates.get(number) else {
             return;
@@ -211,7 +212,7 @@ impl Scheduler {
         self.gates.get_mut(number).wake = wake;
     }
 
-    /// Removes and returns the host that has waited longest at this gate.
+    /// Removes and returns the host that has waited longest at this gate (shared limit).
     fn wake(&mut self, number: u32) -> Option<u32> {
         let now = self.now;
         let gate = self.gates.get_mut(number);
@@ -223,8 +224,8 @@ impl Scheduler {
     }
 
     /// Issues a permit to a ready host that was just dequeued. Returns `None` if the host must wait
-    /// again: for an hour that allows requests, or at a closed gate. An unknown address does not
-    /// block a host after its look-up (`is_looked_up`).
+    /// again, for an hour that allows requests or for a limit that it shares with other hosts. With
+    /// `is_looked_up`, the host's look-up ended, so an unknown address no longer blocks it.
     pub(crate) fn attempt(&mut self, id: u32, is_looked_up: bool) -> Option<Permit> {
         self.hosts[id].position = QueuePosition::NotQueued;
         if !self.is_hour(id) {
@@ -259,8 +260,8 @@ impl Scheduler {
         host.has_work() && (!host.is_timed(limits) || host.earliest(limits, self.now).0 <= self.now)
     }
 
-    /// Returns the closed gate that a ready host must wait for, if any. The gate `look_up` is used
-    /// for a host with an unknown address.
+    /// Returns the closed gate (shared limit) that a ready host must wait for, if any. `look_up` is
+    /// the gate of look-ups if the host's address is unknown.
     fn closed_gate(&mut self, id: u32, look_up: u32) -> Option<u32> {
         let host = &self.hosts[id];
         let (site, address, reserved) = (host.site, host.address, host.reserved);

@@ -45,7 +45,7 @@ impl RequestOutcome {
 /// (draft-ietf-httpapi-ratelimit-headers).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RateLimit {
-    /// The shortest gap that keeps to the remaining quota or to the policy.
+    /// The shortest gap that complies with the remaining quota or with the policy.
     pub gap: Option<Duration>,
     /// How long `gap` applies: until the quota resets, or for one window of the policy.
     pub lasts: Duration,

@@ -5,10 +5,10 @@ use std::time::Duration;
 use crate::daily_hours::DailyHours;
 use crate::tick::{Tick, micros};
 
-/// Maximum `Request-rate` lines with hours to keep per host. Any further rate applies at all hours.
+/// Maximum `Request-rate` lines with hours to keep per host.
 /// Beyond the limit: the strictest of the others applies at any hour.
 const MAX_RATES: usize = 16;
-/// Maximum `Visit-time` spans to keep per origin. Dropping a span means fewer visits.
+/// Maximum `Visit-time` spans to keep per origin.
 /// Beyond the limit: ignored, so the host is visited less.
 const MAX_VISIT_TIMES: usize = 64;
 
@@ -61,8 +61,8 @@ pub(crate) struct Pace {
 pub(crate) struct OriginPace {
     pub(crate) pace: Pace,
     pub(crate) visits: Vec<DailyHours>,
-    /// No page before this time: the beginning of the next visit time. Zero or past if no visit
-    /// time is waited for.
+    /// No page before this time, which is the beginning of the next visit time. Zero or in the past
+    /// if pages may be fetched now.
     pub(crate) opens_at: Tick,
     /// Whether the origin's pages wait for `opens_at`.
     pub(crate) closed: bool,
@@ -92,7 +92,7 @@ impl Pace {
 }
 
 impl OriginPace {
-    /// Returns the pace as an origin keeps it. `None` if the robots.txt sets no pace.
+    /// Converts the pace in a robots.txt to the form that is stored. `None` if it sets no pace.
     pub(crate) fn of(asked: &RobotsPace) -> Option<Box<OriginPace>> {
         let mut pace = Pace {
             crawl_delay: asked.crawl_delay.map_or(0, micros),

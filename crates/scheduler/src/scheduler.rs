@@ -41,11 +41,11 @@ pub struct Scheduler {
     pub(crate) gates: Gates,
     /// Index of the gate that limits look-ups.
     pub(crate) look_ups: u32,
-    /// Whether hosts with an unknown address wait at the look-up gate.
+    /// Whether a host with an unknown address waits for a name look-up before its requests.
     pub(crate) looks_up_first: bool,
-    /// Hosts by the time they become ready, and closed gates by the time they open.
+    /// Hosts by the time they become ready, and closed gates (shared limits) by the time they open.
     pub(crate) later: BTreeSet<(Tick, u64, Waiter)>,
-    /// Ready hosts and gates, in the order in which they are served.
+    /// Ready hosts and open gates (shared limits), in the order in which they are served.
     pub(crate) ready: BTreeSet<(ReadyKey, Waiter)>,
     /// Counts queue entries, to break ties by order of arrival.
     pub(crate) order: u64,
@@ -126,8 +126,8 @@ impl Scheduler {
         self.refresh(id);
     }
 
-    /// Applies the pace in an origin's robots.txt before the origin's pages may be fetched. All
-    /// other requests to its host keep the same pace from now on.
+    /// Applies the pace in an origin's robots.txt before the origin's pages may be fetched. The
+    /// pace also applies to all other requests to the host from now on.
     pub fn set_robots_pace(&mut self, now: Tick, origin: &Origin, pace: &RobotsPace) {
         self.advance(now);
         let (id, index) = self.origin_index(origin);
@@ -211,7 +211,7 @@ impl Scheduler {
         self.refresh(id);
     }
 
-    /// Sets a permit aside during a name look-up. Until [`Scheduler::admit`] the permit counts as a
+    /// Sets a permit aside during a name look-up. Until [`Scheduler::admit`] it counts as a
     /// look-up, not as a request in flight.
     pub fn set_aside(&mut self, now: Tick, mut permit: Permit) -> Permit {
         self.advance(now);
@@ -305,8 +305,8 @@ impl Scheduler {
     }
 
     /// Does the same as [`Scheduler::poll`] for one host only, ignoring other ready hosts. This is
-    /// for callers that choose the next host themselves. Returns [`Poll::Idle`] if the host waits
-    /// until a request to its address or site ends, because that time is not known.
+    /// for callers that choose the next host themselves. Returns [`Poll::Idle`] if a request to the
+    /// host's address or site must end first, because the time of that end is unknown.
     pub fn poll_host(&mut self, now: Tick, host: &HostKey) -> Poll {
         self.advance(now);
         let Some(&id) = self.by_host.get(host) else {
@@ -540,7 +540,7 @@ impl Scheduler {
         }
     }
 
-    /// Moves a host to the gate of its address.
+    /// Moves a host to the gate (shared limit) of its address.
     pub(crate) fn join_address_gate(&mut self, id: u32, address: IpAddr) {
         // An IPv4 address and its IPv4-mapped IPv6 form are the same machine.
         let address = address.to_canonical();
@@ -556,7 +556,8 @@ impl Scheduler {
         }
     }
 
-    /// Records that a request used a gate at `at`, even if the request was not counted at the gate.
+    /// Records that a request used a gate (shared limit) at `at`, even if the gate did not count
+    /// it.
     pub(crate) fn used(&mut self, number: u32, at: Tick) {
         if number != NO_GATE {
             let gate = self.gates.get_mut(number);
@@ -565,8 +566,8 @@ impl Scheduler {
         }
     }
 
-    /// Releases a gate after a request ended at `end`. If `end` is `None`, the request was never
-    /// sent.
+    /// Releases a gate (shared limit) after a request ended at `end`. If `end` is `None`, the
+    /// request was never sent.
     fn release(&mut self, charge: Option<GateCharge>, end: Option<Tick>) {
         let Some(GateCharge {
             gate: number,

@@ -1,9 +1,9 @@
-//! Items with small stable indices, for hosts and gates. Indices are reused.
+//! Items with small stable indices, for hosts and gates (shared limits). Indices are reused.
 
 use std::ops::{Index, IndexMut};
 
-/// Items per part. A slab grows by whole parts, so it never moves its items, nor doubles its memory
-/// when it holds millions of hosts.
+/// Items per allocation. A slab grows by whole allocations. So it never moves its items, and its
+/// memory never doubles when it holds millions of hosts.
 const PART: usize = 1024;
 
 pub(crate) struct Slab<T> {
@@ -28,7 +28,7 @@ impl<T> Slab<T> {
             return id;
         }
         if self.parts.last().is_none_or(|part| part.len() == PART) {
-            // The first part starts small and grows, because most crawls have few hosts.
+            // Start with a small allocation that grows, because most crawls have few hosts.
             let capacity = if self.parts.is_empty() { 0 } else { PART };
             self.parts.push(Vec::with_capacity(capacity));
         }

@@ -18,7 +18,7 @@ use crate::tick::{Tick, micros};
 pub enum RestartKind {
     /// The process ended or the host was evicted. The stored state is complete in both cases.
     AfterKill,
-    /// The machine went down. The last writes may be lost, so the host waits a full gap first.
+    /// The machine crashed. The last writes may be lost, so the host waits a full gap first.
     AfterPowerLoss,
 }
 
@@ -213,7 +213,7 @@ impl Scheduler {
         let now = self.now;
         let gap = Duration::from_micros(stored.gap);
         for slot in &stored.slots {
-            // A request can't have ended later than now. The gap keeps its length.
+            // A request can't have ended later than now. The length of the gap doesn't change.
             let last_end = slot.last_end.min(now);
             let next_at = slot.next_at.min(now + slot.next_at.since(slot.last_end));
             self.add_slot(
@@ -345,7 +345,7 @@ mod tests {
     fn troubled() -> HostSnapshot {
         HostSnapshot {
             smoothed: 700_000,
-            // Ten times twice the response time, halved by two answers.
+            // Twice the response time, times ten after the pause, halved by two answers.
             gap: 3_500_000,
             in_flight: 0,
             slots: vec![
@@ -429,7 +429,7 @@ mod tests {
             ..HostSnapshot::default()
         };
         assert_eq!(restored(three_slots(), &[&newer, &troubled()]), expected);
-        // Merging the state of a host without failures does not clear those of this host.
+        // Merging the state of a host without failures does not clear the failures already known.
         let calm = HostSnapshot::default();
         assert_eq!(restored(three_slots(), &[&troubled(), &calm]), troubled());
     }

@@ -28,7 +28,8 @@ pub enum ScopeMode {
 }
 
 impl ScopeMode {
-    /// Returns the kind of area for a seed in this mode, if the seed has no scope setting.
+    /// Returns the kind of area that this mode gives to a seed without a scope setting: its host,
+    /// domain or folder.
     #[must_use]
     pub fn area(self) -> AreaKind {
         match self {
@@ -52,7 +53,7 @@ pub struct BadScopePattern {
 /// The operator's scope, extended by the seeds.
 ///
 /// Build it with [`Scope::new`], then add seeds, hosts and prefixes (`add_*`). [`Scope::judge`]
-/// decides about a URL. [`Scope::judge_at`] decides too, but also allows hops off the scope.
+/// decides about a URL. [`Scope::judge_at`] also allows a few links outside the scope.
 #[derive(Clone, Debug)]
 pub struct Scope {
     mode: ScopeMode,
@@ -78,7 +79,7 @@ pub enum ScopeVerdict {
     In,
     /// The URL is out of scope.
     Out {
-        /// Why the URL is out of scope. A URL that is only too deep may be found again on a shorter
+        /// Why the URL is out of scope. If it is only too deep, it may be found again on a shorter
         /// path.
         reason: OutReason,
         /// The test that failed: `host`, `domain`, `prefix`, `include`, `exclude RE`, `exclude-host
@@ -93,7 +94,7 @@ pub enum ScopeVerdict {
 pub enum OutReason {
     /// The URL is out of scope, whatever path leads to it.
     Scope,
-    /// The URL is out of scope, but may be fetched if it is few enough hops off the scope.
+    /// The URL is out of scope, but may be fetched if only a few links lead to it from the scope.
     Beyond,
     /// The URL is too many links away from the seeds.
     Depth,
@@ -177,7 +178,8 @@ impl Scope {
     }
 
     /// Adds a seed. The seed's host, domain or folder joins the scope, and the seed itself is in
-    /// scope even if no include matches it. A seed that sets its own scope adds only its area.
+    /// scope even if no include matches it. A seed with its own scope setting adds only the area of
+    /// that setting.
     pub fn add_seed(&mut self, url: &CanonicalUrl) {
         let own = self.areas.of_seed(url).and_then(|area| area.terms.scope);
         if own.is_none() {
@@ -302,8 +304,8 @@ impl Scope {
         own.or(self.max_depth)
     }
 
-    /// Returns the exclude pattern or host that matches a URL, as [`ScopeVerdict::Out`] names it.
-    /// Used for URLs that are fetched outside the scope, such as a host's sitemaps.
+    /// Returns the rule that excludes a URL (a pattern or a host), as [`ScopeVerdict::Out`] names
+    /// it. Used for URLs that are fetched outside the scope, such as a host's sitemaps.
     #[must_use]
     pub fn excluded(&self, url: &CanonicalUrl) -> Option<String> {
         if !self.excluded_hosts.is_empty()
@@ -315,8 +317,8 @@ impl Scope {
         Some(format!("exclude {pattern}"))
     }
 
-    /// Returns the exclude that matches a whole host. Used for URLs that patterns don't apply to,
-    /// such as robots.txt.
+    /// Returns the rule that excludes a whole host, if any. Used for URLs that patterns don't apply
+    /// to, such as robots.txt.
     #[must_use]
     pub fn excluded_host(&self, host: &HostKey) -> Option<String> {
         let (name, ()) = self.excluded_hosts.find(host)?;

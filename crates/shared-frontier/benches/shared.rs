@@ -32,7 +32,7 @@ const PAGES_PER_COMMIT: u64 = 64;
 const PAGES: u64 = 16_384;
 const MAX_LINKS_TAKEN: usize = 10_000;
 
-/// Settings of the server: commits reach the disk, and statements are counted.
+/// Server settings: commits reach the disk, and statements are counted.
 const SETTINGS: [&str; 6] = [
     "fsync=on",
     "synchronous_commit=on",

@@ -19,11 +19,12 @@ pub fn check_engine(
     url: &str,
     credentials: &Credentials,
 ) -> Result<(usize, Vec<&'static str>), OpenError> {
-    // A failure to open the first frontier is reported at once, because no other would open either.
+    // Report a failure to open the first frontier at once, because the others would fail too.
     OnEngine::new(url, credentials)?;
     let (clauses, broken) = broken_clauses(&|| match OnEngine::new(url, credentials) {
         Ok(bench) => Box::new(bench),
-        // A clause that can't be tried counts as broken, so the error becomes a panic.
+        // A clause counts as broken if its frontier can't be opened, because this panic fails the
+        // clause.
         Err(why) => std::panic::panic_any(why.to_string()),
     });
     Ok((clauses, broken))
@@ -41,7 +42,7 @@ impl OnEngine {
         let crawl = format!("crawl frontier check {}", uuid::Uuid::new_v4());
         let options = Options {
             buckets: 4,
-            // These limits are so low that the clauses exceed them.
+            // These limits are minimal, so that the tests of the clauses exceed them.
             head_entries: 0,
             recent_urls: 4,
             credentials: credentials.clone(),

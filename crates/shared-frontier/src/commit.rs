@@ -33,7 +33,7 @@ pub(crate) struct TransactionColumns {
     wakes: Vec<i64>,
     visits: VisitColumns,
     links: LinkColumns,
-    /// Links to hosts that other groups serve, by group. These links are sent before the commit.
+    /// Links to hosts that other engine groups serve, by group. They are sent before the commit.
     ahead: BTreeMap<i32, LinkColumns>,
     taken: LinkKeyColumns,
     dropped_visits: KeyColumns,
@@ -156,14 +156,14 @@ struct NumberColumns {
     number: Vec<i64>,
 }
 
-/// How far reopening has come in each bucket.
+/// The progress of reopening lost URLs in each bucket.
 #[derive(Default)]
 struct BucketToReopenColumns {
     worker: Vec<i32>,
     last: KeyColumns,
 }
 
-/// The changes of the number of URLs in each state, indexed by the state's number.
+/// The change of the number of URLs in each state, indexed by the state's number.
 pub(crate) type StateChanges = [i64; 5];
 
 impl TransactionColumns {
@@ -187,8 +187,8 @@ impl TransactionColumns {
             && self.crawl_meta.name.is_empty()
     }
 
-    /// Makes the commit fail if the epoch of one of these buckets has changed, and adds the changes
-    /// of the buckets' counts.
+    /// Makes the commit fail if the epoch of one of these buckets has changed, and updates the
+    /// buckets' counts.
     pub(crate) fn fence(
         &mut self,
         buckets: BTreeMap<i32, StateChanges>,
@@ -288,7 +288,7 @@ impl TransactionColumns {
         self.dropped_robots.number.push(number);
     }
 
-    /// Stores how far reopening has come in a bucket.
+    /// Stores the progress of reopening lost URLs in a bucket.
     pub(crate) fn bucket_to_reopen(&mut self, bucket: BucketToReopen) {
         let columns = match bucket.is_over {
             true => &mut self.looked_through,
@@ -298,8 +298,8 @@ impl TransactionColumns {
         columns.last.push(bucket.last);
     }
 
-    /// Sends a link to the owner of its host. If that owner works in another group, `elsewhere` is
-    /// the group. Each sender numbers its own links.
+    /// Adds a link for the owner of its host. `elsewhere` is the engine group of that owner; `None`
+    /// for this worker's own group. `number` is the link's number among those of this worker.
     pub(crate) fn link(
         &mut self,
         elsewhere: Option<i32>,
@@ -349,13 +349,14 @@ impl TransactionColumns {
         columns.value.push(value);
     }
 
-    /// Returns whether the batch has anything for a group other than the worker's.
+    /// Returns whether the batch contains anything to send to `group`, another engine group than
+    /// the worker's.
     pub(crate) fn is_for(&self, group: i32) -> bool {
         !self.crawl_meta.name.is_empty() || self.ahead.contains_key(&group)
     }
 
-    /// Sends what the batch has for another group, where the crawl has the number `crawl`. Each
-    /// statement is a separate, idempotent transaction.
+    /// Sends what the batch has for another engine group, where the crawl has the number `crawl`.
+    /// Each statement is a separate, idempotent transaction.
     pub(crate) async fn send_ahead(
         &self,
         session: &Session,
@@ -367,8 +368,8 @@ impl TransactionColumns {
         let links = self.ahead.get(&group).unwrap_or(&none);
         session.prepared(Sql::PutMeta).await?;
         session.prepared(Sql::PutLinks).await?;
-        // Crawl values, such as redirects, are sent before links, so that whoever sees a link also
-        // sees the redirect that led to it.
+        // Values of the whole crawl, such as redirects, are sent before links, so that whoever sees
+        // a link also sees the redirect that led to it.
         let (kept, linked) = tokio::join!(
             biased;
             self.put_crawl_meta(session, crawl),

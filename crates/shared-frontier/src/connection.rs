@@ -23,8 +23,8 @@ use crate::message_guard::GuardedConnect;
 use crate::sql::Sql;
 use crate::tls::connector;
 
-/// Maximum time for PostgreSQL to accept a connection and log the user in, unless the connection string
-/// sets `connect_timeout`. After that, the next host is tried.
+/// Maximum time for PostgreSQL to accept a connection and log the user in, unless the connection
+/// string sets `connect_timeout`.
 /// Beyond the limit: the next host is tried.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -33,9 +33,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_SILENCE: Duration = Duration::from_secs(30);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Settings that make the engine find rows by key, because all statements name rows by key. By
-/// default, the engine would read a new table completely for each commit, until it has statistics
-/// of the table.
+/// Settings that make the engine look up rows by key, which suits all our statements. By default
+/// the engine would scan a new table for each commit until it has statistics of the table.
 const PLANS: &str =
     "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off;";
 
@@ -96,8 +95,7 @@ impl EngineConfig {
         if config.get_connect_timeout().is_none_or(Duration::is_zero) {
             config.connect_timeout(CONNECT_TIMEOUT);
         }
-        // Without this timeout, a connection that a middlebox forgot would be waited for, for
-        // hours.
+        // Without this timeout, we would wait for hours for a connection that a middlebox dropped.
         if config.get_tcp_user_timeout().is_none() {
             config.tcp_user_timeout(MAX_SILENCE);
         }
@@ -110,8 +108,8 @@ impl EngineConfig {
         config.application_name("crawl");
         let is_socket = |host: &Host| matches!(host, Host::Unix(_));
         if is_plain && !config.get_hosts().iter().any(is_socket) {
-            // With this mode the driver passes the stream through `GuardedConnect`, which does not
-            // encrypt if the connection is plain.
+            // In this mode the driver passes the stream through `GuardedConnect`, which does not
+            // encrypt a plain connection.
             config.ssl_mode(SslMode::Require);
             config.ssl_negotiation(SslNegotiation::Direct);
         }
@@ -172,7 +170,7 @@ impl EngineThread {
         self.try_run(work).map_err(|why| self.failed(why))
     }
 
-    /// Like [`EngineThread::run`], but returns the engine's error, or the error `None` if the
+    /// Like [`EngineThread::run`], but returns the engine's error. The error is `None` if the
     /// thread ended first.
     pub(crate) fn try_run<T: Send + 'static>(
         &self,
@@ -273,12 +271,12 @@ impl Session {
     /// Connects and prepares all statements.
     pub(crate) async fn open(config: &EngineConfig) -> Answer<Arc<Session>> {
         let session = Session::open_lazily(config).await?;
-        // All statements are sent at once, so that a distant engine is waited for only once.
+        // Send all statements at once, so that they share one round trip.
         let client = &session.client;
         let statements = Sql::TEXTS.iter().map(|text| client.prepare(text));
         let prepared = try_join_all(statements).await?;
         for (statement, prepared) in session.statements.iter().zip(prepared) {
-            // This can't fail, because no other caller has this session yet.
+            // `set` can't fail, because no other caller has this session yet.
             let _ = statement.set(prepared);
         }
         Ok(session)
@@ -312,8 +310,8 @@ impl Session {
     }
 }
 
-/// Returns whether the connection broke or the engine is shutting down. The request may have taken
-/// effect then.
+/// Returns whether the connection broke or the engine is shutting down. In both cases the request
+/// may have taken effect.
 pub(crate) fn is_cut(why: Option<&tokio_postgres::Error>) -> bool {
     let Some(why) = why else { return true };
     match why.code() {

@@ -241,7 +241,8 @@ fn encryption(
         None | Some("system") => Roots::System,
         Some(file) => Roots::File(file.into()),
     };
-    // A host name alone proves nothing, because `hostaddr` may give the name another address.
+    // A local host name is not enough, because `hostaddr` may give it the address of another
+    // machine.
     let is_here = config.get_hosts().iter().all(is_local)
         && config
             .get_hostaddrs()

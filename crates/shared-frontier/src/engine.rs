@@ -26,8 +26,8 @@ const MAX_SKEW: Duration = Duration::from_secs(2);
 /// The response time above which a warning is logged.
 const MAX_USUAL_ANSWER: Duration = Duration::from_secs(1);
 
-/// The maximum number of response time measurements of an engine. If the engine replies at once,
-/// one measurement is enough. Otherwise it is repeated, because a single late reply may be chance.
+/// Maximum number of times to measure an engine's response time. If the engine replies at once, one
+/// measurement is enough. Otherwise it is repeated, because a single late reply may be chance.
 const MAX_QUESTIONS: usize = 3;
 const QUICK_ANSWER: Duration = Duration::from_millis(20);
 
@@ -182,8 +182,8 @@ async fn layout(client: &Client) -> Answer<i32> {
 
 async fn make_tables(client: &Client) -> Answer<()> {
     let schema = include_str!("schema.sql");
-    // The namespace is created only if it is missing. A user without the privilege to create it was
-    // given one.
+    // Create the namespace only if it is missing. A user who may not create it can use an existing
+    // one.
     let exists = "SELECT to_regnamespace('crawl_frontier') IS NOT NULL";
     let namespace = match client.query_one(exists, &[]).await?.try_get(0)? {
         true => "",

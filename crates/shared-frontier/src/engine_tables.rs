@@ -65,7 +65,8 @@ impl EngineTables {
         }
     }
 
-    /// Executes one statement, whose first parameter is the crawl's number, in the group `group`.
+    /// Executes one statement, whose first parameter is the crawl's number, in the engine group
+    /// `group`.
     pub(crate) fn read_in(
         &self,
         group: i32,
@@ -172,7 +173,7 @@ impl EngineTables {
         self.records_in(self.groups.own, keys)
     }
 
-    /// Like [`EngineTables::records`], but as stored in the given group.
+    /// Like [`EngineTables::records`], but as stored in the given engine group.
     pub(crate) fn records_in(
         &self,
         group: i32,
@@ -250,7 +251,7 @@ fn current(place: &Mutex<Arc<Session>>) -> Arc<Session> {
     Arc::clone(&place.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Returns whether the error is that of a failed fence, which divides by zero.
+/// Returns whether the error is a division by zero, which a failed fence causes.
 fn is_fenced(why: Option<&tokio_postgres::Error>) -> bool {
     use tokio_postgres::error::SqlState;
     why.and_then(tokio_postgres::Error::code) == Some(&SqlState::DIVISION_BY_ZERO)
@@ -268,7 +269,7 @@ impl QueueReader for EngineTables {
         leased: &BTreeSet<Rank>,
         wanted: usize,
     ) -> Result<QueuePart, FrontierError> {
-        // Leased entries may be among the first entries of the queue, so more rows are read.
+        // Read more rows than wanted, because the first entries of the queue may be leased.
         let limit = wanted + leased.len();
         let (place, seq) = after.map_or((-1, -1), place_of);
         let b = self.keys.bucket(&queue.origin.site());

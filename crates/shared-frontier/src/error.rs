@@ -201,7 +201,7 @@ pub enum OpenError {
         /// The name of the crawl.
         crawl: String,
     },
-    /// More groups are named than the maximum for a crawl.
+    /// More engine groups are named than the maximum for a crawl.
     #[error(
         "too many groups of engines: {found}, a crawl may have {most}\nhint: add hosts or disks to \
          a group instead of adding groups"
@@ -209,10 +209,10 @@ pub enum OpenError {
     TooManyGroups {
         /// The number of groups.
         found: usize,
-        /// The maximum number of groups.
+        /// The maximum number of engine groups.
         most: usize,
     },
-    /// Two connection strings name the same group.
+    /// Two connection strings name the same engine group.
     #[error(
         "two groups of crawl `{crawl}` are the same frontier at {address}\nhint: list each group \
          once; put several hosts of a group into one URL: postgres://db1,db2/crawl"
@@ -223,7 +223,7 @@ pub enum OpenError {
         /// The name of the crawl.
         crawl: String,
     },
-    /// No connection string names one of the crawl's groups.
+    /// No connection string names one of the crawl's engine groups.
     #[error(
         "group {number} of crawl `{crawl}` is missing: the crawl has {groups} groups of \
          engines\nhint: list all groups: a --frontier URL for each, or `frontier = [\"URL\", \
@@ -232,12 +232,12 @@ pub enum OpenError {
     GroupMissing {
         /// The name of the crawl.
         crawl: String,
-        /// The number of the first missing group, from 0.
+        /// The number of the first missing engine group, from 0.
         number: i32,
         /// The number of groups.
         groups: i32,
     },
-    /// A group has another crawl under the same name.
+    /// An engine group has another crawl under the same name.
     #[error(
         "the frontier at {address} has a different crawl `{crawl}` than the first group: \
          {what}\nhint: list the groups in the same order for all workers; to start over, choose \
@@ -251,7 +251,7 @@ pub enum OpenError {
         /// What differs between the two crawls.
         what: &'static str,
     },
-    /// The target of a move is not a group of the crawl.
+    /// The target of a move is not an engine group of the crawl.
     #[error(
         "crawl `{crawl}` has no group {group}\nhint: `crawl frontier status` lists its groups; to \
          add a group, start a worker with its URL"
@@ -259,7 +259,7 @@ pub enum OpenError {
     NoSuchGroup {
         /// The name of the crawl.
         crawl: String,
-        /// The number of the group, or the address that was named.
+        /// The number or address of the engine group, as the caller named it.
         group: String,
     },
     /// The named bucket does not exist in the crawl.
@@ -272,7 +272,7 @@ pub enum OpenError {
         /// The last bucket of the crawl.
         last: i32,
     },
-    /// Buckets are being moved between groups. The move has to finish first.
+    /// Buckets are being moved between engine groups. The move has to finish first.
     #[error(
         "buckets of crawl `{crawl}` are being moved to another group\nhint: wait until `crawl \
          frontier move` is done; if it was interrupted, run it again"
@@ -281,7 +281,7 @@ pub enum OpenError {
         /// The name of the crawl.
         crawl: String,
     },
-    /// A bucket is already being moved, to another group or by another command.
+    /// A bucket is already being moved, to another engine group or by another command.
     #[error(
         "bucket {bucket} is being moved by another command{}\nhint: wait until that command is \
          done; if it was interrupted, run it again; `crawl frontier status` shows its progress", to.map(|to| format!(", to group {to}")).unwrap_or_default()
@@ -289,8 +289,8 @@ pub enum OpenError {
     BucketMoves {
         /// The bucket.
         bucket: i32,
-        /// The group that the bucket is being moved to; `None` if another command moves it to the
-        /// same group.
+        /// The engine group that the bucket is being moved to; `None` if another command moves it
+        /// to the same group.
         to: Option<i32>,
     },
     /// A moved bucket has different rows at its target than at its source.
@@ -301,9 +301,9 @@ pub enum OpenError {
     BucketDiffers {
         /// The bucket.
         bucket: i32,
-        /// The group that the bucket was moved from.
+        /// The engine group that the bucket was moved from.
         from: i32,
-        /// The group that the bucket was moved to.
+        /// The engine group that the bucket was moved to.
         to: i32,
         /// The number of URLs in each state at the source.
         expected: Totals,

@@ -17,12 +17,12 @@ use crate::open_groups::{Group, find_groups};
 use crate::rows::{Reader, SentLinkKey, sum, url_at};
 use crate::sql::export;
 
-/// The name of the note that each group stores once the crawl was moved into a directory. The note
-/// names the directory. No worker continues a crawl that has this note.
+/// The name of the note that each engine group stores once the crawl was moved into a directory.
+/// The note names the directory. No worker continues a crawl that has this note.
 pub(crate) const EXPORTED: &str = "exported";
 
-/// The name under which a worker stores which buckets it has listed in its own records. This value
-/// is useless outside the shared frontier, so it is not exported.
+/// The name of the value in which a worker notes the buckets whose deferred URLs it has listed in
+/// its records. The value is useless outside the shared frontier, so it is not exported.
 pub(crate) const LISTED: &str = "listed";
 
 /// A crawl that is being moved out of its engines. If anything changes the crawl in the meantime,
@@ -35,15 +35,15 @@ pub struct Export {
     workers: Vec<ExportedWorker>,
 }
 
-/// A group of the crawl.
+/// An engine group of the crawl.
 struct ExportGroup {
-    /// The crawl's number in this group.
+    /// The crawl's number in this engine group.
     crawl: i32,
     thread: EngineThread,
     client: Arc<Client>,
     /// The group's number.
     number: i32,
-    /// The number of URLs in each state, in the buckets that the group serves.
+    /// The number of URLs in each state, in the buckets that the engine group serves.
     totals: Totals,
     facts: GroupFacts,
 }
@@ -57,7 +57,7 @@ enum NoteOutcome {
     Changed,
 }
 
-/// Numbers of a group, chosen so that at least one changes whenever anything is done in the group.
+/// Numbers of an engine group. At least one of them changes whenever anything is done in the group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct GroupFacts {
     /// The number of commits by all workers.
@@ -147,10 +147,8 @@ impl Export {
         Ok(())
     }
 
-    /// Lets workers continue the crawl, because its new directory could not be given its name.
-    ///
-    /// # Errors
-    /// Errors of the engines.
+    /// Undoes [`Export::finish`], so that workers can continue the crawl. Call it if the new
+    /// directory could not be given its name.
     pub fn take_back(&self) -> Result<(), OpenError> {
         for group in &self.groups {
             group.remove_note(&self.to)?;
@@ -246,7 +244,7 @@ impl ExportGroup {
             totals: Totals::default(),
             facts: GroupFacts::default(),
         };
-        // These numbers are read first, so that anything done from here on changes them.
+        // Read these numbers first, so that they differ after any later change.
         let client = Arc::clone(&group.client);
         group.facts = group
             .thread

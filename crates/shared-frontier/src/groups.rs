@@ -20,22 +20,23 @@ use crate::sql::Sql;
 /// Beyond the limit: refused.
 pub(crate) const MAX_GROUPS: usize = 64;
 
-/// The groups of a crawl.
+/// The engine groups of a crawl.
 pub(crate) struct Groups {
-    /// The number of this worker's own group, its home.
+    /// The number of this worker's own engine group, its home.
     pub(crate) own: i32,
-    /// All other groups, sorted by number.
+    /// All other engine groups, sorted by number.
     pub(crate) others: Vec<OtherGroup>,
     map: RwLock<Arc<BucketMap>>,
 }
 
-/// The map of buckets: which group serves each bucket, as this worker's home group has it. Another
-/// group may have a newer version.
+/// The map of buckets: which engine group serves each bucket, as this worker's home group has it.
+/// Another group may have a newer version.
 #[derive(Debug, Default)]
 pub(crate) struct BucketMap {
     /// The version: how often the map has changed.
     pub(crate) version: i64,
-    /// The number of each bucket's group, indexed by bucket. Empty if there is only one group.
+    /// The number of each bucket's engine group, indexed by bucket. Empty if there is only one
+    /// group.
     homes: Vec<i32>,
 }
 
@@ -44,12 +45,12 @@ impl BucketMap {
         BucketMap { version, homes }
     }
 
-    /// Returns the group that serves a bucket, or `None` if there is only one group.
+    /// Returns the engine group that serves a bucket, or `None` if there is only one group.
     fn home(&self, b: i32) -> Option<i32> {
         self.homes.get(usize::try_from(b).ok()?).copied()
     }
 
-    /// Returns the number of buckets that each group serves.
+    /// Returns the number of buckets that each engine group serves.
     pub(crate) fn served(&self) -> BTreeMap<i32, u64> {
         let mut served = BTreeMap::new();
         for home in &self.homes {
@@ -58,7 +59,7 @@ impl BucketMap {
         served
     }
 
-    /// Returns the buckets that groups other than `group` serve.
+    /// Returns the buckets that engine groups other than `group` serve.
     pub(crate) fn foreign_to(&self, group: i32) -> Vec<i32> {
         let all = (0..).zip(&self.homes);
         let foreign = all.filter(|(_, home)| **home != group);
@@ -75,18 +76,19 @@ impl Groups {
         }
     }
 
-    /// Returns the number of groups.
+    /// Returns the number of engine groups.
     pub(crate) fn count(&self) -> usize {
         self.others.len() + 1
     }
 
-    /// Returns a group other than the home, by its number; `None` if there is no such group.
+    /// Returns an engine group other than the home, by its number; `None` if there is no such
+    /// group.
     pub(crate) fn other(&self, number: i32) -> Option<&OtherGroup> {
         self.others.iter().find(|group| group.number == number)
     }
 
-    /// Returns the group that serves a bucket if it is not the home. Returns `None` if the home
-    /// serves the bucket, or a group that this worker does not know.
+    /// Returns the engine group that serves a bucket, unless that is the home group. Also returns
+    /// `None` if this worker does not know the group.
     pub(crate) fn elsewhere(&self, b: i32) -> Option<i32> {
         let home = self.map().home(b)?;
         self.other(home).map(|group| group.number)
@@ -100,12 +102,12 @@ impl Groups {
         *self.map.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(map);
     }
 
-    /// Sends the links of a commit to the groups that serve their hosts, and the crawl values of a
-    /// commit to all groups. This happens before the commit itself. If the worker dies in between,
-    /// its pages are processed again and the links are sent again, which is harmless: a link that
-    /// is admitted a second time is known already.
+    /// Sends the links of a commit to the engine groups that serve their hosts, and the commit's
+    /// values for the whole crawl to all groups. This happens before the commit itself. If the
+    /// worker dies in between, its pages are processed again and the links are sent again, which is
+    /// harmless: a link that is admitted a second time is known already.
     ///
-    /// Retries a group that can't be reached for the duration of a lease.
+    /// If a group can't be reached, retries for the duration of a lease.
     pub(crate) fn send_ahead(
         &self,
         batch: &Arc<TransactionColumns>,
@@ -115,7 +117,7 @@ impl Groups {
             .others
             .iter()
             .filter(|group| batch.is_for(group.number));
-        // All groups are sent to at once, so that only the slowest group is waited for.
+        // Send to all engine groups at once, so that the slowest group determines the wait.
         let requests: Vec<_> = groups
             .map(|group| (group, group.put(batch, owned)))
             .collect();
@@ -137,10 +139,10 @@ impl Groups {
     }
 }
 
-/// A group that is not this worker's home.
+/// An engine group that is not this worker's home.
 pub(crate) struct OtherGroup {
     pub(crate) number: i32,
-    /// The crawl's number in that group.
+    /// The crawl's number in that engine group.
     pub(crate) crawl: i32,
     pub(crate) thread: EngineThread,
     config: EngineConfig,
@@ -168,7 +170,7 @@ impl OtherGroup {
         }
     }
 
-    /// Splits the group into the thread of its connections and their configuration.
+    /// Splits the engine group into the thread of its connections and their configuration.
     pub(crate) fn into_parts(self) -> (EngineThread, EngineConfig) {
         (self.thread, self.config)
     }
@@ -206,7 +208,7 @@ impl OtherGroup {
         })
     }
 
-    /// Sends what a commit has for this group. Does not wait for the reply.
+    /// Sends what a commit has for this engine group. Does not wait for the reply.
     fn put(&self, batch: &Arc<TransactionColumns>, owned: &Arc<Ownership>) -> SessionRequest<()> {
         let (session, config) = (self.current(), self.config.clone());
         let (batch, owned) = (Arc::clone(batch), Arc::clone(owned));

@@ -24,7 +24,7 @@ use crate::rows::{Keys, Reader, UrlKey};
 /// The number of URLs and other rows sent in one transaction.
 const BATCH_ROWS: usize = 2_000;
 
-/// The number of the worker that an import creates: the first worker of the first group.
+/// The number of the worker that an import creates: the first worker of the first engine group.
 const IMPORTER: i32 = MAX_GROUPS as i32;
 
 /// A crawl that is being moved into an engine.
@@ -42,7 +42,7 @@ struct Import {
     keys: Keys,
     batch: TransactionColumns,
     rows: usize,
-    /// The keys of the URLs in the batch, because a statement must not write a row twice.
+    /// The keys of the batch's URLs, kept because one statement must not write a row twice.
     urls: HashSet<UrlKey>,
     /// The origins that have a row already, by bucket and number.
     origins: HashSet<(i32, i64)>,
@@ -113,7 +113,7 @@ impl Import {
     }
 
     /// Gives the crawl its name, if the engine has as many URLs in each state as expected. A worker
-    /// then resumes the crawl by its name and the id of its own last life, as after a crash.
+    /// then resumes the crawl as after a crash: by its name and the id of its last process.
     fn finish(mut self, worker: ImportedWorker, expected: Totals) -> Result<(), OpenError> {
         self.send()?;
         let (config, crawl, name) = (self.config.clone(), self.crawl, self.name.clone());
@@ -238,7 +238,8 @@ fn hidden(name: &str) -> String {
     format!("import of {name}, not whole")
 }
 
-/// Counts the URLs of a crawl twice, in its buckets and in its origins.
+/// Stores the number of URLs in each bucket and the number of pending URLs of each origin. Returns
+/// the totals of all buckets.
 async fn count(client: &Client, crawl: i32) -> Answer<Option<Totals>> {
     let of_origins = "UPDATE crawl_frontier.origin o SET pending = u.pending
         FROM (SELECT b, origin, count(*) AS pending FROM crawl_frontier.url

@@ -29,7 +29,7 @@ type EncryptedSocket = <Encrypting as MakeTlsConnect<Socket>>::Stream;
 type EncryptingConnect = <Encrypting as MakeTlsConnect<Socket>>::TlsConnect;
 type EncryptError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Creates guarded streams, which are encrypted, or plain if `tls` is `None`.
+/// Creates guarded streams. They are encrypted, unless `tls` is `None`.
 #[derive(Clone)]
 pub(crate) struct GuardedConnect {
     pub(crate) tls: Option<Encrypting>,

@@ -1,4 +1,4 @@
-//! Moves buckets from one group of a crawl to another while the crawl runs.
+//! Moves buckets from one engine group of a crawl to another while the crawl runs.
 //!
 //! Each step is a transaction in one group. A command may be interrupted after any step, and the
 //! same command then continues from there.
@@ -43,7 +43,7 @@ const BUCKETS_AT_ONCE: usize = 64;
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The number of attempts to find the group that serves a bucket.
+/// The number of attempts to find the engine group that serves a bucket.
 const MAX_LOOKS: usize = 10;
 
 /// The value of the column `moving_to` while a move is being undone.
@@ -54,14 +54,14 @@ const TAKEN_BACK: i32 = -1;
 pub enum BucketChoice {
     /// The buckets with these numbers.
     Numbers(BTreeSet<i32>),
-    /// All buckets that a group serves.
+    /// All buckets that an engine group serves.
     AllOf(GroupName),
 }
 
-/// A group of a crawl.
+/// An engine group of a crawl.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GroupName {
-    /// The group's number, from 0.
+    /// The engine group's number, from 0.
     Number(i32),
     /// The group's connection string.
     Url(String),
@@ -76,9 +76,9 @@ pub enum MoveStep {
     Waiting(usize),
     /// The mover took a bucket from its source.
     Taken(i32),
-    /// The rows of a bucket were copied to the target. No group serves the bucket now.
+    /// The rows of a bucket were copied to the target. No engine group serves the bucket now.
     Copied(i32),
-    /// The target serves a bucket, but the other groups don't know it yet.
+    /// The target serves a bucket, but the other engine groups don't know it yet.
     Served(i32),
     /// The bucket was moved.
     Moved {
@@ -92,7 +92,7 @@ pub enum MoveStep {
 /// The result of a move.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MovedBuckets {
-    /// The number of the target group.
+    /// The number of the target engine group.
     pub to: i32,
     /// The number of moved buckets.
     pub moved: u64,
@@ -102,8 +102,8 @@ pub struct MovedBuckets {
     pub urls: u64,
 }
 
-/// Moves buckets of a crawl to another of its groups. All groups of the crawl must be named. Calls
-/// `on_step` after each step; if `on_step` breaks, the move stops there, and the same call
+/// Moves buckets of a crawl to another of its engine groups. All groups of the crawl must be named.
+/// Calls `on_step` after each step; if `on_step` breaks, the move stops there, and the same call
 /// continues it later.
 ///
 /// # Errors
@@ -171,7 +171,7 @@ struct Mover<'a> {
     moved: MovedBuckets,
 }
 
-/// A bucket's row in each group, by the group's number.
+/// A bucket's row in each engine group, by the group's number.
 type Rows = BTreeMap<i32, BucketRow>;
 
 impl Mover<'_> {
@@ -187,7 +187,7 @@ impl Mover<'_> {
         (self.on_step)(step)
     }
 
-    /// Returns the rows of buckets in all groups.
+    /// Returns the rows of buckets in all engine groups.
     fn rows(&self, buckets: &[i32]) -> Result<BTreeMap<i32, Rows>, OpenError> {
         let mut all: BTreeMap<i32, Rows> = BTreeMap::new();
         for group in &self.groups {
@@ -198,8 +198,8 @@ impl Mover<'_> {
         Ok(all)
     }
 
-    /// Like [`Mover::rows`], but reads again if no group serves a bucket: groups are read one after
-    /// the other, and the bucket may have been moved in between.
+    /// Like [`Mover::rows`], but reads again if no engine group serves a bucket: groups are read
+    /// one after the other, and the bucket may have been moved in between.
     fn settled_rows(&self, buckets: &[i32]) -> Result<BTreeMap<i32, Rows>, OpenError> {
         let mut rows = self.rows(buckets)?;
         for _ in 0..MAX_LOOKS {
@@ -235,8 +235,8 @@ impl Mover<'_> {
                 let group = number_of(&self.groups, group, crawl)?;
                 let all: Vec<i32> = (0..buckets).collect();
                 let rows = self.rows(&all)?;
-                // By this group's own rows, which may still claim buckets that another group has
-                // taken over.
+                // Choose the buckets that the engine group itself claims to serve. Another group
+                // may have taken over some of them.
                 let its = |rows: &Rows| rows.get(&group).is_some_and(|row| row.home == group);
                 let its = rows.into_iter().filter(|(_, rows)| its(rows));
                 Ok(its.map(|(b, _)| b).collect())
@@ -254,8 +254,7 @@ impl Mover<'_> {
             };
             let is_known = rows.values().all(|row| row.home == home);
             if !is_known || home == self.to {
-                // An earlier move was interrupted at the end, maybe by an earlier call of this
-                // command.
+                // An earlier move, maybe by this command, was interrupted at its end.
                 self.finish(b, home, epoch)?;
             }
             let moving_to = rows.get(&home).and_then(|row| row.moving_to);
@@ -361,8 +360,8 @@ impl Mover<'_> {
         Ok(self.report(MoveStep::Moved { bucket: b, urls }))
     }
 
-    /// Records in all groups which group serves a bucket, and removes the bucket's rows from the
-    /// other groups.
+    /// Records in all engine groups which group serves a bucket, and removes the bucket's rows from
+    /// the other groups.
     fn finish(&self, b: i32, home: i32, epoch: i64) -> Result<(), OpenError> {
         for group in self.groups.iter().filter(|group| group.number != home) {
             group.learn_home(b, home, epoch)?;
@@ -399,8 +398,8 @@ impl Mover<'_> {
     }
 }
 
-/// Returns the group that serves a bucket, with the bucket's epoch, or `None` if no group serves
-/// it.
+/// Returns the engine group that serves a bucket, with the bucket's epoch, or `None` if no group
+/// serves it.
 fn served_by(rows: &Rows) -> Option<(i32, i64)> {
     let serving = rows.iter().filter(|(group, row)| row.home == **group);
     let serving = serving.max_by_key(|(_, row)| row.epoch)?;
@@ -432,9 +431,9 @@ mod tests {
     fn of_contradicting_groups_the_one_with_the_highest_epoch_serves() {
         for (found, expected) in [
             (vec![(0, 0, 3), (1, 0, 1)], Some((0, 3))),
-            // The bucket was moved from group 0 to group 1, which group 0 does not know yet.
+            // The bucket was moved from engine group 0 to group 1, which group 0 does not know yet.
             (vec![(0, 0, 3), (1, 1, 4)], Some((1, 4))),
-            // The bucket was moved back to group 0, which group 1 does not know yet.
+            // The bucket was moved back to engine group 0, which group 1 does not know yet.
             (vec![(0, 0, 8), (1, 1, 7), (2, 1, 4)], Some((0, 8))),
             (vec![(0, 1, 8), (1, 0, 7)], None),
         ] {

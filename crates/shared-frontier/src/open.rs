@@ -1,4 +1,5 @@
-//! Opens a shared frontier: finds the groups of the crawl, takes the worker's name and buckets.
+//! Opens a shared frontier: finds the engine groups of the crawl, takes the worker's name and
+//! buckets.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -60,7 +61,7 @@ impl SharedFrontier {
         let tables = EngineTables::new(thread, config, keys, owned, groups, sessions);
         let begun = refuse_exported(&tables, options);
         if let Err(refusal) = begun.and_then(|()| take_settings(&tables, options)) {
-            // Without its lease, the worker's name is free at once.
+            // End the lease, so that the worker's name is free at once.
             tables.end_leases()?;
             return Err(refusal);
         }
@@ -98,7 +99,7 @@ impl SharedFrontier {
     }
 }
 
-/// Buckets that were taken by a message sent at `sent_at`.
+/// Buckets taken by a request that was sent at `sent_at`.
 pub(crate) struct TakenBuckets {
     pub(crate) buckets: HashMap<i32, OwnedBucket>,
     pub(crate) sent_at: Instant,
@@ -131,7 +132,7 @@ fn sessions(thread: &EngineThread, config: &EngineConfig) -> Result<[Arc<Session
     Ok(opened?)
 }
 
-/// Returns a unique id for a life of a worker, which is one run of its process.
+/// Returns a new unique id for the current process of a worker.
 #[must_use]
 pub(crate) fn new_life(worker: &str) -> String {
     format!("{worker} {}", uuid::Uuid::new_v4())
@@ -200,12 +201,12 @@ fn refuse_exported(tables: &EngineTables, options: &Options) -> Result<(), OpenE
 }
 
 /// Continues a crawl, unless other workers run it with another program version or other settings.
-/// The first group stores the version and the settings.
+/// The first engine group stores the version and the settings.
 fn take_settings(tables: &EngineTables, options: &Options) -> Result<(), OpenError> {
     let owned = &tables.owned;
     let (program, settings) = (options.program.clone(), options.settings.clone());
-    // This check follows after the name was taken. So if two workers start at once, at least one
-    // sees the other.
+    // Check this after taking the name. So if two workers start at once, at least one sees the
+    // other.
     let others_live = is_anybody_elsewhere(tables)?;
     let life = owned.owner.clone();
     let updated = tables.read_in(FIRST_GROUP, Sql::TakeSettings, |crawl| {
@@ -248,7 +249,7 @@ fn differences(theirs: &str, own: &str) -> String {
     lines.concat()
 }
 
-/// Returns the number of buckets that each living worker of this group should have.
+/// Returns the number of buckets that each living worker of this engine group should have.
 fn fair_share(tables: &EngineTables) -> Result<u64, FrontierError> {
     let rows = tables.read(Sql::Living, params![tables.owned.crawl])?;
     let living_count = rows.first().and_then(|row| Reader::new(row).count());

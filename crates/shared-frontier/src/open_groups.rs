@@ -1,4 +1,4 @@
-//! The groups of a crawl: finds existing ones and creates new ones.
+//! The engine groups of a crawl: finds existing ones and creates new ones.
 //!
 //! Each engine has a row of the crawl with the number of its group and the number of groups. The
 //! first start numbers the groups as they are named. The groups become valid once all of the groups
@@ -27,7 +27,7 @@ pub(crate) struct Engine {
     pub(crate) took: Duration,
 }
 
-/// A group of a crawl.
+/// An engine group of a crawl.
 pub(crate) struct Group {
     pub(crate) engine: Engine,
     pub(crate) crawl: CrawlRow,
@@ -41,29 +41,29 @@ pub(crate) struct CrawlRow {
     pub(crate) key: FingerprintKey,
     /// The number of the engine's group.
     pub(crate) group: i32,
-    /// The number of groups of the crawl.
+    /// The number of engine groups of the crawl.
     pub(crate) groups: i32,
     is_whole: bool,
 }
 
-/// A group to be created.
+/// An engine group to be created.
 pub(crate) struct NewCrawl {
     /// The key of fingerprints, or `None` to draw a new key.
     key: Option<FingerprintKey>,
     group: i32,
     groups: i32,
     is_whole: bool,
-    /// The group that serves each bucket.
+    /// The engine group that serves each bucket.
     homes: Vec<i32>,
 }
 
 impl NewCrawl {
-    /// Describes a crawl of one group with this number of buckets.
+    /// Describes a crawl of one engine group with this number of buckets.
     pub(crate) fn alone(buckets: u16) -> NewCrawl {
         NewCrawl::one_of(1, buckets.max(1).into())
     }
 
-    /// Describes the first of several groups, which share the buckets equally.
+    /// Describes the first of several engine groups, which share the buckets equally.
     fn one_of(groups: i32, buckets: i32) -> NewCrawl {
         NewCrawl {
             key: None,
@@ -131,8 +131,8 @@ impl Engine {
     }
 }
 
-/// Returns the groups of the crawl at the given connection strings, sorted by number. Creates
-/// groups that are missing.
+/// Returns the engine groups of the crawl at the given connection strings, sorted by number.
+/// Creates groups that are missing.
 pub(crate) fn begin_groups(
     urls: &[String],
     credentials: &Credentials,
@@ -154,7 +154,7 @@ pub(crate) fn begin_groups(
     Ok(groups)
 }
 
-/// Returns the groups of an existing crawl, sorted by number.
+/// Returns the engine groups of an existing crawl, sorted by number.
 pub(crate) fn find_groups(
     urls: &[String],
     credentials: &Credentials,
@@ -187,8 +187,8 @@ fn refuse_twice(urls: &[String], crawl: &str) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Creates all groups of a crawl, numbered in the order in which the engines are named. Reuses
-/// groups that an interrupted start left.
+/// Creates all engine groups of a crawl, numbered in the order in which the engines are named.
+/// Reuses groups that an interrupted start left.
 fn first_start(engines: Vec<Engine>, name: &str, buckets: i32) -> Result<Vec<Group>, OpenError> {
     let count = number_of(engines.len());
     let mut groups: Vec<Group> = Vec::with_capacity(engines.len());
@@ -222,7 +222,7 @@ fn first_start(engines: Vec<Engine>, name: &str, buckets: i32) -> Result<Vec<Gro
     Ok(groups)
 }
 
-/// Continues an existing crawl. Engines that don't have the crawl join as additional groups.
+/// Continues an existing crawl. Engines that don't have the crawl join as additional engine groups.
 fn go_on(
     engines: Vec<Engine>,
     crawl_rows: Vec<Option<CrawlRow>>,
@@ -267,7 +267,8 @@ fn go_on(
     Ok(groups)
 }
 
-/// Records that all groups of a crawl were created, and stores which group serves each bucket.
+/// Records that all engine groups of a crawl were created, and stores which group serves each
+/// bucket.
 fn make_whole(group: &mut Group, groups: i32) -> Result<(), FrontierError> {
     if group.crawl.is_whole {
         return Ok(());
@@ -282,7 +283,7 @@ fn make_whole(group: &mut Group, groups: i32) -> Result<(), FrontierError> {
     Ok(())
 }
 
-/// Refuses groups of different crawls, and incomplete or duplicate groups.
+/// Refuses engine groups of different crawls, and incomplete or duplicate groups.
 fn check(groups: &[Group], name: &str) -> Result<(), OpenError> {
     check_alike(groups, name)?;
     let mut missing: BTreeSet<i32> = (0..count_of(groups)).collect();
@@ -330,7 +331,7 @@ fn differs(engine: &Engine, crawl: &str, what: &'static str) -> OpenError {
     }
 }
 
-/// Returns the number of groups of the crawl, as recorded in the groups that know it.
+/// Returns the number of engine groups of the crawl, as recorded in the groups that know it.
 fn count_of(groups: &[Group]) -> i32 {
     let whole = groups.iter().filter(|group| group.crawl.is_whole);
     whole.map(|group| group.crawl.groups).max().unwrap_or(0)

@@ -18,9 +18,8 @@ pub struct Options {
     pub program: String,
     /// The settings that must be the same for all workers of a crawl, one per line.
     pub settings: String,
-    /// The id of this worker's last life ([`SharedFrontier::life`]), which is the last run of its
-    /// process, if that run has surely ended. Opening then ends the leases of that life instead of
-    /// waiting for them to expire.
+    /// The id of this worker's last process ([`SharedFrontier::life`]), if that process has surely
+    /// ended. Opening then ends its leases instead of waiting for them to expire.
     ///
     /// [`SharedFrontier::life`]: crawl_frontier::shared::WorkerFrontier::life
     pub last_life: Option<String>,

@@ -32,7 +32,7 @@ pub struct CrawlOverview {
     pub failed: u64,
     /// The number of URLs that are excluded.
     pub excluded: u64,
-    /// The number of links that the owners of their hosts have not taken yet.
+    /// The number of links that the owners of their hosts have not admitted yet.
     pub links_waiting: u64,
     /// The number of buckets whose owners still have to look for URLs to be fetched again
     /// ([`reopen`]).
@@ -44,7 +44,7 @@ pub struct CrawlOverview {
     pub exported_to: Option<String>,
     /// The number of the crawl's groups of engines.
     pub group_count: u64,
-    /// The queried groups, sorted by number.
+    /// The queried engine groups, sorted by number.
     pub groups: Vec<GroupOverview>,
     /// The crawl's workers, sorted by name.
     pub workers: Vec<WorkerOverview>,
@@ -53,17 +53,17 @@ pub struct CrawlOverview {
 /// A group of engines of a crawl at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupOverview {
-    /// The group's number, from 0.
+    /// The engine group's number, from 0.
     pub number: i32,
-    /// The group's address, without a password.
+    /// The engine group's address, without a password.
     pub address: String,
-    /// The number of buckets that the group serves.
+    /// The number of buckets that the engine group serves.
     pub buckets: u64,
-    /// The number of the group's buckets that are being moved to another group.
+    /// The number of the engine group's buckets that are being moved to another group.
     pub moving: u64,
-    /// The number of living workers in the group.
+    /// The number of living workers in the engine group.
     pub workers: u64,
-    /// The number of pending URLs in the group's buckets.
+    /// The number of pending URLs in the engine group's buckets.
     pub pending: u64,
 }
 
@@ -97,7 +97,7 @@ pub struct WorkerOverview {
 }
 
 /// Returns the crawls on some engines, sorted by name, or only the crawl with the given name. Adds
-/// up the counts of each crawl over the named groups.
+/// up the counts of each crawl over the named engine groups.
 ///
 /// # Errors
 /// [`OpenError`] gives the reason.
@@ -146,7 +146,7 @@ fn overview_of_engine(
 }
 
 impl CrawlOverview {
-    /// Adds the counts of another group.
+    /// Adds the counts of another engine group.
     fn add(&mut self, part: CrawlOverview) {
         self.free_buckets += part.free_buckets;
         self.pending += part.pending;
@@ -169,7 +169,7 @@ impl CrawlOverview {
 }
 
 /// Makes a worker hand its hosts over to the other workers and stop. Returns whether a living
-/// worker of that name was found in the named groups.
+/// worker of that name was found in the named engine groups.
 ///
 /// # Errors
 /// [`OpenError`] gives the reason.

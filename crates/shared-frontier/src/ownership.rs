@@ -12,7 +12,7 @@ use tokio_postgres::types::ToSql;
 use crate::connection::{Answer, EngineConfig, Session};
 use crate::sql::Sql;
 
-/// The buckets owned by one life of a worker, which is one run of its process.
+/// The buckets owned by one process of a worker.
 ///
 /// Only the engine's clock decides when a lease expires. This process counts the duration of a
 /// lease from before it sent the heartbeat. So it never considers its leases valid for longer than
@@ -42,7 +42,7 @@ pub(crate) struct OwnedBucket {
     pub(crate) taken: Instant,
 }
 
-/// A life of a worker: one run of its process.
+/// The current process of a worker.
 pub(crate) struct WorkerLife {
     /// See [`Ownership::worker`].
     pub(crate) worker: String,
@@ -60,8 +60,8 @@ struct Held {
 }
 
 impl Ownership {
-    /// Creates an ownership without buckets, for a worker's name that was taken by a message sent
-    /// at `sent_at`.
+    /// Creates an ownership without buckets, for a worker whose name was taken by a request sent at
+    /// `sent_at`.
     pub(crate) fn new(crawl: i32, life: WorkerLife, term: Duration, sent_at: Instant) -> Ownership {
         Ownership {
             crawl,
@@ -77,7 +77,7 @@ impl Ownership {
         }
     }
 
-    /// Adds buckets that were taken by a message sent at `sent_at`.
+    /// Adds buckets that were taken by a request sent at `sent_at`.
     pub(crate) fn add(&self, taken: HashMap<i32, OwnedBucket>, sent_at: Instant) {
         self.owned_mut().extend(taken);
         let mut held = self.held();

@@ -26,7 +26,7 @@ pub struct LostWorker {
 enum Outcome {
     Nothing,
     Alive,
-    /// Buckets are being moved between groups, or were moved during the attempt.
+    /// Buckets are being moved between engine groups, or were moved during the attempt.
     Moves,
     Lost(LostWorker),
 }
@@ -41,8 +41,8 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// free for a worker with an empty directory, and the worker's pages no longer count against a
 /// budget of the crawl.
 ///
-/// If the crawl has one group, the call is a small transaction that lists the buckets that may
-/// contain such URLs. Whoever owns these buckets later looks for the URLs part by part. If the
+/// If the crawl has one engine group, the call is a small transaction that lists the buckets that
+/// may contain such URLs. Whoever owns these buckets later looks for the URLs part by part. If the
 /// crawl has several groups, the call makes such a transaction in each group. The worker's own
 /// group comes last, so that the call can be repeated.
 ///
@@ -114,7 +114,7 @@ fn reopen_in(groups: &[LostGroup], home: &LostGroup, worker: &str) -> Result<Out
             return Ok(Outcome::Moves);
         }
     }
-    // If a bucket was moved in the meantime, neither of its two groups may have listed it.
+    // If a bucket was moved in the meantime, neither of its two engine groups may have listed it.
     if maps()? != before {
         return Ok(Outcome::Moves);
     }
@@ -126,17 +126,17 @@ fn reopen_in(groups: &[LostGroup], home: &LostGroup, worker: &str) -> Result<Out
             lost.buckets_to_reopen += other.buckets_to_reopen()?;
         }
         if let Some(first) = groups.first() {
-            // From now on, a worker with this name may work in any group.
+            // From now on, a worker with this name may work in any engine group.
             first.forget_home(worker)?;
         }
     }
     Ok(outcome)
 }
 
-/// A group of the crawl whose worker lost its directory.
+/// An engine group of the crawl whose worker lost its directory.
 struct LostGroup {
     group: i32,
-    /// The crawl's number in this group.
+    /// The crawl's number in this engine group.
     crawl: i32,
     thread: EngineThread,
     config: EngineConfig,
@@ -175,7 +175,7 @@ impl LostGroup {
         })
     }
 
-    /// Returns how often the map of buckets changed in this group.
+    /// Returns how often the map of buckets changed in this engine group.
     fn map(&self) -> Result<i64, FrontierError> {
         let (config, crawl) = (self.config.clone(), self.crawl);
         self.thread.run(async move {
@@ -201,8 +201,8 @@ impl LostGroup {
         })
     }
 
-    /// Gives up a worker's settled URLs. Reports [`Outcome::Moves`] if the map of buckets no longer
-    /// has the given version.
+    /// Declares a worker's settled URLs lost. Reports [`Outcome::Moves`] if the map of buckets no
+    /// longer has the given version.
     fn give_up(&self, worker: &str, map: Option<i64>) -> Result<Outcome, FrontierError> {
         let (config, crawl, worker) = (self.config.clone(), self.crawl, worker.to_owned());
         self.thread.run(async move {
@@ -226,7 +226,8 @@ impl LostGroup {
         })
     }
 
-    /// Removes the stored home of a worker, so that a worker of that name may work in any group.
+    /// Removes the stored home of a worker, so that a worker of that name may work in any engine
+    /// group.
     fn forget_home(&self, worker: &str) -> Result<(), FrontierError> {
         let (config, crawl, worker) = (self.config.clone(), self.crawl, worker.to_owned());
         let forgotten = self.thread.run(async move {
@@ -252,8 +253,8 @@ async fn lock_map(client: &Client, crawl: i32, map: Option<i64>) -> Answer<bool>
     Ok(!is_moving && map.is_none_or(|map| map == current))
 }
 
-/// Gives up a worker within a transaction. A concurrent commit of the worker is either applied
-/// first or fails.
+/// Declares a worker's settled URLs lost, within a transaction. If the worker commits at the same
+/// time, the commit is either applied first or fails.
 async fn give_up(client: &Client, crawl: i32, worker: &str) -> Answer<Outcome> {
     let text = "SELECT number, lease_until > clock_timestamp(), pages, bytes, commits
         FROM crawl_frontier.worker WHERE crawl = $1 AND name = $2 FOR UPDATE";

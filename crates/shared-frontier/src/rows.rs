@@ -9,8 +9,8 @@ use crawl_frontier::{
 use crawl_weburl::{CanonicalUrl, Origin, Site, canonicalize};
 use tokio_postgres::Row;
 
-/// The place of a URL is one number: the distance in its low bits, and the round and the priority
-/// shifted by these numbers of bits.
+/// A URL's rank is stored in the column `place` as one number. Its low bits are the distance; round
+/// and priority are shifted left by these numbers of bits.
 const ROUND_SHIFT: u32 = 40;
 const PRIORITY_SHIFT: u32 = 32;
 
@@ -46,15 +46,15 @@ pub(crate) struct UrlKey {
 #[derive(Clone, Debug)]
 pub(crate) struct SentLinkKey {
     pub(crate) b: i32,
-    /// The id of the sender's life, which is one run of its process.
+    /// The id of the process that sent the link.
     pub(crate) sender: String,
     /// The link's sequence number among the links of that sender.
     pub(crate) number: i64,
 }
 
-/// Links stored in one group for hosts that another group serves.
+/// Links stored in one engine group for hosts that another group serves.
 pub(crate) struct ForeignLinks {
-    /// The number of the group that serves the hosts.
+    /// The number of the engine group that serves the hosts.
     pub(crate) home: i32,
     pub(crate) json: String,
     pub(crate) b: Vec<i32>,
@@ -238,7 +238,7 @@ impl<'r> Reader<'r> {
         })
     }
 
-    /// Reads the columns of links to hosts that another group serves.
+    /// Reads the columns of links to hosts that another engine group serves.
     pub(crate) fn foreign_links(&mut self) -> Option<ForeignLinks> {
         Some(ForeignLinks {
             home: self.next()?,

@@ -23,8 +23,8 @@ macro_rules! record_columns {
     };
 }
 
-/// Selects the visits that fulfil a condition, with the state and the name of their URLs. Other
-/// columns may be selected before these.
+/// Selects the visits that fulfil a condition, with the state and name of each URL. The caller may
+/// select other columns before these.
 macro_rules! visits {
     ($condition:literal) => {
         visits!("SELECT ", $condition)
@@ -45,9 +45,9 @@ macro_rules! visits {
 }
 
 statements! {
-    /// Takes free buckets of a group. Parameters: crawl, owner, milliseconds of the lease, maximum
-    /// number, group. Here and in all other statements that change several rows, rows are locked in
-    /// key order, so that two transactions never deadlock.
+    /// Takes free buckets of an engine group. Parameters: crawl, owner, milliseconds of the lease,
+    /// maximum number, group. Here and in all other statements that change several rows, rows are
+    /// locked in key order, so that two transactions never deadlock.
     TakeBuckets = "WITH ended AS (
             SELECT b FROM crawl_frontier.bucket
             WHERE crawl = $1 AND lease_until <= clock_timestamp() AND home = $5
@@ -57,8 +57,8 @@ statements! {
             lease_until = clock_timestamp() + $3::bigint * interval '1 millisecond'
         FROM ended WHERE k.crawl = $1 AND k.b = ended.b
         RETURNING k.b, k.epoch, k.seq, k.pending, k.deferred, k.fetched, k.failed, k.excluded";
-    /// Takes a worker's name, if its lease has expired or its last life is known to be over.
-    /// Parameters: crawl, name, owner, milliseconds of the lease, id of that life. Returns the
+    /// Takes a worker's name, if its lease has expired or its last process has surely ended.
+    /// Parameters: crawl, name, owner, milliseconds of the lease, id of that process. Returns the
     /// worker's commits and number. A new name gets a new number.
     TakeName = "WITH numbered AS (
             UPDATE crawl_frontier.crawl SET workers = workers + 1
@@ -89,14 +89,15 @@ statements! {
             OR NOT ($5 OR EXISTS (SELECT 1 FROM crawl_frontier.worker w
                 WHERE w.crawl = $1 AND w.owner <> $2 AND w.lease_until > clock_timestamp())))
         RETURNING c.number";
-    /// Returns the name, life, pages and liveness of each worker of a group. Parameters: crawl.
+    /// Returns the name, process id, pages and liveness of each worker of an engine group.
+    /// Parameters: crawl.
     Workers = "SELECT name, owner, pages, lease_until > clock_timestamp()
         FROM crawl_frontier.worker WHERE crawl = $1";
-    /// Returns the group that serves each bucket, in bucket order. Parameters: crawl.
+    /// Returns the engine group that serves each bucket, in bucket order. Parameters: crawl.
     Map = "SELECT home FROM crawl_frontier.bucket WHERE crawl = $1 ORDER BY b";
-    /// Returns the homes of workers, as stored in the first group. Parameters: crawl. Each row also
-    /// has the version of the homes; the name is null before the first home is assigned. If a home
-    /// was assigned a moment ago, its worker may not have started yet.
+    /// Returns the homes of workers, as stored in the first engine group. Parameters: crawl. Each
+    /// row also has the version of the homes; the name is null before the first home is assigned.
+    /// If a home was assigned a moment ago, its worker may not have started yet.
     Homes = "SELECT c.homes, w.name, w.home, w.since > clock_timestamp() - interval '1 minute',
             w.owner, w.allowed
         FROM crawl_frontier.crawl c LEFT JOIN crawl_frontier.worker_home w ON w.crawl = c.number
@@ -108,13 +109,13 @@ statements! {
         INSERT INTO crawl_frontier.worker_home (crawl, name, home, since, allowed, owner)
         SELECT number, $3::text, $4::int, clock_timestamp(), 0, '' FROM turn
         ON CONFLICT DO NOTHING RETURNING home";
-    /// Grants pages to a life of a worker, if the homes are unchanged. Parameters: crawl, version
-    /// of the homes, name, life, total pages.
+    /// Grants pages to a worker's process, if the homes are unchanged. Parameters: crawl, version
+    /// of the homes, name, process id, total pages.
     PutAllowed = "WITH turn AS (UPDATE crawl_frontier.crawl SET homes = homes + 1
             WHERE number = $1::int AND homes = $2 RETURNING number)
         UPDATE crawl_frontier.worker_home w SET owner = $4, allowed = $5
         FROM turn WHERE w.crawl = turn.number AND w.name = $3 RETURNING w.allowed";
-    /// Lowers the pages granted to a life of a worker. Parameters: crawl, name, life, pages.
+    /// Lowers the pages granted to a worker's process. Parameters: crawl, name, process id, pages.
     LowerAllowed = "UPDATE crawl_frontier.worker_home w
         SET allowed = CASE WHEN owner = $3 THEN least(allowed, $4::bigint) ELSE $4::bigint END,
             owner = $3
@@ -168,12 +169,12 @@ statements! {
             WITH ORDINALITY AS k(b, origin, fingerprint, at)
         CROSS JOIN LATERAL (SELECT * FROM crawl_frontier.url WHERE crawl = $1 AND b = k.b
             AND origin = k.origin AND fingerprint = k.fingerprint LIMIT 1) u");
-    /// Returns queue entries behind a rank. Parameters: crawl, bucket, origin, place, seq, maximum
+    /// Returns queue entries after a rank. Parameters: crawl, bucket, origin, place, seq, maximum
     /// number.
     Queue = concat!("SELECT u.path, ", record_columns!(), " FROM crawl_frontier.url u
         WHERE crawl = $1 AND b = $2 AND origin = $3 AND state = 0 AND (place, seq) > ($4, $5)
         ORDER BY place, seq LIMIT $6");
-    /// Returns deferred URLs behind a key. Parameters: crawl, buckets, bucket, origin, fingerprint,
+    /// Returns deferred URLs after a key. Parameters: crawl, buckets, bucket, origin, fingerprint,
     /// maximum number.
     Deferred = concat!("SELECT u.b, u.origin, u.fingerprint, o.name, u.path, ", record_columns!(), "
         FROM crawl_frontier.url u
@@ -212,10 +213,10 @@ statements! {
     Commits = "SELECT commits FROM crawl_frontier.worker
         WHERE crawl = $1 AND name = $2 AND owner = $3";
 
-    /// Counts a commit of a worker's current life. Parameters: crawl, name, owner, number of the
-    /// commit, and, if they changed, the pages and bytes of all lives of the worker. If another
-    /// life has taken the name, or the commit was already applied, the statement fails with a
-    /// division by zero, so that the statements sent after it fail too.
+    /// Counts a commit of a worker's current process. Parameters: crawl, name, owner, number of the
+    /// commit, and, if they changed, the worker's pages and bytes over all its processes. If
+    /// another process has taken the name, or the commit was already applied, the statement fails
+    /// with a division by zero, so that the statements sent after it fail too.
     CountCommit = "WITH one AS (UPDATE crawl_frontier.worker SET commits = $4,
                 pages = coalesce($5::bigint, pages), bytes = coalesce($6::bigint, bytes)
             WHERE crawl = $1 AND name = $2 AND owner = $3 AND commits = $4::bigint - 1 RETURNING 1)
@@ -299,9 +300,9 @@ statements! {
             $7::smallint[], $8::smallint[], $9::smallint[], $10::smallint[], $11::smallint[],
             $12::text[], $13::text[], $14::text[])
         ON CONFLICT DO NOTHING";
-    /// Returns links to buckets that other groups serve. Parameters: crawl, buckets, this group,
-    /// maximum number. Each result row is for one other group, with its links as JSON, and lists of
-    /// their buckets, senders and numbers.
+    /// Returns links to buckets that other engine groups serve. Parameters: crawl, buckets, this
+    /// group, maximum number. Each result row is for one other group, with its links as JSON, and
+    /// lists of their buckets, senders and numbers.
     ForeignLinks = "SELECT home, json_agg(t)::text, array_agg(b), array_agg(sender),
             array_agg(number)
         FROM (SELECT l.*, k.home FROM crawl_frontier.link l
@@ -309,7 +310,7 @@ statements! {
             WHERE l.crawl = $1 AND l.b = ANY($2::int[]) AND k.home <> $3
             ORDER BY l.b, l.sender, l.number LIMIT $4) t
         GROUP BY home";
-    /// Inserts links from another group. Parameters: crawl, links as JSON.
+    /// Inserts links from another engine group. Parameters: crawl, links as JSON.
     ForwardLinks = "INSERT INTO crawl_frontier.link (crawl, sender, b, number, distance, line, state,
             priority, redirects, flags, code, url, via, note)
         SELECT $1::int, sender, b, number, distance, line, state, priority, redirects, flags, code,
@@ -325,7 +326,7 @@ statements! {
     /// buckets, maximum number.
     BucketsToReopen = "SELECT b, worker, origin, fingerprint FROM crawl_frontier.bucket_to_reopen
         WHERE crawl = $1 AND b = ANY($2) ORDER BY b, worker LIMIT $3";
-    /// Returns the URLs of a bucket that a worker settled, behind a key. Parameters: crawl, bucket,
+    /// Returns the URLs of a bucket that a worker settled, after a key. Parameters: crawl, bucket,
     /// the worker's number, origin, fingerprint, maximum number. Each URL has the place of its last
     /// lease, if that place is known.
     SettledBy = "SELECT u.b, u.origin, u.fingerprint, o.name, u.path, u.state, u.seq,
@@ -365,8 +366,8 @@ statements! {
     OthersMeta = "SELECT value FROM crawl_frontier.meta
         WHERE crawl = $1 AND worker <> $2 AND worker <> '' AND name = $3";
 
-    /// Surveys a group in one query. Parameters: crawl, owner, the owner's buckets, the group,
-    /// buckets that other groups serve. Returns:
+    /// Surveys an engine group in one query. Parameters: crawl, owner, the owner's buckets, the
+    /// group, buckets that other groups serve. Returns:
     ///
     /// - the number of living workers that are not being drained;
     /// - the number of free buckets;
@@ -435,12 +436,11 @@ statements! {
 /// Statements for moving a crawl out of its engines, which workers never prepare.
 pub(crate) mod export {
     /// A query that reads the rows of a bucket part by part. Parameters: crawl, bucket, maximum
-    /// number, and the numbers of the key behind the last part. The first columns of each row are
-    /// its key.
+    /// number, and the last key of the previous part. The first columns of each row are its key.
     pub(crate) struct Part {
         pub(crate) table: &'static str,
-        /// A query that returns the buckets of a group that have such rows. Parameters: crawl,
-        /// group.
+        /// A query that returns the buckets of an engine group that have rows in this table.
+        /// Parameters: crawl, group.
         pub(crate) buckets: &'static str,
         /// The number of key columns.
         pub(crate) keys: usize,
@@ -484,7 +484,7 @@ pub(crate) mod export {
         ORDER BY u.origin, u.place, u.seq LIMIT $3"
         ),
     };
-    /// All other URLs, in the order of their keys.
+    /// URLs that are not pending, in the order of their keys.
     pub(crate) const NOT_PENDING: Part = Part {
         table: "url",
         buckets: buckets_with!("url"),
@@ -532,12 +532,12 @@ pub(crate) mod export {
             ORDER BY v.origin, v.fingerprint LIMIT $3"
         ),
     };
-    /// Returns waiting links. Parameters: crawl, maximum number, and the key to read behind.
+    /// Returns waiting links. Parameters: crawl, maximum number, and the key after which to read.
     pub(crate) const LINKS: &str = "SELECT b, sender, number, state, distance, priority, redirects,
             flags, code, line, via, note, url
         FROM crawl_frontier.link WHERE crawl = $1 AND (b, sender, number) > ($3, $4, $5)
         ORDER BY b, sender, number LIMIT $2";
-    /// Counts the URLs in the buckets that a group serves. Parameters: crawl, group.
+    /// Counts the URLs in the buckets that an engine group serves. Parameters: crawl, group.
     pub(crate) const TOTALS: &str = "SELECT coalesce(sum(pending), 0)::bigint,
             coalesce(sum(deferred), 0)::bigint, coalesce(sum(fetched), 0)::bigint,
             coalesce(sum(failed), 0)::bigint, coalesce(sum(excluded), 0)::bigint

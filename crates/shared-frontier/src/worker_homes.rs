@@ -1,5 +1,5 @@
-//! The home group of each worker, and the page budget shared by the workers of all groups. The
-//! first group stores both, and changes them by compare-and-set.
+//! The home group of each worker, and the page budget shared by the workers of all engine groups.
+//! The first group stores both, and changes them by compare-and-set.
 
 use std::collections::BTreeMap;
 
@@ -16,14 +16,14 @@ use crate::options::Options;
 use crate::rows::Reader;
 use crate::sql::Sql;
 
-/// The number of the group that stores data of which there is only one copy. This group exists for
-/// as long as the crawl does.
+/// The number of the engine group that stores data of which there is only one copy. This group
+/// exists for as long as the crawl does.
 pub(crate) const FIRST_GROUP: i32 = 0;
 
-/// The number of attempts at a change while other workers make changes too.
+/// Maximum attempts to make a change that changes by other workers can invalidate.
 const MAX_TRIES: usize = 1_000;
 
-/// The group that a worker works in, its home, and the other groups.
+/// The engine group that a worker works in, its home, and the other groups.
 pub(crate) struct Home {
     pub(crate) crawl: CrawlRow,
     pub(crate) thread: EngineThread,
@@ -32,7 +32,7 @@ pub(crate) struct Home {
     pub(crate) map: BucketMap,
 }
 
-/// A worker, as the group that it works in reports it.
+/// A worker, as the engine group that it works in reports it.
 struct WorkerFacts {
     name: String,
     life: String,
@@ -50,12 +50,12 @@ struct WorkerHome {
     group: i32,
     /// Whether the home was assigned a moment ago. If so, the worker may not have started yet.
     is_new: bool,
-    /// The id of the worker's life that pages were granted to.
+    /// The id of the worker's process that pages were granted to.
     life: String,
     allowed: u64,
 }
 
-/// Finds the home of a worker among the groups of a crawl.
+/// Finds the home of a worker among the engine groups of a crawl.
 pub(crate) fn find_home(groups: Vec<Group>, options: &Options) -> Result<Home, OpenError> {
     let rows: Vec<CrawlRow> = groups.iter().map(|group| group.crawl.clone()).collect();
     let mut known_groups: Vec<OtherGroup> = groups.into_iter().map(Group::into_other).collect();
@@ -93,7 +93,7 @@ pub(crate) fn find_home(groups: Vec<Group>, options: &Options) -> Result<Home, O
     })
 }
 
-/// Returns the home group of a worker. Assigns a group if the worker has none.
+/// Returns the home group of a worker. Assigns an engine group if the worker has none.
 fn home_of(groups: &[OtherGroup], worker: &str) -> Result<i32, FrontierError> {
     let Some(first) = groups.iter().find(|group| group.number == FIRST_GROUP) else {
         return Ok(FIRST_GROUP);
@@ -109,8 +109,8 @@ fn home_of(groups: &[OtherGroup], worker: &str) -> Result<i32, FrontierError> {
         if let Some(home) = homes.workers.get(worker) {
             return Ok(home.group);
         }
-        // A worker that first started when the crawl had only one group has no stored home, but
-        // that group has its name.
+        // A worker that first started when the crawl had only one engine group has no stored home,
+        // but that group has its name.
         let began = facts.iter().find_map(|(group, workers)| {
             let mut names = workers.iter();
             names
@@ -129,8 +129,8 @@ fn home_of(groups: &[OtherGroup], worker: &str) -> Result<i32, FrontierError> {
     Err(busy(&first.thread))
 }
 
-/// Returns the group with the fewest workers per served bucket. If several groups have equally few,
-/// returns the first. Groups that serve no bucket come last.
+/// Returns the engine group with the fewest workers per served bucket. If several groups have
+/// equally few, returns the first. Groups that serve no bucket come last.
 fn emptiest(map: &BucketMap, facts: &[(i32, Vec<WorkerFacts>)], homes: &Homes) -> i32 {
     let served = map.served();
     let workers = |group: i32, facts: &[WorkerFacts]| {
@@ -152,7 +152,7 @@ fn emptiest(map: &BucketMap, facts: &[(i32, Vec<WorkerFacts>)], homes: &Homes) -
     emptiest.map_or(FIRST_GROUP, |(group, ..)| group)
 }
 
-/// Returns whether another worker is alive in a group other than the first.
+/// Returns whether another worker is alive in an engine group other than the first.
 pub(crate) fn is_anybody_elsewhere(tables: &EngineTables) -> Result<bool, FrontierError> {
     let groups = &tables.groups;
     if groups.count() == 1 {
@@ -178,9 +178,8 @@ pub(crate) fn is_anybody_elsewhere(tables: &EngineTables) -> Result<bool, Fronti
     Ok(false)
 }
 
-/// Grants a worker `more` pages beyond `pages`, out of the `of` pages for the workers of all
-/// groups. A living worker counts with its granted pages, another worker with the pages that it
-/// fetched.
+/// Grants a worker `more` pages beyond `pages`. The workers of all engine groups share `of` pages.
+/// A living worker counts with its granted pages, another worker with the pages that it fetched.
 pub(crate) fn allow(
     tables: &EngineTables,
     pages: u64,
@@ -235,8 +234,8 @@ impl Homes {
     /// Returns the maximum number of pages that a worker may have fetched in the end.
     fn may_have(&self, worker: &WorkerFacts) -> u64 {
         match self.workers.get(&worker.name) {
-            // A grant counts only while the life that it was given to lasts. The unused part is
-            // then free for others.
+            // A grant is valid only while its worker's process lives. Afterwards the unused part is
+            // free for other workers.
             Some(home) if worker.is_alive || home.life != worker.life => {
                 home.allowed.max(worker.pages)
             }
@@ -246,14 +245,14 @@ impl Homes {
 }
 
 impl Group {
-    /// Converts the group into a group that a worker of another group queries.
+    /// Converts this group to the form in which a worker of another engine group queries it.
     fn into_other(self) -> OtherGroup {
         let Group { engine, crawl } = self;
         OtherGroup::new(crawl.group, crawl.number, engine.thread, engine.config)
     }
 }
 
-/// Reads the map of buckets as stored in a group.
+/// Reads the map of buckets as stored in an engine group.
 fn map_of(group: &OtherGroup) -> Result<BucketMap, FrontierError> {
     let rows = group.read(Sql::Map, params![group.crawl])?;
     // With version -1, the first survey finds a newer version, and the map is read again.

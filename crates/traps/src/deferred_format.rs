@@ -7,11 +7,12 @@ use super::{FIRST_PROBE, MAX_DEFERRED_KINDS, Traps};
 
 /// The first line of the stored form, which names the layout.
 const LAYOUT: &str = "parked 2";
-/// The first line of an earlier version's layout, whose kinds have no host.
+/// The first line of an earlier version's layout, in which the kinds of URLs have no host.
 const HOSTLESS: &str = "parked 1";
 
 impl Traps {
-    /// Returns the encoded deferred kinds. `None` if they have not changed since the last call.
+    /// Returns the encoded deferred kinds of URLs. `None` if they have not changed since the last
+    /// call.
     pub fn stored(&mut self) -> Option<Vec<u8>> {
         if !std::mem::take(&mut self.has_changed) {
             return None;
@@ -29,8 +30,8 @@ impl Traps {
         Some(lines.join("\n").into_bytes())
     }
 
-    /// Restores stored deferred kinds. Skips lines that can't be read, so the kinds in those lines
-    /// must be learned again.
+    /// Restores stored deferred kinds of URLs. Skips lines that can't be read, so the kinds in
+    /// those lines must be learned again.
     pub fn restore(&mut self, stored: &[u8]) {
         if let Some(kinds) = read(stored) {
             self.deferred = DeferredKinds::default();
@@ -38,8 +39,8 @@ impl Traps {
         }
     }
 
-    /// Merges the stored kinds of several workers of one crawl. The result is what a single worker
-    /// with all their hosts would store. `None` if nothing is deferred.
+    /// Merges the deferred kinds of URLs that several workers of one crawl stored. The result is
+    /// what a single worker with all their hosts would store. `None` if nothing is deferred.
     #[must_use]
     pub fn merge_stored(all: &[&[u8]]) -> Option<Vec<u8>> {
         let mut traps = Traps::new(SpellingRules::default(), true);
@@ -58,7 +59,7 @@ impl Traps {
     }
 }
 
-/// Decodes stored kinds, each with its key. `None` if the layout is unknown.
+/// Decodes stored kinds of URLs, each with its key. `None` if the layout is unknown.
 fn read(stored: &[u8]) -> Option<Vec<(u64, DeferredKind)>> {
     let text = String::from_utf8_lossy(stored);
     let mut lines = text.split('\n');
@@ -116,8 +117,8 @@ mod tests {
         traps
     }
 
-    /// Returns the stored form of a URL's kind. If `is_family`, the key is that of the URL's
-    /// family.
+    /// Returns a stored line about the kind of URLs that `path` belongs to. With `is_family`, the
+    /// key of the kind is that of the URL's family ([`Shape::family`]).
     fn kind(path: &str, is_family: bool, rest: &str) -> String {
         let url = canonicalize(None, &format!("http://a.example{path}")).unwrap();
         let (template, family) = keys(&url.host_key(), &Shape::of(&url));

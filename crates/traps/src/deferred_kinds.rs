@@ -17,8 +17,8 @@ pub(super) struct DeferredKind {
     /// Names of parameters that never brought anything new. If set, only URLs with such a parameter
     /// are deferred.
     pub(super) names: Option<Vec<String>>,
-    /// How many URLs of the kind were deferred so far, and the count that makes the next URL a
-    /// probe. A probe is fetched.
+    /// How many URLs of the kind were deferred so far. The next field is the count at which the
+    /// next URL is fetched as a probe.
     pub(super) put_aside: u64,
     pub(super) next_probe: u64,
 }
@@ -27,7 +27,8 @@ pub(super) struct DeferredKind {
 #[derive(Debug, Default)]
 pub(super) struct DeferredKinds {
     kinds: HashMap<u64, DeferredKind>,
-    /// The number of deferred kinds of each host. The key `None` counts kinds without a host.
+    /// The number of deferred kinds of URLs of each host. The key `None` counts kinds without a
+    /// host.
     hosts: HashMap<Option<HostKey>, u32>,
 }
 
@@ -52,7 +53,7 @@ impl DeferredKinds {
         self.kinds.get_mut(&place)
     }
 
-    /// Whether any deferred kind may affect a host's URLs or URLs found on its pages.
+    /// Whether any deferred kind of URLs may concern a host's URLs or URLs found on its pages.
     pub(super) fn speak_of(&self, host: &HostKey) -> bool {
         let has = |host| self.hosts.contains_key(&host);
         !self.is_empty() && (has(None) || has(Some(host.clone())))
@@ -64,7 +65,7 @@ impl DeferredKinds {
         self.kinds.insert(place, kind);
     }
 
-    /// Removes the kind with this key. Returns whether it existed.
+    /// Removes the kind of URLs with this key. Returns whether it existed.
     pub(super) fn remove(&mut self, place: u64) -> bool {
         let Some(kind) = self.kinds.remove(&place) else {
             return false;

@@ -9,8 +9,8 @@ use super::novelty::HostWords;
 use super::recent_map::RecentMap;
 use super::template::Template;
 
-/// Approximate memory for evidence of traps on all hosts, in bytes; the least recently seen hosts are evicted. A
-/// host takes a few KiB with its first page and about 600 KiB at most.
+/// Approximate memory for evidence of traps on all hosts, in bytes; the least recently seen hosts
+/// are evicted. A host takes a few KiB with its first page and about 600 KiB at most.
 /// Beyond the limit: the hosts that were idle for longest are forgotten.
 const MAX_BYTES: usize = 128 << 20;
 /// Maximum number of recent templates to remember per host.
@@ -27,11 +27,11 @@ pub(super) struct HostMemory {
     pub(super) templates: RecentMap<Template>,
     pub(super) texts: RecentMap<Text>,
     pub(super) names: LearnedSpellings,
-    /// The number of templates whose URLs are queued behind others. Includes templates that are no
-    /// longer remembered.
+    /// The number of templates (URLs of one pattern) that are queued behind others. Includes
+    /// templates that are no longer remembered.
     pub(super) watched: u32,
-    /// The number of the host's last page (pages of all hosts are numbered together), and the
-    /// host's memory in bytes at that page.
+    /// The number of the host's last page, counted over the pages of all hosts. The next field is
+    /// the host's memory in bytes at that page.
     seen: u64,
     bytes: usize,
 }

@@ -21,14 +21,14 @@ const MIN_WORDS: u32 = 8;
 /// How a rule changes a URL to the spelling that is fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Form {
-    /// Take the step to the plain spelling, because the plain spelling gave the same page.
+    /// Use the plain spelling, because it gave the same page.
     Plain,
     /// Replace any session id by this one. Other ids gave the same page, and the URL without an id
     /// was not seen.
     OneId(String),
 }
 
-/// A rule that applies a step to one kind of a host's URLs.
+/// A rule that changes the spelling of one kind of a host's URLs.
 #[derive(Clone, Debug)]
 struct Rule {
     step: SpellingStep,
@@ -48,7 +48,7 @@ struct Page {
 /// The hash of a page's text. `None` for a page with too few words to compare.
 type TextHash = Option<NonZeroU64>;
 
-/// A page whose URL would become another URL by some step.
+/// A page whose URL has a plainer spelling, which `step` yields.
 #[derive(Debug)]
 struct Variant {
     page: Page,
@@ -62,7 +62,7 @@ struct Variant {
 pub(super) struct LearnedSpellings {
     /// The text of each recent page, by the hash of its URL.
     pages: RecentMap<TextHash>,
-    /// By the hash of a plain URL: for each kind of spelling that leads to it, the first page seen.
+    /// By the hash of a plain URL: for each other spelling of that URL, the first page seen.
     variants: RecentMap<Vec<Variant>>,
     rules: Vec<Rule>,
     /// The number of pairs of pages that were compared so far.

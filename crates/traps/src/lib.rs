@@ -52,8 +52,8 @@ const WORDS_A_NEW_ONE: usize = 12;
 /// Pages with fewer words than this are always compared word by word: this is cheap, and such pages
 /// are often stubs.
 const FEW_WORDS: u32 = 50;
-/// The number of URLs of a deferred kind after which one is fetched as a probe. After each probe
-/// the number is multiplied by `PROBE_FACTOR`: 128, 512, 2,048 and so on.
+/// The number of URLs of a deferred kind after which one URL is fetched as a probe. After each
+/// probe the number is multiplied by `PROBE_FACTOR`: 128, 512, 2,048 and so on.
 const FIRST_PROBE: u64 = 128;
 const PROBE_FACTOR: u64 = 4;
 /// Pages with the same text that lead to each other count as a trap if there are at least
@@ -88,12 +88,12 @@ pub enum PageAnswer<'a> {
 /// The assessment of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageJudgement {
-    /// The level of URLs first found on the page.
+    /// The level of URLs first found on the page: the number of consecutive pages with nothing new.
     pub level: u8,
     /// Whether the page had nothing new.
     pub is_barren: bool,
     /// Whether deferred URLs have to be judged again. True if the page was a probe of a deferred
-    /// kind and had something new.
+    /// kind of URLs and had something new.
     pub traps_changed: bool,
     /// The number of words of the page that are new on its host. `None` if the page was not
     /// compared.
@@ -105,15 +105,16 @@ pub struct PageJudgement {
 pub enum Disposition {
     /// Fetch the URL.
     Fetch,
-    /// Queue the URL behind the host's other URLs, at this level.
+    /// Queue the URL behind the host's other URLs, at this level (the number of consecutive pages
+    /// with nothing new).
     Later(u8),
     /// Defer the URL. Contains the rule and its evidence.
     Defer(String),
     /// Fetch another spelling of the URL, which has the same page. Contains that spelling and the
     /// reason.
     SameAs(CanonicalUrl, String),
-    /// The URL's origin mirrors another origin. If the URL's twin there is known, defer the URL.
-    /// Contains the twin and the reason.
+    /// The URL's origin mirrors another origin. If the URL of the same page there is known, defer
+    /// this URL. Contains the other URL and the reason.
     Mirror(CanonicalUrl, String),
 }
 
@@ -127,7 +128,7 @@ pub struct Traps {
     defers: bool,
     hosts: HostMemories,
     deferred: DeferredKinds,
-    /// Whether the deferred kinds have changed since they were last stored.
+    /// Whether the deferred kinds of URLs have changed since they were last stored.
     has_changed: bool,
     /// Whether alternative spellings may have been learned for any host.
     may_rename: bool,
@@ -136,8 +137,8 @@ pub struct Traps {
     changing: HashSet<HostKey>,
 }
 
-/// Returns the keys under which evidence about a URL is recorded: the key of its template, and that
-/// of its family if it has one.
+/// Returns the keys for evidence about a URL: one for its pattern ([`Shape::pattern`]) and, if it
+/// has a family ([`Shape::family`]), one for that.
 fn keys(host: &HostKey, shape: &Shape) -> (u64, Option<u64>) {
     let template = stable_hash::of_all(&[host.as_str(), &shape.pattern]);
     let family = shape.family();
@@ -283,8 +284,8 @@ impl Traps {
         let one_more = (level + 1).min(MAX_LEVEL);
         let (level, is_barren) = match (page_yield, answer) {
             (Yield::New, _) => (0, false),
-            // A first redirect within a template does not raise the level, since up to two in a row
-            // are harmless.
+            // A single redirect to a URL of the same pattern does not raise the level, because up
+            // to two in a row are harmless.
             (Yield::Onwards, PageAnswer::Redirect(_, 0)) => (level, true),
             _ => (one_more, true),
         };
@@ -388,9 +389,9 @@ impl Traps {
         }
     }
 
-    /// Whether a URL must not be fetched before the earlier pages of its host were read. This is so
-    /// if it has trap signs and is not known to be harmless: either its kind has not yet proven
-    /// useful, or it was found behind pages with nothing new.
+    /// Whether a URL must wait until the earlier pages of its host were read. True for a URL with
+    /// trap signs if its kind has not yet proven useful, or if it was found behind pages with
+    /// nothing new.
     #[must_use]
     pub fn needs_care(&self, url: &CanonicalUrl, level: u8) -> bool {
         if !self.defers || !url.shape().signs.any() {
@@ -427,7 +428,7 @@ impl Traps {
     }
 
     /// If pages with the same text lead to each other, defers the URLs that were found on these
-    /// pages. Returns whether a kind is deferred that was not deferred before.
+    /// pages. Returns whether this defers a kind of URLs that was not deferred before.
     fn defer_by_text(&mut self, visit: &PageEvidence<'_>, shape: &Shape, new: u32) -> bool {
         let PageAnswer::Text(gist) = visit.answer else {
             return false;
@@ -480,8 +481,8 @@ impl Traps {
         names: Option<Vec<String>>,
     ) -> bool {
         if let Some(deferred) = self.deferred.get_mut(place) {
-            // The kind is deferred already, and another selection of parameters brought nothing
-            // new. The evidence stays unchanged.
+            // The kind is deferred already, so keep its rule and evidence. Limit it to the new
+            // parameter names only if it was limited before.
             deferred.names = deferred.names.take().and(names);
             self.changing.insert(host.clone());
             return false;
@@ -503,7 +504,8 @@ impl Traps {
         true
     }
 
-    /// Returns the deferred kind that applies to a URL, with its key. `None` if none applies.
+    /// Returns the deferred kind of URLs that applies to a URL, with its key. `None` if none
+    /// applies.
     fn deferred_place(
         &self,
         url: &CanonicalUrl,
@@ -528,7 +530,7 @@ impl Traps {
 }
 
 /// Whether a page's words have to be compared with the known words of its host. A page is not
-/// compared if its template has proven useful and nothing looks suspicious.
+/// compared if pages of its URL pattern have proven useful and nothing looks suspicious.
 fn is_doubtful(
     host: &HostMemory,
     gist: &PageFingerprint,
@@ -563,8 +565,8 @@ fn read(host: &mut HostMemory, gist: &PageFingerprint, new_words: Option<u32>) -
     }
 }
 
-/// Returns the yield of a redirect. A redirect to another URL of the same template counts as
-/// nothing new. `None` for other redirects.
+/// Returns the yield of a redirect. A redirect to another URL of the same pattern counts as nothing
+/// new. `None` for other redirects.
 fn redirected(url: &CanonicalUrl, shape: &Shape, to: &CanonicalUrl) -> Option<Yield> {
     let leads_on = to != url
         && to.host_key() == url.host_key()

@@ -8,8 +8,8 @@ use wide::u16x16;
 use super::page_fingerprint::{PageFingerprint, SHINGLE};
 use super::recent_map::RecentMap;
 
-/// The number of recent pages whose count of new words is remembered. Fewer pages of one host are
-/// in progress at a time.
+/// The number of recent pages whose count of new words is remembered. It exceeds the number of
+/// pages of one host that are processed at a time.
 const MAX_TEXTS: usize = 64;
 /// The approximate memory of one remembered page, in bytes.
 const TEXT_BYTES: usize = 24;
@@ -43,8 +43,8 @@ struct SharedWords {
 #[derive(Debug)]
 struct Compared {
     novelty: Novelty,
-    /// The number of new words of recent pages, by text. If two pages have one text, both get the
-    /// same number, because it is decided only later which page counts as the first.
+    /// The number of new words of recent pages, by text. Pages with the same text get the same
+    /// number, because which of them is the first is decided later.
     by_text: RecentMap<u32>,
 }
 
@@ -101,8 +101,8 @@ impl Novelty {
     /// A new word makes five shingles new. An omitted word makes shingles new, too.
     pub(super) fn count_new(&mut self, gist: &PageFingerprint) -> usize {
         self.make_room(gist.shingles.len() + gist.images.len());
-        // A bit for each slot that this page has filled, by bucket. With it a shingle that the page
-        // repeats counts as new each time.
+        // One bit per slot, set if this page filled the slot. So a shingle that the page repeats
+        // counts as new each time.
         let mut from_page = vec![0; self.buckets.len()];
         let mut is_new = |hash: &u32| self.take(*hash, &mut from_page);
         let (mut new_words, mut run, mut known) = (0, 0, 0);
@@ -111,7 +111,7 @@ impl Novelty {
                 run += 1;
                 continue;
             }
-            // New words at the beginning of the text are in fewer shingles than other words.
+            // New words at the beginning of the text are in fewer shingles than words further on.
             if run > 0 && known == 0 {
                 new_words += SHINGLE - 1;
             }
@@ -274,14 +274,15 @@ mod tests {
         };
         novelty.count_new(&page(0));
         for n in 1..1000 {
-            // Each page has 100 new words, and 4 new shingles that extend into the menu.
+            // Each page has 100 new words. They also make 4 shingles new that contain words of the
+            // menu.
             let new_words = novelty.count_new(&page(n));
             assert!((70..=110).contains(&new_words), "page {n}: {new_words}");
         }
         assert_eq!(novelty.bytes(), 64 << 10);
     }
 
-    /// Shingles of one page share buckets; each look-up reorders its bucket.
+    /// Repeated shingles count as new even though look-ups reorder the buckets that they share.
     #[test]
     fn a_long_page_that_repeats_everything_is_new() {
         let mut novelty = Novelty::default();

@@ -102,8 +102,7 @@ impl<V> RecentMap<V> {
         }
     }
 
-    /// Frees a slot. Moves up those of the following entries that a search would not find behind a
-    /// free slot.
+    /// Frees a slot. A search ends at a free slot, so entries that it would then miss are moved up.
     fn vacate(&mut self, mut free: usize) {
         let mut slot = self.next(free);
         while let Some(place) = usize::from(self.slots[slot]).checked_sub(1) {

@@ -17,8 +17,8 @@ const LITTLE_ROW: u32 = 8 * PLAIN_ROW;
 const PLAIN_LEVEL: u8 = 8;
 /// If a template is proven (see `is_proven`), one page in this many is compared word by word.
 const SAMPLE: u64 = 8;
-/// The maximum number of wrong deferrals of a template that count. Each one doubles the number of
-/// pages that make a trap.
+/// Maximum number of wrong deferrals of a template (URLs of one pattern) that count. Each doubles
+/// the number of pages that make a trap.
 const MAX_CHANCES: u8 = 6;
 /// Maximum number of parameter names that are remembered.
 const MAX_NAMES: usize = 64;
@@ -86,7 +86,7 @@ impl fmt::Display for Trap {
     }
 }
 
-/// The result of one page of a template.
+/// The result of one page of a template (URLs of one pattern).
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Yield {
     /// Something new.
@@ -95,11 +95,11 @@ pub(super) enum Yield {
     Nothing(u64),
     /// A few new words, but too few to count as new. Contains the hash of the page's content.
     Little(u64),
-    /// No page, but a redirect to another URL of the same template.
+    /// No page, but a redirect to another URL of the same pattern.
     Onwards,
 }
 
-/// A template's record of what its pages brought so far.
+/// What the pages of a template (URLs of one pattern) brought so far.
 #[derive(Debug)]
 pub(super) struct Template {
     pattern: String,
@@ -108,15 +108,15 @@ pub(super) struct Template {
     fresh: u32,
     /// The number of consecutive pages with nothing new, up to the last page.
     row: u32,
-    /// How many pages of the row had a few new words.
+    /// How many of the `row` pages had a few new words.
     little: u32,
-    /// How many pages of the row are redirects.
+    /// How many of the `row` pages are redirects.
     onwards: u32,
-    /// The highest level of a page in the row.
+    /// The highest level of the `row` pages.
     level: u8,
-    /// The number of the template's URLs that were first found on pages of the row.
+    /// The number of the template's URLs that were first found on one of the `row` pages.
     record_children: u32,
-    /// The hash of the content of the row's last page, and the number of consecutive pages with
+    /// The hash of the last page's content. The next field is the number of consecutive pages with
     /// this content.
     text: u64,
     same: u32,
@@ -124,7 +124,8 @@ pub(super) struct Template {
     names: Vec<String>,
     fresh_names: Vec<String>,
     examples: Vec<String>,
-    /// How often the template was deferred although it then brought something new.
+    /// How often the template (URLs of one pattern) was deferred although it then brought something
+    /// new.
     chances: u8,
 }
 
@@ -187,14 +188,14 @@ impl Template {
         }
     }
 
-    /// Records how many URLs of the template were first found on the last page.
+    /// Records how many URLs of this pattern were first found on the last page.
     pub(super) fn count_children(&mut self, urls: u32) {
         if self.row > 0 {
             self.record_children = self.record_children.saturating_add(urls);
         }
     }
 
-    /// Records that the template brought something new after it had been deferred.
+    /// Records that this pattern of URLs brought something new after it had been deferred.
     pub(super) fn had_been_misjudged(&mut self) {
         self.chances = self.chances.saturating_add(1).min(MAX_CHANCES);
     }
@@ -210,13 +211,13 @@ impl Template {
         self.examples.clear();
     }
 
-    /// Whether the template's URLs are queued behind others, because its last pages brought nothing
-    /// new. If the URLs have trap signs, a single such page is enough.
+    /// Whether URLs of this pattern are queued behind others, because the last pages brought
+    /// nothing new. If the URLs have trap signs, a single such page is enough.
     pub(super) fn is_watched(&self) -> bool {
         self.row > 1 || (self.row > 0 && self.signs.any())
     }
 
-    /// Whether the template has brought so much that several of its pages may be fetched at a time.
+    /// Whether this pattern has brought so much that several of its pages may be fetched at a time.
     pub(super) fn is_proven(&self) -> bool {
         self.row == 0 && self.fresh >= 2 * ROW
     }
@@ -233,7 +234,8 @@ impl Template {
     /// without such evidence.
     pub(super) fn verdict(&self) -> Option<Trap> {
         let factor = 1_u32 << self.chances;
-        // The number of consecutive pages by level, which also counts pages of other templates.
+        // The number of consecutive pages that the level implies. It includes pages of other URL
+        // patterns.
         let by_way = if self.row > 1 {
             u32::from(self.level) + 1
         } else {
@@ -246,7 +248,7 @@ impl Template {
         match self.looks() {
             Some(trap) => in_a_row.then_some(trap),
             None => {
-                // More pages are needed if each one adds a little, like the entries of a
+                // Require more pages if most of them add a little, like the entries of a
                 // dictionary.
                 let row = match self.little.saturating_mul(2) > self.row {
                     true => LITTLE_ROW,
@@ -302,7 +304,7 @@ impl Template {
     }
 }
 
-/// Adds those names to the list that it does not contain yet.
+/// Adds the names that the list does not contain yet.
 fn note(names_seen: &mut Vec<String>, names: &[String]) {
     for name in names {
         if names_seen.len() < MAX_NAMES && !names_seen.contains(name) {

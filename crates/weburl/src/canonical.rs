@@ -32,7 +32,8 @@ struct Parts {
     /// The URL's keys. Computed on first use, and shared with links on the same page to the same
     /// origin.
     keys: OnceLock<Arc<Keys>>,
-    /// The URL's shape. Computed on first use, because most URLs never need it.
+    /// The URL's [`Shape`], its text without variable parts. Computed on first use, because most
+    /// URLs never need it.
     shape: OnceLock<Box<Shape>>,
 }
 
@@ -136,7 +137,7 @@ impl CanonicalUrl {
         self.0.keys.get_or_init(new)
     }
 
-    /// Returns the cell that holds the URL's shape once it is computed.
+    /// Returns the cell that holds the URL's [`Shape`] once it is computed.
     pub(crate) fn kept_shape(&self) -> &OnceLock<Box<Shape>> {
         &self.0.shape
     }
@@ -350,7 +351,7 @@ mod tests {
         );
         let of = |raw: &str| canonicalize(None, raw).unwrap();
         assert_eq!(of("http://e.example/a^b"), of("http://e.example/a%5Eb"));
-        // The URL is longer when encoded, so it may exceed the limit only then.
+        // Only the encoded form of this URL exceeds the limit.
         check(
             None,
             &format!("http://e.example/{}", "^".repeat(3000)),

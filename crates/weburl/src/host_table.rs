@@ -34,7 +34,7 @@ pub enum BadHostPattern {
     /// The pattern is neither a name nor an address.
     #[error("not a host name or address: `{0}`")]
     NoHost(String),
-    /// The pattern has a port, but is not on loopback, where alone ports distinguish hosts.
+    /// The pattern has a port but is not on loopback. Ports distinguish hosts only on loopback.
     #[error("a port counts on loopback only: `{0}`")]
     Port(String),
     /// The host already has a value.

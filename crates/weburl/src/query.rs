@@ -110,7 +110,8 @@ mod tests {
         };
         check("?a=1&b=2&c&b", Some("/x?a=1&c"));
         check("?b=2", Some("/x"));
-        // An empty part is kept when another part is removed, but is not removed by itself.
+        // An empty part between `&` and `&` is no reason to change a URL. Removing another part
+        // keeps it.
         check("?a&&b", Some("/x?a&"));
         check("?a&", None);
         check("?", None);

@@ -13,8 +13,7 @@ const MAX_PATTERN_BYTES: usize = 256;
 const MAX_NAMES: usize = 12;
 /// Maximum parameter names in a shape, in sorted order.
 const MAX_KEPT_NAMES: usize = 64;
-/// Most paths have at most this many segments. The segments of longer paths are sorted before they
-/// are compared.
+/// The usual maximum of segments in a path. Longer paths are sorted before segments are compared.
 const USUAL_SEGMENTS: usize = 16;
 /// Minimum length of a random id. A shorter segment is a word or a number.
 const MIN_TOKEN_BYTES: usize = 16;
@@ -165,7 +164,8 @@ impl Repeats {
     }
 }
 
-/// Appends the placeholder for a segment. The last segment (`is_name`) keeps the least of its text.
+/// Appends the placeholder for a segment. A last segment with letters (`is_name`) becomes `*` and
+/// its extension.
 fn push_slot(pattern: &mut String, segment: &str, is_name: bool) {
     let bare = segment.split(';').next().unwrap_or(segment);
     if is_token(bare) || bare.starts_with("(S(") {
@@ -212,8 +212,8 @@ fn is_token(text: &str) -> bool {
         .as_bytes()
         .windows(2)
         .filter(|pair| pair[0].is_ascii_digit() != pair[1].is_ascii_digit());
-    // A date with a time has only digits, and in a name with a number letters and digits change
-    // only once or twice.
+    // Neither a date with a time (only digits) nor a name with a number (one or two changes between
+    // letters and digits) looks random.
     text.len() >= MIN_TOKEN_BYTES && is_plain() && changes.count() >= 4
 }
 

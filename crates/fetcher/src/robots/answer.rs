@@ -35,7 +35,7 @@ pub enum RobotsAnswer {
         status: u16,
     },
     /// There is no robots.txt, so nothing is disallowed (2.3.1.3). The answer was a 4xx other than
-    /// 429, or a redirect without a usable target or after too many others.
+    /// 429, a redirect without a usable target, or one redirect too many.
     None {
         /// The status, 4xx or 3xx.
         status: u16,
@@ -116,7 +116,8 @@ pub(super) fn decoded(exchange: &Exchange) -> Option<Bytes> {
     let decoded = decode(codings, &exchange.body, &limits);
     let whole = match decoded.end {
         DecodeEnd::Whole | DecodeEnd::Truncated { .. } => true,
-        // If we cut the encoded body ourselves, the output is the beginning of the file.
+        // An incomplete output is usable if we cut the encoded body ourselves, because it is the
+        // beginning of the file.
         DecodeEnd::Short => exchange.truncated.is_some(),
         DecodeEnd::Broken { .. } | DecodeEnd::UnknownCoding { .. } => false,
     };

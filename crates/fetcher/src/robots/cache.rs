@@ -61,7 +61,7 @@ impl CompiledRobots {
 
     /// Returns the pace that the file sets.
     fn pace(&self) -> RobotsPace {
-        // The last minute belongs to the span in a robots.txt, but not in `DailyHours`.
+        // `hours.to` is inclusive in a robots.txt, but not in `DailyHours`.
         let hours = |hours: VisitHours| crawl_scheduler::DailyHours::new(hours.from, hours.to + 1);
         let rates = self.robots.request_rates().iter();
         let rates = rates.map(|rate| crawl_scheduler::PaceRate {

@@ -18,7 +18,8 @@ use crate::robots::tdm::TdmFile;
 
 /// Version of the stored form. Other versions are rejected.
 const VERSION: u32 = 2;
-/// How far a clock may be set back without copies dated after the new time being ignored.
+/// How far in the future a copy may be dated before it is ignored. Setting the clock back by less
+/// doesn't matter.
 const MAX_CLOCK_STEP: Duration = Duration::from_secs(60);
 
 /// An origin's robots.txt as last known: the last answer and the last good file.
@@ -156,8 +157,8 @@ impl RobotsCopy {
 
     /// Returns which rules are in force at `now`.
     ///
-    /// A copy dated in the future by a wrong clock is ignored, because its age is unknown. No copy
-    /// stays in force longer from `now` than the maximum for its kind.
+    /// A copy dated in the future by a wrong clock is ignored, because its age is unknown. Rules
+    /// are in force no longer than the maximum for the copy's kind, counted from `now`.
     #[must_use]
     pub fn force(&self, now: Tick, times: &RobotsTimes) -> RobotsForce {
         let is_unreachable = matches!(self.state, RobotsCopyState::Unreachable { .. });
@@ -172,7 +173,7 @@ impl RobotsCopy {
         if !is_unreachable {
             return RobotsForce::Fresh { until };
         }
-        // A file can't have been good later than the last answer.
+        // The file was last good no later than the last answer.
         let good_at = self.good_at.map(|good_at| good_at.min(self.fetched_at));
         match good_at.map(|good_at| good_at + times.last_good) {
             Some(end) if now < end => RobotsForce::LastGood {
@@ -301,7 +302,8 @@ impl RobotsCopy {
         };
         if let Some(before) = before.filter(|before| before.holds()) {
             self.body = before.body.clone();
-            // If the clock was ahead when the file was stored, the file counts as good until now.
+            // If the clock was ahead when the file was stored, the file counts as last good now,
+            // not in the future.
             self.good_at = before.good_at.map(|good_at| good_at.min(now));
             self.lasts = before.lasts;
             self.url = before.url.clone();

@@ -14,7 +14,7 @@ pub struct RobotsTimes {
     /// Maximum time for which a copy is valid (RFC 9309 section 2.4: 24 hours). Also used if the
     /// server states no time.
     pub most: Duration,
-    /// How long a copy is valid that the server wants revalidated or not stored (`no-store`,
+    /// How long a copy is valid if the server wants it revalidated or not stored (`no-store`,
     /// `no-cache`, `max-age=0`, or an `Expires` in the past). Without this, robots.txt would be
     /// fetched before each page. A positive lifetime is respected to the second, even if it is
     /// shorter.
@@ -25,8 +25,8 @@ pub struct RobotsTimes {
     pub longest_wait: Duration,
     /// Upper bound for a Retry-After.
     pub longest_asked: Duration,
-    /// How long after it was last good a copy may be used while the file is unreachable (RFC 9309
-    /// section 2.3.1.4: 30 days).
+    /// How long a copy may be used while the file is unreachable, counted from when the copy was
+    /// last good (RFC 9309 section 2.3.1.4: 30 days).
     pub last_good: Duration,
 }
 
@@ -61,7 +61,8 @@ pub fn lifetime(headers: &HeaderMap, times: &RobotsTimes, now: Tick) -> Duration
     }
 }
 
-/// Returns `max-age`, or zero for a directive against caching. The strictest of several wins.
+/// Returns `max-age`, or zero for a directive against caching. The strictest of several directives
+/// wins.
 fn cache_control(headers: &HeaderMap) -> Option<Duration> {
     let mut shortest: Option<Duration> = None;
     for value in headers.get_all(CACHE_CONTROL) {

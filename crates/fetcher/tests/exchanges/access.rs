@@ -59,7 +59,7 @@ async fn another_host_gets_no_fields_not_even_after_a_redirect() {
         allow_private: true,
         ..FetchConfig::new("crawl/0.1")
     });
-    // Over plain http to a name, a subdomain or a parent: nothing that could be overheard is sent.
+    // The fields are sent neither over plain http nor to a subdomain, a parent or another host.
     for host in ["a.test", "b.a.test", "test", "127.0.0.1"] {
         let url = canonicalize(None, &format!("http://{host}:{port}/")).unwrap();
         let exchange = fetch(&fetcher, &url).await.unwrap();

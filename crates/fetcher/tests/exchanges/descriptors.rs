@@ -40,8 +40,8 @@ async fn a_request_without_a_descriptor_waits_for_another_to_end() {
     assert_eq!(server.connections(), AT_ONCE, "nothing was sent twice");
 }
 
-/// All connections begin before any answer is read. The process has too few descriptors for so many
-/// connections.
+/// All connections begin before any answer is read, and the process has too few descriptors for
+/// them.
 #[tokio::test]
 #[ignore = "needs a limit of its process; the test above runs it"]
 async fn fetches_sixty_pages_at_once() {

@@ -136,7 +136,7 @@ async fn in_time() {
             vec![send("HTTP/1.1 200 OK\r\nA: b\r\n"), Act::Stall],
             "first_byte_timeout in FirstByte: no answer within 0.9 s",
         ),
-        // The time until the final answer counts, however many interim answers arrive.
+        // Interim answers don't extend the time for the final answer.
         (
             [long, short, long],
             vec![Act::Endless(HINTS.repeat(100).into())],

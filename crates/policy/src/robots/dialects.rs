@@ -159,7 +159,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Handles lines of other fields. `Allow` is among them, because it was introduced later.
+    /// Handles all other fields. One of them is `Allow`, because later standards introduced it.
     fn other(&mut self, line: u32, key: Key, value: &[u8]) {
         let good = match key {
             Key::Allow => {

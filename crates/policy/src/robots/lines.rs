@@ -60,9 +60,9 @@ fn skip_mark(file: &[u8]) -> &[u8] {
     &file[skipped..]
 }
 
-/// Returns the text after a UTF-16 byte order mark, and whether it is UTF-16. A file in ASCII or
-/// UTF-8 may have the mark by mistake. If such a file were read as UTF-16, its rules would vanish,
-/// and everything would be allowed.
+/// Decodes the text after a UTF-16 byte order mark, and returns whether it is UTF-16. A file in
+/// ASCII or UTF-8 may have the mark by mistake. Decoding such a file would lose its rules, so
+/// everything would be allowed.
 fn marked(rest: &[u8], unit: fn([u8; 2]) -> u16) -> (Cow<'_, [u8]>, bool) {
     let decoded = from_utf16(rest, unit);
     let as_bytes = &rest[..rest.len().min(MAX_ROBOTS_BYTES)];

@@ -24,7 +24,7 @@ pub struct SitemapLine {
 pub struct RequestRate {
     /// The number of requests, at least one.
     pub requests: u32,
-    /// The period in which they may be sent, more than zero.
+    /// The period for which `requests` is the maximum; longer than zero.
     pub per: Duration,
     /// The times of day to which the line applies; `None` for always.
     pub during: Option<VisitHours>,

@@ -11,18 +11,18 @@ use super::pattern::WILD;
 /// Leading bytes of a part that the index looks up. Longer parts are compared at each candidate.
 const KEY_BYTES: usize = size_of::<u64>();
 
-/// Candidates for a long part that are compared before the rest of the path is searched.
+/// Maximum candidates for a long part to compare. After that, the rest of the path is searched.
 const MAX_COMPARED: usize = 8;
 
 /// The parts of all wildcard rules of a file.
 #[derive(Debug)]
 pub(super) struct PartIndex {
-    /// Maps the leading bytes of a part to the index of its key.
+    /// Maps the leading bytes of a part to the number of its key.
     keys: HashMap<u64, u32>,
     /// The lengths of keys in bytes, without duplicates.
     lengths: Vec<usize>,
-    /// The parts of all rules, rule by rule. The head of a rule is not included, and no part is
-    /// empty. Only an anchored rule has its tail as the last part, which may be empty.
+    /// The literal parts of all rules, rule by rule, without the text before a rule's first
+    /// wildcard. Only the last part of an anchored rule (`$`) may be empty.
     parts: Box<[Part]>,
     /// The index in `parts` of each rule's first part. An additional entry marks the end.
     first: Box<[u32]>,
@@ -36,7 +36,7 @@ struct Part {
     len: u32,
 }
 
-/// A wildcard rule, as the index needs it.
+/// The properties of a wildcard rule that the index needs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WildRule<'a> {
     pub(super) pattern: &'a [u8],
@@ -91,7 +91,7 @@ impl PartIndex {
         }
     }
 
-    /// Finds all keys in a path of normal form.
+    /// Finds all keys in a normalised path.
     pub(super) fn occurrences(&self, path: &[u8]) -> Occurrences {
         let mut lists = vec![0; self.keys.len()];
         let mut ends = vec![0];
@@ -113,7 +113,7 @@ impl PartIndex {
                 hits.push((*list, narrow(at)));
             }
         }
-        // Turn counts into the start of each list, and then into its end.
+        // Replace each list's count by its start. The next loop advances the start to the end.
         let mut sum = 0;
         for end in &mut ends[1..] {
             sum += std::mem::replace(end, sum);

@@ -1,5 +1,5 @@
-//! A prefilter for patterns and paths. It summarises each in two words, which suffice to rule out
-//! nearly every rule that does not match a path.
+//! A prefilter for patterns and paths. It summarises each in two 64-bit words, which suffice to
+//! rule out nearly every rule that does not match a path.
 //!
 //! One word holds the first eight bytes. The other is a bit mask of the bytes that occur. All rules
 //! are tried in one pass over a list, so ruling out a rule should take only a handful of
@@ -17,8 +17,8 @@ pub(super) struct PathSummary {
 pub(super) struct PatternSummary {
     head: u64,
     marks: u64,
-    /// Number of bits by which a difference of two heads is shifted, to ignore bytes after the end
-    /// of the pattern.
+    /// The shift (in bits) that drops the bytes after the end of the pattern when two heads are
+    /// compared.
     beyond: u8,
 }
 
@@ -30,7 +30,7 @@ pub(super) const SPECIAL: u64 = 1 << 62;
 /// Number of leading bytes of a pattern that the prefilter compares.
 pub(super) const HEAD: usize = size_of::<u64>();
 
-/// Returns the marks of `text`: the set of its bytes as a bit mask, with [`ODD`] and [`SPECIAL`].
+/// Returns the set of the bytes of `text` as a bit mask, with [`ODD`] and [`SPECIAL`].
 #[inline]
 pub(super) fn marks(text: &[u8]) -> u64 {
     text.iter().fold(0, |all, &byte| all | MARKS[byte as usize])
@@ -50,7 +50,7 @@ impl PatternSummary {
     /// the whole pattern.
     #[inline]
     pub(super) fn of(head: &[u8], marks: u64) -> PatternSummary {
-        // Every normal path begins with a slash, so an empty head can require one.
+        // Every normal path begins with a slash, so without a head, require a slash.
         let head = if head.is_empty() { b"/" } else { head };
         PatternSummary {
             head: first_bytes(head),

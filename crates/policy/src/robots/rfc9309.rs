@@ -159,8 +159,8 @@ impl Reader<'_> {
         self.named || (self.star && !self.named_ever)
     }
 
-    /// Adds a line that is not a rule to the current group. More user-agent lines of the group may
-    /// follow.
+    /// Adds a line that is not a rule to the current group. Unlike a rule, it may be followed by
+    /// more user-agent lines of the same group.
     fn record(&mut self, line: &Line<'_>, key: Key, value: &[u8]) {
         let of_file = matches!(key, Key::Sitemap | Key::Host | Key::CleanParam);
         let signal = matches!(key, Key::ContentSignal | Key::License);

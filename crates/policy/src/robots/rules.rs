@@ -201,7 +201,7 @@ impl Rules {
         });
     }
 
-    /// Appends the rules of another group of the same body.
+    /// Appends the rules of another group of the same file.
     pub(super) fn append(&mut self, other: Rules) {
         let (groups, patterns) = (self.headers.len(), self.patterns.len());
         self.headers.extend(other.headers);
@@ -293,7 +293,8 @@ impl Rules {
         question
     }
 
-    /// Returns the rules by their heads. `None` until sorting them pays off.
+    /// Returns the rules sorted by their heads (the texts before the first wildcard). `None` until
+    /// sorting pays off.
     fn heads(&self) -> Option<&RuleHeads> {
         if self.entries.len() <= FEW {
             return None;

@@ -1,4 +1,4 @@
-//! What a host's ended requests imply: its response time, and the waits that follow.
+//! What the end of a request changes for its host: the response time, and the waits that follow.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use crate::politeness::Politeness;
 use crate::request_outcome::{OutcomeKind, RateLimit, RequestOutcome};
 use crate::tick::{Tick, micros};
 
-/// A new response time has a weight of one in this many. A slow host is noticed within a few
-/// answers, while a single outlier does not set the pace.
+/// The weight of a new response time is one divided by this. A slow host is noticed within a few
+/// answers, but a single outlier does not set the pace.
 const SMOOTHING: u64 = 4;
 
 impl Host {
@@ -88,8 +88,8 @@ impl Host {
         self.backoff_mut().ease = if eased { 0 } else { ease };
     }
 
-    /// Applies an answer's rate-limit fields. An answer without such fields leaves the pace as it
-    /// was. Waits are capped like a Retry-After.
+    /// Applies an answer's rate-limit fields. Without such fields the pace stays as it was. The
+    /// maximum for waits is the same as for a Retry-After.
     fn limited(&mut self, politeness: &Politeness, end: Tick, limit: Option<RateLimit>) {
         let Some(limit) = limit else {
             return;
@@ -124,7 +124,8 @@ impl Host {
             backoff.hold(end + wait, GapReason::RetryAfter);
             return wait;
         }
-        // Requests that were in flight at the same time count as one request to wait, not several.
+        // Several 429 or 503 answers to requests in flight at the same time raise the back-off
+        // level only once.
         if issued >= backoff.hold_until {
             let quiet = end >= backoff.hold_until + politeness.wait_forget;
             let before = if quiet { 0 } else { backoff.hold_level };
@@ -148,7 +149,8 @@ impl Host {
         backoff.fails = backoff.fails.saturating_add(1);
         backoff.note_failed_url(politeness, signal.url);
         let many = backoff.failed_urls.len() >= politeness.fails_in_a_row as usize;
-        // The outcome of a request that was in flight when the pause began says nothing new.
+        // Only a request issued after the pause tests the host. The outcome of an earlier one is no
+        // news.
         let probe = backoff.trip_level > 0 && issued >= backoff.trip_until;
         let no_connection = signal.kind == OutcomeKind::NoConnection;
         let is_new = backoff.trip_level == 0 && (no_connection || many);
@@ -161,7 +163,7 @@ impl Host {
     }
 }
 
-/// Returns `first` doubled for each level above 1, saturating.
+/// Returns `first`, doubled for each level above 1. The result saturates.
 fn doubled(first: Duration, level: u8) -> Duration {
     let factor = 1u32.checked_shl(u32::from(level.saturating_sub(1)));
     first.saturating_mul(factor.unwrap_or(u32::MAX))

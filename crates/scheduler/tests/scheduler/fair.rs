@@ -67,8 +67,8 @@ fn origins_of_a_host_take_turns() {
     assert!(turns.len() == 3 && turns.values().all(|count| *count == 2));
 }
 
-/// Other hosts keep both the site `one` and the shared address busy. The host that needs a free
-/// request at both at the same time is still served.
+/// A host waits for its site and its address at the same time. Other hosts keep both of them busy,
+/// yet the host is served.
 #[test]
 fn two_busy_gates_do_not_starve_a_host() {
     let mut stage = Stage::new(Politeness {
@@ -92,7 +92,8 @@ fn two_busy_gates_do_not_starve_a_host() {
             .scheduler
             .set_address(stage.now, &origin.host_key(), address);
     }
-    // Requests never end at the same time, so the two gates are never open together.
+    // Requests never end at the same time, so the limits of site and address are never free
+    // together.
     let mut flying: Vec<(u32, Spent)> = Vec::new();
     let mut turns = HashMap::new();
     for step in 0..10_000 {

@@ -99,7 +99,7 @@ fn a_request_counts_at_its_looked_up_address() {
         sent(stage.scheduler.admit(now, permit, Some(address)))
     };
     let first = count(out.next().unwrap()).unwrap();
-    // If a request is admitted again after another look-up, it is still counted once.
+    // A request that is admitted again after another look-up is counted only once.
     let first = count(first).unwrap();
     assert!(out.all(|permit| count(permit).is_none()));
     assert_eq!(stage.scheduler.in_flight(), 1);
@@ -107,7 +107,7 @@ fn a_request_counts_at_its_looked_up_address() {
     stage.end(first.spend(), ANSWERED);
     let mut next = permits(&mut stage);
     assert_eq!(next.len(), 1);
-    // The name now resolves to another address, so another request may be sent to this address.
+    // The name now resolves to another address, so the old address is free for another request.
     let elsewhere: IpAddr = "192.0.2.2".parse().unwrap();
     let aside = stage.scheduler.set_aside(now, next.remove(0));
     let moved = stage.scheduler.admit(now, aside, Some(elsewhere));
@@ -142,7 +142,7 @@ fn look_ups_run_ahead_and_do_not_count_as_requests_in_flight() {
     let next = permits(&mut stage);
     assert_eq!(next.len(), 1);
     assert!(next[0].is_set_aside());
-    // The next permit that was looked up must wait.
+    // The second permit whose look-up ended must wait, because the concurrency is exhausted.
     let looked_up = aside.next().unwrap();
     let other_address = "192.0.2.2".parse().unwrap();
     let Admission::Wait(looked_up, None) =
@@ -348,7 +348,7 @@ fn the_rate_spaces_requests_and_never_bursts() {
     let _first = stage.issue();
     let (second, waited) = stage.wait();
     assert_eq!(waited, SECOND / 4);
-    // The request was not sent, so one other request, and no more, may be sent now.
+    // The request was not sent, so exactly one other request may be sent now.
     stage.scheduler.give_back(stage.now, second);
     let _again = stage.issue();
     assert_eq!(stage.wait().1, SECOND / 4);
@@ -419,12 +419,12 @@ fn a_longer_site_delay_applies_to_a_forgotten_site() {
     stage.exchange(ANSWERED);
     stage.scheduler.evict().unwrap();
     stage.now = stage.now + SECOND;
-    // The gate is dropped with its last host, and created again for another host.
+    // The gate (shared limit) is dropped with its last host, and created again for another host.
     stage.open("http://b.s.example", 1);
     let longer = site_delay(5 * SECOND);
     stage.scheduler.set_politeness(stage.now, longer);
     assert_eq!(stage.exchange(ANSWERED).0, 4 * SECOND);
-    // Alternatively, the gate is created again only after the change.
+    // This time the gate (shared limit) is dropped before the change, and created again after it.
     stage.scheduler.evict().unwrap();
     stage.now = stage.now + 5 * SECOND;
     let longer = site_delay(9 * SECOND);

@@ -28,7 +28,7 @@ fn a_parked_host_gets_no_permit_until_it_is_unparked() {
     stage.open("http://a.example", 5);
     stage.open("http://b.example", 1);
     let a = host("a.example");
-    // One request is in flight when the host is parked. It ends normally.
+    // A request that is in flight when the host is parked ends normally.
     let permit = stage.issue();
     assert_eq!(permit.host(), &a);
     stage.scheduler.park(stage.now, &a);
@@ -64,7 +64,8 @@ fn a_parked_host_gets_no_robots_or_hop_permits_either() {
         .scheduler
         .queue_request(START, &a, Purpose::Hop { of });
     assert!(matches!(stage.scheduler.poll(START), Poll::Idle));
-    // The host's robots.txt was unreachable. The time to retry comes, but no request is issued.
+    // The host's robots.txt was unreachable. At the time to retry no request is issued, because the
+    // host is parked.
     let retry_at = START + SECOND;
     stage
         .scheduler
@@ -160,7 +161,7 @@ fn a_hosts_own_delay_lasts_until_one_for_all_is_set() {
     stage.scheduler.set_delay(START, None, 2 * SECOND);
     assert_eq!(gap(&stage.scheduler, &a), 2 * SECOND);
     assert_eq!(gap(&stage.scheduler, &b), 2 * SECOND);
-    // A restored host has the delay again that the operator set for it.
+    // A restored host has the operator's delay again.
     stage
         .scheduler
         .set_delay(START, Some(&host("c.example")), 4 * SECOND);

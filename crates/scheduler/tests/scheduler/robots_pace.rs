@@ -79,8 +79,7 @@ fn conner1996_request_rate_counts_in_its_hours_only() {
     stage.now = clock(&stage, 5, 59) + 58 * SECOND;
     let pace = rates(&[rate(1, 600, Some((6, 7)))]);
     stage.open_with_pace("http://example.org", 100, pace);
-    // Before six o'clock the gap is a second. The gap ends a second before six; after six the rate
-    // applies.
+    // Before six o'clock the gap is a second, and it ends before six. After six the rate applies.
     stage.exchange(ANSWERED);
     let (permit, waited) = stage.wait();
     assert_eq!((waited, permit.why()), (SECOND, GapReason::Delay));

@@ -82,7 +82,7 @@ fn a_million_requests_of_a_thousand_hosts() {
     run(1_000, 1_000_000);
 }
 
-/// The same measurement with a million hosts, where memory is the limit.
+/// A measurement with a million hosts, where memory is the limit.
 #[test]
 #[cfg(not(debug_assertions))]
 fn two_million_requests_of_a_million_hosts() {

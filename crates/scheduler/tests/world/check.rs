@@ -81,7 +81,6 @@ struct Shared {
     last_start: Option<Tick>,
 }
 
-/// The purpose of a request, with the number of the origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WorldPurpose {
     Page(u32),
@@ -89,7 +88,7 @@ pub(crate) enum WorldPurpose {
     Hop,
 }
 
-/// A request that was sent, and the gates at which it was counted.
+/// A request that was sent, and the gates (shared limits) at which it was counted.
 #[derive(Clone, Copy)]
 pub(crate) struct Sent {
     pub(crate) host: u32,
@@ -155,7 +154,7 @@ impl Check {
                 format!("{now}: address {address} of h{host} {space:?}")
             });
         }
-        // A site may have at least as many requests in flight as one of its hosts.
+        // The limit of a site is never below the limit of a single host.
         let terms = override_of(&self.overrides, self.site_terms[site as usize]);
         let per_host = terms.and_then(|terms| terms.per_host);
         let per_host = per_host.unwrap_or(self.politeness.per_host);
@@ -331,7 +330,8 @@ impl Check {
         self.last_start = None;
     }
 
-    /// Applies changed politeness. An evicted host remembers at most as many ends as it had slots.
+    /// Applies changed politeness. Of an evicted host's ends, keeps at most as many as the host had
+    /// slots.
     pub(crate) fn reload(&mut self, now: Tick, plan: &Plan, is_away: impl Fn(u32) -> bool) {
         let before: Vec<_> = (0..self.hosts.len())
             .map(|host| {
@@ -462,8 +462,8 @@ impl HostSeen {
         }
     }
 
-    /// Starts a request. Returns whether the gap of some slot was over. Of these slots, takes the
-    /// one that ended last, which leaves the most freedom for later requests.
+    /// Starts a request. Returns whether the gap of some slot was over. If it was over in several,
+    /// takes the slot that ended last, which leaves the most freedom for later requests.
     fn take_slot(&mut self, now: Tick, gap: Duration, paced: bool, per_host: u32) -> bool {
         let rested = |(end, delay): &(Tick, Duration)| *end + gap.max(*delay) <= now;
         let alone = self.in_flight == 0 && self.ends.iter().all(rested);
@@ -481,7 +481,8 @@ impl HostSeen {
 }
 
 impl Shared {
-    /// Starts a request at a gate. Returns whether the request breaks the gate's limit or delay.
+    /// Starts a request at a gate (shared limit). Returns whether the request breaks the gate's
+    /// limit or delay.
     fn start(&mut self, now: Tick, limit: u32, delay: Duration) -> bool {
         let crowded = self.in_flight >= limit;
         let early = self.last.is_some_and(|last| last + delay > now);

@@ -38,7 +38,7 @@ pub(crate) struct Plan {
     pub(crate) politeness: Politeness,
     /// Politeness overrides by host name.
     pub(crate) overrides: Vec<(String, PolitenessOverride)>,
-    /// Of a thousand steps, how many swap the operator's politeness for the other one.
+    /// Of a thousand steps, how many swap the operator's two politeness settings.
     pub(crate) reloads: u32,
     pub(crate) other: Politeness,
     pub(crate) other_overrides: Vec<(String, PolitenessOverride)>,
@@ -95,7 +95,7 @@ impl Plan {
         }
     }
 
-    /// Swaps the plan's politeness for the other one.
+    /// Swaps the operator's two politeness settings.
     pub(crate) fn reload(&mut self) {
         std::mem::swap(&mut self.politeness, &mut self.other);
         std::mem::swap(&mut self.overrides, &mut self.other_overrides);
@@ -117,7 +117,7 @@ impl Plan {
 
     /// Draws the robots paces that hosts choose from. The first sets no pace.
     pub(crate) fn draw_paces(&self, dice: &mut Dice) -> Vec<WorldPace> {
-        // Visit times within quiet hours would leave no time at all.
+        // A visit time within quiet hours would leave no time for requests.
         let own = self.overrides.iter().chain(&self.other_overrides);
         let own = own.flat_map(|(_, terms)| &terms.quiet);
         let usual = self.politeness.quiet.is_empty() && self.other.quiet.is_empty();

@@ -54,8 +54,8 @@ pub(crate) struct Tally {
     pub(crate) evictions: u64,
     pub(crate) kills: u64,
     pub(crate) reloads: u64,
-    /// Totals over all requests that followed another to the same host: the gaps required, and the
-    /// time waited beyond them.
+    /// Totals over all requests that followed another to the same host: the required gaps
+    /// (`asked`), and the time waited beyond these gaps.
     pub(crate) asked: Duration,
     pub(crate) late: Duration,
     pub(crate) latest: Duration,
@@ -209,7 +209,8 @@ impl World {
 
     fn put_back(&mut self, origin: u32, urls: u32) {
         let host = (origin / 2) as usize;
-        // The other origin may have URLs waiting for its robots.txt.
+        // If this origin had no URLs, the host may have waited for something other than the gap:
+        // its other origin's robots.txt.
         if self.left[origin as usize] == 0 {
             self.free_since[host] = self.free_since[host].max(self.now);
         }
@@ -244,8 +245,8 @@ impl World {
         self.look_ups.insert((until, self.tally.polls), permit);
     }
 
-    /// Sends the request whose look-up ended first. Returns whether it did anything, and when to
-    /// retry.
+    /// Sends the request whose look-up ended first. Returns whether that was possible, and if not,
+    /// when to retry.
     fn admit(&mut self) -> (bool, Option<Tick>) {
         let Some(permit) = self.found.pop_front() else {
             return (false, None);

@@ -20,8 +20,8 @@ use crate::rows::{ForeignLinks, Reader, sum};
 use crate::sql::Sql;
 use crate::worker_homes::{self, lower_allowed, read_map};
 
-/// The last part of a lease is a safety margin, in which no request is sent. The margin is one part
-/// in this many of the lease.
+/// The safety margin at the end of a lease, in which no request is sent, is the lease divided by
+/// this.
 const MARGIN_PARTS: u32 = 10;
 
 /// The guard of a worker's requests. Requests must end a safety margin before the worker's leases
@@ -38,10 +38,10 @@ impl SendGuard for LeaseGuard {
     }
 }
 
-/// Maximum number of links forwarded to another group at a time.
+/// Maximum number of links forwarded to another engine group at a time.
 const MAX_FORWARDED: i64 = 4_096;
 
-/// A survey of one group.
+/// A survey of one engine group.
 struct GroupSurvey {
     group: i32,
     living: u64,
@@ -56,7 +56,7 @@ struct GroupSurvey {
     others_bytes: u64,
     /// The number of commits by all workers.
     commits: u64,
-    /// The version of the map of buckets in this group.
+    /// The version of the map of buckets in this engine group.
     map: i64,
     groups: i32,
     moving: Vec<i32>,
@@ -130,8 +130,8 @@ impl WorkerFrontier for SharedFrontier {
     }
 
     fn take_free(&self, most: u64) -> Result<(usize, Vec<(Origin, u64)>), FrontierError> {
-        // While this lock is held, no transaction is open: ownership must not change during a
-        // transaction.
+        // This lock ensures that no transaction is open, because ownership must not change during
+        // one.
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         self.check()?;
         let tables = &self.tables;
@@ -163,8 +163,8 @@ impl WorkerFrontier for SharedFrontier {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let tables = &self.tables;
         let owned = &tables.owned;
-        // The buckets are removed here before other workers can take them. Otherwise a heartbeat
-        // might miss them and report them as lost.
+        // Remove the buckets before other workers can take them. Otherwise a heartbeat might miss
+        // them and report them as lost.
         owned.remove(buckets);
         let params = params![owned.crawl, owned.owner.clone(), buckets.to_vec()];
         let rows = tables.read(Sql::HandOver, params);
@@ -203,10 +203,10 @@ impl WorkerFrontier for SharedFrontier {
         let mut survey = self.sum_up(&first);
         let is_quiet = |survey: &Survey| !survey.links_wait && survey.pending_open == 0;
         if groups.count() > 1 && is_quiet(&survey) {
-            // The groups were queried at different moments, and a link reaches its group before its
-            // page is settled in another group. So a single survey may miss work. But if nothing
-            // was committed anywhere between two surveys, no work was left at the moment between
-            // them.
+            // The engine groups were queried at different moments, and a link reaches its group
+            // before its page is settled in another group. So a single survey may miss work. But if
+            // nothing was committed anywhere between two surveys, no work was left at the moment
+            // between them.
             let second = self.survey_groups()?;
             let commits =
                 |of: &[GroupSurvey]| -> Vec<u64> { of.iter().map(|group| group.commits).collect() };
@@ -227,8 +227,8 @@ impl WorkerFrontier for SharedFrontier {
             let links = Reader::new(row).foreign_links();
             let links = links.ok_or_else(|| tables.corrupt("link"))?;
             if links.home != tables.groups.own && tables.groups.other(links.home).is_none() {
-                // The links are for a group that this worker does not know. The next survey reports
-                // that group.
+                // This worker does not know the engine group of these links. The next survey
+                // reports that group.
                 continue;
             }
             let ForeignLinks {
@@ -265,7 +265,7 @@ impl WorkerFrontier for SharedFrontier {
         if self.tables.groups.count() > 1 {
             return worker_homes::allow(&self.tables, pages, more, of);
         }
-        // While this lock is held, no commit can begin, so its connection can be used here.
+        // While this lock is held, no commit can begin, so the connection for commits is free.
         let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let (owned, session) = (&self.tables.owned, self.tables.writing_session()?);
         let (crawl, owner) = (owned.crawl, owned.owner.clone());
@@ -305,8 +305,8 @@ impl WorkerFrontier for SharedFrontier {
         let mut buckets: BTreeSet<i32> = owned.buckets().into_iter().collect();
         let mut rows = self.tables.read(Sql::OthersMeta, params)?;
         for group in &self.tables.groups.others {
-            // When a worker listed a bucket, another group may have served it, so the lists in all
-            // groups are read.
+            // Read the lists in all engine groups, because another group may have served a bucket
+            // when a worker listed it.
             let (worker, name) = (owned.worker.clone(), LISTED.to_owned());
             rows.extend(group.read(Sql::OthersMeta, params![group.crawl, worker, name])?);
         }
@@ -331,8 +331,8 @@ impl WorkerFrontier for SharedFrontier {
         let mut rows = self
             .tables
             .read(Sql::CrawlMeta, params![self.tables.owned.crawl])?;
-        // All groups are read: a commit stores crawl values in all groups that exist then, but a
-        // group that joins later lacks these values.
+        // Read all engine groups. A commit stores values of the whole crawl in all groups that
+        // exist then, but a group that joins later lacks these values.
         for group in &self.tables.groups.others {
             rows.extend(group.read(Sql::CrawlMeta, params![group.crawl])?);
         }
@@ -357,8 +357,8 @@ impl SharedFrontier {
         u64::try_from(self.tables.keys.buckets).unwrap_or(1)
     }
 
-    /// Applies a change of the owned buckets, and clears the memory of recent states. For URLs of
-    /// other workers, the memory has only the states that were sent to these workers, not the
+    /// Applies a change of the owned buckets, and clears the memory of recent states. The memory
+    /// must be cleared because for URLs of other workers it has the states sent to them, not the
     /// stored states.
     fn change(&self, writer: &mut Writer, totals: Totals, change: impl FnOnce(&mut Memory)) {
         writer.totals = totals;
@@ -367,7 +367,7 @@ impl SharedFrontier {
         change(&mut memory);
     }
 
-    /// Surveys all groups at once. The first result is this worker's group.
+    /// Surveys all engine groups at once. The first result is this worker's group.
     fn survey_groups(&self) -> Result<Vec<GroupSurvey>, FrontierError> {
         let tables = &self.tables;
         let (groups, owned) = (&tables.groups, &tables.owned);
@@ -438,7 +438,7 @@ impl SharedFrontier {
         Ok(())
     }
 
-    /// Returns the number of the group that this worker works in.
+    /// Returns the number of the engine group that this worker works in.
     #[must_use]
     pub fn home(&self) -> i32 {
         self.tables.groups.own

@@ -34,17 +34,17 @@ pub(super) struct SharedTransaction<'f> {
     changed: HashMap<Fingerprint, Change>,
     settled: HashSet<Fingerprint>,
     visits: HashMap<Fingerprint, StoredVisit>,
-    /// Links to hosts of other workers. The next field has the states that the owners of the hosts
-    /// should have after these links.
+    /// Links to hosts of other workers. The next field has, by URL, the state that the owner should
+    /// store because of the link.
     links: Vec<(i32, Admission)>,
     sent_states: HashMap<Fingerprint, CurrentState>,
     /// Records that were read for admissions and not used yet. An unknown URL has `None`.
     read: HashMap<Fingerprint, Option<UrlRecord>>,
     /// Keys of the links from other workers that this transaction admits.
     taken: Vec<SentLinkKey>,
-    /// Whether a settled URL becomes pending in this transaction.
+    /// Whether this transaction makes a settled URL pending.
     reopens: bool,
-    /// How far reopening has come in each bucket.
+    /// The progress of reopening lost URLs in each bucket.
     to_reopen: Vec<BucketToReopen>,
     /// Keys of reopened URLs whose visits are dropped. The next field has the bucket and number of
     /// each origin whose robots.txt has to be fetched again.
@@ -64,12 +64,13 @@ pub(super) struct SharedTransaction<'f> {
 struct Change {
     url: CanonicalUrl,
     key: UrlKey,
-    /// The parts of the committed record that counts depend on; `None` if the URL was unknown.
+    /// The parts of the committed record that the counts of URLs depend on. `None` if the URL was
+    /// unknown.
     before: Option<Before>,
     now: UrlRecord,
 }
 
-/// The parts of a committed record that counts depend on.
+/// The parts of a committed record that the counts of URLs depend on.
 #[derive(Clone, Copy)]
 struct Before {
     /// The number of the state.
@@ -175,8 +176,9 @@ impl<'f> SharedTransaction<'f> {
         let sent_state = match meet(known_state.unwrap_or(CurrentState::Unknown), admission) {
             AdmitAction::Stay => return Admitted::Known,
             AdmitAction::Improve { place, .. } => CurrentState::Pending(place),
-            // If the owner has deferred the URL, an excluded link leaves it deferred. So a later
-            // link that is not excluded must still be sent.
+            // An excluded link does not change a URL that the owner has deferred. So remember the
+            // URL as deferred on the longest path, so that any later link that is not excluded is
+            // sent.
             _ if matches!(admission.state, NewState::Excluded(_)) => CurrentState::Deferred {
                 depth: u32::MAX,
                 redirects: u8::MAX,
@@ -188,8 +190,7 @@ impl<'f> SharedTransaction<'f> {
         self.sent_states.insert(key, sent_state);
         self.links.push((b, admission.clone()));
         match admission.state {
-            // An excluded URL is not new to the sender, because the owner lists it. So each
-            // excluded URL is listed only once.
+            // Report an excluded URL as known, so that only its owner lists it.
             NewState::Excluded(_) => Admitted::Known,
             _ => Admitted::New,
         }
@@ -264,14 +265,14 @@ impl<'f> SharedTransaction<'f> {
         Ok(())
     }
 
-    /// Reads the records of seeds on hosts of other workers, from the groups that serve these
-    /// hosts. Each start admits all seeds again. If the seeds were all sent as links, nobody would
-    /// take these links once the other workers have ended.
+    /// Reads the records of seeds on hosts of other workers, from the engine groups that serve
+    /// these hosts. Each start admits all seeds again. Links for known seeds would have no taker
+    /// once the other workers have ended.
     fn look_up_seeds(&mut self, seeds: BTreeMap<i32, Vec<(UrlKey, Fingerprint)>>) {
         for (group, seeds) in seeds {
             let keys: Vec<UrlKey> = seeds.iter().map(|(key, _)| *key).collect();
-            // If this read fails, the seeds are sent as links. Sending waits until the group can be
-            // reached.
+            // If this read fails, the seeds are sent as links. Sending waits until the engine group
+            // can be reached.
             let records = self.frontier.tables.records_in(group, &keys);
             let records = records.unwrap_or_default().into_iter();
             for ((_, key), record) in seeds.into_iter().zip(records) {
@@ -406,7 +407,7 @@ impl Transaction for SharedTransaction<'_> {
             None => committed,
         };
         self.settled.insert(key);
-        // Only a retry takes a new sequence number, which puts it at a new place.
+        // Only a retry takes a new sequence number, because it moves to another place in the queue.
         let seq = match outcome {
             Outcome::Retry => self.take_seq(),
             _ => record.place.seq,

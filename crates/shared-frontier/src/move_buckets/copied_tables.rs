@@ -5,7 +5,7 @@ pub(super) struct CopiedTable {
     pub(super) name: &'static str,
     /// The columns of the key in order, without `crawl` and `b`.
     keys: &'static [&'static str],
-    /// All columns except the crawl's number, which differs between groups.
+    /// All columns except the crawl's number, which differs between engine groups.
     columns: &'static str,
 }
 
@@ -87,6 +87,6 @@ impl CopiedTable {
     }
 }
 
-/// Locks the row of a bucket, if another group serves the bucket and the row is claimed.
+/// Locks the row of a bucket, if another engine group serves the bucket and the row is claimed.
 const CLAIMED: &str = "WITH claimed AS (SELECT 1 FROM crawl_frontier.bucket
         WHERE crawl = $1 AND b = $2 AND home <> $3 AND owner = $4 FOR UPDATE)";

@@ -1,4 +1,4 @@
-//! A bench for the shared frontier. The worker's process can crash and restart.
+//! A test harness for the shared frontier, whose worker can crash and restart.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;

@@ -44,7 +44,7 @@ impl TwoGroups {
         self.try_open(worker).unwrap()
     }
 
-    /// Opens a worker in each group. Each worker owns all buckets of its group.
+    /// Opens a worker in each engine group. Each worker owns all buckets of its group.
     pub(crate) fn two_workers(&self) -> [SharedFrontier; 2] {
         let workers = [self.open("w1"), self.open("w2")];
         assert_eq!(workers.each_ref().map(SharedFrontier::home), [0, 1]);
@@ -52,8 +52,8 @@ impl TwoGroups {
         workers
     }
 
-    /// Queries a number in one group. `$K` in the query stands for the crawl's number in that
-    /// group.
+    /// Queries a number in one engine group. `$K` in the query stands for the crawl's number in
+    /// that group.
     pub(crate) fn number(&self, group: usize, sql: &str) -> i64 {
         number(&self.urls[group], &self.of_crawl(sql))
     }
@@ -121,8 +121,8 @@ fn both_groups_have_the_map_and_each_worker_works_in_one() {
         (first.owned_buckets(), second.owned_buckets()),
         (vec![0, 2], vec![1, 3])
     );
-    // The third worker gets its share of the first group's buckets. A worker that starts again
-    // keeps its home group.
+    // The third worker gets its share of the first engine group's buckets. A worker that starts
+    // again keeps its home group.
     let third = groups.open("w3");
     assert_eq!((third.home(), third.buckets()), (0, 0));
     second.give_up().unwrap();
@@ -136,7 +136,7 @@ fn both_groups_have_the_map_and_each_worker_works_in_one() {
         .collect();
     assert_eq!(shown, [(0, 2, 1), (1, 2, 1)]);
     assert_eq!((crawls[0].group_count, crawls[0].workers.len()), (2, 3));
-    // The numbers of workers are unique over all groups.
+    // The numbers of workers are unique over all engine groups.
     let numbers: Vec<i64> = (0..2)
         .map(|group| {
             let sql = "SELECT sum(number)::bigint FROM crawl_frontier.worker WHERE crawl = $K";
@@ -171,9 +171,9 @@ fn incomplete_groups_of_a_crawl_are_refused() {
             && missing.contains("hint: "),
         "{missing}"
     );
-    // Once the crawl has begun, the groups may be named in any order.
+    // Once the crawl has begun, the engine groups may be named in any order.
     assert_eq!(open(&[b, a]).unwrap().home(), 0);
-    // Two crawls of the same name on two engines are not the groups of one crawl.
+    // Two crawls of the same name on two engines are not the engine groups of one crawl.
     let other_crawl = TwoGroups::new();
     for url in &other_crawl.urls {
         SharedFrontier::open(url, &crate::bench::options(&other_crawl.crawl, "w")).unwrap();
@@ -191,8 +191,8 @@ fn an_interrupted_first_start_is_repeated_and_another_group_joins() {
     let groups = TwoGroups::new();
     drop(groups.open("w1"));
     end_leases(&groups.urls[0], &groups.crawl);
-    // Sets the state as if the first start died after it created the first group, but before it
-    // created the second.
+    // Sets the state as if the first start died after it created the first engine group, but before
+    // it created the second.
     groups.execute(
         0,
         "UPDATE crawl_frontier.crawl SET is_whole = false WHERE number = $K",
@@ -201,8 +201,8 @@ fn an_interrupted_first_start_is_repeated_and_another_group_joins() {
     groups.execute(1, "DELETE FROM crawl_frontier.crawl WHERE number = $K");
     let first = groups.open("w1");
     assert_eq!((first.home(), first.buckets()), (0, 2));
-    // An additional group that is named later joins the crawl. Running workers stop, because they
-    // don't know that group.
+    // An additional engine group that is named later joins the crawl. Running workers stop, because
+    // they don't know that group.
     let mut urls = groups.urls.clone();
     urls.push(Served::new().database(&groups.crawl.replace(' ', "_")));
     let joined = SharedFrontier::open_groups(&urls, &options(&groups.crawl, "w9")).unwrap();
@@ -246,7 +246,7 @@ fn workers_of_two_groups_have_the_same_settings() {
     let second = SharedFrontier::open_groups(&groups.urls, &with("w3", "a = 1")).unwrap();
     first.give_up().unwrap();
     assert_eq!(second.home(), 1);
-    // A worker in the second group still has the old settings.
+    // A worker in the second engine group still has the old settings.
     let refused = SharedFrontier::open_groups(&groups.urls, &with("w1", "a = 2"));
     assert!(matches!(refused, Err(OpenError::OtherSettings { .. })));
     second.give_up().unwrap();
@@ -271,7 +271,7 @@ fn a_link_to_another_group_is_there_before_its_page_and_is_admitted_once() {
     transaction.admit_all(&links).unwrap();
     transaction.keep_meta("crawl target", b"");
     // The leases end before the commit, so it fails. The links are already stored in the other
-    // group, but the page is still pending.
+    // engine group, but the page is still pending.
     end_leases(&groups.urls[0], &groups.crawl);
     let next = groups.open("w3");
     assert_eq!(next.home(), 0, "nobody lives there");
@@ -300,7 +300,7 @@ fn a_link_sent_by_an_old_map_is_forwarded() {
     let [first, second] = groups.two_workers();
     second.hand_over(&[3]).unwrap();
     groups.move_to(&[3], 0).unwrap();
-    // The first worker does not know yet that its own group serves bucket 3.
+    // The first worker does not know yet that its own engine group serves bucket 3.
     let target = url_in(&first, 3, "target");
     admit(&first, [link_to(target.clone())]);
     assert_eq!((groups.links(0), groups.links(1)), (0, 1));
@@ -313,8 +313,8 @@ fn a_link_sent_by_an_old_map_is_forwarded() {
     assert_eq!(first.take_free(9).unwrap().0, 1);
     first.take_links(9).unwrap();
     assert!(first.lease(&target.origin()).unwrap().is_some());
-    // After a survey the second worker knows the new map. If a group has no worker, workers of
-    // other groups forward its links.
+    // After a survey the second worker knows the new map. If an engine group has no worker, workers
+    // of other groups forward its links.
     second.survey().unwrap();
     admit(&second, [link_to(url_in(&first, 3, "next"))]);
     assert_eq!((groups.links(0), groups.links(1)), (1, 0));
@@ -345,7 +345,7 @@ fn a_seed_settled_in_another_group_sends_no_link() {
     second.give_up().unwrap();
     first.give_up().unwrap();
     // The next start admits the seed again. The seed must not be sent as a link, because the other
-    // group has no worker to take the link.
+    // engine group has no worker to take the link.
     let again = groups.open("w1");
     admit_all(&again);
     assert_eq!((groups.links(0), groups.links(1)), (0, 0));
@@ -397,7 +397,7 @@ fn an_unreachable_group_is_retried_for_the_duration_of_a_lease() {
     assert!(first.survey().is_err());
 }
 
-/// A proxy in front of an engine that can be closed and opened.
+/// A proxy in front of an engine. Tests can close and reopen the proxy.
 #[derive(Clone)]
 struct Gate {
     url: String,
@@ -466,7 +466,7 @@ fn a_crawl_is_over_when_no_group_has_anything_left() {
     assert_eq!((survey.living, survey.group_living), (2, 1));
     second.take_links(9).unwrap();
     assert_eq!(first.survey().unwrap().pending_open, 1);
-    // A group with pending URLs but without a worker is reported.
+    // An engine group with pending URLs but without a worker is reported.
     second.give_up().unwrap();
     assert_eq!(first.survey().unwrap().unserved_group, Some(1));
     let second = groups.open("w2");
@@ -551,14 +551,14 @@ fn lost_urls_are_reopened_in_the_group_that_serves_them_now() {
     assert_eq!(first.take_free(9).unwrap().0, 1);
     first.take_links(99).unwrap();
     assert!(first.lease(&page.origin()).unwrap().is_some());
-    // The name can be used in any group, and the second group has no worker now.
+    // The name can be used in any engine group, and the second group has no worker now.
     let again = groups.open("w2");
     again.take_links(99).unwrap();
     assert_eq!((again.home(), again.counts().pending), (1, 1));
 }
 
-/// A transaction could span two groups in only two ways: it is prepared in each group, or it is
-/// open in one group while the other is queried. The servers' logs show neither.
+/// A transaction could span two engine groups in only two ways: it is prepared in each group, or it
+/// is open in one group while the other is queried. The servers' logs show neither.
 #[test]
 #[ignore = "needs PostgreSQL"]
 fn no_transaction_spans_two_groups() {
@@ -601,8 +601,8 @@ fn no_transaction_spans_two_groups() {
         ] {
             assert!(!statements.contains(word), "{word}");
         }
-        // Each transaction of several statements is a commit of a worker of this group. Everything
-        // else is a single statement, for example for the links from other workers.
+        // Each transaction of several statements is a commit of a worker of this engine group.
+        // Everything else is a single statement, for example for the links from other workers.
         let begun = log
             .lines()
             .filter(|line| line.ends_with("statement: BEGIN"))

@@ -1,5 +1,5 @@
-//! Workers whose directories are lost. The URLs that these workers settled become pending again, or
-//! are listed again.
+//! Tests with workers whose directories are lost. The URLs that these workers settled become
+//! pending again, or are listed again.
 
 use std::collections::BTreeMap;
 
@@ -131,8 +131,8 @@ fn two_workers(served: &Served, crawl: &str) -> [(SharedFrontier, Settled); 2] {
     second.take_links(999).unwrap();
     [first, second].map(|frontier| {
         let settled = settle_all(&frontier);
-        // The key that divides the hosts is random, so the halves vary. A worker with a single host
-        // has at least four URLs.
+        // A random key divides the hosts, so the workers' halves differ. Even a worker with a
+        // single host has at least four URLs.
         assert!(settled.leases.len() > 3, "hosts are divided");
         (frontier, settled)
     })
@@ -200,7 +200,7 @@ fn urls_of_a_lost_worker_are_reopened_and_those_of_others_are_not() {
     let lost_worker = lose(&served, &crawl, "w1").unwrap();
     assert_eq!(lost_worker.pages, lost.leases.len() as u64);
     assert!(lost_worker.buckets_to_reopen > 0);
-    // If the call is repeated, as after a lost reply, nothing more is lost.
+    // The call may be repeated, for example after a lost reply: nothing more is lost.
     let again = lose(&served, &crawl, "w1").unwrap();
     assert_eq!(again.pages, 0);
     assert_eq!(again.buckets_to_reopen, lost_worker.buckets_to_reopen);
@@ -273,13 +273,13 @@ fn living_owners_forget_settled_states_of_reopened_urls() {
     assert_eq!((listed, reopened.is_more), (vec!["/never"], false));
     assert!(matches!(reopened.excluded[0].state, NewState::Excluded(_)));
     assert_eq!(reopened.origins, [origin()]);
-    // A link admitted in the same transaction finds the URL pending, and its path is nearer.
+    // The transaction reopened `/a`, so an admitted link finds it pending, and shortens its path.
     transaction.admit(link("/a", 2)).unwrap();
     let committed = transaction.commit().unwrap();
     assert_eq!(committed.origins, [(origin(), 1)]);
     assert_eq!(second.reopenings(), before + 1);
-    // The record of the first robots.txt is lost with the directory, so its copy was dropped.
-    // Nothing shows that the record of the second is lost.
+    // The first robots.txt was recorded only in the lost directory, so its copy was dropped. The
+    // second copy is kept, because nothing shows that its record was lost.
     assert_eq!(second.robots(&origin()).unwrap(), None);
     assert_eq!(second.robots(&elsewhere).unwrap().unwrap(), b"copy");
     assert!(!second.survey().unwrap().links_wait);

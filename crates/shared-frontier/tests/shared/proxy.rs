@@ -24,7 +24,7 @@ pub(crate) enum Cut {
     After,
 }
 
-/// The proxy. Each cut that a test arms happens once.
+/// The proxy. A cut happens once each time that a test arms it.
 pub(crate) struct Proxy {
     pub(crate) port: u16,
     cut: Arc<AtomicU8>,

@@ -80,8 +80,7 @@ impl Guarded {
 
     /// Returns a connection string of the workers' role, with the server called `name`.
     fn workers(&self, name: &str, parameters: &str) -> String {
-        // The connection names the address too, because the name may resolve to another address on
-        // this machine.
+        // Specify the address too, because the name may resolve to another address on this machine.
         let port = self.server.port;
         format!("postgres://crawl_worker@{name}:{port}/guarded?hostaddr=127.0.0.1&{parameters}")
     }

@@ -1,4 +1,4 @@
-//! Several workers on one engine, and several lives (runs of the process) of one worker.
+//! Several workers on one engine, and workers that are restarted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,7 +47,7 @@ fn a_commit_of_a_worker_that_lost_its_buckets_has_no_effect() {
     transaction.settle(held, FETCHED).unwrap();
     transaction.admit(link("/c", 1)).unwrap();
     transaction.mark("pages.jsonl", 7);
-    // As if the process were frozen here: another worker takes its buckets over in the meantime.
+    // Simulate a frozen process: another worker takes its buckets over.
     end_leases(&served.url, &crawl);
     let second = open(&served, &options(&crawl, "w2"));
     let refused = transaction.commit().unwrap_err();
@@ -250,7 +250,7 @@ fn links_to_hosts_of_another_worker_reach_it_by_the_same_rules() {
     assert_eq!((sender.counts().known, owner.counts().known), (0, 0));
     assert_eq!(owner.take_links(99).unwrap().origins, [(origin(), 2)]);
     assert_eq!(order(&owner), "/b /far");
-    // Links that the owner has already received are not sent again, but links by a nearer path are.
+    // Links that the owner has already received are sent again only if their path is shorter.
     let waiting = || {
         let text = format!(
             "SELECT count(*) FROM crawl_frontier.link l

@@ -156,7 +156,7 @@ fn without_a_good_copy_nothing_is_allowed() {
         force(&copy, Duration::ZERO),
         RobotsForce::Unreachable { retry_at }
     );
-    // A file that was missing an hour ago does not allow anything now.
+    // After a 404, a file that becomes unreachable allows nothing.
     let answer = RobotsAnswer::None { status: 404 };
     let none = learn(None, &answer, &result(Duration::ZERO, 404, &[]));
     let copy = unreachable(Some(&none), HOUR, None);
@@ -266,7 +266,7 @@ fn a_tdmrep_goes_along_with_the_rules_and_outlives_them() {
 }
 
 proptest! {
-    /// A copy dated by a clock that was ahead is ignored, or lasts no longer than any other.
+    /// A copy dated in the future is ignored, or lasts no longer than any other.
     #[test]
     fn a_clock_that_was_ahead_makes_no_copy_last_longer(
         ahead in 0_u64..200_000_000_000,
@@ -278,7 +278,7 @@ proptest! {
         let copy = match kind {
             0 => rules(ahead, &[]),
             1 => unreachable(None, ahead, retry_after),
-            // The clock was right again before the file became unreachable.
+            // The clock was ahead when the file was fetched, but right again at the failure.
             2 => unreachable(Some(&rules(ahead, &[])), Duration::ZERO, retry_after),
             _ => unreachable(Some(&rules(ahead, &[])), ahead, retry_after),
         };
