@@ -308,9 +308,13 @@ fn test(workspace: &Workspace) -> Result<()> {
         workspace,
         "test --workspace --lib --bins --tests --locked --no-fail-fast",
     );
-    // Most tests wait for servers and disks. Two at a time keep half of the processors busy.
-    let threads = 2 * thread::available_parallelism()?.get();
-    workspace::run(command.env("RUST_TEST_THREADS", threads.to_string()))
+    workspace::run(command.env("RUST_TEST_THREADS", test_threads()?))
+}
+
+/// Returns how many tests of a program run at a time: two per processor, since most tests wait for
+/// servers and disks.
+fn test_threads() -> Result<String> {
+    Ok((2 * thread::available_parallelism()?.get()).to_string())
 }
 
 /// Checks the program without any of its features, which no other step builds.
@@ -324,10 +328,11 @@ fn smallest(workspace: &Workspace) -> Result<()> {
 fn test_with_servers(workspace: &Workspace) -> Result<()> {
     let mut command = cargo(
         workspace,
-        // `descriptors` runs in a process that another test limits. The others take minutes; their
-        // results are in docs/sampling.md.
-        "test --workspace --lib --bins --tests --locked -- --ignored --skip descriptors:: --skip of_100_crawls",
+        // `descriptors` runs in a process that another test limits. The statistics of 100 crawls take
+        // minutes; their results are in docs/sampling.md.
+        "test --workspace --lib --bins --tests --locked -- --ignored --skip descriptors:: --skip 100_crawls",
     );
+    command.env("RUST_TEST_THREADS", test_threads()?);
     command.envs(browser::environment(workspace)?);
     command.env(
         "CRAWL_PYWB_PYTHON",

@@ -517,8 +517,7 @@ impl Group<'_> {
         if let Some(capture) = capture {
             row.warc = self.keep(capture)?;
         }
-        // The reader encoded the line before a redirect loop could be known, so don't use the line
-        // then.
+        // The reader didn't know of a redirect loop when it encoded the line.
         self.append_row(&mut row, line.filter(|_| !is_loop))?;
         // The links of a repeated body were listed at an earlier visit.
         if !row.repeats_body() {
