@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use crate::error::ArchiveError;
 use crate::regular_file::{options, regular};
 
-/// The file operations that an [`Appender`] needs. Tests replace them by those of a disk that
-/// fails.
+/// The file operations that an [`Appender`] needs. This is a trait so that tests can use a failing
+/// disk.
 pub(crate) trait FileStore {
-    /// Writes at the end of the file. May write only a part of `bytes`; returns how many.
+    /// Appends `bytes` or only a part of them, and returns the number of bytes written.
     fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize>;
     /// Truncates the file to `length` bytes.
     fn cut(&mut self, length: u64) -> io::Result<()>;
@@ -37,7 +37,8 @@ impl FileStore for File {
 pub(crate) struct Appender<S = File> {
     store: S,
     path: PathBuf,
-    /// Length of the whole pieces, in bytes. If `torn`, the file may have further bytes.
+    /// Length of all pieces that were written whole, in bytes. If `torn`, the file may also have a
+    /// part of another piece.
     length: u64,
     torn: bool,
     /// Whether anything was written since the last sync.
@@ -60,8 +61,8 @@ impl Appender<File> {
         Ok(appender)
     }
 
-    /// Opens or creates the file. `whole` returns the length of the whole pieces in it; the bytes
-    /// after these are cut off.
+    /// Opens or creates the file. `whole` returns the total length of the complete pieces, and the
+    /// bytes after these are cut off.
     pub(crate) fn open_with(
         path: &Path,
         whole: impl FnOnce(&mut File, u64) -> io::Result<u64>,
@@ -79,7 +80,7 @@ impl Appender<File> {
         &mut self.store
     }
 
-    /// Returns whether the file has only one name, and no other hard links.
+    /// Returns whether the file has no second hard link.
     pub(crate) fn has_one_name(&self) -> Result<bool, ArchiveError> {
         let names = names(&self.store);
         let names = names.map_err(|error| ArchiveError::io("open", &self.path, error))?;
@@ -111,7 +112,7 @@ impl<S: FileStore> Appender<S> {
     pub(crate) fn append(&mut self, piece: &[u8]) -> Result<u64, ArchiveError> {
         self.mend()?;
         let begin = self.length;
-        // Until the piece is written whole, bytes beyond `length` don't count.
+        // If a write below fails, `mend` must cut off the bytes beyond `length`.
         self.torn = true;
         self.dirty = true;
         let mut rest = piece;
@@ -140,7 +141,7 @@ impl<S: FileStore> Appender<S> {
     }
 
     /// Cuts off the remains of a piece that was not written whole. If this fails, the next append
-    /// tries it again before writing.
+    /// tries again before it writes.
     fn mend(&mut self) -> Result<(), ArchiveError> {
         if self.torn {
             self.store
@@ -153,7 +154,7 @@ impl<S: FileStore> Appender<S> {
     }
 
     fn failed(&mut self, error: io::Error) -> ArchiveError {
-        // Ignore an error of the cleanup, because the first error is reported.
+        // If the clean-up fails too, report only the write error.
         let _ = self.mend();
         ArchiveError::io("write to", &self.path, error)
     }
@@ -171,7 +172,7 @@ pub(crate) fn sync_folder(folder: &Path) -> Result<(), ArchiveError> {
         .map_err(|error| ArchiveError::io("sync", folder, error))
 }
 
-/// Reads `out.len()` bytes at offset `at` of a file, whatever the position of its cursor.
+/// Reads `out.len()` bytes at offset `at` of a file, regardless of the file's cursor.
 pub(crate) fn read_at(file: &mut File, at: u64, out: &mut [u8]) -> io::Result<()> {
     file.seek(SeekFrom::Start(at))?;
     file.read_exact(out)

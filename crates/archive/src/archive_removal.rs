@@ -36,8 +36,8 @@ pub struct RewrittenArchive {
 #[derive(Debug)]
 struct RewrittenFile {
     name: String,
-    /// By how many bytes the records moved: each entry is an offset in the old file, and the shift
-    /// of all records from there to the next entry. Sorted by offset.
+    /// How far the records moved. Each entry has an offset in the old file, and the shift of all
+    /// records from there up to the next entry. Sorted by offset.
     shifts: Vec<(u64, i64)>,
 }
 
@@ -50,7 +50,7 @@ impl RewrittenFile {
 }
 
 impl RewrittenArchive {
-    /// Returns the new place of a record that was kept.
+    /// Returns where a kept record is now: the file and the offset.
     #[must_use]
     pub fn place(&self, old: &WarcPlace) -> WarcPlace {
         match self.files.get(&old.file) {
@@ -185,7 +185,7 @@ fn new_name(name: &str, removal: &Removal) -> String {
     name.to_owned()
 }
 
-/// Reads one file to its end, and writes a new file from the first changed record on.
+/// Rewrites one file. The new file is only created once a record changes or is dropped.
 struct Rewriting<'r> {
     from: PathBuf,
     name: String,
@@ -207,7 +207,7 @@ impl Rewriting<'_> {
         let mut member = Vec::new();
         let mut end = 0;
         for record in WarcReader::open(&self.from)? {
-            // Stop at the committed length: the records after it don't count.
+            // Records beyond the committed length are dropped.
             if end >= self.length {
                 break;
             }
@@ -277,8 +277,8 @@ impl Rewriting<'_> {
         }
     }
 
-    /// Decides whether a record stays, changes or is dropped. If it changes, `member` becomes its
-    /// new gzip member.
+    /// Decides whether to keep, change or drop a record. For a change, writes the new gzip member
+    /// to `member`.
     fn fate(&mut self, record: &WarcRecord, member: &mut Vec<u8>) -> Result<Fate, ReadError> {
         let removal = self.removal;
         if record.url().is_some_and(|url| removal.holds_text(url)) {
@@ -286,8 +286,8 @@ impl Rewriting<'_> {
         }
         let original = record.field("WARC-Refers-To-Target-URI");
         if original.is_some_and(|url| removal.holds_text(url)) {
-            // A revisit by this program refers to a capture of its own URL, so another program
-            // wrote this one.
+            // Another program wrote this record: revisits by this program refer only to captures of
+            // the same URL.
             return Err(ReadError::Malformed {
                 file: self.from.clone(),
                 offset: record.offset,
@@ -329,8 +329,8 @@ fn signed(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
-/// Removes the fields for which `is_out` returns true from a block. `None` if no field is removed.
-/// Everything after a blank line is kept.
+/// Removes the fields for which `is_out` returns true from a block. `None` if there are none. Keeps
+/// everything after the first blank line.
 fn without_lines(block: &[u8], is_out: impl Fn(&str, &str) -> bool) -> Option<Vec<u8>> {
     let mut edited = Vec::with_capacity(block.len());
     let mut in_fields = true;
@@ -450,7 +450,7 @@ mod tests {
             .marks()
             .map(|(name, length)| (name.to_owned(), length));
         let marks: BTreeMap<String, u64> = marks.collect();
-        // This record is not committed, so it is dropped, as at the start of a run.
+        // This record is not committed, so it must be missing from the result.
         append(&mut archive, "http://a.example/uncommitted", None, 6);
         archive.sync().unwrap();
         let counted = rewrite_archive(dir.path(), None, removal, &marks).unwrap();
@@ -483,7 +483,6 @@ mod tests {
         }
         let captures = done.marks["archive/captures.cdxj"];
         assert_eq!(write_index(to.path(), captures).unwrap(), 4);
-        // Check that the result can be opened as an archive.
         Archive::open(to.path(), ArchiveOptions::default(), &done.marks).unwrap();
     }
 

@@ -10,13 +10,13 @@ use serde::de::DeserializeOwned;
 
 use crate::regular_file::open_regular;
 
-/// Maximum length of a line of a row file or a log, in bytes. Longer lines are skipped. The longest
-/// values in a row (URLs, a site's statements, a title) have limits that add up to far less.
+/// Maximum length of a line of a row file or a log, in bytes. Longer lines are skipped. Valid rows
+/// are far shorter, because their longest values (URLs, a site's statements, a title) have limits.
 /// Beyond the limit: a bad line, skipped and counted.
 pub const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
 
-/// Maximum bytes to skip in search of the end of an overlong line. Then reading ends: to go on
-/// would take minutes, and no disk error leaves a line of that length.
+/// Maximum bytes to skip in search of the end of an overlong line. Then reading ends, because
+/// skipping more would take minutes, and disk errors don't make such long lines.
 /// Beyond the limit: the rest of the file is not read.
 const MAX_PASSED_OVER_BYTES: u64 = 1024 * 1024 * 1024;
 
@@ -46,7 +46,7 @@ pub enum BadLine {
     /// The line is longer than [`MAX_LINE_BYTES`] and was skipped.
     #[error("it has {bytes} bytes, more than the maximum of {MAX_LINE_BYTES} for a line")]
     TooLong {
-        /// Length of the line with its line end.
+        /// Length of the line in bytes, including its line end.
         bytes: u64,
     },
     /// The line is not JSON of the expected form.
@@ -61,8 +61,8 @@ pub enum BoundedLine<'a> {
     Whole(&'a [u8]),
     /// A line longer than the maximum, which was skipped.
     TooLong {
-        /// Length of the line with its line end. If reading ended within the line, its length up to
-        /// there.
+        /// Length of the line in bytes, including its line end. If reading ended within the line,
+        /// the length up to there.
         bytes: u64,
     },
     /// Bytes after the last line end. A writer is still appending them, or crashed while doing so.
@@ -160,7 +160,7 @@ mod tests {
 
     /// Returns each line or, if it is too long or torn, its length.
     fn read(text: &[u8], max_bytes: usize) -> Vec<Result<Vec<u8>, u64>> {
-        // Use a buffer that is shorter than the lines, as it may be with a file.
+        // The buffer is shorter than the lines, so that a line takes several reads.
         let mut lines = LineReader::new(BufReader::with_capacity(3, text), max_bytes);
         let mut lines_read = Vec::new();
         while let Some(line) = lines.next_line().unwrap() {

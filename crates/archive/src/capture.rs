@@ -22,7 +22,7 @@ pub struct Capture<'a> {
     pub millis: u64,
     /// The IP address that responded.
     pub address: Option<IpAddr>,
-    /// The HTTP version of the exchange, which is only noted: records are always written in
+    /// The HTTP version of the exchange, for a field of the record. The archived message always has
     /// HTTP/1.1 syntax, because readers refuse other status lines.
     pub protocol: Version,
     /// The TLS version of the connection, if known.
@@ -57,7 +57,7 @@ pub struct CapturedRequest<'a> {
     pub headers: &'a [(String, String)],
 }
 
-/// Returns the value of a `WARC-Protocol` field (the IIPC extension of that name).
+/// Returns the value for the `WARC-Protocol` field, an IIPC extension of WARC.
 pub(crate) fn protocol_id(version: Version, scheme: &str) -> &'static str {
     match version {
         Version::HTTP_09 => "http/0.9",
@@ -133,8 +133,8 @@ pub enum Revisit<'a> {
 }
 
 impl Revisit<'_> {
-    /// Returns whether the record has no HTTP header, so that the original capture is replayed with
-    /// its own header.
+    /// Returns whether the record has no HTTP header. Replay tools then use the header of the
+    /// original capture.
     pub(crate) fn is_without_head(&self) -> bool {
         !matches!(self, Revisit::IdenticalPayload(_))
     }
@@ -152,11 +152,11 @@ pub struct RevisitOriginal<'a> {
 /// More facts about a capture, for its `metadata` record.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CaptureMetadata<'a> {
-    /// The URL from which the crawl came to this one.
+    /// The URL of the page or redirect that led to this URL.
     pub via: Option<&'a str>,
     /// Number of links followed from a seed.
     pub depth: Option<u32>,
-    /// Number of redirects followed after the last link.
+    /// Number of redirects between the last link and this URL.
     pub redirects: Option<u32>,
     /// The charset that the page was decoded with.
     pub charset: Option<&'a str>,

@@ -22,7 +22,7 @@ pub struct CaptureLine {
     pub offset: u64,
     /// Length of the gzip member, in bytes.
     pub length: u64,
-    /// The beginning of the line: key, time, and all fields before the length and the place.
+    /// The beginning of the line: key, time, and all JSON fields before the length.
     pub(crate) head: Box<str>,
 }
 
@@ -65,8 +65,8 @@ impl CaptureLine {
         Some((head.url, time))
     }
 
-    /// Returns the index line (with its line end) that this capture has at another place. The file
-    /// has the same name.
+    /// Returns the capture's index line (with its line end) after its record moved to `offset` in
+    /// the same file.
     #[must_use]
     pub fn moved_to(&self, offset: u64, length: u64) -> String {
         cdxj::line(&self.head, offset, length, &self.file)

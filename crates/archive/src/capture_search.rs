@@ -14,7 +14,7 @@ use crate::surt::surt;
 use crate::timestamp::Timestamp;
 use crate::warc_reader::{MAX_BODY_BYTES, WarcRecord, read_place};
 
-/// Maximum number of captures of the same key and second that are checked.
+/// Maximum number of captures to check that have the same key and the same second.
 const MAX_ALIKE: usize = 16;
 
 /// Reads the `response` record of a URL whose `WARC-Date` is `date`, by binary search in the index
@@ -39,8 +39,8 @@ pub fn find_response(
     let key = format!("{} {} ", surt(url), date.fourteen_digits());
     let mut index = BufReader::new(file);
     let mut line = Vec::new();
-    // Invariant: lines that begin before offset `low` sort before the key, and lines that begin at
-    // offset `high` or later don't.
+    // Invariant: lines that begin before offset `low` sort before the key; lines that begin at
+    // `high` or later sort after it or are equal.
     let (mut low, mut high) = (0, bytes);
     while low < high {
         let middle = low + (high - low) / 2;
@@ -84,7 +84,8 @@ fn line_after<R: BufRead + Seek>(index: &mut R, at: u64, line: &mut Vec<u8>) -> 
     let mut begin = at;
     index.seek(SeekFrom::Start(at.saturating_sub(1)))?;
     if at > 0 {
-        // Skip the rest of the previous line. If a line begins at `at`, only a line end is skipped.
+        // The seek went to the byte before `at`, so this skips the rest of the previous line, or
+        // only its line end if a line begins at `at`.
         read_line(index, line)?;
         begin = at - 1 + line.len() as u64;
     }

@@ -17,8 +17,8 @@ use crate::warc_reader::WarcRecord;
 /// The media type of a revisit record.
 const REVISIT: &str = "warc/revisit";
 
-/// Returns the beginning of a line, up to the digest. The rest follows when the record's place is
-/// known.
+/// Returns the beginning of a line, up to the digest. The rest needs the record's offset, which is
+/// known only when the record is appended.
 pub(crate) fn line_head(capture: &Capture<'_>, digest: Option<&str>) -> String {
     let mime = match capture.revisit {
         Some(_) => Some(REVISIT.to_owned()),

@@ -26,8 +26,7 @@ pub enum ArchiveError {
         /// The actual length in bytes; 0 if the file is missing.
         found: u64,
     },
-    /// The state has a committed length for a name that is not that of a file in the archive's
-    /// folder.
+    /// The state has a committed length for a name that no file in the archive's folder can have.
     #[error("the state names a file that is not the archive's: {name}")]
     ForeignMark {
         /// The name that the state has.
@@ -41,7 +40,7 @@ pub enum ArchiveError {
         /// The error of serde.
         source: serde_json::Error,
     },
-    /// An entry of a crawl's directory through which we would write to another place.
+    /// An entry of a crawl's directory that is unsafe to write to, such as a link to another place.
     #[error("`{}` {what}", path.display())]
     Unsafe {
         /// The entry.

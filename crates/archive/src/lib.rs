@@ -48,7 +48,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-// Check this here, because every program that uses a crawl's directory depends on this crate.
+// Only Linux is supported. Check it here, because all crates that use a crawl's directory depend on
+// this one.
 #[cfg(not(target_os = "linux"))]
 compile_error!(
     "crawl runs on Linux only: its crawls lock hosts against each other by open file description \

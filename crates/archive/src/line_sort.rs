@@ -1,4 +1,4 @@
-//! Sorts lines that may need more space than the memory has.
+//! Sorts lines that may not all fit in memory.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -96,8 +96,7 @@ impl LineSort {
     }
 }
 
-/// Returns the lines of `run`, sorted. `ends` are the offsets of their ends. Line ends are compared
-/// too.
+/// Sorts the lines of `run`, comparing their line ends too. `ends` are the offsets of their ends.
 fn sorted<'r>(run: &'r [u8], ends: &[usize]) -> Vec<&'r [u8]> {
     let mut begin = 0;
     let mut lines: Vec<&[u8]> = ends

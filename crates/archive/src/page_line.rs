@@ -26,8 +26,7 @@ impl PageLine {
         Some(PageLine { text, hole })
     }
 
-    /// Returns whether this is the serialised form of `row`. The place of the record is not
-    /// compared.
+    /// Returns whether this is the serialised form of `row`, ignoring the place of the record.
     #[must_use]
     pub fn is_of(&self, row: &PageRow) -> bool {
         let mut line = Vec::new();
@@ -36,7 +35,7 @@ impl PageLine {
         is_put && serde_json::to_vec(row).is_ok_and(|row| row == line)
     }
 
-    /// Appends the line with the given place of its record, and a line end.
+    /// Appends the line with the given place of the record, and a line end.
     pub(crate) fn put(
         &self,
         out: &mut Vec<u8>,

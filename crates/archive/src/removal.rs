@@ -16,8 +16,8 @@ use crate::regular_file::{open_regular, replace_file};
 #[derive(Clone, Debug, Default)]
 pub struct Removal {
     pages: HashSet<String>,
-    /// The lengths of the URLs of removed pages. So one pass over a text finds all these URLs in
-    /// it.
+    /// The lengths of the URLs in `pages`. At each possible start of a URL in a text, only prefixes
+    /// of these lengths are looked up.
     lengths: BTreeSet<usize>,
     hosts: BTreeSet<HostKey>,
 }
@@ -57,13 +57,13 @@ impl Removal {
         self.pages.contains(url.as_str()) || self.holds_host(&url.host_key())
     }
 
-    /// Returns whether the removal includes a URL or origin, given as a record contains it.
+    /// Returns whether the removal includes a URL or origin, given as text from a record.
     #[must_use]
     pub fn holds_text(&self, url: &str) -> bool {
         if self.pages.contains(url) {
             return true;
         }
-        // Parse only if hosts are removed, because parsing is the most expensive step here.
+        // If no hosts are removed, skip parsing, which is slow.
         !self.hosts.is_empty()
             && canonicalize(None, url).is_ok_and(|url| self.holds_host(&url.host_key()))
     }
@@ -113,8 +113,8 @@ impl Removal {
 }
 
 /// Returns whether a URL may end before `rest`. A bracket, quote, comma or semicolon may be a part
-/// of a longer URL, or of the sentence around the URL. In doubt, the URL counts as ended, so that
-/// the text is removed.
+/// of a longer URL, or of the sentence around the URL. In these cases return true, so that the text
+/// is removed in doubt.
 fn ends_url(rest: &str) -> bool {
     let is_end = |c: char| c.is_whitespace() || "\"'<>(),;`".contains(c);
     rest.trim_start_matches(['.', ':'])
@@ -139,9 +139,9 @@ fn names_host(text: &str, host: &str) -> bool {
 pub enum RowEdit {
     /// Keep the row, byte for byte.
     Keep,
-    /// Write the row with its change: the record that it refers to has moved.
+    /// The row changed because the WARC record that it refers to has moved. Write it.
     Move,
-    /// Write the row with its change: it no longer names a removed page or host.
+    /// The row changed because it named a removed page or host. Write it.
     Clear,
     /// Drop the row.
     Drop,

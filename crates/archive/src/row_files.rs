@@ -141,8 +141,8 @@ impl RowFile {
     }
 }
 
-/// A log of rows. Rows are written at once, unless they are held, and are never removed. If a crash
-/// tore the last line, it is cut off on open.
+/// A log of rows. Rows are written at once (except by [`LogFile::hold_all`]) and never removed. If
+/// a crash tore the last line, it is cut off on open.
 pub struct LogFile {
     appender: Appender,
     /// The lines of held rows, which are not written yet.
@@ -514,7 +514,7 @@ fn last_lines(file: &mut File, length: u64, count: usize, max_bytes: u64) -> io:
     let mut blocks = Vec::new();
     let mut begin = length;
     let mut ends = 0;
-    // To find `count` lines, one more line end is needed: that of the line before them.
+    // To find `count` lines, one more line end is needed, which ends the line before them.
     while begin > 0 && ends <= count && length - begin < max_bytes {
         let next = begin.saturating_sub(BLOCK_BYTES);
         let mut block = vec![0; (begin - next) as usize];

@@ -1,4 +1,5 @@
-//! The rows of each row file. An unknown value is null; only a few keys may be absent instead.
+//! The rows of each row file. Unknown values are written as null; only a few keys are omitted
+//! instead.
 
 use std::collections::BTreeMap;
 
@@ -91,7 +92,7 @@ pub struct PageRow {
     /// page.
     #[serde(default)]
     pub sample: Option<SampleRow>,
-    /// The label of the seed whose area contains the URL. Null if that seed has no label.
+    /// The label of the seed that the URL belongs to. Null if that seed has no label.
     #[serde(default)]
     pub label: Option<String>,
 }
@@ -99,9 +100,9 @@ pub struct PageRow {
 /// The role of a page in a sample, and its inclusion probability.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SampleRow {
-    /// Why the page was fetched: `drawn` for the sample; `frame`, because its links are the frame
-    /// from which the sample is drawn; `redirect`, because a page of the sample redirects to it; or
-    /// `walk`, because a walker reached it.
+    /// Why the page was fetched: `drawn` for the sample; `frame`, because the sample is drawn from
+    /// its links; `redirect`, because a page of the sample redirects to it; or `walk`, because a
+    /// walker reached it.
     pub how: String,
     /// The name of the stratum that the page was drawn from.
     pub stratum: Option<String>,
@@ -128,13 +129,13 @@ pub struct RandomWalkRow {
     pub how: String,
     /// The reason of a restart: `chance`; `no links`, if the page has none to follow; `no page`,
     /// after no response or an error; `excluded`, if the URL can't be fetched; `redirects`, if
-    /// there are more than are followed.
+    /// there were too many.
     pub why: Option<String>,
     /// The URL that the step leads to.
     pub url: String,
     /// The page that the walker was on before the step.
     pub from: Option<String>,
-    /// Number of distinct URLs that the links of that page could have led to.
+    /// Number of distinct URLs that the walker could have chosen from the links of the page `from`.
     pub links: Option<u64>,
 }
 
@@ -142,7 +143,7 @@ fn first_round() -> u32 {
     1
 }
 
-/// Errors with which a page is read nevertheless, up to some limit.
+/// Errors of pages that are read nevertheless, as far as the limits allow.
 const READ_ALL_THE_SAME: [&str; 4] = [
     "body_truncated",
     "decoded_too_large",
@@ -233,11 +234,11 @@ pub struct RobotsVerdict {
 pub struct PageUsage {
     /// Use for a search index: `allowed`, `refused`, or null without a statement about it.
     pub search: Option<String>,
-    /// Use as input to a model, with the same values.
+    /// Use as input to a model. Values as for `search`.
     pub ai_input: Option<String>,
-    /// Use for training a model, with the same values.
+    /// Use for training a model. Values as for `search`.
     pub train_ai: Option<String>,
-    /// Use as a copy that is kept for others, with the same values.
+    /// Use as a copy that is kept for others. Values as for `search`.
     pub archive: Option<String>,
     /// The statements as written.
     pub said: Vec<UsageStatement>,
@@ -291,8 +292,8 @@ pub struct RequestRow {
     pub why: String,
     /// The wait that the response demands, in milliseconds.
     pub wait_asked: Option<u64>,
-    /// The rows that were on the disk when the page was chosen from the queue. Null for robots.txt
-    /// and the like, which don't come from a queue.
+    /// How much was committed when the page was chosen from the queue. Null for robots.txt and
+    /// other requests that don't come from a queue.
     #[serde(default)]
     pub after: Option<AfterCommits>,
     /// The worker that sent the request, if the requests of several workers were gathered.
@@ -300,14 +301,14 @@ pub struct RequestRow {
     pub worker: Option<String>,
 }
 
-/// The commits before a request was chosen. A replay derives from these commits which links were
-/// known at that time.
+/// How much was committed before a request was chosen. A replay derives from it which links were
+/// known then.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct AfterCommits {
     /// Number of committed rows of `pages.jsonl`.
     pub pages: u64,
-    /// Number of other commits in this run, such as a robots.txt with its sitemaps, a page to
-    /// retry, or URLs settled without a request.
+    /// Number of other commits in this run, for example of a robots.txt with its sitemaps, a page
+    /// to retry, or URLs settled without a request.
     pub others: u64,
 }
 
@@ -358,14 +359,15 @@ pub struct DelayRow {
     pub worker: Option<String>,
 }
 
-/// The settings before they were reread, and the exclusions that this added and removed.
+/// The settings before `crawl.toml` was reread, and the exclusions that rereading added and
+/// removed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RereadSettings {
     /// The previous minimum gap, in milliseconds.
     pub delay: u64,
     /// The previous maximum of requests in flight per host.
     pub per_host: u32,
-    /// The previous settings of single host names, for names with settings of their own.
+    /// The previous settings of each host name that has settings of its own.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sites: BTreeMap<String, RereadSite>,
     /// The exclusions added, named as in `excluded.jsonl`.
@@ -475,14 +477,14 @@ pub struct ExcludedRow {
     pub line: Option<u32>,
     /// The page that the URL was found on. Null for a seed.
     pub found_on: Option<String>,
-    /// The label of the seed whose area contains the URL. Null if that seed has no label.
+    /// The label of the seed that the URL belongs to. Null if that seed has no label.
     #[serde(default)]
     pub label: Option<String>,
     /// The round that excluded the URL, from 1. Null in rows of older versions.
     #[serde(default)]
     pub round: Option<u32>,
-    /// Fetch time of the last page that was settled before this URL. In rows written at the end of
-    /// a run, the start of the round. Null in rows of older versions.
+    /// When the page settled last before this URL was fetched. In rows written at the end of a run,
+    /// the start of the round. Null in rows of older versions.
     #[serde(default)]
     pub at: Option<Timestamp>,
 }
@@ -498,10 +500,10 @@ pub struct WaitingRow {
     /// Why the URLs are pending; in the first line, how the run ended. Values: `finished`,
     /// `budget`, `interrupted`, `unreachable`, `parked`, `robots`.
     pub reason: String,
-    /// More about the reason: the name of the budget, or why the host was not requested.
+    /// More about the reason: the name of the budget, or why no request was sent to the host.
     pub detail: Option<String>,
-    /// The first 100 pending URLs, if the robots.txt of the origin is unreachable. Each was found
-    /// as a link to a server that doesn't respond.
+    /// The first 100 pending URLs, if the robots.txt of the origin is unreachable. They are listed
+    /// because their server doesn't respond, so the links to them may be broken.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub listed: Vec<WaitingUrl>,
 }

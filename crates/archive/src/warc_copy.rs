@@ -19,7 +19,7 @@ pub struct CopiedWarc {
     pub shift: i64,
 }
 
-/// Returns whether a file has a name as this program gives it to WARC files.
+/// Returns whether `name` has the form of this program's WARC file names.
 #[must_use]
 pub fn is_warc(name: &str) -> bool {
     serial(name).is_some()

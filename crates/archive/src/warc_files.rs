@@ -20,8 +20,8 @@ use crate::warc::{EncodedCapture, Encoder, Warcinfo};
 use crate::warc_reader::read_record;
 
 const SUFFIX: &str = ".warc.gz";
-/// Maximum length of the prefix in a file name. With it, the name with date and number is far
-/// shorter than the 255 bytes that file systems allow.
+/// Maximum length of the prefix in a file name. A file name with the longest prefix, a date and a
+/// number is far shorter than the 255 bytes that file systems allow.
 const MAX_PREFIX: usize = 64;
 
 /// Settings for the names and sizes of WARC files, and for their warcinfo records.
@@ -30,8 +30,8 @@ pub struct ArchiveOptions {
     /// The part of file names between `crawl-` and the date, usually the host of the first seed.
     /// Unsuitable characters become hyphens.
     pub prefix: String,
-    /// Maximum file size in bytes; archives usually use 1 GB. A file is larger only if its single
-    /// capture is.
+    /// Maximum file size in bytes; archives usually use 1 GB. Only a file with a single capture may
+    /// be larger.
     pub max_file_bytes: u64,
     /// The content of the warcinfo record.
     pub warcinfo: Warcinfo,
@@ -88,12 +88,12 @@ struct WarcFile {
 
 impl Archive {
     /// Opens or creates the folder `archive` in a crawl's directory. `marks` has the committed
-    /// lengths. Truncates the files in it to these lengths. Removes WARC files of this program that
-    /// are not in it, because they were never committed. Leaves other files alone.
+    /// lengths by file. Truncates these files to them, and removes this program's WARC files that
+    /// `marks` lacks, because they were never committed. Leaves other files alone.
     ///
     /// The last file is continued, unless its warcinfo record would be different now, or the file
-    /// has a second name (a hard link that keeps it as it is). In these cases a new file begins
-    /// with the next capture.
+    /// has a second name (a hard link, under which it must not change). In these cases a new file
+    /// begins with the next capture.
     ///
     /// # Errors
     /// [`ArchiveError::Short`] if a file lost committed bytes; then nothing was changed.

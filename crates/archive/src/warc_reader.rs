@@ -21,7 +21,8 @@ pub const MAX_BLOCK_BYTES: u64 = 256 * 1024 * 1024;
 /// Beyond the limit: not a record.
 const MAX_HEAD_BYTES: u64 = 1024 * 1024;
 
-/// Maximum length of a body, in bytes, with which a record can be read whatever its HTTP header is.
+/// Maximum length of a body, in bytes, whose record is surely short enough, even with the longest
+/// header.
 pub const MAX_BODY_BYTES: u64 = MAX_BLOCK_BYTES - MAX_HEAD_BYTES;
 
 /// One record of a WARC file.
@@ -161,8 +162,8 @@ pub struct WarcReader<R = BufReader<File>> {
     input: Counted<R>,
     path: PathBuf,
     max_block_bytes: u64,
-    /// Whether to skip a record that is too long, which takes decompressing it. Otherwise, reading
-    /// ends there.
+    /// What to do at a record that is too long: true to skip it (which takes decompressing it),
+    /// false to end reading there.
     passes_over: bool,
     ended: bool,
 }
@@ -305,7 +306,7 @@ impl Fault {
                 max,
             },
             Fault::Io(source) => match source.kind() {
-                // These are the decoder's errors if the bytes are not a whole gzip member.
+                // The decoder returns these errors if the bytes are not a whole gzip member.
                 io::ErrorKind::UnexpectedEof
                 | io::ErrorKind::InvalidInput
                 | io::ErrorKind::InvalidData => ReadError::Torn {

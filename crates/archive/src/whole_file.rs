@@ -26,8 +26,7 @@ pub enum AtomicFileError {
 }
 
 impl AtomicFileError {
-    /// Returns a function for `map_err`, which makes an error of writing to `path` from an I/O
-    /// error.
+    /// Returns a closure for `map_err` that turns an I/O error into the error of writing to `path`.
     fn at(path: &Path) -> impl Fn(io::Error) -> AtomicFileError {
         let path = path.to_path_buf();
         move |source| AtomicFileError::Write {

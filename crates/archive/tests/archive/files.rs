@@ -296,7 +296,8 @@ fn a_hard_linked_file_is_not_changed() {
     drop(archive);
     assert_eq!(fs::read(&link).unwrap(), before);
 
-    // The file isn't truncated while it has a second name, under which the bytes would be lost too.
+    // While the file has a second name, opening fails: truncating would also lose the bytes under
+    // that name.
     fs::remove_file(&link).unwrap();
     fs::hard_link(dir.path().join("archive").join(&second), &link).unwrap();
     let Err(error) = Archive::open(dir.path(), options(1_000_000), &marks) else {

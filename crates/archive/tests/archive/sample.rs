@@ -1,4 +1,4 @@
-//! Captures for tests. Each test only sets what is special about its own.
+//! Captures for tests. Each test sets only the values that it is about.
 
 use std::net::IpAddr;
 
