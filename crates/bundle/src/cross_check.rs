@@ -96,8 +96,8 @@ pub(crate) struct AboutCapture {
     /// The depth of the page; `None` if the capture isn't a page.
     pub(crate) depth: Option<u64>,
     pub(crate) via: Option<String>,
-    /// True if a row of `pages.jsonl` must refer to the capture. A sitemap without references to it
-    /// is an exception.
+    /// True if a row of `pages.jsonl` must refer to the capture. False for captures of sitemaps,
+    /// which may lack a row.
     pub(crate) has_row: bool,
 }
 
@@ -267,8 +267,8 @@ impl CrossCheck {
                 true => 0,
                 false => number(is_withheld.into()),
             };
-            // A row lacks the redirect if the redirect was refused as one too many, which leaves an
-            // error, or if `crawl forget` erased its target.
+            // The row of a redirect lacks its target if the redirect exceeded the limit (which
+            // leaves an error), or if `crawl forget` erased the target.
             facts[REDIRECT] = match &row.redirect {
                 None if row.error.is_some() || self.has_tombstones => 0,
                 target => or_null(target.as_deref()),

@@ -87,7 +87,7 @@ pub fn verify_directory(dir: &Path, scratch: &Path) -> Result<Verification, Veri
         .iter()
         .filter(|name| is_ended && !cross.is_named(name))
     {
-        // No row names a file if `crawl forget` erased all of its records.
+        // If `crawl forget` erased all records of a file, no row names it, which is not a defect.
         if !dir.join("tombstones.jsonl").exists() {
             let message = "neither captures.cdxj nor pages.jsonl names a record of it";
             results.file(&format!("{FOLDER}/{name}"), message);

@@ -14,7 +14,7 @@ use crate::error::BundleError;
 /// A file in a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BundledFile {
-    /// The path with slashes, relative to the folder that the list of files describes.
+    /// The path (with slashes), relative to the folder whose files are listed.
     pub(crate) path: String,
     /// SHA-256 in lower-case hexadecimal digits.
     pub(crate) sha256: String,
@@ -96,7 +96,7 @@ impl Payload {
         Ok(())
     }
 
-    /// Adds a file to the list that other code has written into the folder.
+    /// Lists a file that other code has written into the folder.
     pub(crate) fn list(&mut self, path: &str) -> Result<(), BundleError> {
         let written = self.folder.join(path);
         let (sha256, bytes) = digest(&written).map_err(BundleError::read(&written))?;

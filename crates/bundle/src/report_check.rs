@@ -76,8 +76,7 @@ pub(crate) fn check_report(dir: &Path, verification: &mut Verification) -> Resul
     Ok(())
 }
 
-/// Returns a value as it is after writing and reading it, because the last bit of a fraction may
-/// change.
+/// Serialises a value and parses it again, because this may change the last bit of a fraction.
 fn as_read<T: Serialize>(value: &T) -> Value {
     let text = serde_json::to_vec(value).unwrap_or_default();
     serde_json::from_slice(&text).unwrap_or_default()

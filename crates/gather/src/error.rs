@@ -39,8 +39,8 @@ pub enum GatherError {
         /// The directory.
         dir: PathBuf,
     },
-    /// A directory contains a sample or a random walk. Its probabilities refer to the frame of one
-    /// worker, so they can't be combined with those of other workers.
+    /// A directory contains a sample or a random walk. Its probabilities hold only for the pages of
+    /// one worker, so they can't be combined with those of other workers.
     #[error("the crawl in `{}` drew a sample or took a walk, each worker its own", dir.display())]
     Sampled {
         /// The directory.

@@ -1,4 +1,5 @@
-//! The design of a sample: how many pages to draw, and how the frame is divided into strata.
+//! The design of a sample: how many pages to draw, and how to divide the frame (the URLs to draw
+//! from) into strata.
 
 use crawl_weburl::CanonicalUrl;
 use serde::{Deserialize, Serialize};
@@ -10,7 +11,7 @@ use crate::walk::WalkDesign;
 /// How the pages of a sample crawl are chosen.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SampleMethod {
-    /// By drawing pages from a frame, with known probabilities.
+    /// By drawing pages from a frame (a known set of URLs), with known probabilities.
     Draw(SampleDesign),
     /// By a random walk.
     Walk(WalkDesign),

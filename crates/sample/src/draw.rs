@@ -74,8 +74,8 @@ impl Frame {
         let SampleDesign { pages, by, .. } = self.design;
         let mut strata: BTreeMap<String, Drawn> = BTreeMap::new();
         for (name, drawn) in self.strata {
-            // If all URLs of a stratum are drawn, all of its ranks are known. So it can be merged
-            // with others without loss.
+            // If all URLs of a stratum were drawn, all of its ranks are known, so it can be merged
+            // with other such strata.
             let is_small = drawn.of <= pages as u64;
             let pool = by.pool(&name).filter(|_| is_small);
             let into = strata.entry(pool.unwrap_or(name)).or_default();

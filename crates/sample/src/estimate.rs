@@ -11,8 +11,8 @@ use crate::quantile::t_975;
 /// because floating-point errors (about 1e-16 per operation) could have caused it.
 const MAX_ROUNDING: f64 = 1e-12;
 
-/// The weight, in pages, of the assumption that all strata have the same share. The variance of a
-/// share uses it, relative to the number of drawn pages of the rarer kind.
+/// The weight, in pages, of the assumption that all strata have the same share. In the variance of
+/// a share, the data weighs as many pages as were drawn of the rarer kind.
 const ALIKE_PAGES: f64 = 10.0;
 
 /// The probability that a page is in a sample.
@@ -211,8 +211,8 @@ impl RatioEstimate {
     ///
     /// If few sampled pages have the rarer value, their strata depend on chance. If these strata
     /// are small, the estimated share becomes too small, and its variance even more so, and too few
-    /// intervals contain the true value. The correction moves the variance towards the one that
-    /// equal strata would have.
+    /// intervals contain the true value. So the variance is moved towards the one that equal strata
+    /// would have.
     #[must_use]
     pub fn share(&self) -> Option<Interval> {
         let (total, kind) = self.totals();

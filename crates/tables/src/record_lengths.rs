@@ -10,8 +10,8 @@ use crawl_archive::{CaptureLine, CaptureLog};
 /// Maximum captures to read ahead for the length of a page's record: captures of robots.txt are between those of pages.
 /// Beyond the limit: `warc_record_length` is null.
 const MAX_AHEAD: usize = 65_536;
-/// After this many pages in a row that the capture log lacks, it is assumed to be the log of
-/// another crawl and no longer read.
+/// If the capture log lacks this many pages in a row, it is assumed to be the log of another crawl,
+/// and no longer read.
 const MAX_MISSES: usize = 100;
 
 /// Reads the capture log in parallel with `pages.jsonl`. This works because both files are written

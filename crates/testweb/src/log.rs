@@ -81,7 +81,7 @@ pub(crate) struct Log {
 
 #[derive(Debug, Default)]
 struct Entries {
-    /// Number of entries cleared so far, since keys count from the web's start.
+    /// Number of entries cleared so far. An [`EntryKey`] also counts them, so that it stays valid.
     cleared: u64,
     kept: Vec<LogEntry>,
 }

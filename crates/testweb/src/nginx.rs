@@ -1,4 +1,4 @@
-//! nginx on loopback as a file server: fast, and written by others.
+//! nginx on loopback as a file server: fast, and independent of our code.
 
 use std::fs;
 use std::io;
@@ -49,7 +49,7 @@ pub enum NginxEndpoint {
 pub enum NginxLog {
     /// To [`Nginx::lines`], unbuffered.
     Piped,
-    /// To this file, about 64 KiB at a time. The file is complete when nginx has ended.
+    /// Into this file, in blocks of about 64 KiB. The file is complete once nginx has ended.
     File(PathBuf),
 }
 

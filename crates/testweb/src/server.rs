@@ -49,12 +49,13 @@ pub(crate) async fn serve(shared: Arc<Shared>, listener: TcpListener, host: u32)
 
 async fn connection(shared: Arc<Shared>, mut stream: TcpStream, host: u32, peer: SocketAddr) {
     let connection = shared.connections.fetch_add(1, Ordering::Relaxed);
-    // A connection ends with an error if the client disconnects. The log shows how far it got.
+    // Ignore errors: they only mean that the client disconnected, and the log shows how far the
+    // exchange got.
     let _ = match shared.connection_mode(host) {
         ConnectionMode::Open => converse(&shared, &mut stream, host, connection, peer).await,
         ConnectionMode::Silent => until_closed(&mut stream).await,
         ConnectionMode::Greets => greet(&mut stream).await,
-        // The connection was accepted just before the host stopped listening.
+        // Reset the connection: it was accepted just before the host stopped listening.
         ConnectionMode::Refused => stream.set_zero_linger(),
     };
 }
@@ -203,7 +204,7 @@ fn takes_gzip(request: &ReceivedRequest) -> bool {
         .is_some_and(|codings| codings.contains("gzip"))
 }
 
-/// Returns whether to compress the answer. This holds for half of the paths, the same in every run.
+/// Returns whether to compress the answer: for half of the paths, the same ones in every run.
 fn chosen_for_gzip(request: &ReceivedRequest) -> bool {
     let bytes = request.path.bytes().map(u64::from);
     let seeds: Vec<u64> = std::iter::once(u64::from(request.host))

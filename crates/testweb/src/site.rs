@@ -12,7 +12,7 @@ pub(crate) const DISALLOW_ACTION: &str = "Disallow: /*?action=";
 /// Approximate bytes of text on each page.
 const TEXT_BYTES: usize = 600;
 
-/// A shape with the names of its hosts.
+/// The hosts of a web: what they serve and their names.
 #[derive(Debug)]
 pub(crate) struct Site {
     pub(crate) shape: Shape,

@@ -83,8 +83,8 @@ impl Spec {
         }
     }
 
-    /// Sets the number of ordinary pages on each host, at least 1, not counting the places of the
-    /// [`LinkMix`]. Default 20.
+    /// Sets the number of ordinary pages on each host, at least 1. The [`LinkMix`] adds further
+    /// URLs. Default 20.
     #[must_use]
     pub fn pages(self, pages: u64) -> Spec {
         Spec {
@@ -93,7 +93,8 @@ impl Spec {
         }
     }
 
-    /// Sets the numbers of places other than ordinary pages. [`LinkMix::plain`] has no such places.
+    /// Sets how many pages link to other URLs than ordinary pages, such as redirects and disallowed
+    /// URLs. [`LinkMix::plain`] has no such URLs.
     #[must_use]
     pub fn mix(self, mix: LinkMix) -> Spec {
         Spec { mix, ..self }

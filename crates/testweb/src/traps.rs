@@ -9,10 +9,10 @@ use crate::reply::{Answer, Reply};
 use crate::request::ReceivedRequest;
 use crate::web_plan::LinkMix;
 
-/// Ordinary pages: a tree with additional random links.
+/// Number of ordinary pages, which form a tree with additional random links.
 const ARTICLES: u64 = 153;
 const FAN_OUT: u64 = 5;
-/// Months with events, and the number of events in each.
+/// Number of months in the calendar that have events.
 const MONTHS: u64 = 3;
 const EVENTS_A_MONTH: u64 = 2;
 /// Number of things in the shop. The shop's front page shows the first few; pages that select a
@@ -20,7 +20,7 @@ const EVENTS_A_MONTH: u64 = 2;
 const THINGS: u64 = 30;
 const ON_THE_FRONT: u64 = 10;
 const COLOURS: [&str; 4] = ["red", "green", "blue", "grey"];
-/// Selections that show only things that the selections by colour also show.
+/// Filters of the shop besides the colour. They show only things that the pages by colour show too.
 const FURTHER: [(&str, [&str; 3]); 2] = [
     ("size", ["s", "m", "l"]),
     ("brand", ["acme", "umbra", "vela"]),

@@ -119,7 +119,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Returns whether a discovered place may be fetched. If not, records the reason.
+    /// Returns whether the URL of a discovered place may be fetched. If not, records the reason.
     fn admit(&mut self, place: Place) -> bool {
         let barred = match place.kind {
             _ if self.reach == CrawlReach::Host && place.host != 0 => ExclusionReason::Scope,

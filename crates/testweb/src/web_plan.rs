@@ -1,5 +1,5 @@
-//! The plan of the synthetic web: its places and the links between them. Everything is computed
-//! from (seed, host, number) and nothing is stored, so a web can have any number of pages.
+//! The plan of the synthetic web: its places (URLs) and the links between them. Everything is
+//! computed from (seed, host, number) and nothing is stored, so a web can have any number of pages.
 
 use crate::random::SeededRandom;
 
@@ -14,7 +14,7 @@ const EXTRA_LINKS: u32 = 5;
 /// list only 50,000 URLs (sitemaps.org).
 const MAX_SITEMAP_PAGES: u64 = 40_000;
 
-/// For each kind of place, how many of 1,000 ordinary pages link to such a place. The root of each
+/// For each kind of place (URL), how many of 1,000 ordinary pages link to one. The root of each
 /// host links to one place of every kind whose share is not 0, so that small webs have all kinds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkMix {
@@ -78,7 +78,7 @@ impl LinkMix {
     }
 }
 
-/// A kind of place. A place has the number of the ordinary page that links to it.
+/// A kind of place (URL). Each place has the same number as the ordinary page that links to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Kind {
     Page,
@@ -185,7 +185,7 @@ impl Shape {
         }
     }
 
-    /// Returns the place with a canonical path, if it exists.
+    /// Returns the place whose canonical path this is, if there is one.
     pub(crate) fn find(&self, host: u32, path: &str) -> Option<Place> {
         let number = if path == "/" { 0 } else { last_number(path)? };
         KINDS

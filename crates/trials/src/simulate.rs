@@ -86,7 +86,8 @@ fn plan(args: &Args, seed: u64) -> Plan {
         hosts,
         addresses: hosts.div_ceil(4),
         sites: hosts.div_ceil(3),
-        // Each origin gets URLs twice. Their number is random, and half of the maximum on average.
+        // The maximum of a random number, which is half of the maximum on average. Each origin gets
+        // this number of URLs twice.
         urls: u32::try_from((args.urls / origins.max(1)).saturating_sub(1)).unwrap_or(u32::MAX),
         second_origins: SECOND_ORIGINS,
         asking: 20,
@@ -95,7 +96,7 @@ fn plan(args: &Args, seed: u64) -> Plan {
         churn: args.churn,
         logged: false,
         politeness: Politeness {
-            // The concurrency is unlimited, so that only hosts and those that share their limits
+            // The concurrency is unlimited, so that only the limits of hosts, addresses and sites
             // cause delays.
             concurrency: u32::MAX,
             site_delay: Duration::from_millis(20),

@@ -17,7 +17,7 @@ use crate::originals::referred_to;
 use crate::rounds::{Rounds, Span};
 use crate::zip_file::ZipFile;
 
-/// Copies the records to package, and writes an index line for each copied capture.
+/// Copies the records that belong in the package, and writes an index line for each copied capture.
 pub(crate) struct CaptureCopier<'a> {
     pub(crate) dir: &'a Path,
     pub(crate) span: Span,
@@ -46,7 +46,7 @@ pub(crate) struct CopiedCaptures {
 
 impl CopiedCaptures {
     /// Returns true if the WARC file was read up to at least the given record. If the record's time
-    /// is also in the span to package, the package contains it.
+    /// is also in the span to package, the package contains the record.
     pub(crate) fn reached(&self, file: &str, offset: u64) -> bool {
         self.ends.get(file).is_some_and(|end| offset < *end)
     }
@@ -204,7 +204,7 @@ impl LinesOfFile<'_> {
         Ok(None)
     }
 
-    /// Returns true if the next line of the log belongs to this file.
+    /// Returns true if the log's next line belongs to this WARC file.
     fn has_more(&self) -> bool {
         self.next
             .as_ref()

@@ -122,7 +122,7 @@ impl SortedIndex {
     }
 
     /// Returns the first line that starts at or after `place`, with its offset. `least` must be the
-    /// offset of a line's start.
+    /// offset at which a line starts, and no greater than `place`.
     fn line_from(&mut self, place: u64, least: u64) -> io::Result<(u64, Vec<u8>)> {
         let mut begin = place;
         if place > least {

@@ -73,7 +73,7 @@ pub(crate) const SEES: [(&str, &[&str]); 26] = [
         "crawl-tables",
         &["crawl-weburl", "crawl-archive", "crawl-records"],
     ),
-    // Reads the texts of pages from the archive again.
+    // `crawl-wacz` extracts the text of pages from the archive, so it needs the extractor.
     (
         "crawl-wacz",
         &[
@@ -96,7 +96,7 @@ pub(crate) const SEES: [(&str, &[&str]); 26] = [
         "crawl-gather",
         &["crawl-weburl", "crawl-archive", "crawl-records"],
     ),
-    // The program itself reads documents in a separate process.
+    // `crawl` itself reads documents (in a separate process), so it needs `crawl-documents`.
     (
         "crawl",
         &[
@@ -474,7 +474,8 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
             ("shared_frontier_left_out", &["error"]),
             ("settings", &["error", "input", "shared_frontier", "values"]),
             ("terminal", &["clock", "error", "settings", "values"]),
-            // The control socket serves operators and any client: no command, no terminal.
+            // `control` is for any client of the control socket, so it must not use the command
+            // line or the terminal.
             ("control", &["error", "settings", "values"]),
             ("cli", &["control", "error", "settings", "terminal"]),
             (

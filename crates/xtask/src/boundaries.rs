@@ -81,8 +81,8 @@ fn direct(manifests: &Manifests) -> Vec<String> {
     breaches
 }
 
-/// Returns whether tests may use a crate: one that a visible crate may see, so that they can
-/// construct its values.
+/// Returns whether the tests of `package` may use the crate `name`, because a visible crate may use
+/// it. Tests need such crates to construct arguments.
 fn may_test_with(package: &str, name: &str) -> bool {
     let sees = |package: &str| {
         SEES.iter()
@@ -111,8 +111,8 @@ fn indirect(trees: &BTreeMap<&str, BTreeSet<String>>) -> Vec<String> {
     breaches
 }
 
-/// Checks the pure crates' lint settings. Such settings ban clocks and files. Because they replace
-/// the workspace's settings, they must repeat them.
+/// Checks the pure crates' lint settings, which ban clocks and files. A crate's settings replace
+/// the workspace's settings, so they must repeat those.
 fn lint_settings(workspace: &Workspace) -> Result<Vec<String>> {
     let common = std::fs::read_to_string(workspace.root.join("clippy.toml"))?;
     let mut breaches = Vec::new();

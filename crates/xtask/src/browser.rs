@@ -12,7 +12,7 @@ use crate::debian::{Debian, libraries};
 use crate::tools;
 use crate::workspace::{Workspace, output, run};
 
-/// The headless build, which needs no GUI toolkit.
+/// The headless build of Chromium, which needs no GUI toolkit.
 const PACKAGE: &str = "chromium-headless-shell";
 
 /// Fetches the browser and checks that it runs.

@@ -1,4 +1,4 @@
-//! Checks the compose files and the configuration that one file uses, without a container
+//! Checks the compose files, and the configuration that one of them uses, without a container
 //! engine.
 
 use std::path::Path;
@@ -12,7 +12,7 @@ const COMPOSE: &str = "docker/compose.yaml";
 const WORKERS: &str = "docker/compose.workers.yaml";
 const CONFIG: &str = "config/small-site.toml";
 
-/// Variables that the user of a command must set.
+/// Variables that the files use and the user must set, with values for the check.
 const VARIABLES: [(&str, &str); 1] = [("CRAWL_SEED", "https://www.example.org/")];
 
 /// Path of the configuration inside a service.

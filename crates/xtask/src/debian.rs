@@ -221,7 +221,7 @@ impl Debian {
         };
         let fetched = self.download(&[package]);
         if fetched.is_err() {
-            // Package lists from some days ago may name replaced packages.
+            // The package lists may be some days old and name packages that were replaced since.
             self.update_again()?;
             self.download(&[package])?;
         }

@@ -94,7 +94,7 @@ fn faults(package: &Value, allowed: &[Licensee]) -> Vec<String> {
     faults
 }
 
-/// Returns the dependencies of any version, except those in this workspace.
+/// Returns the dependencies with the version `*`, except those in this workspace.
 fn open_versions(package: &Value) -> Vec<String> {
     let dependencies = package["dependencies"].as_array().into_iter().flatten();
     dependencies

@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 
 use crate::workspace::Workspace;
 
-/// A table row can't be wrapped, so a longer one must become a list.
+/// Maximum width of a line. A longer table row must become a list, because a row can't be wrapped.
 pub(crate) const MAX_COLUMNS: usize = 120;
 /// Prefixes of names that refer to files of this workspace.
 const FOLDERS: [&str; 5] = ["config/", "crates/", "docker/", "docs/", "examples/"];
@@ -107,7 +107,7 @@ fn links(prose: &str) -> impl Iterator<Item = &str> {
     targets.filter(|target| !target.contains(':'))
 }
 
-/// Returns the workspace files that a page names as code. `NAME` and the like are placeholders.
+/// Returns the workspace files that a page names as code. Skips placeholders such as `NAME`.
 fn files_named(prose: &str) -> impl Iterator<Item = &str> {
     let spans = prose.split('`').skip(1).step_by(2);
     spans.filter(|span| {

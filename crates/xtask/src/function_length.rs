@@ -53,9 +53,9 @@ fn too_long(files: &[SourceFile], max_lines: usize) -> Vec<String> {
 #[derive(Debug, PartialEq, Eq)]
 struct Function<'a> {
     name: &'a str,
-    /// The number of its `fn` line, from 1.
+    /// The line number of the `fn` line, from 1.
     line: usize,
-    /// From the `fn` line to the closing brace.
+    /// The number of lines from the `fn` line to the closing brace.
     lines: usize,
 }
 

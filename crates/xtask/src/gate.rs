@@ -33,7 +33,7 @@ enum Kind {
     Heavy,
 }
 
-/// When a step runs, unless steps were named explicitly.
+/// When a step runs if no steps were named explicitly.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     /// In sequence.
@@ -42,7 +42,7 @@ enum Place {
     BesideBuilds,
     /// After everything is built and fetched.
     Tests,
-    /// Concurrent with the tests, because both mostly wait.
+    /// Concurrent with the tests, because the tests mostly wait, and so do these steps.
     BesideTests,
 }
 
@@ -71,7 +71,7 @@ const STEPS: [Step; 24] = [
     step("browser", Kind::Heavy, browser::test).beside_tests(),
     step("search-quality", Kind::Heavy, search_quality).beside_tests(),
     step("test", Kind::Light, test).tests(),
-    // The concurrent steps take longer than `test` and leave a processor idle.
+    // Run it after `test`: the concurrent steps take longer than that, and leave a processor idle.
     step("smallest", Kind::Light, smallest).tests(),
 ];
 
@@ -175,7 +175,8 @@ fn run_in_turn(
     Ok(())
 }
 
-/// Runs downloads during the builds, and everything that needs no further build during the tests.
+/// Runs the downloads during the builds. Runs the steps that need no further build during the
+/// tests.
 fn run_most_at_once(
     workspace: &Workspace,
     watchdog: &Watchdog,
@@ -298,7 +299,7 @@ fn build(workspace: &Workspace) -> Result<()> {
 }
 
 fn test(workspace: &Workspace) -> Result<()> {
-    // No crate in the workspace enables this feature.
+    // This feature needs its own run, because no crate in the workspace enables it.
     run_cargo(
         workspace,
         "test -p crawl-policy --features serde --test serde --locked",
@@ -382,8 +383,9 @@ fn doctest(workspace: &Workspace) -> Result<()> {
 }
 
 fn doc(workspace: &Workspace) -> Result<()> {
-    // With the dependencies of the examples, the libraries are those that clippy checked. Other
-    // programs share their library's name and would overwrite its pages.
+    // With the dependencies of the examples, the libraries have the same features as for clippy, so
+    // they are not rebuilt. Other programs than `crawl-trials` share their library's name and would
+    // overwrite its pages.
     let targets = "--lib --examples --bin crawl-trials";
     let args = format!("doc --workspace --no-deps --locked {targets}");
     let mut command = cargo(workspace, &args);

@@ -260,7 +260,7 @@ fn paths(source: &str) -> Vec<Vec<String>> {
     for start in ["crate::", "super::", "self::"] {
         for (at, _) in source.match_indices(start) {
             let before = source[..at].chars().next_back();
-            // In the middle of a path or name.
+            // This is not the beginning of a path, so skip it.
             if before
                 .is_some_and(|before| before == ':' || before == '_' || before.is_alphanumeric())
             {

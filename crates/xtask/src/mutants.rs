@@ -19,7 +19,8 @@ const VERSION: &str = "27.1.0";
 /// Maximum address space per process, in bytes, because a mutant may allocate endlessly.
 const MAX_ADDRESS_SPACE: u64 = 8 << 30;
 
-/// Folder for files of tests, if it exists: in memory, so that no test waits for a disk.
+/// In-memory folder for the files of tests, so that tests don't wait for a disk. Used only if it
+/// exists.
 const MEMORY_FOLDER: &str = "/dev/shm";
 
 /// Maximum file size, in bytes, because test files may be in memory.
@@ -254,8 +255,9 @@ impl Tool<'_> {
             std::fs::create_dir_all(folder)
                 .with_context(|| format!("cannot make {}", folder.display()))?;
         }
-        // With --iterate it skips the mutants, by full name, that an earlier run caught. With --re
-        // it would run deletions of struct fields whatever their name (27.1).
+        // List the mutants not drawn as already caught, so that `--iterate` skips them. `--re`
+        // can't select the drawn ones, because cargo-mutants 27.1 runs deletions of struct fields
+        // whatever their name.
         let left_out: String = list
             .iter()
             .filter(|name| !drawn.contains(name))
@@ -271,7 +273,7 @@ impl Tool<'_> {
         command.arg(&self.program);
         self.choose(&mut command, part);
         command.args(["--in-place", "--cargo-arg", part.tests]);
-        // With shuffling, an interrupted run has still run a sample.
+        // Shuffle, so that an interrupted run has tried a random sample.
         command.args(["--shuffle", "--timeout-multiplier", "3"]);
         command.arg("--iterate").arg("--output").arg(&folder);
         command.args(["--", "--"]);
@@ -327,7 +329,7 @@ impl Outcomes {
         let report: Value = serde_json::from_str(&text)?;
         let mut outcomes = Outcomes::default();
         for outcome in report["outcomes"].as_array().into_iter().flatten() {
-            // The run without a mutant has no name.
+            // The baseline run, which has no mutant, has no name.
             let mutant = &outcome["scenario"]["Mutant"];
             match outcome["summary"].as_str() {
                 _ if mutant.is_null() => {}

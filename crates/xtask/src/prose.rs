@@ -18,7 +18,7 @@ const COMMENTS: (f64, f64) = (45.0, 60.0);
 const DOCS: f64 = 70.0;
 /// Odd names that are allowed per 1,000 lines of source.
 const NAMES: f64 = 0.5;
-/// Crates with fewer words are measured with all others only.
+/// Crates with fewer words have no limit of their own, only the one for all crates.
 const MIN_WORDS: usize = 1_000;
 
 /// First words of sentences that need the sentence before to be understood.
@@ -122,7 +122,7 @@ const ODD_LOCALS: &[&str] = &[
 /// Words that don't belong in the name of a function.
 const ODD_IN_FUNCTIONS: &[&str] = &["asks", "leave", "minds", "said", "tells", "told", "what"];
 
-/// Words and hits of a text, or lines and odd names.
+/// The number of words and hits in a text, or of lines and odd names in source code.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Count {
     size: usize,

@@ -95,7 +95,7 @@ fn environment(workspace: &Workspace, name: &str, list: &str) -> Result<PathBuf>
     }
     let mut pip = workspace.program(venv.join("bin/python"));
     // The list is complete, so dependencies are not installed. FastWARC declares `brotli` but works
-    // without it, and warcio fails on any brotli body if it is installed.
+    // without it, and if `brotli` is installed, warcio fails on any body in that coding.
     pip.args(["-m", "pip", "install", "--quiet", "--no-input", "--no-deps"]);
     pip.arg("--requirement");
     run(pip.arg(&requirements))?;

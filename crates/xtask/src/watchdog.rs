@@ -18,8 +18,8 @@ pub(crate) const MAX_TESTS: Duration = Duration::from_mins(30);
 const TAIL_LINES: usize = 40;
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The steps under way. A separate thread ends this process and its children once something takes
-/// too long.
+/// The steps under way. A separate thread ends this process and its children once a step takes too
+/// long.
 #[derive(Clone, Debug)]
 pub(crate) struct Watchdog(Arc<Mutex<UnderWay>>);
 
@@ -91,7 +91,7 @@ impl Watchdog {
 }
 
 impl UnderWay {
-    /// Describes the step that takes too long, what else is under way, and the end of each log.
+    /// Describes the step that takes too long, the other steps under way, and the end of each log.
     fn overdue(&self, now: Instant) -> Option<String> {
         let late = self
             .step
@@ -147,10 +147,10 @@ fn tail(text: &str) -> String {
 fn kill_descendants(root: u32) {
     let signal = |name: &str, processes: &BTreeSet<u32>| {
         let ids = processes.iter().map(u32::to_string);
-        // A process that has ended since is fine.
+        // Ignore errors, because a process may have ended since it was listed.
         let _ = Command::new("kill").args(["-s", name]).args(ids).status();
     };
-    // Stopped processes start no others, so the set eventually stops growing.
+    // Repeat until no new descendants appear. This ends, because stopped processes start no others.
     let mut stopped = BTreeSet::new();
     loop {
         let new = &descendants(root) - &stopped;
@@ -171,7 +171,7 @@ fn descendants(root: u32) -> BTreeSet<u32> {
         .filter_map(|entry| {
             let id = entry.file_name().to_str()?.parse().ok()?;
             let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
-            // The program's name is in parentheses and may contain any.
+            // Search from the end, because the program's name before it may contain any characters.
             let (_, rest) = stat.rsplit_once(") ")?;
             let mut fields = rest.split(' ');
             let is_over = fields.next()? == "Z";

@@ -8,7 +8,7 @@ use url::Url;
 
 use crate::client::get;
 
-/// URL to status, and the URLs that were excluded.
+/// The fetched URLs with their status, and the excluded URLs.
 type Found = (BTreeMap<String, u16>, BTreeSet<String>);
 
 fn crawl(web: &TestWeb, reach: CrawlReach, with_sitemap: bool) -> Found {

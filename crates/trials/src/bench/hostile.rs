@@ -35,7 +35,7 @@ pub(crate) struct HostileArgs {
 const SITEMAPS: u32 = 30;
 const SITEMAP_URLS: u32 = 50_000;
 
-/// The kinds that use memory: endless bodies, bombs, drips, silence.
+/// Kinds of misbehaviour that cost the crawler memory: endless bodies, bombs, drips, silence.
 const COSTLY: [&str; 16] = [
     "a body without end",
     "chunks without end",

@@ -91,7 +91,7 @@ pub(super) fn crawl(workspace: &Workspace, args: &LongPagesArgs) -> Result<()> {
     Ok(io::stdout().write_all(table.as_bytes())?)
 }
 
-/// Generates a page of this many million bytes, the same for the same number.
+/// Generates a page of this many million bytes. The same number always gives the same page.
 fn page(number: u64, megabytes: usize, paragraph: fn(&mut SeededRandom, &mut String)) -> String {
     let mut dice = SeededRandom::of(number);
     let mut page = format!("<!doctype html><meta charset=utf-8><title>Page {number}</title><main>");

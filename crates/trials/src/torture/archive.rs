@@ -87,7 +87,7 @@ fn capture(file: &str, record: &WarcRecord) -> Capture {
 }
 
 /// Checks that each row with an answer has exactly one record, at the position that the row names,
-/// and that no other record is of a page.
+/// and that no other record contains a page.
 fn places(captures: &BTreeSet<Capture>, web: &Web, pages: &[PageRow], breaches: &mut Breaches) {
     let mut by_url: BTreeMap<&str, Vec<&Capture>> = BTreeMap::new();
     for capture in captures {

@@ -12,7 +12,7 @@ pub(super) struct Tally {
     /// Repeated requests whose earlier answer would have settled the URL but was lost to a kill.
     pub(super) lost: u64,
     pub(super) gaps: u64,
-    /// Gaps between two requests with a kill in between.
+    /// Gaps between two requests during which the crawler was killed.
     pub(super) across: u64,
     pub(super) waits: u64,
     /// Late requests by workers that resumed after a freeze, although other workers had taken their

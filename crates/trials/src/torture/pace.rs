@@ -13,8 +13,8 @@ use super::web::Web;
 /// microseconds.
 const ROUNDED: u64 = 1000;
 
-/// How long after it resumed a frozen process may still send a request that it was about to send
-/// when it was frozen. In microseconds.
+/// How long after being resumed a frozen process may still send the request that it was about to
+/// send. In microseconds.
 const LATE: u64 = 250_000;
 
 /// Events that cut off or delayed requests of a worker. Times are by the web's clock.
@@ -95,7 +95,7 @@ fn gap(
     let ended = cut_off.unwrap_or(ended).min(ended);
     let url = web.web.url(next.host, &next.path);
     let required = match web.crawl_delay {
-        // The delay in robots.txt applies only once robots.txt has been fetched.
+        // The delay of a robots.txt doesn't apply to requests for that robots.txt.
         Some(delay) if !web.rules.contains(&url) => delay,
         _ => web.delay,
     };

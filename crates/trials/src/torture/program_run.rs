@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(180);
 /// Interval between two checks whether it is time to kill the process.
 const LOOK_EVERY: Duration = Duration::from_micros(150);
 
-/// Files that grow during commits or when notes are written.
+/// Files whose growth may trigger a kill ([`Aim::Growth`]).
 const GROWING: [&str; 5] = [
     "archive",
     "archive/captures.cdxj",
@@ -184,7 +184,7 @@ impl Program {
         let mut child = self.command()?.args(&self.args).spawn()?;
         let watched = self.watch(&mut child, web, aim, &mut opening);
         if watched.is_err() {
-            // The process is our own child, and nothing else waits for it.
+            // This can't fail, because the process is our own child and nothing else waits for it.
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -291,8 +291,8 @@ impl Program {
     }
 }
 
-/// Detects when the program has opened all its files: after that, it creates the crash journal
-/// again.
+/// Detects when the program has opened all its files, by the crash journal, which it recreates
+/// afterwards.
 struct Opening {
     journal: PathBuf,
     before: Option<SystemTime>,

@@ -25,7 +25,7 @@ pub(super) struct Web {
     pub(super) expected: BTreeMap<String, Option<u16>>,
     /// URLs that are found but must not be fetched.
     pub(super) barred: BTreeSet<String>,
-    /// URLs that may be fetched but have no row: those of the rules.
+    /// URLs that may be fetched but have no row: those to which a robots.txt redirects.
     pub(super) rules: BTreeSet<String>,
     /// Whether links are listed too.
     pub(super) links: bool,
@@ -89,7 +89,7 @@ impl Web {
             index: true,
             ..Web::of(web, Duration::from_millis(2))
         };
-        // A value that spans whole sectors in the store.
+        // Make the robots.txt so long that its value in the store spans whole disk sectors.
         let comment = "# Words that bind nobody.\n".repeat(100);
         for host in 0..web.web.hosts() {
             let rules = web.rules_of(host) + &comment;

@@ -25,10 +25,10 @@ use crate::workspace::{Workspace, output};
 const CONTACT: &str = "trial@example.org";
 const TOKEN: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
-/// The line of the configuration that its user must change.
+/// The seed in the example configuration, which its user must change.
 const SEED: &str = "https://www.example.org/";
 
-/// With a second between pages, the first run is stopped halfway.
+/// Number of pages of the site. Fetching one page per second, the first run is stopped halfway.
 const PAGES: usize = 12;
 const PAGES_BEFORE_STOP: usize = 4;
 
@@ -171,7 +171,7 @@ impl Trial {
 
         let crawl = self.start(&self.crawl)?;
         let port = self.serve.port.context("the service serve has no port")?;
-        // The search page's service queries the other one over a socket in their volume.
+        // `serve` queries the crawl over a socket in the volume that both mount.
         let state = wait_for("the end of the round", || {
             let answer: Value = serde_json::from_str(&get(port, "/api/crawl")?)?;
             let state = &answer["state"];

@@ -28,7 +28,7 @@ const WORDS: usize = 400;
 const VOCABULARY: usize = 8_192;
 /// Bytes of inline style and script in each page, about as in real pages.
 const HEAD_BYTES: usize = 6_000;
-/// Maximum ports to try, if an address already uses the port that was drawn.
+/// Maximum number of ports to draw until one is free at all addresses.
 const MAX_DRAWS: usize = 20;
 /// Requests with a longer head are not answered.
 const MAX_HEAD_BYTES: usize = 16 << 10;
@@ -298,7 +298,7 @@ fn target(head: &[u8]) -> &str {
         .unwrap_or_default()
 }
 
-/// Returns the number of the page at a target.
+/// Returns the number of the page that a request target names.
 fn page_number(target: &str) -> Option<u32> {
     if target == "/" {
         return Some(0);

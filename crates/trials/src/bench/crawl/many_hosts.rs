@@ -76,7 +76,7 @@ struct Crawled {
     plan: WebPlan,
     cost: Cost,
     visits: Visits,
-    /// Bytes on disk: the crawler's state, and everything else.
+    /// Bytes on disk: those of the crawler's state, and all others.
     disk: [u64; 2],
 }
 

@@ -102,7 +102,8 @@ struct Bench<'a> {
     dir: PathBuf,
     /// The path of the crawler's program.
     crawl: PathBuf,
-    /// The path of this program, built in the same profile.
+    /// The path of this program, which runs the contender `floor`. Built in the same profile as the
+    /// crawler.
     floor: PathBuf,
     limit: Duration,
     root: PathBuf,

@@ -18,7 +18,7 @@ const BUFFER: usize = 64 << 20;
 /// Which words count as the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Words {
-    /// Words with the same spelling, ignoring case: tantivy's default tokenizer.
+    /// Words match only with the same spelling, ignoring case: tantivy's default tokenizer.
     AsWritten,
     /// Words with the same English stem.
     Stemmed,

@@ -21,7 +21,7 @@ const ASK: &str = include_str!("ask.mjs");
 pub(super) struct Asked {
     pub(super) report: StaticSearchReport,
     pub(super) engine: Engine,
-    /// Bytes that each query loads in an empty browser, and the number of files.
+    /// For each query, the bytes and the number of files that a browser without a cache loads.
     pub(super) loaded: Vec<(u64, u64)>,
 }
 

@@ -1,4 +1,4 @@
-//! A documentation on disk, read as the crawler would.
+//! The pages of a documentation package on disk, read as the crawler would read them.
 
 use std::fs;
 use std::path::{Path, PathBuf};

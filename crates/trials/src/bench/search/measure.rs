@@ -11,7 +11,7 @@ pub(super) struct Worth {
     /// The reciprocal rank of the first page that answers the query, or 0 if none is in the first
     /// ten.
     pub(super) reciprocal_rank: f64,
-    /// The fraction of the judged pages in the first ten.
+    /// The fraction of the judged pages that are among the first ten results.
     pub(super) recall: f64,
     /// Discounted cumulative gain of the first ten pages, relative to the best possible order. The
     /// gains of the two grades are 3 and 1.

@@ -32,7 +32,7 @@ const MIN_AHEAD: f64 = 0.15;
 /// How often each query is timed. An untimed first run judges the answer.
 const ROUNDS: usize = 5;
 
-/// A documentation to measure: a name, its queries, and the folder of its pages.
+/// The documentation to measure: the name, the queries, and the folder of the pages of each.
 const DOCUMENTATIONS: [(&str, &str, Locate); 8] = [
     (
         "Python",

@@ -18,7 +18,7 @@ pub(super) struct Judged {
     /// How people arrive at the query.
     pub(super) kind: String,
     pub(super) query: String,
-    /// Paths below the documentation's folder, each with its grade.
+    /// The judged pages, by their path below the documentation's folder, each with its grade.
     pub(super) pages: Vec<(String, Grade)>,
 }
 

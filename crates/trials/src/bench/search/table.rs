@@ -146,7 +146,8 @@ impl Measured {
         text.push('\n');
     }
 
-    /// Returns the queries that a baseline answers better, and those whose answer is not first.
+    /// Returns the queries that a baseline answers better, and those that our first result doesn't
+    /// answer.
     pub(super) fn losses(&self) -> String {
         let mut text = String::new();
         for (n, judged) in self.queries.iter().enumerate() {

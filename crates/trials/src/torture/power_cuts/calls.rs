@@ -17,8 +17,8 @@ const MAX_WRITE_BYTES: usize = 1 << 26;
 
 /// Returns the options with which `strace` writes these calls to a file.
 pub(super) fn options(trace: &Path) -> Vec<String> {
-    // For writes, record all bytes in hexadecimal; for reads, only their number. The traced program
-    // uses the machine's own libraries.
+    // For writes, record all bytes in hexadecimal; for reads, only their number. Remove strace's
+    // library path from the traced program, which uses the machine's own libraries.
     let fixed = "-f --seccomp-bpf -qq -e signal=none -xx -e raw=read,readv -E LD_LIBRARY_PATH";
     let mut options: Vec<String> = fixed.split(' ').map(str::to_owned).collect();
     let length = MAX_WRITE_BYTES.to_string();

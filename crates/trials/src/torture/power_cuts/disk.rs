@@ -68,8 +68,8 @@ pub(super) struct Changes {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Image(pub(super) BTreeMap<String, Option<Content>>);
 
-/// The content of a file. All bytes after `bytes` are zeros, because the store allocates its
-/// journals before they are full.
+/// The content of a file. The rest of the file, after `bytes`, is zeros: the store allocates its
+/// journals before it fills them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Content {
     bytes: Vec<u8>,

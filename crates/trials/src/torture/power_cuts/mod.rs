@@ -133,7 +133,7 @@ impl Lab {
         let dir = &dir.canonicalize()?;
         let web = Web::quick(seed)?;
         let recording = self.record(&web, &dir.join("recorded"), &Image::default())?;
-        // The crawl relies on the last commit of its index.
+        // A resumed crawl relies on the last commit of the index, so a power cut must not undo it.
         recording.ensure_renamed("meta.json")?;
         let next = AtomicU32::new(0);
         let mut sum = Tally {

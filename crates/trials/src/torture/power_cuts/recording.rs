@@ -214,7 +214,7 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    /// Creates the files that existed before, as durable.
+    /// Records the files that existed before the run, as durable.
     fn begin(&mut self, before: &Image) -> Result<()> {
         for (path, content) in &before.0 {
             let node = self.make(Path::new(path), content.is_none(), 0)?;

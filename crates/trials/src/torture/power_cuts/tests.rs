@@ -43,8 +43,8 @@ fn recording(before: &[(&str, &str)], trace: &str) -> Recording {
     Recording::read(trace, Path::new("/d"), "c", &image(before)).unwrap()
 }
 
-/// Checks every state that a power cut at the end of a trace may leave, with one or more words per
-/// file.
+/// Checks the set of all states that a power cut at the end of a trace may leave. Each is the text
+/// that `shown` returns.
 fn check(before: &[(&str, &str)], trace: &str, expected: &[&str]) {
     let recording = recording(before, trace);
     let cut = recording.changes.len();

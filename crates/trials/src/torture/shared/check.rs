@@ -12,8 +12,8 @@ use crate::torture::check::{Rows, log_is_allowed, lost, read, rows_are_the_truth
 use crate::torture::pace::Events;
 use crate::torture::{archive, pace};
 
-/// How long before a fault an answer may have arrived if the fault discards it, in microseconds.
-/// This is the default of `--commit-within`, plus some time for a busy machine.
+/// A fault discards only answers that arrived at most this long before it, in microseconds. This is
+/// the default of `--commit-within`, plus some time for a busy machine.
 const IN_FLIGHT: u64 = 5_000_000;
 
 impl Rack<'_> {

@@ -258,7 +258,7 @@ fn torment(
 impl Drop for Rack<'_> {
     fn drop(&mut self) {
         if let Some((_, Some(process))) = &mut self.moving {
-            // The process is our own child, and nothing else waits for it.
+            // This can't fail, because the process is our own child and nothing else waits for it.
             let _ = process.kill();
             let _ = process.wait();
         }

@@ -74,8 +74,8 @@ impl Crawl<'_> {
         self.dir.join(worker)
     }
 
-    /// Returns the program as a command. The output goes to a file next to the crawl. A full disk
-    /// is an error for the program, not a signal that kills it.
+    /// Returns the program as a command. The output goes to a file next to the crawl. At a full
+    /// disk, the program gets an error and is not killed by a signal.
     fn command(&self) -> Result<Command> {
         let log_file = File::options()
             .create(true)
@@ -269,7 +269,7 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // Our own process, which nothing else waits for.
+        // This can't fail, because the process is our own child and nothing else waits for it.
         let _ = self.kill();
     }
 }
