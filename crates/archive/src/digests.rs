@@ -35,9 +35,9 @@ const GROWING: &str = ".warc.gz";
 /// The files whose digests may have changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangedFiles<'a> {
-    /// All files. For the end of a run.
+    /// All files may have changed, as at the end of a run.
     All,
-    /// The named files, and all files in named folders.
+    /// Only the named files and the files in named folders may have changed.
     Named(&'a [&'a str]),
 }
 
@@ -268,7 +268,7 @@ pub fn digested_files(dir: &Path) -> io::Result<BTreeSet<String>> {
 }
 
 /// Returns the SHA-256 and the length of each file, in order. Uses one thread per processor,
-/// because a run only ends when the result is there.
+/// because the run can't end before the result is there.
 fn sha256_of_all(files: &[PathBuf]) -> Vec<io::Result<(String, u64)>> {
     let next = AtomicUsize::new(0);
     let take = || {

@@ -33,11 +33,12 @@ const MAX_DEPTH: usize = 16;
 /// Which entries of a folder are allowed, and whether files may have several hard links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Files {
-    /// Regular files without a second name (hard link), because they are written in place.
+    /// Regular files with a single hard link, because they are written in place.
     Rows,
     /// As `Rows`, and also the control socket of the crawl.
     State,
-    /// Regular files, also with a second name: they are never changed, only replaced.
+    /// Regular files. They may have several hard links, because they are only replaced, never
+    /// changed.
     Replaced,
     /// Regular files. Other programs may keep files of their own next to the WARC files, but no
     /// links or folders, because a name such as `archive/x/y` must never lead out of the directory.

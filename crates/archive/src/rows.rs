@@ -182,7 +182,7 @@ impl PageRow {
     }
 
     /// Returns whether the page's record omits the body because the record of an earlier visit has
-    /// the same.
+    /// the same body.
     #[must_use]
     pub fn repeats_body(&self) -> bool {
         self.change.as_deref() == Some("same") && self.differs.as_deref() != Some("markup")
@@ -346,7 +346,7 @@ pub struct FileChecksum {
 pub struct DelayRow {
     /// When the change took effect, in milliseconds since the Unix epoch, UTC.
     pub at: u64,
-    /// The host key that the change applies to. Null for every host.
+    /// The host key that the change applies to. Null if it applies to every host.
     pub host: Option<String>,
     /// The new minimum gap, in milliseconds. Null if `reread` is set. Also null at the start of a
     /// run, when `crawl.toml` applies again.
@@ -416,13 +416,14 @@ pub struct CommandTaken {
     pub at: u64,
     /// `add`, `delay`, `park` or `unpark`.
     pub command: String,
-    /// The URL that was added, or the host that the command applies to. Null for every host.
+    /// The URL that was added, or the host that the command applies to. Null if it applies to every
+    /// host.
     pub about: Option<String>,
     /// The new delay, in milliseconds.
     pub delay: Option<u64>,
     /// Number of requests of this run that had ended by then.
     pub ended: u64,
-    /// Number of messages that had been committed by then, in all runs.
+    /// Number of writer messages that had been committed by then, in all runs.
     pub settled: u64,
 }
 
@@ -437,7 +438,7 @@ pub struct RunBegan {
     pub round_began: u32,
     /// Length of `requests.jsonl` at the start of the run, in bytes.
     pub requests: u64,
-    /// Number of messages that were committed in all earlier runs.
+    /// Number of writer messages that were committed in all earlier runs.
     pub settled: u64,
     /// How the previous run ended, as in `waiting.jsonl`: the reason, and the detail if there is
     /// one. Null if the previous run was killed, or if this is the first run.
@@ -456,7 +457,7 @@ pub struct HostTurn {
     pub purpose: String,
     /// Number of requests of this run that had ended by then.
     pub ended: u64,
-    /// Number of messages that had been committed by then, in all runs.
+    /// Number of writer messages that had been committed by then, in all runs.
     pub settled: u64,
     /// Number of URLs that were settled, or moved to the back of the queue, without a request.
     pub passed: u64,
@@ -483,8 +484,8 @@ pub struct ExcludedRow {
     /// The round that excluded the URL, from 1. Null in rows of older versions.
     #[serde(default)]
     pub round: Option<u32>,
-    /// When the page settled last before this URL was fetched. In rows written at the end of a run,
-    /// the start of the round. Null in rows of older versions.
+    /// Fetch time of the page that was settled last before this URL was excluded. In rows written
+    /// at the end of a run, the start of the round. Null in rows of older versions.
     #[serde(default)]
     pub at: Option<Timestamp>,
 }
@@ -567,7 +568,7 @@ pub struct TombstoneRow {
     pub at: Timestamp,
     /// `page` or `host`.
     pub kind: String,
-    /// The digest of the page's URL or the host's name, with a key that is in `state/`.
+    /// The keyed digest of the page's URL or the host's name. The key is in `state/`.
     pub digest: String,
     /// The reason that the operator gave.
     pub reason: String,
@@ -600,7 +601,7 @@ pub struct WorkerRow {
     pub warc_files: u64,
     /// Size of the WARC files, in bytes.
     pub warc_bytes: u64,
-    /// Number of lines of row files that are not rows and were dropped.
+    /// Number of invalid lines in row files, which were dropped.
     pub unreadable: u64,
 }
 

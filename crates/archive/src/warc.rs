@@ -84,8 +84,8 @@ pub struct EncodedCapture {
 }
 
 impl EncodedCapture {
-    /// The labelled digest of the payload. This is the body or, for a revisit, the archived payload
-    /// that it refers to. For a 304, it is an empty body.
+    /// The labelled digest of the payload. The payload is the body or, for a revisit, the archived
+    /// payload that it refers to; for a 304, an empty body.
     #[must_use]
     pub fn digest(&self) -> &str {
         &self.digest

@@ -73,7 +73,7 @@ pub struct Archive {
     captures: RowFile,
     current: Option<WarcFile>,
     next_serial: u64,
-    /// Whether new names in the folder may not be on the disk yet.
+    /// Whether names of new files may still have to be synced to the disk.
     new_entries: bool,
     /// The lengths at the last sync, of files written since the archive was opened.
     synced: BTreeMap<String, u64>,

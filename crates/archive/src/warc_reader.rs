@@ -21,8 +21,8 @@ pub const MAX_BLOCK_BYTES: u64 = 256 * 1024 * 1024;
 /// Beyond the limit: not a record.
 const MAX_HEAD_BYTES: u64 = 1024 * 1024;
 
-/// Maximum length of a body, in bytes, whose record is surely short enough, even with the longest
-/// header.
+/// Maximum length of a body, in bytes, with which a record can be read even if its header is as
+/// long as possible.
 pub const MAX_BODY_BYTES: u64 = MAX_BLOCK_BYTES - MAX_HEAD_BYTES;
 
 /// One record of a WARC file.

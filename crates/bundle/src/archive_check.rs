@@ -214,7 +214,8 @@ fn about(record: &WarcRecord) -> AboutCapture {
     }
 }
 
-/// Reads the first bytes of each gzip member, while the records are read in parallel.
+/// Reads the first bytes of each gzip member, with its own file handle, in parallel with the reader
+/// of the records.
 struct MemberHeads {
     file: BufReader<fs::File>,
     at: u64,

@@ -17,8 +17,8 @@ const EXCHANGE: u8 = 2;
 const PAYLOAD: u8 = 3;
 const PAGE: u8 = 4;
 
-/// The sources of statements. The numbers define the order of statements: those with lower numbers
-/// are the ones that others are compared with.
+/// The sources of statements. The numbers define the order of statements about the same thing:
+/// later statements are compared with earlier ones.
 const CAPTURE: u8 = 0;
 const LOG_LINE: u8 = 1;
 const INDEX_LINE: u8 = 2;
@@ -141,7 +141,7 @@ impl CrossCheck {
         self.existing_files.contains(name)
     }
 
-    /// Returns the number of a file for use in statements. `name` is its path relative to the
+    /// Returns the number that stands for a file in statements. `name` is its path relative to the
     /// directory.
     pub(crate) fn file(&mut self, name: &str) -> u32 {
         let position = self.files.iter().rposition(|file| file == name);

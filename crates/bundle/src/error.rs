@@ -7,7 +7,7 @@ use crawl_archive::ReadError;
 use crawl_records::RecordsError;
 use crawl_tables::TablesError;
 
-/// The reason why a check could not be made. Defects are not errors.
+/// The reason why a check could not be made. Defects found by a check are not errors.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum VerifyError {

@@ -125,8 +125,8 @@ impl fmt::Display for Verification {
             let files = counted(checked.files, "file", "files");
             writeln!(f, "digests    {files} of {}", size(checked.bytes))?;
         }
-        // If some digests of a bundle don't match, the rows were not checked. In that case these
-        // lines are left out.
+        // Leave these lines out if the rows were not checked, because digests of the bundle don't
+        // match.
         if checked.files == 0 || checked.rows > 0 {
             let files = counted(checked.warc_files, "WARC file", "WARC files");
             let records = counted(checked.records, "record", "records");

@@ -130,7 +130,7 @@ fn known_digests(dir: &Path) -> Result<BTreeMap<String, FileChecksum>, GatherErr
     Ok(of_archive.collect())
 }
 
-/// Hard-links or copies a file and returns its length. A copy is synced to disk first.
+/// Hard-links or copies a file and returns its length. Syncs a copy to disk before it returns.
 fn link_or_copy(from: &Path, to: &Path) -> io::Result<u64> {
     let input = open_regular(from)?;
     let length = input.metadata()?.len();

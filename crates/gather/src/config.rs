@@ -136,8 +136,9 @@ struct Times {
 }
 
 impl Times {
-    /// Combines the times of several workers. If a worker's rules have not changed since its first
-    /// start, they applied to all of its requests, even if it started later than other workers.
+    /// Combines the times of several workers: the earliest start, the latest restart and the latest
+    /// change of rules. The first start of a worker is neither, even if other workers started
+    /// earlier.
     fn of(configs: &[&Table]) -> Times {
         let moment = |config: &Table, key| Timestamp::parse(text_of(config, NOTES, key)?);
         let started = configs

@@ -18,7 +18,7 @@ use crate::worker::Worker;
 
 /// Maximum size of the lines that are sorted in memory at a time, in bytes.
 const MAX_SORTED_BYTES: usize = 32 * 1024 * 1024;
-/// Maximum number of URLs that an error about URLs settled twice lists.
+/// Maximum number of URLs to list in an error about URLs that were settled twice.
 const MAX_NAMED: usize = 20;
 /// Reasons of `excluded.jsonl` rows that every run writes again when it ends, because the URL may
 /// still become fetchable in another way.
@@ -32,7 +32,7 @@ const PUT_ASIDE: [&str; 8] = [
     "sample",
     "trap",
 ];
-/// The letter in a sorted line that marks a page. Exclusions have another one.
+/// The letter in a sorted line that marks a page. Exclusions have another letter.
 const PAGE: &str = "a";
 const EXCLUDED: &str = "b";
 

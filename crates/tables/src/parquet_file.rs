@@ -108,7 +108,7 @@ impl ParquetFile {
         Ok(())
     }
 
-    /// Returns the buffered rows' numbers in the order for writing.
+    /// Returns the numbers of the buffered rows in the order in which to write them.
     fn row_order(&self) -> Vec<usize> {
         let mut rows: Vec<usize> = (0..self.rows).collect();
         if self.order == Order::ByFirstColumn

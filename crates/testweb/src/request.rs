@@ -10,7 +10,7 @@ const MAX_HEAD_BYTES: usize = 256 * 1024;
 /// A request as it was sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReceivedRequest {
-    /// The host that received the request, from 0.
+    /// The number of the host that received the request, from 0.
     pub host: u32,
     /// The method as sent.
     pub method: String,

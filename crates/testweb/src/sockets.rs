@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 
 use crate::spec::Spec;
 
-/// How often to try another port for all addresses, if one of the addresses already uses the port.
+/// Maximum number of ports to try. A port is given up if one of the addresses already uses it.
 const MAX_DRAWS: u32 = 50;
 
 /// The addresses and sockets on which the hosts listen.

@@ -93,8 +93,8 @@ impl Spec {
         }
     }
 
-    /// Sets how many pages link to other URLs than ordinary pages, such as redirects and disallowed
-    /// URLs. [`LinkMix::plain`] has no such URLs.
+    /// Sets how many pages link to URLs that are not ordinary pages, such as redirects and
+    /// disallowed URLs. [`LinkMix::plain`] has no such URLs.
     #[must_use]
     pub fn mix(self, mix: LinkMix) -> Spec {
         Spec { mix, ..self }

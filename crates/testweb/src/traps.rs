@@ -112,8 +112,8 @@ impl TrapWeb {
             "/events/" => self.page(path, 60, &[month_path(FIRST_MONTH)]),
             "/shop" => self.shop(""),
             _ if selection.is_some() => self.shop(selection?),
-            // Any further path gets the same page. Its relative link makes the path longer each
-            // time.
+            // Every path below `/help/` gets the same page. Its relative link makes the path longer
+            // each time.
             _ if path.starts_with("/help/") => self.page("/help/", 90, &["more/".to_owned()]),
             _ if path.starts_with("/events/") => self.month(path)?,
             _ if path.starts_with("/lost/") => self.missing(path),
@@ -232,7 +232,7 @@ impl TrapWeb {
         format!("/shop/item/{n}-{}", self.word(n, 5))
     }
 
-    /// Returns the shop's front, or a selection of its things.
+    /// Returns the shop's front page, or the page of a selection of its things.
     fn shop(self, selection: &str) -> String {
         let chosen: Vec<(&str, &str)> = selection
             .split('&')

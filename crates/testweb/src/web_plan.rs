@@ -118,7 +118,7 @@ pub(crate) struct Place {
     pub(crate) number: u64,
 }
 
-/// A link, as a reader of the page should understand it.
+/// A link, as a crawler should understand it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Edge {
     pub(crate) to: Place,

@@ -34,7 +34,7 @@ enum Command {
     Bench(bench::Bench),
 }
 
-/// Use the crawler's own allocator to measure parts of it.
+/// Use the crawler's own allocator, because some benchmarks run parts of the crawler here.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

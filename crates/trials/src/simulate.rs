@@ -86,8 +86,8 @@ fn plan(args: &Args, seed: u64) -> Plan {
         hosts,
         addresses: hosts.div_ceil(4),
         sites: hosts.div_ceil(3),
-        // The maximum of a random number, which is half of the maximum on average. Each origin gets
-        // this number of URLs twice.
+        // Each origin gets URLs twice, each time a random number up to this maximum (on average,
+        // half of it).
         urls: u32::try_from((args.urls / origins.max(1)).saturating_sub(1)).unwrap_or(u32::MAX),
         second_origins: SECOND_ORIGINS,
         asking: 20,

@@ -101,8 +101,8 @@ impl CaptureCopier<'_> {
             let record = match record {
                 Ok(record) => record,
                 Err(error @ ReadError::Io { .. }) => return Err(error.into()),
-                // Skips the damaged record. If a record is merely too long, the reader continues
-                // after it.
+                // Skip the damaged record. If the record is only too long, the loop continues with
+                // the next one; after other damage, the reader ends.
                 Err(error) => {
                     copied.damages.push(error.to_string());
                     continue;
@@ -151,7 +151,7 @@ impl CaptureCopier<'_> {
                 copied.captures += 1;
             }
         }
-        // If the file ends within a record, this has been reported already.
+        // Report a file that ends too early, unless damage in it was already reported.
         if copied.damages.len() == damages
             && let Some(line) = lines.next.as_ref().filter(|line| line.file == name)
         {

@@ -30,7 +30,7 @@ pub enum WaczError {
         /// The last round that has pages.
         last: u32,
     },
-    /// A file given as a package of earlier rounds is not one.
+    /// A file that was given as a package of earlier rounds is not such a package.
     #[error("`{}` isn't the WACZ file of an earlier round: {what}", path.display())]
     NotEarlier {
         /// The file.

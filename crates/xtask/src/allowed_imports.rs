@@ -123,8 +123,8 @@ pub(crate) const SEES: [(&str, &[&str]); 26] = [
         ],
     ),
     ("crawl-testweb", &[]),
-    // The simulator drives the scheduler, the kill test reads finished crawls, and the benchmarks
-    // of search and of single parts work without a crawl.
+    // `crawl-trials` simulates the scheduler, checks finished crawls after kills, and measures
+    // search and single parts without a crawl.
     (
         "crawl-trials",
         &[
@@ -189,7 +189,7 @@ pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
         ],
         &["tokio", "mio", "hyper", "reqwest", "rustls", "socket2"],
     ),
-    // Frontiers (what to fetch) and the scheduler (when) meet only in the engine.
+    // Only the engine may use both a frontier (what to fetch) and the scheduler (when).
     (
         &["crawl-frontier", "crawl-shared-frontier"],
         &["crawl-scheduler"],
@@ -228,20 +228,20 @@ pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
     ),
 ];
 
-/// Packages that only these crates may name in their manifests, so that they stay replaceable.
-/// `TOOLS` are exempt.
+/// For each package, the only crate that may name it in its manifest, so that the package stays
+/// replaceable. `TOOLS` are exempt.
 pub(crate) const OWNED: [(&str, &str); 28] = [
     ("axum", "crawl"),
     ("clap", "crawl"),
     ("fjall", "crawl-frontier"),
-    // Rate limits for the clients of `crawl serve`.
+    // Limits the request rates of clients of `crawl serve`.
     ("governor", "crawl"),
     ("governor", "crawl-scheduler"),
     ("hickory-resolver", "crawl-fetcher"),
     ("html5ever", "crawl-extractor"),
     ("indicatif", "crawl"),
     ("maud", "crawl"),
-    // `report.html`, which is a file of the crawl directory.
+    // Generates `report.html`, which is a file of the crawl directory.
     ("maud", "crawl-records"),
     ("moka", "crawl-fetcher"),
     ("parquet", "crawl-tables"),
@@ -349,7 +349,7 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
                     "tombstones",
                 ],
             ),
-            // The next three modules meet only in the driver.
+            // Only the driver uses the next three modules together.
             (
                 "crawl_loop",
                 &[

@@ -81,8 +81,8 @@ fn direct(manifests: &Manifests) -> Vec<String> {
     breaches
 }
 
-/// Returns whether the tests of `package` may use the crate `name`, because a visible crate may use
-/// it. Tests need such crates to construct arguments.
+/// Returns whether the tests of `package` may use the crate `name`, because a dependency of
+/// `package` may use it. Tests need such crates to construct arguments.
 fn may_test_with(package: &str, name: &str) -> bool {
     let sees = |package: &str| {
         SEES.iter()

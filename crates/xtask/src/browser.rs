@@ -32,8 +32,8 @@ pub(crate) fn fetch(workspace: &Workspace) -> Result<()> {
 
 /// Runs the tests in the browser.
 pub(crate) fn test(workspace: &Workspace) -> Result<()> {
-    // Tests the search page and the static page. Test the whole workspace, because the libraries of
-    // one package alone would be rebuilt with other features.
+    // This tests the search page and the static page. It builds the whole workspace, because a
+    // single package would have its libraries rebuilt with other features.
     let mut command = workspace.cargo(&["test", "--workspace", "--test", "browser", "--locked"]);
     command.envs(environment(workspace)?);
     run(&mut command)

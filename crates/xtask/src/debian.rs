@@ -182,7 +182,7 @@ pub struct Debian {
 }
 
 impl Debian {
-    /// Returns the folder below the target folder of this workspace.
+    /// Uses the folder `debian` in the target folder of this workspace.
     pub fn of(workspace: &Workspace) -> Debian {
         Debian {
             folder: workspace.target.join("debian"),

@@ -37,7 +37,7 @@ fn collect(root: &Path, folder: &Path, pages: &mut BTreeMap<PathBuf, String>) ->
         let name = name.to_string_lossy();
         let path = folder.join(&*name);
         if entry.file_type()?.is_dir() {
-            // Skip builds and the private folders of tools.
+            // Skip build output and hidden folders.
             if name != "target" && !name.starts_with('.') {
                 collect(root, &path, pages)?;
             }

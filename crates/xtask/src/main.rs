@@ -108,7 +108,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Builds the program of long runs and starts one.
+/// Builds `crawl-trials` and starts one of its long runs.
 fn trial(workspace: &Workspace, name: &str, passed: &Passed) -> anyhow::Result<()> {
     let mut command = workspace.cargo(&["run", "--package", "crawl-trials", "--", name]);
     workspace::run(command.args(&passed.args))

@@ -316,7 +316,7 @@ fn branches(source: &str, above: &mut Vec<String>, paths: &mut Vec<Vec<String>>)
     at
 }
 
-/// Returns the module that a path leads to or into.
+/// Returns the module that a path names, or that contains the item that it names.
 fn resolved(
     from: &[String],
     path: &[String],

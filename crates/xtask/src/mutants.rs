@@ -42,14 +42,14 @@ const PARTS: [Part; 7] = [
     part("crawl-policy", "crates/policy/src/**", "--tests", &[]),
     part("crawl-scope", "crates/scope/src/**", "--tests", &[]),
     part("crawl-traps", "crates/traps/src/**", "--tests", &[]),
-    // Torn commits, failing disks and the benchmark take as long as all other tests together.
+    // Skip torn commits, failing disks and the benchmark, which take as long as all other tests.
     part(
         "crawl-frontier",
         "crates/frontier/src/**",
         "--tests",
         &["torn", "bench", "a_disk_that_fails"],
     ),
-    // The loopback tests take too long to run once per mutant.
+    // Run only the unit tests, because the loopback tests take too long to run once per mutant.
     part(
         "crawl-engine",
         "crates/engine/src/crawl_loop/**",
@@ -329,7 +329,7 @@ impl Outcomes {
         let report: Value = serde_json::from_str(&text)?;
         let mut outcomes = Outcomes::default();
         for outcome in report["outcomes"].as_array().into_iter().flatten() {
-            // The baseline run, which has no mutant, has no name.
+            // Skip the baseline run, which has no mutant.
             let mutant = &outcome["scenario"]["Mutant"];
             match outcome["summary"].as_str() {
                 _ if mutant.is_null() => {}

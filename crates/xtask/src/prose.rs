@@ -12,11 +12,11 @@ use anyhow::{Context, Result, bail};
 
 use crate::workspace::Workspace;
 
-/// Hits that are allowed per 10,000 words of comments, over all crates and in a single one.
+/// Maximum hits per 10,000 words of comments: in all crates together, and in a single crate.
 const COMMENTS: (f64, f64) = (45.0, 60.0);
-/// Hits that are allowed per 10,000 words of documentation.
+/// Maximum hits per 10,000 words of documentation.
 const DOCS: f64 = 70.0;
-/// Odd names that are allowed per 1,000 lines of source.
+/// Maximum odd names per 1,000 lines of source.
 const NAMES: f64 = 0.5;
 /// Crates with fewer words have no limit of their own, only the one for all crates.
 const MIN_WORDS: usize = 1_000;
@@ -109,7 +109,7 @@ const PHRASES: &[&str] = &[
     "whereby",
     "without leave",
 ];
-/// Subjects of "X is no Y" that are idiomatic: "no longer", "no more than".
+/// Words after "is no" that make it idiomatic: "no longer", "no more than".
 const AFTER_NO: [&str; 9] = [
     "longer", "more", "one", "such", "need", "way", "point", "reason", "doubt",
 ];
@@ -214,7 +214,8 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     )
 }
 
-/// The Rust and Markdown files beneath a folder. The change log is a record and isn't measured.
+/// Collects the Rust and Markdown files beneath a folder, except the change log, which is a record
+/// of the past.
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
         let entry = entry?;
@@ -232,7 +233,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// Each run of comment lines, without code examples.
+/// Returns each run of comment lines, without code examples.
 fn comment_blocks(source: &str) -> Vec<String> {
     let mut blocks = vec![String::new()];
     let mut is_example = false;
@@ -260,7 +261,7 @@ fn comment_blocks(source: &str) -> Vec<String> {
     blocks
 }
 
-/// The paragraphs and list items of a page, without code and tables.
+/// Returns the paragraphs and list items of a page, without code and tables.
 fn paragraphs(page: &str) -> Vec<String> {
     let mut blocks = vec![String::new()];
     let mut is_code = false;
@@ -290,7 +291,7 @@ fn in_blocks(blocks: &[String]) -> Count {
     count
 }
 
-/// The sentences of a block. Code spans become one word each.
+/// Returns the sentences of a block. Code spans become one word each.
 fn sentences(block: &str) -> Vec<String> {
     let mut sentences = vec![String::new()];
     let mut is_code = false;
@@ -354,7 +355,7 @@ fn begins_with(words: &[&str], phrase: &str) -> bool {
     phrase.split(' ').all(|part| words.next() == Some(&part))
 }
 
-/// Lines of a source file, and those that give something an odd name.
+/// Counts the lines of a source file, and the odd names in it.
 fn odd_names(source: &str) -> Count {
     let mut count = Count::default();
     for line in source.lines() {

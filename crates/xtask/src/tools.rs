@@ -89,7 +89,7 @@ fn environment(workspace: &Workspace, name: &str, list: &str) -> Result<PathBuf>
         .args(["-m", "venv", "--clear"])
         .arg(&venv));
     if made.is_err() {
-        // Debian packages the part of Python that installs pip into a venv separately.
+        // In Debian, the part of Python that installs pip into a venv is a package of its own.
         eprintln!("python3 has no ensurepip: fetching pip's wheel");
         venv_without_ensurepip(workspace, &venv)?;
     }
@@ -106,7 +106,7 @@ fn environment(workspace: &Workspace, name: &str, list: &str) -> Result<PathBuf>
 /// ReplayWeb.page, which bundles all it needs, including wabac.js.
 const REPLAYWEB: &str = "replaywebpage@2.5.3";
 
-/// A package that contains the context of RO-Crate 1.2, which its validator would fetch.
+/// A package that contains the context of RO-Crate 1.2. The validator would otherwise fetch it.
 const RO_CRATE: &str = "ro-crate@3.7.2";
 
 /// The accessibility rules that pages are checked against in the browser.
@@ -187,7 +187,8 @@ fn venv_without_ensurepip(workspace: &Workspace, venv: &Path) -> Result<()> {
         .args(["-m", "venv", "--clear", "--without-pip"])
         .arg(venv))?;
     let wheel = debian::pip_wheel(workspace)?;
-    // A wheel is a zip file, and Python can run a program inside a zip file.
+    // Run pip from its wheel: a wheel is a zip file, and Python can run a program inside a zip
+    // file.
     let mut pip = workspace.program(venv.join("bin/python"));
     pip.arg(wheel.join("pip"))
         .args(["install", "--quiet", "--no-input", "--no-index"]);

@@ -117,7 +117,8 @@ pub fn is_on_path(program: &str) -> bool {
 
 fn cargo_command() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    // Variables that `cargo run` sets for this package would mislead other builds.
+    // Remove the variables that `cargo run` sets for this package, because they would mislead other
+    // builds.
     for (name, _) in std::env::vars_os() {
         let name_text = name.to_string_lossy();
         if name_text.starts_with("CARGO_PKG_") || name_text.starts_with("CARGO_MANIFEST_") {

@@ -167,7 +167,7 @@ impl NameServer {
             }
         });
         thread::spawn(move || {
-            // The delay is constant, so a queue keeps the order.
+            // All late answers have the same delay, so a queue has them in the right order.
             while let Ok((at, answer, peer)) = late.recv() {
                 thread::sleep(at.saturating_duration_since(Instant::now()));
                 drop(answers.send_to(&answer, peer));

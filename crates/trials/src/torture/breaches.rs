@@ -23,8 +23,8 @@ pub(super) struct Tally {
     pub(super) given_up: u64,
     /// Pages visited in later rounds.
     pub(super) visited_again: u64,
-    /// Pages of first rounds in the search index. Counts all pages, even if several have the same
-    /// text.
+    /// Pages of the first rounds that are in the search index. Counts all pages, even if several
+    /// have the same text.
     pub(super) indexed: u64,
 }
 

@@ -235,8 +235,8 @@ pub(super) fn rows_are_the_truth(
     given_up
 }
 
-/// Returns whether a page was given up because of the crash journal, and rightly so: it was
-/// requested often enough to have been in work at four kills.
+/// Returns whether the row says that reading the page crashed the crawler, and the page was
+/// requested often enough for that: four times.
 fn is_given_up(page: &PageRow, web: &Web, log: &[LogEntry]) -> bool {
     let requests = log
         .iter()
@@ -322,7 +322,8 @@ fn state_is_settled(output: &Path, rows: &Rows, breaches: &mut Breaches) -> Resu
     }
     for (name, length) in frontier.marks()? {
         let length_on_disk = fs::metadata(output.join(&name)).map_or(0, |file| file.len());
-        // Rows that are written at the end of a run are not part of a commit.
+        // `excluded.jsonl` may be longer than committed, because rows written at the end of a run
+        // are not part of a commit.
         if length_on_disk != length && !(name == "excluded.jsonl" && length_on_disk > length) {
             breaches.add(format!(
                 "{name} has {length_on_disk} bytes, {length} are committed"

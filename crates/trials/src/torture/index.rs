@@ -26,13 +26,13 @@ pub(super) fn holds_no_more(output: &Path) -> Result<()> {
     breaches.end()
 }
 
-/// Checks at the end that every page whose row claims so is in the index, or another page with the
-/// same text is.
+/// Checks after the end of a crawl that each page whose row says so is in the index. Another page
+/// with the same text may be there instead.
 pub(super) fn holds_all(output: &Path, rows: &[PageRow], breaches: &mut Breaches) -> Result<u64> {
     let mut latest: BTreeMap<&str, bool> = BTreeMap::new();
     for row in rows {
         let word = row.indexed.as_deref();
-        // An answer without a page (503, no answer, 304) changes nothing.
+        // An answer without a page (503, no answer, 304) doesn't change what is in the index.
         if let Some(word) = word {
             latest.insert(&row.url, word == "yes");
         }

@@ -143,7 +143,8 @@ impl Rack<'_> {
         Ok(())
     }
 
-    /// Returns the seed of the next web. There is at least one web.
+    /// Returns the seed of the next web. `None` after enough kills (and at least one start), or
+    /// after a failure.
     fn next_web(&self) -> Option<u64> {
         let mut next = self.next_web.lock().unwrap_or_else(PoisonError::into_inner);
         let sum = self.sum();

@@ -335,7 +335,7 @@ impl Growth {
     }
 }
 
-/// Waits for a time that is too short for a thread to sleep.
+/// Busy-waits, because `time` is too short for a thread to sleep. Always returns true.
 fn wait(time: Duration) -> bool {
     let since = Instant::now();
     while since.elapsed() < time {

@@ -134,14 +134,15 @@ impl Web {
         text
     }
 
-    /// Makes some pages of a host fail, or answer late or only after some time.
+    /// Makes some pages of a host fail for good, answer late, or answer only after some attempts.
     fn misbehave(&mut self, host: u32, dice: &mut SeededRandom) {
         let root = self.web.url(host, "");
         let paths = self.expected.keys().filter_map(|url| {
             let path = url.strip_prefix(&root)?;
             (path != "/sitemap.xml").then(|| path.to_owned())
         });
-        // Pages without links to others may fail for good. The others must succeed in the end.
+        // Pages through which no others are found may fail for good. The others must succeed in the
+        // end.
         let (mut leaves, mut inner_pages): (Vec<_>, Vec<_>) = paths.partition(|path| is_leaf(path));
         let busy = |status| Answer::of(status).header("retry-after", RETRY_AFTER);
         let at_last = [
@@ -153,15 +154,15 @@ impl Web {
                 .then(busy(503))
                 .then(Reply::usual()),
         ];
-        // Waits take time, so only few hosts request three.
+        // Only a quarter of the hosts get the last script, because its two waits take long.
         let max_scripts = if dice.below(4) == 0 { 5 } else { 4 };
         for script in at_last.into_iter().take(max_scripts) {
             if let Some(path) = dice.take(&mut inner_pages) {
                 self.web.script(host, &path, script);
             }
         }
-        // A page that is slow to read would be read at several kills in a row and be blamed for
-        // them.
+        // This page must be quick to read. A slow one would be in work at several kills in a row
+        // and be blamed for them.
         let large = Answer::html(&format!("<p>{}", dice.letters(100_000)));
         let dripping = Answer::html(&"<p>slow</p>".repeat(40));
         let for_good: [(Reply, Option<u16>); 7] = [
@@ -199,7 +200,7 @@ fn expected(web: &TestWeb, truth: &Truth) -> BTreeMap<String, Option<u16>> {
     all
 }
 
-/// Returns whether nothing is found through this path alone.
+/// Returns whether a page is a leaf: no other page is found only through it.
 fn is_leaf(path: &str) -> bool {
     ["/orphan/", "/new/", "/private/open/"]
         .iter()

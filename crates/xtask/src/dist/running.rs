@@ -65,7 +65,7 @@ impl Running {
     pub(super) fn has_read_only_root(&self) -> Result<bool> {
         let path = format!("/proc/{}/mountinfo", self.process.id());
         let mounts = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
-        // If several file systems are mounted on each other, the last one counts.
+        // If several file systems are mounted at the root, the last one counts.
         let root = mounts
             .lines()
             .map(|line| line.split(' ').collect::<Vec<_>>())
@@ -122,9 +122,9 @@ pub(super) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Result<Option<T>
 }
 
 impl Root {
-    /// Returns a command that runs in the container, confined as the service requires. `buildah
-    /// run` can't start a program on a read-only root in a chroot. Each program here replaces the
-    /// previous one, so the process is the service's own.
+    /// Returns a command that runs in the container, confined as the service requires.
+    /// `buildah run` can't start a program on a read-only root in a chroot. Each program in the
+    /// command replaces itself by the next one, so in the end the process is the service.
     fn command(&self, service: &Service, argv: &[String]) -> Command {
         let mut command = Command::new("unshare");
         command

@@ -11,7 +11,7 @@ use crate::compose::{expand, strings};
 /// How long Compose waits for a service to stop by default.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The environment of a service, outside its compose file.
+/// Values that a service needs but its compose file doesn't contain.
 pub(super) struct Surroundings<'a> {
     /// Variables that the file uses, with their values.
     pub(super) variables: &'a [(&'a str, &'a str)],

@@ -90,7 +90,7 @@ pub(super) fn run(workspace: &Workspace, buildah: &Buildah, folder: &Path) -> Re
 }
 
 impl Trial {
-    /// Creates the volumes and mount points, as an engine does before it starts.
+    /// Creates the volumes and mount points, as a container engine does before it starts a service.
     fn prepare(&self, workspace: &Workspace) -> Result<()> {
         let (user, group) = self.crawl.user;
         for volume in self.crawl.volumes.iter().chain(&self.serve.volumes) {
@@ -235,7 +235,7 @@ impl Trial {
         Ok(())
     }
 
-    /// Stops a service as an engine does, with the signal in the image.
+    /// Stops a service as a container engine does, with the stop signal that the image names.
     fn stop(&self, running: Running, service: &Service) -> Result<()> {
         let name = &service.name;
         let signal = self.image["StopSignal"].as_str().unwrap_or("SIGTERM");
@@ -280,7 +280,7 @@ impl Trial {
             get(port, "/")?.contains("<html"),
             "the search page is no page"
         );
-        // The word is in the title of each page.
+        // Each page has the word `page` in its title.
         let answer: Value = serde_json::from_str(&get(port, "/api/search?q=page")?)?;
         ensure!(
             answer["total"] == PAGES,

@@ -348,7 +348,8 @@ fn listen(hosts: u32) -> Result<Vec<TcpListener>> {
             }
             return Ok(listeners);
         }
-        // Keep these sockets open until another port is drawn, so that it is a different one.
+        // Keep these sockets open while drawing another port, so that the new port is a different
+        // one.
         earlier = listeners;
     }
     bail!(

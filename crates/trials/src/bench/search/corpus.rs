@@ -95,7 +95,7 @@ pub(in crate::bench) fn html_files(folder: &Path, files: &mut Vec<PathBuf>) -> R
     for entry in listed {
         let entry = entry?;
         let path = entry.path();
-        // Links point outside the package, or to files that are read anyway.
+        // Skip symbolic links: they point outside the package, or to files that are read anyway.
         match entry.file_type()? {
             kind if kind.is_dir() => html_files(&path, files)?,
             kind if kind.is_file() && path.extension().is_some_and(|end| end == "html") => {

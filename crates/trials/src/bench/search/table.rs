@@ -17,7 +17,7 @@ pub(super) struct Engine {
     pub(super) times: Vec<u64>,
 }
 
-/// All measurements on one documentation. The first engine is ours.
+/// All measurements with one set of documentation. The first engine is our search.
 pub(super) struct Measured {
     pub(super) name: &'static str,
     pub(super) pages: usize,

@@ -75,7 +75,7 @@ impl Call<'_> {
             .collect()
     }
 
-    /// Returns as many bytes of its strings as the call has written.
+    /// Returns the bytes that the call has written, from its string arguments.
     pub(super) fn written(&self) -> Result<Vec<u8>> {
         let mut bytes = self.texts()?.concat();
         let count = usize::try_from(self.result)?;
@@ -159,7 +159,7 @@ fn number(text: &str) -> Option<u64> {
     }
 }
 
-/// Decodes a string. Bytes not in hexadecimal are literal.
+/// Decodes a string of the trace. Bytes that are not in hexadecimal are literal.
 fn unescaped(text: &str) -> Result<Vec<u8>> {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len() / 4);

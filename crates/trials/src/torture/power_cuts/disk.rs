@@ -261,7 +261,7 @@ fn content(changes: &[(bool, &Change)], mut dice: Option<&mut SeededRandom>) -> 
         unsafe_before += usize::from(!is_safe);
         let (begin, bytes) = match change {
             Change::Write { at, bytes, .. } => (*at, bytes),
-            // If some sectors are kept, so is the full length.
+            // A disk that keeps any of the sectors also keeps the full length.
             Change::SetLength { length, .. }
                 if *is_safe || matches!(fate, Fate::Some(_)) || fate.keeps(at, None) =>
             {
@@ -349,8 +349,8 @@ impl Content {
 }
 
 impl Image {
-    /// Reads the files in `folder` on this machine's disk, under the name that the folder has in
-    /// the image.
+    /// Reads the files in `folder` on this machine's disk into an image, where the folder is called
+    /// `name`.
     pub(super) fn read(folder: &Path, name: &str) -> Result<Image> {
         let mut image = Image(BTreeMap::from([(name.to_owned(), None)]));
         for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {

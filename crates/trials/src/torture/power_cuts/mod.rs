@@ -180,7 +180,7 @@ impl Lab {
         Ok(sum)
     }
 
-    /// Resumes after one cut, or after a second one.
+    /// Resumes the crawl after one power cut, or after two.
     fn go_on(
         &self,
         web: &Web,

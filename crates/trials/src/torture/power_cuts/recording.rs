@@ -241,8 +241,8 @@ impl Reading<'_> {
 
     fn take(&mut self, call: &Call<'_>) -> Result<()> {
         match call.name {
-            // An old way to open files, which an allocator uses to read the system's memory
-            // information.
+            // `open` and `creat` are obsolete, but an allocator uses `open` to read the system's
+            // memory information.
             "open" | "creat" => {
                 self.unknown(call)?;
                 self.open.remove(&call.result);

@@ -203,7 +203,7 @@ fn rows_are_promised_when_a_later_commit_is_synced() {
     let recording = recording(&[("rows", ""), ("0.jnl", "")], trace);
     let end = recording.changes.len();
     let promised = |left| String::from_utf8(recording.promised(end - left, "rows")).unwrap();
-    // Expected if 0, 1, 2 or 3 of the syncs, counted from the last one, are not complete yet.
+    // The rows promised if the power is cut before the last 0, 1, 2 or 3 changes.
     assert_eq!([0, 1, 2, 3].map(promised), ["1\n", "1\n", "", ""]);
 }
 

@@ -63,8 +63,8 @@ impl Rack<'_> {
         Ok(tally)
     }
 
-    /// Checks that the crawl, after it was moved into a directory, has all its rows and nothing
-    /// left to fetch.
+    /// Checks that the crawl, after it was moved from the shared frontier into a directory, has all
+    /// its rows and nothing left to fetch.
     fn moved_it_fetches_nothing(&self, rows: &Rows) -> Result<()> {
         const MOVED: &str = "moved";
         let names = self.workers.iter().map(|worker| worker.name.as_str());

@@ -67,7 +67,7 @@ impl Programs {
     }
 }
 
-/// A server, with the same port and folder in either role.
+/// A server. Its port and folder stay the same when it changes from standby to primary.
 struct Server {
     port: u16,
     data: PathBuf,
