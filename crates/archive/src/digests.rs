@@ -54,7 +54,7 @@ pub struct DigestList {
 }
 
 impl DigestList {
-    /// Reads the list of a crawl's directory. `None` if the list is missing.
+    /// Reads the list of a crawl's directory. `None` if there is no list.
     ///
     /// # Errors
     /// I/O errors. Invalid rows are not errors; they are among the [`DigestList::faults`].

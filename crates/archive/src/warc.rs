@@ -335,7 +335,7 @@ impl Encoder {
         push_field(name, value.as_bytes(), &mut self.head);
     }
 
-    /// Ends the record, whose fields are in `head`, and whose block is `block` and `body` joined.
+    /// Finishes the record and appends it to `out`. The block consists of `self.block` and `body`.
     fn end(&mut self, body: &[u8], out: &mut Vec<u8>) {
         let digest = DIGEST.of(&[&self.block, body]);
         self.field("WARC-Block-Digest", &digest);

@@ -3,7 +3,7 @@
 
 use crate::random::SeededRandom;
 
-/// The number of children of a page in its host's tree, and of a host's root in the tree of hosts.
+/// The number of children of each node, in the tree of a host's pages and in the tree of hosts.
 pub(crate) const FAN_OUT: u64 = 8;
 
 /// Number of random links from a page to pages of its own host, in addition to the links that make
@@ -18,17 +18,18 @@ const MAX_SITEMAP_PAGES: u64 = 40_000;
 /// host links to one place of every kind whose share is not 0, so that small webs have all kinds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkMix {
-    /// Places under `/private/`, disallowed by robots.txt. Each links to a page that nothing else
-    /// links to, so the page is never discovered.
+    /// Links to URLs under `/private/`, which robots.txt disallows. Each leads to a page that
+    /// nothing else links to, so that page is never discovered.
     pub private: u32,
-    /// Places under `/private/open/`, allowed by a longer `Allow` rule.
+    /// Links to URLs under `/private/open/`, which a longer `Allow` rule allows.
     pub open: u32,
-    /// Places whose query matches a disallowed wildcard (`Disallow: /*?action=`).
+    /// Links to URLs whose query matches a disallowed wildcard (`Disallow: /*?action=`).
     pub action: u32,
-    /// Nofollow pages (half by META, half by X-Robots-Tag). Each links to a page that nothing else
-    /// links to, so that page must not be fetched.
+    /// Links to nofollow pages (half by META, half by X-Robots-Tag). Each such page links to a page
+    /// that nothing else links to, so that page must not be fetched.
     pub dead_end: u32,
-    /// Redirects (301, 302, 303, 307, 308). Most lead to a page that nothing else links to.
+    /// Links to redirects (301, 302, 303, 307, 308). Most redirects lead to a page that nothing
+    /// else links to.
     pub redirect: u32,
     /// Links to pages that answer 404.
     pub gone: u32,
@@ -317,7 +318,7 @@ impl Shape {
         }
     }
 
-    /// Returns the entries of a host's sitemap: ordinary pages and orphans.
+    /// Returns the entries of a host's sitemap: ordinary pages, and pages that nothing links to.
     pub(crate) fn sitemap(&self, host: u32) -> impl Iterator<Item = Place> + '_ {
         (0..self.pages.min(MAX_SITEMAP_PAGES)).flat_map(move |number| {
             let page = Place {

@@ -56,7 +56,7 @@ pub(crate) const SEES: [(&str, &[&str]); 26] = [
             "crawl-index",
         ],
     ),
-    // Reads recorded crawls and never fetches.
+    // `crawl-records` reads recorded crawls and never fetches.
     (
         "crawl-records",
         &[
@@ -109,7 +109,7 @@ pub(crate) const SEES: [(&str, &[&str]); 26] = [
             "crawl-sample",
             "crawl-scheduler",
             "crawl-frontier",
-            // `crawl frontier` uses it without a crawl.
+            // `crawl frontier` works on a shared frontier without running a crawl.
             "crawl-shared-frontier",
             "crawl-fetcher",
             "crawl-archive",
@@ -175,7 +175,7 @@ pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
             "tokio", "mio", "hyper", "reqwest", "rustls", "socket2", "fjall", "moka",
         ],
     ),
-    // Storage knows no network and no runtime.
+    // Crates that store data use no network and no async runtime.
     (
         &[
             "crawl-frontier",
@@ -198,7 +198,7 @@ pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
         &["crawl-scheduler", "crawl-fetcher"],
         &["crawl-frontier", "crawl-shared-frontier"],
     ),
-    // Only the binary talks to people.
+    // Only the binary has a user interface.
     (
         &[
             "crawl-coding",
@@ -228,8 +228,8 @@ pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
     ),
 ];
 
-/// For each package, the only crate that may name it in its manifest, so that the package stays
-/// replaceable. `TOOLS` are exempt.
+/// Pairs of a package and a crate that may name it in its manifest. No other crate may name these
+/// packages, so that they stay replaceable. `TOOLS` are exempt.
 pub(crate) const OWNED: [(&str, &str); 28] = [
     ("axum", "crawl"),
     ("clap", "crawl"),
@@ -250,7 +250,7 @@ pub(crate) const OWNED: [(&str, &str); 28] = [
     ("pulldown-cmark", "crawl-documents"),
     ("reqwest", "crawl-fetcher"),
     ("rustls", "crawl-fetcher"),
-    // Connections to its engine.
+    // Encrypts connections to the PostgreSQL server.
     ("rustls", "crawl-shared-frontier"),
     ("rustls-native-certs", "crawl-shared-frontier"),
     ("tantivy", "crawl-index"),
@@ -261,7 +261,7 @@ pub(crate) const OWNED: [(&str, &str); 28] = [
     ("url", "crawl-policy"),
     ("url", "crawl-weburl"),
     ("web_atoms", "crawl-extractor"),
-    // A DOCX is a ZIP file.
+    // Unpacks DOCX files, which are ZIP files.
     ("zip", "crawl-documents"),
     ("zip", "crawl-wacz"),
 ];
@@ -415,7 +415,7 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
                     "trace_events",
                 ],
             ),
-            // A second driver, without a fetcher.
+            // The replay is a second driver of the crawl loop, without a fetcher.
             (
                 "replay",
                 &[
@@ -482,7 +482,7 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
                 "serve",
                 &["cli", "control", "error", "search_index", "values"],
             ),
-            // Reads only, and controls nothing.
+            // `mcp` only reads, so it needs no access to `control`.
             ("mcp", &["cli", "clock", "error", "search_index"]),
             // Metrics of a crawl over HTTP, with the connection limits of `serve`.
             ("metrics", &["error", "serve"]),

@@ -12,7 +12,7 @@ use crate::workspace::Workspace;
 pub(crate) const MAX_COLUMNS: usize = 120;
 /// Prefixes of names that refer to files of this workspace.
 const FOLDERS: [&str; 5] = ["config/", "crates/", "docker/", "docs/", "examples/"];
-/// Readers who want more follow a link.
+/// Maximum words of the README. Further information belongs on the pages that it links to.
 const MAX_README_WORDS: usize = 700;
 
 pub(crate) fn check(workspace: &Workspace) -> Result<()> {

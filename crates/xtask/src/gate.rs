@@ -123,7 +123,8 @@ pub(crate) fn list() {
     }
 }
 
-/// Runs all steps, the light ones or the named ones. Stops at the first failure.
+/// Runs all steps, or only the light ones (`quick`), or only the `named` ones. Stops at the first
+/// failure.
 pub(crate) fn run(workspace: &Workspace, quick: bool, named: &[String]) -> Result<()> {
     if let Some(name) = named
         .iter()
@@ -261,7 +262,7 @@ impl Beside {
 impl Drop for Beside {
     /// A failed gate does not wait for downloads.
     fn drop(&mut self) {
-        // `finish` has taken the process.
+        // `None` if `finish` has taken the process.
         if let Some(child) = &mut self.child {
             let _ = child.kill();
             let _ = child.wait();

@@ -40,7 +40,7 @@ const PARTS: [(&str, &str); 17] = [
     ("bundle", "Exports"),
     ("index", "Search"),
 ];
-/// The program's crate comes last.
+/// The program's crate, which comes last in the table.
 const PROGRAM: (&str, &str) = ("crawl", "Commands and servers");
 
 /// Settings that are limits: the key in `docs/configuration.md`, and what happens beyond.
@@ -178,7 +178,7 @@ fn setting(reference: &str, key: &str, beyond: &str) -> Result<Limit> {
     })
 }
 
-/// The marked constants of a source file.
+/// Returns the marked constants of a source file.
 fn constants(source: &str) -> Result<Vec<Limit>> {
     let mut limits = Vec::new();
     let mut doc: Vec<&str> = Vec::new();

@@ -185,7 +185,7 @@ fn copy_files(workspace: &Workspace, tree: &Path) -> Result<()> {
     for name in names.lines() {
         let (from, to) = (workspace.root.join(name), tree.join(name));
         let Ok(bytes) = std::fs::read(&from) else {
-            // Deleted, but git still lists it.
+            // The file was deleted, but git still lists it.
             let _ = std::fs::remove_file(to);
             continue;
         };
@@ -288,11 +288,11 @@ impl Tool<'_> {
         command.env("TMPDIR", &temporary);
         eprintln!("\n==== {}: {} mutants ====", part.package, drawn.len());
         let status = command.status().context("cannot run prlimit");
-        // Killed tests leave files.
+        // Remove the files that killed tests left behind.
         std::fs::remove_dir_all(&temporary)?;
         let status = status?;
         match status.code() {
-            // All caught, some missed, some timed out.
+            // These codes mean: all mutants caught, some missed, some timed out.
             Some(0 | 2 | 3) => Outcomes::read(&report.join("outcomes.json")),
             _ => bail!("cargo-mutants ended with {status}"),
         }
@@ -389,7 +389,7 @@ mod tests {
         assert_eq!(sample, draw(&lists(), 0..100, 7));
         assert_ne!(sample, draw(&lists(), 0..100, 8));
         assert_eq!(sample.iter().flatten().count(), 100);
-        // In list order.
+        // The drawn mutants must be in the order of their list.
         for (drawn, list) in sample.iter().zip(lists()) {
             let expected: Vec<_> = list.iter().filter(|name| drawn.contains(name)).collect();
             assert_eq!(drawn.iter().collect::<Vec<_>>(), expected);

@@ -139,7 +139,7 @@ fn npm_package(workspace: &Workspace, folder: &str, package: &str) -> Result<()>
     }
     std::fs::create_dir_all(&download)
         .with_context(|| format!("cannot make {}", download.display()))?;
-    // A registry failure may be temporary.
+    // Retry, because a failure of the registry may be temporary.
     let is_there = (1..MAX_TRIES).any(|_| pack(workspace, package, &download).is_ok());
     if !is_there {
         pack(workspace, package, &download)?;

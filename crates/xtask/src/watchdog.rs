@@ -251,7 +251,7 @@ mod tests {
         output.read_line(&mut line).unwrap();
         assert_eq!(line, "begun\n");
         kill_descendants(root.id());
-        // The other end is closed.
+        // An empty read means that all descendants have closed the pipe.
         line.clear();
         assert_eq!(output.read_line(&mut line).unwrap(), 0);
         assert_eq!(root.wait().unwrap().signal(), None);

@@ -11,7 +11,7 @@ use xtask::workspace::{Workspace, output, run};
 
 /// Bytes per known URL while sorted runs are merged, which takes twice the final size.
 const BYTES_PER_URL: u64 = 150;
-/// The size of a small frontier.
+/// Minimum free disk space to require, however few URLs there are.
 const MIN_BYTES_AT: u64 = 1 << 30;
 
 #[derive(Args)]

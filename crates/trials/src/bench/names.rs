@@ -71,7 +71,8 @@ pub(super) fn measure(workspace: &Workspace, args: &NamesArgs) -> Result<()> {
     Ok(io::stdout().write_all(table.as_bytes())?)
 }
 
-/// Returns the time from the start to the last page of a host whose name resolves.
+/// Crawls all hosts once. Returns the time from the start to the last page, ignoring hosts whose
+/// names don't resolve.
 fn crawl(workspace: &Workspace, program: &Path, args: &NamesArgs, kind: Kind) -> Result<Duration> {
     let web = TestWeb::builder()
         .hosts(args.hosts)

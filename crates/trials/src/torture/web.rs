@@ -11,7 +11,7 @@ use super::random::SeededRandom;
 /// Retry-After of a busy page, in seconds.
 const RETRY_AFTER: &str = "1";
 
-/// The path of the rules on the host whose robots.txt is a redirect.
+/// The path to which the robots.txt of one host redirects.
 const RULES: &str = "/rules.txt";
 
 /// A running web.

@@ -10,7 +10,7 @@ use crawl_index::{FetchedDocument, IndexedPage, judge};
 use crawl_policy::PageDirectives;
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
-/// The URL of the pages.
+/// The base URL of the pages.
 const BASE: &str = "http://docs.example/";
 /// The fetch time of the pages: 2026-01-01.
 const FETCHED_AT: i64 = 1_767_225_600;
@@ -82,7 +82,8 @@ pub(in crate::bench) fn page(url: &CanonicalUrl, body: &[u8]) -> Option<IndexedP
         search_refused: None,
         linked_canonical: None,
         content_type: Some("text/html"),
-        // Python's manual declares its newest version canonical.
+        // Only this manual is in the crawl, because Python's manual declares pages of the newest
+        // version canonical.
         is_in_crawl: &|other| other.host_key() == url.host_key(),
     };
     let mut resolve = |base: &CanonicalUrl, href: &str| canonicalize(Some(base), href).ok();

@@ -15,7 +15,7 @@ pub(super) enum Set {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Judged {
     pub(super) set: Set,
-    /// How people arrive at the query.
+    /// The kind of query by how people come to type it, such as `howto` or `typo`.
     pub(super) kind: String,
     pub(super) query: String,
     /// The judged pages, by their path below the documentation's folder, each with its grade.

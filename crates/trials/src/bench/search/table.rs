@@ -40,7 +40,7 @@ impl Measured {
         ours - stronger(&all)
     }
 
-    /// Returns quality by set, then costs.
+    /// Returns the quality by set of queries, followed by the costs, as Markdown tables.
     pub(super) fn table(&self) -> String {
         let mut text = format!(
             "## {}: {} pages, {} queries\n\n",

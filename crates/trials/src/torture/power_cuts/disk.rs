@@ -162,9 +162,9 @@ impl Changes {
 enum Fate {
     None,
     All,
-    /// The first changes, this many.
+    /// Only the first changes, up to this number.
     First(usize),
-    /// Each change with this probability, in percent.
+    /// Some changes and sectors: each with this probability, in percent.
     Some(u64),
 }
 

@@ -14,7 +14,8 @@ pub(super) struct Recording {
     pub(super) changes: Changes,
     /// Number of initial changes that create the existing files.
     before: usize,
-    /// For each node, the name under which it was created, without its folder.
+    /// For each file or folder, the name under which it was created, without the path of its
+    /// folder.
     names: Vec<String>,
 }
 
