@@ -13,7 +13,7 @@ use crate::names::{CAPTURES, FOLDER};
 use crate::regular_file::open_regular;
 use crate::timestamp::Timestamp;
 
-/// The place of a capture's response or revisit record, with its index line.
+/// The file and offset of a capture's response or revisit record, with its index line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CaptureLine {
     /// The name of the file in the folder `archive`.

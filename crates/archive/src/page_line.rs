@@ -2,22 +2,24 @@
 
 use crate::rows::{PageRow, WarcPlace};
 
-/// The column `warc` (the place of the record) without a value, as serialised; the value is filled
-/// in last. Quotes in a JSON string are escaped, so this text can't be a part of another value.
+/// The column `warc` (the file and offset of the record) without a value, as serialised; the value
+/// is filled in last. Quotes in a JSON string are escaped, so this text can't be a part of another
+/// value.
 const HOLE: &[u8] = b"\"warc\":null";
 const NULL: &[u8] = b"null";
 
-/// The serialised row of a page, still without the place of its record. The thread that read the
-/// page serialises it, so that the single writer thread has less work.
+/// The serialised row of a page, without the file and offset of its WARC record, which are not
+/// known yet. The thread that read the page serialises it, so that the single writer thread has
+/// less work.
 #[derive(Clone, Debug)]
 pub struct PageLine {
     text: Vec<u8>,
-    /// The offset in `text` at which the place of the record is inserted.
+    /// The offset in `text` at which the value of the column `warc` is inserted.
     hole: usize,
 }
 
 impl PageLine {
-    /// Serialises a row. `None` if the row already has the place of its record.
+    /// Serialises a row. `None` if its column `warc` is already set.
     #[must_use]
     pub fn of(row: &PageRow) -> Option<PageLine> {
         let text = serde_json::to_vec(row).ok()?;
@@ -26,7 +28,7 @@ impl PageLine {
         Some(PageLine { text, hole })
     }
 
-    /// Returns whether this is the serialised form of `row`, ignoring the place of the record.
+    /// Returns whether this is the serialised form of `row`, ignoring the column `warc`.
     #[must_use]
     pub fn is_of(&self, row: &PageRow) -> bool {
         let mut line = Vec::new();
@@ -35,7 +37,7 @@ impl PageLine {
         is_put && serde_json::to_vec(row).is_ok_and(|row| row == line)
     }
 
-    /// Appends the line with the given place of the record, and a line end.
+    /// Appends the line with the given value of the column `warc`, and a line end.
     pub(crate) fn put(
         &self,
         out: &mut Vec<u8>,

@@ -61,7 +61,8 @@ impl RowFile {
         self.append_by(|out| push_row(out, row))
     }
 
-    /// Adds a page's row that is already serialised, and fills in the place of its record.
+    /// Adds a page's row that is already serialised, and fills in the file and offset of its WARC
+    /// record.
     ///
     /// # Errors
     /// Same as [`RowFile::append`].

@@ -59,7 +59,7 @@ pub struct PageRow {
     pub robots: Option<RobotsVerdict>,
     /// The site's statements about the use of the page. Null if there are none.
     pub usage: Option<PageUsage>,
-    /// The place of the response record in the archive.
+    /// The file and offset of the response record in the archive.
     pub warc: Option<WarcPlace>,
     /// The UUID of the response record: its `WARC-Record-ID` without `urn:uuid:`.
     #[serde(default)]
@@ -257,7 +257,7 @@ pub struct UsageStatement {
     pub raw: String,
 }
 
-/// The place of a record in the archive.
+/// The file and offset of a record in the archive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WarcPlace {
     /// The name of the file in the folder `archive`, as in the index.
@@ -400,8 +400,8 @@ pub struct OrderRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<HostTurn>,
     /// The messages that the writer is about to commit together, in order. Each is named by the
-    /// event that caused it: `e7` for the end of the 7th request of the run, `t7` for its 7th turn
-    /// of a host.
+    /// event that caused it: `e7` for the end of the 7th request of the run, `t7` for the 7th use
+    /// of a host's permit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<Vec<String>>,
     /// An operator's command took effect.
@@ -448,11 +448,11 @@ pub struct RunBegan {
 /// A turn of a host: the use of its permit to request the next URL.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostTurn {
-    /// When the turn was taken, in milliseconds since the Unix epoch, UTC.
+    /// When the permit was used, in milliseconds since the Unix epoch, UTC.
     pub at: u64,
     /// Scheme, host and port.
     pub origin: String,
-    /// The purpose of the turn: `page`, `robots`, or `hop` (a redirect of a robots.txt, or a
+    /// What the permit was used for: `page`, `robots`, or `hop` (a redirect of a robots.txt, or a
     /// request right after a robots.txt).
     pub purpose: String,
     /// Number of requests of this run that had ended by then.

@@ -30,7 +30,8 @@ const BYTES: usize = 16 + 1 + 4 + 8 + 4 * FACTS;
 
 type Encoded = [u8; BYTES];
 
-/// A statement: what one line or record of a file states about the thing with a certain key.
+/// What one line or record of a file states about one thing, such as a capture. The key identifies
+/// the thing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Statement {
     pub(crate) key: u128,

@@ -105,7 +105,7 @@ pub struct RatioEstimate {
     strata: BTreeMap<String, (u64, u64, Sums)>,
 }
 
-/// Sums over pages. `y` is the value of a page; `z` is 1 if the page is of the kind, else 0.
+/// Sums over pages. `y` is the value of a page; `z` is 1 if the page is of the chosen kind, else 0.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     y: f64,
@@ -149,9 +149,9 @@ impl Sums {
 }
 
 impl RatioEstimate {
-    /// Adds a page of the sample. `kind` is 1 if the page is of the kind, else 0. `value` must be 0
-    /// if `kind` is 0. In `probability`, at least one page must be drawn, and at most as many as
-    /// the stratum has; other numbers are clamped.
+    /// Adds a page of the sample. `kind` is 1 if the page is of the chosen kind, else 0. `value`
+    /// must be 0 if `kind` is 0. In `probability`, at least one page must be drawn, and at most as
+    /// many as the stratum has; other numbers are clamped.
     pub fn add(&mut self, probability: Probability<'_>, value: f64, kind: f64) {
         match probability {
             Probability::Certain => self.certain.add(value, kind),
@@ -168,7 +168,7 @@ impl RatioEstimate {
         }
     }
 
-    /// Changes the value of a page from 0 to 1. The page must have been added as one of the kind.
+    /// Changes the value of a page from 0 to 1. The page must have been added with 1 as its `kind`.
     pub fn mark(&mut self, probability: Probability<'_>) {
         let sums = match probability {
             Probability::Certain => Some(&mut self.certain),
@@ -192,8 +192,8 @@ impl RatioEstimate {
         Interval::around(total, self.half_width(self.variance(0.0)))
     }
 
-    /// Estimates the mean value over the pages of the kind. Returns `None` if the sample contains
-    /// no such page. The interval is unbounded if that of [`Self::total`] is.
+    /// Estimates the mean value over the pages of the chosen kind. Returns `None` if the sample
+    /// contains no such page. The interval is unbounded if that of [`Self::total`] is.
     #[must_use]
     pub fn mean(&self) -> Option<Interval> {
         let (total, kind) = self.totals();
@@ -202,8 +202,8 @@ impl RatioEstimate {
         Some(Interval::around(ratio, self.half_width(variance)))
     }
 
-    /// Estimates the share of pages with value 1 among the pages of the kind. All values must be 0
-    /// or 1. Returns `None` if the sample has no page of the kind.
+    /// Estimates the share of pages with value 1 among the pages of the chosen kind. All values
+    /// must be 0 or 1. Returns `None` if the sample has no such page.
     ///
     /// The interval is Wilson's, with the effective sample size (Franco, Little, Louis and Slud
     /// 2019). Near shares of 0 and 1, it contains the true value more reliably than the interval of
@@ -243,7 +243,8 @@ impl RatioEstimate {
         })
     }
 
-    /// Returns the estimated total of the values, and the estimated number of pages of the kind.
+    /// Returns the estimated total of the values, and the estimated number of pages of the chosen
+    /// kind.
     fn totals(&self) -> (f64, f64) {
         let strata = self.strata.values().map(|(drawn, of, sums)| {
             let weight = *of as f64 / *drawn as f64;
@@ -311,8 +312,8 @@ impl RatioEstimate {
     }
 
     /// Returns the effective sample size for a share of exactly 0 or 1, for which the variance
-    /// contains no information. It is the number of sampled pages of the kind, plus an addition for
-    /// the part of the frame that is known completely.
+    /// contains no information. It is the number of sampled pages of the chosen kind, plus an
+    /// addition for the part of the frame that is known completely.
     fn pages_without_variance(&self, kind: f64) -> f64 {
         let (mut drawn_pages, mut certain_pages) = (0.0, self.certain.z);
         for (drawn, of, sums) in self.strata.values() {
@@ -364,8 +365,8 @@ mod tests {
         // Total: 7 + 3 * 9 + 6 = 40. Variance: 81 * (1 - 1/3) * 4 / 3 = 72. The t quantile for 2
         // degrees of freedom is 4.3027.
         near(estimate.total(), 40.0, 4.302_7 * 72_f64.sqrt());
-        // The kind has an estimated twelve pages. The residuals in stratum a are 1, 3 and 5 minus
-        // the mean.
+        // An estimated twelve pages are of the chosen kind. The residuals in stratum a are 1, 3 and
+        // 5 minus the mean.
         near(
             estimate.mean().unwrap(),
             40.0 / 12.0,

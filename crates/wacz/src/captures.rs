@@ -46,7 +46,7 @@ pub(crate) struct CopiedCaptures {
 
 impl CopiedCaptures {
     /// Returns true if the WARC file was read up to at least the given record. If the record's time
-    /// is also in the span to package, the package contains the record.
+    /// is also in the time span to package, the package contains the record.
     pub(crate) fn reached(&self, file: &str, offset: u64) -> bool {
         self.ends.get(file).is_some_and(|end| offset < *end)
     }

@@ -70,8 +70,7 @@ pub(crate) struct PackageFacts<'a> {
     pub(crate) required: Vec<&'a RequiredFile>,
 }
 
-/// Writes `datapackage.json`, and `datapackage-digest.json`, which contains the digest of the
-/// former.
+/// Writes `datapackage.json`, and its digest into `datapackage-digest.json`.
 pub(crate) fn write(facts: PackageFacts<'_>, zip: &mut ZipFile) -> io::Result<()> {
     let created = seconds(facts.options.created);
     let operator = &facts.settings.operator;

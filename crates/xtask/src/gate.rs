@@ -385,8 +385,8 @@ fn doctest(workspace: &Workspace) -> Result<()> {
 
 fn doc(workspace: &Workspace) -> Result<()> {
     // With the dependencies of the examples, the libraries have the same features as for clippy, so
-    // they are not rebuilt. Other programs than `crawl-trials` share their library's name and would
-    // overwrite its pages.
+    // they are not rebuilt. Programs other than `crawl-trials` have the same name as their library
+    // and would overwrite its pages.
     let targets = "--lib --examples --bin crawl-trials";
     let args = format!("doc --workspace --no-deps --locked {targets}");
     let mut command = cargo(workspace, &args);
