@@ -1,4 +1,4 @@
-//! Serialises rows of `pages.jsonl` before the place of their WARC record is known.
+//! Serialises rows of `pages.jsonl` before the file and offset of their WARC record are known.
 
 use crate::rows::{PageRow, WarcPlace};
 

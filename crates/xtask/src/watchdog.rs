@@ -1,4 +1,4 @@
-//! Bounds the gate's time: ends a check that hangs, and names it.
+//! Limits the time of the gate: ends a check that hangs, and reports its name.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

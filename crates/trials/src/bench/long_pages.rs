@@ -1,4 +1,4 @@
-//! The cost of indexing long pages: the crawler's peak memory, and when it ends.
+//! The cost of indexing long pages: the crawler's peak memory and its running time.
 
 use std::fs;
 use std::io::{self, Write as _};

@@ -1,7 +1,7 @@
 //! Runs the image and checks the claims of `docker/compose.yaml`.
 //!
-//! This runs in a network namespace with only loopback, so the services can listen on the ports of
-//! their file without conflicts with other programs.
+//! The services run in a network namespace with only loopback, so that they can listen on the ports
+//! of the compose file without conflicts with other programs.
 
 use std::collections::BTreeMap;
 use std::fs;

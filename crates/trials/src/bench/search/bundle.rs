@@ -1,4 +1,4 @@
-//! Runs the same queries on a static bundle, whose JavaScript runs in Node.
+//! Runs the judged queries on a static bundle, whose JavaScript runs in Node.
 
 use std::fs;
 use std::path::Path;

@@ -105,9 +105,9 @@ impl Recording {
             } if self.is_journal(*file) => {
                 let inside: Vec<_> = sectors(*begin, bytes).skip(1).collect();
                 let (_, inside) = inside.split_last()?;
-                // Take only sectors of printable text: they lie inside a value. If a sector
-                // contained the beginning of an item, the store would take the zeros for the end of
-                // the log.
+                // Take only sectors of printable text, because they lie inside a value. If a lost
+                // sector contained the beginning of an item, the store would take the sector's
+                // zeros for the end of the log.
                 let lost = inside
                     .iter()
                     .filter(|(_, sector)| sector.iter().all(|byte| (b'\n'..=b'~').contains(byte)));
