@@ -139,9 +139,9 @@ fn names_host(text: &str, host: &str) -> bool {
 pub enum RowEdit {
     /// Keep the row, byte for byte.
     Keep,
-    /// The row changed because the WARC record that it refers to has moved. Write it.
+    /// Write the changed row: the WARC record that it refers to has moved.
     Move,
-    /// The row changed because it named a removed page or host. Write it.
+    /// Write the changed row: it named a removed page or host.
     Clear,
     /// Drop the row.
     Drop,

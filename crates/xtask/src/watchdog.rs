@@ -80,7 +80,7 @@ impl Watchdog {
         self.lock().logs.push(log.to_owned());
     }
 
-    /// Records that the process with this log has ended.
+    /// Stops tracking the log of a process that has ended.
     pub(crate) fn forget_log(&self, log: &Path) {
         self.lock().logs.retain(|known| known != log);
     }

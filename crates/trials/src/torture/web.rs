@@ -141,8 +141,8 @@ impl Web {
             let path = url.strip_prefix(&root)?;
             (path != "/sitemap.xml").then(|| path.to_owned())
         });
-        // Pages through which no others are found may fail for good. The others must succeed in the
-        // end.
+        // Leaf pages may fail for good. Inner pages must succeed in the end, because other pages
+        // are found only through them.
         let (mut leaves, mut inner_pages): (Vec<_>, Vec<_>) = paths.partition(|path| is_leaf(path));
         let busy = |status| Answer::of(status).header("retry-after", RETRY_AFTER);
         let at_last = [
@@ -161,8 +161,8 @@ impl Web {
                 self.web.script(host, &path, script);
             }
         }
-        // This page must be quick to read. A slow one would be in work at several kills in a row
-        // and be blamed for them.
+        // This page must be quick to read. The crawler would be killed several times while it reads
+        // a slow page, and give the page up.
         let large = Answer::html(&format!("<p>{}", dice.letters(100_000)));
         let dripping = Answer::html(&"<p>slow</p>".repeat(40));
         let for_good: [(Reply, Option<u16>); 7] = [
