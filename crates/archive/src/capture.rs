@@ -186,7 +186,7 @@ impl RecordIds {
         }
     }
 
-    /// Returns ids derived from a number, for reproducible output.
+    /// Returns record ids derived from a number, so that the output is reproducible.
     #[must_use]
     pub fn numbered(number: u64) -> RecordIds {
         let id = |part: u64| Uuid::from_u64_pair(number, 0x8000_0000_0000_0000 | part);

@@ -120,7 +120,7 @@ pub enum ReadError {
         /// Maximum length of a block.
         max: u64,
     },
-    /// A name that no file in the archive's folder can have.
+    /// A name in a row or an index line that no file in the archive's folder can have.
     #[error("`{name}` is not the name of a file in the archive")]
     ForeignName {
         /// The name; only its beginning if it is long.

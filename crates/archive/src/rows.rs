@@ -313,7 +313,7 @@ pub struct AfterCommits {
 }
 
 impl RequestRow {
-    /// Returns the status code or the name of the failure. If there is neither, `no answer`.
+    /// Returns the status code or the name of the failure, or `no answer` if there is neither.
     #[must_use]
     pub fn answer(&self) -> String {
         match (self.status, &self.failure) {

@@ -17,7 +17,7 @@ pub enum AtomicFileError {
         /// The I/O error.
         source: io::Error,
     },
-    /// Something else is at this path, and was not replaced.
+    /// A file or folder that must not be replaced is already at this path.
     #[error("{} already exists", path.display())]
     Occupied {
         /// The path of the existing file or folder.
@@ -37,7 +37,7 @@ impl AtomicFileError {
 }
 
 /// A file that is written under a temporary name, and renamed when it is finished. Until then, the
-/// old file stays. If it is dropped unfinished, the temporary file is removed.
+/// old file stays. Dropping an unfinished file removes the temporary file.
 #[derive(Debug)]
 pub struct AtomicFile {
     path: PathBuf,

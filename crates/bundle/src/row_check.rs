@@ -85,7 +85,8 @@ pub(crate) fn missing_column(row: &PageRow, is_archived: bool) -> Option<&'stati
     }
 }
 
-/// The numbers of a stratum. All rows about the stratum must have the same numbers.
+/// The sizes and the probability in a row about a stratum. All rows about the same stratum must
+/// have the same values.
 #[derive(Clone, Copy, PartialEq)]
 struct Stratum {
     drawn: Option<u64>,

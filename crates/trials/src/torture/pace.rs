@@ -17,7 +17,7 @@ const ROUNDED: u64 = 1000;
 /// send. In microseconds.
 const LATE: u64 = 250_000;
 
-/// Events that cut off or delayed requests of a worker. Times are by the web's clock.
+/// Events that cut off or delayed requests. Times are by the web's clock.
 #[derive(Clone, Copy)]
 pub(super) struct Events<'a> {
     pub(super) deaths: &'a [Death],

@@ -24,7 +24,7 @@ pub(super) struct Node(pub(super) usize);
 /// The parent of the recorded folder.
 pub(super) const ROOT: Node = Node(0);
 
-/// A change, or a wait until changes are durable.
+/// A change of a file or folder, or a sync that makes earlier changes durable.
 #[derive(Debug)]
 pub(super) enum Change {
     Write {
