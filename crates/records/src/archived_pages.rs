@@ -78,8 +78,8 @@ impl ArchivedPages {
             } else if latest.is_last(&row, rows.line())
                 && let Some(place) = archived.by_url.get_mut(&key(&row.url))
             {
-                // The row may be a later 304 without a body, whose preference replaces that of the
-                // row with the body.
+                // This row has no body, such as a later 304, but its usage preference replaces the
+                // one of the row with the body.
                 place.seen.refuses_ai_input = refuses_ai_input(&row);
             }
         }

@@ -34,8 +34,9 @@ use robots_copies::RobotsResponses;
 
 /// Rows record times in whole milliseconds, so a time may be off by this much.
 const ROUNDING_MS: u64 = 1;
-/// If two events are closer than this, such as the ends of requests in flight or the end of an
-/// hour, the crawl may not have known of one at the time of the other.
+/// Tolerance in milliseconds for events that are almost simultaneous, such as the end of a request
+/// and the end of an hour: the crawl may not have known of the first one when it acted on the
+/// second.
 const SETTLING_MS: u64 = 1000;
 // Keys of `Audit::undecided`. They are part of the JSON format; `undecided_words` has the wording of
 // the text format.

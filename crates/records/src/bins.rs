@@ -122,7 +122,7 @@ impl TimeAxis {
             .into_iter()
             .find(|width| bins(*width) <= MAX_TIME_BINS);
         let width_ms = listed.unwrap_or_else(|| {
-            // One bin fewer, because the first and last bin may be almost empty.
+            // Divide by one bin fewer, because the span may start and end within a bin.
             let least = (last_ms - first_ms) / (MAX_TIME_BINS - 1) + 1;
             least.div_ceil(DAY).saturating_mul(DAY)
         });

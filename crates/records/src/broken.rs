@@ -128,7 +128,8 @@ pub fn broken(dir: &Path) -> Result<BrokenLinks, RecordsError> {
         Some(archived) if !has_rows || result.round > 1 => {
             let unread = archived.links(dir, &latest, &mut wanted)?;
             result.unread = unread.len() as u64;
-            // Skip pages that were read: they no longer contain the link.
+            // Add only pages that could not be read. In a page that was read, the search would have
+            // found the link.
             wanted.add_vias(&result.pages, &redirects, |via| {
                 !latest.knows(via) || unread.contains(&key(via))
             });
@@ -156,7 +157,8 @@ pub fn broken(dir: &Path) -> Result<BrokenLinks, RecordsError> {
     Ok(result)
 }
 
-/// Adds the pending URLs of origins without a reachable robots.txt, except those that returned 429.
+/// Adds the pending URLs of origins without a reachable robots.txt. Origins that returned 429 only
+/// demanded a wait, so they are skipped.
 fn add_unreachable(
     dir: &Path,
     latest: &LatestRows,

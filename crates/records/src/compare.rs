@@ -59,7 +59,7 @@ pub struct ComparedCrawl {
     pub took_ms: u64,
     /// The sum of the response times, in milliseconds.
     pub busy_ms: u64,
-    /// Number of delays between requests to one host.
+    /// Number of delays between requests to the same host.
     pub gaps: u64,
     /// The longest required delay, in milliseconds.
     pub most_gap_asked_ms: u64,
@@ -301,7 +301,7 @@ fn page_differences(
         true => drop(of_a.insert(key(&row.url), Outline::of(&row))),
         false => differences.only_a.push(row.url),
     })?;
-    // The rows of B that differ from the row in A, by URL.
+    // Rows of B that differ from A's row of the same URL, by URL.
     let mut differing = HashMap::new();
     for_latest(b, latest_b, |row| match of_a.get(&key(&row.url)) {
         Some(of_a) => {

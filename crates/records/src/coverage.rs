@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::outcome::{is_obstacle, outcome};
 
-/// If this many rows in a row were refused, without a served row in between, the host counts as
-/// having blocked the crawl midway.
+/// After this many consecutive refused rows, the host counts as having blocked the crawl midway.
 const MIN_REFUSED_IN_A_ROW: u64 = 20;
 
 /// Statuses that refuse a response to this client, although others may get one: RFC 9110 sections
@@ -146,8 +145,8 @@ pub struct HostOutcomes {
     pub is_unreachable: bool,
 }
 
-/// Returns the verdict on a host, with its missing URLs. `None` if the host was never requested
-/// from, and no URL of it is missing.
+/// Returns the verdict on a host, with its missing URLs. `None` if the host never responded and
+/// none of its URLs is missing.
 #[must_use]
 pub fn coverage(outcomes: &HostOutcomes) -> Option<(Coverage, Vec<Shortfall>)> {
     if !outcomes.is_asked && outcomes.missing.is_empty() {

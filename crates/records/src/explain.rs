@@ -53,7 +53,8 @@ pub struct Explanation {
     /// added during the crawl.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule_since: Option<String>,
-    /// The tombstone of the URL or its host, if it was erased. Set by a caller that has the key.
+    /// The tombstone of the URL or its host, if it was erased. `explain` doesn't set it: the caller
+    /// does, because finding tombstones needs their key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forgotten: Option<TombstoneRow>,
     /// The URL's place in the draw of the sample, if it was in the frame.
@@ -68,7 +69,7 @@ pub struct Explanation {
     pub depth: Option<u32>,
     /// The page that links to the URL.
     pub via: Option<String>,
-    /// If the URL is unknown: a page that contains it, how it does, and the setting that prevented
+    /// If the URL is unknown: a page that contains it, the element, and the setting that prevented
     /// its fetch.
     pub named_by: Option<NamedBy>,
     /// Number of archived pages that were not searched for the URL, because there are too many.

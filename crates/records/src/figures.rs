@@ -160,8 +160,8 @@ pub(crate) struct Figures {
     pub(crate) links: LinkSketch,
 }
 
-/// Reads the rows that `report` sums up again, for the plots. Skips malformed lines, which the
-/// report already counts.
+/// Collects the data of the plots from the rows, which `report` has read before. Skips malformed
+/// lines, which the report already counts.
 ///
 /// # Errors
 /// File system errors.
@@ -321,7 +321,7 @@ impl HostFigures {
             self.first_start_ms = row.start;
         }
         self.last_end_ms = self.last_end_ms.max(row.end);
-        // Rows are in the order of their ends, so each minute is one run of consecutive rows.
+        // Rows are in the order of their ends, so the rows of one minute are consecutive.
         let minute = row.end / MINUTE_MS;
         if minute != self.minute {
             (self.minute, self.in_minute) = (minute, 0);

@@ -226,7 +226,8 @@ fn host_plan(
     };
     let is_sitemap_missing = host.missing.iter().any(is_unread);
     let is_listed = host.pages > 0 && !is_sitemap_missing;
-    // The first request needs no delay. Each slot waits for its own delay.
+    // The first request needs no delay. Requests are divided among the slots (requests in flight),
+    // and each slot has its own delay.
     let slots = f64::from(settings.per_host.max(1));
     let busy = requests as f64 * answer_ms;
     let least_ms = (requests.saturating_sub(1) as f64 * gap_ms as f64 + busy) / slots;
@@ -321,8 +322,8 @@ fn most_requests(hosts: &[HostPlan], addresses: &HashMap<String, IpAddr>) -> u64
 /// Facts about hosts from the requests of a planning run.
 #[derive(Default)]
 struct Requests {
-    /// For each host, its last delay of a lasting kind in milliseconds, and the rule that required
-    /// the delay.
+    /// For each host, its last delay of a kind in [`LASTING_GAPS`] in milliseconds, and the rule
+    /// that required the delay.
     gaps: HashMap<String, (u64, String)>,
     /// For each host, the address of its last request.
     addresses: HashMap<String, IpAddr>,

@@ -438,8 +438,8 @@ mod tests {
         .assert_eq(&rows.report().unwrap().to_string());
     }
 
-    /// One page of the frame is gone, and all drawn pages are alike. Then shares have an interval
-    /// but lengths have none, and JSON preserves the difference.
+    /// One page read to build the frame returns 404, and all drawn pages are alike. Then shares
+    /// have an interval but lengths have none, and JSON keeps the missing interval apart.
     #[test]
     fn pages_that_are_alike_give_lengths_without_an_interval() {
         let mut rows = SampleRows::default();

@@ -108,7 +108,8 @@ impl Report {
             counts.map(|(coverage, hosts)| format!("{} {}", grouped(*hosts), coverage.word()));
         match counts.collect::<Vec<_>>() {
             none if none.is_empty() => "no host was contacted".to_owned(),
-            // In a sample, pages that weren't drawn are neither missing nor crawled.
+            // The verdicts are only about the sample: pages that weren't drawn don't count as
+            // missing.
             counts if self.sample.is_some() || self.walk.is_some() => {
                 counts.join(", ") + " (of the sample)"
             }

@@ -15,8 +15,8 @@ use crate::sample::SampleRows;
 /// Number of pages listed: those visited most often.
 const MAX_NAMED: usize = 10;
 
-/// A random walk and its results. The shares are of steps, not of pages. A page with many links to
-/// it is visited more often than a page with few, and no interval is known for such shares.
+/// A random walk and its results. Shares are of steps, not of pages, so a page with many links to
+/// it counts more often. No confidence interval is known for such shares.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WalkReport {
     /// Number of walkers that took a step.

@@ -281,7 +281,7 @@ mod tests {
         assert_eq!(file(&fields, half, false), None);
         let beginning = file(&fields, half, true).unwrap();
         assert!(beginning.len() > 1000 && text.starts_with(&beginning));
-        // Truncation explains missing bytes, but not wrong ones.
+        // A wrong checksum is an error even in a body that the crawl truncated.
         let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
         gzip.write_all(&text).unwrap();
         let mut gzip = gzip.finish().unwrap();

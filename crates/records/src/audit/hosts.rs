@@ -16,18 +16,18 @@ use super::{
 };
 use crate::error::RecordsError;
 
-/// A host's requests so far. Memory: about 1,000 bytes, and 200 bytes for each request still to be
-/// judged: one, or those of the last minute if several may be in flight.
+/// The requests to a host so far. Memory: about 1,000 bytes, and 200 bytes for each request that is
+/// not judged yet. These are one request, or those of the last minute if several may be in flight.
 #[derive(Debug)]
 pub(super) struct Host {
     pub(super) key: String,
     pub(super) limits: HostLimits,
-    /// Indexes of the origins whose robots.txt is known, with or without pages.
+    /// Indexes of the host's origins whose robots.txt is known, even those without pages.
     pub(super) origins: Vec<usize>,
     /// Requests still to be judged. Rows are in the order of their ends, so a request waits until
     /// no row with an earlier start can follow.
     ahead: BinaryHeap<Reverse<SentRequest>>,
-    /// The latest request in each slot; at most `per_host`.
+    /// The latest request in each slot. A host has `per_host` slots, one per request in flight.
     places: Vec<Ended>,
     /// The request that ended last.
     latest: Option<Ended>,
@@ -156,7 +156,8 @@ impl AuditRun<'_> {
             return Ok(());
         };
         host_state.ahead.push(Reverse(SentRequest::of(row, line)));
-        // Rows not read yet end about now or later, so their requests started after this time.
+        // A row that is not read yet ends about when this one does, or later. Because of the
+        // timeout, its request started after this time.
         let begun = row.end.saturating_sub(limits.timeout + SETTLING_MS);
         let one = host_state.limits.per_host == 1;
         let waits = |host: &Host| match host.ahead.peek() {
@@ -257,8 +258,8 @@ impl AuditRun<'_> {
             false => (delay, "the minimum delay"),
         };
         let free = |ended: &Ended| ended.end.saturating_add(asked) <= sent.start + ROUNDING_MS;
-        // Of the slots that are free in time, take the one used last, which leaves the most freedom
-        // to later requests. A slot never used comes last.
+        // Of the slots whose delay is over, take the one used last, because that leaves more
+        // freedom to later requests. A slot that was never used is taken last of all.
         let places = host.places.iter().enumerate();
         let best = places.filter(|(_, ended)| free(ended) && ended.end <= sent.start);
         if let Some((place, _)) = best.max_by_key(|(_, ended)| ended.end) {

@@ -345,7 +345,7 @@ fn span(value: &Value) -> Result<u64, String> {
     if millis > MAX_MILLIS {
         return Err(bad());
     }
-    // The cast saturates. Half a microsecond compensates for binary fractions.
+    // The cast saturates. Half a microsecond compensates for rounding errors of binary fractions.
     Ok((millis + 0.0005) as u64)
 }
 

@@ -87,8 +87,8 @@ impl LinkSearch {
         });
     }
 
-    /// Adds for each URL the page that first led to it, if no link from that page was found but
-    /// `may_stand` says that one may exist.
+    /// Adds a link from the page that first led to a target, if no link from that page was found
+    /// but `may_stand` returns true: the page may still contain one.
     pub(super) fn add_vias(
         &mut self,
         pages: &[BrokenPage],
@@ -129,8 +129,8 @@ impl LinkSearch {
     }
 }
 
-/// Returns the spelling rules from the crawl's `crawl.toml`. Rules that need evidence are not
-/// applied.
+/// Returns the spelling rules from the crawl's `crawl.toml`. A rule that is set to `evidence` is
+/// not applied.
 pub(crate) fn naming(dir: &Path) -> SpellingRules {
     let table = stored_settings(dir);
     let names = table.get("names");

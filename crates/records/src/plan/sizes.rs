@@ -20,7 +20,7 @@ const USUAL_BYTES: (f64, f64) = (12e3, 118e3);
 
 /// Minimum number of measured pages of a host to estimate its other pages.
 const MIN_MEASURED: u64 = 5;
-/// Minimum number of measured pages of a template to use its own mean.
+/// Minimum number of measured pages of a template to use the template's own mean size.
 const MIN_OF_TEMPLATE: u64 = 10;
 /// An estimate is given as a single number if its interval is within this fraction of the number.
 const PRECISE_WITHIN: f64 = 0.1;
@@ -59,7 +59,7 @@ struct Sizes {
     weights: f64,
     sum: f64,
     squares: f64,
-    /// Sums with squared weights: of the number 1, of the sizes, and of the squared sizes.
+    /// Sums of the squared weights: alone, times the size, and times the squared size.
     by_square: [f64; 3],
     least: f64,
     most: f64,
@@ -134,8 +134,8 @@ impl PageSizes {
         let mut by_template: HashMap<u64, Sizes> = HashMap::new();
         for page in &measured {
             let is_drawn = is_drawn.contains(&page.host);
-            // If some pages of a host were drawn at random, its other pages represent only
-            // themselves.
+            // If some pages of a host were drawn at random, skip its other pages, because they
+            // represent only themselves.
             let weight = match page.weight {
                 None if is_drawn => continue,
                 weight => weight.unwrap_or(1.0),
