@@ -114,8 +114,7 @@ fn check(urls: &[String]) -> Result<u8, CommandError> {
 }
 
 fn check_one(url: &str) -> Result<u8, CommandError> {
-    // Suppresses the panic messages of failed clauses, which mean nothing to a user. Failed clauses
-    // are listed below.
+    // Suppress panic messages: a clause that fails panics, and is listed below in words for a user.
     std::panic::set_hook(Box::new(|_| {}));
     let checked = check_engine(url, &credentials());
     let _ = std::panic::take_hook();

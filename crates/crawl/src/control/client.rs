@@ -96,7 +96,7 @@ impl Client {
                     to,
                 }))
             }
-            // A killed run leaves a socket that nothing listens on.
+            // Only the socket of a killed run is left, and nothing listens on it.
             Err(why) if is_nobody(&why) => Ok(None),
             Err(why) => Err(failed(why)),
         }

@@ -35,8 +35,8 @@ struct EndedRound {
 struct Rounds<'a> {
     job: &'a Job,
     handler: Arc<ControlHandler>,
-    /// The value is never marked as seen, so that each clone of the receiver notices even an
-    /// earlier stop.
+    /// Whether and how to stop. The value is never marked as seen, so that each clone of the
+    /// receiver also notices an earlier change.
     stopped: watch::Receiver<Stop>,
     server: Option<Server>,
     metrics: Option<MetricsServer>,
@@ -105,8 +105,7 @@ impl Rounds<'_> {
                 Err(error) => return Err(of_engine(&error, self.job.dir())),
             }
             let next = later(began, every);
-            // Unreachable hosts are retried in the same round if that is possible before the next
-            // round.
+            // Retry unreachable hosts in the same round if that is possible before the next round.
             let again = again.filter(|again| *again < next);
             start = match again {
                 Some(_) => Start::GoOn,
@@ -132,7 +131,7 @@ impl Rounds<'_> {
         let (progress, seen) = watch::channel(Progress::default());
         let (commander, commands) = crawl_engine::commands();
         let shown = tokio::spawn(show(terminal.clone(), seen.clone()));
-        // Settings that are reloaded after this point are sent to the run.
+        // The run gets later settings as commands: a reload after this point is sent to it.
         let config = self.job.config();
         self.handler.open(commander, seen.clone());
         if let Some(metrics) = &self.metrics {
@@ -151,8 +150,8 @@ impl Rounds<'_> {
             ..config
         };
         let ended = crawl_engine::run(config, controls).await;
-        // The tasks that show the progress and serve commands end, because the run dropped their
-        // sender. Even if such a task panicked, the crawl has ended normally.
+        // The run dropped its sender, so the task that shows the progress ends. Even if the task
+        // panicked, the crawl has ended normally.
         let _ = shown.await;
         if let Some(served) = served {
             self.server = served.await.ok().flatten();
@@ -251,7 +250,7 @@ impl Rounds<'_> {
 /// How a run begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Start {
-    /// Starts the next round if the last one is over.
+    /// Starts the next round. If the last round is not over, continues it instead.
     AsAsked,
     /// Resumes the last round.
     GoOn,
@@ -270,8 +269,8 @@ fn later(began: Timestamp, every: Duration) -> Timestamp {
     began.saturating_add(every).unwrap_or(Timestamp::MAX)
 }
 
-/// Returns the time `at`, or the time `most` from now if that is earlier. A later `at` was recorded
-/// while the clock was ahead.
+/// Returns the time `at`, but no later than `most` from now. Only a clock that was ahead can have
+/// recorded a later time.
 fn within(at: Timestamp, most: Duration, now: Timestamp) -> Timestamp {
     at.min(later(now, most))
 }
@@ -312,7 +311,7 @@ mod tests {
 
     #[test]
     fn no_clock_makes_a_wait_longer_than_every() {
-        // Times that the clock may show, both when the last round began and now.
+        // The times that the clock may show when the last round begins, and afterwards.
         let clocks = [
             0,
             1,

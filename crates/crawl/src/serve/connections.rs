@@ -196,7 +196,7 @@ fn impatient(stream: TcpStream, patience: Duration) -> Pin<Box<TimeoutStream<Tcp
     Box::pin(stream)
 }
 
-/// The permit and the seat of a connection.
+/// What a connection holds: its permit, one of all connections, and its seat, one of its address.
 type Held = (OwnedSemaphorePermit, Option<Seat>);
 
 /// Connections that have not sent a request head yet, oldest first.

@@ -274,8 +274,8 @@ fn no_seed() -> CommandError {
     )
 }
 
-/// Returns the usable seeds without duplicates. `usual` is the area of seeds that don't set their
-/// own scope.
+/// Returns the usable seeds without duplicates. `usual` is the scope of seeds that don't set their
+/// own.
 fn check_seeds(seeds: &[ListedSeed], usual: AreaKind, problems: &mut Problems) -> Vec<Seed> {
     let mut read: Vec<Seed> = Vec::with_capacity(seeds.len());
     let mut places: HashMap<CanonicalUrl, usize> = HashMap::new();
@@ -305,7 +305,7 @@ fn check_seeds(seeds: &[ListedSeed], usual: AreaKind, problems: &mut Problems) -
         }
         match places.get(&seed.url).and_then(|&place| read.get_mut(place)) {
             Some(known) => {
-                // The fallback to http remains only if both duplicates were typed without a scheme.
+                // Keep the fallback to http only if both duplicates were typed without a scheme.
                 known.stand_in = known.stand_in.take().and(seed.stand_in);
                 known.is_sitemap |= seed.is_sitemap;
                 if known.terms.is_empty() {
@@ -321,7 +321,7 @@ fn check_seeds(seeds: &[ListedSeed], usual: AreaKind, problems: &mut Problems) -
     read
 }
 
-/// Returns the error for two seeds that give the same area different settings. `place` and `other`
+/// Returns the error for two seeds with different settings for the same URLs. `place` and `other`
 /// are where the seeds are listed.
 fn taken_area(taken: &AreaConflict, place: Option<&str>, other: Option<&str>) -> CommandError {
     let before = place.map_or_else(String::new, |place| format!("{place}: "));

@@ -29,8 +29,8 @@ use crate::values::ListedHost;
 /// Stands for the keys outside all tables.
 const TOP: &str = "";
 
-/// Guarded keys outside the tables of settings, each with the harm it could do. A site's other keys
-/// are harmless, since they have the same bounds as the keys for every host.
+/// Guarded keys outside the tables of settings, each with the harm it could do. Other keys of a
+/// site are harmless, since they have the same bounds as the keys for every host.
 const OTHER_GUARDED: [(&str, &str, &str); 5] = [
     (TOP, "seed", "could be in a private network"),
     (sites::TABLE, "basic-auth", "sends a secret"),
@@ -107,8 +107,8 @@ impl StoredConfig {
     }
 
     /// Returns the layer below `explicit`, which holds the flags and the file of `--config`. If
-    /// `explicit` names seeds, only the settings that a crawl keeps remain, and the stored seeds
-    /// are appended to the named ones.
+    /// `explicit` names seeds, drops the settings that a crawl keeps only while it is continued
+    /// without seeds, and appends the stored seeds to the named ones.
     ///
     /// # Errors
     /// A guarded key that `explicit` doesn't set, in a file not proven to be this user's.
@@ -252,8 +252,8 @@ fn guarded(settings: &Settings) -> Table {
                 guarded.insert(name, Value::Table(keys));
             }
             Value::Array(seeds) if name == "seed" => {
-                // A depth and a label only narrow and name a seed's area; a scope and a sitemap may
-                // widen it.
+                // A depth only narrows a seed's scope, and a label only names it. A scope and a
+                // sitemap may widen it.
                 let leads_on = |seed: &Value| seed.get("scope").is_some();
                 let url = |seed: Value| match seed.get("url") {
                     Some(url) if !leads_on(&seed) => url.clone(),

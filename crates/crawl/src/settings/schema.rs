@@ -119,8 +119,8 @@ mod tests {
                 .is_none_or(|items| items.iter().all(|item| is_valid(item, &schema["items"])))
     }
 
-    /// Tries a value of each type for each key. Every value that is read must be valid, and every valid value
-    /// that isn't text must be read.
+    /// Tries a value of each type for each key. The schema must allow every value that the reader
+    /// accepts. The reader must accept every value that the schema allows, except texts.
     #[test]
     fn the_schema_and_the_reader_take_the_same_types_of_values() {
         let values = [

@@ -232,8 +232,8 @@ const FULL_AT: usize = 1 << 20;
 
 #[test]
 fn a_full_disk_ends_the_crawl_and_the_same_command_goes_on() {
-    // The crawl loop writes the first of these files without a commit. The second one fills up
-    // during a commit.
+    // The crawl loop writes `requests.jsonl` without a commit. `links.jsonl` fills the disk during
+    // a commit.
     for (file, flags) in [
         ("requests.jsonl", [].as_slice()),
         ("links.jsonl", &["--links", "on"]),

@@ -34,8 +34,8 @@ fn fetched(dir: &Dir) -> Vec<String> {
     rows.iter().map(url).collect()
 }
 
-/// Returns the fetched pages without sitemaps, since the web's list of its pages doesn't include
-/// sitemaps.
+/// Returns the fetched pages without sitemaps, because the test web doesn't count sitemaps as
+/// pages.
 fn pages(dir: &Dir) -> BTreeSet<String> {
     let urls = fetched(dir).into_iter();
     urls.filter(|url| !url.ends_with("/sitemap.xml")).collect()
@@ -318,7 +318,7 @@ fn listed_hosts_are_added_and_excluded_ones_removed() {
         .map(|host| format!("<a href='{}'>{host}</a>", web.url(host, "/")))
         .collect();
     web.script(0, "/", Answer::html(&links));
-    // The second and third hosts are listed, and the third is also on the other list.
+    // The second and third hosts are in scope, but the third is also excluded.
     dir.write(
         "mine.txt",
         &format!("# mine\n{}\n{}\n", web.authority(1), web.authority(2)),

@@ -252,8 +252,8 @@ fn body_of(web: &TestWeb, url: &str) -> Vec<u8> {
     answer.split_off(head + 4)
 }
 
-/// Returns a page as a gzip file with a name of this length, since servers may write a different
-/// name each time.
+/// Returns a page as a gzip file that contains a file name of this length. The length may differ in
+/// each response of a server, so the same page may have another size.
 fn gzip_with(html: &str, name_bytes: usize) -> Answer {
     let mut gzip = GzBuilder::new()
         .filename(vec![b'x'; name_bytes])

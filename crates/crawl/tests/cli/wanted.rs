@@ -187,7 +187,7 @@ fn pages_a_few_links_off_the_scope_are_fetched_and_marked() {
     web.script(2, "/a", links(&[url(2, "/b")]));
     web.script(2, "/r", links(&[url(2, "/b")]));
     web.script(0, "/back", links(&[]));
-    // The sitemap of the host in scope lists this page.
+    // This page is not linked: it is in the sitemap of the host in scope.
     web.script(0, "/orphan/0.html", links(&[]));
     let seed = url(0, "/");
     let crawl = |output: &'static str, hops: &'static str| {
