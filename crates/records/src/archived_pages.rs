@@ -78,8 +78,8 @@ impl ArchivedPages {
             } else if latest.is_last(&row, rows.line())
                 && let Some(place) = archived.by_url.get_mut(&key(&row.url))
             {
-                // This row has no body, such as a later 304, but its usage preference replaces the
-                // one of the row with the body.
+                // The last row may have no body, as after a 304. Its usage preference still
+                // replaces that of the row with the body.
                 place.seen.refuses_ai_input = refuses_ai_input(&row);
             }
         }
@@ -121,7 +121,7 @@ impl ArchivedPages {
     }
 
     fn file_number(&mut self, name: &str) -> u32 {
-        // Rows are in the order of the archive's files, so search from the end.
+        // Rows are in the order of the archive's files, so the name is near the end.
         let position = self.files.iter().rposition(|position| position == name);
         let number = position.unwrap_or_else(|| {
             self.files.push(name.to_owned());

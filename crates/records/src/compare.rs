@@ -37,8 +37,8 @@ pub struct Comparison {
     pub pages: PageDifferences,
     /// Differences in the order of requests.
     pub order: OrderDifferences,
-    /// Rules that excluded a different number of URLs. Limited to a thousand rules per reason; the
-    /// rest is combined without a rule.
+    /// Rules that excluded different numbers of URLs in the two crawls. Limited to a thousand rules
+    /// per reason; the counts of further rules are combined.
     pub excluded: Vec<ExcludedDifference>,
     /// Hosts with different results, by host key.
     pub hosts: Vec<HostDifference>,
@@ -125,7 +125,7 @@ pub struct OrderDifferences {
     pub hosts_other: u64,
 }
 
-/// A rule that excluded a different number of URLs.
+/// A rule that excluded different numbers of URLs in the two crawls.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExcludedDifference {
     /// The reason for the exclusion: `robots`, `scope` ..

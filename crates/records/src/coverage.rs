@@ -86,7 +86,8 @@ pub enum MissingReason {
     Budget,
     /// Deferred as part of a trap.
     Traps,
-    /// Not reached before the run ended: it was interrupted, or the host was resting or parked.
+    /// Not reached before the run ended, because it was interrupted or the host was resting or
+    /// parked.
     Waiting,
     /// The last run has not ended, or was killed.
     Unfinished,
@@ -248,7 +249,7 @@ impl HostOutcomes {
             ("robots" | "usage", _) => self.disallowed += 1,
             // This happens only in a replay, where the site's rules are unknown.
             ("not_archived", _) => self.note(MissingReason::Errors, "not_archived", 1),
-            // URLs left by a budget are counted from `waiting.jsonl`, per origin.
+            // URLs that a budget left unfetched are counted from `waiting.jsonl`, per origin.
             _ => {}
         }
     }
@@ -304,8 +305,8 @@ fn served<'r>(row: &'r PageRow, status: &'r str) -> Served<'r> {
         (_, Some(error)) if CUT.contains(&error) => Served::Missing(MissingReason::Limits, error),
         (_, Some(error)) if row.is_failed() => Served::Missing(MissingReason::Errors, error),
         (None, _) => Served::Missing(MissingReason::Errors, "no answer"),
-        // The response was 304 although nothing is stored, or switched to a protocol that nobody
-        // requested.
+        // The response was 304 although nothing is stored, or the server switched to a protocol
+        // that nobody requested.
         (Some(304), _) if outcome(row) != "unmodified" => {
             Served::Missing(MissingReason::Errors, status)
         }
@@ -567,7 +568,8 @@ mod tests {
         let add_other_reasons = |outcomes: &mut HostOutcomes| {
             outcomes.excluded(&excluded("depth", "max-depth 3", None));
             outcomes.excluded(&excluded("trap", "calendar of 3 pages; such as", None));
-            // URLs left by a budget are also counted in `waiting.jsonl`.
+            // URLs that a budget left unfetched are counted from `waiting.jsonl`, so this row must
+            // not count.
             outcomes.excluded(&excluded("budget", "max-pages", None));
             outcomes.waiting(&waiting(7, "budget", Some("max-pages")));
             outcomes.waiting(&waiting(2, "parked", None));

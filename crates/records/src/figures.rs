@@ -128,7 +128,7 @@ pub(crate) struct HostFigures {
     in_minute: u64,
 }
 
-/// What the site's usage statements and robots.txt say, counted over pages.
+/// Numbers of pages by what usage statements and robots.txt files say about them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Permissions {
     /// Pages explicitly allowed by a robots.txt rule.
@@ -205,7 +205,7 @@ struct Reader {
     figures: Figures,
     /// Indexes in `figures.hosts` by host key.
     hosts: HashMap<String, usize>,
-    /// Indexes in `figures.hosts` by origin, the prefix of a URL.
+    /// Indexes in `figures.hosts`, by the part of a URL before its path.
     origins: HashMap<String, usize>,
     folders: link_sketch::Folders,
     rules: usize,

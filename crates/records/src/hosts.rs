@@ -84,7 +84,8 @@ pub struct Gaps {
     /// The rule that required the longest delay: `delay`, `crawl-delay` ..
     pub most_asked_by: Option<String>,
     /// Delays that the site itself required, by rule: `crawl-delay`, `request-rate`, `rate-limit`.
-    /// Long delays reduce the number of pages that can be fetched in a given time.
+    /// They are counted because long delays reduce the number of pages that can be fetched in a
+    /// given time.
     #[serde(default)]
     pub by_site: BTreeMap<String, SiteGaps>,
     /// Number of delays shorter than required.
@@ -135,7 +136,7 @@ pub struct RobotsReport {
 pub struct HostSums {
     per_host: usize,
     hosts: BTreeMap<String, Host>,
-    /// Host keys by origin, the prefix of a URL.
+    /// Host keys by the part of a URL before its path.
     keys: HashMap<String, String>,
     /// URLs requested as sitemaps.
     sitemaps: HashSet<String>,

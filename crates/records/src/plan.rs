@@ -34,7 +34,7 @@ const LASTING_GAPS: [&str; 5] = [
     "site-delay",
 ];
 
-/// What a crawl of these seeds would cost its hosts.
+/// What a crawl would cost its hosts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// Version of this format: 1.

@@ -80,7 +80,7 @@ impl WalkSteps {
             *self.restarts.entry(why).or_default() += 1;
         }
         let last = self.last.insert(row.walker, (row.step, row.url));
-        // A row with the same step number continues the step after a redirect, so it is no new
+        // A row with the same step number continues the step after a redirect, so it is not a new
         // visit.
         if let Some((_, url)) = last.filter(|(step, _)| *step != row.step) {
             *self.visits.entry(url).or_default() += 1;

@@ -17,7 +17,8 @@ use super::socket_path::{SOCKET, SocketPath};
 /// Maximum length of an answer in bytes. A state lists only a few dozen URLs and hosts.
 const MAX_ANSWER_BYTES: usize = 4 * 1024 * 1024;
 
-/// Maximum wait for an answer. A durable command waits for the disk.
+/// Maximum wait for an answer. The effect of some commands must be written to disk before the
+/// answer is sent.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A connection to a running crawl, for one command at a time.

@@ -228,7 +228,7 @@ impl ControlHandler {
         Ok(())
     }
 
-    /// Executes a command while the job waits for the next round.
+    /// Executes a command while the crawl waits for its next round.
     async fn at_rest(&self, rest: &BetweenRounds, command: EngineCommand) -> Result<(), Refused> {
         match command {
             EngineCommand::Pause => {

@@ -109,7 +109,8 @@ impl Job {
         self.settings.display.fail_on_partial.is_on()
     }
 
-    /// Locks the current settings, even after a panic elsewhere: they are only replaced as a whole.
+    /// Locks the current settings, even if a thread panicked with the lock, because they are only
+    /// replaced as a whole.
     fn in_force(&self) -> MutexGuard<'_, InForce> {
         self.in_force.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,5 @@
-//! The rounds of a job: a single one, or with `--every` one after another until the job is stopped.
+//! The rounds of a crawl: a single one, or with `--every` one after another until the crawl is
+//! stopped.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +23,7 @@ use crate::error::{CommandError, FINISHED, NOTHING_DONE};
 use crate::metrics::MetricsServer;
 use crate::terminal::{closing, exit_code, lasting, show};
 
-/// How often to check the system clock, since it may be set and the machine may sleep.
+/// How often to check the system clock, since someone may set it and the machine may sleep.
 const CLOCK_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
 /// A finished round, with the report of the crawl after it.
@@ -31,7 +32,7 @@ struct EndedRound {
     report: Report,
 }
 
-/// State of a job that outlives a round.
+/// The state of a crawl that is kept from round to round.
 struct Rounds<'a> {
     job: &'a Job,
     handler: Arc<ControlHandler>,
@@ -82,7 +83,7 @@ pub(crate) async fn run(job: &Arc<Job>) -> Result<u8, CommandError> {
 }
 
 impl Rounds<'_> {
-    /// Runs rounds until the job is stopped or one fails.
+    /// Runs rounds until the crawl is stopped or a round fails.
     async fn go_on(&mut self, every: Duration, has_waited: bool) -> Result<u8, CommandError> {
         let mut last = LastRound::default();
         let mut began = clock::now();
@@ -192,7 +193,7 @@ impl Rounds<'_> {
     }
 
     /// Waits until the time `at`, but no longer than `most`, or until a command starts the round.
-    /// Returns false if the job is stopped.
+    /// Returns false if the crawl is stopped.
     async fn wait(&mut self, at: Timestamp, most: Duration, start: Start, last: LastRound) -> bool {
         let at = within(at, most, clock::now());
         let wait_mode = watch::Sender::new(WaitMode::UntilThen);
@@ -291,8 +292,8 @@ async fn come(mut at: Timestamp, most: Duration, mut wait_mode: watch::Receiver<
                     tokio::time::timeout(remaining.min(CLOCK_CHECK_INTERVAL), wait_mode.changed())
                         .await;
             }
-            // Only the control handler can end the pause. The handler owns the sender until the
-            // next round.
+            // Wait for the control handler, which alone can end the pause. It owns the sender until
+            // the next round, so this wait can't fail.
             WaitMode::Paused => {
                 let _ = wait_mode.changed().await;
             }

@@ -196,7 +196,8 @@ fn impatient(stream: TcpStream, patience: Duration) -> Pin<Box<TimeoutStream<Tcp
     Box::pin(stream)
 }
 
-/// What a connection holds: its permit, one of all connections, and its seat, one of its address.
+/// What a connection holds: a permit, which counts toward [`MAX_CONNECTIONS`], and a seat, which
+/// counts toward the maximum of its address.
 type Held = (OwnedSemaphorePermit, Option<Seat>);
 
 /// Connections that have not sent a request head yet, oldest first.

@@ -240,7 +240,7 @@ fn check_walk(settings: &Settings, problems: &mut Problems) {
     }
 }
 
-/// Rejects a flag's value above a bound, which another flag may set.
+/// Rejects a flag's value above a bound, which may be the value of another flag.
 fn at_most<T: PartialOrd + Display>(
     (flag, value): (&'static str, T),
     (other, bound): (&'static str, T),

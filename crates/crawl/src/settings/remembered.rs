@@ -125,7 +125,8 @@ impl StoredConfig {
             if !unset_lines.is_empty() {
                 return Err(self.refusal(marked, &unset_lines));
             }
-            // The user's own config.toml may have another contact, which then applies.
+            // Drop the contact, because the file isn't proven to be the user's. The contact in the
+            // user's own config.toml applies instead.
             self.layer.forget("operator", "contact");
         }
         for (table, fields) in TABLES {
@@ -189,7 +190,7 @@ impl StoredConfig {
             return unset_lines;
         }
         let settings = self.layer.clone().settle();
-        // The password of a proxy is not shown; secrets of sites never are.
+        // These lines are shown, so they must not contain secrets, such as the password of a proxy.
         let shown = guarded(&without_secrets(&settings));
         for (table, keys) in guarded(&settings) {
             let Value::Table(keys) = keys else { continue };

@@ -99,7 +99,7 @@ fn note_further(problems: &mut Problems, explicit: Layer) {
     problems.extend(further.filter(|problem| !follows(&problem.subject, &unread, &explicit)));
 }
 
-/// Returns whether a problem may only exist because a setting could not be read.
+/// Returns whether a problem may be only a consequence of a setting that could not be read.
 fn follows(subject: &Subject, unread: &[Unread], explicit: &Layer) -> bool {
     let may_be = |of: Option<&NamedTable>, key: &str| {
         unread.iter().any(|unread| match unread {

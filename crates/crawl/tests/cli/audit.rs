@@ -213,7 +213,7 @@ fn killed_and_started_again() {
         assert!(web.wait_for(MAX_WAIT, |log| log.len() > seen));
         child.kill().unwrap();
         child.wait().unwrap();
-        // A killed run may leave torn ends, which the next run truncates.
+        // A killed run may leave partly written lines, which the next run truncates.
         let ran = cmd.run(&["audit", "c"]);
         assert_eq!(ran.code, 0, "{}", ran.stdout);
     }

@@ -218,7 +218,8 @@ fn run_on_a_full_disk(cmd: &Cmd, web: &TestWeb, more: &[&str]) -> Ran {
         .args(["--pid", &id, &limit])
         .status();
     assert!(set.unwrap().success());
-    // The crawl may have reached the limit already, or not accept commands yet.
+    // Retry, because the crawl may not accept commands yet. It may also have ended at the limit
+    // already.
     let began = Instant::now();
     while child.try_wait().unwrap().is_none() && cmd.run(&["control", "c", "delay", "0s"]).code != 0
     {

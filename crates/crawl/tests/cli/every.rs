@@ -88,7 +88,7 @@ fn a_signal_between_rounds_is_not_an_interruption() {
     assert!(said.ends_with("stopping: no further rounds\n"), "{said}");
     assert!(!dir.file("c/state/control.sock").exists());
 
-    // Another start waits for the rest of the hour without requests.
+    // When started again, the crawl waits for the rest of the hour without requests.
     web.take_log();
     let again = cmd.start(&args);
     again.until(WAITS);

@@ -394,8 +394,8 @@ fn pages_excluded_by_a_recheck_are_forgotten_and_a_crawl_without_seeds_resumes()
     );
 }
 
-/// Limits for the size of a file, in blocks. The process is killed when a file exceeds the limit:
-/// one of the first new files, the rows, or the state tables.
+/// Maximum file sizes, in blocks. The process is killed when it writes a longer file: one of the
+/// first new files, a row file, or a state table, depending on the limit.
 const KILLED_AT: [u32; 3] = [1, 8, 32];
 
 /// Some kills come while new files are created, others after the commit, while they replace the old

@@ -437,7 +437,7 @@ fn a_group_from_a_file_has_its_budget_and_reports_it() {
         hosts[0]["missing"][0]["evidence"].get(rule).is_some(),
         "{hosts:?}"
     );
-    // The directory remembers the group without its file.
+    // The directory remembers the group, so the file that defined it isn't needed.
     let request_count = web.log().len();
     let again = cmd.run(&["--output", "c", "--progress", "off"]);
     assert_eq!(

@@ -31,7 +31,7 @@ struct Capture {
     is_html: bool,
 }
 
-/// Pages with their own style sheet and image.
+/// Number of pages with their own style sheet and image.
 const ILLUSTRATED: usize = 50;
 
 /// Crawls more than a hundred unchanged pages twice, half of them with resources. The server is

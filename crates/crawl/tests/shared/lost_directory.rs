@@ -134,7 +134,8 @@ fn a_finished_crawl_fetches_only_the_lost_pages() {
     let audited = audit.args(["audit", "w2", "--json"]).output().unwrap();
     let audited: Value = serde_json::from_slice(&audited.stdout).unwrap();
     let by_rule = audited["by_rule"].as_object().unwrap();
-    // The robots.txt that allowed earlier fetches is lost if another worker took over the host.
+    // Requests may seem to lack a robots.txt, because it is lost if another worker took over the
+    // host.
     let other_rules = by_rule.keys().find(|rule| *rule != "robots-first");
     assert_eq!(other_rules, None, "{audited}");
 }

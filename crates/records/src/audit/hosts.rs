@@ -83,7 +83,7 @@ struct WaitOwed {
 struct PaceAsked {
     /// The delay in milliseconds, the directive that demands it, and its line.
     gap: (u64, &'static str, u32),
-    /// The line in `requests.jsonl` of the response with this robots.txt, and when it was known.
+    /// The line in `requests.jsonl` of the response with this robots.txt.
     line: u64,
     known_at: u64,
     at_home: bool,

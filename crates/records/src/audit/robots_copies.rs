@@ -51,7 +51,7 @@ pub(super) struct Answer {
     until: u64,
     pub(super) status: Option<u16>,
     good: Good,
-    /// Number of responses in a row that left the rules unknown.
+    /// Number of consecutive responses that left the rules unknown.
     tries: u32,
     pace: Option<Rc<RobotsPaceAsked>>,
     /// Whether a page was fetched after this response. If the copy is stale, no second page may be

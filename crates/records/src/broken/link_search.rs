@@ -87,8 +87,8 @@ impl LinkSearch {
         });
     }
 
-    /// Adds a link from the page that first led to a target, if no link from that page was found
-    /// but `may_stand` returns true: the page may still contain one.
+    /// For each target, adds a link from the page that first led to it, if no link from that page
+    /// was found but `may_stand` returns true: the page may still contain one.
     pub(super) fn add_vias(
         &mut self,
         pages: &[BrokenPage],

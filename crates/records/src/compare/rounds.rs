@@ -1,4 +1,4 @@
-//! The requests of one round or of all.
+//! The requests of one round or of all rounds.
 
 use std::path::Path;
 

@@ -12,8 +12,8 @@ use crate::numbers::counted;
 use crate::words::failure_words;
 
 impl Explanation {
-    /// Returns whether a budget still held the URL back when the last run ended. Such a row of
-    /// `excluded.jsonl` is removed at the next start.
+    /// Returns whether a budget still held the URL back when the last run ended, according to its
+    /// row in `excluded.jsonl`. The next start removes such rows.
     fn is_beyond_budget(&self) -> bool {
         let row = self.excluded.as_ref();
         row.is_some_and(|row| row.reason == "budget")

@@ -76,7 +76,7 @@ pub(super) struct KnownPages {
     others: u64,
 }
 
-/// The known bounds of the bytes that a host would send.
+/// An estimate of the bytes that a host would send, with its bounds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct BytesRange {
     /// Bytes of pages and sitemaps whose sizes are known.
