@@ -247,7 +247,7 @@ impl HostOutcomes {
             ("depth", _) => self.note(MissingReason::Budget, "max-depth", 1),
             ("trap", _) => self.note(MissingReason::Traps, word, 1),
             ("robots" | "usage", _) => self.disallowed += 1,
-            // This happens only in a replay, where the site's rules are unknown.
+            // `not_archived` occurs only in a replay, for a site whose rules are unknown.
             ("not_archived", _) => self.note(MissingReason::Errors, "not_archived", 1),
             // URLs that a budget left unfetched are counted from `waiting.jsonl`, per origin.
             _ => {}

@@ -330,8 +330,8 @@ impl Explanation {
             return Ok(());
         }
         let rule = rule.clone();
-        // If there are several include patterns, the record does not show which pattern excludes
-        // the URL.
+        // The record says only `include`, not which of several patterns excludes the URL, so accept
+        // any include pattern.
         let is_it =
             |added: &String| *added == rule || (rule == "include" && added.starts_with("include "));
         for row in delays(dir)? {

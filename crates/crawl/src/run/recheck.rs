@@ -63,7 +63,7 @@ async fn run(
     terminal: Terminal,
 ) -> Result<Ended, CommandError> {
     let config = Config {
-        // No seeds, since they are admitted along with all other pages.
+        // No seeds are needed here, because they are admitted along with all other pages.
         seeds: Vec::new(),
         extent: Extent::Rules,
         // All pages of the crawl were in its scope, so only the rules of their sites matter now.

@@ -154,7 +154,7 @@ fn make_key(path: &Path) -> io::Result<hmac::Key> {
         .mode(0o700)
         .create(folder)?;
     let temporary = folder.join(format!("key.{}", std::process::id()));
-    // A process with the same id may have died and left the file; ids often repeat in containers.
+    // Remove the file of a dead process that had the same id. In containers, ids often repeat.
     match fs::remove_file(&temporary) {
         Err(why) if why.kind() != ErrorKind::NotFound => return Err(why),
         _ => {}

@@ -446,7 +446,7 @@ fn the_schema_takes_every_file_of_settings_and_refuses_faulty_ones() {
         .filter(|path| path.extension().is_some_and(|kind| kind == "toml"))
         .collect();
     assert!(files.len() >= 2, "{files:?}");
-    // Add the program's own output, and a file with every way to write a value.
+    // Also validate the program's own output, and a file with every way to write a value.
     let effective = ["config", "--effective", "--seed", "http://127.0.0.1/"];
     dir.write("effective.toml", &cmd.run(&effective).ok());
     dir.write(
@@ -458,7 +458,7 @@ fn the_schema_takes_every_file_of_settings_and_refuses_faulty_ones() {
     );
     files.extend(["effective.toml", "written.toml"].map(|name| dir.file(name)));
     for file in &files {
-        // The example files have placeholders, which are refused.
+        // Replace the placeholders of the example files, because placeholders are refused.
         let text = fs::read_to_string(file).unwrap();
         let mut filled = text.replace("example.org", "one.test");
         for (placeholder, value) in [

@@ -129,7 +129,8 @@ fn unwanted_documents_have_a_row_and_no_body() {
     assert!(explained.contains(reason), "{explained}");
     let verified = cmd.run(&["verify", "c"]).ok();
     assert!(verified.contains("defects    none"), "{verified}");
-    // Rejected pages aren't found, and a replay lacks the bodies that were read but not kept.
+    // A search doesn't find rejected pages, and a replay lacks the bodies that were read but not
+    // kept.
     assert!(!cmd.run(&["search", "c", "t"]).ok().contains("/fr"));
     let again = cmd.run(&["replay", "c", "--output", "r", "--json"]).ok();
     let again: Value = serde_json::from_str(&again).unwrap();

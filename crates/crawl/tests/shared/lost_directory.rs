@@ -76,7 +76,7 @@ fn pages_of_a_lost_directory_are_fetched_by_the_other_workers() {
     crawl.lose("w1");
     assert!(crawl.reopen("w1") > 20);
     second.wait().expect(0);
-    // The second worker may have ended already.
+    // Run the second worker again, because it may have ended before the URLs were reopened.
     crawl.start("w2").wait().expect(0);
     crawl.check_whole(&["w2"]);
     crawl.check_rows(&["w2"]);

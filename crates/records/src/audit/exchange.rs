@@ -97,7 +97,7 @@ impl Exchanges {
     fn read_log(&mut self, log: BufReader<File>, wanted: &HashSet<u64>) -> std::io::Result<()> {
         let mut lines = LineReader::new(log, MAX_LINE_BYTES);
         while let Some(line) = lines.next_line()? {
-            // A line without a line break was never committed.
+            // Skip a line without a line break, because it was never committed.
             let BoundedLine::Whole(line) = line else {
                 continue;
             };

@@ -244,7 +244,8 @@ impl AuditRun<'_> {
             return;
         };
         let HostLimits { delay, per_host } = self.limits.at(&host.key, sent.worker(), sent.start);
-        // A reread of the settings may have lowered the limit: keep the latest requests.
+        // A reread of the settings may have lowered the number of slots, so keep the latest
+        // requests.
         while host.places.len() > per_host {
             let places = host.places.iter().enumerate();
             let first = places.min_by_key(|(_, ended)| ended.end);

@@ -97,8 +97,8 @@ impl AuditedSettings {
         let restarted = last_started.filter(|last| started.is_none_or(|first| first < *last));
         let since = match file.moment("rules-since")? {
             Some(since) => since,
-            // These times are in whole seconds, so an event within that second may be older than
-            // the settings.
+            // The times in `crawl.toml` are in whole seconds, so an event within that second may be
+            // older than the settings.
             None => restarted.map_or(0, |restarted| restarted + SECOND),
         };
         let exclusion = |key, default| match file.get("exclusion", key) {

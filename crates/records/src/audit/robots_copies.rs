@@ -262,7 +262,7 @@ impl RobotsResponses {
         let mut answer = Answer::unknown(row, line, end.saturating_add(lasts), tries);
         answer.rests_on = match meaning {
             AnswerMeaning::Rules(_) | AnswerMeaning::None => Some(line),
-            // The previous rules stay in force, so this result depends on the same row.
+            // The previous rules stay in force, so this result depends on the same row as before.
             _ => before.and_then(|before| before.rests_on),
         };
         match (meaning, held) {

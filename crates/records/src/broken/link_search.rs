@@ -101,12 +101,13 @@ impl LinkSearch {
                 Some(redirect) => redirects.via(redirect),
                 None => pages.get(goal.page).and_then(|page| page.via.as_deref()),
             };
-            // Leave out a page that is itself a target: a redirect is already in the chain, and the
-            // page that led to it is searched for separately.
+            // Skip a page that is itself a target. If it redirects, it is already in the chain, and
+            // the page that led to it is searched for separately.
             let page = via.filter(|via| !goals.contains_key(*via) && may_stand(via));
             let (page, through) = match (page, goal.through.split_first()) {
                 (Some(page), _) => (page, &goal.through[..]),
-                // The target is a seed that redirects, and nothing links to it.
+                // The target is a seed that redirects, and nothing links to it, so list the seed
+                // itself.
                 (None, Some((seed, rest))) if via.is_none() => (seed.as_str(), rest),
                 _ => continue,
             };

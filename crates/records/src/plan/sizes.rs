@@ -467,7 +467,7 @@ fn needed(pages: u64, variance: f64, sum: f64) -> u64 {
     let relative = variance.sqrt() * count / sum.max(1.0);
     let of_endless = (Z * relative / PRECISE_WITHIN).powi(2);
     let drawn = of_endless / (1.0 + of_endless / count);
-    // Slightly more, because the variance is itself estimated from few pages.
+    // Draw slightly more, because the variance is itself estimated from few pages.
     let drawn = (drawn * 1.1).max(MIN_MEASURED as f64).ceil();
     pages.min(drawn as u64)
 }
