@@ -34,9 +34,8 @@ use robots_copies::RobotsResponses;
 
 /// Rows record times in whole milliseconds, so a time may be off by this much.
 const ROUNDING_MS: u64 = 1;
-/// Tolerance in milliseconds for events that are almost simultaneous, such as the end of a request
-/// and the end of an hour: the crawl may not have known of the first one when it acted on the
-/// second.
+/// Maximum milliseconds between almost simultaneous events, such as the end of a request and the
+/// end of an hour. The crawl may have acted on the second event without knowing of the first.
 const SETTLING_MS: u64 = 1000;
 // Keys of `Audit::undecided`. They are part of the JSON format; `undecided_words` has the wording of
 // the text format.

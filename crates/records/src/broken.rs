@@ -80,9 +80,9 @@ pub struct BrokenLink {
 /// Finds the broken pages of the crawl in `dir`, and the links to them.
 ///
 /// Reads `pages.jsonl` two or three times, and `links.jsonl` or the archived pages once.
-/// `links.jsonl` is used if the crawl has it, and has only one round or no archive; otherwise each
-/// page is read as last archived. Memory: about 40 bytes per URL, the redirects, and the links to
-/// broken pages.
+/// `links.jsonl` is used if it exists and the crawl has only one round or no archive. Otherwise
+/// each page is read as last archived. Memory: about 40 bytes per URL, the redirects, and the links
+/// to broken pages.
 ///
 /// # Errors
 /// [`RecordsError::NoCrawl`] if `dir` holds no crawl; [`RecordsError::Row`] for a complete line

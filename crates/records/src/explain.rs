@@ -57,7 +57,8 @@ pub struct Explanation {
     /// does, because finding tombstones needs their key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forgotten: Option<TombstoneRow>,
-    /// The URL's place in the draw of the sample, if it was in the frame.
+    /// The URL's place in the draw of the sample, if it was in the frame (the URLs that could be
+    /// drawn).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sample: Option<SamplePlace>,
     /// The steps of the random walk that led to the URL, if any.

@@ -86,8 +86,8 @@ pub(crate) fn defaults_listing() -> String {
     text
 }
 
-/// Returns the built-in default of a field, in the form in which a flag takes it. `None` if it is
-/// empty.
+/// Returns the built-in default of a field, in the form in which a flag takes it. `None` if the
+/// default is empty.
 pub(crate) fn default_of(field: &str) -> Option<String> {
     let (table, _) = TABLES.iter().find(|(_, fields)| fields.contains(&field))?;
     let defaults = table_of(&Settings::default());

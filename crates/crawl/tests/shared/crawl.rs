@@ -212,8 +212,8 @@ impl Crawl {
     }
 
     /// Starts a worker next to a running one, and waits until the new worker has hosts. The running
-    /// worker is paused for that time: it still hands over hosts, and leaves something to do
-    /// however fast it is.
+    /// worker is paused for that time. It still hands over hosts, but can't finish the crawl before
+    /// the new worker starts.
     pub(crate) fn start_beside(&self, other: &str, worker: &str) -> Worker {
         self.wait_for_requests(50);
         self.control(other, "pause");

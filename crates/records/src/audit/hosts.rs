@@ -17,7 +17,7 @@ use super::{
 use crate::error::RecordsError;
 
 /// The requests to a host so far. Memory: about 1,000 bytes, and 200 bytes for each request that is
-/// not judged yet. These are one request, or those of the last minute if several may be in flight.
+/// not judged yet: only one, or those of the last minute if several requests may be in flight.
 #[derive(Debug)]
 pub(super) struct Host {
     pub(super) key: String,

@@ -9,8 +9,8 @@ use crawl_archive::rows::PageRow;
 use crate::error::RecordsError;
 use crate::rows::pages;
 
-/// The last row of each URL in `pages.jsonl`, and the last one with its body. Takes about 40 bytes
-/// per URL.
+/// The last row of each URL in `pages.jsonl`, and the last row with the URL's body. Takes about 40
+/// bytes per URL.
 #[derive(Debug, Default)]
 pub(crate) struct LatestRows {
     by_url: HashMap<u64, Last>,
