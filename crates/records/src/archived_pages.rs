@@ -1,4 +1,4 @@
-//! Reads the current pages of a crawl from its archive.
+//! Reads pages from the archive of a crawl, each in its latest version.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,8 @@ use crate::decoded_body::decoded_body;
 use crate::error::RecordsError;
 use crate::rows::pages;
 
-/// Locates the bodies of all current pages in the archive. Takes about 60 bytes per page.
+/// Locates the bodies of all current pages (URLs whose last row is a page) in the archive. Takes
+/// about 60 bytes per page.
 #[derive(Debug)]
 pub struct ArchivedPages {
     dir: PathBuf,
@@ -86,14 +87,14 @@ impl ArchivedPages {
         Ok(archived)
     }
 
-    /// Returns the history of a page; `None` if it isn't a current page.
+    /// Returns the history of a page; `None` if the URL's last row isn't a page.
     #[must_use]
     pub fn seen(&self, url: &str) -> Option<PageSeen> {
         self.by_url.get(&key(url)).map(|place| place.seen)
     }
 
-    /// Returns the body of a page. `None` if it isn't a current page, or its body is not archived,
-    /// contains a secret ([`PageRow::may_show_body`]), or can't be read.
+    /// Returns the body of a page. `None` if the URL's last row isn't a page, or the body is not
+    /// archived, contains a secret ([`PageRow::may_show_body`]), or can't be read.
     #[must_use]
     pub fn read(&self, url: &str) -> Option<ArchivedPage> {
         let place = self.by_url.get(&key(url))?;

@@ -1,4 +1,4 @@
-//! `crawl frontier`: manages a shared frontier, its engines and its workers.
+//! `crawl frontier`: manages a shared frontier, its engines (PostgreSQL servers) and its workers.
 
 mod move_crawl;
 mod move_hosts;
@@ -49,8 +49,8 @@ pub(crate) fn run(args: &FrontierArgs) -> Result<u8, CommandError> {
     }
 }
 
-/// Returns the engine groups and the crawl that the arguments name. The crawl is `None` if the
-/// arguments don't name one.
+/// Returns the engine groups (PostgreSQL servers) and the crawl that the arguments name. The crawl
+/// is `None` if the arguments don't name one.
 fn place(args: &FrontierPlaceArgs) -> Result<(Vec<String>, Option<String>), CommandError> {
     let (of_file, crawl) = match &args.config {
         Some(file) => frontier_of_file(file)?,
@@ -132,7 +132,7 @@ fn check_one(url: &str) -> Result<u8, CommandError> {
     Ok(BREACH)
 }
 
-/// Returns the engine groups and the crawl that the arguments name.
+/// Returns the engine groups (PostgreSQL servers) and the crawl that the arguments name.
 ///
 /// # Errors
 /// The arguments don't name a crawl.

@@ -60,7 +60,7 @@ struct ControlState {
 enum Mode {
     /// A crawl is running.
     Crawl(Commander, watch::Receiver<Progress>),
-    /// The job waits for the next round.
+    /// The crawl waits for its next round.
     BetweenRounds(Box<BetweenRounds>),
     /// No crawl has begun yet.
     Nothing,

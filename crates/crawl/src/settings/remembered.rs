@@ -29,8 +29,9 @@ use crate::values::ListedHost;
 /// Stands for the keys outside all tables.
 const TOP: &str = "";
 
-/// Guarded keys outside the tables of settings, each with the harm it could do. Other keys of a
-/// site are harmless, since they have the same bounds as the keys for every host.
+/// Keys outside the tables of settings that count only if the user set them (guarded keys), each
+/// with the harm it could do. Other keys of a site are harmless, since they have the same bounds as
+/// the keys for every host.
 const OTHER_GUARDED: [(&str, &str, &str); 5] = [
     (TOP, "seed", "could be in a private network"),
     (sites::TABLE, "basic-auth", "sends a secret"),
@@ -157,15 +158,15 @@ impl StoredConfig {
         Ok(self.layer)
     }
 
-    /// Checks the file's mark against this user's key.
+    /// Checks whether the file's mark proves it to be this user's.
     fn marked(&self, around: &Environment) -> MarkStatus {
         let guarded = guarded(&self.layer.clone().settle());
         let notes = self.text.parse().unwrap_or_default();
         config_mac::check(around, &self.dir, &guarded, mark_of(&notes))
     }
 
-    /// Returns the guarded settings that have an effect and that `explicit` doesn't set, one per
-    /// line.
+    /// Returns the guarded settings (those that only the user may set) that have an effect and that
+    /// `explicit` doesn't set, one per line.
     fn unset_lines(&self, explicit: &Layer, explicit_seeds: &[ListedSeed]) -> Vec<String> {
         let line = |table: &str, key: &str, value: &Value| {
             let place = match table {
@@ -226,8 +227,8 @@ impl StoredConfig {
     }
 }
 
-/// Returns the guarded keys that differ from their defaults, in the tables of a crawl.toml. A mark
-/// covers these keys, and without a mark they are rejected.
+/// Returns the guarded keys that differ from their defaults, in the tables of a crawl.toml. Without
+/// a mark, which proves that the user set them, they are rejected.
 fn guarded(settings: &Settings) -> Table {
     let settled = |settings: &Settings| Table::try_from(settings).unwrap_or_default();
     let (settled, usual) = (settled(settings), settled(&Settings::default()));
@@ -336,7 +337,7 @@ pub(crate) fn own_mark(settings: &Settings, dir: &Path, around: &Environment) ->
     .ok()
 }
 
-/// Returns the effect of a guarded key; `None` for other keys.
+/// Returns the harm that a guarded key could do. `None` for a key that isn't guarded.
 fn why(table: &str, key: &str) -> Option<&'static str> {
     if let Some(Memory::Guarded(why)) = memory(table, &key.replace('-', "_")) {
         return Some(why);

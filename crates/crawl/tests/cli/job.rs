@@ -1,4 +1,4 @@
-//! The main job, end to end on loopback.
+//! A whole crawl by the program, against servers on loopback.
 
 use std::collections::BTreeSet;
 use std::process::{Child, Command, Stdio};

@@ -24,8 +24,8 @@ impl Crawl {
         fs::remove_dir_all(self.output(worker)).unwrap();
     }
 
-    /// Reopens what a worker settled, once the worker's lease has expired. Returns how many pages
-    /// the worker had.
+    /// Makes the URLs pending again that a lost worker settled, once the worker's lease has
+    /// expired. Returns how many pages the worker had.
     fn reopen(&self, worker: &str) -> u64 {
         let begin = Instant::now();
         loop {
@@ -42,7 +42,7 @@ impl Crawl {
         }
     }
 
-    /// Checks that no row is duplicated, and that no bucket is left to reopen.
+    /// Checks that no row is duplicated, and that no URL is left to reopen.
     fn check_rows(&self, workers: &[&str]) {
         let count = self.excluded(workers).len();
         let output = self.frontier(&["status", "--json"]);

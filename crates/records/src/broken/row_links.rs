@@ -11,8 +11,8 @@ use super::link_search::LinkSearch;
 use crate::error::RecordsError;
 use crate::rows::links as link_rows;
 
-/// Adds the links of current pages. If a page changed, its links are listed again as one group of
-/// consecutive rows; the last group wins.
+/// Adds the links of URLs whose last row is a page. If a page changed, its links are listed again,
+/// as one group of consecutive rows, and the last group wins.
 pub(super) fn links(
     dir: &Path,
     latest: &LatestRows,

@@ -20,7 +20,8 @@ const USUAL_BYTES: (f64, f64) = (12e3, 118e3);
 
 /// Minimum number of measured pages of a host to estimate its other pages.
 const MIN_MEASURED: u64 = 5;
-/// Minimum number of measured pages of a template to use the template's own mean size.
+/// Minimum number of measured pages of a template (pages of a host with URLs of the same shape) to
+/// use the template's own mean size.
 const MIN_OF_TEMPLATE: u64 = 10;
 /// An estimate is given as a single number if its interval is within this fraction of the number.
 const PRECISE_WITHIN: f64 = 0.1;
@@ -71,7 +72,8 @@ pub(super) struct KnownPages {
     /// Number of measured pages, and their bytes.
     measured: u64,
     bytes: f64,
-    /// Unmeasured pages by template, if enough pages of the template were measured.
+    /// Unmeasured pages by template (the shape of their URLs), if enough pages of the template were
+    /// measured.
     by_template: HashMap<u64, u64>,
     others: u64,
 }
@@ -158,8 +160,8 @@ impl PageSizes {
         }
     }
 
-    /// Groups the pages that the planning run in `dir` found: by host, by template, and by whether
-    /// they were measured.
+    /// Groups the pages that the planning run in `dir` found: by host, by template (the shape of
+    /// their URLs), and by whether they were measured.
     pub(super) fn known_pages(
         &self,
         dir: &Path,
@@ -472,7 +474,8 @@ fn needed(pages: u64, variance: f64, sum: f64) -> u64 {
     pages.min(drawn as u64)
 }
 
-/// Returns the template of a URL: a hash of its host and shape.
+/// Returns the template of a URL: a hash of its host and of its shape, which leaves out variable
+/// parts.
 fn template_of(url: &CanonicalUrl) -> u64 {
     let mut hasher = DefaultHasher::new();
     (url.host_key().as_str(), Shape::of(url).pattern).hash(&mut hasher);
