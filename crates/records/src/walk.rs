@@ -57,7 +57,8 @@ pub(crate) struct WalkSteps {
 }
 
 impl WalkSteps {
-    /// Reads the steps of the walk in `dir`. `sound` filters out malformed rows.
+    /// Reads the steps of the walk in `dir`. `sound` filters out malformed rows. Also returns
+    /// whether the file ends within a line.
     pub(crate) fn read(
         dir: &Path,
         mut sound: impl FnMut(

@@ -100,7 +100,7 @@ fn copy_last_requests(from: &Path, to: &Path) -> Result<(), CommandError> {
     copy().map_err(|why| unwritable(&to.join(NAME), &why))
 }
 
-/// An error while admitting pages: in the crawl's rows, or in the run's own state.
+/// An error while adding pages to the frontier: in the crawl's rows, or in the run's own state.
 enum RunError {
     Command(CommandError),
     Engine(crawl_engine::EngineError),

@@ -528,7 +528,7 @@ fn table_of(name: &str) -> Option<&'static str> {
     Some(table)
 }
 
-/// Returns the fields of a table as unread settings.
+/// Returns the fields of a table as settings that could not be read.
 fn keys_unread<'a>(
     table: Option<&NamedTable>,
     fields: impl IntoIterator<Item = &'a str>,

@@ -269,8 +269,8 @@ fn a_check_continues_after_invalid_words() {
     "#]].assert_eq(&checked.stderr);
 }
 
-/// Lines that aren't TOML hide no other errors, and a missing list hides no errors in groups: one
-/// check finds all.
+/// Neither lines that aren't TOML nor a missing list of hosts hide other errors: one check finds
+/// all of them.
 #[test]
 fn a_check_continues_after_lines_that_are_not_toml() {
     let (dir, cmd) = setup("check-broken");

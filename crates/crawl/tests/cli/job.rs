@@ -563,7 +563,7 @@ fn on_a_terminal(command: &Command) -> Command {
     with
 }
 
-/// Closing the terminal also closes stdout and stderr, and the system sends a signal.
+/// Closing the terminal also closes stdout and stderr, and the system sends SIGHUP.
 #[test]
 fn a_closed_terminal_drains_and_saves() {
     let (dir, cmd) = setup("hangup");

@@ -210,7 +210,7 @@ fn replayweb_page_shows_every_page_of_a_second_round() {
     let (first, second) = ("c/archive/round-1.wacz", "c/archive/round-2.wacz");
     export(&cmd, &["--round", "1", "--out", first]);
     export(&cmd, &["--round", "2", "--earlier", first, "--out", second]);
-    // Both files form one collection: the second refers to the first by its name.
+    // The second file refers to the first by its name, so both form one collection.
     let files = ["round-1.wacz", "round-2.wacz"].map(|name| json!({ "name": name, "path": name }));
     let both = json!({ "profile": "multi-wacz-package", "resources": files });
     fs::write(archive.join("both.json"), both.to_string()).unwrap();

@@ -44,7 +44,7 @@ pub(super) struct SentRequest {
     end: u64,
     gap_asked: u64,
     wait_asked: Option<u64>,
-    /// Whether the status of the response itself demands a wait.
+    /// Whether the status of the response itself demands a wait (429 or 503).
     is_asking: bool,
     pub(super) purpose: SentPurpose,
     /// The URL, if robots.txt rules apply to it.
