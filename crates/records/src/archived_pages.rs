@@ -34,7 +34,7 @@ struct Place {
 /// The history of a page over the rounds of a crawl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageSeen {
-    /// The last fetch that found the page changed.
+    /// The last fetch that found the page changed, if any did.
     pub changed_at: Option<Timestamp>,
     /// The fetch that returned the current body.
     pub fetched_at: Timestamp,

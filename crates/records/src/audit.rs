@@ -90,7 +90,8 @@ pub struct Breach {
     pub what: String,
     /// The required time in milliseconds, if the rule has one.
     pub asked_ms: Option<u64>,
-    /// The part of the required time that the crawl waited, in milliseconds.
+    /// The part of the required time that the crawl waited, in milliseconds, if the rule requires a
+    /// time.
     pub kept_ms: Option<u64>,
     /// The rows that show the breach, the earlier ones first.
     pub rows: Vec<CitedRow>,

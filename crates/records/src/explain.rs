@@ -45,9 +45,10 @@ pub struct Explanation {
     pub requests: Vec<RequestRow>,
     /// Number of requests for the URL.
     pub requests_sent: u64,
-    /// The last request for the robots.txt of the URL's origin.
+    /// The last request for the robots.txt of the URL's origin, if there was one.
     pub robots_request: Option<RequestRow>,
-    /// Why the URL was excluded or deferred, from the stored state: reason, rule, line.
+    /// Why the URL was excluded or deferred, from the stored state: reason, rule, line. `None` if
+    /// it was neither.
     pub exclusion: Option<(String, Option<String>, Option<u32>)>,
     /// When the scope rule that excludes the URL was added, in RFC 3339. `None` if the rule was not
     /// added during the crawl.
@@ -66,7 +67,8 @@ pub struct Explanation {
     pub walk: Option<WalkPlace>,
     /// The number of the next attempt, if the URL is pending.
     pub next_attempt: Option<u32>,
-    /// Number of links from a seed to the URL.
+    /// Number of links from a seed to the URL. `None` if neither the state nor `pages.jsonl`
+    /// contains the URL.
     pub depth: Option<u32>,
     /// The page that links to the URL.
     pub via: Option<String>,

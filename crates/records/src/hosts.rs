@@ -77,7 +77,8 @@ pub struct Gaps {
     pub count: u64,
     /// The shortest delay, in milliseconds.
     pub least_seen_ms: Option<u64>,
-    /// The delay that was required where the shortest delay was observed, in milliseconds.
+    /// The delay that was required where the shortest delay was observed, in milliseconds. `None`
+    /// if no delay was observed.
     pub asked_then_ms: Option<u64>,
     /// The longest required delay, in milliseconds.
     pub most_asked_ms: Option<u64>,

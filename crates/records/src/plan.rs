@@ -144,7 +144,8 @@ pub struct PlanSettings {
     pub max_pages_per_host: Option<u64>,
     /// Maximum requests per second in total.
     pub max_rate: Option<f64>,
-    /// Maximum requests per second to one IP address that is not on loopback.
+    /// Maximum requests per second to one IP address that is not on loopback. `None` if there is no
+    /// limit.
     pub address_rate: Option<f64>,
     /// The statements of the robots.txt files.
     pub origins: Vec<PlanOrigin>,

@@ -51,7 +51,7 @@ pub struct SampleEstimates {
     pub statuses: BTreeMap<String, Interval>,
     /// The share of each content type among URLs that lead to a page.
     pub types: BTreeMap<String, Interval>,
-    /// The mean body length of the pages, in bytes as received.
+    /// The mean body length of the pages, in bytes as received. `None` if there is no page.
     pub mean_bytes: Option<Interval>,
     /// The total body length of the pages.
     pub total_bytes: Option<Interval>,

@@ -186,7 +186,8 @@ fn host_lines(f: &mut fmt::Formatter<'_>, host: &HostReport) -> fmt::Result {
     Ok(())
 }
 
-/// Returns the coverage verdict of a host in words, with what is missing and the evidence.
+/// Returns the coverage verdict of a host in words, with what is missing and the evidence. `None`
+/// if the host has no verdict.
 pub(crate) fn coverage_words(host: &HostReport) -> Option<String> {
     let coverage = host.coverage?;
     let mut words = coverage.word().to_owned();

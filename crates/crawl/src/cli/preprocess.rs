@@ -132,8 +132,8 @@ fn may_stand_alone(flag: &Arg) -> bool {
     flag.is_require_equals_set() && flag.get_num_args().is_some_and(|n| n.min_values() == 0)
 }
 
-/// Returns the flag of a word that takes a value, such as `--flag` or `--flag=VALUE`, and the value
-/// if the word contains it.
+/// Returns the flag in a word such as `--flag` or `--flag=VALUE`, and the value if the word
+/// contains it. `None` if the word isn't a flag that takes a value.
 fn flag_of<'a, 'w>(command: &'a Command, word: &'w str) -> Option<(&'a Arg, Option<&'w str>)> {
     let takes_value = |flag: &&Arg| !flag.is_positional() && flag.get_action().takes_values();
     if let Some(long) = word.strip_prefix("--") {

@@ -49,7 +49,7 @@ pub(super) fn put_in_place(folder: AtomicFolder, output: &Path) -> Result<(), Co
 
 /// Sets `dir` to the directory of the whole crawl, for a command that reads one directory. The
 /// directories of several workers are gathered into a temporary directory, which is removed when
-/// the returned folder is dropped. A single directory is used unchanged.
+/// the returned folder is dropped. A single directory is used unchanged, and `None` is returned.
 pub(crate) fn as_one(
     dirs: &[PathBuf],
     dir: &mut PathBuf,

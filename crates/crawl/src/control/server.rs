@@ -47,8 +47,8 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Listens in the crawl's directory, which this process has locked. On failure the crawl
-    /// continues without a socket, and the reason is logged.
+    /// Listens in the crawl's directory, which this process has locked. On failure returns `None`
+    /// and logs the reason, and the crawl continues without a socket.
     pub(crate) fn start(dir: &Path, handler: Arc<ControlHandler>) -> Option<Server> {
         let state = dir.join("state");
         let path = state.join(SOCKET);

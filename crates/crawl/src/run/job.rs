@@ -89,7 +89,7 @@ impl Job {
         }
     }
 
-    /// Returns the interval between the starts of two rounds.
+    /// Returns the interval between the starts of two rounds. `None` if there is only one round.
     pub(crate) fn every(&self) -> Option<Duration> {
         self.settings.recrawl.every.0.map(Span::get)
     }

@@ -257,7 +257,7 @@ enum Start {
     GoOn,
 }
 
-/// Returns when the first unreachable host may be retried.
+/// Returns when the first unreachable host may be retried. `None` if no host is to be retried.
 fn next_try(summary: &Summary) -> Option<Timestamp> {
     let Ended::Unreachable(hosts) = &summary.ended else {
         return None;

@@ -55,7 +55,7 @@ pub(crate) struct Checked {
     pub(crate) roots: Option<Vec<u8>>,
     /// The product token that robots.txt files use for this crawler.
     pub(crate) agent: ProductToken,
-    /// How to reach whoever is responsible for the crawl.
+    /// How to reach whoever is responsible for the crawl, if that is given.
     pub(crate) contact: Option<Contact>,
     /// Politeness overrides for some hosts.
     pub(crate) sites: PolitenessOverrides,
@@ -127,7 +127,7 @@ fn check_features(settings: &Settings, problems: &mut Problems) {
     }
 }
 
-/// Notes all problems, and returns the checked settings if they are complete.
+/// Notes all problems, and returns the checked settings. `None` if parts of them are missing.
 pub(super) fn check_all(settings: &Settings, problems: &mut Problems) -> Option<Checked> {
     let usual = settings.scope.scope.meaning().area();
     let typed = check_seeds(&settings.seed, usual, problems);

@@ -164,7 +164,7 @@ pub(crate) fn mark_of(stored: &Table) -> Option<&str> {
     stored.get(NOTES)?.get("mark")?.as_str()
 }
 
-/// Returns the time of a crawl's first start from its crawl.toml, in RFC 3339.
+/// Returns the time of a crawl's first start from its crawl.toml, in RFC 3339, if the file has it.
 pub(crate) fn first_start(stored: &Table) -> Option<String> {
     let started: jiff::Timestamp = stored.get(NOTES)?.get("started")?.as_str()?.parse().ok()?;
     Some(started.to_string())

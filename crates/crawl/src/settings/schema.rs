@@ -86,7 +86,8 @@ mod tests {
     use super::schema;
     use crate::shared_frontier::check_url;
 
-    /// Validates a value, with the subset of JSON Schema that settings use.
+    /// Returns whether a value is valid by a schema, for the subset of JSON Schema that settings
+    /// use.
     fn is_valid(value: &Value, schema: &Value) -> bool {
         if let Some(any) = schema["anyOf"].as_array() {
             return any.iter().any(|schema| is_valid(value, schema));

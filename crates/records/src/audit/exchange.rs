@@ -157,7 +157,7 @@ impl Exchanges {
         u32::try_from(number).unwrap_or(u32::MAX)
     }
 
-    /// Returns the exchange of a URL that started in this millisecond.
+    /// Returns the exchange of a URL that started at `start_ms`. `None` if there is none.
     pub(super) fn read(
         &mut self,
         url: &str,
@@ -185,7 +185,8 @@ impl Exchanges {
         Ok(exchange.and_then(|found| found.body).unwrap_or_default())
     }
 
-    /// Reads one exchange, whose response, request and metadata records are consecutive.
+    /// Reads one exchange, whose response, request and metadata records are consecutive. `None` if
+    /// `is_wanted` rejects the response.
     fn read_at(
         &self,
         place: ArchivePlace,
@@ -253,7 +254,7 @@ fn read_line(line: &[u8], wanted: &HashSet<u64>) -> Option<(u64, Captured)> {
     wanted.contains(&key).then_some((key, captured))
 }
 
-/// Returns the origin in the field `of` of a metadata record.
+/// Returns the origin in the field `of` of a metadata record, if it has one.
 fn whose(metadata: &WarcRecord) -> Option<Origin> {
     let text = String::from_utf8_lossy(&metadata.block);
     let of = text.lines().find_map(|line| line.strip_prefix("of: "))?;

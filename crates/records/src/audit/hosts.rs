@@ -345,7 +345,8 @@ impl AuditRun<'_> {
             .breach("pace", &host.key, message, times, &rows);
     }
 
-    /// Returns the longest delay demanded by the robots.txt copies in force.
+    /// Returns the longest delay demanded by the robots.txt copies in force. `None` if none demands
+    /// a delay.
     fn demanded_pace(
         &self,
         host: &Host,

@@ -237,7 +237,7 @@ impl HostLimits {
     }
 }
 
-/// Returns the value of the longest name that matches a host key.
+/// Returns the value of the longest name that matches a host key, if any name does.
 fn find<'a, T>(by_name: &'a BTreeMap<String, T>, host: &str) -> Option<&'a T> {
     let (name, port) = host_and_port(host);
     let mut rest = Some(name).filter(|_| !by_name.is_empty());

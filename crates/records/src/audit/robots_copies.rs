@@ -141,7 +141,8 @@ impl RobotsResponses {
         self.answers.get(origin).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the index of the last response that was known at a moment.
+    /// Returns the index of the last response that was known at a moment. `None` if there was none
+    /// yet.
     pub(super) fn last_at(&self, origin: usize, moment: u64) -> Option<usize> {
         let ended = |answer: &Answer| answer.end <= moment;
         self.answers(origin).partition_point(ended).checked_sub(1)
@@ -360,8 +361,8 @@ impl Answer {
         }
     }
 
-    /// Returns the status of the response if, by the operator's settings, it forbids all pages of
-    /// the origin.
+    /// Returns the status of the response if, by the operator's settings, that status forbids all
+    /// pages of the origin.
     pub(super) fn forbidden(&self, limits: &AuditedSettings) -> Option<u16> {
         let status = self.status.filter(|status| matches!(status, 401 | 403));
         status.filter(|_| limits.forbids && self.state == State::None)

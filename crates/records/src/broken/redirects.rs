@@ -85,7 +85,7 @@ impl Redirects {
         None
     }
 
-    /// Returns the URL that led to a redirect.
+    /// Returns the URL that led to a redirect. `None` if no such URL is known.
     pub(super) fn via(&self, url: &str) -> Option<&str> {
         self.visits.get(url)?.via.as_deref()
     }
