@@ -21,8 +21,8 @@ pub(crate) use link_sketch::{LinkSketch, LinkSource};
 /// Maximum number of hosts with a section in `report.html`, those with the most requests first.
 /// Beyond the limit: only in the table of hosts.
 pub(crate) const MAX_HOST_SECTIONS: usize = 100;
-/// Maximum number of origins of the hosts with a section. A host has one origin per scheme and
-/// port.
+/// Maximum number of origins of the hosts with a section (one origin per scheme and port of a
+/// host).
 const MAX_ORIGINS: usize = 10_000;
 /// Maximum number of distinct site rules in `report.html`.
 /// Beyond the limit: a count.

@@ -14,10 +14,11 @@ use super::lines::{Line, next_line};
 use super::protocol::{Answer, Command, Refused, State};
 use super::socket_path::{SOCKET, SocketPath};
 
-/// Maximum length of an answer in bytes. A state lists only a few dozen URLs and hosts.
+/// Maximum length of an answer in bytes. This is ample, because a state lists only a few dozen URLs
+/// and hosts.
 const MAX_ANSWER_BYTES: usize = 4 * 1024 * 1024;
 
-/// Maximum wait for an answer. The effect of some commands must be written to disk before the
+/// Maximum wait for an answer. It allows for commands whose effect is written to disk before the
 /// answer is sent.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 

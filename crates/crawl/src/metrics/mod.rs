@@ -31,7 +31,7 @@ use families::families;
 /// The media type of Prometheus' text format.
 const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Connection limits. Prometheus keeps one connection open.
+/// Connection limits. They may be low, because Prometheus keeps only one connection open.
 const ROOM: ConnectionRoom = ConnectionRoom {
     connections: 16,
     per_client: Some(8),

@@ -80,8 +80,8 @@ async fn run(
     Ok(summary.ended)
 }
 
-/// Copies the end of the request log, starting at a full row. The run derives current gaps and
-/// waits from it.
+/// Copies the end of the request log, starting at a full row, so that the run respects current gaps
+/// and waits.
 fn copy_last_requests(from: &Path, to: &Path) -> Result<(), CommandError> {
     const NAME: &str = "requests.jsonl";
     let copy = || -> io::Result<()> {

@@ -140,8 +140,8 @@ async fn accept(
                 };
                 return (stream, peer, permit);
             }
-            // Either the file descriptors have run out, or the client has disconnected. The next
-            // connection may succeed.
+            // Keep accepting, because the next connection may succeed. Either the file descriptors
+            // have run out, or the client has disconnected.
             Err(why) => {
                 tracing::debug!(%why, "a connection could not be accepted");
                 sleep(Duration::from_millis(50)).await;

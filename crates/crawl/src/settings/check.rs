@@ -472,7 +472,8 @@ fn check_manners(settings: &Settings, seed: &CanonicalUrl, problems: &mut Proble
     }
 }
 
-/// Notes a problem if this pace is not allowed for a public host. `dashes` precede a flag's name.
+/// Notes a problem if this pace is not allowed for a public host. The message puts `dashes` before
+/// a flag's name.
 fn check_pace(delay: Span, per_host: u32, dashes: &str, host: &str, problems: &mut Problems) {
     let mut refuse = |key: &'static str, message: String| {
         let message = format!("{message}, which isn't allowed for the public host {host}");

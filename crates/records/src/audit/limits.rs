@@ -345,7 +345,8 @@ fn span(value: &Value) -> Result<u64, String> {
     if millis > MAX_MILLIS {
         return Err(bad());
     }
-    // The cast saturates. Half a microsecond compensates for rounding errors of binary fractions.
+    // Half a microsecond compensates for rounding errors of binary fractions. The cast turns a
+    // number that is too large into the maximum.
     Ok((millis + 0.0005) as u64)
 }
 

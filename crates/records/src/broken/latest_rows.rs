@@ -120,7 +120,8 @@ impl LatestRows {
     }
 }
 
-/// Hashes a URL. Among ten million URLs, two collide in one of three hundred thousand crawls.
+/// Hashes a URL. Collisions are rare: among ten million URLs, two collide in one of three hundred
+/// thousand crawls.
 pub(crate) fn key(url: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     url.hash(&mut hasher);
