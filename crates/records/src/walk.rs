@@ -12,7 +12,7 @@ use crate::numbers::{counted, grouped};
 use crate::rows::walk;
 use crate::sample::SampleRows;
 
-/// Number of pages listed: those visited most often.
+/// Number of listed pages, which are the ones visited most often.
 const MAX_NAMED: usize = 10;
 
 /// A random walk and its results. Shares are of steps, not of pages, so a page with many links to
