@@ -30,8 +30,8 @@ pub(crate) fn check_url(url: &str) -> Result<(), CommandError> {
     }
 }
 
-/// Returns an opener with which `worker` joins `crawl` in the engine groups at `urls`. `settings`
-/// are the lines that must be identical for all workers.
+/// Returns an opener with which `worker` joins `crawl` in the PostgreSQL servers at `urls`.
+/// `settings` are the lines that must be identical for all workers.
 pub(crate) fn opener(
     urls: Vec<String>,
     crawl: &str,

@@ -1,4 +1,4 @@
-//! Reads the current pages of a crawl from its archive.
+//! Reads pages from the archive of a crawl, each in its latest version.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,8 @@ use crate::decoded_body::decoded_body;
 use crate::error::RecordsError;
 use crate::rows::pages;
 
-/// Locates the bodies of all current pages in the archive. Takes about 60 bytes per page.
+/// Locates the bodies of all current pages (URLs whose last row is a page) in the archive. Takes
+/// about 60 bytes per page.
 #[derive(Debug)]
 pub struct ArchivedPages {
     dir: PathBuf,
@@ -33,7 +34,7 @@ struct Place {
 /// The history of a page over the rounds of a crawl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageSeen {
-    /// The last fetch that found the page changed.
+    /// The last fetch that found the page changed, if any did.
     pub changed_at: Option<Timestamp>,
     /// The fetch that returned the current body.
     pub fetched_at: Timestamp,
@@ -78,22 +79,22 @@ impl ArchivedPages {
             } else if latest.is_last(&row, rows.line())
                 && let Some(place) = archived.by_url.get_mut(&key(&row.url))
             {
-                // The row may be a later 304 without a body, whose preference replaces that of the
-                // row with the body.
+                // The last row may have no body, as after a 304. Its usage preference still
+                // replaces that of the row with the body.
                 place.seen.refuses_ai_input = refuses_ai_input(&row);
             }
         }
         Ok(archived)
     }
 
-    /// Returns the history of a page; `None` if it isn't a current page.
+    /// Returns the history of a page; `None` if the URL's last row isn't a page.
     #[must_use]
     pub fn seen(&self, url: &str) -> Option<PageSeen> {
         self.by_url.get(&key(url)).map(|place| place.seen)
     }
 
-    /// Returns the body of a page. `None` if it isn't a current page, or its body is not archived,
-    /// contains a secret ([`PageRow::may_show_body`]), or can't be read.
+    /// Returns the body of a page. `None` if the URL's last row isn't a page, or the body is not
+    /// archived, contains a secret ([`PageRow::may_show_body`]), or can't be read.
     #[must_use]
     pub fn read(&self, url: &str) -> Option<ArchivedPage> {
         let place = self.by_url.get(&key(url))?;
@@ -121,7 +122,7 @@ impl ArchivedPages {
     }
 
     fn file_number(&mut self, name: &str) -> u32 {
-        // Rows are in the order of the archive's files, so search from the end.
+        // Rows are in the order of the archive's files, so the name is near the end.
         let position = self.files.iter().rposition(|position| position == name);
         let number = position.unwrap_or_else(|| {
             self.files.push(name.to_owned());

@@ -34,8 +34,8 @@ use robots_copies::RobotsResponses;
 
 /// Rows record times in whole milliseconds, so a time may be off by this much.
 const ROUNDING_MS: u64 = 1;
-/// If two events are closer than this, such as the ends of requests in flight or the end of an
-/// hour, the crawl may not have known of one at the time of the other.
+/// Maximum milliseconds between almost simultaneous events, such as the end of a request and the
+/// end of an hour. The crawl may have acted on the second event without knowing of the first.
 const SETTLING_MS: u64 = 1000;
 // Keys of `Audit::undecided`. They are part of the JSON format; `undecided_words` has the wording of
 // the text format.
@@ -90,7 +90,8 @@ pub struct Breach {
     pub what: String,
     /// The required time in milliseconds, if the rule has one.
     pub asked_ms: Option<u64>,
-    /// The part of the required time that the crawl waited, in milliseconds.
+    /// The part of the required time that the crawl waited, in milliseconds, if the rule requires a
+    /// time.
     pub kept_ms: Option<u64>,
     /// The rows that show the breach, the earlier ones first.
     pub rows: Vec<CitedRow>,

@@ -3,7 +3,7 @@
 /// A histogram: counts values between limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Histogram {
-    /// Limits in ascending order; each bin excludes its upper limit.
+    /// Upper limits of the bins, in ascending order. A bin excludes its upper limit.
     limits: &'static [u64],
     /// The count of each bin. There is one bin more than limits, because the last bin is unbounded.
     counts: Vec<u64>,
@@ -71,7 +71,7 @@ const MINUTE: u64 = 60 * SECOND;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
 
-/// Widths of time bins in milliseconds, in round clock units.
+/// Widths of time bins in milliseconds: round numbers of seconds, minutes, hours or days.
 const WIDTHS: [u64; 26] = [
     10,
     20,
@@ -122,7 +122,7 @@ impl TimeAxis {
             .into_iter()
             .find(|width| bins(*width) <= MAX_TIME_BINS);
         let width_ms = listed.unwrap_or_else(|| {
-            // One bin fewer, because the first and last bin may be almost empty.
+            // Divide by one bin fewer, because the span may start and end within a bin.
             let least = (last_ms - first_ms) / (MAX_TIME_BINS - 1) + 1;
             least.div_ceil(DAY).saturating_mul(DAY)
         });

@@ -80,9 +80,9 @@ pub struct BrokenLink {
 /// Finds the broken pages of the crawl in `dir`, and the links to them.
 ///
 /// Reads `pages.jsonl` two or three times, and `links.jsonl` or the archived pages once.
-/// `links.jsonl` is used if the crawl has it, and has only one round or no archive; otherwise each
-/// page is read as last archived. Memory: about 40 bytes per URL, the redirects, and the links to
-/// broken pages.
+/// `links.jsonl` is used if it exists and the crawl has only one round or no archive. Otherwise
+/// each page is read as last archived. Memory: about 40 bytes per URL, the redirects, and the links
+/// to broken pages.
 ///
 /// # Errors
 /// [`RecordsError::NoCrawl`] if `dir` holds no crawl; [`RecordsError::Row`] for a complete line
@@ -128,7 +128,8 @@ pub fn broken(dir: &Path) -> Result<BrokenLinks, RecordsError> {
         Some(archived) if !has_rows || result.round > 1 => {
             let unread = archived.links(dir, &latest, &mut wanted)?;
             result.unread = unread.len() as u64;
-            // Skip pages that were read: they no longer contain the link.
+            // Add only pages that could not be read. In a page that was read, the search would have
+            // found the link.
             wanted.add_vias(&result.pages, &redirects, |via| {
                 !latest.knows(via) || unread.contains(&key(via))
             });
@@ -156,7 +157,8 @@ pub fn broken(dir: &Path) -> Result<BrokenLinks, RecordsError> {
     Ok(result)
 }
 
-/// Adds the pending URLs of origins without a reachable robots.txt, except those that returned 429.
+/// Adds the pending URLs of origins without a reachable robots.txt. Origins that returned 429 only
+/// demanded a wait, so they are skipped.
 fn add_unreachable(
     dir: &Path,
     latest: &LatestRows,

@@ -37,8 +37,8 @@ pub struct Comparison {
     pub pages: PageDifferences,
     /// Differences in the order of requests.
     pub order: OrderDifferences,
-    /// Rules that excluded a different number of URLs. Limited to a thousand rules per reason; the
-    /// rest is combined without a rule.
+    /// Rules that excluded different numbers of URLs in the two crawls. Limited to a thousand rules
+    /// per reason; the counts of further rules are combined.
     pub excluded: Vec<ExcludedDifference>,
     /// Hosts with different results, by host key.
     pub hosts: Vec<HostDifference>,
@@ -59,7 +59,7 @@ pub struct ComparedCrawl {
     pub took_ms: u64,
     /// The sum of the response times, in milliseconds.
     pub busy_ms: u64,
-    /// Number of delays between requests to one host.
+    /// Number of delays between requests to the same host.
     pub gaps: u64,
     /// The longest required delay, in milliseconds.
     pub most_gap_asked_ms: u64,
@@ -125,7 +125,7 @@ pub struct OrderDifferences {
     pub hosts_other: u64,
 }
 
-/// A rule that excluded a different number of URLs.
+/// A rule that excluded different numbers of URLs in the two crawls.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExcludedDifference {
     /// The reason for the exclusion: `robots`, `scope` ..
@@ -301,7 +301,7 @@ fn page_differences(
         true => drop(of_a.insert(key(&row.url), Outline::of(&row))),
         false => differences.only_a.push(row.url),
     })?;
-    // The rows of B that differ from the row in A, by URL.
+    // Rows of B that differ from A's row of the same URL, by URL.
     let mut differing = HashMap::new();
     for_latest(b, latest_b, |row| match of_a.get(&key(&row.url)) {
         Some(of_a) => {

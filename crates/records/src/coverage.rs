@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::outcome::{is_obstacle, outcome};
 
-/// If this many rows in a row were refused, without a served row in between, the host counts as
-/// having blocked the crawl midway.
+/// After this many consecutive refused rows, the host counts as having blocked the crawl midway.
 const MIN_REFUSED_IN_A_ROW: u64 = 20;
 
 /// Statuses that refuse a response to this client, although others may get one: RFC 9110 sections
@@ -87,7 +86,8 @@ pub enum MissingReason {
     Budget,
     /// Deferred as part of a trap.
     Traps,
-    /// Not reached before the run ended: it was interrupted, or the host was resting or parked.
+    /// Not reached before the run ended, because it was interrupted or the host was resting or
+    /// parked.
     Waiting,
     /// The last run has not ended, or was killed.
     Unfinished,
@@ -146,8 +146,8 @@ pub struct HostOutcomes {
     pub is_unreachable: bool,
 }
 
-/// Returns the verdict on a host, with its missing URLs. `None` if the host was never requested
-/// from, and no URL of it is missing.
+/// Returns the verdict on a host, with its missing URLs. `None` if the host never responded and
+/// none of its URLs is missing.
 #[must_use]
 pub fn coverage(outcomes: &HostOutcomes) -> Option<(Coverage, Vec<Shortfall>)> {
     if !outcomes.is_asked && outcomes.missing.is_empty() {
@@ -247,9 +247,9 @@ impl HostOutcomes {
             ("depth", _) => self.note(MissingReason::Budget, "max-depth", 1),
             ("trap", _) => self.note(MissingReason::Traps, word, 1),
             ("robots" | "usage", _) => self.disallowed += 1,
-            // This happens only in a replay, where the site's rules are unknown.
+            // `not_archived` occurs only in a replay, for a site whose rules are unknown.
             ("not_archived", _) => self.note(MissingReason::Errors, "not_archived", 1),
-            // URLs left by a budget are counted from `waiting.jsonl`, per origin.
+            // URLs that a budget left unfetched are counted from `waiting.jsonl`, per origin.
             _ => {}
         }
     }
@@ -305,8 +305,8 @@ fn served<'r>(row: &'r PageRow, status: &'r str) -> Served<'r> {
         (_, Some(error)) if CUT.contains(&error) => Served::Missing(MissingReason::Limits, error),
         (_, Some(error)) if row.is_failed() => Served::Missing(MissingReason::Errors, error),
         (None, _) => Served::Missing(MissingReason::Errors, "no answer"),
-        // The response was 304 although nothing is stored, or switched to a protocol that nobody
-        // requested.
+        // The response was 304 although nothing is stored, or the server switched to a protocol
+        // that nobody requested.
         (Some(304), _) if outcome(row) != "unmodified" => {
             Served::Missing(MissingReason::Errors, status)
         }
@@ -568,7 +568,8 @@ mod tests {
         let add_other_reasons = |outcomes: &mut HostOutcomes| {
             outcomes.excluded(&excluded("depth", "max-depth 3", None));
             outcomes.excluded(&excluded("trap", "calendar of 3 pages; such as", None));
-            // URLs left by a budget are also counted in `waiting.jsonl`.
+            // URLs that a budget left unfetched are counted from `waiting.jsonl`, so this row must
+            // not count.
             outcomes.excluded(&excluded("budget", "max-pages", None));
             outcomes.waiting(&waiting(7, "budget", Some("max-pages")));
             outcomes.waiting(&waiting(2, "parked", None));

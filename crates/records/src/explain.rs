@@ -45,18 +45,21 @@ pub struct Explanation {
     pub requests: Vec<RequestRow>,
     /// Number of requests for the URL.
     pub requests_sent: u64,
-    /// The last request for the robots.txt of the URL's origin.
+    /// The last request for the robots.txt of the URL's origin, if there was one.
     pub robots_request: Option<RequestRow>,
-    /// Why the URL was excluded or deferred, from the stored state: reason, rule, line.
+    /// Why the URL was excluded or deferred, from the stored state: reason, rule, line. `None` if
+    /// it was neither.
     pub exclusion: Option<(String, Option<String>, Option<u32>)>,
     /// When the scope rule that excludes the URL was added, in RFC 3339. `None` if the rule was not
     /// added during the crawl.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule_since: Option<String>,
-    /// The tombstone of the URL or its host, if it was erased. Set by a caller that has the key.
+    /// The tombstone of the URL or its host, if it was erased. `explain` doesn't set it: the caller
+    /// does, because finding tombstones needs their key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forgotten: Option<TombstoneRow>,
-    /// The URL's place in the draw of the sample, if it was in the frame.
+    /// The URL's place in the draw of the sample, if it was in the frame (the URLs that could be
+    /// drawn).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sample: Option<SamplePlace>,
     /// The steps of the random walk that led to the URL, if any.
@@ -64,11 +67,12 @@ pub struct Explanation {
     pub walk: Option<WalkPlace>,
     /// The number of the next attempt, if the URL is pending.
     pub next_attempt: Option<u32>,
-    /// Number of links from a seed to the URL.
+    /// Number of links from a seed to the URL. `None` if neither the state nor `pages.jsonl`
+    /// contains the URL.
     pub depth: Option<u32>,
     /// The page that links to the URL.
     pub via: Option<String>,
-    /// If the URL is unknown: a page that contains it, how it does, and the setting that prevented
+    /// If the URL is unknown: a page that contains it, the element, and the setting that prevented
     /// its fetch.
     pub named_by: Option<NamedBy>,
     /// Number of archived pages that were not searched for the URL, because there are too many.
@@ -329,8 +333,8 @@ impl Explanation {
             return Ok(());
         }
         let rule = rule.clone();
-        // If there are several include patterns, the record does not show which pattern excludes
-        // the URL.
+        // The record says only `include`, not which of several patterns excludes the URL, so accept
+        // any include pattern.
         let is_it =
             |added: &String| *added == rule || (rule == "include" && added.starts_with("include "));
         for row in delays(dir)? {

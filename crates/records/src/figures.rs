@@ -21,8 +21,8 @@ pub(crate) use link_sketch::{LinkSketch, LinkSource};
 /// Maximum number of hosts with a section in `report.html`, those with the most requests first.
 /// Beyond the limit: only in the table of hosts.
 pub(crate) const MAX_HOST_SECTIONS: usize = 100;
-/// Maximum number of origins of the hosts with a section. A host has one origin per scheme and
-/// port.
+/// Maximum number of origins of the hosts with a section (one origin per scheme and port of a
+/// host).
 const MAX_ORIGINS: usize = 10_000;
 /// Maximum number of distinct site rules in `report.html`.
 /// Beyond the limit: a count.
@@ -128,7 +128,7 @@ pub(crate) struct HostFigures {
     in_minute: u64,
 }
 
-/// What the site's usage statements and robots.txt say, counted over pages.
+/// Numbers of pages by what usage statements and robots.txt files say about them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Permissions {
     /// Pages explicitly allowed by a robots.txt rule.
@@ -160,8 +160,8 @@ pub(crate) struct Figures {
     pub(crate) links: LinkSketch,
 }
 
-/// Reads the rows that `report` sums up again, for the plots. Skips malformed lines, which the
-/// report already counts.
+/// Collects the data of the plots from the rows, which `report` has read before. Skips malformed
+/// lines, which the report already counts.
 ///
 /// # Errors
 /// File system errors.
@@ -205,7 +205,7 @@ struct Reader {
     figures: Figures,
     /// Indexes in `figures.hosts` by host key.
     hosts: HashMap<String, usize>,
-    /// Indexes in `figures.hosts` by origin, the prefix of a URL.
+    /// Indexes in `figures.hosts`, by the part of a URL before its path.
     origins: HashMap<String, usize>,
     folders: link_sketch::Folders,
     rules: usize,
@@ -321,7 +321,7 @@ impl HostFigures {
             self.first_start_ms = row.start;
         }
         self.last_end_ms = self.last_end_ms.max(row.end);
-        // Rows are in the order of their ends, so each minute is one run of consecutive rows.
+        // Rows are in the order of their ends, so the rows of one minute are consecutive.
         let minute = row.end / MINUTE_MS;
         if minute != self.minute {
             (self.minute, self.in_minute) = (minute, 0);

@@ -69,22 +69,24 @@ pub struct HostReport {
 
 /// Delays, from the end of one request to the start of the next.
 ///
-/// If several requests to a host may be in flight, each of these slots has its own delay: the delay
-/// of a request is counted from the slot whose last request ended longest ago.
+/// If a host may have several requests in flight, it has that many slots, each with its own delay.
+/// A request takes the slot whose last request ended longest ago.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gaps {
     /// Number of delays observed.
     pub count: u64,
     /// The shortest delay, in milliseconds.
     pub least_seen_ms: Option<u64>,
-    /// The delay that was required where the shortest delay was observed, in milliseconds.
+    /// The delay that was required where the shortest delay was observed, in milliseconds. `None`
+    /// if no delay was observed.
     pub asked_then_ms: Option<u64>,
     /// The longest required delay, in milliseconds.
     pub most_asked_ms: Option<u64>,
     /// The rule that required the longest delay: `delay`, `crawl-delay` ..
     pub most_asked_by: Option<String>,
     /// Delays that the site itself required, by rule: `crawl-delay`, `request-rate`, `rate-limit`.
-    /// Long delays reduce the number of pages that can be fetched in a given time.
+    /// They are counted because long delays reduce the number of pages that can be fetched in a
+    /// given time.
     #[serde(default)]
     pub by_site: BTreeMap<String, SiteGaps>,
     /// Number of delays shorter than required.
@@ -135,7 +137,7 @@ pub struct RobotsReport {
 pub struct HostSums {
     per_host: usize,
     hosts: BTreeMap<String, Host>,
-    /// Host keys by origin, the prefix of a URL.
+    /// Host keys by the part of a URL before its path.
     keys: HashMap<String, String>,
     /// URLs requested as sitemaps.
     sitemaps: HashSet<String>,
@@ -151,11 +153,13 @@ pub struct HostSums {
 struct Host {
     report: HostReport,
     outcomes: HostOutcomes,
-    /// Requests not judged yet, by start, since rows are in the order of their ends.
+    /// Requests whose delay is not judged yet, sorted by start, because rows are in the order of
+    /// their ends.
     ahead: BinaryHeap<Reverse<SentRequest>>,
-    /// End of the latest request in each slot; at most `per_host`.
+    /// The end of the latest request in each slot. A host has `per_host` slots, one per request in
+    /// flight.
     ends: Vec<u64>,
-    /// The end of a response and the wait it demanded, until the next request starts.
+    /// The end of the last response and the wait it demanded, if no request has started since.
     owed: Option<(u64, u64)>,
 }
 
@@ -185,7 +189,7 @@ impl HostSums {
     }
 
     /// Returns whether a page failed. A missing sitemap is not a failure, because the crawler also
-    /// tries usual addresses of sitemaps that no page or robots.txt names.
+    /// tries the usual sitemap addresses without knowing that they exist.
     pub(crate) fn is_failed(&self, row: &PageRow) -> bool {
         row.is_failed() && !self.sitemaps.contains(&row.url)
     }
@@ -213,7 +217,7 @@ impl HostSums {
         host.report.excluded += 1;
         host.note_label(row.label.as_deref());
         host.outcomes.excluded(row);
-        // Most hosts are only linked to, so URLs outside the scope are counted without a reason.
+        // Don't list the scope as a reason, because most hosts are out of scope and only linked to.
         if row.reason != OUT_OF_SCOPE {
             let by_reason = &mut host.report.excluded_by;
             *by_reason.entry(row.reason.clone()).or_default() += 1;
@@ -257,7 +261,7 @@ impl HostSums {
             why: row.why.clone(),
             wait_asked: row.wait_asked,
         }));
-        // At most this many requests that overlap with an earlier request can end before it.
+        // At most this many requests start after another request and end before it.
         let max_ahead = if per_host == 1 { 0 } else { 2 * per_host };
         while host.ahead.len() > max_ahead {
             host.judge_next(per_host, &mut self.gaps);

@@ -37,7 +37,7 @@ impl MadeCrawl {
         self.page_with(url, content_type, body, &json!({}));
     }
 
-    /// Adds a page with different values in some columns of its row.
+    /// Adds a page. `columns` replace the usual values in its row.
     pub(crate) fn page_with(
         &mut self,
         url: &str,

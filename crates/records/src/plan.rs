@@ -34,7 +34,7 @@ const LASTING_GAPS: [&str; 5] = [
     "site-delay",
 ];
 
-/// What a crawl of these seeds would cost its hosts.
+/// What a crawl would cost its hosts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// Version of this format: 1.
@@ -144,7 +144,8 @@ pub struct PlanSettings {
     pub max_pages_per_host: Option<u64>,
     /// Maximum requests per second in total.
     pub max_rate: Option<f64>,
-    /// Maximum requests per second to one IP address that is not on loopback.
+    /// Maximum requests per second to one IP address that is not on loopback. `None` if there is no
+    /// limit.
     pub address_rate: Option<f64>,
     /// The statements of the robots.txt files.
     pub origins: Vec<PlanOrigin>,
@@ -226,7 +227,8 @@ fn host_plan(
     };
     let is_sitemap_missing = host.missing.iter().any(is_unread);
     let is_listed = host.pages > 0 && !is_sitemap_missing;
-    // The first request needs no delay. Each slot waits for its own delay.
+    // The first request needs no delay. Requests are divided among the slots (requests in flight),
+    // and each slot has its own delay.
     let slots = f64::from(settings.per_host.max(1));
     let busy = requests as f64 * answer_ms;
     let least_ms = (requests.saturating_sub(1) as f64 * gap_ms as f64 + busy) / slots;
@@ -321,8 +323,8 @@ fn most_requests(hosts: &[HostPlan], addresses: &HashMap<String, IpAddr>) -> u64
 /// Facts about hosts from the requests of a planning run.
 #[derive(Default)]
 struct Requests {
-    /// For each host, its last delay of a lasting kind in milliseconds, and the rule that required
-    /// the delay.
+    /// For each host, its last delay of a kind in [`LASTING_GAPS`] in milliseconds, and the rule
+    /// that required the delay.
     gaps: HashMap<String, (u64, String)>,
     /// For each host, the address of its last request.
     addresses: HashMap<String, IpAddr>,

@@ -18,8 +18,8 @@ use crate::rows::{RowsOf, excluded, pages, waiting};
 pub const RECHECK: &str = "recheck.jsonl";
 const RECHECK_BESIDE: &str = "recheck.jsonl.new";
 
-/// The values of `verdict` in the first row, in a row for a page that may no longer be fetched, and
-/// in a row for an origin whose rules could not be fetched.
+/// The values of `verdict`: in the first row, for a page that may no longer be fetched, and for an
+/// origin whose rules could not be fetched.
 const RECHECKED: &str = "rechecked";
 const EXCLUDED: &str = "excluded";
 const UNKNOWN: &str = "unknown";
@@ -54,8 +54,8 @@ pub fn page_urls(
     }))
 }
 
-/// Writes `recheck.jsonl` into `dir`. `learnt` is the directory of a run that knew the pages of
-/// `dir` and only fetched rules.
+/// Writes `recheck.jsonl` into `dir`. `learnt` is the directory of the run that fetched the current
+/// rules for the pages of `dir`.
 ///
 /// # Errors
 /// [`RecordsError`]: an unreadable row, and file system errors.
@@ -137,7 +137,7 @@ impl Recheck {
     }
 
     /// Writes all rows: first the row of the recheck itself, then those of pages and of origins.
-    /// The inner error is that of `out`.
+    /// The inner `Result` is that of writing to `out`.
     fn write(
         &self,
         learnt: &Path,

@@ -1,5 +1,5 @@
-//! Selects the rows of a round: the last visit to each URL until then, and the links found in that
-//! visit.
+//! Selects the rows of a round: the last visit to each URL up to that round, and the links found in
+//! that visit.
 
 use std::path::Path;
 

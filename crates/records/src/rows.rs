@@ -98,13 +98,13 @@ impl<T: DeserializeOwned> RowsOf<T> {
         self.0.line()
     }
 
-    /// Returns the next row that is not malformed.
+    /// Returns the next row that is not malformed. `None` at the end of the file.
     pub(crate) fn next_sound(&mut self) -> Option<Result<T, RecordsError>> {
         self.find(|row| !matches!(row, Err(RecordsError::Row { .. })))
     }
 
     /// Returns the next row whose line contains `bytes`. Other lines are skipped without parsing
-    /// them.
+    /// them. `None` at the end of the file.
     pub(crate) fn next_with(&mut self, bytes: &[u8]) -> Option<Result<T, RecordsError>> {
         let next = self
             .0

@@ -51,7 +51,7 @@ pub struct SampleEstimates {
     pub statuses: BTreeMap<String, Interval>,
     /// The share of each content type among URLs that lead to a page.
     pub types: BTreeMap<String, Interval>,
-    /// The mean body length of the pages, in bytes as received.
+    /// The mean body length of the pages, in bytes as received. `None` if there is no page.
     pub mean_bytes: Option<Interval>,
     /// The total body length of the pages.
     pub total_bytes: Option<Interval>,
@@ -74,7 +74,7 @@ pub fn sample(dir: &Path) -> Result<Option<SampleReport>, RecordsError> {
 pub(crate) struct SampleRows {
     /// The pages by key of their URL. Ordered, so that floating-point sums are reproducible.
     by_url: BTreeMap<u64, SampledPage>,
-    /// Each stratum: its name, the number of pages drawn, and its number of pages.
+    /// Each stratum: its name, the number of pages drawn from it, and the number of pages in it.
     strata: Vec<(String, u64, u64)>,
     stratum_numbers: HashMap<String, usize>,
     types: Vec<String>,
@@ -438,8 +438,8 @@ mod tests {
         .assert_eq(&rows.report().unwrap().to_string());
     }
 
-    /// One page of the frame is gone, and all drawn pages are alike. Then shares have an interval
-    /// but lengths have none, and JSON preserves the difference.
+    /// One page read to build the frame returns 404, and all drawn pages are alike. Then shares
+    /// have an interval but lengths have none, which JSON stores as null.
     #[test]
     fn pages_that_are_alike_give_lengths_without_an_interval() {
         let mut rows = SampleRows::default();

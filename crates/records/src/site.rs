@@ -184,7 +184,7 @@ impl Site {
             if let (true, Some(to)) = (is_last, &row.redirect) {
                 self.redirects.insert(row.url.clone(), to.clone());
             }
-            // Only documents that were read as HTML have a charset.
+            // Skip everything that isn't HTML: only documents read as HTML have a charset.
             if !latest.is_body(&row, rows.line()) || row.charset.is_none() {
                 continue;
             }

@@ -108,7 +108,8 @@ impl Report {
             counts.map(|(coverage, hosts)| format!("{} {}", grouped(*hosts), coverage.word()));
         match counts.collect::<Vec<_>>() {
             none if none.is_empty() => "no host was contacted".to_owned(),
-            // In a sample, pages that weren't drawn are neither missing nor crawled.
+            // The verdicts are only about the sample: pages that weren't drawn don't count as
+            // missing.
             counts if self.sample.is_some() || self.walk.is_some() => {
                 counts.join(", ") + " (of the sample)"
             }
@@ -185,7 +186,8 @@ fn host_lines(f: &mut fmt::Formatter<'_>, host: &HostReport) -> fmt::Result {
     Ok(())
 }
 
-/// Returns the coverage verdict of a host in words, with what is missing and the evidence.
+/// Returns the coverage verdict of a host in words, with what is missing and the evidence. `None`
+/// if the host has no verdict.
 pub(crate) fn coverage_words(host: &HostReport) -> Option<String> {
     let coverage = host.coverage?;
     let mut words = coverage.word().to_owned();

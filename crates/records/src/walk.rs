@@ -12,11 +12,11 @@ use crate::numbers::{counted, grouped};
 use crate::rows::walk;
 use crate::sample::SampleRows;
 
-/// Number of pages listed: those visited most often.
+/// Number of listed pages, which are the ones visited most often.
 const MAX_NAMED: usize = 10;
 
-/// A random walk and its results. The shares are of steps, not of pages. A page with many links to
-/// it is visited more often than a page with few, and no interval is known for such shares.
+/// A random walk and its results. Shares are of steps, not of pages, so a page with many links to
+/// it counts more often. No confidence interval is known for such shares.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WalkReport {
     /// Number of walkers that took a step.
@@ -57,7 +57,8 @@ pub(crate) struct WalkSteps {
 }
 
 impl WalkSteps {
-    /// Reads the steps of the walk in `dir`. `sound` filters out malformed rows.
+    /// Reads the steps of the walk in `dir`. `sound` filters out malformed rows. Also returns
+    /// whether the file ends within a line.
     pub(crate) fn read(
         dir: &Path,
         mut sound: impl FnMut(
@@ -80,7 +81,7 @@ impl WalkSteps {
             *self.restarts.entry(why).or_default() += 1;
         }
         let last = self.last.insert(row.walker, (row.step, row.url));
-        // A row with the same step number continues the step after a redirect, so it is no new
+        // A row with the same step number continues the step after a redirect, so it is not a new
         // visit.
         if let Some((_, url)) = last.filter(|(step, _)| *step != row.step) {
             *self.visits.entry(url).or_default() += 1;

@@ -108,7 +108,7 @@ pub(crate) fn overview(command: &clap::Command) -> String {
             .get_arguments()
             .find(|flag| flag.get_long() == Some(name));
         let help = flag.and_then(clap::Arg::get_help).map(ToString::to_string);
-        // Only the first clause fits here. The long help has the default.
+        // The overview has room only for the first clause of a flag's help.
         let help = help.unwrap_or_default();
         let help = help
             .split([',', '(', '[', ';', ':'])

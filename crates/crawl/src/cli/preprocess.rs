@@ -2,7 +2,7 @@
 //!
 //! Clap can't express two of our rules: a flag's optional value may follow `=` or be the next word
 //! (`--resources all`), and a word that is a URL or a host is a seed (`crawl example.org`). Both
-//! are derived from clap's own definitions, so a new flag needs no change here.
+//! rules are derived from clap's own definitions, so a new flag needs no change here.
 
 use std::ffi::OsString;
 
@@ -41,8 +41,8 @@ pub(super) fn matches(
         .map_err(UnreadCommandLine::Syntax)
 }
 
-/// Returns the definition of the command line. It is built explicitly, because clap otherwise
-/// builds it only while it parses.
+/// Returns the definition of the command line. It is built here, because clap would build it only
+/// while it parses, and this module reads it earlier.
 pub(super) fn built() -> Command {
     let mut command = args::command();
     command.build();
@@ -93,8 +93,8 @@ fn prepare(
             prepared.push(as_seed(command, text).unwrap_or(word));
         } else if text == "--" {
             is_past_flags = true;
-            // A command that takes seeds needs no `--`, since each seed after it is rewritten as a
-            // flag.
+            // A command that takes seeds needs no `--`, since each seed after `--` is rewritten as
+            // a flag.
             if !takes_seeds(command) {
                 prepared.push(word);
             }
@@ -132,8 +132,8 @@ fn may_stand_alone(flag: &Arg) -> bool {
     flag.is_require_equals_set() && flag.get_num_args().is_some_and(|n| n.min_values() == 0)
 }
 
-/// Returns the flag of a word that takes a value, such as `--flag` or `--flag=VALUE`, and the value
-/// if the word contains it.
+/// Returns the flag in a word such as `--flag` or `--flag=VALUE`, and the value if the word
+/// contains it. `None` if the word isn't a flag that takes a value.
 fn flag_of<'a, 'w>(command: &'a Command, word: &'w str) -> Option<(&'a Arg, Option<&'w str>)> {
     let takes_value = |flag: &&Arg| !flag.is_positional() && flag.get_action().takes_values();
     if let Some(long) = word.strip_prefix("--") {

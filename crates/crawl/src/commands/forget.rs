@@ -65,8 +65,8 @@ pub(crate) fn run(args: &ForgetArgs) -> Result<u8, CommandError> {
     if would_go.is_nothing() {
         note("already forgotten (see tombstones.jsonl)");
         if !args.dry_run {
-            // If an earlier `crawl forget` crashed after its commit, the report and the index may
-            // be missing.
+            // If an earlier `crawl forget` crashed after its commit, rebuild the report and the
+            // index that are missing.
             let is_indexed = has_index_on(dir) && !dir.join("index").is_dir();
             make_derived(dir, !dir.join("report.json").is_file(), is_indexed)?;
         }

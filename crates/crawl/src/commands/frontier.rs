@@ -1,4 +1,4 @@
-//! `crawl frontier`: manages a shared frontier, its engines and its workers.
+//! `crawl frontier`: manages a shared frontier, its engines (PostgreSQL servers) and its workers.
 
 mod move_crawl;
 mod move_hosts;
@@ -49,8 +49,8 @@ pub(crate) fn run(args: &FrontierArgs) -> Result<u8, CommandError> {
     }
 }
 
-/// Returns the engine groups and the crawl that the arguments name. The crawl is `None` if the
-/// arguments don't name one.
+/// Returns the engine groups (PostgreSQL servers) and the crawl that the arguments name. The crawl
+/// is `None` if the arguments don't name one.
 fn place(args: &FrontierPlaceArgs) -> Result<(Vec<String>, Option<String>), CommandError> {
     let (of_file, crawl) = match &args.config {
         Some(file) => frontier_of_file(file)?,
@@ -114,8 +114,8 @@ fn check(urls: &[String]) -> Result<u8, CommandError> {
 }
 
 fn check_one(url: &str) -> Result<u8, CommandError> {
-    // Suppresses the panic messages of failed clauses, which mean nothing to a user. Failed clauses
-    // are listed below.
+    // Suppress panic messages. A violated clause of the contract with the engine panics, and is
+    // listed below in words for a user.
     std::panic::set_hook(Box::new(|_| {}));
     let checked = check_engine(url, &credentials());
     let _ = std::panic::take_hook();
@@ -133,7 +133,7 @@ fn check_one(url: &str) -> Result<u8, CommandError> {
     Ok(BREACH)
 }
 
-/// Returns the engine groups and the crawl that the arguments name.
+/// Returns the engine groups (PostgreSQL servers) and the crawl that the arguments name.
 ///
 /// # Errors
 /// The arguments don't name a crawl.

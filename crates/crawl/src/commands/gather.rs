@@ -49,7 +49,7 @@ pub(super) fn put_in_place(folder: AtomicFolder, output: &Path) -> Result<(), Co
 
 /// Sets `dir` to the directory of the whole crawl, for a command that reads one directory. The
 /// directories of several workers are gathered into a temporary directory, which is removed when
-/// the returned folder is dropped. A single directory is used unchanged.
+/// the returned folder is dropped. A single directory is used unchanged, and `None` is returned.
 pub(crate) fn as_one(
     dirs: &[PathBuf],
     dir: &mut PathBuf,
@@ -63,7 +63,8 @@ pub(crate) fn as_one(
     let place = first.with_file_name(format!("gathered-{}", process::id()));
     let folder = AtomicFolder::create(&place, |_| false);
     let folder = folder.map_err(|error| of_folder(&error, &place))?;
-    // Exported tables and archives take their names from this folder.
+    // Name the folder after the workers' directories, because exported tables and archives are
+    // named after it.
     *dir = folder.beside().join(name_of_all(dirs));
     fs::create_dir(&*dir).map_err(|why| unwritable(dir, &why))?;
     let gathered = crawl_gather::gather(dirs, dir, &Purpose::Reading);

@@ -35,9 +35,9 @@ struct ReplayReport {
     without_rules: u64,
     /// Bodies that the crawl truncated, but that the replay's settings would keep whole.
     cut_bodies: u64,
-    /// How a replay with unchanged settings first diverges from the records. It sends an `other`
+    /// How a replay with unchanged settings first diverges from the records: it sends an `other`
     /// request, sends the recorded request `later`, goes `beyond` the last recorded request, or
-    /// sends `fewer` requests.
+    /// sends `fewer` requests. `None` if it doesn't diverge.
     difference: Option<&'static str>,
     /// The request at which the replay diverges. `None` if the replay only sends fewer requests.
     first_difference: Option<String>,

@@ -40,7 +40,7 @@ struct Scratch(PathBuf);
 impl Scratch {
     fn create() -> Result<Scratch, CommandError> {
         let path = env::temp_dir().join(format!("crawl-verify-{}", process::id()));
-        // A killed process with the same id may have left such a folder.
+        // Remove the folder of a killed process that had the same id.
         let _ = fs::remove_dir(&path);
         match fs::create_dir(&path) {
             Ok(()) => Ok(Scratch(path)),

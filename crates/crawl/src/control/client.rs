@@ -14,10 +14,12 @@ use super::lines::{Line, next_line};
 use super::protocol::{Answer, Command, Refused, State};
 use super::socket_path::{SOCKET, SocketPath};
 
-/// Maximum length of an answer in bytes. A state lists only a few dozen URLs and hosts.
+/// Maximum length of an answer in bytes. This is ample, because a state lists only a few dozen URLs
+/// and hosts.
 const MAX_ANSWER_BYTES: usize = 4 * 1024 * 1024;
 
-/// Maximum wait for an answer. A durable command waits for the disk.
+/// Maximum wait for an answer. It allows for commands whose effect is written to disk before the
+/// answer is sent.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A connection to a running crawl, for one command at a time.
@@ -96,7 +98,7 @@ impl Client {
                     to,
                 }))
             }
-            // A killed run leaves a socket that nothing listens on.
+            // Only the socket of a killed run is left, and nothing listens on it.
             Err(why) if is_nobody(&why) => Ok(None),
             Err(why) => Err(failed(why)),
         }

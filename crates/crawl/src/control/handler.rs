@@ -60,7 +60,7 @@ struct ControlState {
 enum Mode {
     /// A crawl is running.
     Crawl(Commander, watch::Receiver<Progress>),
-    /// The job waits for the next round.
+    /// The crawl waits for its next round.
     BetweenRounds(Box<BetweenRounds>),
     /// No crawl has begun yet.
     Nothing,
@@ -133,7 +133,7 @@ impl ControlHandler {
         }
         let rules = new.rules.clone();
         settings.take(new);
-        // A round that began during the reload may have started with the old rules.
+        // A round that began during the reload may have the old rules, so send it the new ones.
         if let (Mode::BetweenRounds(_), Mode::Crawl(commander, _), Some(rules)) =
             (mode, self.mode(), rules)
         {
@@ -161,7 +161,7 @@ impl ControlHandler {
         let (delays, again) = (state.delays.clone(), commander.clone());
         tokio::spawn(async move {
             for delay in delays {
-                // A delay for a host that this run never meets is refused, which is harmless.
+                // The run refuses a delay for a host that it doesn't know, which is harmless.
                 let _ = again.ask(delay).await;
             }
         });
@@ -173,13 +173,13 @@ impl ControlHandler {
         self.lock().take(Mode::BetweenRounds(Box::new(rest)));
     }
 
-    /// Returns whether the job waits for the next round.
+    /// Returns whether the crawl waits for its next round.
     pub(crate) fn is_between_rounds(&self) -> bool {
         matches!(self.lock().mode, Mode::BetweenRounds(_))
     }
 
-    /// Waits until the next line may be processed. A client that floods the socket slows only other
-    /// clients.
+    /// Waits until the next line may be processed. A client that floods the socket delays only
+    /// other clients, not the crawl.
     pub(crate) async fn keep_pace(&self) {
         let mut next = self.pace.lock().await;
         tokio::time::sleep_until(*next).await;
@@ -228,7 +228,7 @@ impl ControlHandler {
         Ok(())
     }
 
-    /// Executes a command while the job waits for the next round.
+    /// Executes a command while the crawl waits for its next round.
     async fn at_rest(&self, rest: &BetweenRounds, command: EngineCommand) -> Result<(), Refused> {
         match command {
             EngineCommand::Pause => {
@@ -326,7 +326,7 @@ impl ControlHandler {
         }
     }
 
-    /// Remembers a `delay` command for later rounds, since it applies until the program ends.
+    /// Remembers a `delay` command for later rounds, since a delay applies until the program ends.
     fn remember(&self, command: EngineCommand) {
         let EngineCommand::Delay { host, .. } = &command else {
             return;
@@ -345,7 +345,8 @@ impl ControlHandler {
         self.lock().mode.clone()
     }
 
-    /// Locks the state, even after a panic elsewhere: every change leaves the state consistent.
+    /// Locks the state, even if a thread panicked with the lock, because every change leaves the
+    /// state consistent.
     fn lock(&self) -> MutexGuard<'_, ControlState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -360,7 +361,8 @@ async fn keep_rules(commander: &Commander, rules: &Rules) -> Result<(), CommandE
     }
 }
 
-/// Converts a command for the engine. `None` if the job handles it itself.
+/// Converts a command for the engine. `None` if the engine isn't needed, because the handler
+/// executes the command itself.
 fn engine_command(command: Command) -> Result<Option<EngineCommand>, Refused> {
     Ok(Some(match command {
         Command::Pause {} => EngineCommand::Pause,

@@ -47,8 +47,8 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Listens in the crawl's directory, which this process has locked. On failure the crawl
-    /// continues without a socket, and the reason is logged.
+    /// Listens in the crawl's directory, which this process has locked. On failure returns `None`
+    /// and logs the reason, and the crawl continues without a socket.
     pub(crate) fn start(dir: &Path, handler: Arc<ControlHandler>) -> Option<Server> {
         let state = dir.join("state");
         let path = state.join(SOCKET);
@@ -77,7 +77,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.listening.abort();
-        // Another run may have replaced the socket file in the meantime.
+        // Remove only our own socket file: another run may have replaced it.
         let is_ours =
             fs::metadata(&self.path).is_ok_and(|file| (file.dev(), file.ino()) == self.file);
         if is_ours {
@@ -94,7 +94,7 @@ fn bind(state: &Path) -> io::Result<UnixListener> {
         return Err(io::Error::new(io::ErrorKind::AddrInUse, reason));
     }
     let nest = state.join(NEW_SOCKET);
-    // A killed run may have left its temporary folder.
+    // A killed run may have left its temporary folder, so remove it.
     match fs::remove_dir_all(&nest) {
         Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(why),
         _ => DirBuilder::new().mode(0o700).create(&nest)?,

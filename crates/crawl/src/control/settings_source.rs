@@ -1,4 +1,4 @@
-//! Settings of the job that can be reloaded while it runs.
+//! Settings of a crawl that can be reloaded while it runs.
 
 use std::fmt::Debug;
 

@@ -20,7 +20,7 @@ pub(crate) struct SocketPath {
 
 impl SocketPath {
     /// Returns the path of the socket `name` in `folder`. If the path is too long for a socket
-    /// address, Linux reaches the socket through the folder's descriptor.
+    /// address, it goes through the folder's descriptor (`/proc/self/fd`), on Linux only.
     ///
     /// # Errors
     /// `InvalidFilename` if the path doesn't fit into an address, or the error from opening the

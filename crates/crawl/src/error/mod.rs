@@ -37,7 +37,7 @@ const MAX_WORD_CHARS: usize = 200;
 /// Beyond the limit: the middle is left out.
 const MAX_LINE_CHARS: usize = 2000;
 
-/// The kind of a named table, and its name.
+/// The kind and the name of a named table, such as `site` and `example.org`.
 pub(crate) type NamedTable = (&'static str, String);
 
 /// Why a command failed, in words for the user.
@@ -62,8 +62,8 @@ pub(crate) struct Subject {
     pub(crate) key: Option<&'static str>,
     /// The table `[site."NAME"]` or `[group.NAME]` that contains the key.
     pub(crate) table: Option<NamedTable>,
-    /// Keys of other settings that could remove or change the error. If `table` lacks a key, the
-    /// key is that of the whole crawl.
+    /// Keys of other settings that could remove or change the error. A key that can't be in `table`
+    /// is a setting of the whole crawl.
     pub(crate) rests_on: Vec<&'static str>,
     /// Settings that could not be read because of the error.
     pub(crate) unread: Unread,
@@ -82,7 +82,7 @@ pub(crate) enum Unread {
         /// The keys as written in a file.
         keys: Vec<String>,
     },
-    /// Unknown settings, since a line that can't be parsed could be any setting.
+    /// Possibly any setting, because a line that can't be parsed could be any of them.
     Anything,
 }
 

@@ -77,7 +77,8 @@ impl Crawl {
     }
 
     /// The minimum gap between the end of one request to a host and the start of the next.
-    /// robots.txt and slow answers make it longer. For other people's hosts it is at least 200 ms.
+    /// robots.txt and slow answers make the gap longer. For other people's hosts the gap is at
+    /// least 200 ms.
     pub fn delay(self, delay: Duration) -> Crawl {
         self.configure(move |config| config.politeness.delay = delay)
     }

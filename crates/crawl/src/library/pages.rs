@@ -117,7 +117,7 @@ impl Stream for Pages {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Stops the crawl's task, which ends after its threads.
+        // Stops the crawl. Its task ends by itself, once the crawl's threads have ended.
         self.stop.send_replace(Stop::Now);
     }
 }

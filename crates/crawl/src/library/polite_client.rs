@@ -136,8 +136,7 @@ impl PoliteClient {
         let sent = self.pacer.send(Call { url, reply });
         sent.map_err(|_| PoliteError::ShutDown)?;
         let exchange = answer.await.map_err(|_| PoliteError::ShutDown)??;
-        // Releases the body's share of the memory for bodies, since the caller may keep the
-        // response.
+        // The caller may keep the response, so its body no longer counts as memory of the client.
         Ok(PoliteResponse(Exchange {
             room: BodyMemory::default(),
             ..*exchange

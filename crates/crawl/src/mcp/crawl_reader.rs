@@ -35,7 +35,7 @@ pub(super) struct Answer {
 pub(super) struct CrawlReader {
     dir: PathBuf,
     index: SearchIndex,
-    /// The archived pages, and the length of the row file when they were read from it.
+    /// The archived pages, and the length of `pages.jsonl` when they were read.
     archived: Mutex<Option<(u64, Arc<ArchivedPages>)>>,
 }
 
@@ -207,7 +207,8 @@ impl CrawlReader {
         let url = usable(&call.url)?;
         let explanation = crawl_records::explain(&self.dir, &url, now());
         let mut explanation = explanation.map_err(|why| why.to_string())?;
-        // The title is content of the page, so a page that refuses its use is explained without it.
+        // If a page refuses to be used by a model, omit its title too, because the title is part of
+        // the content.
         if refuses(&*self.archived()?, url.as_str())
             && let Some(page) = &mut explanation.page
         {
@@ -247,7 +248,7 @@ impl CrawlReader {
         }
     }
 
-    /// Returns the locations of the pages' bodies, from the current rows.
+    /// Returns the locations of the pages' bodies. Reads them again if `pages.jsonl` has grown.
     fn archived(&self) -> Result<Arc<ArchivedPages>, String> {
         let rows = fs::metadata(self.dir.join("pages.jsonl")).map_or(0, |file| file.len());
         let mut cached = self.archived.lock().unwrap_or_else(PoisonError::into_inner);

@@ -24,8 +24,8 @@ pub(crate) fn run(args: &McpArgs) -> Result<u8, CommandError> {
     let reader = Arc::new(CrawlReader::open(&args.dir)?);
     let runtime = Runtime::new().map_err(|why| no_threads(&why))?;
     let ended = runtime.block_on(serve(reader));
-    // Doesn't wait for the thread that reads stdin, which can't be stopped. No answers are needed
-    // any more.
+    // Don't wait for the thread that reads stdin, because it can't be stopped. No answers are
+    // needed any more.
     runtime.shutdown_background();
     ended.map(|()| FINISHED)
 }

@@ -59,7 +59,7 @@ impl ServerHandler for Server {
             return Err(ErrorData::new(ErrorCode::INVALID_PARAMS, message, None));
         };
         let reader = Arc::clone(&self.reader);
-        // Answering reads files and the index, which would block this thread.
+        // Use another thread, because answering a call blocks on files and on the index.
         let answer = spawn_blocking(move || call.and_then(|call| reader.answer(&call))).await;
         let answer = answer
             .map_err(|why| ErrorData::internal_error(format!("the answer failed: {why}"), None))?;

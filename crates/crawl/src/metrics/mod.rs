@@ -31,7 +31,7 @@ use families::families;
 /// The media type of Prometheus' text format.
 const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Connection limits. Prometheus keeps one connection open.
+/// Connection limits. They may be low, because Prometheus keeps only one connection open.
 const ROOM: ConnectionRoom = ConnectionRoom {
     connections: 16,
     per_client: Some(8),
@@ -88,8 +88,8 @@ impl MetricsServer {
     }
 
     fn progress(&self) -> std::sync::MutexGuard<'_, watch::Receiver<Progress>> {
-        // A panic elsewhere is ignored: the value is only replaced as a whole, so it can't be half
-        // updated.
+        // Ignore that a thread panicked with the lock: the value is only replaced as a whole, so it
+        // is complete.
         let progress = self.0.progress.lock();
         progress.unwrap_or_else(PoisonError::into_inner)
     }
@@ -108,8 +108,8 @@ async fn metrics(
         let text = format!("too many requests: try again in {seconds} s\n");
         return answer(StatusCode::TOO_MANY_REQUESTS, text);
     }
-    // With DNS rebinding, a page of another site can send requests to this server, but they carry
-    // that site's name.
+    // With DNS rebinding, a page of another site can send requests to this server, but their `Host`
+    // field has that site's name.
     if server.0.address.ip().is_loopback() && !authority::names_loopback(&uri, &headers) {
         let text = "this server accepts only the names of this machine, such as 127.0.0.1\n";
         return answer(StatusCode::MISDIRECTED_REQUEST, text.to_owned());

@@ -28,7 +28,7 @@ pub(super) fn engine_config(settings: &Settings, checked: &Checked) -> Config {
         seeds: checked.seeds.clone(),
         seed_sitemaps: checked.seed_sitemaps.clone(),
         output: checked.output.clone(),
-        // `Job` sets the shared frontier, since only a crawl uses one, but not a plan.
+        // Only a crawl uses a shared frontier, so `Job` adds it. A plan has none.
         shared: None,
         agent: checked.agent.clone(),
         fetch: fetch_config(settings, checked, &user_agent),

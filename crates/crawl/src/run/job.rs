@@ -89,7 +89,7 @@ impl Job {
         }
     }
 
-    /// Returns the interval between the starts of two rounds.
+    /// Returns the interval between the starts of two rounds. `None` if there is only one round.
     pub(crate) fn every(&self) -> Option<Duration> {
         self.settings.recrawl.every.0.map(Span::get)
     }
@@ -109,7 +109,8 @@ impl Job {
         self.settings.display.fail_on_partial.is_on()
     }
 
-    /// Locks the current settings, even after a panic elsewhere: they are only replaced as a whole.
+    /// Locks the current settings, even if a thread panicked with the lock, because they are only
+    /// replaced as a whole.
     fn in_force(&self) -> MutexGuard<'_, InForce> {
         self.in_force.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -56,7 +56,7 @@ impl OwnFolder {
         }
         Config {
             output: self.path().to_owned(),
-            // Budgets apply to pages, and this run has none.
+            // No budgets are needed, because they limit pages and this run fetches none.
             budgets: Budgets::default(),
             recrawl: false,
             warc: false,

@@ -63,7 +63,7 @@ async fn run(
     terminal: Terminal,
 ) -> Result<Ended, CommandError> {
     let config = Config {
-        // No seeds, since they are admitted along with all other pages.
+        // No seeds are needed here, because they are admitted along with all other pages.
         seeds: Vec::new(),
         extent: Extent::Rules,
         // All pages of the crawl were in its scope, so only the rules of their sites matter now.
@@ -80,8 +80,8 @@ async fn run(
     Ok(summary.ended)
 }
 
-/// Copies the end of the request log, starting at a full row. The run derives current gaps and
-/// waits from it.
+/// Copies the end of the request log, starting at a full row, so that the run respects current gaps
+/// and waits.
 fn copy_last_requests(from: &Path, to: &Path) -> Result<(), CommandError> {
     const NAME: &str = "requests.jsonl";
     let copy = || -> io::Result<()> {
@@ -100,7 +100,7 @@ fn copy_last_requests(from: &Path, to: &Path) -> Result<(), CommandError> {
     copy().map_err(|why| unwritable(&to.join(NAME), &why))
 }
 
-/// An error while admitting pages: in the crawl's rows, or in the run's own state.
+/// An error while adding pages to the frontier: in the crawl's rows, or in the run's own state.
 enum RunError {
     Command(CommandError),
     Engine(crawl_engine::EngineError),

@@ -1,4 +1,5 @@
-//! The rounds of a job: a single one, or with `--every` one after another until the job is stopped.
+//! The rounds of a crawl: a single one, or with `--every` one after another until the crawl is
+//! stopped.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +23,7 @@ use crate::error::{CommandError, FINISHED, NOTHING_DONE};
 use crate::metrics::MetricsServer;
 use crate::terminal::{closing, exit_code, lasting, show};
 
-/// How often to check the system clock, since it may be set and the machine may sleep.
+/// How often to check the system clock, since someone may set it and the machine may sleep.
 const CLOCK_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
 /// A finished round, with the report of the crawl after it.
@@ -31,12 +32,12 @@ struct EndedRound {
     report: Report,
 }
 
-/// State of a job that outlives a round.
+/// The state of a crawl that is kept from round to round.
 struct Rounds<'a> {
     job: &'a Job,
     handler: Arc<ControlHandler>,
-    /// The value is never marked as seen, so that each clone of the receiver notices even an
-    /// earlier stop.
+    /// Whether and how to stop. The value is never marked as seen, so that each clone of the
+    /// receiver also notices an earlier change.
     stopped: watch::Receiver<Stop>,
     server: Option<Server>,
     metrics: Option<MetricsServer>,
@@ -82,7 +83,7 @@ pub(crate) async fn run(job: &Arc<Job>) -> Result<u8, CommandError> {
 }
 
 impl Rounds<'_> {
-    /// Runs rounds until the job is stopped or one fails.
+    /// Runs rounds until the crawl is stopped or a round fails.
     async fn go_on(&mut self, every: Duration, has_waited: bool) -> Result<u8, CommandError> {
         let mut last = LastRound::default();
         let mut began = clock::now();
@@ -105,8 +106,7 @@ impl Rounds<'_> {
                 Err(error) => return Err(of_engine(&error, self.job.dir())),
             }
             let next = later(began, every);
-            // Unreachable hosts are retried in the same round if that is possible before the next
-            // round.
+            // Retry unreachable hosts in the same round if that is possible before the next round.
             let again = again.filter(|again| *again < next);
             start = match again {
                 Some(_) => Start::GoOn,
@@ -132,7 +132,7 @@ impl Rounds<'_> {
         let (progress, seen) = watch::channel(Progress::default());
         let (commander, commands) = crawl_engine::commands();
         let shown = tokio::spawn(show(terminal.clone(), seen.clone()));
-        // Settings that are reloaded after this point are sent to the run.
+        // The run gets later settings as commands: a reload after this point is sent to it.
         let config = self.job.config();
         self.handler.open(commander, seen.clone());
         if let Some(metrics) = &self.metrics {
@@ -151,8 +151,8 @@ impl Rounds<'_> {
             ..config
         };
         let ended = crawl_engine::run(config, controls).await;
-        // The tasks that show the progress and serve commands end, because the run dropped their
-        // sender. Even if such a task panicked, the crawl has ended normally.
+        // The run dropped its sender, so the task that shows the progress ends. Even if the task
+        // panicked, the crawl has ended normally.
         let _ = shown.await;
         if let Some(served) = served {
             self.server = served.await.ok().flatten();
@@ -193,7 +193,7 @@ impl Rounds<'_> {
     }
 
     /// Waits until the time `at`, but no longer than `most`, or until a command starts the round.
-    /// Returns false if the job is stopped.
+    /// Returns false if the crawl is stopped.
     async fn wait(&mut self, at: Timestamp, most: Duration, start: Start, last: LastRound) -> bool {
         let at = within(at, most, clock::now());
         let wait_mode = watch::Sender::new(WaitMode::UntilThen);
@@ -251,13 +251,13 @@ impl Rounds<'_> {
 /// How a run begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Start {
-    /// Starts the next round if the last one is over.
+    /// Starts the next round. If the last round is not over, continues it instead.
     AsAsked,
     /// Resumes the last round.
     GoOn,
 }
 
-/// Returns when the first unreachable host may be retried.
+/// Returns when the first unreachable host may be retried. `None` if no host is to be retried.
 fn next_try(summary: &Summary) -> Option<Timestamp> {
     let Ended::Unreachable(hosts) = &summary.ended else {
         return None;
@@ -270,8 +270,8 @@ fn later(began: Timestamp, every: Duration) -> Timestamp {
     began.saturating_add(every).unwrap_or(Timestamp::MAX)
 }
 
-/// Returns the time `at`, or the time `most` from now if that is earlier. A later `at` was recorded
-/// while the clock was ahead.
+/// Returns the time `at`, but no later than `most` from now. Only a clock that was ahead can have
+/// recorded a later time.
 fn within(at: Timestamp, most: Duration, now: Timestamp) -> Timestamp {
     at.min(later(now, most))
 }
@@ -292,8 +292,8 @@ async fn come(mut at: Timestamp, most: Duration, mut wait_mode: watch::Receiver<
                     tokio::time::timeout(remaining.min(CLOCK_CHECK_INTERVAL), wait_mode.changed())
                         .await;
             }
-            // Only the control handler can end the pause. The handler owns the sender until the
-            // next round.
+            // Wait for the control handler, which alone can end the pause. It owns the sender until
+            // the next round, so this wait can't fail.
             WaitMode::Paused => {
                 let _ = wait_mode.changed().await;
             }
@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn no_clock_makes_a_wait_longer_than_every() {
-        // Times that the clock may show, both when the last round began and now.
+        // The times that the clock may show when the last round begins, and afterwards.
         let clocks = [
             0,
             1,

@@ -184,7 +184,7 @@ async fn pass_on(
                 terminal.say("stopping immediately");
                 let _ = stop.send(Stop::Now);
             }
-            // The engine did not respond. Committed data is safe in any case.
+            // The engine did not respond, so exit without it. Committed data is safe in any case.
             _ => std::process::exit(i32::from(INTERRUPTED)),
         }
     }

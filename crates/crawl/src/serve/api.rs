@@ -82,7 +82,7 @@ fn shown(page: IndexedPage) -> IndexedPage {
     let [text, beside, description] =
         [&page.text, &page.beside, &page.description].map(|text| cut(text));
     let mut headings = page.headings;
-    // Headings beyond the truncated text move to its end.
+    // Move headings beyond the truncated text to its end.
     for heading in &mut headings {
         heading.at = heading.at.min(text.len());
     }

@@ -33,7 +33,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Responses below this size aren't compressed: they fit into one packet anyway.
 const MIN_COMPRESSED_BYTES: u64 = 1024;
 
-/// Paths that pages of allowed origins may read.
+/// Paths that web pages of the allowed origins may read.
 const SHARED: [&str; 4] = [
     "/api/search",
     "/api/page",
@@ -107,8 +107,9 @@ fn admitted(app: &App, request: &Request) -> Result<(), Problem> {
     }
 }
 
-/// Returns the size of a request's head if each colon is followed by one space. The check is needed
-/// because the connection limits only its read buffer, which can hold up to twice as much.
+/// Returns the size of a request's head, with one space counted after each colon. The size is
+/// checked here because the connection limits only its read buffer, which can hold up to twice as
+/// much.
 fn head_bytes(request: &Request) -> usize {
     let fields = request.headers().iter();
     let fields = fields.map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len());

@@ -13,7 +13,7 @@ use super::problem::Problem;
 struct Source {
     name: &'static str,
     kind: &'static str,
-    /// The parts in order. A script is wrapped in a block.
+    /// The texts of the file in order. A script is wrapped in a block as a whole.
     parts: &'static [&'static [&'static str]],
 }
 
@@ -22,7 +22,7 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 /// The script with which the server's pages send requests to the server.
 const SERVER: &str = include_str!("page/server.js");
 
-/// The snippet embedded by other sites, whose name never changes.
+/// The script that other sites embed. Its name never changes, because those sites refer to it.
 const EMBED: &str = "embed.js";
 
 const SOURCES: [Source; 6] = [

@@ -39,7 +39,7 @@ impl Authority {
 }
 
 /// Returns the server's name in a request, as sent (RFC 9112 section 3.2). An absolute target
-/// overrides `Host`. A repeated `Host` field counts as missing.
+/// overrides `Host`. `None` if `Host` is missing or repeated.
 pub(crate) fn named(uri: &Uri, headers: &HeaderMap) -> Option<String> {
     if let Some(authority) = uri.authority() {
         return Some(authority.to_string());

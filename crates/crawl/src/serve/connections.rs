@@ -140,8 +140,8 @@ async fn accept(
                 };
                 return (stream, peer, permit);
             }
-            // Out of file descriptors, or the client has disconnected. The next connection may
-            // succeed.
+            // Keep accepting, because the next connection may succeed. Either the file descriptors
+            // have run out, or the client has disconnected.
             Err(why) => {
                 tracing::debug!(%why, "a connection could not be accepted");
                 sleep(Duration::from_millis(50)).await;
@@ -196,7 +196,8 @@ fn impatient(stream: TcpStream, patience: Duration) -> Pin<Box<TimeoutStream<Tcp
     Box::pin(stream)
 }
 
-/// The permit and the seat of a connection.
+/// What a connection holds: a permit, which counts toward [`MAX_CONNECTIONS`], and a seat, which
+/// counts toward the maximum of its address.
 type Held = (OwnedSemaphorePermit, Option<Seat>);
 
 /// Connections that have not sent a request head yet, oldest first.

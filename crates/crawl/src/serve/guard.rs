@@ -148,7 +148,7 @@ fn same_origin(uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
     }
 }
 
-/// Returns the token of `Authorization: Bearer` (RFC 6750 section 2.1).
+/// Returns the token of `Authorization: Bearer` (RFC 6750 section 2.1), if the request has one.
 fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
     let field = headers.get(header::AUTHORIZATION)?.as_bytes();
     let (scheme, token) = field.split_at_checked(7)?;

@@ -18,7 +18,8 @@ use super::problem::Problem;
 use crate::control::client::{Client, ClientError};
 use crate::control::protocol::State;
 
-/// Maximum clients of `crawl serve` that follow the crawl. Their connections aren't available for searches.
+/// Maximum clients of `crawl serve` that follow the crawl. Their number is limited, because their
+/// connections aren't available for searches.
 /// Beyond the limit: 503.
 pub(crate) const MAX_FOLLOWERS: usize = 64;
 /// How often to send something while nothing happens, so that neither a proxy nor the client

@@ -27,7 +27,7 @@ pub(crate) struct Options {
     pub(crate) search_rules: Option<PathBuf>,
     /// The address to listen on.
     pub(crate) listen: SocketAddr,
-    /// The token that authorizes control of the crawl.
+    /// The token that authorizes control of the crawl, if one is set.
     pub(crate) token: Option<Token>,
     /// Sites whose pages may show results.
     pub(crate) origins: Vec<HeaderValue>,

@@ -14,8 +14,8 @@ use governor::{Quota, RateLimiter};
 /// Beyond the limit: further clients share one account.
 const MAX_CLIENTS: usize = 10_000;
 
-/// How often to drop accounts of idle clients, which are full again, while there are too many
-/// accounts.
+/// How often to drop the accounts of idle clients while there are too many. Such accounts are full
+/// again, so nothing is lost.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A token bucket per client. Memory is bounded by [`MAX_CLIENTS`].
@@ -52,13 +52,13 @@ impl Rates {
         })
     }
 
-    /// Returns whether a new client can't get its own account, even after the accounts of idle
-    /// clients were dropped.
+    /// Returns whether a new client can't get its own account, because accounts of active clients
+    /// take up all room.
     fn is_full(&self) -> bool {
         if self.accounts.len() < MAX_CLIENTS {
             return false;
         }
-        // A panic elsewhere is ignored, since it can't leave the value half updated.
+        // Ignore that a thread panicked with the lock: the value can't be half updated.
         let mut swept = self
             .swept
             .lock()
@@ -73,7 +73,7 @@ impl Rates {
 
 const TWICE: NonZeroU32 = NonZeroU32::MIN.saturating_add(1);
 
-/// Returns the account of a client: an IPv4 address, or the /64 of an IPv6 address, which is
+/// Returns the account of a client. It is an IPv4 address, or the /64 of an IPv6 address, which is
 /// typically one household or one rented machine.
 fn account_of(client: IpAddr) -> IpAddr {
     match client.to_canonical() {

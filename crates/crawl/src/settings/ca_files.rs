@@ -13,7 +13,8 @@ use crate::values::FilePath;
 /// can't be a list of certificates.
 const MAX_CA_FILE_BYTES: u64 = 4 << 20;
 
-/// Reads the files of `--ca-file` and returns all certificates as one PEM text.
+/// Reads the files of `--ca-file` and returns all certificates as one PEM text. `None` if no file
+/// is given.
 ///
 /// # Errors
 /// All problems found.

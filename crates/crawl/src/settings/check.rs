@@ -55,7 +55,7 @@ pub(crate) struct Checked {
     pub(crate) roots: Option<Vec<u8>>,
     /// The product token that robots.txt files use for this crawler.
     pub(crate) agent: ProductToken,
-    /// How to reach whoever is responsible for the crawl.
+    /// How to reach whoever is responsible for the crawl, if that is given.
     pub(crate) contact: Option<Contact>,
     /// Politeness overrides for some hosts.
     pub(crate) sites: PolitenessOverrides,
@@ -127,7 +127,7 @@ fn check_features(settings: &Settings, problems: &mut Problems) {
     }
 }
 
-/// Notes all problems, and returns the checked settings if they are complete.
+/// Notes all problems, and returns the checked settings. `None` if parts of them are missing.
 pub(super) fn check_all(settings: &Settings, problems: &mut Problems) -> Option<Checked> {
     let usual = settings.scope.scope.meaning().area();
     let typed = check_seeds(&settings.seed, usual, problems);
@@ -274,8 +274,8 @@ fn no_seed() -> CommandError {
     )
 }
 
-/// Returns the usable seeds without duplicates. `usual` is the area of seeds that don't set their
-/// own scope.
+/// Returns the usable seeds without duplicates. `usual` is the scope of seeds that don't set their
+/// own.
 fn check_seeds(seeds: &[ListedSeed], usual: AreaKind, problems: &mut Problems) -> Vec<Seed> {
     let mut read: Vec<Seed> = Vec::with_capacity(seeds.len());
     let mut places: HashMap<CanonicalUrl, usize> = HashMap::new();
@@ -305,7 +305,7 @@ fn check_seeds(seeds: &[ListedSeed], usual: AreaKind, problems: &mut Problems) -
         }
         match places.get(&seed.url).and_then(|&place| read.get_mut(place)) {
             Some(known) => {
-                // The fallback to http remains only if both duplicates were typed without a scheme.
+                // Keep the fallback to http only if both duplicates were typed without a scheme.
                 known.stand_in = known.stand_in.take().and(seed.stand_in);
                 known.is_sitemap |= seed.is_sitemap;
                 if known.terms.is_empty() {
@@ -321,7 +321,7 @@ fn check_seeds(seeds: &[ListedSeed], usual: AreaKind, problems: &mut Problems) -
     read
 }
 
-/// Returns the error for two seeds that give the same area different settings. `place` and `other`
+/// Returns the error for two seeds with different settings for the same URLs. `place` and `other`
 /// are where the seeds are listed.
 fn taken_area(taken: &AreaConflict, place: Option<&str>, other: Option<&str>) -> CommandError {
     let before = place.map_or_else(String::new, |place| format!("{place}: "));
@@ -472,7 +472,8 @@ fn check_manners(settings: &Settings, seed: &CanonicalUrl, problems: &mut Proble
     }
 }
 
-/// Notes a problem if this pace is not allowed for a public host. `dashes` precede a flag's name.
+/// Notes a problem if this pace is not allowed for a public host. The message puts `dashes` before
+/// a flag's name.
 fn check_pace(delay: Span, per_host: u32, dashes: &str, host: &str, problems: &mut Problems) {
     let mut refuse = |key: &'static str, message: String| {
         let message = format!("{message}, which isn't allowed for the public host {host}");

@@ -12,7 +12,8 @@ use serde_json::Value;
 
 use crate::values::{SchemaValue, words};
 
-/// Defines enums for keys that take one of a few words, each with its value in the libraries.
+/// Defines enums for keys that take one of a few words. Each word stands for a value in the
+/// libraries.
 macro_rules! words {
     ($(
         $(#[doc = $doc:literal])+

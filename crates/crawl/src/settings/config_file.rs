@@ -328,7 +328,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Returns the byte offset of a key.
+    /// Returns the byte offset of a key, if the file has the key.
     fn place(&self, key: &str) -> Option<usize> {
         let (root, _) = DeTable::parse_recoverable(self.text);
         let named = |keys: &DeTable<'_>| {
@@ -342,7 +342,8 @@ impl<'a> Source<'a> {
         })
     }
 
-    /// Returns the byte offset of a key in a named table, or of the table itself.
+    /// Returns the byte offset of a key in a named table, or of the table itself if it lacks the
+    /// key. `None` if the file lacks the table.
     fn place_of_table(&self, kind: &str, name: &str, key: Option<&str>) -> Option<usize> {
         let (root, _) = DeTable::parse_recoverable(self.text);
         let names = root.get_ref().get(kind)?.get_ref().as_table()?;
@@ -476,8 +477,8 @@ fn other_type(message: &str, is_secret: bool) -> Option<String> {
     Some(format!("expected {wanted}, found {actual}"))
 }
 
-/// Rewords serde's ``unknown variant `x`, expected one of `a`, `b` ``, and returns it with the
-/// variant nearest to the word.
+/// Rewords serde's ``unknown variant `x`, expected one of `a`, `b` ``, and returns the message with
+/// the variant nearest to the word. `None` for other errors.
 fn no_variant(message: &str) -> Option<(String, String)> {
     let names = message.strip_prefix("unknown variant ")?;
     let names: Vec<&str> = names.split('`').skip(1).step_by(2).collect();
@@ -528,7 +529,7 @@ fn table_of(name: &str) -> Option<&'static str> {
     Some(table)
 }
 
-/// Returns the fields of a table as unread settings.
+/// Returns the fields of a table as settings that could not be read.
 fn keys_unread<'a>(
     table: Option<&NamedTable>,
     fields: impl IntoIterator<Item = &'a str>,

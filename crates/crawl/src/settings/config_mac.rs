@@ -15,8 +15,8 @@ use toml::Table;
 
 use super::environment::Environment;
 
-/// The purpose of a mark. The digest covers the purpose, so a mark for one purpose is never valid
-/// for another.
+/// The purpose of a mark, which is a keyed digest. The digest covers the purpose, so a mark for one
+/// purpose is never valid for another.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Purpose {
     /// The guarded settings of `crawl.toml`.
@@ -76,7 +76,7 @@ pub(super) fn check(
     verify(around, dir, Purpose::Config, payload.as_bytes(), mark)
 }
 
-/// Checks the mark of `payload` in the directory `dir`.
+/// Checks the mark (keyed digest) of `payload` in the directory `dir`.
 pub(crate) fn verify(
     around: &Environment,
     dir: &Path,
@@ -99,7 +99,7 @@ pub(crate) fn verify(
     }
 }
 
-/// Returns the mark of a crawl.toml; creates the user's key if there is none yet.
+/// Returns the mark (keyed digest) of a crawl.toml. Creates the user's key if there is none yet.
 ///
 /// # Errors
 /// There is no folder for the key, or it can't be read or written there.
@@ -108,7 +108,8 @@ pub(super) fn make(around: &Environment, dir: &Path, guarded: &Table) -> io::Res
     sign(around, dir, Purpose::Config, payload.as_bytes())
 }
 
-/// Returns the mark of `payload` in the directory `dir`, and makes the user's key if there is none yet.
+/// Returns the mark (keyed digest) of `payload` in the directory `dir`. Creates the user's key if
+/// there is none yet.
 ///
 /// # Errors
 /// There is no folder for the key, or it can't be read or written there.
@@ -154,7 +155,7 @@ fn make_key(path: &Path) -> io::Result<hmac::Key> {
         .mode(0o700)
         .create(folder)?;
     let temporary = folder.join(format!("key.{}", std::process::id()));
-    // A process with the same id may have died and left the file; ids often repeat in containers.
+    // Remove the file of a dead process that had the same id. In containers, ids often repeat.
     match fs::remove_file(&temporary) {
         Err(why) if why.kind() != ErrorKind::NotFound => return Err(why),
         _ => {}

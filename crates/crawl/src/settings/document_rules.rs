@@ -6,8 +6,8 @@ use super::config_file::key_of;
 use super::listing::default_of;
 use crate::values::{BadValue, DocumentBounds, IndexTypes, Size, Span};
 
-/// Returns which documents to index and how to read them: the `requested` types, or else those in
-/// `table`, the settings of the crawl.
+/// Returns which documents to index and how to read them. The types are those in `requested`, or
+/// else those in `table`, the settings of the crawl.
 pub(crate) fn document_rules(
     table: &toml::Table,
     requested: Option<&IndexTypes>,

@@ -23,15 +23,16 @@ impl Environment {
 }
 
 /// Returns the path of the lock file with which the crawls of a user avoid requesting the same host
-/// at once. It is in the runtime folder of the session, or else in the user's cache folder.
+/// at once. The file is in the runtime folder of the session, or else in the user's cache folder.
+/// `None` if there is no such folder.
 pub(crate) fn host_locks_file() -> Option<PathBuf> {
     let cache = || folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")));
     let folder = folder("XDG_RUNTIME_DIR").or_else(cache)?;
     Some(folder.join("crawl").join("hosts.lock"))
 }
 
-/// Returns a folder named by the environment. Relative paths are invalid (XDG Base Directory
-/// Specification).
+/// Returns a folder named by the environment. `None` if the variable is unset or the path is
+/// relative, which is invalid (XDG Base Directory Specification).
 fn folder(variable: &str) -> Option<PathBuf> {
     let path = std::env::var_os(variable).map(PathBuf::from);
     path.filter(|path| path.is_absolute())

@@ -9,7 +9,8 @@ use crate::error::{CommandError, Problems, Unread};
 use crate::input::read_file;
 use crate::values::ListedHost;
 
-/// Maximum size of a list of hosts, in bytes. Hosts are stored in `crawl.toml`, which is read whole.
+/// Maximum size of a list of hosts, in bytes. It is limited because hosts are stored in
+/// `crawl.toml`, which is read whole.
 /// Beyond the limit: refused.
 const MAX_HOST_LIST_BYTES: u64 = 1024 * 1024;
 

@@ -80,8 +80,8 @@ impl HostTerms {
     }
 }
 
-/// Builds the scheduler's table for all names in the tables of sites and groups. For each key, a
-/// host's own table wins over that of its group.
+/// Builds the scheduler's table for all names in the tables of sites and groups. If both set a key,
+/// the table of the site wins.
 pub(super) fn overrides(
     sites: &HostTable<&HostTerms>,
     groups: &HostTable<&HostTerms>,
@@ -96,7 +96,7 @@ pub(super) fn overrides(
             (Some(site), Some(group)) => site.over(group),
             (site, group) => site.or(group).cloned().unwrap_or_default(),
         };
-        // A name in both tables is inserted only once; its settings are the same both times.
+        // A name in both tables comes twice, with the same settings. Only the first is inserted.
         let _ = overrides.insert(name, terms.politeness());
     }
     overrides

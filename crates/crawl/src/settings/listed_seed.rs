@@ -30,7 +30,7 @@ pub(crate) struct ListedSeed {
     pub(crate) is_sitemap: bool,
     /// The seed's own scope, depth and label.
     pub(crate) terms: SeedTerms,
-    /// The file and line that list the seed.
+    /// The file and line that list the seed, if a file does.
     pub(crate) place: Option<String>,
 }
 

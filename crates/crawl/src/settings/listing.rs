@@ -86,8 +86,8 @@ pub(crate) fn defaults_listing() -> String {
     text
 }
 
-/// Returns the built-in default of a field, in the form in which a flag takes it. `None` if it is
-/// empty.
+/// Returns the built-in default of a field, in the form in which a flag takes it. `None` if the
+/// default is empty.
 pub(crate) fn default_of(field: &str) -> Option<String> {
     let (table, _) = TABLES.iter().find(|(_, fields)| fields.contains(&field))?;
     let defaults = table_of(&Settings::default());
@@ -164,7 +164,7 @@ pub(crate) fn mark_of(stored: &Table) -> Option<&str> {
     stored.get(NOTES)?.get("mark")?.as_str()
 }
 
-/// Returns the time of a crawl's first start from its crawl.toml, in RFC 3339.
+/// Returns the time of a crawl's first start from its crawl.toml, in RFC 3339, if the file has it.
 pub(crate) fn first_start(stored: &Table) -> Option<String> {
     let started: jiff::Timestamp = stored.get(NOTES)?.get("started")?.as_str()?.parse().ok()?;
     Some(started.to_string())

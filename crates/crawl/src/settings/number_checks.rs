@@ -8,7 +8,8 @@ use super::tables::Settings;
 use crate::error::{CommandError, Problems};
 use crate::values::{Factor, Size, Span};
 
-/// Maximum jitter. A random delay hides no pattern anyway, so more would only cost time.
+/// Maximum jitter, the random part of a delay. More would hide nothing from a server, and only cost
+/// time.
 const MAX_JITTER: f64 = 0.01;
 /// Minimum size of a log file. A smaller file has no room for several lines, so the kept files
 /// would hold next to nothing.
@@ -19,10 +20,11 @@ const ROBOTS_MAX_AGE: Span = Span::from_secs(24 * 60 * 60);
 /// section 2.3.1.4).
 const ROBOTS_LAST_GOOD: Span = Span::from_secs(30 * 24 * 60 * 60);
 
-/// Maximum steps of a walker. If all links are known, they are taken in one transaction.
+/// Maximum steps of a walker. If all links are known, all steps are taken in one transaction.
 /// Beyond the limit: refused.
 const MAX_STEPS: u64 = 1_000_000;
-/// Maximum number of walkers. All are checked whenever a page that one waits for is settled.
+/// Maximum number of walkers. All walkers are checked whenever a page is settled that one of them
+/// waits for.
 /// Beyond the limit: refused.
 const MAX_WALKERS: u64 = 1_000;
 
@@ -162,7 +164,7 @@ pub(super) fn check_numbers(settings: &Settings, problems: &mut Problems) {
     }
 }
 
-/// Checks the settings for what a sample is drawn from.
+/// Checks the settings that determine the URLs from which a sample is drawn.
 fn check_frame(settings: &Settings, problems: &mut Problems) {
     let sample = &settings.sample;
     let is_sitemap = settings.seed.iter().any(|seed| seed.is_sitemap);
@@ -238,7 +240,7 @@ fn check_walk(settings: &Settings, problems: &mut Problems) {
     }
 }
 
-/// Rejects a flag's value above a bound, which another flag may set.
+/// Rejects a flag's value above a bound, which may be the value of another flag.
 fn at_most<T: PartialOrd + Display>(
     (flag, value): (&'static str, T),
     (other, bound): (&'static str, T),

@@ -59,7 +59,7 @@ pub(super) fn check_placeholders(
     }
 }
 
-/// Returns the host of a URL or an email address.
+/// Returns the host of a URL or an email address. `None` for other text.
 fn host_of(text: &str) -> Option<String> {
     let text = text.trim();
     match canonicalize(None, text) {

@@ -29,8 +29,9 @@ use crate::values::ListedHost;
 /// Stands for the keys outside all tables.
 const TOP: &str = "";
 
-/// Guarded keys outside the tables of settings, each with the harm it could do. A site's other keys
-/// are harmless, since they have the same bounds as the keys for every host.
+/// Keys outside the tables of settings that count only if the user set them (guarded keys), each
+/// with the harm it could do. Other keys of a site are harmless, since they have the same bounds as
+/// the keys for every host.
 const OTHER_GUARDED: [(&str, &str, &str); 5] = [
     (TOP, "seed", "could be in a private network"),
     (sites::TABLE, "basic-auth", "sends a secret"),
@@ -107,8 +108,8 @@ impl StoredConfig {
     }
 
     /// Returns the layer below `explicit`, which holds the flags and the file of `--config`. If
-    /// `explicit` names seeds, only the settings that a crawl keeps remain, and the stored seeds
-    /// are appended to the named ones.
+    /// `explicit` names seeds, drops the settings that a crawl keeps only while it is continued
+    /// without seeds, and appends the stored seeds to the named ones.
     ///
     /// # Errors
     /// A guarded key that `explicit` doesn't set, in a file not proven to be this user's.
@@ -125,7 +126,8 @@ impl StoredConfig {
             if !unset_lines.is_empty() {
                 return Err(self.refusal(marked, &unset_lines));
             }
-            // The user's own config.toml may have another contact, which then applies.
+            // Drop the contact, because the file isn't proven to be the user's. The contact in the
+            // user's own config.toml applies instead.
             self.layer.forget("operator", "contact");
         }
         for (table, fields) in TABLES {
@@ -156,15 +158,15 @@ impl StoredConfig {
         Ok(self.layer)
     }
 
-    /// Checks the file's mark against this user's key.
+    /// Checks whether the file's mark proves it to be this user's.
     fn marked(&self, around: &Environment) -> MarkStatus {
         let guarded = guarded(&self.layer.clone().settle());
         let notes = self.text.parse().unwrap_or_default();
         config_mac::check(around, &self.dir, &guarded, mark_of(&notes))
     }
 
-    /// Returns the guarded settings that have an effect and that `explicit` doesn't set, one per
-    /// line.
+    /// Returns the guarded settings (those that only the user may set) that have an effect and that
+    /// `explicit` doesn't set, one per line.
     fn unset_lines(&self, explicit: &Layer, explicit_seeds: &[ListedSeed]) -> Vec<String> {
         let line = |table: &str, key: &str, value: &Value| {
             let place = match table {
@@ -189,7 +191,7 @@ impl StoredConfig {
             return unset_lines;
         }
         let settings = self.layer.clone().settle();
-        // The password of a proxy is not shown; secrets of sites never are.
+        // These lines are shown, so they must not contain secrets, such as the password of a proxy.
         let shown = guarded(&without_secrets(&settings));
         for (table, keys) in guarded(&settings) {
             let Value::Table(keys) = keys else { continue };
@@ -225,8 +227,8 @@ impl StoredConfig {
     }
 }
 
-/// Returns the guarded keys that differ from their defaults, in the tables of a crawl.toml. A mark
-/// covers these keys, and without a mark they are rejected.
+/// Returns the guarded keys that differ from their defaults, in the tables of a crawl.toml. Without
+/// a mark, which proves that the user set them, they are rejected.
 fn guarded(settings: &Settings) -> Table {
     let settled = |settings: &Settings| Table::try_from(settings).unwrap_or_default();
     let (settled, usual) = (settled(settings), settled(&Settings::default()));
@@ -252,8 +254,8 @@ fn guarded(settings: &Settings) -> Table {
                 guarded.insert(name, Value::Table(keys));
             }
             Value::Array(seeds) if name == "seed" => {
-                // A depth and a label only narrow and name a seed's area; a scope and a sitemap may
-                // widen it.
+                // A depth only narrows a seed's scope, and a label only names it. A scope and a
+                // sitemap may widen it.
                 let leads_on = |seed: &Value| seed.get("scope").is_some();
                 let url = |seed: Value| match seed.get("url") {
                     Some(url) if !leads_on(&seed) => url.clone(),
@@ -335,7 +337,7 @@ pub(crate) fn own_mark(settings: &Settings, dir: &Path, around: &Environment) ->
     .ok()
 }
 
-/// Returns the effect of a guarded key; `None` for other keys.
+/// Returns the harm that a guarded key could do. `None` for a key that isn't guarded.
 fn why(table: &str, key: &str) -> Option<&'static str> {
     if let Some(Memory::Guarded(why)) = memory(table, &key.replace('-', "_")) {
         return Some(why);

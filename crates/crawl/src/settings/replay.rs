@@ -36,7 +36,7 @@ pub(crate) fn fill_in(
         return Ok(());
     };
     let text = read_text(file, MAX_CONFIG_BYTES).map_err(config_file::unreadable(file))?;
-    // Problems with the file are reported when it is read properly.
+    // Ignore errors here: they are reported when the settings are read from this file.
     let file_table: Table = text.parse().unwrap_or_default();
     let stored = stored_settings(dir);
     let file_has_seeds = ["seed", "seed-file", "seed-sitemap"]

@@ -57,7 +57,8 @@ impl Sources {
         };
         check(&requested.settings).map_err(located)?;
         let settings = taken_over(running, &requested.settings);
-        // Check the merged settings: values that don't change, such as --own-site, count too.
+        // Check the merged settings, because values that don't change, such as --own-site, count
+        // too.
         let new_checked = check(&settings).map_err(located)?;
         let (before, after) = (table_of(running), table_of(&settings));
         let effective = differences(&before, &after);

@@ -86,7 +86,8 @@ mod tests {
     use super::schema;
     use crate::shared_frontier::check_url;
 
-    /// Validates a value, with the subset of JSON Schema that settings use.
+    /// Returns whether a value is valid by a schema, for the subset of JSON Schema that settings
+    /// use.
     fn is_valid(value: &Value, schema: &Value) -> bool {
         if let Some(any) = schema["anyOf"].as_array() {
             return any.iter().any(|schema| is_valid(value, schema));
@@ -119,8 +120,8 @@ mod tests {
                 .is_none_or(|items| items.iter().all(|item| is_valid(item, &schema["items"])))
     }
 
-    /// Tries a value of each type for each key. Every value that is read must be valid, and every valid value
-    /// that isn't text must be read.
+    /// Tries a value of each type for each key. The schema must allow every value that the reader
+    /// accepts. The reader must accept every value that the schema allows, except texts.
     #[test]
     fn the_schema_and_the_reader_take_the_same_types_of_values() {
         let values = [

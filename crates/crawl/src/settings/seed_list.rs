@@ -8,7 +8,8 @@ use crate::error::{CommandError, Problems, Unread};
 use crate::input::read_file;
 use crate::values::FilePath;
 
-/// Maximum size of a list of seeds, in bytes. Seeds are stored in `crawl.toml`, which is read whole.
+/// Maximum size of a list of seeds, in bytes. It is limited because seeds are stored in
+/// `crawl.toml`, which is read whole.
 /// Beyond the limit: refused.
 const MAX_SEED_LIST_BYTES: usize = 3 * 1024 * 1024;
 /// Maximum number of seeds in one list.

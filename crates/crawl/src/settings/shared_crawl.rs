@@ -136,7 +136,7 @@ fn not_shared(settings: &Settings) -> Vec<(&'static str, String)> {
         .collect()
 }
 
-/// Returns the groups of engines and the crawl that a settings file names, if any.
+/// Returns the engine groups (PostgreSQL servers) and the crawl that a settings file names, if any.
 #[cfg(feature = "shared-frontier")]
 pub(crate) fn frontier_of_file(path: &Path) -> Result<(Vec<String>, Option<String>), CommandError> {
     let layer = config_file::read(path)?;

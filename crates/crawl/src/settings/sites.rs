@@ -37,7 +37,7 @@ pub(super) const FIELDS: &[&str] = &[
 /// Tables by host name (which includes its subdomains) or address.
 pub(crate) type Sites = BTreeMap<String, SiteTerms>;
 
-/// Settings for all hosts that one name stands for. The keys have their usual meaning, and limits
+/// Settings of the hosts that a table's name covers. The keys have their usual meaning, and limits
 /// apply to each host.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]

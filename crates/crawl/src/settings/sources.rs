@@ -99,7 +99,7 @@ fn note_further(problems: &mut Problems, explicit: Layer) {
     problems.extend(further.filter(|problem| !follows(&problem.subject, &unread, &explicit)));
 }
 
-/// Returns whether a problem may only exist because a setting could not be read.
+/// Returns whether a problem may be only a consequence of a setting that could not be read.
 fn follows(subject: &Subject, unread: &[Unread], explicit: &Layer) -> bool {
     let may_be = |of: Option<&NamedTable>, key: &str| {
         unread.iter().any(|unread| match unread {
@@ -117,7 +117,8 @@ fn follows(subject: &Subject, unread: &[Unread], explicit: &Layer) -> bool {
     })
 }
 
-/// Returns the directory of the crawl: the given one, or the default for the first seed.
+/// Returns the directory of the crawl: the given one, or the default for the first seed. `None` if
+/// neither is usable.
 fn directory(said: &Layer) -> Option<PathBuf> {
     let output = said.output.output.as_ref();
     let named = output.filter(|output| !output.is_empty());
@@ -127,7 +128,7 @@ fn directory(said: &Layer) -> Option<PathBuf> {
     })
 }
 
-/// Reads the contact in the user's own config.toml.
+/// Reads the contact in the user's own config.toml, if it has one.
 pub(crate) fn user_contact(environment: &Environment) -> Result<Option<String>, CommandError> {
     Ok(of_user(environment)?.operator.contact)
 }

@@ -161,7 +161,7 @@ fn write_report(site: &Site) {
 /// Serves the pages that results lead to, and pages that embed the snippet.
 fn serve_pages(web: &TestWeb, snippet: &str) {
     let title = "<!doctype html><html lang=en><title>The page itself</title><h1>Here it is</h1>";
-    // The indexed passage is far below the top of the page.
+    // The indexed passage is far below the top of the page, so a browser must scroll to it.
     let rules = format!(
         "{title}<div style=\"height:3000px\"></div><p id=passage>The crawler reads robots.txt before any page.</p>\
          <div style=\"height:3000px\"></div>\

@@ -167,8 +167,8 @@ const EXPORTS: [(&str, &str); 6] = [
     ("csv", "tables"),
 ];
 
-/// A page that repeats a secret is archived as received, but the secret goes nowhere else: no
-/// command that reads the archive prints it, nor does an index built without knowing it.
+/// A page that repeats a secret is archived as received. No command that reads the archive prints
+/// the secret, and an index built without knowing the secret doesn't contain it.
 #[test]
 fn no_command_prints_an_echoed_secret() {
     let (dir, mut cmd) = setup("echoed");

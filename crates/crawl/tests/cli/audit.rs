@@ -213,7 +213,7 @@ fn killed_and_started_again() {
         assert!(web.wait_for(MAX_WAIT, |log| log.len() > seen));
         child.kill().unwrap();
         child.wait().unwrap();
-        // A killed run may leave torn ends, which the next run truncates.
+        // A killed run may leave partly written lines, which the next run truncates.
         let ran = cmd.run(&["audit", "c"]);
         assert_eq!(ran.code, 0, "{}", ran.stdout);
     }
@@ -221,7 +221,7 @@ fn killed_and_started_again() {
     let ran = cmd.run(&["audit", "c"]);
     assert_eq!(ran.code, 0, "{}", ran.stdout);
 
-    // Earlier runs can't be judged by a different delay.
+    // The delay now differs from that of the earlier runs, so the audit can't judge them by it.
     assert_eq!(cmd.run(&["--output", "c", "--delay", "5s"]).code, 0);
     let ran = cmd.run(&["audit", "c"]);
     assert_eq!(ran.code, 0, "{}", ran.stdout);

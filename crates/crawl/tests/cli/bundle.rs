@@ -103,7 +103,7 @@ fn a_bundle_is_complete_reproducible_and_without_secrets() {
         message.ends_with("left out, since bundles don't include such files: notes.jsonl\n"),
         "{message}"
     );
-    // The user may keep other files next to the archive.
+    // The user may keep other files next to the archive. They are left out too.
     dir.write("c/archive/mine.warc.gz", "");
     let message = export(&cmd, "again");
     assert!(

@@ -269,8 +269,8 @@ fn a_check_continues_after_invalid_words() {
     "#]].assert_eq(&checked.stderr);
 }
 
-/// Lines that aren't TOML hide no other errors, and a missing list hides no errors in groups: one
-/// check finds all.
+/// Neither lines that aren't TOML nor a missing list of hosts hide other errors: one check finds
+/// all of them.
 #[test]
 fn a_check_continues_after_lines_that_are_not_toml() {
     let (dir, cmd) = setup("check-broken");
@@ -314,8 +314,8 @@ fn a_check_continues_after_lines_that_are_not_toml() {
         hint: add --study-page, or set `study-page` under [operator] in a file for --config
     "#]]
     .assert_eq(&checked.stderr);
-    // The table of the keys below the broken line is unknown, so they may be the keys that are
-    // missing.
+    // Because of the broken line, the table of the keys below it is unknown. These keys may be the
+    // missing ones, so no key is reported as missing.
     dir.write(
         "study.toml",
         "seed = [\"http://127.0.0.1/\"]\n[operator]\nkind = \"research\"\n[operator\nstudy = 1\n\
@@ -446,7 +446,7 @@ fn the_schema_takes_every_file_of_settings_and_refuses_faulty_ones() {
         .filter(|path| path.extension().is_some_and(|kind| kind == "toml"))
         .collect();
     assert!(files.len() >= 2, "{files:?}");
-    // Add the program's own output, and a file with every way to write a value.
+    // Also validate the program's own output, and a file with every way to write a value.
     let effective = ["config", "--effective", "--seed", "http://127.0.0.1/"];
     dir.write("effective.toml", &cmd.run(&effective).ok());
     dir.write(
@@ -458,7 +458,7 @@ fn the_schema_takes_every_file_of_settings_and_refuses_faulty_ones() {
     );
     files.extend(["effective.toml", "written.toml"].map(|name| dir.file(name)));
     for file in &files {
-        // The example files have placeholders, which are refused.
+        // Replace the placeholders of the example files, because placeholders are refused.
         let text = fs::read_to_string(file).unwrap();
         let mut filled = text.replace("example.org", "one.test");
         for (placeholder, value) in [

@@ -218,7 +218,8 @@ fn run_on_a_full_disk(cmd: &Cmd, web: &TestWeb, more: &[&str]) -> Ran {
         .args(["--pid", &id, &limit])
         .status();
     assert!(set.unwrap().success());
-    // The crawl may have reached the limit already, or not accept commands yet.
+    // Retry, because the crawl may not accept commands yet. It may also have ended at the limit
+    // already.
     let began = Instant::now();
     while child.try_wait().unwrap().is_none() && cmd.run(&["control", "c", "delay", "0s"]).code != 0
     {
@@ -232,8 +233,8 @@ const FULL_AT: usize = 1 << 20;
 
 #[test]
 fn a_full_disk_ends_the_crawl_and_the_same_command_goes_on() {
-    // The crawl loop writes the first of these files without a commit. The second one fills up
-    // during a commit.
+    // The crawl loop writes `requests.jsonl` without a commit. `links.jsonl` fills the disk during
+    // a commit.
     for (file, flags) in [
         ("requests.jsonl", [].as_slice()),
         ("links.jsonl", &["--links", "on"]),

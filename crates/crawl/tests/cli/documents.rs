@@ -229,7 +229,7 @@ fn pdf_docx_markdown_and_text_are_found_by_their_words_and_sections() {
             "/handbook.pdf",
             "Harbour handbook",
         );
-        // Viewers can open a PDF at a page.
+        // The result names the page, because viewers can open a PDF at a page.
         assert!(bollard.to_string().contains("page=2"), "{bollard}");
         check("lantern equinox", "/minutes", "Minutes of the council");
         let eels = check("weirs", "/fishing.md", "Fishing rights");

@@ -88,7 +88,7 @@ fn a_signal_between_rounds_is_not_an_interruption() {
     assert!(said.ends_with("stopping: no further rounds\n"), "{said}");
     assert!(!dir.file("c/state/control.sock").exists());
 
-    // Another start waits for the rest of the hour without requests.
+    // When started again, the crawl waits for the rest of the hour without requests.
     web.take_log();
     let again = cmd.start(&args);
     again.until(WAITS);
@@ -113,7 +113,7 @@ fn a_round_continues_when_a_host_may_be_retried() {
     // The run ends long before robots.txt may be fetched again.
     let patience = ["--robots-retry", "10s", "--wait-unreachable", "0s"];
     let crawl = cmd.start(&[&args(&seed, "1h")[..], &patience].concat());
-    // The message names a time, or `now` if the run took that long.
+    // The message continues with a time, or with `now` if that time has come already.
     crawl.until("the round continues ");
     crawl.until("finished");
     crawl.until(WAITS);

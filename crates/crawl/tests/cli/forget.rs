@@ -370,7 +370,8 @@ fn pages_excluded_by_a_recheck_are_forgotten_and_a_crawl_without_seeds_resumes()
         reason.as_str().unwrap().starts_with("robots: rules of 20"),
         "{reason}"
     );
-    // The last seed is forgotten too, so no remaining seed allows requests to this machine.
+    // The last seed is forgotten too. Requests to this machine are allowed only to seeds, so none
+    // may follow.
     let ran = cmd.run(&["forget", "c", &seed]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let request_count = web.log().len();
@@ -393,11 +394,11 @@ fn pages_excluded_by_a_recheck_are_forgotten_and_a_crawl_without_seeds_resumes()
     );
 }
 
-/// File size limits in blocks: a process is killed when a file exceeds the limit. The first new
-/// files, the rows and the state tables reach these sizes.
+/// Maximum file sizes, in blocks. The process is killed when it writes a longer file: one of the
+/// first new files, a row file, or a state table, depending on the limit.
 const KILLED_AT: [u32; 3] = [1, 8, 32];
 
-/// Some kills occur while new files are created, others after the commit to replacing the old
+/// Some kills come while new files are created, others after the commit, while they replace the old
 /// files.
 #[test]
 fn a_forget_that_is_killed_is_finished_or_taken_back_by_the_next_start() {

@@ -1,4 +1,4 @@
-//! Workers of a shared frontier whose engine does not respond.
+//! Workers of a shared frontier whose PostgreSQL server does not respond.
 
 use std::net::TcpListener;
 

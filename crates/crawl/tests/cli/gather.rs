@@ -22,8 +22,8 @@ const QUICK: [&str; 8] = [
     "on",
 ];
 
-/// Crawls one host of the web into each directory. Then makes the settings equal, like those of
-/// workers that share a crawl: each has the seeds of all.
+/// Crawls one host of the web into each directory. Then lists all seeds in each `crawl.toml`, as in
+/// a crawl that workers share.
 fn crawled(dir: &Dir, cmd: &Cmd, web: &TestWeb, workers: &[&str]) {
     let seeds: Vec<String> = (0..)
         .zip(workers)

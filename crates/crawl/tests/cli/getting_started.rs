@@ -58,7 +58,8 @@ fn mask(text: &str) -> String {
     for line in text.lines() {
         let line = match line.trim_start().split(' ').next() {
             Some("took:") => "took",
-            // The server used in the documentation page sends a different body for a missing page.
+            // Compare only the text before the comma: the server used in the documentation page
+            // sends a different body for a missing page.
             Some("fetched:") => line.split(',').next().unwrap_or_default(),
             _ => line,
         };

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-/// A program without output for this long hangs, and would hang a test that waits longer. This is
-/// not a measure of speed: everything normally takes only seconds.
+/// Maximum wait for output: a program that prints nothing for this long counts as hung. Normally a
+/// wait takes only seconds.
 pub(crate) const MAX_WAIT: Duration = Duration::from_secs(300);
 
 /// A directory that is removed when the test ends.

@@ -246,7 +246,7 @@ fn resolve_takes_a_host_name() {
             expect,
         );
     }
-    // The host is compared in its URL form.
+    // The host of `--resolve` is converted to the form that it has in URLs.
     let words = [
         "config",
         "--effective",

@@ -1,4 +1,4 @@
-//! The main job, end to end on loopback.
+//! A whole crawl by the program, against servers on loopback.
 
 use std::collections::BTreeSet;
 use std::process::{Child, Command, Stdio};
@@ -34,8 +34,8 @@ fn fetched(dir: &Dir) -> Vec<String> {
     rows.iter().map(url).collect()
 }
 
-/// Returns the fetched pages without sitemaps, since the web's list of its pages doesn't include
-/// sitemaps.
+/// Returns the fetched pages without sitemaps, because the test web doesn't count sitemaps as
+/// pages.
 fn pages(dir: &Dir) -> BTreeSet<String> {
     let urls = fetched(dir).into_iter();
     urls.filter(|url| !url.ends_with("/sitemap.xml")).collect()
@@ -318,7 +318,7 @@ fn listed_hosts_are_added_and_excluded_ones_removed() {
         .map(|host| format!("<a href='{}'>{host}</a>", web.url(host, "/")))
         .collect();
     web.script(0, "/", Answer::html(&links));
-    // The second and third hosts are listed, and the third is also on the other list.
+    // The second and third hosts are in scope, but the third is also excluded.
     dir.write(
         "mine.txt",
         &format!("# mine\n{}\n{}\n", web.authority(1), web.authority(2)),
@@ -437,7 +437,7 @@ fn a_group_from_a_file_has_its_budget_and_reports_it() {
         hosts[0]["missing"][0]["evidence"].get(rule).is_some(),
         "{hosts:?}"
     );
-    // The directory remembers the group without its file.
+    // The directory remembers the group, so the file that defined it isn't needed.
     let request_count = web.log().len();
     let again = cmd.run(&["--output", "c", "--progress", "off"]);
     assert_eq!(
@@ -563,7 +563,7 @@ fn on_a_terminal(command: &Command) -> Command {
     with
 }
 
-/// Closing the terminal also closes stdout and stderr, and the system sends a signal.
+/// Closing the terminal also closes stdout and stderr, and the system sends SIGHUP.
 #[test]
 fn a_closed_terminal_drains_and_saves() {
     let (dir, cmd) = setup("hangup");

@@ -143,10 +143,10 @@ fn one_v_has_a_line_for_each_request_with_the_fields_of_its_row() {
     assert_eq!(lines.len(), rows.len(), "{log}");
     for (line, row) in lines.iter().zip(&rows) {
         let mut fields = row.as_object().unwrap().clone();
-        // `host` belongs to the enclosing span, and is a name rather than a text.
+        // The log writes `host` last, as a field of the enclosing span, and without quotes.
         let host = fields.remove("host").unwrap();
         assert!(line.ends_with(&format!(" host={}", host.as_str().unwrap())));
-        // `after` exists for replays, and is not about the exchange.
+        // The log omits `after`, because it is only for replays.
         fields.remove("after");
         for (name, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
             let field = format!(" {name}={value}");

@@ -1,4 +1,4 @@
-//! A crawl of a site with a thousand faults, which reports exactly these.
+//! A crawl of a site with a thousand faults, which finds exactly these faults.
 
 use std::collections::BTreeSet;
 

@@ -121,7 +121,7 @@ fn a_recheck_fetches_only_rules_and_lists_pages_they_now_exclude() {
     );
     assert_eq!(dir.file("tmp").read_dir().unwrap().count(), 0);
 
-    // A usage preference against the crawl's purpose excludes a page like a rule does.
+    // A usage preference against the crawl's purpose excludes a page, as a robots.txt rule does.
     web.script(
         0,
         "/robots.txt",

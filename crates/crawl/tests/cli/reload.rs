@@ -260,8 +260,8 @@ fn a_group_added_by_a_reload_counts_earlier_fetches() {
     assert_eq!(dir.rows("c/pages.jsonl").len(), 26);
 }
 
-/// Delays are logged before `crawl.toml` is written, so a kill in between leaves a row that names
-/// rules still in `crawl.toml`.
+/// A reload is recorded in `state/delays.jsonl` before `crawl.toml` is written. After a kill in
+/// between, a row names rules as replaced that are still in `crawl.toml`.
 #[test]
 fn a_kill_during_a_reload_keeps_the_old_rules() {
     let (dir, cmd) = setup("reload-killed");
@@ -290,7 +290,8 @@ fn a_kill_during_a_reload_keeps_the_old_rules() {
         (&audit["breaches"], &audit["undecided"]),
         (&json!([]), &json!({}))
     );
-    // Rules that were not applied affect no URL, and the next start uses crawl.toml.
+    // Added rules that never reached `crawl.toml` affect no URL, and the next start doesn't apply
+    // them.
     let explained = cmd.run(&["explain", "c", &web.url(0, "/out9")]).ok();
     assert!(!explained.contains("exclude"), "{explained}");
     let request_count = web.log().len();

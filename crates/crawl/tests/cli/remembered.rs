@@ -154,15 +154,15 @@ fn a_mark_is_valid_for_one_user_one_directory_and_unchanged_settings() {
         let error = refused(&dir, &cmd, &web, &["--output", "c"]);
         assert!(error.contains(why), "{error}");
     }
-    // A user who repeats all guarded settings can continue, and given a place for a key, the
-    // directory is then marked as theirs.
+    // A user who repeats all settings that only a user may set can continue. This home has room for
+    // a key, so the directory then gets the user's mark.
     cmd.env("HOME", &dir.file("other").display().to_string());
     let config = [&go_on[..], &["--config", "c/crawl.toml"]].concat();
     assert_eq!(cmd.run(&config).code, 0);
     assert_eq!(cmd.run(&go_on).code, 0);
 }
 
-/// A user whose home has no place for a key has a directory without a mark.
+/// Without a home folder for the key, a directory gets no mark.
 #[test]
 fn the_suggested_command_also_works_without_a_key() {
     let web = web();

@@ -302,7 +302,8 @@ fn entries_of_a_seed_sitemap_are_seeds() {
         let row = excluded.iter().find(|row| row["url"] == url.as_str());
         row.unwrap_or_else(|| panic!("{url}"))["reason"].clone()
     };
-    // URLs on the seed's host have its label as well, and the host's row names it.
+    // Excluded URLs on the seed's host have the seed's label too, and the host's row lists the
+    // label.
     for row in &excluded {
         let label = match row["url"].as_str().unwrap().starts_with(&web.url(0, "/")) {
             true => json!("mapped"),

@@ -240,7 +240,7 @@ fn a_file_of_settings_names_lists_of_seeds() {
         "conf/study.toml",
         "seed = [\"a.example\"]\nseed-file = [\"more.txt\"]\n",
     );
-    // The path is relative to the working directory, not to the settings file.
+    // The path of a seed file is relative to the working directory, not to the settings file.
     dir.write("more.txt", "b.example\n");
     let of_file = ["config", "--effective", "--config", "conf/study.toml"];
     let printed = cmd.run(&of_file).ok();
@@ -249,7 +249,7 @@ fn a_file_of_settings_names_lists_of_seeds() {
         "{printed}"
     );
     assert!(!printed.contains("seed-file"), "{printed}");
-    // Flags override the key, like any other key.
+    // Seeds given by a flag replace those of the settings and of the seed file.
     let printed = cmd
         .run(&[&of_file[..], &["--seed", "c.example"]].concat())
         .ok();

@@ -146,7 +146,8 @@ fn a_sitemap_has_the_times_of_observed_changes() {
         entry("/cups"),
         "<lastmod>2026-01-02T03:04:05Z</lastmod></url>"
     );
-    // The page's header states a date in January, but a later fetch saw different text.
+    // The page's header has a date in January, but the text changed later, so the date of the
+    // second fetch counts.
     let rows = dir.rows("c/pages.jsonl");
     let changed = rows.iter().find(|row| row["change"] == "changed").unwrap();
     let second = changed["fetched_at"]

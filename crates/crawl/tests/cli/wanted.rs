@@ -129,7 +129,8 @@ fn unwanted_documents_have_a_row_and_no_body() {
     assert!(explained.contains(reason), "{explained}");
     let verified = cmd.run(&["verify", "c"]).ok();
     assert!(verified.contains("defects    none"), "{verified}");
-    // Rejected pages aren't found, and a replay lacks the bodies that were read but not kept.
+    // A search doesn't find rejected pages, and a replay lacks the bodies that were read but not
+    // kept.
     assert!(!cmd.run(&["search", "c", "t"]).ok().contains("/fr"));
     let again = cmd.run(&["replay", "c", "--output", "r", "--json"]).ok();
     let again: Value = serde_json::from_str(&again).unwrap();
@@ -187,7 +188,7 @@ fn pages_a_few_links_off_the_scope_are_fetched_and_marked() {
     web.script(2, "/a", links(&[url(2, "/b")]));
     web.script(2, "/r", links(&[url(2, "/b")]));
     web.script(0, "/back", links(&[]));
-    // The sitemap of the host in scope lists this page.
+    // This page is not linked: it is in the sitemap of the host in scope.
     web.script(0, "/orphan/0.html", links(&[]));
     let seed = url(0, "/");
     let crawl = |output: &'static str, hops: &'static str| {

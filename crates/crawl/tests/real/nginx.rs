@@ -58,7 +58,7 @@ impl Nginx {
         let lines = BufReader::new(server.lines().unwrap()).lines();
         let log = Arc::new(Log::default());
         let log_writer = Arc::clone(&log);
-        // The thread ends with nginx, which holds the other end.
+        // The thread ends with nginx, because the pipe of the log is then closed.
         thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
                 let (from, path) = line.split_once(' ').unwrap();

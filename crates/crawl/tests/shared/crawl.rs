@@ -1,4 +1,4 @@
-//! A web, an engine, and the workers of one crawl, each a process with its own directory.
+//! A web, a PostgreSQL server, and the workers of one crawl, each a process with its own directory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -31,7 +31,7 @@ const SHORT_LEASE: &str = "3s";
 pub(crate) struct Crawl {
     pub(crate) web: TestWeb,
     pub(crate) served: Served,
-    /// The second engine of a crawl over two groups.
+    /// The second PostgreSQL server of a crawl over two engine groups.
     second: Option<Served>,
     dir: TempDir,
     name: String,
@@ -212,8 +212,8 @@ impl Crawl {
     }
 
     /// Starts a worker next to a running one, and waits until the new worker has hosts. The running
-    /// worker is paused for that time: it still hands over hosts, and leaves something to do
-    /// however fast it is.
+    /// worker is paused for that time. It still hands over hosts, but can't finish the crawl before
+    /// the new worker starts.
     pub(crate) fn start_beside(&self, other: &str, worker: &str) -> Worker {
         self.wait_for_requests(50);
         self.control(other, "pause");
@@ -239,7 +239,7 @@ impl Crawl {
         }
     }
 
-    /// Returns the live workers by name, with their numbers of buckets.
+    /// Returns the live workers by name, each with its number of buckets of hosts.
     pub(crate) fn buckets(&self) -> BTreeMap<String, u64> {
         let output = self.frontier(&["status", "--json"]);
         let status: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();

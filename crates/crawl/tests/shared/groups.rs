@@ -1,4 +1,4 @@
-//! Crawls of several workers over two engine groups.
+//! Crawls of several workers over two engine groups (PostgreSQL servers).
 
 use std::time::Duration;
 
@@ -8,7 +8,8 @@ use serde_json::Value;
 use crate::crawl::{Crawl, repeated_paths};
 use crate::postgres::text;
 
-/// Returns some buckets of a group that have pending URLs, as an argument of `crawl frontier move`.
+/// Returns some buckets of hosts in an engine group that have pending URLs, as an argument of
+/// `crawl frontier move`.
 fn buckets_at_work(crawl: &Crawl, group: usize) -> String {
     let name = crawl.name();
     let sql = format!(
@@ -120,7 +121,8 @@ fn a_seed_s_redirect_target_joins_the_scope_in_all_groups() {
 fn a_group_without_a_worker_is_reported_and_waited_for() {
     let crawl = Crawl::in_two_groups(TestWeb::builder().seed(34).hosts(12).pages(60));
     let mut first = crawl.start("w1");
-    // A worker takes only buckets that its own group serves. The other buckets wait.
+    // A worker takes only buckets of hosts that its own engine group serves. The other buckets
+    // wait.
     let served = |status: &Value, group: usize| status["groups"][group]["workers"].clone();
     while crawl.buckets().is_empty() {
         std::thread::sleep(Duration::from_millis(50));
@@ -136,7 +138,7 @@ fn a_group_without_a_worker_is_reported_and_waited_for() {
     first.wait().expect(0);
     second.wait().expect(0);
     crawl.check_whole(&["w1", "w2"]);
-    // A worker started for the other group only is refused.
+    // A worker that is started for the other engine group only is refused.
     let mut alone = crawl.program();
     let seed = crawl.web.url(0, "/");
     alone.args([

@@ -24,8 +24,8 @@ impl Crawl {
         fs::remove_dir_all(self.output(worker)).unwrap();
     }
 
-    /// Reopens what a worker settled, once the worker's lease has expired. Returns how many pages
-    /// the worker had.
+    /// Makes the URLs pending again that a lost worker settled, once the worker's lease has
+    /// expired. Returns how many pages the worker had.
     fn reopen(&self, worker: &str) -> u64 {
         let begin = Instant::now();
         loop {
@@ -42,7 +42,7 @@ impl Crawl {
         }
     }
 
-    /// Checks that no row is duplicated, and that no bucket is left to reopen.
+    /// Checks that no row is duplicated, and that no URL is left to reopen.
     fn check_rows(&self, workers: &[&str]) {
         let count = self.excluded(workers).len();
         let output = self.frontier(&["status", "--json"]);
@@ -76,7 +76,7 @@ fn pages_of_a_lost_directory_are_fetched_by_the_other_workers() {
     crawl.lose("w1");
     assert!(crawl.reopen("w1") > 20);
     second.wait().expect(0);
-    // The second worker may have ended already.
+    // Run the second worker again, because it may have ended before the URLs were reopened.
     crawl.start("w2").wait().expect(0);
     crawl.check_whole(&["w2"]);
     crawl.check_rows(&["w2"]);
@@ -134,7 +134,8 @@ fn a_finished_crawl_fetches_only_the_lost_pages() {
     let audited = audit.args(["audit", "w2", "--json"]).output().unwrap();
     let audited: Value = serde_json::from_slice(&audited.stdout).unwrap();
     let by_rule = audited["by_rule"].as_object().unwrap();
-    // The robots.txt that allowed earlier fetches is lost if another worker took over the host.
+    // Requests may seem to lack a robots.txt, because it is lost if another worker took over the
+    // host.
     let other_rules = by_rule.keys().find(|rule| *rule != "robots-first");
     assert_eq!(other_rules, None, "{audited}");
 }

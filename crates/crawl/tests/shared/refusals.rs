@@ -90,7 +90,7 @@ fn a_name_is_used_once_and_all_workers_have_the_same_settings() {
         "{stderr}"
     );
     first.wait().expect(0);
-    // Once no worker is running, the crawl continues with other settings.
+    // Once no worker is running, the crawl may continue with other settings.
     let ended = crawl
         .start_with("w2", "--scope any --allow-private --max-depth 7")
         .wait();

@@ -42,7 +42,7 @@ pub(super) fn retry_after(fields: &Fields, end: u64) -> u64 {
 }
 
 /// Returns the lifetime in `Cache-Control`, in milliseconds. The strictest of several directives
-/// wins.
+/// wins. `None` if no directive defines a lifetime.
 fn cache_control(fields: &Fields) -> Option<u64> {
     let mut shortest: Option<u64> = None;
     for value in fields.all("cache-control") {
@@ -61,8 +61,8 @@ fn cache_control(fields: &Fields) -> Option<u64> {
     shortest
 }
 
-/// Returns the lifetime that `Expires` defines. An invalid date counts as past (RFC 9111 section
-/// 5.3).
+/// Returns the lifetime that `Expires` defines, if the response has this field. An invalid date
+/// counts as past (RFC 9111 section 5.3).
 fn expires(fields: &Fields, end: u64) -> Option<u64> {
     let value = fields.first("expires")?;
     let text = std::str::from_utf8(value).unwrap_or_default().trim();
@@ -86,7 +86,7 @@ fn until(text: &str, fields: &Fields, end: u64) -> Option<Option<u64>> {
     Some(remaining.map(|remaining| u64::try_from(remaining.as_millis()).unwrap_or(u64::MAX)))
 }
 
-/// Converts seconds to milliseconds, saturating.
+/// Converts seconds to milliseconds, saturating. `None` if the text isn't a number.
 fn seconds(text: &str) -> Option<u64> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| text.parse::<u64>().unwrap_or(u64::MAX).saturating_mul(1000))

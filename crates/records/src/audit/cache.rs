@@ -17,7 +17,8 @@ pub(super) struct Compiled {
     agent: ProductToken,
     profile: Profile,
     none: Rc<AgentRules>,
-    /// Each copy with the count of uses at its last use, to find the least recently used.
+    /// Each copy with the value of `uses` when it was last used. The least recently used copies are
+    /// evicted first.
     copies: HashMap<ArchivePlace, (u64, Rc<AgentRules>)>,
     bytes: usize,
     uses: u64,

@@ -28,8 +28,8 @@ impl Delays {
         self.0.iter().filter(|row| row.reread.is_some())
     }
 
-    /// Returns the minimum delay of a host, in milliseconds, that a worker had in force at a moment
-    /// or just before. `usual` is the delay in `crawl.toml`.
+    /// Returns the lowest minimum delay, in milliseconds, that a worker applied to a host at
+    /// `moment` or just before. `usual` is the delay in `crawl.toml`.
     pub(super) fn least(&self, host: &str, worker: Option<&str>, usual: u64, moment: u64) -> u64 {
         let mut least = usual;
         let mut now = usual;

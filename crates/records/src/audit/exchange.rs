@@ -97,7 +97,7 @@ impl Exchanges {
     fn read_log(&mut self, log: BufReader<File>, wanted: &HashSet<u64>) -> std::io::Result<()> {
         let mut lines = LineReader::new(log, MAX_LINE_BYTES);
         while let Some(line) = lines.next_line()? {
-            // A line without a line break was never committed.
+            // Skip a line without a line break, because it was never committed.
             let BoundedLine::Whole(line) = line else {
                 continue;
             };
@@ -157,7 +157,7 @@ impl Exchanges {
         u32::try_from(number).unwrap_or(u32::MAX)
     }
 
-    /// Returns the exchange of a URL that started in this millisecond.
+    /// Returns the exchange of a URL that started at `start_ms`. `None` if there is none.
     pub(super) fn read(
         &mut self,
         url: &str,
@@ -185,7 +185,8 @@ impl Exchanges {
         Ok(exchange.and_then(|found| found.body).unwrap_or_default())
     }
 
-    /// Reads one exchange, whose response, request and metadata records are consecutive.
+    /// Reads one exchange, whose response, request and metadata records are consecutive. `None` if
+    /// `is_wanted` rejects the response.
     fn read_at(
         &self,
         place: ArchivePlace,
@@ -253,7 +254,7 @@ fn read_line(line: &[u8], wanted: &HashSet<u64>) -> Option<(u64, Captured)> {
     wanted.contains(&key).then_some((key, captured))
 }
 
-/// Returns the origin in the field `of` of a metadata record.
+/// Returns the origin in the field `of` of a metadata record, if it has one.
 fn whose(metadata: &WarcRecord) -> Option<Origin> {
     let text = String::from_utf8_lossy(&metadata.block);
     let of = text.lines().find_map(|line| line.strip_prefix("of: "))?;
@@ -281,7 +282,7 @@ mod tests {
         assert_eq!(file(&fields, half, false), None);
         let beginning = file(&fields, half, true).unwrap();
         assert!(beginning.len() > 1000 && text.starts_with(&beginning));
-        // Truncation explains missing bytes, but not wrong ones.
+        // A wrong checksum is an error even in a body that the crawl truncated.
         let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
         gzip.write_all(&text).unwrap();
         let mut gzip = gzip.finish().unwrap();

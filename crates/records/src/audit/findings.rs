@@ -63,7 +63,8 @@ pub(super) const ROW_LOST: &str = "what a lost row of requests.jsonl may bear ou
 impl Findings {
     /// Records that `line` is malformed. `after` is when the request in the previous row ended.
     pub(super) fn lose(&mut self, line: u64, after: u64) {
-        // If the clock was set back, the rows lost here may have ended before rows lost earlier.
+        // If the clock was set back, lower the times of earlier places, so that `lost` stays in the
+        // order of times.
         for lost in self
             .lost
             .iter_mut()
@@ -74,7 +75,7 @@ impl Findings {
         }
         let count = self.lost.len();
         match self.lost.last_mut() {
-            // Merging places is safe: the merged place can explain more requests, never fewer.
+            // Merging two lost places is safe: it can only leave more checks undecided.
             Some(last) if last.after == after || count == MAX_LOST => last.line = line,
             _ => self.lost.push(Lost { line, after }),
         }

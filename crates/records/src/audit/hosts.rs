@@ -16,18 +16,18 @@ use super::{
 };
 use crate::error::RecordsError;
 
-/// A host's requests so far. Memory: about 1,000 bytes, and 200 bytes for each request still to be
-/// judged: one, or those of the last minute if several may be in flight.
+/// The requests to a host so far. Memory: about 1,000 bytes, and 200 bytes for each request that is
+/// not judged yet: only one, or those of the last minute if several requests may be in flight.
 #[derive(Debug)]
 pub(super) struct Host {
     pub(super) key: String,
     pub(super) limits: HostLimits,
-    /// Indexes of the origins whose robots.txt is known, with or without pages.
+    /// Indexes of the host's origins whose robots.txt is known, even those without pages.
     pub(super) origins: Vec<usize>,
     /// Requests still to be judged. Rows are in the order of their ends, so a request waits until
     /// no row with an earlier start can follow.
     ahead: BinaryHeap<Reverse<SentRequest>>,
-    /// The latest request in each slot; at most `per_host`.
+    /// The latest request in each slot. A host has `per_host` slots, one per request in flight.
     places: Vec<Ended>,
     /// The request that ended last.
     latest: Option<Ended>,
@@ -44,7 +44,7 @@ pub(super) struct SentRequest {
     end: u64,
     gap_asked: u64,
     wait_asked: Option<u64>,
-    /// Whether the status of the response itself demands a wait.
+    /// Whether the status of the response itself demands a wait (429 or 503).
     is_asking: bool,
     pub(super) purpose: SentPurpose,
     /// The URL, if robots.txt rules apply to it.
@@ -83,7 +83,7 @@ struct WaitOwed {
 struct PaceAsked {
     /// The delay in milliseconds, the directive that demands it, and its line.
     gap: (u64, &'static str, u32),
-    /// The line in `requests.jsonl` of the response with this robots.txt, and when it was known.
+    /// The line in `requests.jsonl` of the response with this robots.txt.
     line: u64,
     known_at: u64,
     at_home: bool,
@@ -156,7 +156,8 @@ impl AuditRun<'_> {
             return Ok(());
         };
         host_state.ahead.push(Reverse(SentRequest::of(row, line)));
-        // Rows not read yet end about now or later, so their requests started after this time.
+        // A row that is not read yet ends about when this one does, or later. Because of the
+        // timeout, its request started after this time.
         let begun = row.end.saturating_sub(limits.timeout + SETTLING_MS);
         let one = host_state.limits.per_host == 1;
         let waits = |host: &Host| match host.ahead.peek() {
@@ -243,7 +244,8 @@ impl AuditRun<'_> {
             return;
         };
         let HostLimits { delay, per_host } = self.limits.at(&host.key, sent.worker(), sent.start);
-        // A reread of the settings may have lowered the limit: keep the latest requests.
+        // A reread of the settings may have lowered the number of slots, so keep the latest
+        // requests.
         while host.places.len() > per_host {
             let places = host.places.iter().enumerate();
             let first = places.min_by_key(|(_, ended)| ended.end);
@@ -257,8 +259,8 @@ impl AuditRun<'_> {
             false => (delay, "the minimum delay"),
         };
         let free = |ended: &Ended| ended.end.saturating_add(asked) <= sent.start + ROUNDING_MS;
-        // Of the slots that are free in time, take the one used last, which leaves the most freedom
-        // to later requests. A slot never used comes last.
+        // Of the slots whose delay is over, take the one used last, because that leaves more
+        // freedom to later requests. A slot that was never used is taken last of all.
         let places = host.places.iter().enumerate();
         let best = places.filter(|(_, ended)| free(ended) && ended.end <= sent.start);
         if let Some((place, _)) = best.max_by_key(|(_, ended)| ended.end) {
@@ -343,7 +345,8 @@ impl AuditRun<'_> {
             .breach("pace", &host.key, message, times, &rows);
     }
 
-    /// Returns the longest delay demanded by the robots.txt copies in force.
+    /// Returns the longest delay demanded by the robots.txt copies in force. `None` if none demands
+    /// a delay.
     fn demanded_pace(
         &self,
         host: &Host,

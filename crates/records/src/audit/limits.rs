@@ -97,8 +97,8 @@ impl AuditedSettings {
         let restarted = last_started.filter(|last| started.is_none_or(|first| first < *last));
         let since = match file.moment("rules-since")? {
             Some(since) => since,
-            // These times are in whole seconds, so an event within that second may be older than
-            // the settings.
+            // The times in `crawl.toml` are in whole seconds, so an event within that second may be
+            // older than the settings.
             None => restarted.map_or(0, |restarted| restarted + SECOND),
         };
         let exclusion = |key, default| match file.get("exclusion", key) {
@@ -237,7 +237,7 @@ impl HostLimits {
     }
 }
 
-/// Returns the value of the longest name that matches a host key.
+/// Returns the value of the longest name that matches a host key, if any name does.
 fn find<'a, T>(by_name: &'a BTreeMap<String, T>, host: &str) -> Option<&'a T> {
     let (name, port) = host_and_port(host);
     let mut rest = Some(name).filter(|_| !by_name.is_empty());
@@ -345,7 +345,8 @@ fn span(value: &Value) -> Result<u64, String> {
     if millis > MAX_MILLIS {
         return Err(bad());
     }
-    // The cast saturates. Half a microsecond compensates for binary fractions.
+    // Half a microsecond compensates for rounding errors of binary fractions. The cast turns a
+    // number that is too large into the maximum.
     Ok((millis + 0.0005) as u64)
 }
 

@@ -36,12 +36,13 @@ pub(super) struct RobotsResponses {
 pub(super) struct Answer {
     /// End of the last exchange.
     pub(super) end: u64,
-    /// When all files that the origin's pages wait for were known. A `tdmrep.json` may follow
-    /// robots.txt.
+    /// When the last file arrived that must be fetched before the origin's pages: robots.txt, or a
+    /// `tdmrep.json` after it.
     pub(super) known_at: u64,
     /// The line of the last exchange in `requests.jsonl`.
     pub(super) line: u64,
-    /// The line of the oldest row that this result depends on; `None` if that may precede all rows.
+    /// The line of the oldest row that these rules depend on. `None` if they may depend on a
+    /// response before the first row.
     pub(super) rests_on: Option<u64>,
     /// Whether the last exchange, after redirects, was with the origin's own host.
     pub(super) at_home: bool,
@@ -50,11 +51,11 @@ pub(super) struct Answer {
     until: u64,
     pub(super) status: Option<u16>,
     good: Good,
-    /// Number of responses in a row that left the rules unknown.
+    /// Number of consecutive responses that left the rules unknown.
     tries: u32,
     pace: Option<Rc<RobotsPaceAsked>>,
-    /// Whether a page was fetched after this response. Once the copy is stale, no further page may
-    /// be.
+    /// Whether a page was fetched after this response. If the copy is stale, no second page may be
+    /// fetched.
     pub(super) page_followed: bool,
 }
 
@@ -83,7 +84,8 @@ enum Good {
 /// The rules that apply to an origin's pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BindingRules {
-    /// The rules of this file apply until a moment. Without a file, everything is allowed.
+    /// The rules of the file at `place` apply until `until`. If there is no file, everything is
+    /// allowed.
     Rules {
         place: Option<ArchivePlace>,
         until: u64,
@@ -139,7 +141,8 @@ impl RobotsResponses {
         self.answers.get(origin).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the index of the last response that was known at a moment.
+    /// Returns the index of the last response that was known at a moment. `None` if there was none
+    /// yet.
     pub(super) fn last_at(&self, origin: usize, moment: u64) -> Option<usize> {
         let ended = |answer: &Answer| answer.end <= moment;
         self.answers(origin).partition_point(ended).checked_sub(1)
@@ -260,7 +263,7 @@ impl RobotsResponses {
         let mut answer = Answer::unknown(row, line, end.saturating_add(lasts), tries);
         answer.rests_on = match meaning {
             AnswerMeaning::Rules(_) | AnswerMeaning::None => Some(line),
-            // The previous state continues, so this result depends on the same row.
+            // The previous rules stay in force, so this result depends on the same row as before.
             _ => before.and_then(|before| before.rests_on),
         };
         match (meaning, held) {
@@ -358,8 +361,8 @@ impl Answer {
         }
     }
 
-    /// Returns the status of the response if, by the operator's settings, it forbids all pages of
-    /// the origin.
+    /// Returns the status of the response if, by the operator's settings, that status forbids all
+    /// pages of the origin.
     pub(super) fn forbidden(&self, limits: &AuditedSettings) -> Option<u16> {
         let status = self.status.filter(|status| matches!(status, 401 | 403));
         status.filter(|_| limits.forbids && self.state == State::None)

@@ -168,8 +168,8 @@ fn each_request_is_checked_against_the_settings_of_its_time() {
     );
 }
 
-/// A reread has raised the limit of requests in flight. After that, requests that wait for the
-/// current delay, and the one request that may start at once, come in any order.
+/// A reread has raised the limit of requests in flight, so one request may start at once. The
+/// requests that wait for the delay may start before or after it.
 #[test]
 fn an_unused_slot_is_left_to_the_request_that_needs_it() {
     let request = |(start, end), gap_asked| Sent {

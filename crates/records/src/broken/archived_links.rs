@@ -37,7 +37,8 @@ impl Archived {
         })
     }
 
-    /// Adds the links of all current pages. Returns the keys of pages that could not be read.
+    /// Adds the links of all URLs whose last row is a page. Returns the keys of pages that could
+    /// not be read.
     pub(super) fn links(
         &self,
         dir: &Path,

@@ -9,7 +9,8 @@ use crawl_archive::rows::PageRow;
 use crate::error::RecordsError;
 use crate::rows::pages;
 
-/// Selects the current rows of `pages.jsonl`, by URL. Takes about 40 bytes per URL.
+/// The last row of each URL in `pages.jsonl`, and the last row with the URL's body. Takes about 40
+/// bytes per URL.
 #[derive(Debug, Default)]
 pub(crate) struct LatestRows {
     by_url: HashMap<u64, Last>,
@@ -103,7 +104,7 @@ impl LatestRows {
         last.is_some_and(|last| last.outcome == LastOutcome::Redirect)
     }
 
-    /// Returns whether a URL is currently a page.
+    /// Returns whether the last row of a URL is a page.
     pub(crate) fn is_page(&self, url: &str) -> bool {
         let last = self.get(url);
         last.is_some_and(|last| last.outcome == LastOutcome::Page)
@@ -119,7 +120,8 @@ impl LatestRows {
     }
 }
 
-/// Hashes a URL. Among ten million URLs, two collide in one of three hundred thousand crawls.
+/// Hashes a URL. Collisions are rare: among ten million URLs, two collide in one of three hundred
+/// thousand crawls.
 pub(crate) fn key(url: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     url.hash(&mut hasher);

@@ -87,8 +87,8 @@ impl LinkSearch {
         });
     }
 
-    /// Adds for each URL the page that first led to it, if no link from that page was found but
-    /// `may_stand` says that one may exist.
+    /// For each target, adds a link from the page that first led to it, if no link from that page
+    /// was found but `may_stand` returns true: the page may still contain one.
     pub(super) fn add_vias(
         &mut self,
         pages: &[BrokenPage],
@@ -101,12 +101,13 @@ impl LinkSearch {
                 Some(redirect) => redirects.via(redirect),
                 None => pages.get(goal.page).and_then(|page| page.via.as_deref()),
             };
-            // Leave out a page that is itself a target: a redirect is already in the chain, and the
-            // page that led to it is searched for separately.
+            // Skip a page that is itself a target. If it redirects, it is already in the chain, and
+            // the page that led to it is searched for separately.
             let page = via.filter(|via| !goals.contains_key(*via) && may_stand(via));
             let (page, through) = match (page, goal.through.split_first()) {
                 (Some(page), _) => (page, &goal.through[..]),
-                // The target is a seed that redirects, and nothing links to it.
+                // The target is a seed that redirects, and nothing links to it, so list the seed
+                // itself.
                 (None, Some((seed, rest))) if via.is_none() => (seed.as_str(), rest),
                 _ => continue,
             };
@@ -129,8 +130,8 @@ impl LinkSearch {
     }
 }
 
-/// Returns the spelling rules from the crawl's `crawl.toml`. Rules that need evidence are not
-/// applied.
+/// Returns the spelling rules from the crawl's `crawl.toml`. A rule that is set to `evidence` is
+/// not applied.
 pub(crate) fn naming(dir: &Path) -> SpellingRules {
     let table = stored_settings(dir);
     let names = table.get("names");

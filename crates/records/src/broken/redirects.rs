@@ -8,7 +8,7 @@ use crawl_archive::rows::{PageRow, REDIRECT_LOOP};
 use super::BrokenPage;
 use super::latest_rows::LatestRows;
 
-/// Maximum length of a chain of redirects to trace back. Crawls follow at most 255 redirects.
+/// Maximum length of a chain of redirects to trace back. Crawls follow fewer, at most 255.
 pub(super) const MAX_CHAIN: usize = 256;
 
 /// All URLs that currently redirect.
@@ -85,7 +85,7 @@ impl Redirects {
         None
     }
 
-    /// Returns the URL that led to a redirect.
+    /// Returns the URL that led to a redirect. `None` if no such URL is known.
     pub(super) fn via(&self, url: &str) -> Option<&str> {
         self.visits.get(url)?.via.as_deref()
     }

@@ -11,8 +11,8 @@ use super::link_search::LinkSearch;
 use crate::error::RecordsError;
 use crate::rows::links as link_rows;
 
-/// Adds the links of current pages. If a page changed, its links are listed again as one group of
-/// consecutive rows; the last group wins.
+/// Adds the links of URLs whose last row is a page. If a page changed, its links are listed again,
+/// as one group of consecutive rows, and the last group wins.
 pub(super) fn links(
     dir: &Path,
     latest: &LatestRows,
@@ -44,7 +44,8 @@ fn last_groups(dir: &Path) -> Result<HashMap<u64, u64>, RecordsError> {
     Ok(last)
 }
 
-/// Visits the rows. Each comes with the number of its group: consecutive rows from one page.
+/// Calls `visit` for each row, with the number of its group. A group is consecutive rows from one
+/// page.
 fn each_in_group(dir: &Path, mut visit: impl FnMut(LinkRow, u64)) -> Result<(), RecordsError> {
     let (mut from, mut group) = (String::new(), 0);
     for row in link_rows(dir)? {

@@ -458,8 +458,8 @@ fn redirects_without_an_end_are_broken() {
     );
 }
 
-/// The loop error is in the row that was written last, which may be of any URL in the loop. A row
-/// of an older round may have the error too.
+/// The loop error is in the row of the URL that was fetched last, which may be any URL of the loop.
+/// In an older round it may have been another URL.
 #[test]
 fn a_loop_is_named_by_the_same_page_in_each_round() {
     let report = |error: &[&str]| {

@@ -1,4 +1,4 @@
-//! The requests of one round or of all.
+//! The requests of one round or of all rounds.
 
 use std::path::Path;
 
@@ -22,7 +22,8 @@ pub(super) struct RoundRequests {
 impl RoundRequests {
     pub(super) fn read(dir: &Path, round: Option<u32>) -> Result<RoundRequests, RecordsError> {
         let mut result = RoundRequests::default();
-        // No request of a round is sent before all pages of the previous round have arrived.
+        // No request of a round is sent before all pages of the previous round have arrived, so
+        // times tell the rounds apart.
         let (mut after, mut last, mut has_next) = (0, 0, false);
         let mut rows = pages(dir)?;
         while let Some(row) = rows.next_sound() {

@@ -1,4 +1,4 @@
-//! Finds the archived page that contains an unknown URL, and how it does.
+//! Finds the archived page that contains an unknown URL, and the element that contains it.
 
 use std::path::Path;
 

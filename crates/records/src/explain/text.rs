@@ -12,8 +12,8 @@ use crate::numbers::counted;
 use crate::words::failure_words;
 
 impl Explanation {
-    /// Returns whether a budget still held the URL back when the last run ended. The next start
-    /// removes the row that says so.
+    /// Returns whether a budget still held the URL back when the last run ended, according to its
+    /// row in `excluded.jsonl`. The next start removes such rows.
     fn is_beyond_budget(&self) -> bool {
         let row = self.excluded.as_ref();
         row.is_some_and(|row| row.reason == "budget")
@@ -91,8 +91,7 @@ impl fmt::Display for Explanation {
             let when = match self.state {
                 "excluded" => Some("reason"),
                 "pending" if self.is_beyond_budget() => Some("reason"),
-                // The row is of an earlier run and no longer counts, or the URL is being judged
-                // again.
+                // The row is of an earlier run and no longer counts, or the URL is pending again.
                 "pending" => Some("not fetched before"),
                 _ => None,
             };

@@ -41,7 +41,7 @@ pub(crate) struct LinkSketch {
     /// Number of links, by the indexes in `nodes` of their source and target. Includes links from a
     /// node to itself.
     pub(crate) links: BTreeMap<(usize, usize), u64>,
-    /// Number of links with an end that isn't a node.
+    /// Number of links whose source or target isn't a node.
     pub(crate) elsewhere: u64,
     /// Number of links that were read.
     pub(crate) read: u64,

@@ -107,7 +107,7 @@ fn each_row_is_counted_once_in_each_figure() {
         (3, 0)
     );
     assert_eq!((permissions.allowed_by_rule, permissions.no_rule), (3, 0));
-    // Without links.jsonl, these are the links through which pages were discovered.
+    // Without `links.jsonl`, the sketch shows the links through which pages were discovered.
     assert_eq!(figures.links.source, LinkSource::Via);
     assert_eq!(figures.links.links, [((0, 0), 1), ((0, 1), 1)].into());
 }

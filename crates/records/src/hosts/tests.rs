@@ -63,7 +63,7 @@ fn check(per_host: u32, requests: &[Times], expect: Expect) {
 
 #[test]
 fn a_host_has_one_name_in_all_rows() {
-    // As in docs/rows.md: without the port, except on loopback.
+    // A host key has no port, except on loopback (docs/rows.md).
     let check = |urls: &[&str], expected: &[&str]| {
         let mut hosts = HostSums::new(1);
         for url in urls {

@@ -20,7 +20,8 @@ const USUAL_BYTES: (f64, f64) = (12e3, 118e3);
 
 /// Minimum number of measured pages of a host to estimate its other pages.
 const MIN_MEASURED: u64 = 5;
-/// Minimum number of measured pages of a template to use its own mean.
+/// Minimum number of measured pages of a template (pages of a host with URLs of the same shape) to
+/// use the template's own mean size.
 const MIN_OF_TEMPLATE: u64 = 10;
 /// An estimate is given as a single number if its interval is within this fraction of the number.
 const PRECISE_WITHIN: f64 = 0.1;
@@ -59,7 +60,7 @@ struct Sizes {
     weights: f64,
     sum: f64,
     squares: f64,
-    /// Sums with squared weights: of the number 1, of the sizes, and of the squared sizes.
+    /// Sums of the squared weights: alone, times the size, and times the squared size.
     by_square: [f64; 3],
     least: f64,
     most: f64,
@@ -71,12 +72,13 @@ pub(super) struct KnownPages {
     /// Number of measured pages, and their bytes.
     measured: u64,
     bytes: f64,
-    /// Unmeasured pages by template, if enough pages of the template were measured.
+    /// Unmeasured pages by template (the shape of their URLs), if enough pages of the template were
+    /// measured.
     by_template: HashMap<u64, u64>,
     others: u64,
 }
 
-/// The known bounds of the bytes that a host would send.
+/// An estimate of the bytes that a host would send, with its bounds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct BytesRange {
     /// Bytes of pages and sitemaps whose sizes are known.
@@ -134,8 +136,8 @@ impl PageSizes {
         let mut by_template: HashMap<u64, Sizes> = HashMap::new();
         for page in &measured {
             let is_drawn = is_drawn.contains(&page.host);
-            // If some pages of a host were drawn at random, its other pages represent only
-            // themselves.
+            // If some pages of a host were drawn at random, skip its other pages, because they
+            // represent only themselves.
             let weight = match page.weight {
                 None if is_drawn => continue,
                 weight => weight.unwrap_or(1.0),
@@ -158,8 +160,8 @@ impl PageSizes {
         }
     }
 
-    /// Groups the pages that the planning run in `dir` found: by host, by template, and by whether
-    /// they were measured.
+    /// Groups the pages that the planning run in `dir` found: by host, by template (the shape of
+    /// their URLs), and by whether they were measured.
     pub(super) fn known_pages(
         &self,
         dir: &Path,
@@ -467,12 +469,13 @@ fn needed(pages: u64, variance: f64, sum: f64) -> u64 {
     let relative = variance.sqrt() * count / sum.max(1.0);
     let of_endless = (Z * relative / PRECISE_WITHIN).powi(2);
     let drawn = of_endless / (1.0 + of_endless / count);
-    // Slightly more, because the variance is itself estimated from few pages.
+    // Draw slightly more, because the variance is itself estimated from few pages.
     let drawn = (drawn * 1.1).max(MIN_MEASURED as f64).ceil();
     pages.min(drawn as u64)
 }
 
-/// Returns the template of a URL: a hash of its host and shape.
+/// Returns the template of a URL: a hash of its host and of its shape, which leaves out variable
+/// parts.
 fn template_of(url: &CanonicalUrl) -> u64 {
     let mut hasher = DefaultHasher::new();
     (url.host_key().as_str(), Shape::of(url).pattern).hash(&mut hasher);

@@ -21,7 +21,8 @@ use crate::settings::check_name;
 use crate::shared_frontier::credentials;
 use crate::terminal::{note, print};
 
-/// The row file to which the end of a worker's run appends rows without a commit.
+/// The row file with the URLs that were not fetched. A worker appends rows to it at the end of a
+/// run, without a commit.
 const EXCLUDED: &str = "excluded.jsonl";
 
 pub(super) fn import_crawl(

@@ -1,4 +1,5 @@
-//! `crawl frontier move`: moves buckets of hosts to another engine group.
+//! `crawl frontier move`: moves buckets of hosts to another engine group (a PostgreSQL server and
+//! its standbys).
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -13,7 +14,7 @@ use crate::error::{CommandError, FINISHED};
 use crate::shared_frontier::{check_url, credentials};
 use crate::terminal::{note, print};
 
-/// Prefix of an argument that selects all buckets of an engine group.
+/// Prefix of an argument that selects all buckets of hosts in an engine group.
 const ALL_OF: &str = "all-of:";
 
 /// Maximum number of buckets of a crawl.
@@ -72,7 +73,7 @@ fn object(done: &MovedBuckets, crawl: &str) -> serde_json::Value {
     })
 }
 
-/// Parses an engine group, which is named by its number or its connection string.
+/// Parses an engine group, given by its number or by its connection string.
 fn group(text: &str) -> Result<GroupName, CommandError> {
     match text.parse() {
         Ok(number) => Ok(GroupName::Number(number)),
@@ -85,7 +86,7 @@ fn group(text: &str) -> Result<GroupName, CommandError> {
     }
 }
 
-/// Parses the buckets to move: numbers and ranges, or all buckets of a group.
+/// Parses the buckets of hosts to move: numbers and ranges, or all buckets of an engine group.
 fn choice(text: &str) -> Result<BucketChoice, CommandError> {
     if let Some(of) = text.strip_prefix(ALL_OF) {
         return Ok(BucketChoice::AllOf(group(of)?));

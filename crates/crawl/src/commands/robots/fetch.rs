@@ -65,7 +65,7 @@ impl RobotsFetcher {
         urls: &[&CanonicalUrl],
         contact: Option<&Contact>,
     ) -> Result<RobotsFetcher, CommandError> {
-        // The user may want rules judged for any agent, but this program sends the request.
+        // Send the requests as `crawl`, whatever agent the rules are judged for.
         let ourselves = ProductToken::leading("crawl");
         let clock = Clock::start();
         let config = FetchConfig {
@@ -149,8 +149,8 @@ fn fetched(answer: RobotsAnswer) -> FetchedRobots {
             Some(status) => (None, format!("answered {status}, {why}")),
             None => (None, why),
         },
-        // Unreachable: redirects were followed, and no validators were sent that could lead to a
-        // 304.
+        // These answers can't occur: redirects were followed, and no validators were sent that
+        // could lead to a 304.
         RobotsAnswer::NotModified | RobotsAnswer::Redirect { .. } => {
             (None, "unexpected answer".to_owned())
         }

@@ -146,7 +146,7 @@ impl Rules {
             .expect("invariant: robots.txt was asked for at each URL's origin")
     }
 
-    /// Writes the records other than rules, and the oddities, of all files.
+    /// Writes the records other than rules of all files, and the oddities in them.
     fn remarks(&self, text: &mut String) {
         self.0.values().for_each(|source| source.remarks(text));
     }

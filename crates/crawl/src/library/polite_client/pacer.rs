@@ -137,7 +137,7 @@ impl Pacer {
         }
     }
 
-    /// Accepts a call. The address of its host is looked up first: several hosts may share a
+    /// Accepts a call. First looks up the address of its host, because several hosts may share a
     /// server, and the limits per address count from the first request.
     fn take_in(&mut self, call: Call) {
         if self.scheduler.has_address(&call.url.host_key()) {
@@ -174,8 +174,8 @@ impl Pacer {
         }
         let calls = self.waiting.entry(origin.clone()).or_default();
         calls.push_back(call);
-        // Removes abandoned calls now and then: callers of a host with a long gap may give up and
-        // call again, and the queue would grow.
+        // Remove abandoned calls now and then. Callers may give up and call again if the gap is
+        // long, so the queue would grow.
         if calls.len().is_power_of_two() {
             calls.retain(|call| !call.reply.is_closed());
         }
@@ -204,8 +204,8 @@ impl Pacer {
         }
     }
 
-    /// Uses a permit for the first queued call that was not dropped and whose URL is allowed. Calls
-    /// that arrived while the rules were expired have not been judged yet.
+    /// Uses a permit for the first queued call that was not dropped and whose URL is allowed.
+    /// Judges each call here, because it may have arrived while the rules were expired.
     fn send_page(&mut self, permit: Permit, origin: &Origin) {
         let Some(compiled) = self.rules.get(origin) else {
             return self.begin_anew(permit, origin);
@@ -264,7 +264,8 @@ impl Pacer {
         });
     }
 
-    /// Has an origin's robots.txt requested again, since its copy was evicted from memory.
+    /// Makes the scheduler request an origin's robots.txt again, since the copy was evicted from
+    /// memory.
     fn begin_anew(&mut self, permit: Permit, origin: &Origin) {
         let now = self.fetcher.clock().now();
         let (host, purpose) = (permit.host().clone(), permit.purpose().clone());

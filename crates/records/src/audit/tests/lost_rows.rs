@@ -39,7 +39,7 @@ fn malformed_lines_are_counted_and_cause_no_breach() {
         assert_eq!(undecided_rows.unwrap_or(0), undecided);
     };
     // Rows lost after the last response, or before a response that repeats the lost one, leave no
-    // doubt.
+    // check undecided.
     check(ends[3] + 5..ends[3] + 40, 0);
     check(ends[0] + 5..ends[0] + 40, 0);
     // Destroys the row of the response that allows `/p`.
