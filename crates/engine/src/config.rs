@@ -311,24 +311,24 @@ pub struct Budgets {
 pub struct HostGroup {
     /// The unique name of the group, used in records.
     pub name: String,
-    /// Rows of `pages.jsonl`, over all runs of a round.
+    /// Maximum rows of `pages.jsonl`, over all runs of a round.
     pub max_pages: Option<u64>,
-    /// Bytes of bodies before decoding, including robots.txt, over all runs of a round.
+    /// Maximum bytes of bodies before decoding, including robots.txt, over all runs of a round.
     pub max_bytes: Option<u64>,
-    /// Sum of the response times, over all runs of a round.
+    /// Maximum sum of the response times, over all runs of a round.
     pub max_server_time: Option<Duration>,
 }
 
 /// Limits of a host. `None` is unlimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HostBudget {
-    /// Rows of `pages.jsonl`, over all runs of a round.
+    /// Maximum rows of `pages.jsonl`, over all runs of a round.
     pub max_pages: Option<u64>,
-    /// Bytes of bodies before decoding, including robots.txt, over all runs of a round.
+    /// Maximum bytes of bodies before decoding, including robots.txt, over all runs of a round.
     pub max_bytes: Option<u64>,
-    /// Sum of the response times, over all runs of a round.
+    /// Maximum sum of the response times, over all runs of a round.
     pub max_server_time: Option<Duration>,
-    /// Time since the first request of this run.
+    /// Maximum time since the first request of this run.
     pub max_time: Option<Duration>,
 }
 

@@ -359,7 +359,7 @@ pub struct Progress {
     pub known: u64,
     /// URLs that are deferred and may still be fetched.
     pub deferred: u64,
-    /// Hosts whose allowed number of requests are all in flight.
+    /// Hosts with the maximum number of requests in flight.
     pub hosts_asked: u32,
     /// Hosts that may get a request now.
     pub hosts_ready: u32,

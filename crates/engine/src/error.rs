@@ -73,7 +73,7 @@ pub enum EngineError {
         /// The directory.
         dir: PathBuf,
     },
-    /// The directory was gathered from those of several workers and has no frontier.
+    /// The directory was gathered from the directories of several workers, and has no frontier.
     #[error("`{}` was gathered from the directories of several workers, and has no frontier", dir.display())]
     IsGathered {
         /// The directory.

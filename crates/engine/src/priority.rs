@@ -45,8 +45,8 @@ impl Priority {
         self.0
     }
 
-    /// Returns the priority of the sitemaps in a sitemap index that has this priority, and whether
-    /// they are nested too deeply to be followed.
+    /// Returns the priority of the sitemaps listed in a sitemap index, and whether they are nested
+    /// too deeply to be followed. `self` is the priority of the index.
     pub(crate) fn of_named_sitemaps(self) -> (Priority, IsTooDeep) {
         let level = self.0.clamp(Priority::SITEMAP.0, Priority::LINK.0) - Priority::SITEMAP.0 + 1;
         let is_too_deep = match level > MAX_SITEMAP_LEVELS {

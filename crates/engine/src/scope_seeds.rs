@@ -26,7 +26,7 @@ pub(crate) struct ScopeSeeds {
     /// For seeds with their own settings, the parts of the web that these apply to. Set by
     /// [`ScopeSeeds::scope`].
     areas: Arc<SeedAreas>,
-    /// Whether some seeds or targets are not stored yet.
+    /// Whether some seeds, or targets of their redirects, are not stored yet.
     has_grown: bool,
     /// Redirects of seeds that the other workers don't know yet. `None` if this worker is not part
     /// of a shared crawl.

@@ -8,7 +8,7 @@ use crawl_fetcher::Secrets;
 use crawl_index_entry::{IndexEntry, IndexedPage};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
-/// The reason under which links with a secret are counted, which are not followed.
+/// The reason under which links that contain a secret are counted. Such links are not followed.
 pub(crate) const SECRET_IN_URL: &str = "secret";
 
 /// The error of a redirect whose target contains a secret.

@@ -27,7 +27,7 @@ pub(super) struct HostMemory {
     pub(super) templates: RecentMap<Template>,
     pub(super) texts: RecentMap<Text>,
     pub(super) names: LearnedSpellings,
-    /// The number of templates (URLs of one pattern) that are queued behind others. Includes
+    /// The number of templates (URLs of one pattern) whose URLs are queued behind others. Includes
     /// templates that are no longer remembered.
     pub(super) watched: u32,
     /// The number of the host's last page, counted over the pages of all hosts. The next field is

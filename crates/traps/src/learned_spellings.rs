@@ -23,8 +23,8 @@ const MIN_WORDS: u32 = 8;
 enum Form {
     /// Use the plain spelling, because it gave the same page.
     Plain,
-    /// Replace any session id by this one. Other ids gave the same page, and the URL without an id
-    /// was not seen.
+    /// Replace every session id by this one. Other ids gave the same page, but the URL without an
+    /// id was never fetched.
     OneId(String),
 }
 

@@ -111,7 +111,7 @@ impl Novelty {
                 run += 1;
                 continue;
             }
-            // New words at the beginning of the text are in fewer shingles than words further on.
+            // New words at the beginning of a text are in fewer shingles than words in the middle.
             if run > 0 && known == 0 {
                 new_words += SHINGLE - 1;
             }
@@ -121,7 +121,7 @@ impl Novelty {
         new_words += match run {
             _ if known == 0 => gist.words as usize,
             0 => 0,
-            // New words at the end of the text are in fewer shingles, too.
+            // New words at the end of a text are in fewer shingles than words in the middle.
             run => words_in(run) + SHINGLE - 1,
         };
         new_words + WORDS_AN_IMAGE * gist.images.iter().filter(|image| is_new(image)).count()

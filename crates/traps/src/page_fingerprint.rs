@@ -133,7 +133,7 @@ impl FingerprintReader {
             if self.is_full() {
                 break;
             }
-            // Clear the bits of the first word: the addition carries through them.
+            // The carry of this addition clears the bits of the first word.
             words &= words.wrapping_add(1 << from);
         }
         match block.is_before_reference {

@@ -104,7 +104,7 @@ impl Backlog {
             && !self.disk.is_low()
     }
 
-    /// Returns whether one more item may become unsettled if `more` others do first.
+    /// Returns whether there is room for one more unsettled item after `more` other items.
     pub(super) fn has_room_behind(&self, more: usize) -> bool {
         self.unsettled_but_documents() + (more as u64) < self.max_unsettled
     }

@@ -82,8 +82,8 @@ impl CrashSuspects {
         self.held.push(lease);
     }
 
-    /// Ends the reading of the crash suspect that is read alone, unless that reading has yet to
-    /// begin. Call this when nothing is in flight.
+    /// Ends the lone reading of a crash suspect. No effect if that reading has not begun. Call this
+    /// when nothing is in flight.
     pub(super) fn end_reading(&mut self) {
         if self
             .reading
@@ -94,7 +94,7 @@ impl CrashSuspects {
         }
     }
 
-    /// Takes a held lease, whose URL is read next, and alone.
+    /// Takes a held lease. Its URL is read next, while nothing else is being read.
     pub(super) fn begin_reading(&mut self) -> Option<Lease> {
         let lease = self.held.pop()?;
         self.reading = Some(LoneReading {
@@ -104,7 +104,7 @@ impl CrashSuspects {
         Some(lease)
     }
 
-    /// Returns whether a crash suspect is being read alone, or is next.
+    /// Returns whether a crash suspect is being read alone, or will be next.
     pub(super) fn reads_alone(&self) -> bool {
         self.reading.is_some()
     }

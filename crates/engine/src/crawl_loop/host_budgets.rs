@@ -137,8 +137,8 @@ impl HostBudgets {
         self.served_before = self.served.saturating_sub(of_run);
     }
 
-    /// Returns whether several hosts share a budget. If so, what all of them have spent must be
-    /// counted from the start of the run.
+    /// Returns whether several hosts share a budget. If so, the spending of all hosts must be known
+    /// from the start of the run.
     pub(crate) fn are_shared(&self) -> bool {
         self.budgets.max_server_time.is_some() || !self.groups.is_empty()
     }

@@ -69,8 +69,9 @@ impl Coordinator {
         }));
     }
 
-    /// Applies the new rules. If the new politeness is too quick for hosts of others, slows down
-    /// fetching from them. If hosts are no longer excluded, has their robots.txt fetched.
+    /// Applies the new rules. If the new politeness is too fast for hosts that the operator doesn't
+    /// own, slows down fetching from those hosts. If hosts are no longer excluded, has their
+    /// robots.txt fetched.
     fn hold_to_rules(&mut self, now: Tick) -> Result<(), FrontierError> {
         let paces = self.robots.take_politeness(now, &self.config)?;
         for (origin, pace) in paces {

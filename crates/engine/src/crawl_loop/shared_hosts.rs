@@ -48,7 +48,7 @@ pub(crate) struct SharedHosts {
     takes_links: bool,
     /// The number of pages that this worker may fetch; `None` if there is no limit.
     allowed: Option<u64>,
-    /// Whether this worker requested more pages and has no answer yet.
+    /// Whether this worker has requested permission for more pages and got no answer yet.
     asks_for_pages: bool,
     /// Whether no worker may fetch any more pages.
     are_pages_spent: bool,
@@ -224,8 +224,8 @@ impl SharedHosts {
         }
     }
 
-    /// Returns how this worker ends: as it would without other workers (`alone`), once they have
-    /// nothing to do either. Until then, returns `None`, and the worker rests, since others may
+    /// Returns `alone` (how the run would end without other workers) once the other workers have
+    /// nothing to do either. Until then, returns `None`, and this worker rests, since others may
     /// find URLs for it. Call this when nothing is in flight.
     pub(super) fn end_with_others(
         &mut self,

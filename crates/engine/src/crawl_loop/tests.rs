@@ -539,7 +539,8 @@ fn short_delays_require_own_hosts() {
         let (answer, _) = send(&mut coordinator, Command::Delay { host, delay });
         let answer = answer.unwrap();
         assert_eq!(answer.is_ok(), is_done, "{shown}");
-        // If the crawl fetches from some host quickly, hosts of others get a gap.
+        // If the crawl fetches from some host quickly, hosts that the operator doesn't own get a
+        // gap.
         let origin = origin("b.example");
         let copy = super::fixtures::copy(&origin, "");
         let compiled = coordinator.robots.keep(copy);

@@ -125,8 +125,8 @@ impl HostTurns {
         self.current.passed < self.max_passed.unwrap_or(MAX_JUDGED)
     }
 
-    /// Returns whether the turn ended early so that other hosts are served. A repeated turn never
-    /// ends early.
+    /// Returns whether the turn ended early so that other hosts are served. A turn that a replay
+    /// repeats never ends early.
     pub(super) fn is_cut_short(&self) -> bool {
         !self.are_repeated() && !self.goes_on()
     }

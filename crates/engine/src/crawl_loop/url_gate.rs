@@ -131,8 +131,8 @@ impl UrlGate {
     }
 
     /// Removes the parameters that the site's `Clean-param` lines declare irrelevant. Returns the
-    /// resulting URL, and the exclusion for the leased URL. `None` if the leased URL has no such
-    /// parameter.
+    /// resulting URL, and the exclusion with which to settle the leased URL. `None` if the leased
+    /// URL has no such parameter.
     fn cleaned(&self, lease: &Lease, context: &FetchContext) -> Option<(CanonicalUrl, Exclusion)> {
         let cleaned = context.rules.robots.clean(lease.url.as_url());
         let cleaned = cleaned.filter(|_| self.rules.clean_params)?;
@@ -153,8 +153,8 @@ impl UrlGate {
         self.suspects.hold(lease);
     }
 
-    /// Ends the reading of the crash suspect that is read alone, unless that reading has yet to
-    /// begin. Call this when nothing is in flight.
+    /// Ends the lone reading of a crash suspect. No effect if that reading has not begun. Call this
+    /// when nothing is in flight.
     pub(super) fn end_reading(&mut self) {
         self.suspects.end_reading();
     }
@@ -164,7 +164,7 @@ impl UrlGate {
         self.suspects.begin_reading()
     }
 
-    /// Returns whether a crash suspect is being read alone, or is next.
+    /// Returns whether a crash suspect is being read alone, or will be next.
     pub(super) fn reads_alone(&self) -> bool {
         self.suspects.reads_alone()
     }
@@ -239,7 +239,7 @@ impl UrlGate {
         self.judge_by_traps(lease, per_host, frontier)
     }
 
-    /// Decides by the traps of a URL's site, as known at the last commit before the URL was leased.
+    /// Decides by what the last commit before the lease knew about traps on the URL's site.
     fn judge_by_traps(
         &self,
         lease: Lease,
@@ -260,9 +260,9 @@ impl UrlGate {
         let max_out = match at.level() {
             0 if at.is_late() => 1,
             0 => u32::MAX,
-            // Few of these pages may be in flight, since their results decide about later ones. Yet
-            // the host must be kept busy: during one commit, a quick host can answer several rounds
-            // of requests.
+            // Only few pages with a level above 0 may be in flight, since their results decide
+            // about later ones. Yet the host must be kept busy: during one commit, a quick host can
+            // answer several rounds of requests.
             _ => per_host.saturating_mul(4),
         };
         if out >= max_out || out > 0 && traps.needs_care(&lease.url, at.level()) {

@@ -177,8 +177,8 @@ mod tests {
         coordinator.advance(at(now), &mut out);
         let host = |effect: &Effect| match effect {
             Effect::Fetch { job, .. } => Some(job.url().host().to_owned()),
-            // The host may have been evicted while idle, together with its address. Its permit then
-            // shows as a look-up of the address.
+            // An idle host may have been evicted together with its address. Its permit then causes
+            // an address look-up.
             Effect::FindAddress { url, .. } => Some(url.host().to_owned()),
             _ => None,
         };

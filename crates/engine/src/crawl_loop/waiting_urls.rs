@@ -11,7 +11,7 @@ use super::Coordinator;
 use crate::summary::Ended;
 
 impl Coordinator {
-    /// Returns the rows of `waiting.jsonl` for a run that ended in this way.
+    /// Returns the rows of `waiting.jsonl` for a run that ended as `ended` says.
     pub(crate) fn waiting_urls(
         &self,
         now: Tick,

@@ -80,7 +80,7 @@ pub(crate) struct Indexing {
 enum Start {
     /// An index has read the log up to this position. The files of the index are not checked yet.
     At(Read),
-    /// No index contains the pages settled so far, for this reason.
+    /// No index contains the pages settled so far. Contains the reason.
     Without(IndexFault),
 }
 
@@ -480,8 +480,9 @@ impl Follower {
         Ok(())
     }
 
-    /// Finishes the index: indexes the rest of the log, decides what depends on all pages together,
-    /// and starts a new log. If there is no time, leaves all this to the next run.
+    /// Finishes the index: indexes the rest of the log, makes the decisions that need all pages
+    /// (such as which pages are duplicates), and starts a new log. If there is no time, leaves all
+    /// this to the next run.
     pub(crate) fn finish(
         mut self,
         frontier: &dyn Frontier,

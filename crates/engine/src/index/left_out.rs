@@ -25,7 +25,7 @@ impl Halt {
 }
 
 /// Fails if the configuration wants an index. Otherwise records that no index follows the crawl,
-/// even if there is one, and returns no log.
+/// because this build can't update an existing one, and returns no log.
 pub(crate) fn open_log(
     config: &Config,
     frontier: &dyn Frontier,

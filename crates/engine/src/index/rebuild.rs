@@ -138,8 +138,8 @@ fn build(
         ..
     } = build;
     let note = note_of(next);
-    // Decide which pages have expired as of `latest`, the time of the last fetch, because the
-    // result must not depend on the time of the rebuild.
+    // Pass `latest`, the time of the last fetch, as the time at which pages may have expired, so
+    // that the result does not depend on the time of the rebuild.
     let redirects = |urls: &BTreeSet<String>| redirects_of(dir, committed, urls);
     let settled = settle(writer, pending, &redirects, &note, latest, is_stopped)?;
     let Some((writer, reconciled)) = settled else {
@@ -166,7 +166,8 @@ fn build(
     Ok(done)
 }
 
-/// Decides what depends on all pages together, including those in `pending`. `None` if stopped.
+/// Makes the decisions that need all pages, such as which pages are duplicates. Includes the pages
+/// in `pending`. `None` if stopped.
 fn settle(
     writer: IndexWriter,
     pending: Option<PendingFile>,
@@ -189,8 +190,9 @@ fn settle(
 }
 
 /// Builds the index during a crawl, from the first `committed` bytes of `pages.jsonl`, and stores
-/// `note` with it. The end of the run decides what depends on all pages together. Returns false if
-/// the build was stopped, which leaves the old index unchanged.
+/// `note` with it. Decisions that need all pages, such as which pages are duplicates, are left to
+/// the end of the run. Returns false if the build was stopped, which leaves the old index
+/// unchanged.
 pub(crate) fn build_behind(
     dir: &Path,
     frontier: &dyn Frontier,

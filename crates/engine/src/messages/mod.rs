@@ -411,12 +411,12 @@ pub(crate) struct Committed {
     pub(crate) seeds_failed: Vec<SeedFailure>,
     /// The number of links that are not fetchable URLs, by reason.
     pub(crate) unusable: HashMap<&'static str, u64>,
-    /// Whether links from other workers remain to be admitted, or URLs to be reopened. `None` if
-    /// the group did not check.
+    /// Whether more links from other workers must be admitted, or more URLs reopened. `None` if the
+    /// group did not check.
     pub(crate) leaves_links: Option<bool>,
     /// Origins whose copy of robots.txt was removed, so it must be fetched again.
     pub(crate) without_robots: Vec<Origin>,
-    /// Seeds that redirect, as other workers found, each with its target. The targets join the
+    /// Redirects of seeds that other workers found: each seed with its target. The targets join the
     /// scope.
     pub(crate) targets: Vec<(CanonicalUrl, CanonicalUrl)>,
     /// The results of commands that are durable now, each with the channel for its answer.

@@ -174,9 +174,9 @@ impl<'a> Links<'a> {
         self.policy.resources != Resources::Off
     }
 
-    /// Whether a document out of scope must not lead to links of this kind. If the document is at
-    /// the limit of such hops, only its redirects are followed. The document's resources are
-    /// skipped, unless the resources of all pages are wanted.
+    /// Whether links of this kind are not followed from a document out of scope. If the document is
+    /// the last allowed hop out of scope, only its redirects are followed. The document's resources
+    /// are skipped, unless the resources of all pages are wanted.
     fn ends_here(&self, discovery: Discovery) -> bool {
         let is_last = self.hops_off >= self.scope.hops_off() && discovery.redirects == 0;
         self.hops_off > 0
@@ -187,7 +187,7 @@ impl<'a> Links<'a> {
             }
     }
 
-    /// Returns how many links out of scope in a row lead to a URL.
+    /// Returns the number of consecutive links out of scope on the way to a URL.
     fn hops_to(&self, discovery: Discovery, url: &CanonicalUrl, verdict: &ScopeVerdict) -> u8 {
         let is_off = match verdict {
             ScopeVerdict::Out {

@@ -101,8 +101,8 @@ const VISITOR_WORDS: [&str; 45] = [
     "görüntülenme",
 ];
 
-/// Phrases that mark lines with a number that readers ignore, and single words of scripts without
-/// spaces.
+/// Phrases that mark lines with a number that readers ignore. Also contains single words of
+/// languages that put no spaces between words.
 const PASSING_PHRASES: [&str; 17] = [
     "current time",
     "it is now",

@@ -197,8 +197,8 @@ impl PageReader {
         if let TrapSignal::Text(fingerprint) = &mut findings.signal {
             traps.compare(lease, fingerprint);
         }
-        // A sitemap or feed keeps its links to known URLs, because change times apply only to URLs
-        // among its links.
+        // A sitemap or feed keeps its links to known URLs: it states when URLs changed, and the
+        // writer uses such a time only for a URL among the links.
         if findings.modified.is_empty()
             && !self.keeps_known_links
             && !traps.may_change(&lease.url, &findings.links)
@@ -344,7 +344,7 @@ impl PageReader {
         if let Some(target) = exchange.redirect_target() {
             return Some(self.redirect(lease, target, &page.scope));
         }
-        // This check needs only the headers, so it applies to documents of any type.
+        // An interstitial may be recognized by the headers alone, so check documents of any type.
         let none = PageOutline::default();
         if let Some(found) = interstitial(exchange.status, &exchange.headers, &none) {
             return Some(ReadDocument::with_error(DocumentError::InPlace(found)));

@@ -42,7 +42,7 @@ const MAX_UNREPORTED_BYTES: u64 = 1 << 20;
 /// it exceeds this.
 const MAX_ENTRY_BYTES: usize = 32 << 20;
 
-/// Approximate memory for a link, including the URL of its page. Bytes.
+/// Approximate memory for a link in bytes, including the URL of its page.
 const LINK_BYTES: usize = 500;
 /// Maximum memory for the links of documents that are read but not committed. A single document may
 /// exceed it.
@@ -58,8 +58,8 @@ pub(crate) fn count() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Returns the number of threads for documents that are read in other processes. One host's
-/// documents use at most all threads but one.
+/// Returns the number of threads for documents that are read in other processes. The documents of
+/// one host use at most all of these threads but one.
 fn document_count() -> usize {
     count() + 1
 }
@@ -119,8 +119,8 @@ impl ReaderLoad {
         }
     }
 
-    /// Whether readers spend much of their time reading pages. If they do, the processors limit the
-    /// speed of the crawl, since other threads need them too.
+    /// Whether readers spend much of their time reading pages. If so, the processors are what
+    /// limits the speed of the crawl, because other threads need them too.
     pub(crate) fn is_busy(&self) -> bool {
         let window = self.window.lock();
         let mut window = window.unwrap_or_else(PoisonError::into_inner);

@@ -152,7 +152,8 @@ impl Answers {
         self.difference = self.difference.take().or(difference);
     }
 
-    /// Returns the number of recorded requests that the replay has not sent in order.
+    /// Returns the number of recorded requests minus those that the replay has sent in the recorded
+    /// order.
     pub(super) fn unsent(&self) -> u64 {
         self.crawl.request_count().saturating_sub(self.sent) as u64
     }
@@ -386,7 +387,7 @@ fn exchange(
 /// the server requested, are on record.
 fn wait_of(recorded: &RecordedRequest) -> HeaderMap {
     let mut headers = HeaderMap::new();
-    // Declare a type that isn't parsed: the body is missing, and the URL is retried anyway.
+    // The body is missing, so declare a type that isn't parsed. The URL is retried anyway.
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
     if let Some(wait) = recorded.wait_asked {
         headers.insert(RETRY_AFTER, HeaderValue::from(wait.div_ceil(1000)));

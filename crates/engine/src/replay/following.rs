@@ -23,8 +23,8 @@ use crate::messages::key::{Cause, Keyed, MessageFact, MessageKey};
 use crate::messages::page::{EncodedPage, TrapSignal};
 use crate::messages::{Event, Job, WriterMessage};
 
-/// Maximum attempts to repeat a logged turn. The origins of a host get permits one after the other,
-/// so the next one may be another than the logged origin.
+/// Maximum attempts to repeat a logged turn. Several may be needed, because a host's permits go to
+/// its origins one after the other, so the next permit may not be for the logged origin.
 const MAX_ATTEMPTS: u32 = 64;
 
 /// The state of a replay that follows a logged order.
@@ -35,7 +35,7 @@ pub(super) struct Following {
     /// Logged groups of messages that must be committed next.
     groups: VecDeque<Vec<MessageFact>>,
     /// URLs that were requeued or deferred. Each entry contains how many messages were committed
-    /// before that, and the URL's queue position until then.
+    /// before the URL was, and the URL's earlier position in the queue.
     put_behind: HashMap<CanonicalUrl, Vec<(u64, QueuePlace)>>,
     /// Requests in flight, by URL. Some have no end on record if the crawl was killed.
     under_way: HashMap<String, VecDeque<UnderWay>>,
@@ -96,8 +96,8 @@ impl Following {
         (self.script, under_way, held)
     }
 
-    /// Changes a message to what the crawl committed, after it had committed `committed` other
-    /// messages. For example, fewer links were known when the crawl's reader looked them up.
+    /// Makes a message equal to the one that the crawl committed, after `committed` other messages.
+    /// For example, the crawl's reader looked up the links when fewer URLs were known.
     fn take_in(&mut self, fact: &MessageFact, message: &mut WriterMessage, committed: u64) {
         match message {
             WriterMessage::Page(page) => {
@@ -108,8 +108,8 @@ impl Following {
                     fingerprint.set_new_words(words);
                 }
                 if let Some(looked_at) = fact.looked_at {
-                    // The crawl's reader dropped links to URLs that were known then, except those
-                    // that would have brought the URL forward in its queue.
+                    // The crawl's reader dropped links to URLs that were already known, except
+                    // links that would have moved their URL forward in its queue.
                     let was_left_out = |link: &Admission| {
                         let behind = self.put_behind.get(&link.url).into_iter().flatten();
                         let mut behind = behind.filter(|(committed, _)| *committed >= looked_at);
@@ -201,8 +201,8 @@ impl Replay {
         Ok(ended.map(|()| None))
     }
 
-    /// Ends the current run. First repeats the last ends of requests and commits that the crawl
-    /// logged in it.
+    /// Ends the current run. First repeats the ended requests and the commits that the crawl logged
+    /// last in this run.
     fn finish_run(
         &mut self,
         next: RunBegan,

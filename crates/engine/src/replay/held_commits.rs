@@ -52,7 +52,7 @@ impl HeldCommits {
         self.levels.pop_front();
     }
 
-    /// Whether pages are missing here that the crawl had already committed when it chose its next
+    /// Whether the replay lacks pages that the crawl had already committed when it chose its next
     /// page.
     pub(super) fn lacks_pages(&self) -> bool {
         let there = self.done.pages + self.pages.len() as u64;

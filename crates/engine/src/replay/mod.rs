@@ -424,8 +424,8 @@ impl Replay {
         }
     }
 
-    /// Passes on the commits that the crawl had made at this point, and lets the loop send a
-    /// request.
+    /// Passes on the commits that the crawl had made before its next request, and lets the loop
+    /// send a request.
     fn issue(&mut self) -> Step {
         self.begun_before = Some(self.begun);
         if self.held.holds() {
@@ -434,8 +434,8 @@ impl Replay {
         Step::Issue
     }
 
-    /// Holds back messages that the crawl had not committed at this point. The other messages join
-    /// the next commit.
+    /// Holds back messages that the crawl had not committed when it sent the next request. All
+    /// other messages join the next commit.
     fn hold_back(&mut self) {
         let messages = std::mem::take(&mut self.came);
         if !self.answers.follows || !self.held.holds() {

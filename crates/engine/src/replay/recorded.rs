@@ -25,13 +25,13 @@ pub struct RecordedCrawl {
     dir: PathBuf,
     /// All requests, sorted by URL and then by when they ended.
     requests: Vec<RecordedRequest>,
-    /// The positions of all archived answers, sorted by URL and second.
+    /// The positions of all archived answers, sorted by URL and then by time in seconds.
     captures: Vec<CapturePlace>,
     files: Vec<Arc<str>>,
     hosts: HashMap<String, RecordedHost>,
-    /// When each request was sent, sorted. Milliseconds.
+    /// The times when the requests were sent, in milliseconds, sorted.
     starts: Vec<u64>,
-    /// The index in the order of commits, by the hash of the URL.
+    /// For each page, by the hash of its URL, its index in the order of commits.
     commit_places: HashMap<u64, usize>,
     /// For each page request, how many commits the crawl had made when it chose the page. Empty
     /// after a crawl by an older version, whose rows do not contain this.
@@ -46,7 +46,7 @@ pub struct RecordedCrawl {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RecordedRequest {
     url: u64,
-    /// The index among all recorded requests, ordered by when they ended.
+    /// The request's index among all recorded requests, in the order in which they ended.
     pub(super) place: u32,
     pub(super) start: u64,
     pub(super) end: u64,
@@ -97,7 +97,8 @@ pub(super) struct Known {
 }
 
 impl RecordedRequest {
-    /// Converts a row. `place` is the request's index among all recorded requests.
+    /// Converts a row. `place` is the request's index among all recorded requests, in the order in
+    /// which they ended.
     pub(super) fn of(row: &RequestRow, place: u32) -> RecordedRequest {
         let failure = row.failure.as_deref().map(FailureKind::named);
         RecordedRequest {
@@ -241,7 +242,7 @@ impl RecordedCrawl {
         self.record(url, start / 1000, |date| date.as_millis() == start)
     }
 
-    /// Returns the first archived answer to a later request for the same URL.
+    /// Returns the first archived answer to a request for the same URL that ended after `request`.
     pub(super) fn later_record_of(
         &self,
         url: &str,
@@ -297,7 +298,8 @@ impl RecordedCrawl {
         std::mem::take(&mut self.levels)
     }
 
-    /// Removes and returns the index in the order of commits, by the hash of the URL.
+    /// Removes and returns, for each page by the hash of its URL, its index in the order of
+    /// commits.
     pub(super) fn take_commit_places(&mut self) -> HashMap<u64, usize> {
         std::mem::take(&mut self.commit_places)
     }

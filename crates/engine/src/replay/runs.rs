@@ -83,7 +83,7 @@ impl Replay {
         Replay::take_up(config, self.into_answers(), script, next)
     }
 
-    /// Drops everything except the answers, which closes the directory.
+    /// Returns the answers and drops the rest of the replay, which closes its directory.
     fn into_answers(self) -> Answers {
         self.answers
     }

@@ -452,9 +452,9 @@ impl RevisitSchedule {
         wanted.clamp(min, max)
     }
 
-    /// Returns the time `t` such that this round visits a page again if its last visit was before
-    /// `t`, after a site reported that the page changed at `modified`. `None` if no page was
-    /// visited before `t`.
+    /// Returns a time `t` for a page that changed at `modified`, according to its site: this round
+    /// visits the page again if its last visit was before `t`. `None` if no page was visited before
+    /// `t`.
     pub(crate) fn changed_since(&self, modified: u32) -> Option<u32> {
         let least = whole_seconds(self.revisits.least);
         let before = modified.min(self.round.began.saturating_sub(least));

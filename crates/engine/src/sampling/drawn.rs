@@ -122,8 +122,8 @@ mod tests {
 
     use super::DrawnSample;
 
-    /// In a later round the draw exists from the beginning. A page that was read to find the frame
-    /// still has probability 1 then, even if a redirect leads to it.
+    /// In a later round the draw exists from the beginning. Even then, a page that was read to find
+    /// the frame has probability 1, including the target of a redirect.
     #[test]
     fn a_page_read_to_find_the_frame_stays_one() {
         let design = SampleDesign::default();

@@ -120,8 +120,8 @@ fn row_without_stratum(how: &str, probability: Result<f64, &str>) -> SampleRow {
     }
 }
 
-/// Returns the admissions, with pages deferred for which `is_outside` returns true. `None` if there
-/// are none.
+/// Defers the pages among `admissions` for which `is_outside` returns true. Returns all admissions,
+/// or `None` if there is no such page.
 fn deferred(
     admissions: &[Admission],
     rule: &str,

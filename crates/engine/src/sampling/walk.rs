@@ -70,14 +70,14 @@ pub(crate) struct WalkedPage {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum LeadsTo {
-    /// To one of these links, sorted and distinct.
+    /// The walker can go to each of these links, which are sorted and distinct.
     Links(Vec<String>),
     Redirect(String),
-    /// To no page, for this reason, as named in rows.
+    /// The walker can't go anywhere, for this reason, as named in rows.
     Nothing(String),
 }
 
-/// A walker's step, or a redirect that it follows in addition.
+/// A walker's step, or a redirect that it follows between two steps.
 #[derive(Debug)]
 pub(crate) struct Move {
     pub(crate) how: &'static str,
@@ -280,7 +280,7 @@ impl Walk {
 }
 
 impl Walkers {
-    /// Recomputes which URLs are awaited. Call this after moving walkers.
+    /// Recomputes which URLs the walkers wait for. Call this after moving walkers.
     pub(crate) fn note_awaited(&mut self) {
         let waiting = self.each.iter().filter(|walker| !walker.is_done);
         let waiting: Vec<_> = waiting.filter_map(|walker| walker.at.clone()).collect();

@@ -144,8 +144,8 @@ struct Links<SendEvent> {
     leaving: BTreeSet<i32>,
     /// The version of the crawl's metadata when this worker last took links.
     crawl_meta: u64,
-    /// A request for more pages that is not granted yet: the page count, and the number of rests
-    /// before it.
+    /// The request for permission to fetch more pages that is not granted yet: this worker's page
+    /// count, and the number of its rests before the request.
     wanted: Option<(u64, u64)>,
     living: u64,
     /// A group of frontier servers that has work but no worker, and how many checks in a row found
@@ -240,8 +240,8 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
         let is_more_kept = survey.crawl_meta > self.crawl_meta;
         if survey.own_links_wait || is_more_kept {
             self.crawl_meta = survey.crawl_meta;
-            // Report the work before taking the links: until they are taken, the links keep the
-            // crawl from ending, and afterwards the report does.
+            // Report the work before taking the links. Links that are not taken yet keep the crawl
+            // from ending; after they are taken, the report does.
             self.note_work()?;
             self.news(SharedNews::LinksWait);
         }

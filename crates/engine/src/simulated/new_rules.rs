@@ -40,8 +40,8 @@ fn played(frontier: &Arc<MemoryFrontier>, script: &[(usize, Rules)]) -> (Played,
     played_within(Budgets::default(), frontier, script)
 }
 
-/// Runs a crawl, and sends each of these rules once its number of requests have ended. Returns the
-/// result and the times of the changes.
+/// Runs a crawl. Sends the rules of each entry of `script` once the entry's number of requests have
+/// ended. Returns the result and the times of the changes.
 fn played_within(
     budgets: Budgets,
     frontier: &Arc<MemoryFrontier>,

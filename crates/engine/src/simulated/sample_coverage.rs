@@ -137,7 +137,7 @@ fn truth() -> [f64; 5] {
     [pages / all, gone / all, pdf / pages, bytes / pages, bytes]
 }
 
-/// Returns, for each of the estimated quantities, whether its interval contains the truth.
+/// Returns for each estimated quantity whether its confidence interval contains the true value.
 fn held(estimates: &SampleEstimates, truth: &[f64; 5]) -> [bool; 5] {
     let intervals = [
         estimates.answered,

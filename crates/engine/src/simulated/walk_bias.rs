@@ -19,8 +19,8 @@ use crate::revisit::visit::Round;
 use crate::summary::Ended;
 
 const PAGES: usize = 1_000;
-/// The number of popular pages, whose numbers are the lowest. Every second link leads to a popular
-/// page, and so do some of the other links by chance.
+/// Pages with numbers below this are popular. Every second link leads to a popular page, and so do
+/// some of the other links by chance.
 const POPULAR: usize = 200;
 const STARTS: [usize; 2] = [3, 500];
 

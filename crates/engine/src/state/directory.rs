@@ -52,7 +52,8 @@ const WAITING_BESIDE: &str = "waiting.jsonl.new";
 /// The file that contains the steps of a random walk.
 pub(crate) const WALK: &str = "walk.jsonl";
 
-/// A file that exists only in a directory that was gathered from those of several workers.
+/// A file that exists only in a directory that was gathered from the directories of several
+/// workers.
 const WORKERS: &str = "workers.jsonl";
 
 /// The names of all files and folders that a crawl directory may contain.
@@ -247,8 +248,8 @@ pub(crate) fn open_at_rest(dir: &Path) -> Result<FjallFrontier, EngineError> {
     }
 }
 
-/// Locks a directory that was gathered from those of several workers, for as long as the returned
-/// file is open. `None` for any other directory.
+/// Locks a directory that was gathered from the directories of several workers, for as long as the
+/// returned file is open. `None` for any other directory.
 #[cfg(feature = "search")]
 pub(crate) fn hold_gathered(dir: &Path) -> Result<Option<File>, EngineError> {
     let path = dir.join(WORKERS);

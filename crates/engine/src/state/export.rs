@@ -1,5 +1,5 @@
-//! Moves a crawl from a shared frontier into a directory that was gathered from those of its
-//! workers. The crawl then has its own frontier there.
+//! Moves a crawl from a shared frontier into a directory that was gathered from the directories of
+//! its workers. The crawl then has its own frontier there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -266,7 +266,8 @@ fn merged_round(kept: &[&[u8]]) -> Option<Round> {
         let is_same = last.number == before.number;
         Round {
             began: match is_same {
-                // Take the earlier time, because the other worker joined after the round had begun.
+                // Take the earlier time: the worker with the later one joined after the round had
+                // begun.
                 true => last.began.min(before.began),
                 false => last.began,
             },

@@ -6,7 +6,7 @@ use std::ops::{Deref, DerefMut};
 use crawl_frontier::shared::{WorkerFrontier, WorkerTransaction};
 use crawl_frontier::{CommitResult, Frontier, FrontierError, Transaction};
 
-/// An open transaction. Dereferences to the trait that both kinds implement.
+/// An open transaction. Dereferences to [`Transaction`], which both kinds implement.
 pub(super) enum OpenTransaction<'a> {
     /// A transaction on this crawl's own frontier.
     Own(Box<dyn Transaction + 'a>),

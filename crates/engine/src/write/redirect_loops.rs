@@ -11,8 +11,8 @@ use crate::revisit::visit::PreviousVisit;
 /// Beyond the limit: not reported as a loop.
 const MAX_HOPS: usize = 256;
 
-/// The redirects settled in the current group. The frontier returns a redirect only after its
-/// commit.
+/// The redirects settled in the current group. They are kept here because the frontier returns a
+/// redirect only after its commit.
 #[derive(Debug, Default)]
 pub(crate) struct SettledRedirects(HashMap<CanonicalUrl, CanonicalUrl>);
 

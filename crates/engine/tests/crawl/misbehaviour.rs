@@ -169,9 +169,9 @@ impl Records {
     }
 }
 
-/// Crawls the hosts in three steps. First come the kinds that no time limit ends. The flood comes
-/// alone, since it would delay answers that must arrive in time. The kinds that a time limit ends
-/// come last, all limits in parallel.
+/// Crawls the hosts in three steps: first the misbehaviours that no time limit ends, then the
+/// flood, and last the misbehaviours that a time limit ends, with all limits in parallel. The flood
+/// is crawled alone because it would delay answers that must arrive in time.
 fn records(web: &TestWeb, seeds: &[(&str, CanonicalUrl)]) -> Records {
     let crawl = |limit, chosen: &dyn Fn(&str) -> bool| {
         let of_limit = seeds
@@ -329,7 +329,7 @@ fn each_misbehaviour_has_its_outcome() {
         if error.is_some() || status.is_none() {
             assert_ne!(coverage, "whole", "{name}");
         }
-        // Cut off the evidence behind the coverage verdict, which only repeats the outcome.
+        // Cut off what follows the coverage verdict, because it only repeats the outcome.
         let coverage = coverage.split(':').next().unwrap();
         let _ = writeln!(
             table,

@@ -143,8 +143,8 @@ fn one_in_eight_proven_pages_is_compared_word_by_word() {
     }
     let weight = traps.hosts.weigh();
     assert!(weight < 50_000, "{weight}");
-    // The following pages repeat the first page and add one word. Such pages count as new until one
-    // is compared. After it, all later pages are compared.
+    // Each of the following pages repeats the first page and adds one word. Such pages count as new
+    // until one of them is chosen for a comparison. From then on, every page is compared.
     let is_chosen = |page: u32| {
         let url = format!("http://a.example/{page}/a/");
         stable_hash::of(url.as_bytes()).is_multiple_of(8)

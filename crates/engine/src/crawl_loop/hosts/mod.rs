@@ -133,7 +133,8 @@ impl Hosts {
         }
     }
 
-    /// Queues a request, ahead of pages, to a host that the rules of the origin `of` depend on.
+    /// Queues a request to `host`, ahead of pages. The rules of the origin `of` depend on its
+    /// result.
     pub(super) fn queue_rules_request(&mut self, now: Tick, host: &HostKey, of: &Origin) {
         let purpose = Purpose::Hop { of: of.clone() };
         self.scheduler.queue_request(now, host, purpose);

@@ -124,7 +124,8 @@ impl ResidentHosts {
         &mut self.spans
     }
 
-    /// Counts a state of each host in `hosts` as being on disk, or as replaced by a newer state.
+    /// Records for each host in `hosts` that one of its sent states is on disk, or was replaced by
+    /// a newer state.
     pub(super) fn states_kept(&mut self, now: Tick, hosts: &[HostKey]) {
         for host in hosts {
             let Some(sent) = self.sent.get_mut(host) else {

@@ -197,9 +197,9 @@ impl RobotsStates {
         address: Option<IpAddr>,
         scope: &RunScope,
     ) -> RobotsReaction {
-        // Take the state as of the time of the answer, so that it allows at least one page, however
-        // late the answer is read. Otherwise a copy that expires quickly would be fetched again and
-        // again.
+        // Take the state as of the time of the answer, so that the copy allows at least one page,
+        // however late the answer is read. Otherwise a copy that expires quickly would be fetched
+        // again and again.
         let state = self.state(compiled.copy.fetched_at, compiled, address);
         self.events.rules_known(of, &compiled.copy);
         let is_known = !matches!(compiled.copy.state, RobotsCopyState::Unreachable { .. });

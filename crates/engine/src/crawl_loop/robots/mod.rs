@@ -78,8 +78,8 @@ pub(crate) struct RobotsStates {
     /// Whether a `tdmrep.json` could forbid the crawl's purpose, so that it must be fetched.
     needs_tdmrep: bool,
     own_site: bool,
-    /// Whether the settings allow some host a shorter gap, or more requests at once, than hosts of
-    /// others may have.
+    /// Whether the settings allow some host a shorter gap, or more requests at once, than hosts
+    /// that the operator doesn't own may have.
     is_quick: bool,
     cache: RobotsCache,
     /// The rules that the last page was judged by, kept because they often apply to the next page
@@ -108,7 +108,8 @@ struct MetOrigin {
     refused: Option<Exclusion>,
 }
 
-/// A request that comes after the one for an origin's robots.txt, and before those for its pages.
+/// A request that follows the one for an origin's robots.txt, and must end before the origin's
+/// pages are requested.
 #[derive(Debug)]
 pub(crate) enum PendingRobotsFetch {
     /// The target of a redirect of robots.txt, and the number of that redirect.
@@ -168,13 +169,14 @@ impl RobotsStates {
         std::mem::take(&mut self.strange)
     }
 
-    /// Records that the crawl fetches from some host faster than is allowed for hosts of others.
+    /// Records that the crawl fetches from some host faster than is allowed for hosts that the
+    /// operator doesn't own.
     pub(crate) fn be_quick(&mut self) {
         self.is_quick = true;
     }
 
-    /// Applies new politeness settings. If they allow some host a shorter gap than hosts of others
-    /// may have, returns the paces to set for the origins in memory.
+    /// Applies new politeness settings. If they allow some host a shorter gap than hosts that the
+    /// operator doesn't own may have, returns the paces to set for the origins in memory.
     pub(super) fn take_politeness(
         &mut self,
         now: Tick,
@@ -524,7 +526,7 @@ fn why_unreachable(status: Option<u16>, why: &str) -> String {
 }
 
 /// Returns whether the settings allow some host a shorter gap, or more requests at once, than hosts
-/// of others may have.
+/// that the operator doesn't own may have.
 fn is_quick(politeness: &Politeness) -> bool {
     let sites = || politeness.sites.iter().map(|(_, terms)| terms);
     let delays = sites().filter_map(|terms| terms.delay);
@@ -537,8 +539,8 @@ fn is_quick(politeness: &Politeness) -> bool {
             .any(|width| width > MAX_PER_OTHERS_HOST)
 }
 
-/// Returns whether a host may be someone else's. True unless the host is on loopback or in a
-/// private network.
+/// Returns whether a host may belong to someone other than the operator. True unless the host is on
+/// loopback or in a private network.
 pub(crate) fn may_be_anothers(host: &HostKey, address: Option<IpAddr>) -> bool {
     let class = address.map(classify).or_else(|| class_of_host(host.host()));
     !matches!(class, Some(AddressClass::Loopback | AddressClass::Private))
