@@ -363,7 +363,7 @@ pub struct Progress {
     pub hosts_asked: u32,
     /// Hosts that may get a request now.
     pub hosts_ready: u32,
-    /// Hosts with pending URLs that wait for the gap after their last request to end.
+    /// Hosts that have pending URLs, and must wait until the gap after their last request ends.
     pub hosts_waiting: u32,
     /// Hosts that requested a pause, or that can't be reached.
     pub hosts_resting: u32,

@@ -5,8 +5,8 @@ use crawl_archive::rows::ExcludedRow;
 use crawl_frontier::Exclusion;
 use crawl_weburl::CanonicalUrl;
 
-/// Returns a row of `excluded.jsonl`. `when` is the round, and the fetch time of the page settled
-/// last. `None` if not known.
+/// Returns a row of `excluded.jsonl`. `when` contains the round and the fetch time of the page
+/// settled last; `None` if they are not known.
 pub(crate) fn excluded_row(
     url: &CanonicalUrl,
     exclusion: &Exclusion,

@@ -1,5 +1,5 @@
-//! The order of requests within an origin. A URL's priority is stored as one byte. The range of the
-//! byte also shows how the URL was found.
+//! The order of requests within an origin. A URL's priority is stored as one byte. The range that
+//! the byte is in also shows how the URL was found.
 
 use crawl_frontier::{Admission, Lease, UrlKind};
 use crawl_traps::MAX_LEVEL;

@@ -65,7 +65,8 @@ pub struct SeedAreas {
     areas: Vec<SeedArea>,
     // For each seed with an area, the index of the area in `areas`.
     pages: HashMap<CanonicalUrl, usize>,
-    // By host, then by folder, the index of the area. A folder begins and ends with `/`.
+    // The index of each area that is a folder, by host and folder. A folder begins and ends with
+    // `/`.
     folders: HashMap<HostKey, HashMap<Box<str>, usize>>,
     hosts: HashMap<HostKey, usize>,
     sites: HashMap<Site, usize>,

@@ -62,7 +62,7 @@ struct Variant {
 pub(super) struct LearnedSpellings {
     /// The text of each recent page, by the hash of its URL.
     pages: RecentMap<TextHash>,
-    /// By the hash of a plain URL: for each other spelling of that URL, the first page seen.
+    /// For each plain URL, by its hash: the first page seen under each other spelling of the URL.
     variants: RecentMap<Vec<Variant>>,
     rules: Vec<Rule>,
     /// The number of pairs of pages that were compared so far.

@@ -183,8 +183,8 @@ impl Traps {
     }
 
     /// Returns the known words of the page's host. `None` if the page does not have to be compared.
-    /// The caller can use the words to compare without blocking the trap detector. Otherwise
-    /// [`Traps::observe`] compares the page.
+    /// The caller can use the words to compare the page without blocking the trap detector. If it
+    /// doesn't, [`Traps::observe`] compares the page.
     #[must_use]
     pub fn words_to_compare(
         &self,

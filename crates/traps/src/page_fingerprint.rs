@@ -278,8 +278,8 @@ fn is_name(beginning: [u8; 3], word: &[u8]) -> bool {
         .is_some_and(|(_, rest_of_name)| rest.is_empty() || rest.eq_ignore_ascii_case(rest_of_name))
 }
 
-/// The names of months and weekdays: the first three letters, which are also a valid name, and the
-/// remaining letters.
+/// The names of months and weekdays. Each is split into its first three letters, which count as a
+/// name too, and the remaining letters.
 const NAMES_OF_DAYS: [(&[u8; 3], &[u8]); 19] = [
     (b"jan", b"uary"),
     (b"feb", b"ruary"),
@@ -302,8 +302,8 @@ const NAMES_OF_DAYS: [(&[u8; 3], &[u8]); 19] = [
     (b"sun", b"day"),
 ];
 
-/// By the `place_of` of a word's first letters: whether the word may be in `NAMES_OF_DAYS`. Few
-/// other words share a place with a name.
+/// Whether a word may be in `NAMES_OF_DAYS`, by the `place_of` its first three letters. Few other
+/// words have the same place as a name.
 static MAY_BEGIN_A_NAME: [bool; 256] = {
     let mut table = [false; 256];
     let mut name = 0;

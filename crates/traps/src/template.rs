@@ -17,7 +17,7 @@ const LITTLE_ROW: u32 = 8 * PLAIN_ROW;
 const PLAIN_LEVEL: u8 = 8;
 /// If a template is proven (see `is_proven`), one page in this many is compared word by word.
 const SAMPLE: u64 = 8;
-/// Maximum number of wrong deferrals of a template (URLs of one pattern) that count. Each doubles
+/// Maximum number of wrong deferrals to count for a template (URLs of one pattern). Each doubles
 /// the number of pages that make a trap.
 const MAX_CHANCES: u8 = 6;
 /// Maximum number of parameter names that are remembered.
@@ -349,7 +349,7 @@ mod tests {
             (DATE, 3, 1, 3, Some(Trap::Calendar)),
             (DATE, 3, 0, 3, None),
             (DATE, 3, 1, 2, None),
-            // A single page is no evidence, but from the second page on the level counts.
+            // A single page is no evidence. From the second page on, the level counts as evidence.
             (DATE, 2, 1, 2, None),
             (DATE, 2, 2, 2, Some(Trap::Calendar)),
             (DATE, 1, 9, 9, None),

@@ -37,7 +37,7 @@ impl Block {
     }
 }
 
-/// Two bit sets for a row of bytes: the bytes that belong to words, and the ampersands.
+/// Two bit sets for the bytes of a text: which bytes belong to words, and which are ampersands.
 #[derive(Clone, Copy)]
 struct Kinds {
     words: u64,

@@ -13,7 +13,8 @@ const MAX_PATTERN_BYTES: usize = 256;
 const MAX_NAMES: usize = 12;
 /// Maximum parameter names in a shape, in sorted order.
 const MAX_KEPT_NAMES: usize = 64;
-/// The usual maximum of segments in a path. Longer paths are sorted before segments are compared.
+/// The usual maximum number of segments in a path. The segments of longer paths are sorted before
+/// they are compared.
 const USUAL_SEGMENTS: usize = 16;
 /// Minimum length of a random id. A shorter segment is a word or a number.
 const MIN_TOKEN_BYTES: usize = 16;
@@ -119,8 +120,8 @@ impl Repeats {
         }
     }
 
-    /// Finds the repeated segments of a short path: compares each segment with the later ones,
-    /// which needs no sorted list.
+    /// Finds the repeated segments of a short path. Compares each segment with the later ones, so
+    /// that no list has to be sorted.
     fn of_few(segments: &[&str]) -> Repeats {
         let mut repeats = Repeats {
             most: 0,

@@ -110,7 +110,8 @@ impl Backlog {
     }
 
     /// Returns whether finished items have waited too long for a commit: more than half of
-    /// `commit_within`. An item may have to wait for two commits, the current one and the next.
+    /// `commit_within`, because an item may have to wait for two commits, the current one and the
+    /// next.
     fn is_behind(&self, now: Tick) -> bool {
         self.is_commit_due() && now.since(self.committed_at) > self.commit_within / 2
     }

@@ -99,8 +99,8 @@ impl HostBudgets {
         self.read(stored).map_or(&[], |(_, rest)| rest)
     }
 
-    /// Replaces the budgets. Past spending counts against them. Call [`share`](Self::share) next if
-    /// hosts share a budget.
+    /// Replaces the budgets. Past spending counts towards the new budgets. Call
+    /// [`share`](Self::share) next if hosts share a budget.
     pub(crate) fn set_budgets(&mut self, budgets: &Budgets) {
         self.budgets = budgets.clone();
         self.groups = GroupBudgets::new(&budgets.groups);
@@ -108,7 +108,7 @@ impl HostBudgets {
         self.turned_away.clear();
     }
 
-    /// Counts what all hosts have spent, earlier runs included, against the budgets that several
+    /// Counts the spending of all hosts, including earlier runs, towards the budgets that several
     /// hosts share. `stored` contains the stored states of hosts, which may be older than those in
     /// memory.
     pub(crate) fn share(&mut self, stored: impl Iterator<Item = (HostKey, Vec<u8>)>) {

@@ -239,7 +239,7 @@ impl UrlGate {
         self.judge_by_traps(lease, per_host, frontier)
     }
 
-    /// Decides by what the last commit before the lease knew about traps on the URL's site.
+    /// Decides by what was known about traps on the URL's site at the last commit before the lease.
     fn judge_by_traps(
         &self,
         lease: Lease,

@@ -310,7 +310,8 @@ fn began(directory: &Directory, visits: RevisitSchedule, now: Tick) -> RunBegan 
     }
 }
 
-/// Restores an earlier run's requests, and the gaps and back-offs of hosts that are not over yet.
+/// Restores the requests of an earlier run, and those gaps and back-offs of hosts that have not
+/// ended yet.
 fn restore_earlier_run(
     coordinator: &mut Coordinator,
     config: &Config,

@@ -7,7 +7,8 @@
 //! read to the end is replaced by a new one.
 //!
 //! While readers are busy much of the time, the thread waits. The entries that are left at the end
-//! of the run are indexed only once, in the final form that they get from the pass over all pages.
+//! of the run are indexed only once: in their final form, by the pass over all pages that completes
+//! the index.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};

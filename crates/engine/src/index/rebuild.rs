@@ -39,7 +39,7 @@ use crate::state::directory::{examine, hold_gathered, open_frontier};
 const REPORT_INTERVAL_PAGES: u64 = 100;
 /// Maximum bytes of pages to collect in a file until the end of the build. Collected pages are
 /// written to the index only once, with the texts of links to them. Further pages are written
-/// immediately, and rewritten in the pass over all pages.
+/// immediately, and rewritten in the final pass over all pages.
 const MAX_PENDING_BYTES: u64 = 512 << 20;
 
 /// The rules for reading pages when an index is rebuilt.
@@ -223,9 +223,9 @@ pub(crate) fn build_behind(
 /// When a rebuild writes a page into the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PageWrites {
-    /// Immediately, so that the index is usable before the pass over all pages.
+    /// Immediately, so that the index is usable before the final pass over all pages.
     Now,
-    /// Once, during the pass over all pages.
+    /// Once, during the final pass over all pages.
     Once,
 }
 

@@ -270,8 +270,8 @@ impl<'a> Links<'a> {
                 cached.map_or(LinkTarget::Url(url?), LinkTarget::Known)
             }
         };
-        // Don't return the cached target of a URL with a query: the `Clean-param` lines of
-        // robots.txt may change the URL, and may differ at the next page.
+        // Don't return the cached target of a URL with a query: the `Clean-param` lines of this
+        // document's robots.txt may change the URL, and those for the next document may differ.
         match self.robots {
             Some(_) if self.url(&target).as_url().query().is_some() => {
                 Ok(LinkTarget::Url(self.url(&target).clone()))

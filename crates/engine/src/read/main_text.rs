@@ -17,8 +17,7 @@ use super::PageReader;
 use crate::messages::page::FetchedPage;
 use crate::revisit::visit::{PreviousVisit, TEXT_RULES};
 
-/// Number of characters to store of each page's digest (80 bits), after the prefix that names the
-/// version of the rules.
+/// Number of characters to store of each digest (80 bits). [`TEXT_RULES`] is put before them.
 const MAX_DIGEST_CHARS: usize = 16;
 
 /// Maximum length in bytes of a line that may be skipped. A longer line is running text, even if it

@@ -414,8 +414,8 @@ impl Replay {
         }
         match follows && self.begun >= self.passed {
             true => Step::Hold,
-            // Read the page that ended first: the crawl may have chosen the next request
-            // afterwards.
+            // First have the page read whose request ended first, because the crawl may have chosen
+            // its next request after reading that page.
             false if follows => {
                 self.is_due = true;
                 Step::Hold

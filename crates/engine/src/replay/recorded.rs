@@ -262,7 +262,8 @@ impl RecordedCrawl {
         self.record(url, date.as_millis() / 1000, |found| found == date)
     }
 
-    /// Returns the first readable record that matches. A killed crawl may leave an incomplete one.
+    /// Returns the first readable record of `url` for whose time `is_it` returns true. Skips
+    /// incomplete records, which a killed crawl may leave.
     fn record(
         &self,
         url: &str,

@@ -71,8 +71,8 @@ pub(super) fn open(
             worker: shared.worker.clone(),
         });
     }
-    // This start cuts off the deferred URLs that the last run listed at its end, so no URL is
-    // listed now.
+    // This start cuts off the deferred URLs that the last run appended to `excluded.jsonl` at its
+    // end, so no URL is listed now.
     frontier.note_listed(&BTreeSet::new())?;
     let file = WorkerFile {
         crawl: shared.crawl.clone(),

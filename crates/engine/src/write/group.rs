@@ -560,8 +560,8 @@ impl Group<'_> {
         let are_lost_left = reopened.is_more;
         self.list_reopened(reopened)?;
         self.committed.leaves_links = Some(links.len() >= MAX_TAKEN_LINKS || are_lost_left);
-        // Read the redirects of seeds only after the links, because a redirect may have led to a
-        // link.
+        // Read the redirects of seeds only after the links, because a link in `links` may have been
+        // found through such a redirect.
         let targets = self.scope_seeds.learn(&shared.crawl_meta()?);
         self.committed.targets.extend(targets);
         if let Some(traps) = self.traps {

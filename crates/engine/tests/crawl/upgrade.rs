@@ -27,8 +27,8 @@ fn keep_visits_as(crawl: &Crawl, older: impl Fn(&serde_json::Value) -> String) {
     transaction.commit().unwrap();
 }
 
-/// Returns the changes in a second round, whose state contains visits as an earlier version stored
-/// them.
+/// Returns the changes that a second round reports after the visits of the first round were
+/// rewritten as an earlier version would have stored them.
 fn changes_after_an_upgrade(older: impl Fn(&serde_json::Value) -> String) -> Vec<(String, String)> {
     let web = small(&[]);
     let mut crawl = eager(&web);
@@ -64,8 +64,8 @@ fn visits_of_an_earlier_version_make_no_page_changed() {
         let (digest, archived) = (text(&page["d"]), &page["w"]);
         format!(r#"{{"r":{round},"p":{{"s":200,"d":"{digest}","w":{archived}}}}}"#)
     });
-    // A visit as stored before text digests named the rules for finding the main text. Today's
-    // rules find a different main text, so its text digest differs.
+    // A visit as stored before text digests contained the version of the rules for finding the main
+    // text. Today's rules find a different main text, so its digest differs.
     let before_rules = changes_after_an_upgrade(|kept| {
         let (page, round) = (&kept["p"], &kept["r"]);
         let (digest, archived) = (text(&page["d"]), &page["w"]);

@@ -64,7 +64,7 @@ fn each_budget_of_a_host_is_spent_when_it_is_reached() {
     ] {
         let mut budgets = budgets(budget);
         assert!(budgets.limit_hosts(), "{name}");
-        // Fetch a page of 1,000 bytes each second, each with a second of server time.
+        // Each second, fetch a page of 1,000 bytes, which takes one second of server time.
         for page in 0..2 {
             assert!(!budgets.is_full(at(10 + page), &host), "{name}");
             assert_eq!(budgets.spent(), None, "{name}");

@@ -22,7 +22,7 @@ impl Hosts {
         self.share_budgets()
     }
 
-    /// Counts what every host has spent against the budgets that several hosts share. No effect if
+    /// Counts the spending of every host towards the budgets that several hosts share. No effect if
     /// there are no such budgets.
     ///
     /// # Errors

@@ -142,8 +142,8 @@ impl Hosts {
         self.scheduler.set_politeness(now, politeness);
     }
 
-    /// Replaces the budgets by those in the settings. Earlier spending of hosts counts against
-    /// them.
+    /// Replaces the budgets by those in the settings. Earlier spending of hosts counts towards the
+    /// new budgets.
     ///
     /// # Errors
     /// The frontier can't be read.

@@ -103,8 +103,8 @@ fn pages_that_stay_in_the_index_are_not_counted_as_left_out() {
             };
             writer.put(&page).unwrap();
         }
-        // Simulate an earlier run that ended before its pass over all pages, with one entry to
-        // drop.
+        // Simulate an earlier run that ended before its final pass over all pages, with one entry
+        // to drop.
         writer.commit(&note_of(1)).unwrap();
         writer.apply(&drop_of(9, "soft_404")).unwrap();
         writer.commit(&note_of(1)).unwrap();

@@ -160,7 +160,7 @@ fn fetched_at(row: &PageRow) -> i64 {
 }
 
 /// Whether to judge a page again that was left out of the index: if it was left out because of its
-/// canonical URL, or because documents of its type were not indexed, which they are now.
+/// canonical URL, or because documents of its type were not indexed then but are now.
 fn is_judged_anew(word: &str, row: &PageRow, documents: &DocumentRules) -> bool {
     let content_type = row.content_type.as_deref();
     let path = row.url.splitn(4, '/').nth(3).unwrap_or_default();
