@@ -37,7 +37,7 @@ pub struct Study {
     pub operator_name: Option<String>,
     /// The institution behind the crawl.
     pub institution: Option<String>,
-    /// The title of the study, its page, or both.
+    /// The title of the study, its web page, or both.
     pub study: Option<String>,
 }
 

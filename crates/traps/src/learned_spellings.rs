@@ -28,7 +28,7 @@ enum Form {
     OneId(String),
 }
 
-/// A rule that changes the spelling of one kind of a host's URLs.
+/// A rule that changes the spelling of one kind of URLs of a host.
 #[derive(Clone, Debug)]
 struct Rule {
     step: SpellingStep,

@@ -304,7 +304,7 @@ impl Template {
     }
 }
 
-/// Adds the names that the list does not contain yet.
+/// Adds those of `names` to `names_seen` that it does not contain yet, up to `MAX_NAMES`.
 fn note(names_seen: &mut Vec<String>, names: &[String]) {
     for name in names {
         if names_seen.len() < MAX_NAMES && !names_seen.contains(name) {

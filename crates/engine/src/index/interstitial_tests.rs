@@ -80,7 +80,7 @@ fn guards_are_recognized_by_their_pages() {
         (403, human, "challenge"),
         (503, wordfence, "block_page"),
         (406, modsecurity, "block_page"),
-        // The same pages with a status that no protection service sends with them.
+        // Some of these pages again, with a status that their protection service never sends.
         (200, block, "none"),
         (200, moment, "none"),
         (200, datadome, "none"),

@@ -133,7 +133,7 @@ impl FromStr for MessageKey {
     }
 }
 
-/// Assigns keys to the messages of a run from its effects in order.
+/// Assigns keys to the messages of a run. Takes all effects of the run, in order.
 #[derive(Debug)]
 pub(crate) struct MessageKeys {
     cause: Cause,

@@ -193,7 +193,7 @@ pub(crate) struct PageFindings {
 #[expect(dead_code, reason = "held only to be dropped, never read")]
 #[derive(Debug, Default)]
 pub(crate) struct UsedPage {
-    /// The page's row. `None` if a consumer needs it.
+    /// The page's row. `None` if the row goes to a consumer.
     pub(crate) row: Option<Box<PageRow>>,
     /// The row in its encoded form.
     pub(crate) line: Option<PageLine>,

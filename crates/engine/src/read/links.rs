@@ -202,7 +202,7 @@ impl<'a> Links<'a> {
         };
         match (is_off, discovery.kind) {
             (false, _) => 0,
-            // A redirect counts only if it leaves the scope itself.
+            // A redirect counts as a hop only if the redirect itself leaves the scope.
             (true, UrlKind::Page) if discovery.redirects > 0 => self.hops_off.max(1),
             (true, UrlKind::Page) => self.hops_off.saturating_add(1),
             (true, _) => self.hops_off,

@@ -315,7 +315,7 @@ impl ReaderWorker {
     }
 
     fn send_event(&self, event: Event) {
-        // The loop is gone once the run is over, and needs no report.
+        // Once the run is over, the loop no longer exists and needs no report.
         if let Some(events) = self.events.upgrade() {
             let _ = events.send(event);
         }

@@ -12,7 +12,7 @@ use crate::messages::WriterMessage;
 /// The maximum time that a page waits for pages with earlier rows.
 const MAX_ORDER_WAIT: Duration = Duration::from_secs(1);
 
-/// Pages that wait for earlier pages, by index in the order.
+/// Pages that wait for earlier pages, by their index in the crawl's order.
 #[derive(Default)]
 pub(super) struct CommitOrder {
     places: HashMap<u64, usize>,

@@ -1,4 +1,4 @@
-//! Tests of endless webs, and of the real pages in them.
+//! Tests of sites with traps: a crawl fetches few pages of traps, and finds all real pages.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
