@@ -184,17 +184,18 @@ struct Workers {
 }
 
 impl Workers {
-    /// Ends the run while this worker still owns its buckets, and then releases them, so that other
-    /// workers can continue with its hosts at once. By then no request to these hosts is in flight.
+    /// Ends the run while this worker still owns its buckets (sets of hosts), and then releases
+    /// them, so that other workers can continue with its hosts at once. By then no request to these
+    /// hosts is in flight.
     fn end_with(
         self,
         end: impl FnOnce() -> Result<Summary, EngineError>,
     ) -> Result<Summary, EngineError> {
         self.thread.end();
         let ended = end();
-        // After an error, keep the buckets, because some requests may not be on record. Other
-        // workers can't send requests to their hosts until the leases expire. A restart of this
-        // worker can, because it reads its own records first.
+        // After an error, keep the buckets (sets of hosts), because some requests may not be on
+        // record. Other workers can't send requests to their hosts until the leases expire. A
+        // restart of this worker can, because it reads its own records first.
         if ended.is_ok()
             && let Err(error) = self.frontier.give_up()
         {

@@ -284,8 +284,8 @@ impl Traps {
         let one_more = (level + 1).min(MAX_LEVEL);
         let (level, is_barren) = match (page_yield, answer) {
             (Yield::New, _) => (0, false),
-            // A single redirect to a URL of the same pattern does not raise the level, because up
-            // to two in a row are harmless.
+            // A single redirect to a URL of the same pattern does not raise the level (number of
+            // consecutive pages with nothing new), because up to two in a row are harmless.
             (Yield::Onwards, PageAnswer::Redirect(_, 0)) => (level, true),
             _ => (one_more, true),
         };
@@ -334,8 +334,9 @@ impl Traps {
         defers | self.defer_by_text(visit, shape, of_host)
     }
 
-    /// Decides how to treat the next URL, which has this level. Call once each time that the URL is
-    /// due, because some calls let a deferred URL through as a probe.
+    /// Decides how to treat the next URL, which has this level (number of consecutive pages with
+    /// nothing new on the way to it). Call once each time that the URL is due, because some calls
+    /// let a deferred URL through as a probe of its kind.
     pub fn disposition(
         &mut self,
         url: &CanonicalUrl,
@@ -356,7 +357,7 @@ impl Traps {
         disposition
     }
 
-    /// Decides like [`Traps::disposition`], but lets no URL through as a probe.
+    /// Decides like [`Traps::disposition`], but lets no deferred URL through as a probe.
     #[must_use]
     pub fn standing(
         &self,
@@ -565,8 +566,8 @@ fn read(host: &mut HostMemory, gist: &PageFingerprint, new_words: Option<u32>) -
     }
 }
 
-/// Returns the yield of a redirect. A redirect to another URL of the same pattern counts as nothing
-/// new. `None` for other redirects.
+/// Returns what a redirect brought: nothing new if it leads to another URL of the same pattern.
+/// `None` for other redirects.
 fn redirected(url: &CanonicalUrl, shape: &Shape, to: &CanonicalUrl) -> Option<Yield> {
     let leads_on = to != url
         && to.host_key() == url.host_key()

@@ -23,7 +23,8 @@ pub struct Shape {
     pub names: Vec<String>,
     /// Signs that the URL may belong to an endless series.
     pub signs: TrapSigns,
-    /// Length in bytes of the prefix of `pattern` that is its family, if it has one.
+    /// Length in bytes of the prefix of `pattern` that is its family (see [`Shape::family`]), if it
+    /// has one.
     family_bytes: Option<usize>,
 }
 

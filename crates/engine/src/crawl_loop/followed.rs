@@ -23,12 +23,13 @@ pub(crate) enum TurnAttempt {
 }
 
 impl Coordinator {
-    /// Ends the repetition of recorded turns: from now on, the scheduler chooses the hosts.
+    /// Ends the repetition of recorded turns (uses of permits): from now on, the scheduler chooses
+    /// the hosts.
     pub(crate) fn lead_no_more(&mut self) {
         self.turns.repeat_no_more();
     }
 
-    /// Repeats a recorded turn, with the host that the record names.
+    /// Repeats a recorded turn (use of a permit), with the host that the record names.
     pub(crate) fn take_turn(
         &mut self,
         now: Tick,

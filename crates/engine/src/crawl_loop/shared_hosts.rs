@@ -188,8 +188,9 @@ impl SharedHosts {
         are_left
     }
 
-    /// Ends this worker's rest if the worker is busy, and requests a larger page budget before the
-    /// allowed pages are used up. Returns whether to check now for hosts to hand over.
+    /// Ends this worker's rest (time without work) if the worker is busy, and requests a larger
+    /// page budget before the allowed pages are used up. Returns whether to check now for hosts to
+    /// hand over.
     pub(super) fn step(&mut self, now: Tick, state: WorkerState, out: &mut Vec<Effect>) -> bool {
         if state.is_busy {
             self.end_rest(state.pages, out);
@@ -217,7 +218,7 @@ impl SharedHosts {
     fn end_rest(&mut self, pages: u64, out: &mut Vec<Effect>) {
         self.is_over = false;
         if self.rest.take().is_some() {
-            // When a rest ends, earlier requests for pages are cancelled.
+            // When a rest (time without work) ends, earlier requests for pages are cancelled.
             self.asks_for_pages = false;
             let rest = None;
             out.push(Effect::Share(SharedRequest::Rest { rest, pages }));
@@ -237,7 +238,7 @@ impl SharedHosts {
             return Some(alone);
         }
         // The hosts that this worker must hand over may still have pending URLs, so the worker
-        // can't rest before the hand-over.
+        // can't report that it has nothing to do before the hand-over.
         if self.leaving.is_empty() && !self.rests() {
             // Let other workers have the pages that this worker has not used.
             self.allowed = self.allowed.map(|_| pages);

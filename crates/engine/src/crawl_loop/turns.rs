@@ -46,7 +46,7 @@ struct CurrentTurn {
 }
 
 impl HostTurns {
-    /// Creates the turns of a run. `at_start` are the totals when the run begins.
+    /// Creates the turns (uses of permits) of a run. `at_start` are the totals when the run begins.
     pub(super) fn new(at_start: Totals) -> HostTurns {
         let before_this_run = CommitPoint {
             pages: at_start.pages,
@@ -105,8 +105,8 @@ impl HostTurns {
         is_admitted
     }
 
-    /// Begins the turn again, unless it already settled or requeued a URL. Returns whether the turn
-    /// began again.
+    /// Begins the turn (use of a permit) again, unless it already settled or requeued a URL.
+    /// Returns whether the turn began again.
     pub(super) fn begin_again(&mut self) -> bool {
         let is_fresh = self.current.passed == 0;
         if is_fresh {
@@ -193,7 +193,8 @@ mod tests {
         turns.begin();
         assert!(turns.admit(&mut lease(5)) && !turns.admit(&mut lease(6)));
         assert_eq!(record(&turns, false), None);
-        // The turn has settled no URL yet, so it may begin again after another commit.
+        // The turn (use of a permit) has settled no URL yet, so it may begin again after another
+        // commit.
         assert!(turns.begin_again() && turns.admit(&mut lease(6)));
         turns.passed();
         assert!(!turns.begin_again());

@@ -1,5 +1,5 @@
-//! Traps, samples and crash suspects: which leased page is fetched, which waits, and which is put
-//! aside.
+//! Traps, samples and crash suspects: which leased page is fetched, which waits, and which is
+//! deferred.
 //!
 //! The level of a URL is the number of pages without anything new that led to it. The frontier
 //! stores it as a part of the URL's priority, so URLs found on pages with nothing new come last.
@@ -260,9 +260,9 @@ impl UrlGate {
         let max_out = match at.level() {
             0 if at.is_late() => 1,
             0 => u32::MAX,
-            // Only few pages with a level above 0 may be in flight, since their results decide
-            // about later ones. Yet the host must be kept busy: during one commit, a quick host can
-            // answer several rounds of requests.
+            // Only few pages found behind pages with nothing new may be in flight, since their
+            // results decide about later ones. Yet the host must be kept busy: during one commit, a
+            // quick host can answer several rounds of requests.
             _ => per_host.saturating_mul(4),
         };
         if out >= max_out || out > 0 && traps.needs_care(&lease.url, at.level()) {

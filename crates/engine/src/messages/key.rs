@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use super::{Effect, WriterMessage};
 
-/// The cause of a message. Requests and turns are numbered from 1 in each run.
+/// The cause of a message. Requests and turns (uses of permits) are numbered from 1 in each run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Cause {
     /// The end of the request with this number.

@@ -177,8 +177,8 @@ pub(crate) enum Effect {
     },
     /// Append the row of a request to `requests.jsonl` before its host gets another permit.
     Log(Box<RequestLine>),
-    /// Append a host's turn to `state/order.jsonl` before its request is logged and its results are
-    /// committed.
+    /// Append a host's turn (use of a permit) to `state/order.jsonl` before its request is logged
+    /// and its results are committed.
     NoteTurn(HostTurn),
     /// Append an operator's command to `state/order.jsonl` before its results are committed.
     NoteCommand(CommandTaken),

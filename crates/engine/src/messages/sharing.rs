@@ -58,7 +58,7 @@ pub(crate) enum SharedNews {
     /// No worker has anything left to do. This was observed while this worker was in the rest (time
     /// without work) with the number `rest`, and does not apply to its later rests.
     Over {
-        /// The number of this worker's rest, as in [`SharedRequest::Rest`].
+        /// The number of this worker's rest (time without work), as in [`SharedRequest::Rest`].
         rest: u64,
     },
     /// This worker must hand over all its hosts and end.
@@ -72,7 +72,7 @@ pub(crate) enum SharedRequest {
     HandOver(Vec<i32>),
     /// This worker now has nothing to do (a rest begins), or has work again.
     Rest {
-        /// The number of the rest that begins. `None` if the worker has work.
+        /// The number of the rest (time without work) that begins. `None` if the worker has work.
         rest: Option<u64>,
         /// The number of rows in this worker's `pages.jsonl`.
         pages: u64,

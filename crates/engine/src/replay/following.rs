@@ -1,5 +1,5 @@
-//! Replays the logged order of a crawl: turns, ends of requests and commits happen in that order
-//! again. The replay chooses the URL of each request itself.
+//! Replays the logged order of a crawl: turns (uses of permits), ends of requests and commits
+//! happen in that order again. The replay chooses the URL of each request itself.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -23,8 +23,9 @@ use crate::messages::key::{Cause, Keyed, MessageFact, MessageKey};
 use crate::messages::page::{EncodedPage, TrapSignal};
 use crate::messages::{Event, Job, WriterMessage};
 
-/// Maximum attempts to repeat a logged turn. Several may be needed, because a host's permits go to
-/// its origins one after the other, so the next permit may not be for the logged origin.
+/// Maximum attempts to repeat a logged turn (use of a permit). Several may be needed, because a
+/// host's permits go to its origins one after the other, so the next permit may not be for the
+/// logged origin.
 const MAX_ATTEMPTS: u32 = 64;
 
 /// The state of a replay that follows a logged order.

@@ -1,4 +1,4 @@
-//! Reads the logged order of a crawl: turns, commits, and ends of requests.
+//! Reads the logged order of a crawl: turns (uses of permits), commits, and ends of requests.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};

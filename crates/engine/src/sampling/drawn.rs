@@ -77,8 +77,8 @@ impl DrawnSample {
         }
     }
 
-    /// Returns the admissions, with links outside the frame deferred. `None` before the draw, or if
-    /// no admission changes.
+    /// Returns the admissions, with links outside the sampling frame deferred. `None` before the
+    /// draw, or if no admission changes.
     pub(super) fn outside_the_frame(&self, admissions: &[Admission]) -> Option<Vec<Admission>> {
         let draw = self.draw.get()?;
         deferred(admissions, FOUND_AFTER, |link| {
@@ -95,8 +95,8 @@ impl DrawnSample {
                 of: Some(stratum.of),
                 ..row_without_stratum("drawn", Ok(stratum.drawn as f64 / stratum.of as f64))
             },
-            // A drawn page redirects to this one. A target with a depth below that of the frame was
-            // fetched to find the frame, so it keeps probability 1.
+            // A drawn page redirects to this one. A target with a depth below that of the sampling
+            // frame was fetched to find the frame, so it keeps probability 1.
             Some(None) if lease.redirects > 0 && lease.depth >= self.design.frame_depth => {
                 row_without_stratum("redirect", Err(REDIRECTED))
             }
@@ -105,7 +105,7 @@ impl DrawnSample {
     }
 }
 
-/// Whether a deferred URL belongs to the frame.
+/// Whether a deferred URL belongs to the sampling frame.
 pub(crate) fn is_in_frame(waiting: &WaitingUrl<'_>) -> bool {
     waiting
         .exclusion
@@ -123,7 +123,7 @@ mod tests {
     use super::DrawnSample;
 
     /// In a later round the draw exists from the beginning. Even then, a page that was read to find
-    /// the frame has probability 1, including the target of a redirect.
+    /// the sampling frame has probability 1, including the target of a redirect.
     #[test]
     fn a_page_read_to_find_the_frame_stays_one() {
         let design = SampleDesign::default();

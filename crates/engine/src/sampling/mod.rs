@@ -32,7 +32,8 @@ pub(crate) enum SampleVerdict {
     /// The page is in the sample: it was drawn, a drawn page redirects to it, or a walker waits for
     /// it.
     In,
-    /// The page is fetched as in any crawl, because its links are needed to find the frame.
+    /// The page is fetched as in any crawl, because its links are needed to find the sampling frame
+    /// (the pages that may be drawn).
     Usual,
     /// The page is not in the sample and must be deferred.
     Out(Exclusion),
@@ -58,7 +59,7 @@ impl Sampling {
         }
     }
 
-    /// Returns the random walk. `None` if the sample is drawn from a frame.
+    /// Returns the random walk. `None` if the sample is drawn from a sampling frame.
     pub(crate) fn walk(&self) -> Option<&Walk> {
         match self {
             Sampling::Draw(_) => None,

@@ -1,5 +1,5 @@
-//! Cooperates with the other workers of a crawl: balances buckets of hosts, takes links found by
-//! other workers, and detects the end of the whole crawl.
+//! Cooperates with the other workers of a crawl: balances buckets (sets of hosts), takes links
+//! found by other workers, and detects the end of the whole crawl.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -140,12 +140,12 @@ struct Links<SendEvent> {
     /// has work.
     rest: Option<u64>,
     is_drained: bool,
-    /// Buckets that this worker must hand over but hasn't yet.
+    /// Buckets (sets of hosts) that this worker must hand over but hasn't yet.
     leaving: BTreeSet<i32>,
     /// The version of the crawl's metadata when this worker last took links.
     crawl_meta: u64,
     /// The request for permission to fetch more pages that is not granted yet: this worker's page
-    /// count, and the number of its rests before the request.
+    /// count, and the number of its rests (times without work) before the request.
     wanted: Option<(u64, u64)>,
     living: u64,
     /// A group of frontier servers that has work but no worker, and how many checks in a row found
@@ -252,8 +252,9 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
         self.warn_of_unserved(survey.unserved_group);
         let rest = self.rest.filter(|_| is_over(&survey));
         if let Some(rest) = rest {
-            // Take no buckets at the end of the crawl. Buckets of workers that have ended stay
-            // without an owner, because these workers have already listed the deferred URLs.
+            // Take no buckets (sets of hosts) at the end of the crawl. Buckets of workers that have
+            // ended stay without an owner, because these workers have already listed the deferred
+            // URLs.
             self.news(SharedNews::Over { rest });
         } else if !self.is_drained {
             self.balance(&survey)?;
@@ -284,10 +285,12 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
         }
     }
 
-    /// Takes free buckets if this worker owns less than its fair share, or hands over its surplus.
-    /// Always hands over buckets that must move to another group of frontier servers.
+    /// Takes free buckets (sets of hosts) if this worker owns less than its fair share, or hands
+    /// over its surplus. Always hands over buckets that must move to another group of frontier
+    /// servers.
     fn balance(&mut self, survey: &Survey) -> Result<(), FrontierError> {
-        // Hand over buckets that must move, even if this worker owns less than its fair share.
+        // Hand over buckets (sets of hosts) that must move, even if this worker owns less than its
+        // fair share.
         let moving = survey.moving.iter().copied();
         let moving: Vec<i32> = moving
             .filter(|bucket| self.leaving.insert(*bucket))
@@ -301,8 +304,8 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
         let fair = served.div_ceil(survey.group_living.max(1));
         let wanted = fair.saturating_sub(count).min(survey.free_buckets);
         if wanted > 0 {
-            // Report the work before taking the buckets, because a worker that owns pending URLs
-            // has work.
+            // Report the work before taking the buckets (sets of hosts), because a worker that owns
+            // pending URLs has work.
             self.note_work()?;
             let (_, origins) = self.frontier.take_free(wanted)?;
             self.news(SharedNews::Taken(origins));
@@ -315,8 +318,8 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
                 .into_iter()
                 .filter(|bucket| !self.leaving.contains(bucket));
             let staying: Vec<i32> = staying.collect();
-            // Choose buckets that are far apart, because neighbouring ones may have come from the
-            // same worker.
+            // Choose buckets (sets of hosts) that are far apart, because neighbouring ones may have
+            // come from the same worker.
             let each = staying.len().checked_div(surplus).unwrap_or(1);
             let leaving: Vec<i32> = staying
                 .into_iter()

@@ -17,8 +17,8 @@ use std::sync::Arc;
 use crawl_archive::open_regular;
 use crawl_weburl::{CanonicalUrl, MAX_URL_BYTES, canonicalize};
 
-/// Maximum number of suspects to remember; those with the most crashes are kept. A crash makes up
-/// to one new suspect per reader. A URL that is read without a crash is removed.
+/// Maximum number of crash suspects to remember; those with the most crashes are kept. A crash
+/// makes up to one new suspect per reader. A URL that is read without a crash is removed.
 const MAX_SUSPECTS: usize = 64;
 
 /// Size of a line, which contains a count, a URL and a line end. Each line starts at a multiple of
@@ -28,7 +28,7 @@ const LINE_BYTES: usize = MAX_URL_BYTES + 16;
 /// The start of the file's first line. The number of readers follows.
 const HEAD: &str = "reading 1 ";
 
-/// Maximum number of bytes to read from the file: enough for a line per suspect, and for more
+/// Maximum number of bytes to read from the file: enough for a line per crash suspect, and for more
 /// readers than any machine has processors.
 const MAX_JOURNAL_BYTES: u64 = 4096 * LINE_BYTES as u64;
 
@@ -87,8 +87,8 @@ struct Suspect {
 }
 
 impl CrashJournal {
-    /// Reads the suspects from the last run, keeps those that are still pending, and starts a new
-    /// journal for this number of readers.
+    /// Reads the crash suspects from the last run, keeps those that are still pending, and starts a
+    /// new journal for this number of readers.
     ///
     /// # Errors
     /// I/O errors.
@@ -108,7 +108,7 @@ impl CrashJournal {
         let mut suspects = HashMap::new();
         for (url, deaths) in suspected {
             if suspects.len() < MAX_SUSPECTS && is_pending(&url) {
-                // Lines of suspects come after the header and the readers' lines.
+                // Lines of crash suspects come after the header and the readers' lines.
                 let line = 1 + readers + suspects.len();
                 suspects.insert(url, Suspect { deaths, line });
             }

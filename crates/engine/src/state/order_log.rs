@@ -20,7 +20,8 @@ pub(crate) struct OrderLog(Arc<Mutex<OrderFile>>);
 /// or before the next group is committed.
 struct OrderFile {
     file: LogFile,
-    /// The time of the oldest turn in memory, in milliseconds since the Unix epoch.
+    /// The time of the oldest turn (use of a permit) in memory, in milliseconds since the Unix
+    /// epoch.
     waits_since: Option<u64>,
 }
 
@@ -103,7 +104,7 @@ impl OrderLog {
         Ok(())
     }
 
-    /// Writes the turns that are still in memory at the end of the run.
+    /// Writes the turns (uses of permits) that are still in memory at the end of the run.
     ///
     /// # Errors
     /// I/O errors.

@@ -49,7 +49,7 @@ fn a_repeated_text_defers_its_links_from_the_third_page_on() {
     check(1, 2, &["/3"], "", true);
     check(1, 1, &["/3"], "", false);
     check(1, 2, &[], "", false);
-    // With trap signs a level of 1 is enough.
+    // With trap signs, a level of 1 (one page with nothing new on the way) is enough.
     check(1, 1, &["/3"], "?a=1", true);
     check(0, 0, &["/3"], "?a=1", false);
 }
@@ -188,7 +188,8 @@ fn the_level_rises_with_pages_without_anything_new() {
         (PageAnswer::Text(&known_page), MAX_LEVEL, (MAX_LEVEL, true)),
         (PageAnswer::Other, 7, (0, false)),
         (PageAnswer::Nothing, 7, (7, false)),
-        // A redirect raises the level only if it leads to a URL of the same kind.
+        // A redirect raises the level (number of consecutive pages with nothing new) only if it
+        // leads to a URL of the same kind.
         (PageAnswer::Redirect(&on, 0), 7, (7, true)),
         (PageAnswer::Redirect(&on, 1), 7, (8, true)),
         (PageAnswer::Redirect(&at, 1), 7, (7, false)),

@@ -75,7 +75,8 @@ fn paces_of_siblings_come_from_copies_of_origins_that_were_not_met() {
     transaction.commit().unwrap();
     let expected = [(https.clone(), Some(Duration::from_secs(5)))];
     assert_eq!(paces(&coordinator.robots, &http), expected);
-    // The pace in an origin's own robots.txt is not among the paces of its siblings.
+    // The pace in an origin's own robots.txt is not among those of its siblings, the host's other
+    // origins.
     assert_eq!(paces(&coordinator.robots, &https), []);
     coordinator.robots.meet(at(20), &https).unwrap();
     assert_eq!(paces(&coordinator.robots, &http), []);

@@ -166,8 +166,8 @@ fn the_end_seen_in_one_rest_does_not_end_a_later_one() {
     assert_eq!(step(over(3)), (true, Vec::new()));
 }
 
-/// After a rest, the store counts the pages granted before the rest as free, and may grant them to
-/// another worker.
+/// After a rest (time without work), the store counts the pages granted before the rest as free,
+/// and may grant them to another worker.
 #[test]
 fn pages_requested_before_a_rest_are_not_used() {
     let mut coordinator = coordinator(|config| config.budgets.max_pages = Some(57));
