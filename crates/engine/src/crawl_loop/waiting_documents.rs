@@ -123,7 +123,7 @@ impl WaitingDocuments {
         self.stopped_at.get_or_insert(now);
     }
 
-    /// Returns whether to give up the waiting documents, because the grace period after a stop is
+    /// Returns whether to give up the waiting documents: once the grace period after a stop is
     /// over.
     pub(super) fn give_up(&mut self, now: Tick) -> GiveUp {
         let Some(stopped_at) = self.stopped_at else {

@@ -24,8 +24,8 @@ const MAX_DIGEST_CHARS: usize = 16;
 /// contains a listed word.
 const MAX_LINE_BYTES: usize = 160;
 
-/// Words that mark short lines with a number that readers ignore: the time or the visitor that the
-/// page was generated for, or a count of its visits.
+/// Words that mark short lines with a number that readers ignore, such as a visitor counter, a
+/// token or the time when the page was generated.
 const PASSING_WORDS: [&str; 15] = [
     "captcha",
     "copyright",

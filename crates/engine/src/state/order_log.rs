@@ -114,7 +114,7 @@ impl OrderLog {
         order.file.flush_held()
     }
 
-    /// Appends a group of messages. Called before the group is committed.
+    /// Appends the keys of a group of messages. Called before the group is committed.
     ///
     /// # Errors
     /// I/O errors.

@@ -301,7 +301,8 @@ impl Hosts {
         self.residents.forget(host);
     }
 
-    /// Unlocks a host for the user's other crawls if the host has nothing to fetch, or is parked.
+    /// Unlocks a host for the user's other crawls if the host has nothing to fetch or is parked,
+    /// and none of its URLs is leased.
     pub(crate) fn free_if_idle(&mut self, host: &HostKey) {
         let is_free = self.scheduler.is_idle(host) || self.scheduler.is_parked(host);
         if is_free && self.budgets.leases(host) == 0 {

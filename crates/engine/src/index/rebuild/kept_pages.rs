@@ -165,7 +165,8 @@ fn is_judged_anew(word: &str, row: &PageRow, documents: &DocumentRules) -> bool 
     let content_type = row.content_type.as_deref();
     let path = row.url.splitn(4, '/').nth(3).unwrap_or_default();
     let is_html = documents.html && is_html(content_type, &[]);
-    // Whether the canonical URL replaces this page is known only once all pages are read.
+    // Judge a page again that names a canonical URL, because only once all pages are read is it
+    // known whether that URL replaces the page.
     let names_another = word.split(':').next() == Some("canonical");
     names_another
         || (word == "no_page" || word.starts_with("document_"))
