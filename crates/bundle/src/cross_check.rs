@@ -267,8 +267,8 @@ impl CrossCheck {
                 true => 0,
                 false => number(is_withheld.into()),
             };
-            // The row of a redirect lacks its target if the redirect exceeded the limit (which
-            // leaves an error), or if `crawl forget` erased the target.
+            // The row of a redirect may lack the target if the row has an error, such as
+            // `too_many_redirects`, or if `crawl forget` erased the target.
             facts[REDIRECT] = match &row.redirect {
                 None if row.error.is_some() || self.has_tombstones => 0,
                 target => or_null(target.as_deref()),

@@ -163,7 +163,8 @@ impl Fetcher {
         self.rules.note_address(host, address);
     }
 
-    /// Returns the typed hosts that had a public address while this fetcher was in use.
+    /// Returns the hosts typed by the operator that are known to have had a public address, in this
+    /// run or an earlier one.
     #[must_use]
     pub fn public_names(&self) -> Vec<String> {
         self.rules.public_names_seen()

@@ -21,7 +21,7 @@ use super::state::{App, seconds_now};
 /// The description of the API.
 const OPENAPI: &str = include_str!("page/openapi.json");
 
-/// Returns the routes by path, in OpenAPI syntax.
+/// Returns each route with its path. Paths use OpenAPI syntax (`{name}`).
 pub(crate) fn routes() -> [(&'static str, MethodRouter<Arc<App>>); 7] {
     [
         ("/api/search", get(search)),

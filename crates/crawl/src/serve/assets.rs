@@ -74,7 +74,7 @@ impl Source {
     }
 }
 
-/// The files, each under a path derived from its content.
+/// The server's static files. The path of each contains a hash of its content.
 #[derive(Debug)]
 pub(crate) struct Assets(Vec<Asset>);
 

@@ -10,7 +10,7 @@ use governor::middleware::NoOpMiddleware;
 use governor::state::keyed::HashMapStateStore;
 use governor::{Quota, RateLimiter};
 
-/// Maximum clients of `crawl serve` tracked separately. Further new clients share one account.
+/// Maximum clients of `crawl serve` tracked separately.
 /// Beyond the limit: further clients share one account.
 const MAX_CLIENTS: usize = 10_000;
 

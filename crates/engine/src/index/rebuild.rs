@@ -45,9 +45,9 @@ const MAX_PENDING_BYTES: u64 = 512 << 20;
 /// The rules for reading pages when an index is rebuilt.
 #[derive(Clone, Debug)]
 pub struct Reindex {
-    /// The crawler's name in META elements and header fields.
+    /// The crawler's name in the directives of pages: robots META elements and `X-Robots-Tag`.
     pub agent: ProductToken,
-    /// The rules for reading META elements and header fields.
+    /// The rules for reading these directives.
     pub profile: Profile,
     /// Secrets to redact, since the archive contains pages as the server sent them.
     pub secrets: Secrets,

@@ -17,7 +17,7 @@ use crate::meta_keys::META_SAMPLE;
 /// The rule that defers URLs found after the draw.
 const FOUND_AFTER: &str = "found after the draw";
 
-/// The sample of a crawl: its design, and the draw once it was made.
+/// The sample of a crawl: the sample's design and, after the draw, the draw's result.
 #[derive(Clone, Debug)]
 pub(crate) struct DrawnSample {
     design: SampleDesign,

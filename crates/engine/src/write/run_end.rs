@@ -121,9 +121,9 @@ fn list_unreachable(
 
 type Visit<'a> = dyn FnMut(WaitingUrl<'_>) -> ControlFlow<()> + 'a;
 
-/// Returns a function that finds the budget that left out a pending URL: a spent budget that
-/// applies to its host, or else the budget that ended the run. The function returns `None` if no
-/// budget is the reason.
+/// Returns a function that names the budget because of which a pending URL was not fetched: the
+/// spent budget of the URL's origin, or else the budget that ended the run. The function returns
+/// `None` if no budget is the reason.
 fn by_budget(waiting: &[WaitingRow]) -> impl Fn(&WaitingUrl<'_>) -> Option<Exclusion> {
     let spent = waiting.iter().filter(|row| row.reason == "budget");
     let by_origin: HashMap<Option<&str>, Option<&str>> = spent

@@ -130,8 +130,8 @@ impl LinkSearch {
     }
 }
 
-/// Returns the spelling rules from the crawl's `crawl.toml`. A rule that is set to `evidence` is
-/// not applied.
+/// Reads the spelling rules from the crawl's `crawl.toml`. `SpellingRules::apply` skips those that
+/// are set to `evidence`.
 pub(crate) fn naming(dir: &Path) -> SpellingRules {
     let table = stored_settings(dir);
     let names = table.get("names");
