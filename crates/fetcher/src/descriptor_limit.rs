@@ -33,7 +33,7 @@ pub(crate) struct DescriptorLimit {
 struct State {
     underway: usize,
     max: usize,
-    /// Exchanges that ended since descriptors last ran out or the limit last grew.
+    /// Number of exchanges that ended since descriptors last ran out or the limit last grew.
     ended_since: usize,
 }
 
@@ -180,8 +180,8 @@ mod tests {
         }
         at_once();
         assert_eq!(at_once(), 2);
-        // The limit grows from every value, even though an eighth of a small number is less than
-        // one.
+        // The limit grows to the maximum again from any value, even though an eighth of a small
+        // number is less than one.
         for _ in 0..2000 {
             at_once();
         }

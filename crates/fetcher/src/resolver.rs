@@ -129,8 +129,8 @@ impl Names {
         match &entry.addresses {
             Ok(addresses) => Ok(self.permitted(name, addresses)?),
             Err(why) => {
-                // Without a descriptor nothing was learned about the name, so look it up again next
-                // time.
+                // If no descriptor was free, nothing was learned about the name, so look it up
+                // again next time.
                 if why.kind == FailureKind::NoDescriptors {
                     self.known.invalidate(key).await;
                 }

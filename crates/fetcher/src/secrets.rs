@@ -103,7 +103,7 @@ impl Secrets {
         }
     }
 
-    /// Returns the places of secrets in order. Overlapping places are merged.
+    /// Returns the ranges of `text` that contain secrets, in order. Overlapping ranges are merged.
     fn places(&self, text: &str) -> Vec<Range<usize>> {
         let mut all: Vec<Range<usize>> = Vec::new();
         for secret in &*self.0 {
@@ -119,7 +119,7 @@ impl Secrets {
             }
         }
         // A secret that is not valid UTF-8 may match in the middle of a character. Drop such
-        // places.
+        // matches.
         apart.retain(|place| text.get(place.clone()).is_some());
         apart
     }

@@ -131,8 +131,8 @@ impl Gates {
     }
 
     fn join(&mut self, now: Tick, key: GateKey, limits: Limits) -> u32 {
-        // An earlier gate for this key may have been dropped because its delay was shorter or its
-        // limits were off. So assume the latest possible request: at `last`.
+        // The gate of this key may have existed before, and been dropped because its delay was
+        // shorter or its limits were off. So assume that the last request was as late as possible.
         let last = now.before(limits.delay).max(self.changed);
         let mut rate = MaxRate::with_clock(&self.clock, limits.rate);
         if self.changed > Tick::ZERO {

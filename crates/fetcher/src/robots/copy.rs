@@ -173,7 +173,7 @@ impl RobotsCopy {
         if !is_unreachable {
             return RobotsForce::Fresh { until };
         }
-        // The file was last good no later than the last answer.
+        // A `good_at` later than the last answer must be wrong, so use the time of that answer.
         let good_at = self.good_at.map(|good_at| good_at.min(self.fetched_at));
         match good_at.map(|good_at| good_at + times.last_good) {
             Some(end) if now < end => RobotsForce::LastGood {
@@ -248,7 +248,7 @@ impl RobotsCopy {
         }
     }
 
-    /// Returns whether there is a file, even an old one.
+    /// Returns whether there is a last good file, even an old one.
     fn holds(&self) -> bool {
         self.good_at.is_some()
     }

@@ -66,7 +66,8 @@ pub(super) const TABLES: [(&str, u64); 10] = [
     ("due", 2 << 20),
 ];
 
-/// The sieve gets the memory for blocks divided by this number.
+/// The sieve's block cache gets this fraction of the memory for blocks: one divided by
+/// `SIEVE_SHARE`.
 const SIEVE_SHARE: u64 = 4;
 
 pub(super) fn open(

@@ -45,7 +45,7 @@ pub trait StoreRemoval {
     /// Returns the caller's bytes under `name` as they are to be stored, or `None` to drop them.
     fn meta(&self, name: &str, bytes: Vec<u8>) -> Option<Vec<u8>>;
 
-    /// Returns the caller's bytes of a visit as they are to be stored.
+    /// Returns the bytes to store for a visit in place of the caller's `bytes`.
     fn visit(&self, bytes: Vec<u8>) -> Vec<u8>;
 }
 

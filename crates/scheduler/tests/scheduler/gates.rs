@@ -253,7 +253,8 @@ fn hosts_at_one_address_share_sixteen_requests_per_second() {
     for _ in 1..20 {
         assert_eq!(stage.wait().1, SECOND / 16);
     }
-    // Giving back the last permit frees its interval; giving back an older permit doesn't.
+    // Giving back the last permit frees its interval of the rate limit. Giving back an older permit
+    // frees nothing.
     let (unsent, _) = stage.wait();
     stage.scheduler.give_back(stage.now, unsent);
     let _again = stage.issue();
@@ -424,7 +425,8 @@ fn a_longer_site_delay_applies_to_a_forgotten_site() {
     let longer = site_delay(5 * SECOND);
     stage.scheduler.set_politeness(stage.now, longer);
     assert_eq!(stage.exchange(ANSWERED).0, 4 * SECOND);
-    // This time the gate (shared limit) is dropped before the change, and created again after it.
+    // This time the gate (shared limit) is dropped before `set_politeness`, and created again after
+    // it.
     stage.scheduler.evict().unwrap();
     stage.now = stage.now + 5 * SECOND;
     let longer = site_delay(9 * SECOND);
