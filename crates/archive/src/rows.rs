@@ -33,7 +33,8 @@ pub struct PageRow {
     #[serde(default)]
     pub language: Option<String>,
     /// The labelled digest of the archived payload of this response. If the response differs from
-    /// the previous one of the URL only in its content coding, the digest of the previous payload.
+    /// the previous one of the URL only in its content coding, this is the digest of the previous
+    /// payload.
     pub digest: Option<String>,
     /// Number of links followed from a seed.
     pub depth: u32,

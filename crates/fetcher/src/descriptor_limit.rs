@@ -70,8 +70,8 @@ impl DescriptorLimit {
         }
     }
 
-    /// Call this after an exchange found no descriptor. Lowers the limit to a quarter below the
-    /// limit at the start of this exchange. Returns when a retry is worthwhile.
+    /// Call this after an exchange found no descriptor. Lowers the limit to three quarters of the
+    /// exchanges under way. Returns when a retry is worthwhile.
     pub(crate) async fn have_fewer(&self, slot: ExchangeSlot<'_>) {
         if self.allow_fewer(&slot) {
             tracing::warn!(

@@ -139,7 +139,7 @@ struct NameServers {
 }
 
 impl NameServers {
-    /// Returns `None` if there are no name servers, or the resolver can't be built.
+    /// Creates the resolver. `None` if there are no name servers or the resolver can't be built.
     fn new(servers: &[SocketAddr], rate: Option<f64>, one_try: Duration) -> Option<NameServers> {
         let (config, mut options) = if servers.is_empty() {
             match read_system_conf() {

@@ -19,8 +19,8 @@ use crate::host_access::{HostAccess, REDACTED};
 /// Beyond the limit: shorter ones are not found.
 pub const MIN_SECRET_BYTES: usize = 6;
 
-/// The secrets of a configuration: values of header fields and cookies. For credentials, the user
-/// with the password and the password alone, both also in base64. `Debug` hides them.
+/// The secrets of a configuration: values of header fields and cookies. Credentials count as
+/// `user:password` and as the password alone, each also in base64. `Debug` hides them.
 #[derive(Clone, Default)]
 pub struct Secrets(Arc<[memmem::Finder<'static>]>);
 

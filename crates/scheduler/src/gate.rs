@@ -205,7 +205,8 @@ impl Gates {
                 return;
             }
             self.fading.pop_first();
-            // The gate may be in use again, or may have been dropped and its index reused.
+            // The gate may have been dropped already, and its index reused. `drop_unused` checks
+            // again whether the gate is unused.
             if self.slab.get(id).is_some() {
                 self.drop_unused(id, now);
             }

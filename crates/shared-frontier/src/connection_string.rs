@@ -153,7 +153,8 @@ impl ConnectionString {
         &self.shown
     }
 
-    /// Returns the engine's address for messages: hosts, ports and database, without the user.
+    /// Returns the database server's address for messages: hosts, ports and database, without the
+    /// user.
     #[must_use]
     pub fn address(&self) -> String {
         let hosts = self

@@ -1,4 +1,4 @@
-//! An engine: its requirements, and the creation of the tables.
+//! A database server (engine): its requirements, and the creation of the tables.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};

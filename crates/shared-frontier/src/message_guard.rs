@@ -150,7 +150,7 @@ impl AsyncWrite for GuardedStream {
     }
 }
 
-/// Reads the headers of messages as the bytes of a stream pass.
+/// Checks the headers of messages from PostgreSQL while the bytes of a stream pass.
 #[derive(Default)]
 struct MessageGuard {
     allows_cleartext: bool,

@@ -222,7 +222,8 @@ fn first_start(engines: Vec<Engine>, name: &str, buckets: i32) -> Result<Vec<Gro
     Ok(groups)
 }
 
-/// Continues an existing crawl. Engines that don't have the crawl join as additional engine groups.
+/// Continues an existing crawl. Database servers that don't have the crawl join as additional
+/// engine groups.
 fn go_on(
     engines: Vec<Engine>,
     crawl_rows: Vec<Option<CrawlRow>>,

@@ -23,7 +23,7 @@ pub(crate) const FIRST_GROUP: i32 = 0;
 /// Maximum attempts at a change that fails if other workers make changes at the same time.
 const MAX_TRIES: usize = 1_000;
 
-/// The engine group that a worker works in, its home, and the other groups.
+/// A worker's home (the engine group that it works in), and the other groups.
 pub(crate) struct Home {
     pub(crate) crawl: CrawlRow,
     pub(crate) thread: EngineThread,

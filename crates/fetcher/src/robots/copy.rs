@@ -19,7 +19,7 @@ use crate::robots::tdm::TdmFile;
 /// Version of the stored form. Other versions are rejected.
 const VERSION: u32 = 2;
 /// How far in the future a copy may be dated before it is ignored. Setting the clock back by less
-/// doesn't matter.
+/// than this has no effect on copies.
 const MAX_CLOCK_STEP: Duration = Duration::from_secs(60);
 
 /// An origin's robots.txt as last known: the last answer and the last good file.

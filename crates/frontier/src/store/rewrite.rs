@@ -42,7 +42,8 @@ pub trait StoreRemoval {
     /// left out of the copy.
     fn is_named_in(&self, text: &str) -> bool;
 
-    /// Returns the caller's bytes under `name` as they are to be stored, or `None` to drop them.
+    /// Returns the bytes to store under `name` in place of the caller's `bytes`, or `None` to drop
+    /// them.
     fn meta(&self, name: &str, bytes: Vec<u8>) -> Option<Vec<u8>>;
 
     /// Returns the bytes to store for a visit in place of the caller's `bytes`.

@@ -37,7 +37,7 @@ pub(crate) enum Change {
     Keep(u8),
 }
 
-/// The same URL's lease from the model and its lease from the disk.
+/// The leases of one URL from both frontiers: the model and the one on disk.
 struct Pair {
     model: Lease,
     disk: Lease,

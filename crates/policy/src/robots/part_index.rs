@@ -12,7 +12,7 @@ use super::pattern::WILD;
 /// full at each candidate position.
 const KEY_BYTES: usize = size_of::<u64>();
 
-/// Maximum candidate positions at which to compare a long literal part. After that, the part is
+/// Maximum candidate positions to compare with a long literal part. After that, the part is
 /// searched in the rest of the path.
 const MAX_COMPARED: usize = 8;
 
@@ -26,15 +26,15 @@ pub(super) struct PartIndex {
     /// The literal parts of all rules, rule by rule, without the text before a rule's first
     /// wildcard. Only the last part of an anchored rule (`$`) may be empty.
     parts: Box<[Part]>,
-    /// For each rule, the index in `parts` of its first literal part. One more entry marks the end
-    /// of `parts`.
+    /// For each rule, the index in `parts` of its first literal part. An additional entry marks the
+    /// end of `parts`.
     first: Box<[u32]>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Part {
     key: u32,
-    /// The offset in the pattern at which this literal part begins.
+    /// The offset of this literal part in its pattern.
     start: u32,
     len: u32,
 }
@@ -46,7 +46,7 @@ pub(super) struct WildRule<'a> {
     pub(super) anchored: bool,
 }
 
-/// The positions in one path at which each key (the first bytes of a literal part) occurs.
+/// The positions of each key (the first bytes of a literal part) in one path.
 #[derive(Debug)]
 pub(super) struct Occurrences {
     /// For each key, the number of its list, from 1; 0 if the path does not contain the key.
@@ -200,8 +200,8 @@ impl Occurrences {
         self.lists[key as usize] != 0
     }
 
-    /// Returns the first position at or after `from` at which `path` contains `part`. `text` is the
-    /// text of `part`.
+    /// Returns the first position of `part` in `path` that is not before `from`. `text` is the text
+    /// of `part`.
     fn next(&self, part: Part, text: &[u8], path: &[u8], from: usize) -> Option<usize> {
         let list = self.lists[part.key as usize].checked_sub(1)? as usize;
         let all = &self.positions[self.ends[list] as usize..self.ends[list + 1] as usize];

@@ -458,7 +458,7 @@ fn a_lowered_site_limit_takes_a_held_place_away() {
         _ => None,
     };
     let at_address = poll_host(&neighbour).unwrap();
-    // After enough failed attempts at its address, the host reserves a request at its site.
+    // After enough polls that find its address busy, `holder` reserves a request at its site.
     assert!((0..100).all(|_| poll_host(&holder).is_none()));
     let of_site = poll_host(&other_host).unwrap();
     stage.scheduler.set_politeness(now, per_site(1));

@@ -312,7 +312,7 @@ impl Check {
         }
     }
 
-    /// Forgets a host's robots after an eviction or a kill.
+    /// Forgets the robots.txt state of a host after an eviction or a kill.
     pub(crate) fn forget_robots(&mut self, host: u32) {
         for origin in [host * 2, host * 2 + 1] {
             self.origins[origin as usize] = OriginSeen::default();

@@ -193,7 +193,7 @@ pub(crate) fn within(spans: &[(u16, u16)], at: Tick) -> bool {
     })
 }
 
-/// Returns the text of an origin. Each host has two.
+/// Returns the text of one of the two origins of a host.
 pub(crate) fn origin_text(host: u32, plan: HostPlan, second: bool) -> String {
     match second {
         false => format!("http://h{host}.s{}.example", plan.site),

@@ -218,7 +218,7 @@ impl World {
         self.all_left += u64::from(urls);
     }
 
-    /// Reports pending URLs as an engine does. Restores an evicted host first.
+    /// Reports pending URLs to the scheduler, as a crawler does. Restores an evicted host first.
     fn report_pending(&mut self, origin: &Origin, number: u32) {
         if self.evicted.contains_key(&(number / 2)) {
             self.restore_host(number / 2, &origin.host_key());

@@ -108,7 +108,7 @@ fn a_name_is_used_once_at_a_time() {
     // Another worker's name is free, but all buckets are owned.
     let second = open(&served, &options(&crawl, "w2"));
     assert_eq!(second.buckets(), 0);
-    // Each living worker gets a share of the buckets.
+    // Once no other worker is alive, a new process gets all buckets.
     second.give_up().unwrap();
     first.give_up().unwrap();
     assert!(is_lost(&first.begin().err().unwrap()));
@@ -356,7 +356,7 @@ fn each_bucket_is_listed_by_one_of_those_that_end() {
     assert_eq!((firsts.len(), seconds.len()), (all, 0));
     first.note_listed(&firsts).unwrap();
     first.give_up().unwrap();
-    // A worker that starts again has nothing to list.
+    // A new process of `w2` has nothing to list, because `w1` has listed all buckets.
     let second = open(&served, &options(&crawl, "w2"));
     assert!(second.buckets_to_list().unwrap().is_empty());
 }
@@ -402,7 +402,7 @@ fn the_reason_for_a_failed_open_is_named() {
     assert!(open(&read_only).contains("is read-only"));
 }
 
-/// The tests run the oldest supported engine, so this test simulates an older one.
+/// The tests run the oldest supported PostgreSQL, so this test simulates an older version.
 #[test]
 #[ignore = "needs PostgreSQL"]
 fn an_engine_that_is_too_old_is_refused() {
