@@ -67,7 +67,6 @@ impl Expiry<String, Arc<Known>> for PerEntryExpiry {
 }
 
 impl Names {
-    /// Creates a resolver that looks names up with `source`.
     pub(crate) fn new(rules: Arc<AddressRules>, source: Source) -> Names {
         let builder = Cache::builder()
             .max_capacity(MAX_NAMES)

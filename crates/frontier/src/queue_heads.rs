@@ -92,7 +92,6 @@ impl<V> QueueHeadCache<V> {
         (2 << (2 * refills)).max(self.least).min(self.refill)
     }
 
-    /// Takes the first entry of the queue of `origin`.
     pub(crate) fn take_first(&mut self, origin: &Origin) -> HeadEntry<V> {
         self.uses += 1;
         let Some(head) = self.heads.get_mut(origin) else {

@@ -35,7 +35,6 @@ pub(crate) struct Gate {
     pub(crate) last: Tick,
     /// End of an earlier, longer delay that still applies after the limits changed.
     promised: Tick,
-    /// Number of hosts that belong to the gate.
     hosts: u32,
     /// Hosts that wait at the gate, in order.
     pub(crate) queue: BTreeSet<(ReadyKey, u32)>,

@@ -227,7 +227,8 @@ mod tests {
         [&[kind], &length[..], body].concat()
     }
 
-    /// Checks a stream with the same outcome for pieces of several sizes, and returns the outcome.
+    /// Checks that a stream has the same outcome for pieces of several sizes, and returns that
+    /// outcome.
     fn check(stream: &[u8], allows_cleartext: bool) -> bool {
         let outcomes = [1, 2, 3, 5, 7, 1000].map(|size| {
             let mut guard = MessageGuard {

@@ -284,7 +284,8 @@ impl Frontier for FjallFrontier {
             if matches!(state, CurrentState::Settled) {
                 settled(&link.url);
             }
-            // Checks a leased URL as if it were pending, although a link can't change a leased URL.
+            // A leased URL is checked as if it were pending, although a link can't change a leased
+            // URL.
             meet(state, link) != AdmitAction::Stay
         });
         Some(number)

@@ -210,8 +210,8 @@ impl FjallTransaction<'_> {
                     Some(_) => remaining.push(url),
                 }
             }
-            // Removes the visits taken by this call from the entry now, because the entry's due
-            // time may never come.
+            // Remove the visits taken by this call from the entry now, because the entry's due time
+            // may never come.
             if remaining.len() < all {
                 self.due_left.insert(key, remaining);
             }

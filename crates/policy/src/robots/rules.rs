@@ -121,8 +121,8 @@ const MANY_QUESTIONS: u32 = 128;
 /// there is one.
 const FEW_SEARCHES: u32 = 64;
 
-/// After this many searches, the parts of wildcard rules are indexed. Indexing the longest possible
-/// file costs about as much as this many searches.
+/// After this many searches, the parts of wildcard rules are indexed. That many searches cost about
+/// as much as indexing the longest possible file.
 const MANY_SEARCHES: u32 = 1 << 16;
 
 impl Rules {

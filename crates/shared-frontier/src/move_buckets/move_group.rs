@@ -326,7 +326,8 @@ impl MoveGroup {
 
     /// Records which engine group serves a bucket, unless this group knows a later epoch.
     pub(super) fn learn_home(&self, b: i32, home: i32, epoch: i64) -> Result<(), FrontierError> {
-        // Deletes the bucket's list of URLs to reopen, because that list moved with the bucket.
+        // The statement also deletes the bucket's list of URLs to reopen, because that list moved
+        // with the bucket.
         let text = "WITH locked AS (
                 SELECT number FROM crawl_frontier.crawl WHERE number = $1 FOR UPDATE),
             learned AS (
