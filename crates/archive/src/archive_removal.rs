@@ -329,8 +329,8 @@ fn signed(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
-/// Removes the fields for which `is_out` returns true from a block. `None` if there are none. Keeps
-/// everything after the first blank line.
+/// Returns the block without the fields for which `is_out` returns true, or `None` if there are no
+/// such fields. Keeps everything after the first blank line.
 fn without_lines(block: &[u8], is_out: impl Fn(&str, &str) -> bool) -> Option<Vec<u8>> {
     let mut edited = Vec::with_capacity(block.len());
     let mut in_fields = true;

@@ -374,7 +374,8 @@ mod tests {
         write_digests(dir, ChangedFiles::All).unwrap();
         let grown = sha256(dir, WARC);
         assert_ne!(grown, warc);
-        // Files that are not named keep their digests, even if they changed.
+        // Only the files named in the call get new digests. The changed WARC file keeps its old
+        // one.
         fs::write(dir.join(WARC), "longer still").unwrap();
         fs::write(dir.join("recheck.jsonl"), "new").unwrap();
         write_digests(dir, ChangedFiles::Named(&["recheck.jsonl"])).unwrap();

@@ -35,7 +35,7 @@ const MAX_DEPTH: usize = 16;
 enum Files {
     /// Regular files with a single hard link, because they are written in place.
     Rows,
-    /// As `Rows`, and also the control socket of the crawl.
+    /// Regular files with a single hard link, and the control socket of the crawl.
     State,
     /// Regular files. They may have several hard links, because they are only replaced, never
     /// changed.

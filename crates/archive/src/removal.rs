@@ -113,8 +113,8 @@ impl Removal {
 }
 
 /// Returns whether a URL may end before `rest`. A bracket, quote, comma or semicolon may be a part
-/// of a longer URL, or of the sentence around the URL. In these cases return true, so that the text
-/// is removed in doubt.
+/// of a longer URL, or of the sentence around the URL. The result is true in these cases, so that
+/// the text is removed in doubt.
 fn ends_url(rest: &str) -> bool {
     let is_end = |c: char| c.is_whitespace() || "\"'<>(),;`".contains(c);
     rest.trim_start_matches(['.', ':'])

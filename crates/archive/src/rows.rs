@@ -33,7 +33,8 @@ pub struct PageRow {
     #[serde(default)]
     pub language: Option<String>,
     /// The labelled digest of the archived payload of this response. If the response differs from
-    /// the previous one of the URL only in its content coding, the digest of the previous payload.
+    /// the previous one of the URL only in its content coding, this is the digest of the previous
+    /// payload.
     pub digest: Option<String>,
     /// Number of links followed from a seed.
     pub depth: u32,
@@ -143,7 +144,7 @@ fn first_round() -> u32 {
     1
 }
 
-/// Errors of pages that are read nevertheless, as far as the limits allow.
+/// Errors that don't count as failures, because the page was read nevertheless, up to the limits.
 const READ_ALL_THE_SAME: [&str; 4] = [
     "body_truncated",
     "decoded_too_large",
@@ -232,7 +233,7 @@ pub struct RobotsVerdict {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct PageUsage {
-    /// Use for a search index: `allowed`, `refused`, or null without a statement about it.
+    /// Use for a search index: `allowed`, `refused`, or null if there is no statement about it.
     pub search: Option<String>,
     /// Use as input to a model. Values as for `search`.
     pub ai_input: Option<String>,
@@ -249,7 +250,7 @@ pub struct PageUsage {
 pub struct UsageStatement {
     /// The vocabulary: `content-usage`, `content-signal`, `tdm-reservation` ..
     pub vocabulary: String,
-    /// The place of the statement: `robots`, `tdmrep`, `header` or `meta`.
+    /// Where the statement was found: `robots`, `tdmrep`, `header` or `meta`.
     pub channel: String,
     /// The line of the statement, if it is in robots.txt.
     pub line: Option<u32>,
@@ -378,7 +379,7 @@ pub struct RereadSettings {
     pub removed: Vec<String>,
 }
 
-/// The previous settings for the hosts of one name.
+/// The settings that one host name had before `crawl.toml` was reread.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RereadSite {
     /// As [`RereadSettings::delay`].
@@ -421,9 +422,9 @@ pub struct CommandTaken {
     pub about: Option<String>,
     /// The new delay, in milliseconds.
     pub delay: Option<u64>,
-    /// Number of requests of this run that had ended by then.
+    /// Number of requests of this run that had ended when the change was made.
     pub ended: u64,
-    /// Number of writer messages that had been committed by then, in all runs.
+    /// Number of writer messages, over all runs, that were committed when the change was made.
     pub settled: u64,
 }
 
@@ -455,9 +456,9 @@ pub struct HostTurn {
     /// What the permit was used for: `page`, `robots`, or `hop` (a redirect of a robots.txt, or a
     /// request right after a robots.txt).
     pub purpose: String,
-    /// Number of requests of this run that had ended by then.
+    /// Number of requests of this run that had ended when the permit was used.
     pub ended: u64,
-    /// Number of writer messages that had been committed by then, in all runs.
+    /// Number of writer messages, over all runs, that were committed when the permit was used.
     pub settled: u64,
     /// Number of URLs that were settled, or moved to the back of the queue, without a request.
     pub passed: u64,

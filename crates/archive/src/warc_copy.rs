@@ -15,7 +15,7 @@ use crate::warc_reader::read_record;
 pub struct CopiedWarc {
     /// Length of the copy, in bytes.
     pub length: u64,
-    /// By how many bytes each record but the first moved.
+    /// The number of bytes by which every record after the first one moved.
     pub shift: i64,
 }
 

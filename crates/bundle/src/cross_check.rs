@@ -32,8 +32,8 @@ const REVISIT: u8 = 9;
 const PAGE_URL: u8 = 10;
 const LINK_SOURCE: u8 = 11;
 
-/// Indexes into the facts about a record. Lines of the capture log and the index contain only the
-/// first two facts.
+/// Indices in `facts` for a statement about a record. A line of the capture log or the index
+/// contains only the first two facts.
 const LINE: usize = 0;
 const URL: usize = 1;
 const TIME: usize = 2;
@@ -58,10 +58,10 @@ const COLUMNS: [(usize, &str); 10] = [
     (REDIRECT, "redirect"),
     (WITHHELD, "withheld"),
 ];
-/// The fact that stands for null in columns where null and a value contradict each other.
+/// Hashed in place of null, in columns where null contradicts every value.
 const NULL: &[u8] = b"null";
-/// The index of the only fact: the status if the statement is about an exchange, the digest if it
-/// is about a payload.
+/// The index of the only fact in a statement about an exchange (the status) or about a payload (the
+/// digest).
 const ONLY: usize = 0;
 
 /// The facts that the WARC records of a capture state about it.
@@ -344,8 +344,8 @@ fn only(fact: u32) -> [u32; FACTS] {
     facts
 }
 
-/// Returns the fact of a value. For `None`, returns the fact that stands for null, which differs
-/// from that of any value.
+/// Returns the fact that stands for `value`. `None` becomes the fact of `NULL`, which differs from
+/// that of any value.
 fn or_null(value: Option<&str>) -> u32 {
     fact(value.map_or(NULL, str::as_bytes))
 }
@@ -354,8 +354,7 @@ fn optional(value: Option<&str>) -> u32 {
     value.map_or(0, |value| fact(value.as_bytes()))
 }
 
-/// Returns true if the statements contradict each other in a fact. A missing fact is not a
-/// contradiction.
+/// Returns true if both statements contain the fact with index `at`, but with different values.
 fn differ(one: &Statement, other: &Statement, at: usize) -> bool {
     let (one, other) = (one.facts[at], other.facts[at]);
     one != 0 && other != 0 && one != other

@@ -8,7 +8,7 @@ use crawl_weburl::safe_line;
 
 use crate::error::{BundleError, VerifyError};
 
-/// The facts about a crawl that the descriptions mention.
+/// The facts about a crawl that the descriptions in its bundle mention.
 #[derive(Clone, Debug)]
 pub(crate) struct CrawlFacts {
     pub(crate) report: Report,

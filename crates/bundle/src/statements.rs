@@ -45,7 +45,8 @@ pub(crate) struct Statement {
     pub(crate) facts: [u32; FACTS],
 }
 
-/// Returns the key of a thing. `sort` is the kind of thing, and `parts` identify it.
+/// Returns the key of a thing that statements are about, such as a record. `sort` is its kind, and
+/// `parts` identify it.
 pub(crate) fn key(sort: u8, parts: &[&[u8]]) -> u128 {
     let mut hash = Xxh3::new();
     hash.update(&[sort]);

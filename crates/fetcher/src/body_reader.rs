@@ -170,7 +170,8 @@ impl Kept {
     }
 }
 
-/// Returns whether a body ends with the connection (RFC 9112 section 6.3, last rule).
+/// Returns whether the end of the body is marked only by the end of the connection (RFC 9112
+/// section 6.3, last rule).
 pub(crate) fn ends_with_connection(response: &Response) -> bool {
     let headers = response.headers();
     response.version() <= Version::HTTP_11

@@ -45,7 +45,6 @@ pub(crate) fn standing_headers(config: &FetchConfig) -> Result<HeaderMap, SetupE
     Ok(headers)
 }
 
-/// Creates a client that resolves names with `resolver`.
 pub(crate) fn client(
     config: &FetchConfig,
     resolver: impl Resolve + Clone + 'static,

@@ -25,7 +25,7 @@ pub(crate) struct Finding {
 }
 
 impl Finding {
-    /// Creates a finding that is retried if failures of its kind are.
+    /// Creates a finding that follows the retry rule of its kind (`lasting` is false).
     pub(crate) fn new(kind: FailureKind, phase: FailurePhase, detail: String) -> Finding {
         Finding {
             kind,

@@ -33,7 +33,7 @@ pub(crate) struct DescriptorLimit {
 struct State {
     underway: usize,
     max: usize,
-    /// Exchanges that ended since descriptors last ran out or the limit last grew.
+    /// Number of exchanges that ended since descriptors last ran out or the limit last grew.
     ended_since: usize,
 }
 
@@ -70,8 +70,8 @@ impl DescriptorLimit {
         }
     }
 
-    /// Call this after an exchange found no descriptor. Lowers the limit to a quarter below the
-    /// limit at the start of this exchange. Returns when a retry is worthwhile.
+    /// Call this after an exchange found no descriptor. Lowers the limit to three quarters of the
+    /// exchanges under way. Returns when a retry is worthwhile.
     pub(crate) async fn have_fewer(&self, slot: ExchangeSlot<'_>) {
         if self.allow_fewer(&slot) {
             tracing::warn!(
@@ -180,8 +180,8 @@ mod tests {
         }
         at_once();
         assert_eq!(at_once(), 2);
-        // The limit grows from every value, even though an eighth of a small number is less than
-        // one.
+        // The limit grows to the maximum again from any value, even though an eighth of a small
+        // number is less than one.
         for _ in 0..2000 {
             at_once();
         }

@@ -238,8 +238,8 @@ impl Fetcher {
                     let (kind, phase) = (FailureKind::GivenUp, FailurePhase::Request);
                     let why = "another worker now owns this host".to_owned();
                     let failure = self.failed(started, None, Finding::new(kind, phase, why));
-                    // A process that was frozen notices the end late. Record when the time was
-                    // really over.
+                    // A frozen process gets here late. So record the guard's deadline as the end of
+                    // the request, not the current time.
                     let late = u64::try_from(ended.elapsed().as_micros()).unwrap_or(u64::MAX);
                     let ended = failure.ended.as_micros().saturating_sub(late);
                     Err(Failure {

@@ -37,7 +37,7 @@ struct State {
 /// The connections of a host.
 #[derive(Debug)]
 struct OfHost {
-    /// The most connections ever in use at once, which is how many may be open and idle now.
+    /// The highest number of connections ever in use at once. This many may be open and idle now.
     made: usize,
     in_use: usize,
     used_last: Instant,
@@ -150,7 +150,8 @@ mod tests {
         let of_b = begin(&b, 8);
         assert!(of_b.is_some() && begin(&b, 8).is_none());
         assert!(begin(&c, 8).is_none());
-        // The first host's two connections have been closed; the other host's is in use.
+        // The two connections to `a` now count as closed, which makes room for `c` and `d`. The
+        // connection to `b` is still in use.
         let more = (begin(&c, 20), begin(&d, 20));
         assert!(more.0.is_some() && more.1.is_some());
         assert!(begin(&a, 20).is_none() && begin(&b, 20).is_none());

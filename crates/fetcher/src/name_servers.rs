@@ -30,7 +30,7 @@ const MAX_NAME: usize = 253;
 const MAX_LABEL: usize = 63;
 /// Maximum attempts per question, including the first.
 const MAX_TRIES: u32 = 3;
-/// Maximum time per attempt, even if a connection may take longer.
+/// Maximum time per attempt, even if the time for a connection allows more.
 const ONE_TRY_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long to wait for the other address family after one family answered (RFC 8305 section 3).
 const RESOLUTION_DELAY: Duration = Duration::from_millis(50);
@@ -139,7 +139,7 @@ struct NameServers {
 }
 
 impl NameServers {
-    /// Returns `None` if there are no name servers, or the resolver can't be built.
+    /// Creates the resolver. `None` if there are no name servers or the resolver can't be built.
     fn new(servers: &[SocketAddr], rate: Option<f64>, one_try: Duration) -> Option<NameServers> {
         let (config, mut options) = if servers.is_empty() {
             match read_system_conf() {

@@ -67,7 +67,6 @@ impl Expiry<String, Arc<Known>> for PerEntryExpiry {
 }
 
 impl Names {
-    /// Creates a resolver that looks names up with `source`.
     pub(crate) fn new(rules: Arc<AddressRules>, source: Source) -> Names {
         let builder = Cache::builder()
             .max_capacity(MAX_NAMES)
@@ -129,8 +128,8 @@ impl Names {
         match &entry.addresses {
             Ok(addresses) => Ok(self.permitted(name, addresses)?),
             Err(why) => {
-                // Without a descriptor nothing was learned about the name, so look it up again next
-                // time.
+                // If no descriptor was free, nothing was learned about the name, so look it up
+                // again next time.
                 if why.kind == FailureKind::NoDescriptors {
                     self.known.invalidate(key).await;
                 }

@@ -19,8 +19,8 @@ use crate::host_access::{HostAccess, REDACTED};
 /// Beyond the limit: shorter ones are not found.
 pub const MIN_SECRET_BYTES: usize = 6;
 
-/// The secrets of a configuration: values of header fields and cookies. For credentials, the user
-/// with the password and the password alone, both also in base64. `Debug` hides them.
+/// The secrets of a configuration: values of header fields and cookies. Credentials count as
+/// `user:password` and as the password alone, each also in base64. `Debug` hides them.
 #[derive(Clone, Default)]
 pub struct Secrets(Arc<[memmem::Finder<'static>]>);
 
@@ -103,7 +103,7 @@ impl Secrets {
         }
     }
 
-    /// Returns the places of secrets in order. Overlapping places are merged.
+    /// Returns the ranges of `text` that contain secrets, in order. Overlapping ranges are merged.
     fn places(&self, text: &str) -> Vec<Range<usize>> {
         let mut all: Vec<Range<usize>> = Vec::new();
         for secret in &*self.0 {
@@ -119,7 +119,7 @@ impl Secrets {
             }
         }
         // A secret that is not valid UTF-8 may match in the middle of a character. Drop such
-        // places.
+        // matches.
         apart.retain(|place| text.get(place.clone()).is_some());
         apart
     }

@@ -16,8 +16,8 @@ pub trait SendGuard: Send + Sync {
 /// Resolves when the guard's deadline has passed, with the deadline. Never resolves without a
 /// guard.
 ///
-/// Every poll reads the clock: after a freeze of the process, an answer may wake it before its
-/// timers fire.
+/// Every poll reads the clock, because after a freeze of the process an answer may wake the task
+/// before its timers fire.
 pub(crate) async fn until_over(guard: Option<&dyn SendGuard>) -> Instant {
     let Some(guard) = guard else {
         return pending().await;
@@ -64,7 +64,8 @@ mod tests {
         let put_off = async { *guard.0.lock().unwrap() = later };
         assert_eq!(tokio::join!(over, put_off).0, later);
         assert!(Instant::now() >= later);
-        // After the guard expired, no request begins. Without a guard, nothing expires.
+        // After the deadline, the guard's future resolves at once. Without a guard, the future
+        // never resolves.
         until_over(Some(&guard)).await;
         let mut without = pin!(until_over(None));
         let polled = poll_fn(|context| Poll::Ready(without.as_mut().poll(context).is_pending()));

@@ -123,7 +123,8 @@ impl QueuePlace {
         }
     }
 
-    /// Returns the place stored for a URL that is not pending. Only its distance has a meaning.
+    /// Returns the queue place stored for a URL that is not pending. Only its distance has a
+    /// meaning.
     pub(crate) fn at(distance: u32) -> QueuePlace {
         QueuePlace {
             retried: false,
@@ -136,8 +137,8 @@ impl QueuePlace {
         }
     }
 
-    /// Returns the rank of this place. A retry goes behind all first attempts, and retries are
-    /// ordered by `seq` alone.
+    /// Returns the rank of this queue place. A retry goes behind all first attempts, and retries
+    /// are ordered by `seq` alone.
     #[must_use]
     pub fn rank(&self) -> Rank {
         Rank {
@@ -209,7 +210,7 @@ impl Deferred {
     }
 }
 
-/// Decides what `admission` changes for a URL in state `now`. An improved place keeps the old
+/// Decides what `admission` changes for a URL in state `now`. An improved queue place keeps the old
 /// `seq`. If the rank changed, the caller must assign a new `seq`.
 #[must_use]
 pub fn meet(now: CurrentState, admission: &Admission) -> AdmitAction {

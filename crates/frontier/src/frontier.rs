@@ -1,4 +1,4 @@
-//! The read and lease half of the frontier contract.
+//! The first half of the frontier contract: reading and leasing.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;

@@ -65,8 +65,8 @@ impl Lease {
         }
     }
 
-    /// Returns the place that the URL had when it was leased, with `seq` 0. The committed place is
-    /// the same unless a later commit changed it.
+    /// Returns the queue place that the URL had when it was leased, with `seq` 0. The committed
+    /// place is the same unless a later commit changed it.
     #[must_use]
     pub fn place(&self) -> QueuePlace {
         QueuePlace {

@@ -7,8 +7,9 @@ use foldhash::{HashMap, HashMapExt};
 
 use crate::admit_rule::Rank;
 
-/// A refill of one head reads at most the limit divided by this number. With the default limit,
-/// that is 32 entries, so that one disk read lasts half a minute for a host fetched once a second.
+/// A refill of one queue head reads at most the limit divided by this number. With the default
+/// limit, that is 32 entries, so that one disk read lasts half a minute for a host fetched once a
+/// second.
 const HEAD_SHARE: usize = 1024;
 
 /// The first entries of recently leased queues.
@@ -75,8 +76,8 @@ impl<V> QueueHeadCache<V> {
         QueueHeadCache {
             heads: HashMap::new(),
             weight: 0,
-            // Half of the limit must always have room for the largest head, because the other half
-            // may have to be freed.
+            // The largest head must fit into half of the limit, because `shrink` drops heads until
+            // half of the limit is free.
             limit: limit.max(10 * refill),
             refill,
             least,
@@ -91,7 +92,6 @@ impl<V> QueueHeadCache<V> {
         (2 << (2 * refills)).max(self.least).min(self.refill)
     }
 
-    /// Takes the first entry of the queue of `origin`.
     pub(crate) fn take_first(&mut self, origin: &Origin) -> HeadEntry<V> {
         self.uses += 1;
         let Some(head) = self.heads.get_mut(origin) else {
@@ -132,7 +132,7 @@ impl<V> QueueHeadCache<V> {
         self.shrink();
     }
 
-    /// Adds an unleased entry to the head of its queue, if the head covers the entry's rank.
+    /// Adds an unleased entry to the cached head of its queue, if the head covers the entry's rank.
     pub(crate) fn offer(&mut self, origin: &Origin, rank: Rank, value: V) {
         let Some(head) = self.heads.get_mut(origin) else {
             return;
@@ -174,7 +174,7 @@ impl<V> QueueHeadCache<V> {
     }
 
     /// If the cache is over its limit, drops the least recently used heads until half of the limit
-    /// is free. Dropping so many at once makes the walk over all heads rare.
+    /// is free. Dropping that many at once makes the walk over all heads rare.
     fn shrink(&mut self) {
         if self.weight <= self.limit {
             return;
@@ -247,7 +247,7 @@ mod tests {
             assert_eq!(heads.wanted(&origin(0)), wanted);
             heads.refill(&origin(0), Vec::new(), None);
         }
-        // Together with their head, these entries use half of the limit.
+        // With the weight of the head itself, these entries make up half of the limit.
         for seq in 0..32_767 {
             heads.offer(&origin(0), rank(seq), ());
         }

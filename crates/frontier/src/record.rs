@@ -13,7 +13,7 @@ use crate::url_state::{KnownState, KnownUrl, UrlCounts, WaitingUrl};
 pub struct UrlRecord {
     /// The URL's state. A leased URL is stored as pending.
     pub state: RecordState,
-    /// The URL's place. Priority, seed and kind have a meaning only while the URL is pending.
+    /// The URL's queue place. Priority, seed and kind have a meaning only while the URL is pending.
     pub place: QueuePlace,
     /// The page that the URL was found on.
     pub via: Option<CanonicalUrl>,

@@ -137,8 +137,8 @@ struct Times {
 
 impl Times {
     /// Combines the times of several workers: the earliest start, the latest restart and the latest
-    /// change of rules. The first start of a worker is neither, even if other workers started
-    /// earlier.
+    /// change of rules. Skips times that are the worker's own first start, because a first start is
+    /// neither a restart nor a change of rules.
     fn of(configs: &[&Table]) -> Times {
         let moment = |config: &Table, key| Timestamp::parse(text_of(config, NOTES, key)?);
         let started = configs

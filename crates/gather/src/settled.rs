@@ -200,7 +200,7 @@ fn sort_rows(workers: &[Worker], scratch: &Path) -> Result<PathBuf, GatherError>
     sort.finish().map_err(failed)
 }
 
-/// Returns `None` if the line is not a valid row.
+/// Returns the row, or `None` if the line is not a valid row. Any other error is returned.
 pub(crate) fn sound<T>(row: Result<T, ReadError>) -> Result<Option<T>, GatherError> {
     match row {
         Err(ReadError::Row { .. }) => Ok(None),

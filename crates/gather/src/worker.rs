@@ -217,7 +217,6 @@ fn name(dir: &Path, config: &Table) -> String {
     name.unwrap_or_else(|| "worker".to_owned())
 }
 
-/// Returns the text of a key in a table.
 pub(crate) fn text_of<'t>(config: &'t Table, table: &str, key: &str) -> Option<&'t str> {
     config.get(table)?.get(key)?.as_str()
 }

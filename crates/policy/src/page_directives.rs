@@ -106,8 +106,8 @@ impl PageDirectives {
         directives
     }
 
-    /// Adds a directive. If a word occurs several times, the first text is kept. If a value does,
-    /// the strictest is kept.
+    /// Adds a directive. If a word occurs several times, the first text is kept. If a directive
+    /// with a value does, the strictest value is kept.
     fn take(&mut self, directive: &Directive, place: DirectivePlace, text: impl Fn() -> String) {
         let source = || CitedText {
             place,

@@ -54,7 +54,8 @@ fn common_line() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Generates any line, including those that only the reference interprets as the crate does.
+/// Generates any line, including lines that only the crate and the reference interpret in the same
+/// way.
 fn any_line() -> impl Strategy<Value = String> {
     prop_oneof![
         8 => common_line(),

@@ -128,7 +128,8 @@ impl Host {
         (0..slots.len()).min_by_key(ready)
     }
 
-    /// Returns the end of the request from which hourly gaps count.
+    /// Returns the end of the request from which the current hour's gap counts: the last request on
+    /// this slot or, if robots.txt sets a pace, on any slot.
     fn end_that_counts(&self, slot: Option<usize>) -> Option<Tick> {
         let slots = &self.slots;
         let slot = slots[slot?].last_end;
@@ -139,8 +140,8 @@ impl Host {
         }
     }
 
-    /// Returns the earliest time under rules that apply at any hour. Waits that were over by `base`
-    /// are ignored.
+    /// Returns the earliest time for a request under rules that apply at any hour. Waits that were
+    /// over by `base` are ignored.
     fn floor(&self, politeness: &Politeness, slot: Option<Slot>, base: Option<Tick>) -> Moment {
         let mut floor = (Tick::ZERO, GapReason::First);
         let mut consider = |at: Tick, why: GapReason| {
@@ -244,7 +245,7 @@ impl Host {
         (slot, gap, earliest.1)
     }
 
-    /// Returns when each gap that applies at the hour of `now` ends.
+    /// Returns the ends of all gaps that apply at the hour of `now`.
     fn gaps_at(&self, now: Tick, end: Option<Tick>) -> Vec<Moment> {
         let Some(end) = end else {
             return Vec::new();

@@ -35,7 +35,6 @@ pub(crate) struct Gate {
     pub(crate) last: Tick,
     /// End of an earlier, longer delay that still applies after the limits changed.
     promised: Tick,
-    /// Number of hosts that belong to the gate.
     hosts: u32,
     /// Hosts that wait at the gate, in order.
     pub(crate) queue: BTreeSet<(ReadyKey, u32)>,
@@ -131,8 +130,8 @@ impl Gates {
     }
 
     fn join(&mut self, now: Tick, key: GateKey, limits: Limits) -> u32 {
-        // An earlier gate for this key may have been dropped because its delay was shorter or its
-        // limits were off. So assume the latest possible request: at `last`.
+        // The gate of this key may have existed before, and been dropped because its delay was
+        // shorter or its limits were off. So assume that the last request was as late as possible.
         let last = now.before(limits.delay).max(self.changed);
         let mut rate = MaxRate::with_clock(&self.clock, limits.rate);
         if self.changed > Tick::ZERO {
@@ -205,7 +204,8 @@ impl Gates {
                 return;
             }
             self.fading.pop_first();
-            // The gate may be in use again, or may have been dropped and its index reused.
+            // The gate may have been dropped already, and its index reused. `drop_unused` checks
+            // again whether the gate is unused.
             if self.slab.get(id).is_some() {
                 self.drop_unused(id, now);
             }

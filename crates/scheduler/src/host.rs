@@ -113,9 +113,9 @@ impl Host {
         self.slots.push(slot);
     }
 
-    /// Drops the slots beyond `per_host` that become ready first, but keeps the latest end. At
-    /// least one slot remains, because its gap applies again if the limit is raised during a
-    /// request.
+    /// Removes slots until at most `per_host` are left, beginning with those that become ready
+    /// first. The latest end of a removed slot moves to a remaining slot. At least one slot
+    /// remains, because its gap applies again if the limit is raised during a request.
     pub(crate) fn drop_slots(&mut self, per_host: u32) {
         let requests = self.in_flight - self.set_aside;
         let room = per_host.saturating_sub(requests).max(1);

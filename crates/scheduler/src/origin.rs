@@ -58,7 +58,8 @@ enum State {
     Unreachable { retry_at: Tick },
 }
 
-/// The part of an origin's state that its host sums up over all its origins.
+/// The part of an origin's state that the scheduler tracks: each host counts its due and busy
+/// origins, and retry times are queued.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OriginStatus {
     /// Whether a request can be issued now, for robots or a page.
@@ -168,7 +169,8 @@ impl OriginEntry {
         pace.closed.then_some(pace.opens_at)
     }
 
-    /// Whether a page may be fetched. If not, robots.txt must be fetched first.
+    /// Returns whether rules are in force, so that pages may be fetched. If not, robots.txt must be
+    /// fetched first.
     pub(crate) fn rules_in_force(&self, now: Tick) -> bool {
         matches!(self.state, State::InForce { until } if now < until || now < self.first_until)
     }

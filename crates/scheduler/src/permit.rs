@@ -124,7 +124,7 @@ pub(crate) struct PermitData {
     pub(crate) asked: bool,
 }
 
-/// A host's slot, which serves one request at a time, while it is free.
+/// A slot of a host between two requests. Each slot serves one request at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slot {
     pub(crate) last_end: Tick,

@@ -95,7 +95,7 @@ impl Scheduler {
         }
         let ready = self.ready.first().map(|_| self.now);
         let later = self.later.first().map(|(at, ..)| *at);
-        // The retries of a parked host are skipped until the host is unparked.
+        // The retries of a parked host are ignored until the host is unparked.
         let mut retries = self.retries.iter();
         let retry = retries.find(|(_, id, _)| !self.hosts[*id].is_parked);
         let retry = retry.map(|(at, ..)| *at);

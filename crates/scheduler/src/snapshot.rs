@@ -277,7 +277,7 @@ impl Scheduler {
     }
 
     /// Adds a used slot. If the host then has too many slots, drops the one that becomes ready
-    /// first, but keeps the latest end.
+    /// first, but keeps its end if that is the latest.
     fn add_slot(&mut self, id: u32, slot: Slot) {
         let (address, site) = (self.hosts[id].address, self.hosts[id].site);
         if address != NO_GATE {
@@ -345,7 +345,8 @@ mod tests {
     fn troubled() -> HostSnapshot {
         HostSnapshot {
             smoothed: 700_000,
-            // Twice the response time, times ten after the pause, halved by two answers.
+            // Twice the smoothed response time, multiplied by ten after the pause, and halved by
+            // each of two answers.
             gap: 3_500_000,
             in_flight: 0,
             slots: vec![

@@ -94,7 +94,7 @@ impl HostSnapshot {
         bytes
     }
 
-    /// Returns `None` if the bytes are not valid.
+    /// Decodes a snapshot. `None` if the bytes are not valid.
     pub(crate) fn decode(bytes: &[u8]) -> Option<HostSnapshot> {
         let (body, sum) = bytes.split_last_chunk::<4>()?;
         if checksum(body) != u32::from_le_bytes(*sum) {

@@ -166,8 +166,8 @@ fn fill<'a>(
         let mut transaction = begin();
         for _ in 0..PAGES_PER_COMMIT.min(pages - done) {
             let page = web.page(is_own);
-            // The lease fails if all URLs of the host are so new that the queue on the engine lacks
-            // them.
+            // The lease fails if all URLs of the host are so new that the queue on the database
+            // server lacks them.
             let Some(lease) = frontier.lease(&page.origin).unwrap() else {
                 continue;
             };
@@ -184,7 +184,7 @@ fn fill<'a>(
 /// The cost of one run.
 struct Row {
     elapsed: Duration,
-    /// Processor seconds of all workers, without the engine.
+    /// Processor seconds of all workers, without the database server.
     processor: f64,
     known: u64,
 }

@@ -1,4 +1,4 @@
-//! Checks whether an engine works as a shared frontier requires.
+//! Checks whether a database server works as a shared frontier requires.
 
 use crawl_frontier::conformance::{Bench, broken_clauses};
 use crawl_frontier::shared::WorkerFrontier as _;
@@ -42,7 +42,7 @@ impl OnEngine {
         let crawl = format!("crawl frontier check {}", uuid::Uuid::new_v4());
         let options = Options {
             buckets: 4,
-            // These limits are minimal, so that the tests of the clauses exceed them.
+            // The limits are minimal, so that the checks of the contract exceed them.
             head_entries: 0,
             recent_urls: 4,
             credentials: credentials.clone(),

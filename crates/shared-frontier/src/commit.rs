@@ -385,8 +385,8 @@ impl TransactionColumns {
         put(session, Sql::PutMeta, meta.name.len(), &params).await
     }
 
-    /// Sends all statements at once, and waits for the replies. If a statement fails, the engine
-    /// refuses the statements after it, including the commit.
+    /// Sends all statements at once, and waits for the replies. If a statement fails, the database
+    /// server refuses the statements after it, including the commit.
     pub(crate) async fn send(&self, session: &Session, owned: &Ownership) -> Answer<()> {
         let client = session.client();
         let (fence, links, taken) = (&self.fence, &self.links, &self.taken);
@@ -545,8 +545,8 @@ fn text(via: Option<&CanonicalUrl>) -> Option<String> {
     via.map(|via| via.as_str().to_owned())
 }
 
-/// Removes NUL characters: the engine's text type can't contain them, but a rule of a robots.txt
-/// may.
+/// Removes NUL characters: the database server's text type can't contain them, but a rule of a
+/// robots.txt may.
 fn note(text: Option<&str>) -> Option<String> {
     text.map(|text| text.replace('\0', "\u{fffd}"))
 }

@@ -1,4 +1,4 @@
-//! Connections to the engine, and the thread that serves them.
+//! Connections to the database server, and the thread that serves them.
 
 use std::error::Error;
 use std::future::Future;
@@ -33,12 +33,13 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_SILENCE: Duration = Duration::from_secs(30);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Settings that make the engine look up rows by key, which suits all our statements. By default
-/// the engine would scan a new table for each commit until it has statistics of the table.
+/// Settings that make the database server look up rows by key, which suits all our statements. By
+/// default the database server would scan a new table for each commit until it has statistics of
+/// the table.
 const PLANS: &str =
     "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off;";
 
-/// The pause before another attempt to connect to the engine.
+/// The pause before another attempt to connect to the database server.
 pub(crate) const RECONNECT_INTERVAL: Duration = Duration::from_millis(200);
 
 /// A parameter of a statement.
@@ -141,7 +142,7 @@ pub(crate) struct Session {
 pub(crate) struct EngineThread {
     /// The runtime; `None` once it was shut down.
     runtime: Option<Runtime>,
-    /// The engine's address without a password, for messages.
+    /// The database server's address without a password, for messages.
     pub(crate) address: String,
 }
 
@@ -252,7 +253,7 @@ pub(crate) async fn connect(engine: &EngineConfig) -> Answer<Client> {
     Err(failed.unwrap_or_else(tokio_postgres::Error::__private_api_timeout))
 }
 
-/// Connects, and makes the engine find rows by key.
+/// Connects, and makes the database server find rows by key.
 pub(crate) async fn connect_for_rows(engine: &EngineConfig) -> Answer<Client> {
     let client = connect(engine).await?;
     client.batch_execute(PLANS).await?;
@@ -310,12 +311,12 @@ impl Session {
     }
 }
 
-/// Returns whether the connection broke or the engine is shutting down. In both cases the request
-/// may have taken effect.
+/// Returns whether the connection broke or the database server is shutting down. In both cases the
+/// request may have taken effect.
 pub(crate) fn is_cut(why: Option<&tokio_postgres::Error>) -> bool {
     let Some(why) = why else { return true };
     match why.code() {
-        // Class 57P: the engine is shutting down or closing connections.
+        // Class 57P: the database server is shutting down or closing connections.
         Some(code) => code.code().starts_with("57P"),
         // An error of the connection. Any other error would occur again over another connection.
         None => why.is_closed() || why.source().is_some_and(<dyn Error>::is::<std::io::Error>),

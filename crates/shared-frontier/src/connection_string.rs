@@ -35,11 +35,11 @@ pub struct ConnectionString {
     shown: String,
 }
 
-/// Whether connections to an engine are encrypted, and how the engine is verified.
+/// Whether connections to a database server are encrypted, and how the database server is verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Encryption {
     None,
-    /// The connection is encrypted, and the engine's certificate and name are verified.
+    /// The connection is encrypted, and the database server's certificate and name are verified.
     Verified(Roots),
 }
 
@@ -153,7 +153,8 @@ impl ConnectionString {
         &self.shown
     }
 
-    /// Returns the engine's address for messages: hosts, ports and database, without the user.
+    /// Returns the database server's address for messages: hosts, ports and database, without the
+    /// user.
     #[must_use]
     pub fn address(&self) -> String {
         let hosts = self
@@ -173,7 +174,7 @@ impl ConnectionString {
         self.each_host.clone()
     }
 
-    /// Returns whether the engine may request the password in clear text without TLS.
+    /// Returns whether the database server may request the password in clear text without TLS.
     pub(crate) fn allows_cleartext(&self) -> bool {
         self.allows_cleartext
     }

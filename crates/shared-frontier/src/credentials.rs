@@ -1,4 +1,4 @@
-//! The password for an engine: given by the caller, or from a password file.
+//! The password for a database server: given by the caller, or from a password file.
 
 use std::fmt;
 use std::fs::File;

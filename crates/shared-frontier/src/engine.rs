@@ -1,4 +1,4 @@
-//! An engine: its requirements, and the creation of the tables.
+//! A database server (engine): its requirements, and the creation of the tables.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -20,14 +20,15 @@ const LAYOUT: i32 = 3;
 /// The oldest supported PostgreSQL, as `server_version_num`. The tests run this version.
 const OLDEST_ENGINE: i32 = 150_000;
 
-/// The tolerated difference between the clocks of engine and worker.
+/// The tolerated difference between the clocks of database server and worker.
 const MAX_SKEW: Duration = Duration::from_secs(2);
 
 /// The response time above which a warning is logged.
 const MAX_USUAL_ANSWER: Duration = Duration::from_secs(1);
 
-/// Maximum number of times to measure an engine's response time. If the engine replies at once, one
-/// measurement is enough. Otherwise it is repeated, because a single late reply may be chance.
+/// Maximum number of times to measure a database server's response time. If the database server
+/// replies at once, one measurement is enough. Otherwise it is repeated, because a single late
+/// reply may be chance.
 const MAX_QUESTIONS: usize = 3;
 const QUICK_ANSWER: Duration = Duration::from_millis(20);
 
@@ -51,8 +52,8 @@ pub(crate) fn engine_at(
     Ok((thread, config))
 }
 
-/// Connects to an engine, and checks that it is usable and has tables of this program's layout.
-/// Returns the connection and the engine's response time.
+/// Connects to a database server, and checks that it is usable and has tables of this program's
+/// layout. Returns the connection and the database server's response time.
 pub(crate) fn judged(
     thread: &EngineThread,
     config: &EngineConfig,
@@ -98,7 +99,7 @@ pub(crate) fn judged(
 struct EngineFacts {
     version: i32,
     is_read_only: bool,
-    /// How many seconds the engine's clock is ahead of this machine's clock.
+    /// How many seconds the database server's clock is ahead of this machine's clock.
     ahead: f64,
     /// The engine's response time.
     took: Duration,
@@ -121,8 +122,8 @@ async fn facts(client: &Client) -> Answer<EngineFacts> {
             facts = EngineFacts {
                 version: row.try_get(0)?,
                 is_read_only: row.try_get(1)?,
-                // The engine read its clock at some time between request and reply, so half of the
-                // response time is the best estimate.
+                // The database server read its clock at some time between request and reply, so
+                // half of the response time is the best estimate.
                 ahead: engines - (own - took.as_secs_f64() / 2.0),
                 took,
             };
@@ -134,8 +135,8 @@ async fn facts(client: &Client) -> Answer<EngineFacts> {
     Ok(facts)
 }
 
-/// Returns warnings about an engine whose clock is `ahead` seconds ahead and whose response time is
-/// `took`.
+/// Returns warnings about a database server whose clock is `ahead` seconds ahead and whose response
+/// time is `took`.
 fn clock_warnings(ahead: f64, took: Duration) -> Vec<String> {
     let mut warnings = Vec::new();
     // The difference between the clocks is known only to within half of the response time.
@@ -220,7 +221,8 @@ mod tests {
         assert_eq!(warnings(-1.9, 900), "");
         assert!(warnings(3600.0, 20).contains("is 3600.0 s ahead of"));
         assert!(warnings(-5.0, 20).contains("is 5.0 s behind"));
-        // A reply as late as this gives little information about the clock.
+        // After such a late reply no clock difference is reported, because the measurement is too
+        // imprecise.
         let late = warnings(6.0, 10_000);
         assert!(
             late.contains("took 10.0 s") && !late.contains("clock is"),

@@ -30,7 +30,7 @@ pub enum OpenError {
         /// The requested mode.
         mode: String,
     },
-    /// No root certificates were found to verify the engine.
+    /// No root certificates were found to verify the database server.
     #[error(
         "no root certificates from {place}: {what}\nhint: set sslrootcert=FILE to a PEM file with \
          the certificate of the engine's CA"
@@ -61,7 +61,7 @@ pub enum OpenError {
         /// The engine's address.
         address: String,
     },
-    /// The engine's certificate is not signed by a trusted authority.
+    /// The database server's certificate is not signed by a trusted authority.
     #[error(
         "the certificate of the frontier at {address} isn't signed by a trusted CA\nhint: set \
          sslrootcert=FILE to the certificate of the CA that signed it"
@@ -83,7 +83,7 @@ pub enum OpenError {
         /// The error of the connection.
         source: tokio_postgres::Error,
     },
-    /// The engine's certificate is invalid for another reason.
+    /// The database server's certificate is invalid for another reason.
     #[error(
         "the certificate of the frontier at {address} isn't valid: {what}\nhint: install a valid \
          certificate on the engine"
@@ -96,7 +96,7 @@ pub enum OpenError {
         /// The error of the connection.
         source: tokio_postgres::Error,
     },
-    /// The engine rejects the user or the password.
+    /// The database server rejects the user or the password.
     #[error(
         "the frontier at {address} rejected the user or the password\nhint: the password comes from \
          PGPASSWORD or a line of ~/.pgpass, the user from the connection string"
@@ -107,7 +107,7 @@ pub enum OpenError {
         /// The error of the connection.
         source: tokio_postgres::Error,
     },
-    /// The engine can't be reached, or refuses the connection.
+    /// The database server can't be reached, or refuses the connection.
     #[error(
         "can't connect to the frontier at {address}\nhint: check that PostgreSQL is running there, \
          and that this user may connect"
@@ -139,7 +139,7 @@ pub enum OpenError {
         /// The engine's address.
         address: String,
     },
-    /// The engine replies so slowly that leases would expire in the meantime.
+    /// The database server replies so slowly that leases could expire before they are renewed.
     #[error(
         "the frontier at {address} took {:.1} s to answer, more than a tenth of a lease ({:.1} \
          s)\nhint: use a closer engine, or longer leases (--frontier-lease)", took.as_secs_f64(), lease.as_secs_f64()
@@ -190,7 +190,7 @@ pub enum OpenError {
         /// The name of the crawl.
         crawl: String,
     },
-    /// The engine lacks the named crawl, or has only a part of it.
+    /// The database server lacks the named crawl, or has only a part of it.
     #[error(
         "the frontier at {address} has no crawl `{crawl}`\nhint: `crawl frontier status` lists all \
          crawls; if the crawl's first start was interrupted, start a worker again"
@@ -353,7 +353,7 @@ pub enum OpenError {
         /// The name of the crawl.
         crawl: String,
     },
-    /// The crawl was moved into a directory, so no worker can continue it on the engine.
+    /// The crawl was moved into a directory, so no worker can continue it on the database server.
     #[error(
         "crawl `{crawl}` was moved to `{to}` by `crawl frontier export`\nhint: continue with `crawl \
          --output {to}`; if that directory is missing, run the same `crawl frontier export` again"
@@ -375,7 +375,7 @@ pub enum OpenError {
         /// The name of the crawl.
         crawl: String,
     },
-    /// Some of the crawl's URLs are missing in the engine.
+    /// Some of the crawl's URLs are missing in the database server.
     #[error(
         "nothing was imported: {found} in the frontier, expected {expected}\nhint: settled URLs \
          come from their rows, so check that no row file is missing"
@@ -383,7 +383,7 @@ pub enum OpenError {
     Incomplete {
         /// The number of URLs in each state in the crawl.
         expected: Totals,
-        /// The number of URLs in each state in the engine.
+        /// The number of URLs in each state in the database server.
         found: Totals,
     },
     /// Other workers of the crawl run another program version.

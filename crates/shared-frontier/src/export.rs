@@ -25,8 +25,8 @@ pub(crate) const EXPORTED: &str = "exported";
 /// its records. The value is useless outside the shared frontier, so it is not exported.
 pub(crate) const LISTED: &str = "listed";
 
-/// A crawl that is being moved out of its engines. If anything changes the crawl in the meantime,
-/// [`Export::finish`] fails.
+/// A crawl that is being moved out of its database servers. If anything changes the crawl in the
+/// meantime, [`Export::finish`] fails.
 pub struct Export {
     groups: Vec<ExportGroup>,
     name: String,
@@ -53,11 +53,12 @@ struct ExportGroup {
 enum NoteOutcome {
     Now,
     Before,
-    /// The note was not stored, because something changed in the meantime.
+    /// The note was not stored, because the crawl has changed since the export began.
     Changed,
 }
 
-/// Numbers of an engine group. At least one of them changes whenever anything is done in the group.
+/// Numbers that show whether an engine group changed: after any change, at least one of them is
+/// different.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct GroupFacts {
     /// The number of commits by all workers.
@@ -244,7 +245,7 @@ impl ExportGroup {
             totals: Totals::default(),
             facts: GroupFacts::default(),
         };
-        // Read these numbers first, so that they differ after any later change.
+        // Read the facts before the totals, so that the facts differ after any later change.
         let client = Arc::clone(&group.client);
         group.facts = group
             .thread
@@ -369,8 +370,8 @@ impl ExportGroup {
         }
     }
 
-    /// Stores the note that says where the crawl was moved to, unless anything was done since the
-    /// export began.
+    /// Stores the note that says where the crawl was moved to. Stores nothing if the crawl has
+    /// changed since the export began.
     fn note(&self, to: &str) -> Result<NoteOutcome, FrontierError> {
         let (client, crawl, before) = (Arc::clone(&self.client), self.crawl, self.facts);
         let to = to.as_bytes().to_vec();

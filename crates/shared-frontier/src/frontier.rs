@@ -40,8 +40,8 @@ pub struct SharedFrontier {
     pub(crate) tables: EngineTables,
     /// Locked by the open transaction. Acquired before `memory`.
     writer: Mutex<Writer>,
-    /// Locked only briefly. While it is locked, a lease may read from the engine, but a commit is
-    /// never sent.
+    /// Locked only briefly. While it is locked, a lease may read from the database server, but a
+    /// commit is never sent.
     memory: Mutex<Memory>,
     /// See [`Frontier::reopenings`].
     pub(crate) reopenings: AtomicU64,
@@ -76,7 +76,7 @@ impl SharedFrontier {
     }
 
     /// Returns how long this worker may still send requests to its hosts if no heartbeat extends
-    /// the time: until its leases expire by the engine's clock, or a little less.
+    /// the time: until its leases expire by the database server's clock, or a little less.
     #[must_use]
     pub fn held_for(&self) -> Duration {
         let until = self.tables.owned.until();

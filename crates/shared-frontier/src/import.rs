@@ -1,4 +1,4 @@
-//! Imports a crawl from another frontier into an engine.
+//! Imports a crawl from another frontier into a database server.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ const BATCH_ROWS: usize = 2_000;
 /// The number of the worker that an import creates: the first worker of the first engine group.
 const IMPORTER: i32 = MAX_GROUPS as i32;
 
-/// A crawl that is being moved into an engine.
+/// A crawl that is being moved into a database server.
 ///
 /// Until the crawl is complete, it is stored under another name, so that no worker finds a part of
 /// it. If a crash leaves an incomplete crawl, the next import under the same name removes it.
@@ -112,8 +112,9 @@ impl Import {
             .run(async move { batch.send_ownerless(&session, crawl).await })
     }
 
-    /// Gives the crawl its name, if the engine has as many URLs in each state as expected. A worker
-    /// then resumes the crawl as after a crash: by its name and the id of its last process.
+    /// Gives the crawl its name, if the database server has as many URLs in each state as expected.
+    /// A worker then resumes the crawl as after a crash: by its name and the id of its last
+    /// process.
     fn finish(mut self, worker: ImportedWorker, expected: Totals) -> Result<(), OpenError> {
         self.send()?;
         let (config, crawl, name) = (self.config.clone(), self.crawl, self.name.clone());
@@ -199,14 +200,14 @@ impl MovedIn for Import {
     }
 }
 
-/// The target of an import: an engine, and the crawl's name there.
+/// The target of an import: a database server, and the crawl's name there.
 #[derive(Clone, Debug)]
 pub struct ImportTarget {
     /// The engine's connection string.
     pub url: String,
     /// The source of the engine's password.
     pub credentials: Credentials,
-    /// The name of the crawl in the engine.
+    /// The name of the crawl in the database server.
     pub crawl: String,
 }
 

@@ -1,5 +1,5 @@
-//! Limits on what an engine may send. Without these limits, the driver would allocate any length
-//! that a message claims, and would answer any request for a password.
+//! Limits on what a database server may send. Without these limits, the driver would allocate any
+//! length that a message claims, and would answer any request for a password.
 
 use std::future::Future;
 use std::io::{self, ErrorKind};
@@ -33,7 +33,8 @@ type EncryptError = Box<dyn std::error::Error + Send + Sync>;
 #[derive(Clone)]
 pub(crate) struct GuardedConnect {
     pub(crate) tls: Option<Encrypting>,
-    /// Whether the engine may request the password in clear text over a connection without TLS.
+    /// Whether the database server may request the password in clear text over a connection without
+    /// TLS.
     pub(crate) allows_cleartext: bool,
 }
 
@@ -149,7 +150,7 @@ impl AsyncWrite for GuardedStream {
     }
 }
 
-/// Reads the headers of messages as the bytes of a stream pass.
+/// Checks the headers of messages from PostgreSQL while the bytes of a stream pass.
 #[derive(Default)]
 struct MessageGuard {
     allows_cleartext: bool,
@@ -226,7 +227,8 @@ mod tests {
         [&[kind], &length[..], body].concat()
     }
 
-    /// Checks a stream that arrives in pieces, with every size of the pieces. Returns the outcome.
+    /// Checks that a stream has the same outcome for pieces of several sizes, and returns that
+    /// outcome.
     fn check(stream: &[u8], allows_cleartext: bool) -> bool {
         let outcomes = [1, 2, 3, 5, 7, 1000].map(|size| {
             let mut guard = MessageGuard {

@@ -38,8 +38,8 @@ use crate::open_groups::find_groups;
 /// The number of buckets moved at a time. While a bucket is being moved, its hosts get no requests.
 const BUCKETS_AT_ONCE: usize = 64;
 
-/// The interval between checks whether owners have handed over their buckets. The next constant is
-/// the interval between reports that they have not.
+/// How often to check whether owners have handed over their buckets. The next constant is how often
+/// to report that they have not.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -325,7 +325,7 @@ impl Mover<'_> {
         source.copy_rows(target, b, &self.life)?;
         let copied = target.count(b)?;
         if copied != bucket.totals && !target.is_claimed(b, &self.life)? {
-            // Another mover claimed the row in the meantime, so nothing was copied.
+            // Nothing was copied, because another mover claimed the row in the meantime.
             return Err(OpenError::BucketMoves {
                 bucket: b,
                 to: None,

@@ -108,7 +108,7 @@ pub(crate) struct TakenBuckets {
     pub(crate) totals: Totals,
 }
 
-/// Checks the engines, and finds or creates the crawl.
+/// Checks the database servers, and finds or creates the crawl.
 fn begin(urls: &[String], options: &Options) -> Result<Vec<Group>, OpenError> {
     let is_quick = |engine: &Engine| match engine.took * ANSWERS_PER_LEASE > options.lease {
         false => Ok(()),

@@ -18,7 +18,7 @@ use crate::engine::{engine_at, judged};
 use crate::error::OpenError;
 use crate::groups::MAX_GROUPS;
 
-/// An engine in which the crawl has not been looked up yet.
+/// A database server in which the crawl has not been looked up yet.
 pub(crate) struct Engine {
     pub(crate) thread: EngineThread,
     pub(crate) config: EngineConfig,
@@ -33,7 +33,7 @@ pub(crate) struct Group {
     pub(crate) crawl: CrawlRow,
 }
 
-/// The row of a crawl as stored in an engine.
+/// The row of a crawl as stored in a database server.
 #[derive(Clone, Debug)]
 pub(crate) struct CrawlRow {
     pub(crate) number: i32,
@@ -222,7 +222,8 @@ fn first_start(engines: Vec<Engine>, name: &str, buckets: i32) -> Result<Vec<Gro
     Ok(groups)
 }
 
-/// Continues an existing crawl. Engines that don't have the crawl join as additional engine groups.
+/// Continues an existing crawl. Database servers that don't have the crawl join as additional
+/// engine groups.
 fn go_on(
     engines: Vec<Engine>,
     crawl_rows: Vec<Option<CrawlRow>>,

@@ -10,7 +10,7 @@ pub(crate) const DEFAULT_BUCKETS: u16 = 1_024;
 /// The options of a shared frontier.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The name of the crawl, unique within an engine.
+    /// The name of the crawl, unique within a database server.
     pub crawl: String,
     /// The name of this worker. Only one process at a time can use it.
     pub worker: String,

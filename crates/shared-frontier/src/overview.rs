@@ -1,4 +1,4 @@
-//! An overview of the crawls on engines, for callers that are not workers.
+//! An overview of the crawls on database servers, for callers that are not workers.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -14,9 +14,9 @@ use crate::sql::Sql;
 
 /// The buckets owned by one process of a worker.
 ///
-/// Only the engine's clock decides when a lease expires. This process counts the duration of a
-/// lease from before it sent the heartbeat. So it never considers its leases valid for longer than
-/// the engine does.
+/// Only the database server's clock decides when a lease expires. This process counts the duration
+/// of a lease from before it sent the heartbeat. So it never considers its leases valid for longer
+/// than the database server does.
 pub(crate) struct Ownership {
     pub(crate) crawl: i32,
     /// The worker's name, which all runs of the worker share.
@@ -81,8 +81,8 @@ impl Ownership {
     pub(crate) fn add(&self, taken: HashMap<i32, OwnedBucket>, sent_at: Instant) {
         self.owned_mut().extend(taken);
         let mut held = self.held();
-        // The new buckets may expire earlier, because a heartbeat sent in the meantime did not
-        // cover them.
+        // The leases of the new buckets may end before `held.until`, because a heartbeat sent in
+        // the meantime did not cover these buckets.
         held.until = held.until.min(sent_at + self.term);
     }
 
@@ -116,7 +116,7 @@ impl Ownership {
         self.bucket(b).map(|bucket| bucket.epoch)
     }
 
-    /// Returns when the leases expire, unless a heartbeat extends them.
+    /// Returns the time at which the leases expire unless a heartbeat extends them.
     pub(crate) fn until(&self) -> Instant {
         self.held().until
     }
@@ -162,8 +162,8 @@ impl Ownership {
         let (buckets, epochs): (Vec<i32>, Vec<i64>) = owned.iter().copied().unzip();
         let names: [&(dyn ToSql + Sync); 4] = [&self.crawl, &self.worker, &self.owner, &term];
         let leases: [&(dyn ToSql + Sync); 5] = [&self.crawl, &self.owner, &term, &buckets, &epochs];
-        // Both statements are sent at once, because a distant engine replies late and the lease
-        // counts from this moment.
+        // Both statements are sent at once, because a distant database server replies late and the
+        // lease counts from this moment.
         let (name, renewed) = tokio::join!(
             biased;
             session.execute(Sql::RenewName, &names),
@@ -174,7 +174,7 @@ impl Ownership {
             .iter()
             .filter_map(|row| row.try_get(0).ok())
             .collect();
-        // Buckets that were handed over in the meantime are not counted as lost.
+        // Don't count buckets that were handed over while the heartbeat was in flight.
         let lost_count = owned
             .iter()
             .filter(|(b, epoch)| !renewed.contains(b) && self.epoch(*b) == Some(*epoch));

@@ -17,7 +17,6 @@ pub(crate) struct RecentUrls {
 }
 
 impl RecentUrls {
-    /// Creates a memory of at most `limit` URLs.
     pub(crate) fn new(limit: usize) -> RecentUrls {
         RecentUrls {
             newer: HashMap::new(),

@@ -114,7 +114,8 @@ fn reopen_in(groups: &[LostGroup], home: &LostGroup, worker: &str) -> Result<Out
             return Ok(Outcome::Moves);
         }
     }
-    // If a bucket was moved in the meantime, neither of its two engine groups may have listed it.
+    // If a bucket was moved while the groups listed their buckets, neither of its two engine groups
+    // may have listed it.
     if maps()? != before {
         return Ok(Outcome::Moves);
     }

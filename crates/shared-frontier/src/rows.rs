@@ -95,7 +95,8 @@ impl Keys {
     }
 }
 
-/// Returns a rank as the columns `place` and `seq`. Rows sort by these columns as by the rank.
+/// Returns a rank as the columns `place` and `seq`. Rows are in the same order by these columns as
+/// by the rank.
 pub(crate) fn place_of(rank: Rank) -> (i64, i64) {
     let place = i64::from(rank.round) << ROUND_SHIFT
         | i64::from(rank.priority) << PRIORITY_SHIFT

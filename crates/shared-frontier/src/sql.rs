@@ -102,15 +102,15 @@ statements! {
             w.owner, w.allowed
         FROM crawl_frontier.crawl c LEFT JOIN crawl_frontier.worker_home w ON w.crawl = c.number
         WHERE c.number = $1";
-    /// Assigns a home to a worker, if the homes are unchanged. Parameters: crawl, version of the
-    /// homes, name, group.
+    /// Assigns a home (an engine group) to a worker, if no worker's home has changed. Parameters:
+    /// crawl, version of the homes, name, group.
     PutHome = "WITH turn AS (UPDATE crawl_frontier.crawl SET homes = homes + 1
             WHERE number = $1::int AND homes = $2 RETURNING number)
         INSERT INTO crawl_frontier.worker_home (crawl, name, home, since, allowed, owner)
         SELECT number, $3::text, $4::int, clock_timestamp(), 0, '' FROM turn
         ON CONFLICT DO NOTHING RETURNING home";
-    /// Grants pages to a worker's process, if the homes are unchanged. Parameters: crawl, version
-    /// of the homes, name, process id, total pages.
+    /// Grants pages to a worker's process, if no worker's home has changed. Parameters: crawl,
+    /// version of the homes, name, process id, total pages.
     PutAllowed = "WITH turn AS (UPDATE crawl_frontier.crawl SET homes = homes + 1
             WHERE number = $1::int AND homes = $2 RETURNING number)
         UPDATE crawl_frontier.worker_home w SET owner = $4, allowed = $5
@@ -162,8 +162,8 @@ statements! {
     Origins = "SELECT name, origin, pending FROM crawl_frontier.origin
         WHERE crawl = $1 AND b = ANY($2) AND pending > 0";
     /// Returns the records of URLs. Parameters: crawl, and lists of bucket, origin and fingerprint.
-    /// The `LIMIT` makes the engine look up each URL by its key, even if the engine assumes that
-    /// the table is small.
+    /// The `LIMIT` makes the database server look up each URL by its key, even if the database
+    /// server assumes that the table is small.
     Records = concat!("SELECT k.at, ", record_columns!(), "
         FROM unnest($2::int[], $3::bigint[], $4::bigint[])
             WITH ORDINALITY AS k(b, origin, fingerprint, at)
@@ -327,8 +327,8 @@ statements! {
     BucketsToReopen = "SELECT b, worker, origin, fingerprint FROM crawl_frontier.bucket_to_reopen
         WHERE crawl = $1 AND b = ANY($2) ORDER BY b, worker LIMIT $3";
     /// Returns the URLs of a bucket that a worker settled, after a key. Parameters: crawl, bucket,
-    /// the worker's number, origin, fingerprint, maximum number. Each URL has the place of its last
-    /// lease, if that place is known.
+    /// the worker's number, origin, fingerprint, maximum number. Each URL has the queue place of
+    /// its last lease, if that place is known.
     SettledBy = "SELECT u.b, u.origin, u.fingerprint, o.name, u.path, u.state, u.seq,
             coalesce(v.distance, u.distance), u.attempt, coalesce(v.priority, u.priority),
             coalesce(v.redirects, u.redirects), coalesce(v.flags, u.flags), u.code, u.line,
@@ -433,7 +433,7 @@ statements! {
         WHERE w.crawl = $1 AND w.owner = $2 RETURNING w.allowed";
 }
 
-/// Statements for moving a crawl out of its engines, which workers never prepare.
+/// Statements for moving a crawl out of its database servers, which workers never prepare.
 pub(crate) mod export {
     /// A query that reads the rows of a bucket part by part. Parameters: crawl, bucket, maximum
     /// number, and the last key of the previous part. The first columns of each row are its key.
@@ -554,8 +554,8 @@ pub(crate) mod export {
     /// Returns the living workers. Parameters: crawl.
     pub(crate) const LIVING: &str = "SELECT name FROM crawl_frontier.worker
         WHERE crawl = $1 AND lease_until > clock_timestamp() ORDER BY name";
-    /// Returns numbers of which at least one changes whenever anything changes in the crawl.
-    /// Parameters: crawl.
+    /// Returns numbers that show whether the crawl changed: after any change, at least one of them
+    /// is different. Parameters: crawl.
     pub(crate) const FACTS: &str = "SELECT
             (SELECT coalesce(sum(commits), 0)::bigint FROM crawl_frontier.worker WHERE crawl = $1),
             workers::bigint, map,

@@ -114,8 +114,8 @@ pub(crate) fn not_connected(address: String, source: tokio_postgres::Error) -> O
     }
 }
 
-/// Returns what is wrong with the engine's certificate, or `None` if the connection failed for
-/// another reason.
+/// Returns what is wrong with the database server's certificate, or `None` if the connection failed
+/// for another reason.
 fn of_certificate(error: &tokio_postgres::Error) -> Option<CertificateError> {
     let mut source = error.source();
     while let Some(error) = source {

@@ -20,10 +20,10 @@ use crate::sql::Sql;
 /// exists for as long as the crawl does.
 pub(crate) const FIRST_GROUP: i32 = 0;
 
-/// Maximum attempts to make a change that changes by other workers can invalidate.
+/// Maximum attempts at a change that fails if other workers make changes at the same time.
 const MAX_TRIES: usize = 1_000;
 
-/// The engine group that a worker works in, its home, and the other groups.
+/// A worker's home (the engine group that it works in), and the other groups.
 pub(crate) struct Home {
     pub(crate) crawl: CrawlRow,
     pub(crate) thread: EngineThread,
@@ -40,7 +40,7 @@ struct WorkerFacts {
     is_alive: bool,
 }
 
-/// The homes of all workers, and their version.
+/// The home of each worker (the engine group that it works in), and the version of these homes.
 struct Homes {
     version: i64,
     workers: BTreeMap<String, WorkerHome>,
@@ -110,7 +110,7 @@ fn home_of(groups: &[OtherGroup], worker: &str) -> Result<i32, FrontierError> {
             return Ok(home.group);
         }
         // A worker that first started when the crawl had only one engine group has no stored home,
-        // but that group has its name.
+        // but its name is stored in that group.
         let began = facts.iter().find_map(|(group, workers)| {
             let mut names = workers.iter();
             names
@@ -188,8 +188,8 @@ pub(crate) fn allow(
 ) -> Result<u64, FrontierError> {
     let owned = &tables.owned;
     for _ in 0..MAX_TRIES {
-        // The homes are read first. If a worker starts later and is granted pages, the version of
-        // the homes changes, and this grant is repeated.
+        // Read the homes of all workers first. If a worker starts later and is granted pages, the
+        // version of the homes changes, and this grant is repeated.
         let rows = tables.read_in(FIRST_GROUP, Sql::Homes, |crawl| params![crawl])?;
         let homes = read_homes(&rows).ok_or_else(|| tables.corrupt("worker_home"))?;
         let mut facts = Vec::new();
@@ -231,7 +231,8 @@ pub(crate) fn lower_allowed(tables: &EngineTables, pages: i64) -> Result<(), Fro
 }
 
 impl Homes {
-    /// Returns the maximum number of pages that a worker may have fetched in the end.
+    /// Returns the number of pages that count for a worker: the granted pages if its process may
+    /// still fetch them, or else the fetched pages.
     fn may_have(&self, worker: &WorkerFacts) -> u64 {
         match self.workers.get(&worker.name) {
             // A grant is valid only while its worker's process lives. Afterwards the unused part is

@@ -140,7 +140,8 @@ async fn rfc8305_3_late_addresses_are_kept_and_judged() {
         "{reason}"
     );
 
-    // No further look-up may wait for its slower family: the cached answer stays, and is counted.
+    // Once the maximum number of look-ups wait for their slower family, another look-up keeps its
+    // cached answer and is counted.
     let room = names.late.try_acquire_many(MAX_LATE_LOOKUPS as u32);
     late(Arc::clone(&partial)).await;
     assert_eq!(names.one_family_lookups(), 1);

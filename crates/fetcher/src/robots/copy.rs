@@ -19,7 +19,7 @@ use crate::robots::tdm::TdmFile;
 /// Version of the stored form. Other versions are rejected.
 const VERSION: u32 = 2;
 /// How far in the future a copy may be dated before it is ignored. Setting the clock back by less
-/// doesn't matter.
+/// than this has no effect on copies.
 const MAX_CLOCK_STEP: Duration = Duration::from_secs(60);
 
 /// An origin's robots.txt as last known: the last answer and the last good file.
@@ -173,7 +173,7 @@ impl RobotsCopy {
         if !is_unreachable {
             return RobotsForce::Fresh { until };
         }
-        // The file was last good no later than the last answer.
+        // A `good_at` later than the last answer must be wrong, so use the time of that answer.
         let good_at = self.good_at.map(|good_at| good_at.min(self.fetched_at));
         match good_at.map(|good_at| good_at + times.last_good) {
             Some(end) if now < end => RobotsForce::LastGood {
@@ -248,7 +248,7 @@ impl RobotsCopy {
         }
     }
 
-    /// Returns whether there is a file, even an old one.
+    /// Returns whether there is a last good file, even an old one.
     fn holds(&self) -> bool {
         self.good_at.is_some()
     }

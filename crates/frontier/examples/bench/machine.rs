@@ -4,7 +4,6 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Returns the peak memory of this process, in MiB.
 pub(crate) fn peak_memory_mib() -> u64 {
     status("VmHWM:")
 }

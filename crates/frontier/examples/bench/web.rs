@@ -29,7 +29,7 @@ pub(crate) struct Web {
 struct Host {
     /// The number of the host's URLs that were linked to.
     urls: u32,
-    /// The number of the host's pages that were returned.
+    /// The number of the host's pages that `Web::page` has returned.
     pages: u32,
 }
 

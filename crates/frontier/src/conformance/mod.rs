@@ -71,7 +71,8 @@ pub fn broken_clauses(make: &dyn Fn() -> Box<dyn Bench>) -> (usize, Vec<&'static
     (CLAUSES.len(), broken.map(|(name, _)| *name).collect())
 }
 
-/// A bench with the frontier in memory, which is the model that other frontiers are compared with.
+/// A test harness with the frontier in memory, which is the model that other frontiers are compared
+/// with.
 #[derive(Debug, Default)]
 pub struct InMemory(MemoryFrontier);
 

@@ -205,7 +205,7 @@ impl Compactor {
             drop(jobs);
             self.write_table(&full)?;
             let mut jobs = self.jobs();
-            // Removes only the table that was written, because the next table may already be
+            // Remove only the table that was written, because the next full table may already be
             // waiting.
             jobs.full.take_if(|now| Arc::ptr_eq(now, &full));
             jobs.has_new_runs = true;

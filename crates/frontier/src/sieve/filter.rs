@@ -23,7 +23,6 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    /// Creates an empty filter with room for `keys` keys.
     pub(crate) fn for_keys(keys: u64) -> Filter {
         let lines = (keys * BITS_PER_KEY).div_ceil(LINE_BITS).max(1);
         Filter {

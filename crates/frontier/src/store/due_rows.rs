@@ -49,7 +49,7 @@ pub(super) fn due_key(due: u32, commit: u64) -> [u8; TIME_BYTES + 8] {
     out
 }
 
-/// Returns the value of a row for the given URLs.
+/// Returns the value of a row of the table `due` for these URLs.
 pub(super) fn due_value(urls: &[Fingerprint]) -> Vec<u8> {
     urls.iter().flat_map(|url| url.bytes()).collect()
 }

@@ -268,8 +268,8 @@ mod tests {
 
     #[test]
     fn written_bytes_end_with_the_last_nonzero_byte() {
-        // The last nonzero byte is within the first block read, at its edges, or behind blocks of
-        // zeros.
+        // In these cases the last nonzero byte is within the first block read, at the edges of that
+        // block, or behind blocks of zeros.
         for last in [0, 1, 65_535, 65_536, 65_537, 200_000] {
             for room in [0, 1, 70_000, 200_000] {
                 let mut bytes = vec![0; last];

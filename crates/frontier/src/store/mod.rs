@@ -170,7 +170,8 @@ impl FjallFrontier {
         self.leases.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Combines `state` with what the store has about the URL.
+    /// Returns what is known of `url`, from its `state` in the sieve and from the tables of the
+    /// store.
     fn known_url(
         &self,
         from: &Snapshot,
@@ -283,7 +284,8 @@ impl Frontier for FjallFrontier {
             if matches!(state, CurrentState::Settled) {
                 settled(&link.url);
             }
-            // A leased URL is checked as if it were pending, although no link can change it.
+            // A leased URL is checked as if it were pending, although a link can't change a leased
+            // URL.
             meet(state, link) != AdmitAction::Stay
         });
         Some(number)

@@ -5,8 +5,8 @@ use foldhash::HashMap;
 
 use super::record_codec::Note;
 
-/// Maximum number of remembered notes. When there are more, all are forgotten. A text that recurs
-/// is then written again under a new number.
+/// Maximum number of notes (texts of reasons) whose numbers are remembered. When there are more,
+/// all are forgotten. A text that recurs is then written again under a new number.
 const MAX_REMEMBERED: usize = 4096;
 
 /// The numbers of recently written notes.

@@ -66,7 +66,8 @@ pub(super) const TABLES: [(&str, u64); 10] = [
     ("due", 2 << 20),
 ];
 
-/// The sieve gets the memory for blocks divided by this number.
+/// The sieve's block cache gets this fraction of the memory for blocks: one divided by
+/// `SIEVE_SHARE`.
 const SIEVE_SHARE: u64 = 4;
 
 pub(super) fn open(
@@ -209,7 +210,7 @@ fn begin(dir: &Path, options: &Options, disk: &dyn Disk) -> Result<(), OpenError
         .map_err(io)
 }
 
-/// Syncs the names in a folder and in all folders below it.
+/// Syncs a folder and all folders below it, so that the names of their files are on disk.
 pub(super) fn sync_folders(folder: &Path, disk: &dyn Disk) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;

@@ -131,7 +131,7 @@ impl<'a> ByteReader<'a> {
         std::str::from_utf8(self.bytes(length)?).ok()
     }
 
-    /// Reads a place without `seq`, and the flags stored with it.
+    /// Reads a queue place without `seq`, and the flags stored with it.
     pub(super) fn place(&mut self) -> Option<(u8, QueuePlace)> {
         let flags = self.byte()?;
         let kind = match (flags & SITEMAP != 0, flags & RESOURCE != 0) {

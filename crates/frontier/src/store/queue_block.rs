@@ -116,7 +116,6 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Removes an entry, and returns whether it existed.
     pub(super) fn remove(&mut self, rank: Rank) -> bool {
         let place = place_of(rank.seq);
         let at = self.entries.binary_search_by_key(&place, |entry| entry.0);

@@ -42,10 +42,11 @@ pub trait StoreRemoval {
     /// left out of the copy.
     fn is_named_in(&self, text: &str) -> bool;
 
-    /// Returns the caller's bytes under `name` as they are to be stored, or `None` to drop them.
+    /// Returns the bytes to store under `name` in place of the caller's `bytes`, or `None` to drop
+    /// them.
     fn meta(&self, name: &str, bytes: Vec<u8>) -> Option<Vec<u8>>;
 
-    /// Returns the caller's bytes of a visit as they are to be stored.
+    /// Returns the bytes to store for a visit in place of the caller's `bytes`.
     fn visit(&self, bytes: Vec<u8>) -> Vec<u8>;
 }
 

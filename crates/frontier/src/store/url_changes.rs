@@ -69,7 +69,6 @@ impl Note {
 }
 
 impl Changes {
-    /// Creates an empty list with room for `count` URLs.
     pub(super) fn with_capacity(count: usize) -> Changes {
         Changes {
             list: Vec::with_capacity(count),

@@ -210,7 +210,8 @@ impl FjallTransaction<'_> {
                     Some(_) => remaining.push(url),
                 }
             }
-            // Taken entries are removed now, because their due time may never come.
+            // Remove the visits taken by this call from the entry now, because the entry's due time
+            // may never come.
             if remaining.len() < all {
                 self.due_left.insert(key, remaining);
             }
@@ -228,7 +229,7 @@ impl FjallTransaction<'_> {
         }
     }
 
-    /// Makes settled URLs pending again, and returns their number.
+    /// Makes the settled URLs of these visits pending again, and returns their number.
     pub(super) fn revisit_all(
         &mut self,
         all: Vec<(Fingerprint, StoredVisit)>,

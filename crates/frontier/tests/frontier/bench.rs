@@ -1,4 +1,4 @@
-//! A bench for the frontier on disk, which can crash and restart.
+//! A test harness for the frontier on disk, which can crash and restart.
 
 use std::fs;
 use std::io::Write as _;
@@ -28,8 +28,8 @@ impl OnDisk {
         OnDisk::failing(Vec::new())
     }
 
-    /// Creates a bench that writes only at commits, so that the directory can be copied between
-    /// commits.
+    /// Creates a test harness that writes only at commits, so that the directory can be copied
+    /// between commits.
     pub(crate) fn quiet() -> OnDisk {
         let mut bench = OnDisk::new();
         bench.options.gather = 1000;
@@ -37,8 +37,8 @@ impl OnDisk {
         bench
     }
 
-    /// Creates a bench with minimal limits for queue heads and for records in memory, so that a few
-    /// URLs exceed both limits.
+    /// Creates a test harness with minimal limits for queue heads and for records in memory, so
+    /// that a few URLs exceed both limits.
     pub(crate) fn failing(faults: Vec<u64>) -> OnDisk {
         let options = Options {
             cache_bytes: 1 << 20,
@@ -83,10 +83,10 @@ impl Bench for OnDisk {
     }
 }
 
-/// A bench that moves everything stored to another directory at each crash.
+/// A test harness that moves everything stored to another directory at each crash.
 pub(crate) struct Moved {
-    /// All URLs that may be admitted. The bench has to know them, because the store has no text of
-    /// settled URLs.
+    /// All URLs that may be admitted. The test harness has to know them, because the store has no
+    /// text of settled URLs.
     pub(crate) urls: Vec<CanonicalUrl>,
     pub(crate) on_disk: OnDisk,
 }

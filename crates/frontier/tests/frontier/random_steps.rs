@@ -37,7 +37,7 @@ pub(crate) enum Change {
     Keep(u8),
 }
 
-/// The same URL's lease from the model and its lease from the disk.
+/// The leases of one URL from both frontiers: the model and the one on disk.
 struct Pair {
     model: Lease,
     disk: Lease,
@@ -256,7 +256,7 @@ fn transact(
                     on_disk.settle_until(pair.disk, outcome, visit).unwrap();
                 }
             }
-            // The choice between equal due times is unspecified, so all due visits are taken.
+            // Take all due visits, because the order among equal due times is unspecified.
             Change::VisitDue(until) => {
                 let expected = on_model.visit_due(until, usize::MAX).unwrap();
                 assert_eq!(on_disk.visit_due(until, usize::MAX).unwrap(), expected);

@@ -188,7 +188,8 @@ fn damage_in_an_older_journal_is_refused() {
     );
 }
 
-/// The table on disk has the commit, so the commit was once synced, and the journal lost it later.
+/// A table on disk contains the commit, so the commit was once synced to the journal. Opening is
+/// refused, because the journal lost it later.
 #[test]
 fn a_synced_commit_lost_from_the_journal_is_refused() {
     for table in ["deferred", "fresh"] {

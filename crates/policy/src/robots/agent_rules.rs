@@ -29,7 +29,7 @@ use super::verdict::{Group, RobotsAccess, Rule, Verdict};
 pub struct AgentRules {
     profile: Profile,
     pub(super) reading: Reading,
-    // Under `Strictest`, the rules as the other profiles read them.
+    // Only under `Profile::Strictest`: the rules as each of the other profiles reads them.
     more_readings: Vec<(Profile, Reading)>,
 }
 

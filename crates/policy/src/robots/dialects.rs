@@ -159,7 +159,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Handles all other fields. One of them is `Allow`, because later standards introduced it.
+    /// Handles all other fields, including `Allow`, which later standards introduced.
     fn other(&mut self, line: u32, key: Key, value: &[u8]) {
         let good = match key {
             Key::Allow => {

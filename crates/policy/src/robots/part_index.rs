@@ -8,30 +8,33 @@ use memchr::{memchr, memmem};
 
 use super::pattern::WILD;
 
-/// Leading bytes of a part that the index looks up. Longer parts are compared at each candidate.
+/// Number of leading bytes of a literal part that the index looks up. A longer part is compared in
+/// full at each candidate position.
 const KEY_BYTES: usize = size_of::<u64>();
 
-/// Maximum candidates for a long part to compare. After that, the rest of the path is searched.
+/// Maximum candidate positions to compare with a long literal part. After that, the part is
+/// searched in the rest of the path.
 const MAX_COMPARED: usize = 8;
 
-/// The parts of all wildcard rules of a file.
+/// The literal parts of all wildcard rules of a file.
 #[derive(Debug)]
 pub(super) struct PartIndex {
-    /// Maps the leading bytes of a part to the number of its key.
+    /// Maps the first bytes of a literal part (its key) to the number of the key.
     keys: HashMap<u64, u32>,
     /// The lengths of keys in bytes, without duplicates.
     lengths: Vec<usize>,
     /// The literal parts of all rules, rule by rule, without the text before a rule's first
     /// wildcard. Only the last part of an anchored rule (`$`) may be empty.
     parts: Box<[Part]>,
-    /// The index in `parts` of each rule's first part. An additional entry marks the end.
+    /// For each rule, the index in `parts` of its first literal part. An additional entry marks the
+    /// end of `parts`.
     first: Box<[u32]>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Part {
     key: u32,
-    /// The start of the part in its pattern.
+    /// The offset of this literal part in its pattern.
     start: u32,
     len: u32,
 }
@@ -43,7 +46,7 @@ pub(super) struct WildRule<'a> {
     pub(super) anchored: bool,
 }
 
-/// The places in one path where each key occurs.
+/// The positions of each key (the first bytes of a literal part) in one path.
 #[derive(Debug)]
 pub(super) struct Occurrences {
     /// For each key, the number of its list, from 1; 0 if the path does not contain the key.
@@ -131,8 +134,8 @@ impl PartIndex {
         }
     }
 
-    /// Returns whether the rule with this number matches `path`. `found` has the places of the keys
-    /// in `path`. The result is the same as that of [`matches`](super::pattern::matches).
+    /// Returns whether the rule with this number matches `path`. `found` has the positions of the
+    /// keys in `path`. The result is the same as that of [`matches`](super::pattern::matches).
     pub(super) fn matches(
         &self,
         number: u32,
@@ -197,7 +200,8 @@ impl Occurrences {
         self.lists[key as usize] != 0
     }
 
-    /// Returns the first place of `part`, whose text is `text`, at or after `from`.
+    /// Returns the first position of `part` in `path` that is not before `from`. `text` is the text
+    /// of `part`.
     fn next(&self, part: Part, text: &[u8], path: &[u8], from: usize) -> Option<usize> {
         let list = self.lists[part.key as usize].checked_sub(1)? as usize;
         let all = &self.positions[self.ends[list] as usize..self.ends[list + 1] as usize];

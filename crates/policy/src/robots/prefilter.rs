@@ -46,8 +46,8 @@ impl PathSummary {
 }
 
 impl PatternSummary {
-    /// Summarises a pattern. `head` is the part before the first wildcard, and `marks` are those of
-    /// the whole pattern.
+    /// Summarises a pattern. `head` is the part before the first wildcard, and `marks` is the bit
+    /// mask of the bytes in the whole pattern.
     #[inline]
     pub(super) fn of(head: &[u8], marks: u64) -> PatternSummary {
         // Every normal path begins with a slash, so without a head, require a slash.

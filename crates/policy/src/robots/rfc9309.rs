@@ -116,7 +116,7 @@ impl Reader<'_> {
         }
     }
 
-    /// For an allowed index page, also allows its folder.
+    /// If `value` allows an index page such as `/dir/index.html`, also allows its folder `/dir/`.
     fn index_page(&mut self, value: &[u8]) {
         let Some(slash) = memchr::memrchr(b'/', value) else {
             return;

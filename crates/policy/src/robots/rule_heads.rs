@@ -12,7 +12,7 @@ const NONE: u32 = u32::MAX;
 pub(super) struct RuleHeads {
     /// The heads, sorted by text.
     heads: Box<[Head]>,
-    /// The indices of the rules, head by head.
+    /// The indices of the rules, grouped by head (the text before the first wildcard).
     numbers: Box<[u32]>,
 }
 

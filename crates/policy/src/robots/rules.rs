@@ -106,7 +106,7 @@ struct Question<'p, 'a> {
     best: (Weight, Reverse<u32>),
     /// Number of wildcard rules for which the path was searched.
     searches: u32,
-    /// The places of all parts in the path. Found when first needed.
+    /// The positions of the literal parts in the path. Found when first needed.
     occurrences: Option<Occurrences>,
 }
 
@@ -114,15 +114,15 @@ struct Question<'p, 'a> {
 const FEW: usize = 128;
 
 /// Rules are sorted by their heads once this many paths were judged. Sorting costs about as much as
-/// judging so many paths, and most files are never used that often.
+/// judging this many paths, and most files are used less often.
 const MANY_QUESTIONS: u32 = 128;
 
-/// For each path, this many wildcard rules may search it directly. For the other rules, the index
-/// of parts is used if there is one.
+/// This many wildcard rules may search a path directly. Further rules use the index of parts, if
+/// there is one.
 const FEW_SEARCHES: u32 = 64;
 
-/// After this many searches, the parts of wildcard rules are indexed. Indexing the longest possible
-/// file costs about as much as so many searches.
+/// After this many searches, the parts of wildcard rules are indexed. That many searches cost about
+/// as much as indexing the longest possible file.
 const MANY_SEARCHES: u32 = 1 << 16;
 
 impl Rules {
@@ -397,8 +397,8 @@ impl Rules {
             Some(parts) => parts.memory_bytes(),
             None if self.entries.len() <= FEW_SEARCHES as usize => 0,
             None => {
-                // `patterns` contains all wildcard patterns, because the written form of a wildcard
-                // is never normal.
+                // All wildcards are in `patterns`, because a pattern with a wildcard is never in
+                // normal form as written.
                 let wildcards = memchr_iter(WILD, &self.patterns).count();
                 match wildcards > FEW_SEARCHES as usize {
                     true => PartIndex::memory_bound(self.entries.len(), wildcards),

@@ -29,8 +29,8 @@ pub(crate) fn parse(data: &[u8]) {
     }
 }
 
-/// The first bytes of `data` are the path, the rest is the file. The crate must agree with the
-/// reference.
+/// The first bytes of `data` are the path, the rest is the robots.txt. This crate must judge the
+/// path as the reference does.
 pub(crate) fn matching(data: &[u8]) {
     let (path, file) = split(data);
     // The reference does not convert UTF-16.
@@ -107,7 +107,8 @@ fn path_of(text: &str) -> RequestPath<'_> {
     RequestPath::new(text).unwrap()
 }
 
-/// Splits the input into a path and a file. The first byte is the length of the path.
+/// Splits fuzz input into a URL path and the text of a robots.txt. The first byte, modulo 64, is
+/// the length of the path.
 fn split(data: &[u8]) -> (String, &[u8]) {
     let Some((&len, rest)) = data.split_first() else {
         return ("/".to_owned(), data);

@@ -229,8 +229,8 @@ fn normal(text: &[u8]) -> Vec<Unit> {
     out.bytes().map(Unit::Byte).collect()
 }
 
-/// Returns whether a pattern matches. Tries every place, with a table of the places that can be
-/// reached.
+/// Returns whether a pattern matches. Computes, unit by unit, which prefixes of the path the
+/// pattern can match so far.
 fn fits(pattern: &[Unit], anchored: bool, path: &[Unit]) -> bool {
     let mut reached = vec![false; path.len() + 1];
     reached[0] = true;

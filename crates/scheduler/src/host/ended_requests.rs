@@ -149,8 +149,8 @@ impl Host {
         backoff.fails = backoff.fails.saturating_add(1);
         backoff.note_failed_url(politeness, signal.url);
         let many = backoff.failed_urls.len() >= politeness.fails_in_a_row as usize;
-        // Only a request issued after the pause tests the host. The outcome of an earlier one is no
-        // news.
+        // Only a request issued after the pause tests the host. The outcome of an earlier request
+        // doesn't show whether the host is back.
         let probe = backoff.trip_level > 0 && issued >= backoff.trip_until;
         let no_connection = signal.kind == OutcomeKind::NoConnection;
         let is_new = backoff.trip_level == 0 && (no_connection || many);

@@ -253,7 +253,8 @@ fn hosts_at_one_address_share_sixteen_requests_per_second() {
     for _ in 1..20 {
         assert_eq!(stage.wait().1, SECOND / 16);
     }
-    // Giving back the last permit frees its interval; giving back an older permit doesn't.
+    // Giving back the last permit frees its interval of the rate limit. Giving back an older permit
+    // frees nothing.
     let (unsent, _) = stage.wait();
     stage.scheduler.give_back(stage.now, unsent);
     let _again = stage.issue();
@@ -424,7 +425,8 @@ fn a_longer_site_delay_applies_to_a_forgotten_site() {
     let longer = site_delay(5 * SECOND);
     stage.scheduler.set_politeness(stage.now, longer);
     assert_eq!(stage.exchange(ANSWERED).0, 4 * SECOND);
-    // This time the gate (shared limit) is dropped before the change, and created again after it.
+    // This time the gate (shared limit) is dropped before `set_politeness`, and created again after
+    // it.
     stage.scheduler.evict().unwrap();
     stage.now = stage.now + 5 * SECOND;
     let longer = site_delay(9 * SECOND);
@@ -456,7 +458,7 @@ fn a_lowered_site_limit_takes_a_held_place_away() {
         _ => None,
     };
     let at_address = poll_host(&neighbour).unwrap();
-    // After enough failed attempts at its address, the host reserves a request at its site.
+    // After enough polls that find its address busy, `holder` reserves a request at its site.
     assert!((0..100).all(|_| poll_host(&holder).is_none()));
     let of_site = poll_host(&other_host).unwrap();
     stage.scheduler.set_politeness(now, per_site(1));

@@ -161,7 +161,7 @@ fn a_hosts_own_delay_lasts_until_one_for_all_is_set() {
     stage.scheduler.set_delay(START, None, 2 * SECOND);
     assert_eq!(gap(&stage.scheduler, &a), 2 * SECOND);
     assert_eq!(gap(&stage.scheduler, &b), 2 * SECOND);
-    // A restored host has the operator's delay again.
+    // A delay that was set for a host not yet in memory applies once the host is opened.
     stage
         .scheduler
         .set_delay(START, Some(&host("c.example")), 4 * SECOND);

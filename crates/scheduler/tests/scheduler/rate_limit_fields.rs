@@ -72,7 +72,8 @@ fn ratelimit_the_remaining_quota_is_spread_up_to_the_reset() {
     assert_eq!(stage.next(), (5 * SECOND, GapReason::RateLimit));
     // An answer without fields changes nothing.
     assert_eq!(stage.next(), (5 * SECOND, GapReason::RateLimit));
-    // The third request would come 5 s after this end, but the quota resets earlier.
+    // The request after this one would come another 5 s later, but the quota resets a little
+    // earlier.
     assert_eq!(stage.next(), (5 * SECOND, GapReason::RateLimit));
     let (waited, why) = stage.next();
     assert_eq!(
@@ -120,7 +121,8 @@ fn ratelimit_a_retry_after_takes_precedence() {
     let (.., learned) = stage.ended(OutcomeKind::AskedToWait { retry_after }, left(0, 90));
     assert_eq!(learned.wait_asked, retry_after);
     assert_eq!(stage.next(), (30 * SECOND, GapReason::RetryAfter));
-    // Without a Retry-After, the longer of the two waits applies.
+    // Without a Retry-After, the longer wait applies: the default wait, or the time until the quota
+    // resets.
     let busy = OutcomeKind::AskedToWait { retry_after: None };
     assert_eq!(
         stage.ended(busy, left(0, 90)).2.wait_asked,

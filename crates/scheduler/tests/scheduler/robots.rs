@@ -87,7 +87,7 @@ fn rfc9309_2_4_stale_rules_are_fetched_again_before_the_next_page() {
 #[test]
 fn rules_that_hold_for_less_than_the_gap_serve_one_page() {
     const HOUR: Duration = Duration::from_secs(3_600);
-    // If the gap is longer than a day, rules that are no longer fresh allow no page.
+    // Rules that are no longer fresh allow one page, unless the gap is longer than a day.
     for (delay, serve) in [(SECOND, true), (23 * HOUR, true), (25 * HOUR, false)] {
         let purposes = purposes_under_rules_that_are_stale_at_once(delay);
         let expected = [false, serve, false, serve, false, serve];
@@ -151,7 +151,7 @@ fn rfc9309_2_3_1_2_hops_go_before_pages_and_cost_a_gap() {
         .queue_request(stage.now, &page.host_key(), hop.clone());
     let (permit, waited) = stage.wait();
     assert_eq!((permit.purpose(), waited), (&hop, SECOND));
-    // A hop that is given back is issued again, unless it is cancelled.
+    // A redirect hop that is given back is issued again, unless it is cancelled.
     stage.scheduler.give_back(stage.now, permit);
     let permit = stage.issue();
     assert_eq!(permit.purpose(), &hop);
@@ -216,7 +216,7 @@ fn a_permit_given_back_spends_no_gap() {
     stage.scheduler.give_back(stage.now, permit);
     let permit = stage.issue();
     assert_eq!(permit.gap(), SECOND);
-    // When the request is in flight again, the state is as it was.
+    // After the permit is issued again, the state is the same as before it was given back.
     assert_eq!(stage.scheduler.snapshot(&origin.host_key()), before);
     assert_eq!(stage.scheduler.in_flight(), 1);
 }

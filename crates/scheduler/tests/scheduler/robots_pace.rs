@@ -56,7 +56,7 @@ fn conner1996_request_rate_is_a_gap() {
     assert_eq!((waited, permit.gap()), (20 * SECOND, 20 * SECOND));
     assert_eq!(permit.why(), GapReason::RequestRate);
     assert_eq!(permit.why().to_string(), "request-rate");
-    // All slots of the host share the pace.
+    // The gap applies to the host, so its other slots are closed too.
     stage.assert_closed();
 }
 
@@ -79,7 +79,8 @@ fn conner1996_request_rate_counts_in_its_hours_only() {
     stage.now = clock(&stage, 5, 59) + 58 * SECOND;
     let pace = rates(&[rate(1, 600, Some((6, 7)))]);
     stage.open_with_pace("http://example.org", 100, pace);
-    // Before six o'clock the gap is a second, and it ends before six. After six the rate applies.
+    // The first gap is the default second, because it ends before six o'clock. From six on the rate
+    // applies.
     stage.exchange(ANSWERED);
     let (permit, waited) = stage.wait();
     assert_eq!((waited, permit.why()), (SECOND, GapReason::Delay));

@@ -22,7 +22,7 @@ pub(crate) struct Check {
     origins: Vec<OriginSeen>,
     addresses: Vec<Shared>,
     sites: Vec<Shared>,
-    /// Index of each site's override; 0 for none.
+    /// For each site, the number of the override that applies to it, from 1; 0 if none does.
     site_terms: Vec<u8>,
     troubles: HashMap<u32, Trouble>,
     in_flight: u32,
@@ -40,7 +40,7 @@ struct HostSeen {
     kept_until: Tick,
     in_flight: u16,
     name: String,
-    /// Index of the host's override; 0 for none.
+    /// The number of the override that applies to the host, from 1; 0 if none does.
     terms: u8,
     /// Index of the robots pace of each of the host's origins; 0 for none.
     pace: [u8; 2],
@@ -312,7 +312,7 @@ impl Check {
         }
     }
 
-    /// Forgets a host's robots after an eviction or a kill.
+    /// Forgets the robots.txt state of a host after an eviction or a kill.
     pub(crate) fn forget_robots(&mut self, host: u32) {
         for origin in [host * 2, host * 2 + 1] {
             self.origins[origin as usize] = OriginSeen::default();
@@ -330,8 +330,8 @@ impl Check {
         self.last_start = None;
     }
 
-    /// Applies changed politeness. Of an evicted host's ends, keeps at most as many as the host had
-    /// slots.
+    /// Applies changed politeness. For an evicted host that gets more slots, keeps at most as many
+    /// request ends as it had slots before.
     pub(crate) fn reload(&mut self, now: Tick, plan: &Plan, is_away: impl Fn(u32) -> bool) {
         let before: Vec<_> = (0..self.hosts.len())
             .map(|host| {
@@ -462,8 +462,9 @@ impl HostSeen {
         }
     }
 
-    /// Starts a request. Returns whether the gap of some slot was over. If it was over in several,
-    /// takes the slot that ended last, which leaves the most freedom for later requests.
+    /// Starts a request. Returns whether the gap of some slot was over. If the gaps of several
+    /// slots were over, takes the slot whose last request ended last, which leaves the most freedom
+    /// for later requests.
     fn take_slot(&mut self, now: Tick, gap: Duration, paced: bool, per_host: u32) -> bool {
         let rested = |(end, delay): &(Tick, Duration)| *end + gap.max(*delay) <= now;
         let alone = self.in_flight == 0 && self.ends.iter().all(rested);

@@ -23,11 +23,11 @@ pub(crate) struct Plan {
     pub(crate) sites: u32,
     /// URLs found on a host at once, at least one.
     pub(crate) urls: u32,
-    /// Hosts in a hundred with URLs under a second origin.
+    /// Percentage of hosts that have URLs under a second origin.
     pub(crate) second_origins: u32,
-    /// Hosts in a hundred whose robots.txt sets a pace.
+    /// Percentage of hosts whose robots.txt sets a pace.
     pub(crate) asking: u32,
-    /// Hosts in a hundred that send rate-limit fields.
+    /// Percentage of hosts that send rate-limit fields.
     pub(crate) limited: u32,
     /// Requests in a thousand that fail in some way.
     pub(crate) trouble: u32,
@@ -47,7 +47,7 @@ pub(crate) struct Plan {
 /// Spans of minutes of the day. The end is not part of a span.
 pub(crate) type Spans = Vec<(u16, u16)>;
 
-/// A number of requests per number of seconds, at any time or within a span.
+/// A number of requests per number of seconds, at any time or within a daily time span.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rate {
     pub(crate) requests: u32,
@@ -117,7 +117,8 @@ impl Plan {
 
     /// Draws the robots paces that hosts choose from. The first sets no pace.
     pub(crate) fn draw_paces(&self, dice: &mut Dice) -> Vec<WorldPace> {
-        // A visit time within quiet hours would leave no time for requests.
+        // Draw visit times only without quiet hours, because a visit time within quiet hours would
+        // leave no time for requests.
         let own = self.overrides.iter().chain(&self.other_overrides);
         let own = own.flat_map(|(_, terms)| &terms.quiet);
         let usual = self.politeness.quiet.is_empty() && self.other.quiet.is_empty();
@@ -192,7 +193,7 @@ pub(crate) fn within(spans: &[(u16, u16)], at: Tick) -> bool {
     })
 }
 
-/// Returns the text of an origin. Each host has two.
+/// Returns the text of one of the two origins of a host.
 pub(crate) fn origin_text(host: u32, plan: HostPlan, second: bool) -> String {
     match second {
         false => format!("http://h{host}.s{}.example", plan.site),

@@ -209,8 +209,8 @@ impl World {
 
     fn put_back(&mut self, origin: u32, urls: u32) {
         let host = (origin / 2) as usize;
-        // If this origin had no URLs, the host may have waited for something other than the gap:
-        // its other origin's robots.txt.
+        // The host may have waited for the robots.txt of its other origin instead of the gap, if
+        // this origin had no URLs.
         if self.left[origin as usize] == 0 {
             self.free_since[host] = self.free_since[host].max(self.now);
         }
@@ -218,7 +218,7 @@ impl World {
         self.all_left += u64::from(urls);
     }
 
-    /// Reports pending URLs as an engine does. Restores an evicted host first.
+    /// Reports pending URLs to the scheduler, as a crawler does. Restores an evicted host first.
     fn report_pending(&mut self, origin: &Origin, number: u32) {
         if self.evicted.contains_key(&(number / 2)) {
             self.restore_host(number / 2, &origin.host_key());

@@ -275,8 +275,8 @@ impl WorkerFrontier for SharedFrontier {
             let client = session.client();
             let locks: [&(dyn ToSql + Sync); 1] = [&crawl];
             let allows: [&(dyn ToSql + Sync); 5] = [&crawl, &owner, &pages, &more, &of];
-            // The statements are sent in this order. If a statement fails, the engine refuses the
-            // statements after it.
+            // The statements are sent in this order. If a statement fails, the database server
+            // refuses the statements after it.
             let (begun, locked, allowed, ended) = tokio::join!(
                 biased;
                 client.batch_execute("BEGIN"),
@@ -358,8 +358,8 @@ impl SharedFrontier {
     }
 
     /// Applies a change of the owned buckets, and clears the memory of recent states. The memory
-    /// must be cleared because for URLs of other workers it has the states sent to them, not the
-    /// stored states.
+    /// must be cleared, because for URLs of other workers it contains the states that were sent to
+    /// these workers, not the stored states.
     fn change(&self, writer: &mut Writer, totals: Totals, change: impl FnOnce(&mut Memory)) {
         writer.totals = totals;
         let mut memory = self.memory();

@@ -248,7 +248,7 @@ impl<'f> SharedTransaction<'f> {
                 wanted.push((tables.keys.url(&admission.url, key), key));
             }
         }
-        // The keys are sorted in the order of the rows.
+        // Sort the keys in the order of the table's rows.
         wanted.sort_unstable();
         wanted.dedup();
         let keys: Vec<UrlKey> = wanted.iter().map(|(key, _)| *key).collect();
@@ -266,8 +266,8 @@ impl<'f> SharedTransaction<'f> {
     }
 
     /// Reads the records of seeds on hosts of other workers, from the engine groups that serve
-    /// these hosts. Each start admits all seeds again. Links for known seeds would have no taker
-    /// once the other workers have ended.
+    /// these hosts. Each start admits all seeds again, and known seeds must not be sent as links:
+    /// once the other workers have ended, nobody would admit these links.
     fn look_up_seeds(&mut self, seeds: BTreeMap<i32, Vec<(UrlKey, Fingerprint)>>) {
         for (group, seeds) in seeds {
             let keys: Vec<UrlKey> = seeds.iter().map(|(key, _)| *key).collect();

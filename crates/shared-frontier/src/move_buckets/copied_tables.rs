@@ -87,6 +87,6 @@ impl CopiedTable {
     }
 }
 
-/// Locks the row of a bucket, if another engine group serves the bucket and the row is claimed.
+/// Locks the row of a bucket that another engine group serves, if this mover has claimed the row.
 const CLAIMED: &str = "WITH claimed AS (SELECT 1 FROM crawl_frontier.bucket
         WHERE crawl = $1 AND b = $2 AND home <> $3 AND owner = $4 FOR UPDATE)";

@@ -113,8 +113,8 @@ impl MoveGroup {
         let conflict = self.thread.run(async move {
             let client = session.client();
             client.batch_execute("BEGIN").await?;
-            // Lock the crawl's row. A transaction that lists buckets to reopen has then either
-            // committed, or will see the mark.
+            // Lock the crawl's row, so that a transaction that lists buckets to reopen has either
+            // committed already or will see the buckets as marked.
             let text = "UPDATE crawl_frontier.crawl SET map = map + 1 WHERE number = $1";
             client.execute(text, &[&crawl]).await?;
             let text = "SELECT b, moving_to, home FROM crawl_frontier.bucket
@@ -326,8 +326,8 @@ impl MoveGroup {
 
     /// Records which engine group serves a bucket, unless this group knows a later epoch.
     pub(super) fn learn_home(&self, b: i32, home: i32, epoch: i64) -> Result<(), FrontierError> {
-        // No owner looks for URLs to reopen in this engine group any more, because they moved with
-        // the bucket.
+        // The statement also deletes the bucket's list of URLs to reopen, because that list moved
+        // with the bucket.
         let text = "WITH locked AS (
                 SELECT number FROM crawl_frontier.crawl WHERE number = $1 FOR UPDATE),
             learned AS (

@@ -1,4 +1,4 @@
-//! Crawls that are moved out of their engines.
+//! Crawls that are moved out of their database servers.
 
 use crawl_frontier::conformance::Bench;
 use crawl_frontier::conformance::helpers::admit;
@@ -14,7 +14,7 @@ use crate::groups::{TwoGroups, link_to, url_in};
 use crate::postgres::Served;
 use crate::random_steps::{all_urls, run, step};
 
-/// A frontier on disk. At each crash it is moved into an engine, and from there to another
+/// A frontier on disk. At each crash it is moved into a database server, and from there to another
 /// directory.
 struct Moved {
     frontier: Option<FjallFrontier>,
@@ -59,7 +59,7 @@ impl Moved {
         import.finish(worker, totals(from.counts())).unwrap();
     }
 
-    /// Moves everything in an engine into a new frontier.
+    /// Moves everything in a database server into a new frontier.
     fn export(&mut self, crawl: &str) {
         let urls = [self.served.url.clone()];
         let begun = Export::begin(&urls, &Credentials::default(), crawl, "there");
@@ -183,7 +183,7 @@ fn no_worker_continues_a_moved_crawl() {
         matches!(elsewhere, OpenError::Exported { .. }),
         "{elsewhere}"
     );
-    // The same move can be repeated, and can be undone.
+    // A move to the same directory can be repeated, and can be undone.
     let again = begin("there").unwrap();
     again.finish().unwrap();
     again.take_back().unwrap();

@@ -370,7 +370,8 @@ fn an_unreachable_group_is_retried_for_the_duration_of_a_lease() {
     };
     let first = SharedFrontier::open_groups(&through, &brief).unwrap();
     admit(&first, [link_to(url_in(&first, 1, "a"))]);
-    // The connection is closed and opened again. The link waits until then, and is sent.
+    // The proxy drops the connection and accepts none for half a second. The link waits in the
+    // meantime and is then sent.
     proxy.close();
     let opens = std::thread::spawn({
         let proxy = proxy.clone();
@@ -383,8 +384,8 @@ fn an_unreachable_group_is_retried_for_the_duration_of_a_lease() {
     opens.join().unwrap();
     assert_eq!((groups.links(0), groups.links(1)), (0, 2));
     first.survey().unwrap();
-    // The connection is closed for longer than a lease. The whole commit fails, although the
-    // worker's own leases are valid.
+    // The proxy stays closed for longer than a lease. The whole commit fails, because a link can't
+    // be sent, although the worker's own leases are valid.
     proxy.close();
     let page = url_in(&first, 0, "page");
     let mut transaction = first.begin().unwrap();
@@ -397,7 +398,7 @@ fn an_unreachable_group_is_retried_for_the_duration_of_a_lease() {
     assert!(first.survey().is_err());
 }
 
-/// A proxy in front of an engine. Tests can close and reopen the proxy.
+/// A proxy in front of a database server. Tests can close and reopen the proxy.
 #[derive(Clone)]
 struct Gate {
     url: String,
@@ -474,7 +475,8 @@ fn a_crawl_is_over_when_no_group_has_anything_left() {
     let lease = second.lease(&target.origin()).unwrap().unwrap();
     settle(&second, lease, FETCHED);
     assert!(is_over(&first) && is_over(&second));
-    // The deferred URLs in a bucket that is being moved still have to be listed.
+    // While a bucket is being moved, its deferred URLs still have to be listed, so the crawl is not
+    // over.
     let mark = |to| {
         let set = format!("UPDATE crawl_frontier.bucket SET moving_to = {to}");
         groups.execute(1, &format!("{set} WHERE crawl = $K AND b = 1"));
@@ -493,7 +495,7 @@ fn pages_of_the_whole_crawl_are_allowed_by_the_first_group() {
     assert_eq!(first.allow(0, 6, 10).unwrap(), 6);
     assert_eq!(second.allow(0, 6, 10).unwrap(), 4);
     assert_eq!(first.allow(6, 6, 10).unwrap(), 6);
-    // Pages that a worker does not need become free for other workers.
+    // Pages that were granted to a worker but that it does not need become free for other workers.
     second.rest(true, Some(1)).unwrap();
     assert_eq!(first.allow(6, 6, 10).unwrap(), 9);
     // The pages granted to a dead worker become free too, except the pages that it fetched.

@@ -48,7 +48,8 @@ fn leased_as(lease: &Lease) -> LeasedAs {
     )
 }
 
-/// The URLs that a worker settled: the values of each lease, and the state of each URL.
+/// The URLs that a worker settled: `leases` has the values of each lease, and `states` the state of
+/// each URL afterwards.
 struct Settled {
     leases: Vec<(CanonicalUrl, LeasedAs)>,
     states: BTreeMap<CanonicalUrl, KnownState>,
@@ -200,7 +201,7 @@ fn urls_of_a_lost_worker_are_reopened_and_those_of_others_are_not() {
     let lost_worker = lose(&served, &crawl, "w1").unwrap();
     assert_eq!(lost_worker.pages, lost.leases.len() as u64);
     assert!(lost_worker.buckets_to_reopen > 0);
-    // The call may be repeated, for example after a lost reply: nothing more is lost.
+    // Declaring the directory lost again, for example after a lost reply, loses nothing more.
     let again = lose(&served, &crawl, "w1").unwrap();
     assert_eq!(again.pages, 0);
     assert_eq!(again.buckets_to_reopen, lost_worker.buckets_to_reopen);
@@ -217,7 +218,7 @@ fn urls_of_a_lost_worker_are_reopened_and_those_of_others_are_not() {
     assert!(!survey.own_links_wait && !survey.links_wait);
     assert_eq!(survey.pages, other.leases.len() as u64, "of w2 alone");
     check(&fourth, &lost, &other);
-    // A worker that reads everything from the engine sees the same state.
+    // A worker that reads everything from the database server sees the same state.
     fourth.give_up().unwrap();
     let fifth = open(&served, &options(&crawl, "w1"));
     check(&fifth, &lost, &other);

@@ -1,5 +1,5 @@
-//! A proxy in front of the engine that cuts a connection in the middle of a commit, or delays
-//! replies.
+//! A proxy in front of the database server that cuts a connection in the middle of a commit, or
+//! delays replies.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use crate::postgres::Served;
 
-/// The end of a commit, as it appears both in the client's request and in the engine's reply.
+/// The end of a commit, as it appears both in the client's request and in the database server's
+/// reply.
 const COMMIT: &[u8] = b"COMMIT\0";
 
 /// When the proxy cuts the connection of the next commit.
@@ -18,9 +19,10 @@ const COMMIT: &[u8] = b"COMMIT\0";
 #[repr(u8)]
 pub(crate) enum Cut {
     Never,
-    /// The connection is cut before the engine receives the commit.
+    /// The connection is cut before the database server receives the commit.
     Before,
-    /// The connection is cut after the engine committed, but before the client receives the reply.
+    /// The connection is cut after the database server committed, but before the client receives
+    /// the reply.
     After,
 }
 
@@ -36,7 +38,7 @@ impl Proxy {
         Proxy::late(engine, Duration::ZERO)
     }
 
-    /// Starts a proxy that delays each reply of the engine.
+    /// Starts a proxy that delays each reply of the database server.
     pub(crate) fn late(engine: u16, late: Duration) -> Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -54,7 +56,7 @@ impl Proxy {
         Proxy { port, cut }
     }
 
-    /// Returns the URL of the engine through the proxy.
+    /// Returns the URL of the database server through the proxy.
     pub(crate) fn url(&self, served: &Served) -> String {
         let port = |port: u16| format!(":{port}/");
         served.url.replace(&port(served.port), &port(self.port))

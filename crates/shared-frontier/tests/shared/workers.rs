@@ -1,4 +1,4 @@
-//! Several workers on one engine, and workers that are restarted.
+//! Several workers on one database server, and workers that are restarted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -108,7 +108,7 @@ fn a_name_is_used_once_at_a_time() {
     // Another worker's name is free, but all buckets are owned.
     let second = open(&served, &options(&crawl, "w2"));
     assert_eq!(second.buckets(), 0);
-    // Each living worker gets a share of the buckets.
+    // Once no other worker is alive, a new process gets all buckets.
     second.give_up().unwrap();
     first.give_up().unwrap();
     assert!(is_lost(&first.begin().err().unwrap()));
@@ -173,7 +173,7 @@ fn a_commit_that_is_cut_in_the_middle_takes_effect_once() {
     let before = (frontier.counts(), order(&frontier));
     assert_eq!((before.0.known, before.0.fetched), (5, 2));
     assert_eq!(before.1, "/2 /new0 /new1");
-    // A worker that reads everything from the engine sees the same state.
+    // A worker that reads everything from the database server sees the same state.
     drop(frontier);
     end_leases(&served.url, &crawl);
     let again = open(&served, &options(&crawl, "w1"));
@@ -335,8 +335,8 @@ fn links_that_are_expected_are_looked_up_in_one_round_trip() {
     assert_eq!((questions(false), questions(true)), (30, 1));
 }
 
-/// If one worker hands a bucket over while the other stops, the bucket has no owner. One of the two
-/// workers still has to list its deferred URLs.
+/// If one worker hands a bucket over while the other stops, the bucket has no owner. Even so, one
+/// of the two workers must list the bucket's deferred URLs.
 #[test]
 #[ignore = "needs PostgreSQL"]
 fn each_bucket_is_listed_by_one_of_those_that_end() {
@@ -356,7 +356,7 @@ fn each_bucket_is_listed_by_one_of_those_that_end() {
     assert_eq!((firsts.len(), seconds.len()), (all, 0));
     first.note_listed(&firsts).unwrap();
     first.give_up().unwrap();
-    // A worker that starts again has nothing to list.
+    // A new process of `w2` has nothing to list, because `w1` has listed all buckets.
     let second = open(&served, &options(&crawl, "w2"));
     assert!(second.buckets_to_list().unwrap().is_empty());
 }
@@ -389,7 +389,7 @@ fn the_reason_for_a_failed_open_is_named() {
         text.contains("connection string") && !text.contains("secret"),
         "{text}"
     );
-    // Nothing listens on the port, because the socket that reserved it is closed.
+    // Nothing listens on the port, because its listener is dropped before the connection attempt.
     let held = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let closed = held.local_addr().unwrap().port();
     drop(held);
@@ -402,7 +402,7 @@ fn the_reason_for_a_failed_open_is_named() {
     assert!(open(&read_only).contains("is read-only"));
 }
 
-/// The tests run the oldest supported engine, so this test simulates an older one.
+/// The tests run the oldest supported PostgreSQL, so this test simulates an older version.
 #[test]
 #[ignore = "needs PostgreSQL"]
 fn an_engine_that_is_too_old_is_refused() {

@@ -74,7 +74,7 @@ fn rfc9309_2_3_1_1_success() {
     check(200, &[], "rules 200: 5 bytes");
     check(204, &[], "rules 204: 5 bytes");
     check(299, &[], "rules 299: 5 bytes");
-    // A page of HTML counts as a robots.txt too, and is parsed.
+    // An HTML page is parsed like any other robots.txt.
     check(200, &[("content-type", "text/html")], "rules 200: 5 bytes");
 }
 

@@ -156,7 +156,8 @@ fn without_a_good_copy_nothing_is_allowed() {
         force(&copy, Duration::ZERO),
         RobotsForce::Unreachable { retry_at }
     );
-    // After a 404, a file that becomes unreachable allows nothing.
+    // If robots.txt becomes unreachable after a 404, nothing is allowed, because there is no good
+    // copy.
     let answer = RobotsAnswer::None { status: 404 };
     let none = learn(None, &answer, &result(Duration::ZERO, 404, &[]));
     let copy = unreachable(Some(&none), HOUR, None);
@@ -292,7 +293,8 @@ proptest! {
         if ahead > 60 * Duration::from_secs(1) && kind != 2 {
             prop_assert_eq!(force(&copy, Duration::ZERO), RobotsForce::Expired);
         }
-        // A file that is known to be good now may be used for a month.
+        // In kind 2 the last good file has a date in the future. It may be used for a month from
+        // now, and no longer.
         if kind == 2 {
             let month = RobotsTimes::default().last_good;
             let again = unreachable(Some(&copy), month, None);

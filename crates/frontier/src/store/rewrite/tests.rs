@@ -178,7 +178,7 @@ fn a_copy_contains_no_byte_of_the_urls_left_out() {
         ("http://a.example/2", None)
     );
     frontier.release(lease);
-    // Only the remaining visit is ever due, because the other was removed.
+    // Only the visit of `http://a.example/` is due, because the copy left the other visit out.
     let mut transaction = frontier.begin().unwrap();
     assert_eq!(transaction.visit_due(9, 9).unwrap(), 1);
     let again = Admission::seed(url("http://gone.example/3"));

@@ -236,7 +236,7 @@ impl FjallTransaction<'_> {
     }
 }
 
-/// Returns the previous rank of a URL in its queue.
+/// Returns the rank that a URL had in its queue before `change`.
 fn rank_before(change: &Change) -> Option<Rank> {
     match change.before {
         Some(State::Pending(place)) => Some(place.rank()),

@@ -73,7 +73,8 @@ impl SharedTransaction<'_> {
     fn reopen(&mut self, key: UrlKey, url: CanonicalUrl, record: UrlRecord) -> Option<Admission> {
         let fingerprint = self.fingerprint(&url);
         if self.changed.contains_key(&fingerprint) {
-            // This transaction already made the URL pending, or this worker settled it.
+            // There is nothing to reopen, because this transaction already made the URL pending, or
+            // this worker settled it.
             return None;
         }
         let before = Some(Before::of(&record));
