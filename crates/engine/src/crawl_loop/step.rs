@@ -1,4 +1,5 @@
-//! A step of the loop: issues permits while there is room, and ends the run.
+//! One step of the crawl loop: issues permits while there is room for requests, and checks whether the
+//! run is over.
 
 use crawl_scheduler::{Poll, Tick};
 
