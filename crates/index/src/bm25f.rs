@@ -95,7 +95,7 @@ pub(crate) struct Nearness {
     pub(crate) gain: f32,
     /// The exponent that is applied to the share of words that are near each other.
     pub(crate) power: f32,
-    /// The maximum distance between the first and the last of these words, in words.
+    /// The maximum distance between the first and the last of the query's words, in words.
     pub(crate) words: u32,
 }
 
@@ -383,7 +383,7 @@ impl<T: Clone + Default + PartialEq> Sheet<T> {
         }
     }
 
-    /// Returns the entry of a page for modification.
+    /// Returns the value of a page, to read or change it.
     fn at(&mut self, page: DocId) -> &mut T {
         let has = &mut self.of[page as usize];
         if *has == T::default() {

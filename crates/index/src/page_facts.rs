@@ -163,7 +163,7 @@ fn keep_links_within_index(
     Ok(())
 }
 
-/// Keeps each link text that leads to only a few pages, as a fact about these pages.
+/// Adds each link text that leads to only a few pages to the facts about these pages.
 fn keep_names(mut names: SortedCounts, facts: &mut CountedSort) -> io::Result<()> {
     let mut text: Box<[u8]> = Box::default();
     // The pages that the text leads to. One more than allowed is kept, to show that there are too

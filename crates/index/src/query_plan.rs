@@ -175,7 +175,7 @@ impl Planner<'_> {
             }
             let is_last = n + 1 == query.terms.len();
             if term.is_not && is_name(&term.text) {
-                // A page is excluded only if it contains the whole name.
+                // To be excluded, a page must contain the whole name, not only parts of it.
                 clauses.push(clause(term, self.look_up_phrase(term, &mut wanted)));
                 suggested.push(SuggestedTerm::as_typed(term));
                 continue;
@@ -236,8 +236,8 @@ impl Planner<'_> {
         })
     }
 
-    /// Replaces each run of characters by its pairs, which are looked up separately. Other words
-    /// stay.
+    /// Replaces each run of characters by its pairs, which are looked up separately. Leaves all
+    /// other words unchanged.
     fn apart(&self, units: Vec<Unit>) -> tantivy::Result<Vec<Unit>> {
         let mut apart = Vec::with_capacity(units.len());
         for mut unit in units {

@@ -54,8 +54,8 @@ pub(crate) struct Fields {
     pub(crate) page: Field,
     /// A hash of the text, equal for duplicates.
     pub(crate) text_hash: Field,
-    /// [`LEAVING`] if the page stays although a visit would remove it, [`GIVES_WAY`] if the page at
-    /// its canonical URL replaces it.
+    /// [`LEAVING`] if the page is kept although its last visit would have removed it, [`GIVES_WAY`]
+    /// if the page at its canonical URL replaces it.
     pub(crate) leaving: Field,
     /// When the page expires.
     pub(crate) until: Field,

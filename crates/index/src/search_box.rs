@@ -12,7 +12,8 @@ pub const SHARED_STYLE: &str = include_str!("search_box/shared.css");
 /// The style of the box. Must come after [`SHARED_STYLE`].
 pub const BOX_STYLE: &str = include_str!("search_box/box.css");
 
-/// The complete box and dialog, with their style in a template literal.
+/// The parts of the complete script of the search box and its dialog. Their style is in a template
+/// literal.
 pub const BOX: [&str; 7] = [
     "const STYLE = `",
     SHARED_STYLE,

@@ -202,7 +202,7 @@ impl VersionedPage {
         let shared = both
             .iter()
             .filter(|hash| has(&self.sketch, hash) && has(&other.sketch, hash));
-        // If a text has only a few words, there are no rows to compare.
+        // Texts shorter than `ROW` words have no rows (groups of consecutive words) to compare.
         !both.is_empty() && shared.count() as f64 >= MIN_SHARED * both.len() as f64
     }
 }

@@ -49,7 +49,7 @@ pub enum NginxEndpoint {
 pub enum NginxLog {
     /// To [`Nginx::lines`], unbuffered.
     Piped,
-    /// Into this file, in blocks of about 64 KiB. The file is complete once nginx has ended.
+    /// Log to this file, in blocks of about 64 KiB. The file is complete once nginx has ended.
     File(PathBuf),
 }
 

@@ -232,7 +232,7 @@ impl TrapWeb {
         format!("/shop/item/{n}-{}", self.word(n, 5))
     }
 
-    /// Returns the shop's front page, or the page of a selection of its things.
+    /// Returns the shop's front page, or the page of the products that match `selection`.
     fn shop(self, selection: &str) -> String {
         let chosen: Vec<(&str, &str)> = selection
             .split('&')

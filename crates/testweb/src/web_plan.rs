@@ -119,7 +119,7 @@ pub(crate) struct Place {
     pub(crate) number: u64,
 }
 
-/// A link, as a crawler should understand it.
+/// A link, with what a crawler must respect about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Edge {
     pub(crate) to: Place,
@@ -256,7 +256,7 @@ impl Shape {
         Some((status, to))
     }
 
-    /// Returns the links of a place, in document order. A target may occur twice.
+    /// Returns the links of the page at `place`, in document order. A target may occur twice.
     pub(crate) fn links(&self, place: Place) -> Vec<Edge> {
         let mut to = Vec::new();
         match place.kind {

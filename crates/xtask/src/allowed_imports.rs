@@ -123,8 +123,8 @@ pub(crate) const SEES: [(&str, &[&str]); 26] = [
         ],
     ),
     ("crawl-testweb", &[]),
-    // `crawl-trials` simulates the scheduler, checks finished crawls after kills, and measures
-    // search and single parts without a crawl.
+    // `crawl-trials` simulates the scheduler, checks finished crawls after kills, and measures the
+    // search and other parts of the crawler without a crawl.
     (
         "crawl-trials",
         &[

@@ -112,7 +112,7 @@ fn indirect(trees: &BTreeMap<&str, BTreeSet<String>>) -> Vec<String> {
 }
 
 /// Checks the pure crates' lint settings, which ban clocks and files. A crate's settings replace
-/// the workspace's settings, so they must repeat those.
+/// those of the workspace, so they must repeat the workspace's.
 fn lint_settings(workspace: &Workspace) -> Result<Vec<String>> {
     let common = std::fs::read_to_string(workspace.root.join("clippy.toml"))?;
     let mut breaches = Vec::new();

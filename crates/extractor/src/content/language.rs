@@ -151,7 +151,7 @@ pub(super) fn detect<'a>(
 #[derive(Debug, Default)]
 struct Sample<'a> {
     text: String,
-    /// The end of the last part, if only its beginning fitted into the sample.
+    /// The rest of the last part, if only its beginning fitted into `text`.
     rest: &'a str,
     weigher: Weigher,
     weight: u32,

@@ -218,7 +218,8 @@ impl Element<'_> {
     }
 }
 
-/// Returns whether a link with this address is kept: a resource only if it is outside the page.
+/// Returns whether a link with this address is kept. Links to pages always are, but links to
+/// resources only if the resource is outside the page.
 fn is_elsewhere(element: &str, attribute: &str, address: &str) -> bool {
     let pages = [
         ("frame", "src"),

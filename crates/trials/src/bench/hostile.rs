@@ -31,7 +31,7 @@ pub(crate) struct HostileArgs {
     dev: bool,
 }
 
-/// Sitemaps in an index, and URLs in each: the maximum allowed.
+/// Number of sitemaps in an index, and of URLs in each sitemap.
 const SITEMAPS: u32 = 30;
 const SITEMAP_URLS: u32 = 50_000;
 

@@ -59,7 +59,7 @@ pub(crate) struct PartsArgs {
     here: bool,
 }
 
-/// Builds this program in the release profile, and starts it to measure.
+/// Builds this program in the release profile, and runs the measurement in it.
 pub(super) fn parts(workspace: &Workspace, args: &PartsArgs) -> Result<()> {
     if args.here {
         return measure(workspace, args);

@@ -30,19 +30,19 @@ const GROWING: [&str; 5] = [
 
 /// When to kill the process.
 pub(super) enum Aim {
-    /// This long after the start, while the program opens existing files.
+    /// Kill this long after the start, while the program opens existing files.
     Opening(Duration),
     /// This long after the start.
     Time(Duration),
     /// After this many requests.
     Requests(usize),
-    /// Some time after a file grew for the n-th time.
+    /// Kill some time after a file grew for the n-th time.
     Growth {
         file: &'static str,
         times: u64,
         after: Duration,
     },
-    /// This long after the program began to write the index, which it does at its end.
+    /// Kill this long after the program began to write the index, which it does at its end.
     Ending(Duration),
 }
 

@@ -154,7 +154,7 @@ impl Web {
                 .then(busy(503))
                 .then(Reply::usual()),
         ];
-        // Only a quarter of the hosts get the last script, because its two waits take long.
+        // Only a quarter of the hosts get the fifth script, because its two waits take long.
         let max_scripts = if dice.below(4) == 0 { 5 } else { 4 };
         for script in at_last.into_iter().take(max_scripts) {
             if let Some(path) = dice.take(&mut inner_pages) {

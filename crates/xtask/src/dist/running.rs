@@ -178,7 +178,7 @@ impl Root {
     }
 }
 
-/// Sends a signal to a process. Every shell has a builtin `kill`.
+/// Sends a signal to a process through a shell, because every shell has a builtin `kill`.
 fn kill(signal: &str, process: u32) -> Result<()> {
     let signal = signal.trim_start_matches("SIG");
     output(Command::new("sh").args(["-c", &format!("kill -s {signal} {process}")])).map(drop)

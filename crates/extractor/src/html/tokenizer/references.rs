@@ -106,7 +106,8 @@ const FREQUENT: [(&str, char); 6] = [
 
 fn named(text: &str, place: Place) -> (usize, [Option<char>; 2]) {
     let name = &text[1..];
-    // None of these is the beginning of a longer name in the table, since a semicolon ends a name.
+    // No frequent name is the beginning of a longer name in the table, because each of them ends
+    // with a semicolon.
     let frequent = FREQUENT.iter().find(|(entity, _)| name.starts_with(entity));
     if let Some((entity, character)) = frequent {
         return (1 + entity.len(), [Some(*character), None]);

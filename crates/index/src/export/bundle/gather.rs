@@ -76,7 +76,7 @@ pub(super) struct WordForm {
 }
 
 impl Gathered {
-    /// Creates an empty collection. Temporary files in `folder` are unlinked.
+    /// Creates an empty collection. `folder` is the folder for its temporary files.
     pub(super) fn new(folder: &Path) -> Gathered {
         Gathered {
             folder: folder.to_path_buf(),

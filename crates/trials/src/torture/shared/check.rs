@@ -99,8 +99,9 @@ impl Rack<'_> {
         Ok(())
     }
 
-    /// Returns when workers resumed that were frozen for at least half a lease. Half is enough for
-    /// the lease to end, because the last heartbeat may have been half a lease before the freeze.
+    /// Returns the times when workers resumed after being frozen for at least half a lease. Half is
+    /// enough for the lease to end, because the last heartbeat may have been half a lease before
+    /// the freeze.
     fn thaws(&self) -> Vec<u64> {
         let half = LEASE.as_micros() as u64 / 2;
         let long = self.faults.iter().filter(|fault| {

@@ -40,7 +40,8 @@ use crate::simulate::fresh_seed;
 
 const WORKERS: usize = 4;
 
-/// The workers' lease. It is the shortest for which heartbeats are still a second apart.
+/// How long a worker's lease lasts. With a shorter one, heartbeats would be less than a second
+/// apart.
 const LEASE: Duration = Duration::from_secs(3);
 
 /// A crawl that takes longer is considered stuck.
@@ -133,7 +134,7 @@ struct Rack<'a> {
     workers: Vec<Worker>,
     dice: SeededRandom,
     faults: Vec<Fault>,
-    /// Kills of workers, and other ends that the workers did not choose.
+    /// Kills of workers, and ends of workers that failed but can be resumed.
     deaths: Vec<Death>,
     /// Number of times a worker ended in such a way that the same command resumes it.
     ends: u32,
@@ -370,7 +371,7 @@ impl Rack<'_> {
         Ok(())
     }
 
-    /// Repeats the command of the current move until the move is done.
+    /// If hosts are being moved, runs the command of the move again and again until it succeeds.
     fn attend_to_move(&mut self) -> Result<()> {
         let ports = self.ports();
         let Some((hosts, process)) = &mut self.moving else {

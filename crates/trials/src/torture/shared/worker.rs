@@ -74,8 +74,8 @@ impl Crawl<'_> {
         self.dir.join(worker)
     }
 
-    /// Returns the program as a command. The output goes to a file next to the crawl. At a full
-    /// disk, the program gets an error and is not killed by a signal.
+    /// Returns the command that starts the program, with its output in a file next to the crawl. If
+    /// the disk is full, the program gets an error instead of being killed by a signal.
     fn command(&self) -> Result<Command> {
         let log_file = File::options()
             .create(true)
