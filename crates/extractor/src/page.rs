@@ -25,7 +25,7 @@ pub struct Page {
     pub links: Vec<Link>,
     /// `meta` elements with a name, in page order.
     pub metas: Vec<Meta>,
-    /// Counts by which forms and notices are distinguished from pages of text.
+    /// Numbers that distinguish forms and notices from pages of text.
     pub outline: Outline,
     /// The charset that the page was decoded with, by its name in the Encoding Standard.
     pub charset: &'static str,

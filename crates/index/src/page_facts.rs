@@ -49,7 +49,7 @@ pub(crate) struct PageFacts {
     pub(crate) newest: Option<String>,
     /// The number of newer versions.
     pub(crate) newer_versions: u32,
-    /// True if this is the URL of a folder that contains one version of several pages.
+    /// True if this is the URL of a folder that contains the pages of one version.
     pub(crate) is_version_folder: bool,
 }
 

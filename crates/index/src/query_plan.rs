@@ -35,15 +35,15 @@ const EVERYWHERE: f64 = 0.4;
 const MIN_COMMON_PAGES: f64 = 25.0;
 const MAX_COMMON_PART: f64 = 0.5;
 
-/// Maximum words of a query to look up; then the maximum unknown words to correct, and prefixes to
-/// complete.
+/// Maximum words of a query to look up. The next two constants: maximum unknown words to correct,
+/// and maximum prefixes to complete.
 const MAX_WORDS: u32 = 32;
 const MAX_GUESSES: u32 = 4;
 const MAX_BEGINNINGS: u32 = 4;
 /// Maximum letters of a word to correct.
 const MAX_GUESSED_LETTERS: usize = 24;
-/// Minimum number of letters of the last word of a query for which longer words with this prefix
-/// are looked up too.
+/// Minimum number of letters that the last word of a query must have, so that words starting with
+/// it are looked up too.
 const MIN_OPEN_LETTERS: usize = 3;
 
 /// The index queries for a user's query.

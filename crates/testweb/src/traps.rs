@@ -25,7 +25,7 @@ const FURTHER: [(&str, [&str; 3]); 2] = [
     ("size", ["s", "m", "l"]),
     ("brand", ["acme", "umbra", "vela"]),
 ];
-/// The first month of the calendar, counted from year 0.
+/// The first month of the calendar, as a number of months since year 0.
 const FIRST_MONTH: u64 = 2031 * 12 + 4;
 
 /// The kinds of traps, as returned by [`TrapWeb::trap_of`].

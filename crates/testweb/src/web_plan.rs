@@ -186,7 +186,7 @@ impl Shape {
         }
     }
 
-    /// Returns the place whose canonical path this is, if there is one.
+    /// Returns the place with this canonical path. `None` if there is none.
     pub(crate) fn find(&self, host: u32, path: &str) -> Option<Place> {
         let number = if path == "/" { 0 } else { last_number(path)? };
         KINDS

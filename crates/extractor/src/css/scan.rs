@@ -395,8 +395,8 @@ impl<'a> Iterator for Scan<'a> {
     }
 }
 
-/// Collects the text of a token. Only copies it if an escape was replaced or something was left
-/// out.
+/// Collects the text of a token. The text is copied only if an escape was replaced or something was
+/// left out.
 struct Parts {
     done: Option<String>,
     from: usize,

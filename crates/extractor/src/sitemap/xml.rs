@@ -125,7 +125,7 @@ impl Walk<'_> {
         true
     }
 
-    /// Reads the root. Returns `false` if the document is not a sitemap.
+    /// Reads the root element. Returns `false` if the document is not a sitemap.
     fn start_root(&mut self, name: &str) -> bool {
         self.sitemap.kind = match name {
             "urlset" | "url" => SitemapKind::UrlSet,

@@ -11,7 +11,7 @@ use regex::Regex;
 
 use crate::Found;
 
-/// HTML elements and their attributes, for attributes that contain one address.
+/// Pairs of an HTML element and an attribute that contains one address.
 const PLAIN: &[(&str, &str)] = &[
     ("area", "href"),
     ("audio", "src"),

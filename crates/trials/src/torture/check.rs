@@ -62,8 +62,8 @@ pub(super) fn finished(web: &Web, program: &Program, deaths: &[Death]) -> Result
 }
 
 /// Checks a crawl that resumed after a power cut. `promised` are the page rows that were committed
-/// before the cut. Requests are not checked, because other crawls share the web. Returns the number
-/// of pages.
+/// before the cut. Requests are not checked, because the web's log also has those of other crawls.
+/// Returns the number of pages.
 pub(super) fn after_power_cut(web: &Web, program: &Program, promised: &[u8]) -> Result<u64> {
     let output = program.output();
     let page_rows = fs::read(output.join("pages.jsonl"))?;

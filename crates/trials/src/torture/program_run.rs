@@ -291,8 +291,7 @@ impl Program {
     }
 }
 
-/// Detects when the program has opened all its files, by the crash journal, which it recreates
-/// afterwards.
+/// Detects when the program has opened all its files, because it then recreates its crash journal.
 struct Opening {
     journal: PathBuf,
     before: Option<SystemTime>,

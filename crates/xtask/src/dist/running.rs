@@ -154,8 +154,8 @@ impl Root {
         command
     }
 
-    /// Returns the script that mounts file systems for the service in its own namespace, with its
-    /// root as `$0`.
+    /// Returns the script that mounts file systems for the service, and then becomes the service.
+    /// Its `$0` is the root of the service.
     fn script(&self, service: &Service) -> String {
         let mut script = "mount --bind \"$0\" \"$0\"\n\
                           mount --rbind /dev \"$0/dev\"\n\

@@ -63,8 +63,8 @@ pub(super) struct Words {
 pub(super) struct Class {
     /// The words, in UTF-16 order like JavaScript strings.
     pub(super) forms: Vec<WordForm>,
-    /// Compounds that end in one of these words: a word for each other stem that ends in this stem.
-    /// Compounds on the most pages come first.
+    /// Compounds that end in one of these words, those on the most pages first. Each is the first
+    /// word of a class whose stem ends in the stem of this class.
     pub(super) compounds: Vec<Box<str>>,
 }
 

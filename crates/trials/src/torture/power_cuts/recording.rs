@@ -447,7 +447,8 @@ impl Reading<'_> {
         })
     }
 
-    /// Returns the n-th path of a call, relative to `within`, or `None` if it is outside.
+    /// Returns the n-th path of a call, relative to `within`. `None` if the path is outside
+    /// `within`.
     fn path(&self, call: &Call<'_>, at: usize) -> Result<Option<PathBuf>> {
         let texts = call.texts()?;
         let text = texts.get(at).context("no path")?;

@@ -59,7 +59,8 @@ impl Under {
 }
 
 impl Crawl<'_> {
-    /// Returns flags that let the program find the primary of each group.
+    /// Returns the flags that name both engines of each group, so that the program finds the
+    /// primary.
     fn frontier(groups: &[Ports]) -> Vec<String> {
         let urls = groups.iter().map(|[a, b]| {
             format!(
