@@ -32,9 +32,9 @@ const GROWING: [&str; 5] = [
 pub(super) enum Aim {
     /// Kill this long after the start, while the program opens existing files.
     Opening(Duration),
-    /// This long after the start.
+    /// Kill this long after the start.
     Time(Duration),
-    /// After this many requests.
+    /// Kill after this many requests.
     Requests(usize),
     /// Kill some time after a file grew for the n-th time.
     Growth {
@@ -42,7 +42,8 @@ pub(super) enum Aim {
         times: u64,
         after: Duration,
     },
-    /// Kill this long after the program began to write the index, which it does at its end.
+    /// Kill this long after the program began to write the archive's index, which it does at its
+    /// end.
     Ending(Duration),
 }
 
@@ -178,7 +179,7 @@ impl Program {
         Ok(command)
     }
 
-    /// Starts or resumes the crawl until it ends or is killed.
+    /// Starts or resumes the crawl. Waits until it ends, or kills it as `aim` says.
     pub(super) fn live(&self, web: &Web, aim: Option<&Aim>) -> Result<Life> {
         let mut opening = Opening::new(self.output().join("state/reading"));
         let mut child = self.command()?.args(&self.args).spawn()?;

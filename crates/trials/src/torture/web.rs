@@ -79,8 +79,8 @@ impl Web {
         Ok(drawn)
     }
 
-    /// Starts a small web where nothing is late and everything has rows, for trials of what a crawl
-    /// writes.
+    /// Starts a small web where nothing is late. Its crawl also writes link rows and a search
+    /// index.
     pub(super) fn quick(seed: u64) -> Result<Web> {
         let web = TestWeb::builder().seed(seed).hosts(2).pages(12);
         let web = web.try_start().context("the web did not start")?;

@@ -57,7 +57,7 @@ pub(super) enum Change {
     },
 }
 
-/// All changes, each with the time when it ended.
+/// All changes, each with the line of the trace where it ended.
 #[derive(Default)]
 pub(super) struct Changes {
     list: Vec<(usize, Change)>,

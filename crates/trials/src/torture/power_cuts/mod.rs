@@ -180,7 +180,7 @@ impl Lab {
         Ok(sum)
     }
 
-    /// Resumes the crawl after one power cut, or after two.
+    /// Draws a power cut of this kind, resumes the crawl after it, and checks the result.
     fn go_on(
         &self,
         web: &Web,

@@ -60,7 +60,7 @@ const MOVED: u64 = 300;
 /// Exit status after a disk or engine failure. The same command resumes the crawl.
 const DISK: i32 = 3;
 
-/// Exit status if a request is rejected.
+/// Exit status if the program rejects its arguments.
 const USAGE: i32 = 2;
 
 /// The kinds of faults, with their frequencies in percent.
@@ -316,8 +316,9 @@ impl Rack<'_> {
                 let after = self.crawl.web.web.now_us();
                 match status.code() {
                     Some(0) => worker.is_done = true,
-                    // If the worker's previous process did not record its end in the directory, the
-                    // worker's name stays taken until the lease ends.
+                    // The program rejects a worker whose name is still taken. If the worker's
+                    // previous process did not record its end, the name is taken until the lease
+                    // ends.
                     Some(DISK | USAGE) => {
                         self.ends += 1;
                         self.deaths.push(Death { before, after });
