@@ -46,7 +46,7 @@ enum Place {
     BesideTests,
 }
 
-/// In execution order. The steps that fail soonest and most often come first.
+/// All steps in execution order. Those that fail soonest and most often come first.
 const STEPS: [Step; 24] = [
     step("fmt", Kind::Light, fmt),
     step("boundaries", Kind::Light, boundaries::check),
@@ -261,7 +261,8 @@ impl Beside {
 }
 
 impl Drop for Beside {
-    /// A failed gate does not wait for downloads.
+    /// Kills the process unless it has been waited for, so that a failed gate does not wait for
+    /// downloads.
     fn drop(&mut self) {
         // `None` if `finish` has taken the process.
         if let Some(child) = &mut self.child {
@@ -301,7 +302,8 @@ fn build(workspace: &Workspace) -> Result<()> {
 }
 
 fn test(workspace: &Workspace) -> Result<()> {
-    // This feature needs its own run, because no crate in the workspace enables it.
+    // The feature `serde` of `crawl-policy` needs its own run, because no crate in the workspace
+    // enables it.
     run_cargo(
         workspace,
         "test -p crawl-policy --features serde --test serde --locked",
@@ -320,7 +322,7 @@ fn test_threads() -> Result<String> {
     Ok((2 * thread::available_parallelism()?.get()).to_string())
 }
 
-/// Checks the program without any of its features, which no other step builds.
+/// Checks the program without any of its features, because no other step builds it like this.
 fn smallest(workspace: &Workspace) -> Result<()> {
     run_cargo(
         workspace,

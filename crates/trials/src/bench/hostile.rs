@@ -112,7 +112,7 @@ fn hostile(hosts: u32, kinds: &[Misbehaviour]) -> TestWeb {
     web
 }
 
-/// Returns an index of compressed sitemaps.
+/// Starts a web with an index of compressed sitemaps.
 fn sitemap_bomb() -> TestWeb {
     let web = TestWeb::builder().pages(1).sitemap(false).start();
     let xml = |text: String| {

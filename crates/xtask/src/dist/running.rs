@@ -122,9 +122,9 @@ pub(super) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Result<Option<T>
 }
 
 impl Root {
-    /// Returns a command that runs in the container, confined as the service requires.
-    /// `buildah run` can't start a program on a read-only root in a chroot. Each program in the
-    /// command replaces itself by the next one, so in the end the process is the service.
+    /// Returns a command that runs in the container, confined as the service requires. Doesn't use
+    /// `buildah run`, which can't start a program on a read-only root in a chroot. Each program in
+    /// the command replaces itself by the next one, so in the end the process is the service.
     fn command(&self, service: &Service, argv: &[String]) -> Command {
         let mut command = Command::new("unshare");
         command

@@ -32,7 +32,7 @@ const SEED: &str = "https://www.example.org/";
 const PAGES: usize = 12;
 const PAGES_BEFORE_STOP: usize = 4;
 
-/// The crawled site, and the claims to check.
+/// The services to run, and the site to crawl.
 struct Trial {
     folder: PathBuf,
     /// The image's settings.
@@ -112,7 +112,7 @@ impl Trial {
         Ok(())
     }
 
-    /// Checks that need no running service.
+    /// Checks that the image has the user and the volumes of the compose file.
     fn hold_image_to_compose(&self) -> Result<()> {
         let user = self.image["User"].as_str().unwrap_or_default();
         for service in [&self.crawl, &self.serve] {
@@ -294,8 +294,8 @@ impl Trial {
         Ok(())
     }
 
-    /// Checks whether no page was fetched twice after the restart, and whether requests identified
-    /// the crawler.
+    /// Checks that no page was fetched twice, although the crawl was restarted, and that requests
+    /// identified the crawler.
     fn nothing_was_fetched_twice(&self, requests: &[String]) -> Result<()> {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for request in requests {
