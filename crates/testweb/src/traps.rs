@@ -232,7 +232,8 @@ impl TrapWeb {
         format!("/shop/item/{n}-{}", self.word(n, 5))
     }
 
-    /// Returns the shop's front page, or the page of the products that match `selection`.
+    /// Returns the shop's front page, or the page for `selection`. Only the colour in `selection`
+    /// filters the things.
     fn shop(self, selection: &str) -> String {
         let chosen: Vec<(&str, &str)> = selection
             .split('&')

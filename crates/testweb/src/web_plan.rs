@@ -18,8 +18,8 @@ const MAX_SITEMAP_PAGES: u64 = 40_000;
 /// host links to one place of every kind whose share is not 0, so that small webs have all kinds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkMix {
-    /// Links to URLs under `/private/`, which robots.txt disallows. Each leads to a page that
-    /// nothing else links to, so that page is never discovered.
+    /// Links to URLs under `/private/`, which robots.txt disallows. The page at each such URL links
+    /// to a page that nothing else links to, so that page is never discovered.
     pub private: u32,
     /// Links to URLs under `/private/open/`, which a longer `Allow` rule allows.
     pub open: u32,

@@ -46,7 +46,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     bail!("boundaries are broken:\n  {}", breaches.join("\n  "))
 }
 
-/// Returns breaches in a single manifest.
+/// Returns breaches by direct dependencies.
 fn direct(manifests: &Manifests) -> Vec<String> {
     let mut breaches = Vec::new();
     for (package, dependencies) in manifests {

@@ -20,7 +20,7 @@ const JAVA_DOC: [&str; 4] = [
     "openjdk-11-doc",
 ];
 
-/// Fetches the web server and the documentation that tests crawl.
+/// Fetches the servers, the tools and the documentation that tests use.
 pub fn fetch(workspace: &Workspace) -> Result<()> {
     let debian = Debian::of(workspace);
     debian.unpack("nginx", &["nginx"])?;
@@ -72,7 +72,7 @@ pub fn postgres(workspace: &Workspace) -> Result<(PathBuf, String)> {
     Ok((programs, libraries))
 }
 
-/// Fetches `make`, which builds jemalloc, if the machine has none.
+/// Fetches `make`, which is needed to build jemalloc, if the machine has none.
 pub fn make(workspace: &Workspace) -> Result<()> {
     if is_on_path("make") {
         return Ok(());
