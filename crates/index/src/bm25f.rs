@@ -25,7 +25,8 @@ const MAX_PAGES_COMPARED: usize = 200;
 /// The factor for the weight of a word in a field where most pages have the word. Small, but not
 /// zero, so that pages with the word are still found.
 pub(crate) const SHARED: f32 = 0.001;
-/// A word in more than one of this many titles is considered part of the site's name.
+/// If more than one in this many pages have a word in a field, the word counts as shared there,
+/// such as the site's name in titles.
 const SHARED_TITLES: u64 = 2;
 /// With fewer pages than this, no word counts as shared (in most titles or headings) or as common
 /// (on many pages).

@@ -155,7 +155,8 @@ impl Planner<'_> {
         for (n, term) in query.terms.iter().enumerate() {
             let is_apart = fit == Strictness::Apart && !term.is_not && !term.in_title;
             if term.how == TermMatch::Phrase {
-                // If `is_apart` is set, look up the words of a phrase as separate terms.
+                // If `is_apart` is set, the words of the phrase are looked up and marked as
+                // separate terms below, so don't mark the phrase itself.
                 let mut apart = MarkedWords::default();
                 let marks = if is_apart { &mut apart } else { &mut wanted };
                 let phrase = self.look_up_phrase(term, marks);
@@ -498,7 +499,7 @@ impl Unit {
         })
     }
 
-    /// Returns the form of the word with the greatest weight, which is used in phrases.
+    /// Returns the first form of the word, which is used in phrases.
     fn best(&self) -> Option<&str> {
         self.forms.first().map(|(form, _)| form.as_str())
     }

@@ -161,7 +161,7 @@ impl VersionedPage {
         }
     }
 
-    /// Encodes the page as bytes that start with its `sketch`.
+    /// Encodes the page as bytes: the number of its hashes, the hashes, and the URL.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![u8::try_from(self.sketch.len()).unwrap_or(0)];
         bytes.extend(self.sketch.iter().flat_map(|hash| hash.to_be_bytes()));
