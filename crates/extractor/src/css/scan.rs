@@ -33,7 +33,7 @@ enum Open {
     Paren,
     /// `url(` or `src(`, whose string comes next.
     Url,
-    /// `image-set(`, in which each string is an address.
+    /// `image-set(` or `image(`, in which each string is an address.
     Images,
 }
 

@@ -6,7 +6,8 @@ use crate::limits::{DocumentOddityKind, Limits};
 use crate::text::{Collapsed, trim};
 use crate::xml::{Step, Tag, Xml};
 
-/// Maximum bytes of a `lastmod`, `changefreq`, `priority` or date; longer values are dropped.
+/// Maximum bytes of a `lastmod`, `changefreq`, `priority`, `hreflang` or date; longer values are
+/// dropped.
 const MAX_HINT_BYTES: usize = 128;
 
 pub(super) fn read(text: &str, start: usize, limits: &Limits, sitemap: &mut Sitemap) {
