@@ -29,7 +29,8 @@ const MAX_LEAVING_PERCENT: u64 = 10;
 pub struct Reconciled {
     /// Pages that a search can find.
     pub pages: u64,
-    /// The number of pages that are left out because another page has the same text.
+    /// The number of pages that are left out because another page replaces them: one with the same
+    /// text, or the one at their canonical URL.
     pub duplicates: u64,
     /// Pages that were removed because they have expired.
     pub expired: u64,

@@ -21,7 +21,8 @@ pub(crate) const FORMAT_FILE: &str = "format.json";
 
 /// The value of [`Fields::kind`] for a page that a search can find.
 pub(crate) const KIND_PAGE: &str = "page";
-/// The value of [`Fields::kind`] for a page with the same text as another.
+/// The value of [`Fields::kind`] for a page that is never found, because another page replaces it:
+/// one with the same text, or the one at its canonical URL.
 pub(crate) const KIND_DUPLICATE: &str = "duplicate";
 
 /// The value of [`Fields::leaving`] for a page that stays for now although a visit would remove it.

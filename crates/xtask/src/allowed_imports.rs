@@ -349,7 +349,7 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
                     "tombstones",
                 ],
             ),
-            // Only the driver uses the next three modules together.
+            // Only `replay` and `driver` use the next three modules together.
             (
                 "crawl_loop",
                 &[

@@ -57,7 +57,7 @@ pub struct MarkdownFolder {
     folder: AtomicFolder,
     now: i64,
     names: FileNames,
-    /// Maps the URL of a page that is left out to the URL of the indexed page with the same text.
+    /// Maps the URL of a page that is left out to the URL of the indexed page that replaces it.
     same_as: HashMap<Box<str>, Box<str>>,
     done: MarkdownReport,
 }

@@ -70,8 +70,8 @@ pub struct Bundle {
 pub struct StaticSearchReport {
     /// The number of pages in the bundle.
     pub pages: u64,
-    /// The number of pages that were left out, because another page has the same text or because
-    /// they have expired.
+    /// The number of pages that were left out, because another page replaces them (one with the
+    /// same text, or the one at their canonical URL) or because they have expired.
     pub left_out: u64,
     /// The number of distinct words.
     pub words: u64,
