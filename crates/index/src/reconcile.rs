@@ -29,8 +29,7 @@ const MAX_LEAVING_PERCENT: u64 = 10;
 pub struct Reconciled {
     /// Pages that a search can find.
     pub pages: u64,
-    /// The number of pages that are left out because another page replaces them: one with the same
-    /// text, or the one at their canonical URL.
+    /// The number of pages that are left out because another page has the same text.
     pub duplicates: u64,
     /// Pages that were removed because they have expired.
     pub expired: u64,
