@@ -26,8 +26,9 @@ pub(super) fn holds_no_more(output: &Path) -> Result<()> {
     breaches.end()
 }
 
-/// Checks after the end of a crawl that the index has exactly the pages whose last rows say so, and
-/// returns their number. Pages with the same text as another page are counted too.
+/// Checks after the end of a crawl that the index has exactly the pages that are indexed according
+/// to their last rows, and returns their number. Pages with the same text as another page are
+/// counted too.
 pub(super) fn holds_all(output: &Path, rows: &[PageRow], breaches: &mut Breaches) -> Result<u64> {
     let mut latest: BTreeMap<&str, bool> = BTreeMap::new();
     for row in rows {

@@ -100,13 +100,13 @@ impl Changes {
         &self.list[..cut.min(self.list.len())]
     }
 
-    /// Returns the files after all changes, if the disk lost none of them.
+    /// Returns the files after all changes, on a disk that lost no change.
     pub(super) fn end(&self) -> Image {
         self.whole(self.list.len())
     }
 
-    /// Returns the files if the power was cut after this many changes and the disk lost none of
-    /// them.
+    /// Returns the files if the power was cut after this many changes, on a disk that lost no
+    /// change.
     pub(super) fn whole(&self, cut: usize) -> Image {
         self.held(cut, None)
     }

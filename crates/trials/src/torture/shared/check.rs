@@ -110,8 +110,8 @@ impl Rack<'_> {
         long.map(|fault| fault.until).collect()
     }
 
-    /// Checks the directory gathered from those of all workers. It contains each row once, and its
-    /// audit finds only breaches that a lost disk or a late request explains.
+    /// Checks that the directory gathered from those of all workers contains each row once, and
+    /// that the directory's audit finds only breaches that a lost disk or a late request explains.
     fn gathered_agrees(&self, rows: &Rows, late: u64, breaches: &mut Breaches) -> Result<()> {
         const GATHERED: &str = "gathered";
         let names = self.workers.iter().map(|worker| worker.name.as_str());

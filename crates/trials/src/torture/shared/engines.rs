@@ -67,7 +67,8 @@ impl Programs {
     }
 }
 
-/// A PostgreSQL server. Its port and folder stay the same when it changes from standby to primary.
+/// A PostgreSQL server, whose port and folder stay the same when it changes from standby to
+/// primary.
 struct Server {
     port: u16,
     data: PathBuf,
