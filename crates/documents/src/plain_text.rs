@@ -52,7 +52,7 @@ pub(crate) fn to_html(text: &str, limits: &DocumentLimits, modified: Option<&str
             } else {
                 page.element("p", None, &lines[at..end].join("\n"));
             }
-            // Only the first paragraph may be the title: if it isn't one, set an empty title.
+            // Only the first paragraph may be the title, so a title that is still missing is empty.
             title.get_or_insert_default();
             at = end;
         }

@@ -109,7 +109,7 @@ fn is_json(body: &[u8]) -> bool {
     bytes.find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{')
 }
 
-/// Maximum bytes of a date or media type; longer values are dropped.
+/// Maximum bytes of a date, a `rel` or an `isPermaLink`; longer values are dropped.
 const MAX_HINT_BYTES: usize = 128;
 /// Maximum number of enclosures to keep per entry.
 /// Beyond the limit: ignored.
@@ -126,7 +126,8 @@ impl FeedEntry {
 }
 
 impl Feed {
-    /// Keeps an entry. Returns false if the limit on entries is reached.
+    /// Keeps an entry that has an address, a title or an id. Returns false if the limit on entries
+    /// is reached.
     fn keep(&mut self, entry: FeedEntry, limits: &Limits) -> bool {
         let has_room = self.entries.len() < limits.feed_entries;
         if entry.counts() && has_room {

@@ -5,7 +5,7 @@ use memchr::memchr_iter;
 /// A defect of a document, or an omission by a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Oddity<K> {
-    /// The kind of oddity. Each kind occurs once in a document's oddities.
+    /// The kind of oddity. Each kind occurs at most once in a document's oddities.
     pub what: K,
     /// The line of the first occurrence, from 1. Oddities of the whole document (its charset, its
     /// size) have line 1.

@@ -18,14 +18,14 @@ pub struct Page {
     /// The `href` of the first `link` with `rel=canonical` in the head, as written. A
     /// `rel=canonical` in the body is ignored, because a visitor may have written it.
     pub canonical: Option<String>,
-    /// The content of the first META URL in the head, as written. It names the original of a
+    /// The content of the first `meta name=url` in the head, as written. It names the original of a
     /// mirrored or generated page.
     pub master_url: Option<String>,
     /// Links in page order, including resources. Duplicates are kept.
     pub links: Vec<Link>,
     /// `meta` elements with a name, in page order.
     pub metas: Vec<Meta>,
-    /// Counts by which forms and notices are distinguished from pages of text.
+    /// Numbers that distinguish forms and notices from pages of text.
     pub outline: Outline,
     /// The charset that the page was decoded with, by its name in the Encoding Standard.
     pub charset: &'static str,
@@ -47,7 +47,7 @@ impl Page {
 
     /// Returns the canonical URL that the page at `page` declares, if it isn't `page` itself.
     /// `rel=canonical` in the page counts first, then `linked` (the target of a `Link` header with
-    /// `rel=canonical`; RFC 8288, RFC 6596), then META URL. Unusable addresses are ignored.
+    /// `rel=canonical`; RFC 8288, RFC 6596), then `meta name=url`. Unusable addresses are ignored.
     #[must_use]
     pub fn stands_elsewhere(
         &self,

@@ -78,7 +78,7 @@ pub struct Heading {
     pub text: String,
     /// The id of the heading, for links to it.
     pub id: Option<String>,
-    /// Offset of the text under the heading in [`IndexedPage::text`], in bytes.
+    /// Offset in [`IndexedPage::text`] at which the heading occurs, in bytes.
     pub at: usize,
 }
 

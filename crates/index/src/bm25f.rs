@@ -25,7 +25,8 @@ const MAX_PAGES_COMPARED: usize = 200;
 /// The factor for the weight of a word in a field where most pages have the word. Small, but not
 /// zero, so that pages with the word are still found.
 pub(crate) const SHARED: f32 = 0.001;
-/// A word in more than one of this many titles is considered part of the site's name.
+/// If more than one in this many pages have a word in a field, the word counts as shared there,
+/// such as the site's name in titles.
 const SHARED_TITLES: u64 = 2;
 /// With fewer pages than this, no word counts as shared (in most titles or headings) or as common
 /// (on many pages).
@@ -95,7 +96,7 @@ pub(crate) struct Nearness {
     pub(crate) gain: f32,
     /// The exponent that is applied to the share of words that are near each other.
     pub(crate) power: f32,
-    /// The maximum distance between the first and the last of these words, in words.
+    /// The maximum distance between the first and the last of the query's words, in words.
     pub(crate) words: u32,
 }
 
@@ -383,7 +384,7 @@ impl<T: Clone + Default + PartialEq> Sheet<T> {
         }
     }
 
-    /// Returns the entry of a page for modification.
+    /// Returns the value of a page, to read or change it.
     fn at(&mut self, page: DocId) -> &mut T {
         let has = &mut self.of[page as usize];
         if *has == T::default() {

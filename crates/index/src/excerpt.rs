@@ -87,8 +87,8 @@ pub(crate) fn joined(parts: &[TextPart]) -> String {
     parts.iter().map(|part| part.text.as_str()).collect()
 }
 
-/// Returns the query's words in a long text. To save time, only splits the parts that may contain a
-/// match into words.
+/// Returns the query's words in a long text. To save time, splits only those parts of the text into
+/// words that may contain a match.
 fn hits_in(text: &str, language: Option<&str>, wanted: &MarkedWords) -> Vec<(Range<usize>, usize)> {
     let stemmer = Stemmer::of(language);
     let mut all = Vec::new();

@@ -41,8 +41,8 @@ pub struct Exported {
     pub pages: u64,
     /// The number of records that were written for the exported pages.
     pub records: u64,
-    /// The number of pages that were left out, because another page has the same text or because
-    /// they have expired.
+    /// The number of pages that were left out, because another page replaces them (one with the
+    /// same text, or the one at their canonical URL) or because they have expired.
     pub left_out: u64,
 }
 
@@ -72,8 +72,7 @@ impl<W: Write> JsonLines<W> {
         }
     }
 
-    /// Writes a page. A page that has expired, or that has the same text as another page, is left
-    /// out.
+    /// Writes a page. A page that has expired, or that another page replaces, is left out.
     ///
     /// # Errors
     /// If the output fails.

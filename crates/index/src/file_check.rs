@@ -39,7 +39,7 @@ pub(crate) enum Checked {
 }
 
 /// Checks all files of an index before it is opened for writing. Calls `is_stopped` between small
-/// parts of the files. Returns false if it returned true.
+/// parts of the files. Returns false if `is_stopped` returned true.
 ///
 /// # Errors
 /// [`IndexError::Damaged`] with the name of the damaged file, or an I/O error.

@@ -13,7 +13,7 @@ use crate::tokens::STEM;
 /// Maximum words for a prefix: those with the most pages.
 /// Beyond the limit: the most frequent are used.
 const MAX_BEGINNINGS: usize = 48;
-/// Maximum number of words that are read to find words with a prefix.
+/// Maximum number of words per segment and field that are read to find words with a prefix.
 const MAX_LOOKED_THROUGH: usize = 20_000;
 /// Maximum corrections of an unknown word.
 const MAX_CORRECTIONS: usize = 3;

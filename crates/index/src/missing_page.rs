@@ -157,7 +157,7 @@ pub(crate) fn says_missing(title: &str, heading: &str, text: &str) -> bool {
     }
 }
 
-/// How a title or heading refers to an error.
+/// How clearly a title or heading is an error message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Message {
     /// The text contains a whole message, such as "404 Not Found".

@@ -49,7 +49,7 @@ pub(crate) struct PageFacts {
     pub(crate) newest: Option<String>,
     /// The number of newer versions.
     pub(crate) newer_versions: u32,
-    /// True if this is the URL of a folder that contains one version of several pages.
+    /// True if this is the URL of a folder that contains the pages of one version.
     pub(crate) is_version_folder: bool,
 }
 
@@ -163,7 +163,7 @@ fn keep_links_within_index(
     Ok(())
 }
 
-/// Keeps each link text that leads to only a few pages, as a fact about these pages.
+/// Adds each link text that leads to only a few pages to the facts about these pages.
 fn keep_names(mut names: SortedCounts, facts: &mut CountedSort) -> io::Result<()> {
     let mut text: Box<[u8]> = Box::default();
     // The pages that the text leads to. One more than allowed is kept, to show that there are too

@@ -12,7 +12,8 @@ const SOURCE: u64 = 40;
 /// A flag in the stored prior of a change list: the prior is lowered, unless the query is about
 /// changes.
 const IS_CHANGES: u64 = 1 << 8;
-/// Maximum characters of text per link. A page with less text counts as a list of links.
+/// Minimum characters of text per link of an ordinary page. With less text, a page counts as a list
+/// of links.
 const TEXT_PER_LINK: usize = 60;
 /// Minimum number of links of a page that counts as a list of links.
 const MIN_LINKS: usize = 40;

@@ -9,7 +9,7 @@ use crate::excerpt::Excerpt;
 
 /// Maximum length of a passage in bytes, from the first query word to the last.
 const MAX_BYTES: usize = 160;
-/// Maximum length in bytes of a word before or after the passage that is added to the link. Such
+/// Maximum length in bytes of the word that is added to the link before or after the passage. Such
 /// words identify a short passage.
 const MAX_WORD_BYTES: usize = 60;
 

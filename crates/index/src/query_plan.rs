@@ -35,15 +35,15 @@ const EVERYWHERE: f64 = 0.4;
 const MIN_COMMON_PAGES: f64 = 25.0;
 const MAX_COMMON_PART: f64 = 0.5;
 
-/// Maximum words of a query to look up; then the maximum unknown words to correct, and prefixes to
-/// complete.
+/// Maximum words of a query to look up. The next two constants: maximum unknown words to correct,
+/// and maximum prefixes to complete.
 const MAX_WORDS: u32 = 32;
 const MAX_GUESSES: u32 = 4;
 const MAX_BEGINNINGS: u32 = 4;
 /// Maximum letters of a word to correct.
 const MAX_GUESSED_LETTERS: usize = 24;
-/// Minimum number of letters of the last word of a query for which longer words with this prefix
-/// are looked up too.
+/// Minimum number of letters that the last word of a query must have, so that words starting with
+/// it are looked up too.
 const MIN_OPEN_LETTERS: usize = 3;
 
 /// The index queries for a user's query.
@@ -155,7 +155,8 @@ impl Planner<'_> {
         for (n, term) in query.terms.iter().enumerate() {
             let is_apart = fit == Strictness::Apart && !term.is_not && !term.in_title;
             if term.how == TermMatch::Phrase {
-                // If `is_apart` is set, look up the words of a phrase as separate terms.
+                // If `is_apart` is set, the words of the phrase are looked up and marked as
+                // separate terms below, so don't mark the phrase itself.
                 let mut apart = MarkedWords::default();
                 let marks = if is_apart { &mut apart } else { &mut wanted };
                 let phrase = self.look_up_phrase(term, marks);
@@ -175,7 +176,7 @@ impl Planner<'_> {
             }
             let is_last = n + 1 == query.terms.len();
             if term.is_not && is_name(&term.text) {
-                // A page is excluded only if it contains the whole name.
+                // To be excluded, a page must contain the whole name, not only parts of it.
                 clauses.push(clause(term, self.look_up_phrase(term, &mut wanted)));
                 suggested.push(SuggestedTerm::as_typed(term));
                 continue;
@@ -236,8 +237,8 @@ impl Planner<'_> {
         })
     }
 
-    /// Replaces each run of characters by its pairs, which are looked up separately. Other words
-    /// stay.
+    /// Replaces each run of characters by its pairs, which are looked up separately. Leaves all
+    /// other words unchanged.
     fn apart(&self, units: Vec<Unit>) -> tantivy::Result<Vec<Unit>> {
         let mut apart = Vec::with_capacity(units.len());
         for mut unit in units {
@@ -498,7 +499,7 @@ impl Unit {
         })
     }
 
-    /// Returns the form of the word with the greatest weight, which is used in phrases.
+    /// Returns the first form of the word, which is used in phrases.
     fn best(&self) -> Option<&str> {
         self.forms.first().map(|(form, _)| form.as_str())
     }

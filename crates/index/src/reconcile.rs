@@ -439,7 +439,7 @@ impl AllPages<'_> {
     }
 }
 
-/// Returns `None` if `is_stopped`.
+/// Reconciles the index. Returns `None` if `is_stopped` returned true.
 fn reconcile(
     writer: &mut IndexWriter,
     (pending, redirects): (&dyn PendingEntries, &RedirectLookUp<'_>),

@@ -126,7 +126,8 @@ impl ResultSection {
 pub struct IndexStats {
     /// Pages that a search can find.
     pub pages: u64,
-    /// The number of pages that are left out because another page has the same text.
+    /// The number of pages that are left out because another page replaces them: one with the same
+    /// text, or the one at their canonical URL.
     pub duplicates: u64,
     /// Pages by language, most frequent first. The name is empty if the language is unknown.
     pub languages: Vec<(String, u64)>,

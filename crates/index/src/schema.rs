@@ -21,7 +21,8 @@ pub(crate) const FORMAT_FILE: &str = "format.json";
 
 /// The value of [`Fields::kind`] for a page that a search can find.
 pub(crate) const KIND_PAGE: &str = "page";
-/// The value of [`Fields::kind`] for a page with the same text as another.
+/// The value of [`Fields::kind`] for a page that is never found, because another page replaces it:
+/// one with the same text, or the one at its canonical URL.
 pub(crate) const KIND_DUPLICATE: &str = "duplicate";
 
 /// The value of [`Fields::leaving`] for a page that stays for now although a visit would remove it.
@@ -54,8 +55,8 @@ pub(crate) struct Fields {
     pub(crate) page: Field,
     /// A hash of the text, equal for duplicates.
     pub(crate) text_hash: Field,
-    /// [`LEAVING`] if the page stays although a visit would remove it, [`GIVES_WAY`] if the page at
-    /// its canonical URL replaces it.
+    /// [`LEAVING`] if the page is kept although its last visit would have removed it, [`GIVES_WAY`]
+    /// if the page at its canonical URL replaces it.
     pub(crate) leaving: Field,
     /// When the page expires.
     pub(crate) until: Field,

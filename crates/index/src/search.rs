@@ -210,8 +210,8 @@ impl SearchIndex {
         })
     }
 
-    /// Returns the last commit. If it can't be opened because the index is being replaced, returns
-    /// the previous commit.
+    /// Returns a view of the last commit. If it can't be opened because the index is being
+    /// replaced, returns a view of the previous commit.
     fn seen(&self) -> Arc<Seen> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if Stamp::of(&self.dir).is_some_and(|stamp| stamp != seen.stamp)

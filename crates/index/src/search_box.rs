@@ -3,16 +3,17 @@
 //! A page concatenates the parts, each of which is a complete block or function. `box.js` sends
 //! queries to the given backend: a server, or the files of a static search.
 
-/// Renders results and requests them as the user types.
+/// The script that requests results as the user types, and renders them.
 pub const RESULTS: &str = include_str!("search_box/results.js");
-/// The searches stored in the user's browser. Must come after [`RESULTS`].
+/// The script for the searches stored in the user's browser. Must come after [`RESULTS`].
 pub const RECENT: &str = include_str!("search_box/recent.js");
 /// The style that the box shares with the server's search page.
 pub const SHARED_STYLE: &str = include_str!("search_box/shared.css");
 /// The style of the box. Must come after [`SHARED_STYLE`].
 pub const BOX_STYLE: &str = include_str!("search_box/box.css");
 
-/// The complete box and dialog, with their style in a template literal.
+/// The parts of the complete script of the search box and its dialog. Their style is in a template
+/// literal.
 pub const BOX: [&str; 7] = [
     "const STYLE = `",
     SHARED_STYLE,

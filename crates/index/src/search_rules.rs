@@ -39,8 +39,9 @@ impl SearchRules {
     /// `[[pins]]` has `queries` and the `url` of the page to put first for them.
     ///
     /// # Errors
-    /// A message with line and column: invalid TOML, an unknown key, a synonym that is not one
-    /// word, a pin without queries, or more than 10,000 words or queries.
+    /// A message: invalid TOML or an unknown key (with line and column), a synonym that is not one
+    /// word, a pin without queries, a query without words or with two pins, or more than 10,000
+    /// words or queries.
     pub fn parse(text: &str) -> Result<SearchRules, String> {
         let written: Written = toml::from_str(text).map_err(|error| error.to_string())?;
         let mut rules = SearchRules::default();

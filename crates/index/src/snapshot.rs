@@ -78,8 +78,8 @@ impl Snapshot {
     /// [`IndexError::Damaged`] with the name of the file, or an I/O error.
     pub(crate) fn check(&self, dir: &Path, checked: Checked) -> Result<(), IndexError> {
         let metas = self.metas().map_err(IndexError::of(dir))?;
-        // Read the file itself, because reading its map would keep more in memory. If the file has
-        // been deleted, use the map.
+        // Read the file itself, because reading its memory map would keep more of it in memory. If
+        // the file has been deleted, use the map.
         let open = |file: &Path| -> io::Result<Box<dyn ReadSeek>> {
             match File::open(dir.join(file)) {
                 Err(why) if why.kind() == ErrorKind::NotFound => {

@@ -35,7 +35,7 @@ pub(crate) struct IndexDirectory {
 /// read from start to end would stay in memory.
 type ReadsAhead = &'static [&'static str];
 
-/// No files: searches use random access, so all files are mapped.
+/// Reads no files ahead: searches use random access, so all files are memory-mapped.
 const NONE: ReadsAhead = &[];
 /// Files of postings and positions, which merges read from start to end.
 const POSTINGS: ReadsAhead = &["idx", "pos"];

@@ -161,7 +161,7 @@ impl VersionedPage {
         }
     }
 
-    /// Encodes the page as bytes that start with its `sketch`.
+    /// Encodes the page as bytes: the number of its hashes, the hashes, and the URL.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![u8::try_from(self.sketch.len()).unwrap_or(0)];
         bytes.extend(self.sketch.iter().flat_map(|hash| hash.to_be_bytes()));
@@ -202,7 +202,7 @@ impl VersionedPage {
         let shared = both
             .iter()
             .filter(|hash| has(&self.sketch, hash) && has(&other.sketch, hash));
-        // If a text has only a few words, there are no rows to compare.
+        // Texts shorter than `ROW` words have no rows (groups of consecutive words) to compare.
         !both.is_empty() && shared.count() as f64 >= MIN_SHARED * both.len() as f64
     }
 }

@@ -138,7 +138,7 @@ impl IndexWriter {
     /// If the disk fails.
     pub fn put(&mut self, page: &IndexedPage) -> Result<(), IndexError> {
         self.drop_url(&page.url);
-        // A stemmer may panic on some texts. In this case only this page is affected.
+        // A stemmer may panic on some texts. In this case, only this page is not indexed.
         let document = catch_unwind(AssertUnwindSafe(|| document(&self.fields, page)));
         let Ok(document) = document else {
             return Ok(());

@@ -71,7 +71,7 @@ impl StratumRule {
     }
 
     /// Returns the stratum that a small stratum is merged into, if any. All small folders of a host
-    /// share one, because a site may have as many folders as pages.
+    /// share one stratum, because a site may have as many folders as pages.
     pub(crate) fn pool(self, stratum: &str) -> Option<String> {
         match self {
             StratumRule::Path => {

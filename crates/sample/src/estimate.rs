@@ -11,8 +11,9 @@ use crate::quantile::t_975;
 /// because floating-point errors (about 1e-16 per operation) could have caused it.
 const MAX_ROUNDING: f64 = 1e-12;
 
-/// The weight, in pages, of the assumption that all strata have the same share. In the variance of
-/// a share, the data weighs as many pages as were drawn of the rarer kind.
+/// The weight of the variance that results if all strata have the same share. It is averaged with
+/// the variance of the separate strata, whose weight is the number of drawn pages of the rarer
+/// kind.
 const ALIKE_PAGES: f64 = 10.0;
 
 /// The probability that a page is in a sample.

@@ -81,7 +81,8 @@ pub(crate) struct Log {
 
 #[derive(Debug, Default)]
 struct Entries {
-    /// Number of entries cleared so far. An [`EntryKey`] also counts them, so that it stays valid.
+    /// Number of entries cleared so far. An [`EntryKey`] counts these entries too, so that it stays
+    /// valid.
     cleared: u64,
     kept: Vec<LogEntry>,
 }

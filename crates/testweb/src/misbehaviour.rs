@@ -12,7 +12,7 @@ use crate::reply::{Answer, Reply, ReplyStep, TAKES_ALL, gzip};
 const BOMB_BYTES: usize = 64 << 20;
 /// Pause between two pieces of a drip, which is a reply sent very slowly.
 const DRIP: Duration = Duration::from_millis(100);
-/// Number of pieces of a drip. All together take a minute.
+/// Number of pieces in which a drip is sent. At one piece per [`DRIP`], it takes a minute.
 const DRIPS: usize = 600;
 
 /// A way to misbehave: its name, and the server's reply to a request.

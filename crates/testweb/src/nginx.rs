@@ -47,9 +47,10 @@ pub enum NginxEndpoint {
 /// The destination of nginx's access log.
 #[derive(Clone, Debug)]
 pub enum NginxLog {
-    /// To [`Nginx::lines`], unbuffered.
+    /// The log goes to the pipe that [`Nginx::lines`] returns, unbuffered.
     Piped,
-    /// Into this file, in blocks of about 64 KiB. The file is complete once nginx has ended.
+    /// The log goes to this file, in blocks of about 64 KiB. The file is complete once nginx has
+    /// ended.
     File(PathBuf),
 }
 

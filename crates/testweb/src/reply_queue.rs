@@ -25,7 +25,7 @@ pub(crate) struct Outbox<'a> {
     log: &'a Log,
     pub(crate) status: Option<u16>,
     pub(crate) sent: u64,
-    /// The time before the last write. No client can have the whole reply earlier.
+    /// The time just before the last write. No client can have the whole reply earlier.
     pub(crate) last_us: Option<u64>,
 }
 

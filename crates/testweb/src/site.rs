@@ -16,7 +16,7 @@ const TEXT_BYTES: usize = 600;
 #[derive(Debug)]
 pub(crate) struct Site {
     pub(crate) shape: Shape,
-    /// `127.16.0.1:40123`, by host.
+    /// The address and port (such as `127.16.0.1:40123`) or name and port of each host.
     pub(crate) authorities: Vec<String>,
     pub(crate) crawl_delay: Option<String>,
     pub(crate) sitemap: bool,

@@ -25,7 +25,7 @@ const FURTHER: [(&str, [&str; 3]); 2] = [
     ("size", ["s", "m", "l"]),
     ("brand", ["acme", "umbra", "vela"]),
 ];
-/// The first month of the calendar, counted from year 0.
+/// The first month of the calendar, as a number of months since year 0.
 const FIRST_MONTH: u64 = 2031 * 12 + 4;
 
 /// The kinds of traps, as returned by [`TrapWeb::trap_of`].
@@ -232,7 +232,8 @@ impl TrapWeb {
         format!("/shop/item/{n}-{}", self.word(n, 5))
     }
 
-    /// Returns the shop's front page, or the page of a selection of its things.
+    /// Returns the shop's front page, or the page for `selection`. Only the colour in `selection`
+    /// filters the things.
     fn shop(self, selection: &str) -> String {
         let chosen: Vec<(&str, &str)> = selection
             .split('&')

@@ -138,7 +138,7 @@ impl TestWeb {
         self.shared.log.now_us()
     }
 
-    /// Replaces the replies of a host to requests for one path from now on.
+    /// From now on, replaces the replies of a host to requests for one path.
     pub fn script(&self, host: u32, path: &str, script: impl Into<Script>) {
         lock(&self.shared.scripts).insert((host, path.to_owned()), script.into());
     }
@@ -192,7 +192,7 @@ impl Drop for TestWeb {
                     close(task);
                 }
             }
-            // Doesn't block, because this may run in an async context.
+            // Use the shutdown that doesn't block, because this may run in an async context.
             runtime.shutdown_background();
         }
     }

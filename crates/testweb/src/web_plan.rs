@@ -18,8 +18,8 @@ const MAX_SITEMAP_PAGES: u64 = 40_000;
 /// host links to one place of every kind whose share is not 0, so that small webs have all kinds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkMix {
-    /// Links to URLs under `/private/`, which robots.txt disallows. Each leads to a page that
-    /// nothing else links to, so that page is never discovered.
+    /// Links to URLs under `/private/`, which robots.txt disallows. The page at each such URL links
+    /// to a page that nothing else links to, so that page is never discovered.
     pub private: u32,
     /// Links to URLs under `/private/open/`, which a longer `Allow` rule allows.
     pub open: u32,
@@ -119,7 +119,7 @@ pub(crate) struct Place {
     pub(crate) number: u64,
 }
 
-/// A link, as a crawler should understand it.
+/// A link, with what a crawler must respect about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Edge {
     pub(crate) to: Place,
@@ -186,7 +186,7 @@ impl Shape {
         }
     }
 
-    /// Returns the place whose canonical path this is, if there is one.
+    /// Returns the place with this canonical path. `None` if there is none.
     pub(crate) fn find(&self, host: u32, path: &str) -> Option<Place> {
         let number = if path == "/" { 0 } else { last_number(path)? };
         KINDS
@@ -256,7 +256,7 @@ impl Shape {
         Some((status, to))
     }
 
-    /// Returns the links of a place, in document order. A target may occur twice.
+    /// Returns the links of the page at `place`, in document order. A target may occur twice.
     pub(crate) fn links(&self, place: Place) -> Vec<Edge> {
         let mut to = Vec::new();
         match place.kind {

@@ -123,8 +123,8 @@ pub(crate) const SEES: [(&str, &[&str]); 26] = [
         ],
     ),
     ("crawl-testweb", &[]),
-    // `crawl-trials` simulates the scheduler, checks finished crawls after kills, and measures
-    // search and single parts without a crawl.
+    // `crawl-trials` simulates the scheduler, checks finished crawls after kills, and measures the
+    // search and other parts of the crawler without a crawl.
     (
         "crawl-trials",
         &[
@@ -349,7 +349,7 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
                     "tombstones",
                 ],
             ),
-            // Only the driver uses the next three modules together.
+            // Only `replay` and `driver` use the next three modules together.
             (
                 "crawl_loop",
                 &[

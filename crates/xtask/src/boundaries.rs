@@ -46,7 +46,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     bail!("boundaries are broken:\n  {}", breaches.join("\n  "))
 }
 
-/// Returns breaches in a single manifest.
+/// Returns breaches by direct dependencies.
 fn direct(manifests: &Manifests) -> Vec<String> {
     let mut breaches = Vec::new();
     for (package, dependencies) in manifests {
@@ -112,7 +112,7 @@ fn indirect(trees: &BTreeMap<&str, BTreeSet<String>>) -> Vec<String> {
 }
 
 /// Checks the pure crates' lint settings, which ban clocks and files. A crate's settings replace
-/// the workspace's settings, so they must repeat those.
+/// those of the workspace, so they must repeat the workspace's.
 fn lint_settings(workspace: &Workspace) -> Result<Vec<String>> {
     let common = std::fs::read_to_string(workspace.root.join("clippy.toml"))?;
     let mut breaches = Vec::new();

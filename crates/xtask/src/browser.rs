@@ -32,8 +32,8 @@ pub(crate) fn fetch(workspace: &Workspace) -> Result<()> {
 
 /// Runs the tests in the browser.
 pub(crate) fn test(workspace: &Workspace) -> Result<()> {
-    // This tests the search page and the static page. It builds the whole workspace, because a
-    // single package would have its libraries rebuilt with other features.
+    // Test the search page and the static page. Build the whole workspace, because the libraries
+    // would be rebuilt with other features for a single package.
     let mut command = workspace.cargo(&["test", "--workspace", "--test", "browser", "--locked"]);
     command.envs(environment(workspace)?);
     run(&mut command)
@@ -55,7 +55,8 @@ fn program(root: &Path) -> PathBuf {
     root.join("usr/lib/chromium").join(PACKAGE)
 }
 
-/// Returns the file that lists the fonts. By default the browser looks in `/etc`.
+/// Returns the path of the font configuration, because by default the browser reads the one in
+/// `/etc`.
 fn fonts(root: &Path) -> PathBuf {
     root.join("fonts.conf")
 }

@@ -135,7 +135,7 @@ pub(crate) fn strings(list: &Value) -> impl Iterator<Item = &str> {
         .filter_map(Value::as_str)
 }
 
-/// Returns the commands and health checks that run our program, with the service's name.
+/// Returns the commands and health checks that run our program, each with the name of its service.
 fn commands(compose: &Value) -> Result<Vec<(String, Vec<String>)>> {
     let services = compose["services"].as_object();
     let mut commands = Vec::new();

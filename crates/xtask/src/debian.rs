@@ -20,7 +20,7 @@ const JAVA_DOC: [&str; 4] = [
     "openjdk-11-doc",
 ];
 
-/// Fetches the web server and the documentation that tests crawl.
+/// Fetches the servers, the tools and the documentation that tests use.
 pub fn fetch(workspace: &Workspace) -> Result<()> {
     let debian = Debian::of(workspace);
     debian.unpack("nginx", &["nginx"])?;
@@ -72,7 +72,7 @@ pub fn postgres(workspace: &Workspace) -> Result<(PathBuf, String)> {
     Ok((programs, libraries))
 }
 
-/// Fetches `make`, which builds jemalloc, if the machine has none.
+/// Fetches `make`, which is needed to build jemalloc, if the machine has none.
 pub fn make(workspace: &Workspace) -> Result<()> {
     if is_on_path("make") {
         return Ok(());
@@ -271,7 +271,7 @@ impl Debian {
         Ok(names.collect())
     }
 
-    /// Fetches packages into the folder that [`Debian::extract`] empties.
+    /// Downloads packages to the folder `download`, from which [`Debian::extract`] unpacks them.
     fn download(&self, packages: &[impl AsRef<str>]) -> Result<()> {
         let download = self.folder.join("download");
         make_empty(&download)?;
@@ -342,8 +342,8 @@ impl Debian {
 /// Returns the only folder whose name has this prefix and that contains this file.
 fn one_with(folder: &Path, begin: &str, file: &str) -> Result<PathBuf> {
     let mut folders = entries(folder, begin)?;
-    // Several folders may match by name: the package's own folder links to that of the program it
-    // documents.
+    // Keep the folder that contains the file itself. The folder of the documentation package may
+    // match too, but only links to the folder of the documented program.
     folders.retain(|path| path.join(file).is_file());
     folders.retain(|path| {
         path.join(file)

@@ -46,7 +46,7 @@ enum Place {
     BesideTests,
 }
 
-/// In execution order. The steps that fail soonest and most often come first.
+/// All steps in execution order. Those that fail soonest and most often come first.
 const STEPS: [Step; 24] = [
     step("fmt", Kind::Light, fmt),
     step("boundaries", Kind::Light, boundaries::check),
@@ -71,7 +71,8 @@ const STEPS: [Step; 24] = [
     step("browser", Kind::Heavy, browser::test).beside_tests(),
     step("search-quality", Kind::Heavy, search_quality).beside_tests(),
     step("test", Kind::Light, test).tests(),
-    // Run it after `test`: the concurrent steps take longer than that, and leave a processor idle.
+    // Run this after `test`, because the steps concurrent with the tests take longer than `test`
+    // and leave a processor idle.
     step("smallest", Kind::Light, smallest).tests(),
 ];
 
@@ -176,8 +177,8 @@ fn run_in_turn(
     Ok(())
 }
 
-/// Runs the downloads during the builds. Runs the steps that need no further build during the
-/// tests.
+/// Runs the downloads concurrently with the builds, and the steps that need no further build
+/// concurrently with the tests.
 fn run_most_at_once(
     workspace: &Workspace,
     watchdog: &Watchdog,
@@ -201,7 +202,7 @@ fn run_most_at_once(
     )?;
     let tested = run_in_turn(workspace, watchdog, placed(Place::Tests), times);
     let begin = Instant::now();
-    // Wait for both, so that one run reports all failures.
+    // Wait for the trials even if the tests failed, so that one run reports all failures.
     let tried = trials.finish(watchdog);
     times.push(("waiting for what ran beside the tests", begin.elapsed()));
     tested.and(tried)
@@ -260,7 +261,8 @@ impl Beside {
 }
 
 impl Drop for Beside {
-    /// A failed gate does not wait for downloads.
+    /// Kills the process unless it has been waited for, so that a failed gate does not wait for
+    /// downloads.
     fn drop(&mut self) {
         // `None` if `finish` has taken the process.
         if let Some(child) = &mut self.child {
@@ -300,7 +302,8 @@ fn build(workspace: &Workspace) -> Result<()> {
 }
 
 fn test(workspace: &Workspace) -> Result<()> {
-    // This feature needs its own run, because no crate in the workspace enables it.
+    // The feature `serde` of `crawl-policy` needs its own run, because no crate in the workspace
+    // enables it.
     run_cargo(
         workspace,
         "test -p crawl-policy --features serde --test serde --locked",
@@ -319,7 +322,7 @@ fn test_threads() -> Result<String> {
     Ok((2 * thread::available_parallelism()?.get()).to_string())
 }
 
-/// Checks the program without any of its features, which no other step builds.
+/// Checks the program without any of its features, because no other step builds it like this.
 fn smallest(workspace: &Workspace) -> Result<()> {
     run_cargo(
         workspace,
@@ -330,8 +333,9 @@ fn smallest(workspace: &Workspace) -> Result<()> {
 fn test_with_servers(workspace: &Workspace) -> Result<()> {
     let mut command = cargo(
         workspace,
-        // `descriptors` runs in a process that another test limits. The statistics of 100 crawls take
-        // minutes; their results are in docs/sampling.md.
+        // Skip `descriptors`, because another test runs it in a process with limits. Skip the
+        // statistics of 100 crawls, because they take minutes; their results are in
+        // docs/sampling.md.
         "test --workspace --lib --bins --tests --locked -- --ignored --skip descriptors:: --skip 100_crawls",
     );
     command.env("RUST_TEST_THREADS", test_threads()?);
@@ -385,8 +389,8 @@ fn doctest(workspace: &Workspace) -> Result<()> {
 
 fn doc(workspace: &Workspace) -> Result<()> {
     // With the dependencies of the examples, the libraries have the same features as for clippy, so
-    // they are not rebuilt. Programs other than `crawl-trials` have the same name as their library
-    // and would overwrite its pages.
+    // they are not rebuilt. Programs other than `crawl-trials` have the same name as their library,
+    // so their documentation would overwrite that of the library.
     let targets = "--lib --examples --bin crawl-trials";
     let args = format!("doc --workspace --no-deps --locked {targets}");
     let mut command = cargo(workspace, &args);

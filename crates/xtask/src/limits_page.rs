@@ -43,7 +43,7 @@ const PARTS: [(&str, &str); 17] = [
 /// The program's crate, which comes last in the table.
 const PROGRAM: (&str, &str) = ("crawl", "Commands and servers");
 
-/// Settings that are limits: the key in `docs/configuration.md`, and what happens beyond.
+/// Settings that are limits: the key in `docs/configuration.md`, and what happens beyond the limit.
 const SETTINGS: [(&str, &str); 13] = [
     ("timeout", "`timeout`"),
     ("connect-timeout", "`connect_timeout`, `dns_timeout`"),
@@ -178,7 +178,7 @@ fn setting(reference: &str, key: &str, beyond: &str) -> Result<Limit> {
     })
 }
 
-/// Returns the marked constants of a source file.
+/// Returns the constants of a source file whose doc comments have a line that begins with [`MARK`].
 fn constants(source: &str) -> Result<Vec<Limit>> {
     let mut limits = Vec::new();
     let mut doc: Vec<&str> = Vec::new();

@@ -112,8 +112,8 @@ fn shown(module: &[String]) -> String {
     }
 }
 
-/// Returns imports between top-level modules that the table does not allow. A row may name only
-/// modules in rows above it, so the table itself has no cycle.
+/// Returns a message for each import between top-level modules that the table does not allow. A row
+/// may name only modules in rows above it, so the table itself has no cycle.
 fn directions(name: &str, rows: &[(&str, &[&str])], imports: &Imports) -> Vec<String> {
     let mut breaches = Vec::new();
     for (at, (module, allowed)) in rows.iter().enumerate() {
@@ -254,7 +254,8 @@ fn without_tests(text: &str) -> (String, Vec<String>) {
     (source, tests)
 }
 
-/// Returns the paths in a source that begin in its own crate, with `use` trees expanded.
+/// Returns the paths in a source that begin with `crate`, `super` or `self`, with `use` trees
+/// expanded.
 fn paths(source: &str) -> Vec<Vec<String>> {
     let mut paths = Vec::new();
     for start in ["crate::", "super::", "self::"] {

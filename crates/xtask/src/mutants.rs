@@ -202,7 +202,7 @@ fn copy_files(workspace: &Workspace, tree: &Path) -> Result<()> {
 struct Tool<'a> {
     workspace: &'a Workspace,
     program: PathBuf,
-    /// Holds `tree`, its build output, test files and reports.
+    /// Contains `tree`, its build output, test files and reports.
     folder: PathBuf,
     /// A copy of the workspace's files, mutated in place. Kept between runs, because libraries are
     /// rebuilt if their path changes.
@@ -282,8 +282,8 @@ impl Tool<'_> {
         }
         command.env("CARGO_TARGET_DIR", self.folder.join("build"));
         command.env("CARGO_PROFILE_DEV_DEBUG", "0");
-        // Fewer cases per property than in a normal test run. Mutants caught here would be caught
-        // with more cases too.
+        // Run fewer cases per property than a normal test run does, to save time. A mutant caught
+        // by few cases would also be caught by more.
         command.env("PROPTEST_CASES", "64");
         command.env("TMPDIR", &temporary);
         eprintln!("\n==== {}: {} mutants ====", part.package, drawn.len());
@@ -292,7 +292,7 @@ impl Tool<'_> {
         std::fs::remove_dir_all(&temporary)?;
         let status = status?;
         match status.code() {
-            // These codes mean: all mutants caught, some missed, some timed out.
+            // These exit codes mean: all mutants caught, some missed, some timed out.
             Some(0 | 2 | 3) => Outcomes::read(&report.join("outcomes.json")),
             _ => bail!("cargo-mutants ended with {status}"),
         }

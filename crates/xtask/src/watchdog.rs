@@ -18,8 +18,8 @@ pub(crate) const MAX_TESTS: Duration = Duration::from_mins(30);
 const TAIL_LINES: usize = 40;
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The steps under way. A separate thread ends this process and its children once a step takes too
-/// long.
+/// Tracks the step under way. A separate thread ends this process and its children if the step or
+/// the whole gate takes too long.
 #[derive(Clone, Debug)]
 pub(crate) struct Watchdog(Arc<Mutex<UnderWay>>);
 
@@ -91,7 +91,7 @@ impl Watchdog {
 }
 
 impl UnderWay {
-    /// Describes the step that takes too long, the other steps under way, and the end of each log.
+    /// If the step or the whole gate takes too long, returns a message with the end of each log.
     fn overdue(&self, now: Instant) -> Option<String> {
         let late = self
             .step

@@ -18,7 +18,7 @@ pub struct Workspace {
     /// The path of this program. The system no longer reports it once a build has replaced the
     /// file.
     itself: PathBuf,
-    /// Whether each crate is built only once, so that incremental builds only cost time.
+    /// Whether each crate is built only once, so that incremental builds would only cost time.
     pub builds_once: bool,
 }
 

@@ -236,7 +236,8 @@ impl Flow {
         let is_mark = |c: char| c.is_whitespace() || matches!(c, '¶' | '🔗');
         let trimmed = block.trim_end_matches(is_mark);
         self.text.truncate(self.start + trimmed.len());
-        // Text in which white space is kept, such as code, may begin with empty lines.
+        // Remove the empty lines at the start of a block in which white space is kept, such as
+        // code.
         let block = &self.text[self.start..];
         let empty = block.len() - block.trim_start_matches(['\n', '\r']).len();
         if empty > 0 {

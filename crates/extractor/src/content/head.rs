@@ -30,7 +30,7 @@ pub struct OpenGraph {
     pub site_name: Option<String>,
 }
 
-/// Collects metadata from `meta` and `link` elements.
+/// Collects metadata from `meta` elements.
 pub(super) struct Head {
     pub(super) description: Option<String>,
     pub(super) twitter_description: Option<String>,

@@ -84,8 +84,8 @@ pub(super) enum Favour {
 }
 
 /// Returns how clearly an element is marked as surroundings, ignoring its id and a class equal to
-/// the id. For ids that a document generator derived from a heading, because such an id says
-/// nothing about the element's role.
+/// the id. Call this for ids that a document generator derived from a heading, because such an id
+/// says nothing about the element's role.
 pub(super) fn surround_without_id(part: Part, traits: &Traits<'_>, within: bool) -> Surround {
     let named = Traits {
         id: None,
@@ -329,8 +329,8 @@ const TEXTS: [&str; 13] = [
 /// The word in the class or id of an element that is only a part of the main text.
 const PART: &str = "section";
 
-/// The lengths of the words above, by their first letter. Bit `n` is set if there is a word of `n`
-/// letters. A look-up here quickly rules out most words of a class or id.
+/// The lengths of the words in the lists above, by their first letter. Bit `n` is set if there is a
+/// word of `n` letters. A look-up here quickly rules out most words of a class or id.
 const LENGTHS: [u32; 26] = {
     let mut lengths = [0; 26];
     add_lengths(&mut lengths, &AROUND);

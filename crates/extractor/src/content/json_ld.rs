@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::limits::{ContentLimits, ContentOddityKind, Oddities};
 use crate::text::Collapsed;
 
-/// Maximum number of names in one item: types, authors, breadcrumbs.
+/// Maximum number of names in each list of an item: types, authors, breadcrumbs.
 const MAX_NAMES: usize = 32;
 
 /// An item of a page's JSON-LD, with the schema.org properties that are read. Items nested in
@@ -19,7 +19,7 @@ pub struct JsonLd {
     pub name: Option<String>,
     /// `description`
     pub description: Option<String>,
-    /// `url`, as written.
+    /// `url`, or else an `@id` that starts with `http`, as written.
     pub url: Option<String>,
     /// `inLanguage`
     pub language: Option<String>,
@@ -27,7 +27,7 @@ pub struct JsonLd {
     pub authors: Vec<String>,
     /// `articleSection`: the section of the site that contains the text.
     pub section: Option<String>,
-    /// `datePublished`, as written.
+    /// `datePublished`, or else `dateCreated`, as written.
     pub published: Option<String>,
     /// `dateModified`, as written.
     pub modified: Option<String>,

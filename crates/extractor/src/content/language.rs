@@ -151,7 +151,7 @@ pub(super) fn detect<'a>(
 #[derive(Debug, Default)]
 struct Sample<'a> {
     text: String,
-    /// The end of the last part, if only its beginning fitted into the sample.
+    /// The rest of the last part, if only its beginning fitted into `text`.
     rest: &'a str,
     weigher: Weigher,
     weight: u32,
@@ -213,8 +213,8 @@ const MIN_ENGLISH: u32 = 7;
 /// Maximum bytes of a word in [`ENGLISH`].
 const MAX_ENGLISH_BYTES: usize = 5;
 
-/// Returns whether a text is certainly English. The full detector, which compares forty languages,
-/// would return the same in twenty times the time.
+/// Returns whether a text is certainly English. The full detector, which compares dozens of
+/// languages, would return the same in twenty times the time.
 fn is_english(text: &str) -> bool {
     let (mut words, mut matches, mut different) = (0_usize, 0_usize, 0_u32);
     let bounds = |byte: &u8| !byte.is_ascii_alphabetic() && *byte < 0x80;

@@ -93,7 +93,8 @@ pub enum ContentOddityKind {
     JsonLdFull,
     /// A date in an unknown form.
     UnreadableDate,
-    /// An implausible date: before the year 1500, the Unix epoch itself, or later than the fetch.
+    /// An implausible date: before the year 1500, the Unix epoch itself, or more than two days
+    /// after the fetch.
     ImplausibleDate,
     /// The page declares a modification before its publication.
     ModifiedBeforePublished,

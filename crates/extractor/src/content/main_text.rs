@@ -151,7 +151,7 @@ impl<'a> PageSums<'a> {
         }
     }
 
-    /// Returns the nearest region around a table that also has a heading or other running text,
+    /// Returns the smallest region that contains the table and a heading or other running text,
     /// because a table alone isn't a main text.
     fn around_table(&self, table: usize) -> usize {
         let (mut at, mut headings) = (table, vec![false; self.regions.len()]);
@@ -230,8 +230,8 @@ impl<'a> PageSums<'a> {
         main
     }
 
-    /// Returns whether a region is a list of links: it has much more links than running text, and
-    /// less than `max_running` half words of running text.
+    /// Returns whether a region is a list of links: its links have over four times the weight of
+    /// its running text, which weighs less than `max_running` half words (see `Weigher`).
     fn is_index(&self, root: usize, max_running: u64) -> bool {
         let (mut running, mut linked) = (0, 0);
         let inside = self.inside(root);
@@ -326,7 +326,8 @@ fn least_share(region: &Region, around: &Region, in_main: bool) -> u64 {
         // element with its body.
         Favour::Named if around.favour == Favour::Article => 96,
         Favour::Named => 75,
-        // A region marked as a part of a text is only entered if it has nearly everything.
+        // A region marked as a part of a text is only entered if it has nearly all text of the
+        // region around it.
         Favour::Part => 98,
         Favour::No if in_main => 92,
         Favour::No if matches!(region.part, Part::Table | Part::Cell) => 75,

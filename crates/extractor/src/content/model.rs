@@ -30,7 +30,8 @@ pub struct Content {
     pub section: Option<String>,
     /// The language of the text.
     pub language: Language,
-    /// The plausible dates of the page, in page order. See [`Content::published`].
+    /// The plausible dates of the page, in page order, with those from JSON-LD last. See
+    /// [`Content::published`].
     pub dates: Vec<PageDate>,
     /// OpenGraph basics.
     pub open_graph: OpenGraph,
@@ -132,7 +133,7 @@ impl Content {
         self.text.get(block.range.clone()).unwrap_or_default()
     }
 
-    /// All text that a person sees, one line per block.
+    /// Returns all text that a person sees, one line per block.
     #[must_use]
     pub fn visible_text(&self) -> &str {
         &self.text

@@ -147,8 +147,9 @@ impl Regions {
     }
 
     /// Processes the text of a heading. If an open element is marked as surroundings only by an id
-    /// that is derived from this heading, the mark is dropped. Comments, notices and ids of one
-    /// word keep it, unless they are within an element that contains the main text.
+    /// that is derived from this heading, the mark is dropped. The mark stays if it is that of
+    /// comments or a notice, or if the heading is a single word, unless the element is within one
+    /// marked as main text.
     pub(super) fn heading(&mut self, text: &str) {
         if self.open.iter().all(|open| open.named.is_none()) {
             return;

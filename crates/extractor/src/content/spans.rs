@@ -36,7 +36,7 @@ pub(super) enum NoscriptText {
     /// The next text is not in a `noscript`.
     #[default]
     No,
-    /// Unknown until the first visible character of the text.
+    /// Whether the text is markup is unknown until its first visible character.
     Unknown,
     /// The text is markup.
     Markup,

@@ -13,8 +13,8 @@ const MIN_TITLES: u64 = 3;
 /// `main`, because generated documentation has many links to single names.
 const MIN_TITLE: u32 = 6;
 const MIN_TITLE_IN_MAIN: u32 = 8;
-/// Maximum length of the text per title, and of any one paragraph in a region of teasers. In half
-/// words (see `Weigher`).
+/// In a region of teasers: maximum length of the text per title, and of any single paragraph, in
+/// half words (see `Weigher`).
 const MAX_TEXT: u64 = 80;
 const MAX_PARAGRAPH: u64 = 160;
 /// Maximum percentage of the main text in a region of teasers. A region with more text is the topic

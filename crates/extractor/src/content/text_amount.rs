@@ -8,7 +8,7 @@ pub(super) struct Weigher {
 }
 
 impl Weigher {
-    /// Returns the half words that the next character adds.
+    /// Returns the number of half words that the next character adds.
     #[inline]
     pub(super) fn add(&mut self, c: char) -> u32 {
         let is_letter = if c.is_ascii() {
@@ -29,7 +29,7 @@ impl Weigher {
         if is_first { 2 } else { 0 }
     }
 
-    /// Returns the half words that these ASCII characters add. Same result as calls of
+    /// Returns the number of half words that these ASCII characters add, like calls of
     /// [`Weigher::add`], but faster.
     pub(super) fn add_ascii(&mut self, text: &[u8]) -> u32 {
         let mut words = 0;

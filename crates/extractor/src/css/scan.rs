@@ -33,7 +33,7 @@ enum Open {
     Paren,
     /// `url(` or `src(`, whose string comes next.
     Url,
-    /// `image-set(`, in which each string is an address.
+    /// `image-set(` or `image(`, in which each string is an address.
     Images,
 }
 
@@ -395,8 +395,8 @@ impl<'a> Iterator for Scan<'a> {
     }
 }
 
-/// Collects the text of a token. Only copies it if an escape was replaced or something was left
-/// out.
+/// Collects the text of a token. The text is copied only if an escape was replaced or something was
+/// left out.
 struct Parts {
     done: Option<String>,
     from: usize,

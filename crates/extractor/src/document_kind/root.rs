@@ -9,7 +9,7 @@ use crate::charset_guess::utf_16_without_mark;
 /// The kind of document that a root element indicates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Root {
-    /// `html` in any namespace
+    /// `html` outside the XHTML namespace
     Html,
     /// `html` in the XHTML namespace
     Xhtml,

@@ -139,7 +139,7 @@ impl Case {
         if self.double_escaped {
             input = unescaped(&input);
         }
-        // Use the opened element in place of the one in the case; the tokenizer treats the two
+        // Replace the case's element by the one that `before` opens. The tokenizer treats the two
         // alike.
         if !self.last_start_tag.is_empty() && !open.is_empty() {
             input = renamed(&input, &self.last_start_tag, &open);

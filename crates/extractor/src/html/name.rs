@@ -275,7 +275,7 @@ mod tests {
         let (long, padding) = (b"a-name-of-an-element", [0; 16]);
         assert_eq!(Name::of(long), Name::of(&long.to_ascii_uppercase()));
         assert_ne!(Name::of(long), Name::of(&long[1..]));
-        // A long name changes too if NULs are appended.
+        // NULs before or after a name change it, even if it becomes too long to be stored exactly.
         assert_ne!(Name::of(&[&padding[..], b"a"].concat()), super::A);
         for name in [&b"td"[..], b"section", b"textarea", b"blockquote"] {
             for nuls in 1..=padding.len() {

@@ -9,23 +9,23 @@ pub(crate) struct TagKinds(u16);
 impl TagKinds {
     /// The text after the start tag contains no markup.
     pub(crate) const RAW: TagKinds = TagKinds(1);
-    /// Begins a drawing or a formula.
+    /// The tag begins a drawing or a formula.
     pub(crate) const FOREIGN: TagKinds = TagKinds(2);
-    /// Contains metadata of the page, such as its base or title.
+    /// The tag contains metadata of the page, such as its base or title.
     pub(crate) const ABOUT_PAGE: TagKinds = TagKinds(4);
-    /// May contain HTML links in attributes other than `style`.
+    /// The tag may contain HTML links in attributes other than `style`.
     pub(crate) const LINKS: TagKinds = TagKinds(8);
-    /// Affects the outline of the page.
+    /// The tag affects the outline of the page.
     pub(crate) const SHOWN: TagKinds = TagKinds(16);
-    /// Is a `template`, whose content may be inert (not shown).
+    /// The tag is a `template`, whose content may be inert (not shown).
     pub(crate) const TEMPLATE: TagKinds = TagKinds(32);
-    /// Begins a new line or cell, so the words before and after it are separate.
+    /// The tag begins a new line or cell, so the words before and after it are separate.
     pub(crate) const SEPARATES_WORDS: TagKinds = TagKinds(64);
-    /// A part of a ruby: base text or a reading.
+    /// The tag is a part of a ruby: base text or a reading.
     pub(crate) const RUBY: TagKinds = TagKinds(128);
-    /// Affects the text of a link.
+    /// The tag affects the text of a link.
     pub(crate) const IN_LINK: TagKinds = TagKinds(TagKinds::SEPARATES_WORDS.0 | TagKinds::RUBY.0);
-    /// Hides the text after the tag, or changes how it is read.
+    /// The tag hides the text after it, or changes how that text is read.
     pub(crate) const CHANGES_CONTEXT: TagKinds =
         TagKinds(TagKinds::RAW.0 | TagKinds::FOREIGN.0 | TagKinds::TEMPLATE.0);
 

@@ -243,8 +243,8 @@ impl<'t> Tokenizer<'t> {
         true
     }
 
-    /// Reads the content of an element without markup, up to its end tag. Returns whether there is
-    /// any text.
+    /// Reads the content of an element such as `script` or `title`, whose content is text without
+    /// markup, up to its end tag. Returns whether there is any text.
     #[cold]
     fn read_text_without_markup(&mut self) -> bool {
         let bytes = self.page.as_bytes();
@@ -304,7 +304,7 @@ impl<'t> Tokenizer<'t> {
         self.at += end.map_or(0, |_| "]]>".len());
     }
 
-    /// Makes the bytes from the current position to `end` the last text.
+    /// Sets `text` to the bytes from the current position to `end`, and advances to `end`.
     #[inline]
     fn take_text(&mut self, end: usize, kind: TextKind) {
         self.text = self.at..end;

@@ -6,7 +6,8 @@ use crate::limits::{DocumentOddityKind, Limits};
 use crate::text::{Collapsed, trim};
 use crate::xml::{Step, Tag, Xml};
 
-/// Maximum bytes of a `lastmod`, `changefreq`, `priority` or date; longer values are dropped.
+/// Maximum bytes of a `lastmod`, `changefreq`, `priority`, `hreflang` or date; longer values are
+/// dropped.
 const MAX_HINT_BYTES: usize = 128;
 
 pub(super) fn read(text: &str, start: usize, limits: &Limits, sitemap: &mut Sitemap) {
@@ -125,7 +126,7 @@ impl Walk<'_> {
         true
     }
 
-    /// Reads the root. Returns `false` if the document is not a sitemap.
+    /// Reads the root element. Returns `false` if the document is not a sitemap.
     fn start_root(&mut self, name: &str) -> bool {
         self.sitemap.kind = match name {
             "urlset" | "url" => SitemapKind::UrlSet,

@@ -8,8 +8,8 @@ use crawl_extractor::{
 };
 use crawl_weburl::canonicalize;
 
-/// Checks reading any bytes as a page: results stay within bounds, and smaller limits only remove
-/// results.
+/// Reads any bytes as a page, and checks that results stay within bounds, and that smaller limits
+/// only remove results.
 pub(crate) fn html(data: &[u8]) {
     let (first, rest) = data.split_first().unwrap_or((&0, &[]));
     let content_type = [
@@ -58,8 +58,8 @@ fn unchanged_by_appended_text(page: &Page, body: &[u8], content_type: Option<&st
     assert!(more.links.len() >= page.links.len().saturating_sub(1));
 }
 
-/// Checks reading any bytes as a style sheet: links are resources, and their addresses occur in the
-/// style sheet.
+/// Reads any bytes as a style sheet, and checks that links are resources whose addresses occur in
+/// the style sheet.
 pub(crate) fn css(data: &[u8]) {
     let css = read_css(data, None, &Limits::default());
     links(&css.links, data.len());
@@ -101,7 +101,7 @@ pub(crate) fn css(data: &[u8]) {
     }
 }
 
-/// Checks reading any bytes as a sitemap: each entry has an address.
+/// Reads any bytes as a sitemap, and checks that each entry has an address.
 pub(crate) fn sitemap(data: &[u8]) {
     let sitemap = read_sitemap(data, None, &Limits::default());
     oddities(&sitemap.oddities, data.len());
@@ -117,7 +117,7 @@ pub(crate) fn sitemap(data: &[u8]) {
     assert!(extras.sum::<usize>() <= small().sitemap_links);
 }
 
-/// Checks reading any bytes as a feed: each entry has an address, a title or an id.
+/// Reads any bytes as a feed, and checks that each entry has an address, a title or an id.
 pub(crate) fn feed(data: &[u8]) {
     let at = canonicalize(None, "https://example.org/feed").unwrap();
     let feed = read_feed(data, None, &Limits::default());
@@ -139,7 +139,7 @@ pub(crate) fn feed(data: &[u8]) {
     );
 }
 
-/// Checks reading any bytes as a header: the addresses of links occur in the header.
+/// Reads any bytes as a header, and checks that the addresses of links occur in the header.
 pub(crate) fn header(data: &[u8]) {
     let value = String::from_utf8_lossy(data);
     let links = link_header(&value, &Limits::default());

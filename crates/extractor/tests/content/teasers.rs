@@ -40,7 +40,7 @@ fn cards_that_link_to_other_pages_are_not_main_text() {
         cards(4)
     ));
     assert_eq!(lines_after(&html), Vec::<String>::new());
-    // The cards are outside the main text, so they can still be searched, with a lower weight.
+    // The cards are outside the main text, but they can still be searched, with a lower weight.
     let content = read(&html);
     assert!(content.visible_text().contains("Ferry number 3"));
 }

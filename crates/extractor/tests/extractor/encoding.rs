@@ -45,7 +45,7 @@ fn html5lib_encodings_are_found() {
             page.charset_source,
             CharsetSource::Meta | CharsetSource::Bom | CharsetSource::LateMeta
         );
-        // Without a declaration, html5lib expects windows-1252, but our default differs. Other
+        // Without a declaration, html5lib expects windows-1252. Our default differs, and other
         // tests check it.
         let charset = if is_declared {
             page.charset

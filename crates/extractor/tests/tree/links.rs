@@ -11,7 +11,7 @@ use regex::Regex;
 
 use crate::Found;
 
-/// HTML elements and their attributes, for attributes that contain one address.
+/// Pairs of an HTML element and an attribute that contains one address.
 const PLAIN: &[(&str, &str)] = &[
     ("area", "href"),
     ("audio", "src"),
@@ -218,7 +218,8 @@ impl Element<'_> {
     }
 }
 
-/// Returns whether a link with this address is kept: a resource only if it is outside the page.
+/// Returns whether a link with this address is kept. Links to pages always are, but links to
+/// resources only if the resource is outside the page.
 fn is_elsewhere(element: &str, attribute: &str, address: &str) -> bool {
     let pages = [
         ("frame", "src"),

@@ -42,7 +42,7 @@ fn ours(html: &str) -> BTreeSet<Found> {
         .collect()
 }
 
-/// Returns the links that only one side found, one per line.
+/// Returns the links found only in `ours` (by our extractor) or only in `trees`, one per line.
 fn differences(ours: &BTreeSet<Found>, trees: &BTreeSet<Found>) -> Vec<String> {
     let line = |side: &str, found: &Found| {
         let (element, attribute, address) = found;

@@ -42,8 +42,8 @@ pub struct MarkdownReport {
     /// The number of pages that don't allow their text to be shown (`nosnippet`, `max-snippet`).
     /// Their files contain only title and URL.
     pub without_text: u64,
-    /// The number of pages whose archived body was not available. Their text is taken from the
-    /// index, so it lacks links, lists and tables.
+    /// The number of pages whose archived body was not available or is not HTML. Their text is
+    /// taken from the index, so it lacks links, lists and tables.
     pub from_index: u64,
 }
 
@@ -57,7 +57,7 @@ pub struct MarkdownFolder {
     folder: AtomicFolder,
     now: i64,
     names: FileNames,
-    /// Maps the URL of a page that is left out to the URL of the indexed page with the same text.
+    /// Maps the URL of a page that is left out to the URL of the indexed page that replaces it.
     same_as: HashMap<Box<str>, Box<str>>,
     done: MarkdownReport,
 }

@@ -118,7 +118,7 @@ fn write_origin(
     if count < 2 {
         return Ok(1);
     }
-    // With several files, `sitemap.xml` becomes their index, so rename the first file.
+    // Several files need an index, which gets the name `sitemap.xml`, so rename the first file.
     let place = |name: &str| folder.join(name);
     let index = place("sitemap.xml");
     let failed = ExportError::at(&index);

@@ -17,8 +17,8 @@ use crate::query::{Query, QueryTerm};
 use crate::words::{Stemmer, Word, WordRelation, words};
 
 impl Planner<'_> {
-    /// Returns queries for pages that have most of the distinctive words. Common words only raise
-    /// the score.
+    /// Returns queries for pages that have most of the distinctive words, or at least one of them,
+    /// depending on `fit`. Common words only raise the score.
     pub(super) fn look_up_words(
         &self,
         units: &[Unit],

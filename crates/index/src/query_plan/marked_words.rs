@@ -46,8 +46,9 @@ impl MarkedWords {
         self.words.get(&word.text).or_else(by_stem).copied()
     }
 
-    /// Returns the pieces of a text that may contain one of the words: pieces between spaces that
-    /// have a matching beginning or are not plain ASCII.
+    /// Returns the pieces of a text that may contain one of the words. Pieces end at spaces and
+    /// line ends. A piece is returned if one of the `beginnings` occurs in it, or if it is not
+    /// plain ASCII.
     pub(crate) fn likely_in(&self, text: &str) -> Vec<Range<usize>> {
         let mut likely = Vec::new();
         let Some(beginnings) = &self.beginnings else {

@@ -1,12 +1,13 @@
-//! The words of a phrase, by which pages with the phrase are ranked.
+//! Chooses the words of a phrase that rank the pages containing it.
 
 use super::{Budget, Planner, Unit};
 use crate::query::QueryTerm;
 use crate::words::{Stemmer, Word, WordRelation, words};
 
 impl Planner<'_> {
-    /// Returns the words by which pages with a phrase are ranked. Empty for an excluded phrase, and
-    /// for phrases in titles or in a script without spaces, which are ranked as a whole.
+    /// Returns the words of a phrase that rank the pages containing it. Empty for an excluded
+    /// phrase, and for phrases in titles or in a script without spaces, because such phrases are
+    /// ranked as a whole.
     pub(super) fn phrase_units(&self, term: &QueryTerm) -> tantivy::Result<Vec<Unit>> {
         let all = words(&term.text, &Stemmer::none());
         let is_paired =

@@ -43,7 +43,7 @@ pub(super) struct KnownWords {
     places: HashMap<u64, KnownWord, RandomState>,
     words: Vec<Places>,
     letters: String,
-    /// The parts of all words that have several, as ranges in the word.
+    /// The parts of all words that have several parts, each as a range in its word.
     parts: Vec<Range<u32>>,
 }
 

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-/// Returns the parts of `word`, split at dots, underscores, apostrophes and colons, and at capitals
-/// that start a new part. A word without such places is one part.
+/// Returns the parts of `word`, split at punctuation such as dots, underscores and apostrophes, and
+/// at capitals that start a new part. A word without such places is one part.
 pub(super) fn parts(word: &str) -> Vec<Range<usize>> {
     let mut parts = Vec::new();
     let mut start = 0;

@@ -228,8 +228,8 @@ fn a_manual_page_is_described_under_its_name_heading() {
     assert_eq!(described(docbook), "POUR \u{2014} fill a cup");
     let german = "<title>tee</title><h2>BEZEICHNUNG</h2>tee \u{2013} Tee kochen<h2>BEISPIEL</h2>";
     assert_eq!(described(german), "tee \u{2013} Tee kochen");
-    // The page's declared description takes precedence over that line. A line with only a name is
-    // not a description.
+    // The page's declared description takes precedence over a line that describes it. A line with
+    // only a name is not a description.
     let own = format!("<meta name=description content='On pots.'>{asciidoc}");
     assert_eq!(described(&own), "On pots.");
     let form = "<title>Order</title><main><h2>Name</h2><p>Yours, as on the card.</p></main>";

@@ -93,8 +93,8 @@ fn a_description_with_all_words_counts_as_a_heading() {
 
 #[test]
 fn a_rare_word_of_a_short_page_outweighs_a_common_one_of_a_long_page() {
-    // The filler is so long that the query words come after the start of the text, which weighs
-    // more.
+    // The filler is so long that the query words come after the start of the text, because words at
+    // the start have more weight.
     let filler = "One two three four five six seven eight nine ten. ".repeat(2);
     let mut pages = vec![
         page(

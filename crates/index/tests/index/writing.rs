@@ -406,7 +406,8 @@ fn an_index_never_loses_many_pages_for_doubtful_reasons() {
         ];
         let (urls, done) = after(&two, is_pending);
         assert_eq!((urls.len(), done.left, done.kept.len()), (18, 2, 0));
-        // If more than a tenth would be removed for doubtful reasons, none is.
+        // If more than a tenth of the pages would be removed for doubtful reasons, no page is
+        // removed.
         let three = [
             drop(0, "soft_404"),
             drop(1, "redirect: http://a.example/login"),

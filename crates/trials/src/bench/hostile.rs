@@ -31,7 +31,7 @@ pub(crate) struct HostileArgs {
     dev: bool,
 }
 
-/// Sitemaps in an index, and URLs in each: the maximum allowed.
+/// Number of sitemaps in an index, and of URLs in each sitemap.
 const SITEMAPS: u32 = 30;
 const SITEMAP_URLS: u32 = 50_000;
 
@@ -112,7 +112,7 @@ fn hostile(hosts: u32, kinds: &[Misbehaviour]) -> TestWeb {
     web
 }
 
-/// Returns an index of compressed sitemaps.
+/// Starts a web with an index of compressed sitemaps.
 fn sitemap_bomb() -> TestWeb {
     let web = TestWeb::builder().pages(1).sitemap(false).start();
     let xml = |text: String| {

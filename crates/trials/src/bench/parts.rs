@@ -59,7 +59,7 @@ pub(crate) struct PartsArgs {
     here: bool,
 }
 
-/// Builds this program in the release profile, and starts it to measure.
+/// Builds this program in the release profile, and runs the measurement in it.
 pub(super) fn parts(workspace: &Workspace, args: &PartsArgs) -> Result<()> {
     if args.here {
         return measure(workspace, args);
@@ -127,7 +127,7 @@ struct Parts {
 }
 
 impl Parts {
-    /// Runs a part several times over all pages.
+    /// Runs a part several times over all pages, and adds the row of the fastest run.
     fn time(&mut self, part: &str, mut work: impl FnMut()) {
         let timed = (0..self.runs).map(|_| {
             let (cpu, wall) = (cpu_of_this_process(), Instant::now());
@@ -195,7 +195,7 @@ fn pages(workspace: &Workspace, most: Option<usize>) -> Result<Vec<Page>> {
     Ok(pages)
 }
 
-/// Returns `None` if the file is not UTF-8, which html5ever's tokenizer requires.
+/// Reads a page. Returns `None` if the file is not UTF-8, which html5ever's tokenizer requires.
 fn page(url: &str, file: PathBuf) -> Result<Option<Page>> {
     let Ok(html) = String::from_utf8(fs::read(&file)?) else {
         return Ok(None);

@@ -71,7 +71,7 @@ pub(super) fn pinned(
     command
 }
 
-/// Returns the peak memory of a process in KiB, as reported by the system (Linux).
+/// Waits until a process ends. Returns its peak memory in KiB, as reported by the system (Linux).
 pub(super) fn peak_until_end(mut child: Child) -> Result<u64> {
     Ok(watch(&mut child, None)?.0)
 }
@@ -85,7 +85,8 @@ pub(super) struct Cost {
     pub(super) peak_kib: u64,
 }
 
-/// Runs a program. Also returns whether it was ended because it took longer than `most`.
+/// Runs a program and returns its cost. Also returns whether the program was ended because it took
+/// longer than `most`.
 pub(super) fn cost_until_end(command: &mut Command, most: Duration) -> Result<(Cost, bool)> {
     let before = cpu_of_ended_children()?;
     let begin = Instant::now();

@@ -125,7 +125,7 @@ pub(super) fn measure(workspace: &Workspace, args: &RecordsArgs) -> Result<()> {
     Ok(fs::remove_dir_all(&folder)?)
 }
 
-/// Crawls all pages of these hosts, with archive and links.
+/// Returns a command that crawls all pages of `web`, with archive and links.
 fn crawl_of(
     workspace: &Workspace,
     program: &Path,

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use super::breaches::Breaches;
 use super::web::Web;
 
-/// A line of the capture index, and the archive record that the line names.
+/// A capture: a record of the archive, or the line of the capture index that names the record.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Capture {
     file: String,

@@ -62,8 +62,8 @@ pub(super) fn finished(web: &Web, program: &Program, deaths: &[Death]) -> Result
 }
 
 /// Checks a crawl that resumed after a power cut. `promised` are the page rows that were committed
-/// before the cut. Requests are not checked, because other crawls share the web. Returns the number
-/// of pages.
+/// before the cut. Requests are not checked, because the web's log also has those of other crawls.
+/// Returns the number of pages.
 pub(super) fn after_power_cut(web: &Web, program: &Program, promised: &[u8]) -> Result<u64> {
     let output = program.output();
     let page_rows = fs::read(output.join("pages.jsonl"))?;
@@ -235,8 +235,8 @@ pub(super) fn rows_are_the_truth(
     given_up
 }
 
-/// Returns whether the row says that reading the page crashed the crawler, and the page was
-/// requested often enough for that: four times.
+/// Returns whether the page was given up because reading it crashed the crawler: its row says so,
+/// and it was requested at least four times.
 fn is_given_up(page: &PageRow, web: &Web, log: &[LogEntry]) -> bool {
     let requests = log
         .iter()

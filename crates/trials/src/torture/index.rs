@@ -26,8 +26,9 @@ pub(super) fn holds_no_more(output: &Path) -> Result<()> {
     breaches.end()
 }
 
-/// Checks after the end of a crawl that each page whose row says so is in the index. Another page
-/// with the same text may be there instead.
+/// Checks after the end of a crawl that the index has exactly the pages that are indexed according
+/// to their last rows, and returns their number. Pages with the same text as another page are
+/// counted too.
 pub(super) fn holds_all(output: &Path, rows: &[PageRow], breaches: &mut Breaches) -> Result<u64> {
     let mut latest: BTreeMap<&str, bool> = BTreeMap::new();
     for row in rows {
@@ -56,8 +57,8 @@ pub(super) fn holds_all(output: &Path, rows: &[PageRow], breaches: &mut Breaches
     Ok(held)
 }
 
-/// Returns the pages that a search can find, except pages that a later visit will remove. Empty
-/// before the index exists.
+/// Returns the pages that a search can find, except pages whose last visit gave a reason to remove
+/// them. Empty before the index exists.
 fn pages(output: &Path) -> Result<BTreeSet<String>> {
     let mut pages = BTreeSet::new();
     match SearchIndex::open(&output.join("index")) {

@@ -126,7 +126,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
 }
 
 impl Rack<'_> {
-    /// Runs one web after another until the kills are done.
+    /// Crawls one web after another, until the requested number of kills is reached.
     fn turn(&self) -> Result<()> {
         while let Some(seed) = self.next_web() {
             let dir = self.dir.join(seed.to_string());

@@ -13,7 +13,7 @@ use super::web::Web;
 /// microseconds.
 const ROUNDED: u64 = 1000;
 
-/// How long after being resumed a frozen process may still send the request that it was about to
+/// How long a frozen process may take, once it is resumed, to send the request that it was about to
 /// send. In microseconds.
 const LATE: u64 = 250_000;
 
@@ -32,7 +32,8 @@ impl<'a> Events<'a> {
         Events { deaths, thaws: &[] }
     }
 
-    /// Returns when the frozen worker resumed that may have sent this request late.
+    /// If a frozen worker may have sent this request late, returns the time when the worker
+    /// resumed.
     fn thaw_before(&self, entry: &LogEntry) -> Option<u64> {
         let mut thaws = self.thaws.iter().copied();
         thaws.find(|thaw| (*thaw..*thaw + LATE).contains(&entry.start_us))
@@ -116,7 +117,8 @@ fn gap(
     })
 }
 
-/// Checks that the crawler kept a wait that an answer requested and a row records.
+/// Checks that the crawler waited as long as an answer requested. The row of the request has this
+/// wait.
 fn wait(
     web: &Web,
     row: &RequestRow,

@@ -30,19 +30,20 @@ const GROWING: [&str; 5] = [
 
 /// When to kill the process.
 pub(super) enum Aim {
-    /// This long after the start, while the program opens existing files.
+    /// Kill this long after the start, while the program opens existing files.
     Opening(Duration),
-    /// This long after the start.
+    /// Kill this long after the start.
     Time(Duration),
-    /// After this many requests.
+    /// Kill after this many requests.
     Requests(usize),
-    /// Some time after a file grew for the n-th time.
+    /// Kill some time after a file grew for the n-th time.
     Growth {
         file: &'static str,
         times: u64,
         after: Duration,
     },
-    /// This long after the program began to write the index, which it does at its end.
+    /// Kill this long after the program began to write the archive's index, which it does at its
+    /// end.
     Ending(Duration),
 }
 
@@ -178,7 +179,7 @@ impl Program {
         Ok(command)
     }
 
-    /// Starts or resumes the crawl until it ends or is killed.
+    /// Starts or resumes the crawl. Waits until it ends, or kills it as `aim` says.
     pub(super) fn live(&self, web: &Web, aim: Option<&Aim>) -> Result<Life> {
         let mut opening = Opening::new(self.output().join("state/reading"));
         let mut child = self.command()?.args(&self.args).spawn()?;
@@ -291,8 +292,7 @@ impl Program {
     }
 }
 
-/// Detects when the program has opened all its files, by the crash journal, which it recreates
-/// afterwards.
+/// Detects when the program has opened all its files, because it then recreates its crash journal.
 struct Opening {
     journal: PathBuf,
     before: Option<SystemTime>,

@@ -79,8 +79,8 @@ impl Web {
         Ok(drawn)
     }
 
-    /// Starts a small web where nothing is late and everything has rows, for trials of what a crawl
-    /// writes.
+    /// Starts a small web where nothing is late. Its crawl also writes link rows and a search
+    /// index.
     pub(super) fn quick(seed: u64) -> Result<Web> {
         let web = TestWeb::builder().seed(seed).hosts(2).pages(12);
         let web = web.try_start().context("the web did not start")?;
@@ -154,7 +154,7 @@ impl Web {
                 .then(busy(503))
                 .then(Reply::usual()),
         ];
-        // Only a quarter of the hosts get the last script, because its two waits take long.
+        // Only a quarter of the hosts get the fifth script, because its two waits take long.
         let max_scripts = if dice.below(4) == 0 { 5 } else { 4 };
         for script in at_last.into_iter().take(max_scripts) {
             if let Some(path) = dice.take(&mut inner_pages) {

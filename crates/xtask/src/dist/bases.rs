@@ -13,7 +13,7 @@ use crate::workspace::{Workspace, output, run};
 /// Debian's releases: number and name as used in image tags.
 const RELEASES: [(&str, &str); 3] = [("12", "bookworm"), ("13", "trixie"), ("14", "forky")];
 
-/// Parts that Debian's slim images omit.
+/// Folders of `/usr/share` that Debian's slim images omit.
 const LEFT_OUT: [&str; 5] = ["doc", "info", "lintian", "locale", "man"];
 
 /// Packages that the Rust images add to Debian.

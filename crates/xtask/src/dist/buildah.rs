@@ -160,7 +160,7 @@ fn set_library_path(workspace: &Workspace, program: &Path, libraries: &str) -> R
     if rpath.trim() == libraries {
         return Ok(());
     }
-    // Use DT_RPATH, which applies to the libraries of libraries too.
+    // Use DT_RPATH, because it also applies to the libraries that these libraries load.
     let mut set = patchelf();
     set.args(["--force-rpath", "--set-rpath", libraries])
         .arg(program);

@@ -122,9 +122,9 @@ pub(super) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Result<Option<T>
 }
 
 impl Root {
-    /// Returns a command that runs in the container, confined as the service requires.
-    /// `buildah run` can't start a program on a read-only root in a chroot. Each program in the
-    /// command replaces itself by the next one, so in the end the process is the service.
+    /// Returns a command that runs in the container, confined as the service requires. Doesn't use
+    /// `buildah run`, which can't start a program on a read-only root in a chroot. Each program in
+    /// the command replaces itself by the next one, so in the end the process is the service.
     fn command(&self, service: &Service, argv: &[String]) -> Command {
         let mut command = Command::new("unshare");
         command
@@ -154,8 +154,8 @@ impl Root {
         command
     }
 
-    /// Returns the script that mounts file systems for the service in its own namespace, with its
-    /// root as `$0`.
+    /// Returns the script that mounts file systems for the service, and then becomes the service.
+    /// Its `$0` is the root of the service.
     fn script(&self, service: &Service) -> String {
         let mut script = "mount --bind \"$0\" \"$0\"\n\
                           mount --rbind /dev \"$0/dev\"\n\
@@ -178,7 +178,7 @@ impl Root {
     }
 }
 
-/// Sends a signal to a process. Every shell has a builtin `kill`.
+/// Sends a signal to a process through a shell, because every shell has a builtin `kill`.
 fn kill(signal: &str, process: u32) -> Result<()> {
     let signal = signal.trim_start_matches("SIG");
     output(Command::new("sh").args(["-c", &format!("kill -s {signal} {process}")])).map(drop)

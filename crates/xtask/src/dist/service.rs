@@ -13,7 +13,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Values that a service needs but its compose file doesn't contain.
 pub(super) struct Surroundings<'a> {
-    /// Variables that the file uses, with their values.
+    /// Variables that the compose file uses, with their values.
     pub(super) variables: &'a [(&'a str, &'a str)],
     /// The folder of volumes and mounted files, each under its own name.
     pub(super) folder: &'a Path,

@@ -28,11 +28,11 @@ const TOKEN: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789a
 /// The seed in the example configuration, which its user must change.
 const SEED: &str = "https://www.example.org/";
 
-/// Number of pages of the site. Fetching one page per second, the first run is stopped halfway.
+/// Number of pages of the site. The trial stops the first run after [`PAGES_BEFORE_STOP`] of them.
 const PAGES: usize = 12;
 const PAGES_BEFORE_STOP: usize = 4;
 
-/// The crawled site, and the claims to check.
+/// The services to run, and the site to crawl.
 struct Trial {
     folder: PathBuf,
     /// The image's settings.
@@ -112,7 +112,7 @@ impl Trial {
         Ok(())
     }
 
-    /// Checks that need no running service.
+    /// Checks that the image has the user and the volumes of the compose file.
     fn hold_image_to_compose(&self) -> Result<()> {
         let user = self.image["User"].as_str().unwrap_or_default();
         for service in [&self.crawl, &self.serve] {
@@ -148,7 +148,8 @@ impl Trial {
         self.root.path.join(path.trim_start_matches('/'))
     }
 
-    /// Runs everything from the first start to the last stop.
+    /// Runs both services: stops the crawl midway, restarts it, waits for the end of its round, and
+    /// stops both.
     fn live(&self) -> Result<()> {
         let crawl = self.start(&self.crawl)?;
         // As in `depends_on`: the search page starts once the crawl is healthy.
@@ -171,7 +172,7 @@ impl Trial {
 
         let crawl = self.start(&self.crawl)?;
         let port = self.serve.port.context("the service serve has no port")?;
-        // `serve` queries the crawl over a socket in the volume that both mount.
+        // `serve` queries the crawl through a socket in a volume that the two services share.
         let state = wait_for("the end of the round", || {
             let answer: Value = serde_json::from_str(&get(port, "/api/crawl")?)?;
             let state = &answer["state"];
@@ -293,8 +294,8 @@ impl Trial {
         Ok(())
     }
 
-    /// Checks whether no page was fetched twice after the restart, and whether requests identified
-    /// the crawler.
+    /// Checks that no page was fetched twice, although the crawl was restarted, and that requests
+    /// identified the crawler.
     fn nothing_was_fetched_twice(&self, requests: &[String]) -> Result<()> {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for request in requests {
@@ -305,7 +306,7 @@ impl Trial {
             );
             *counts.entry(path).or_insert(0) += 1;
         }
-        // A guessed sitemap is fetched only once too.
+        // No page was fetched twice, not even a guessed sitemap.
         let twice: Vec<_> = counts
             .iter()
             .filter(|(path, count)| **count > 1 && **path != "/robots.txt")

@@ -59,7 +59,7 @@ impl ContentReader {
     }
 
     pub(super) fn add_json_ld_dates(&mut self) {
-        // Add the dates of items that describe a text, such as an article, first. Other items may
+        // First add the dates of items that describe a text, such as an article. Other items may
         // describe the topic of the page, such as an event.
         let (texts, others): (Vec<_>, Vec<_>) =
             self.json_ld.items.iter().partition(|item| item.is_text());

@@ -72,7 +72,7 @@ pub(super) struct Nesting {
 }
 
 impl Nesting {
-    /// Begins an element, and ends elements whose end tags HTML allows to omit there.
+    /// Begins an element, and ends elements whose end tags may be omitted there.
     pub(super) fn start(&mut self, tag: &Tag<'_>) {
         match tag.name {
             name::UL | name::MENU | name::DIR => self.push(Open::List { next: None }),

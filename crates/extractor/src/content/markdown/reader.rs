@@ -74,7 +74,7 @@ impl<'l> MarkdownReader<'l> {
         (content, self.blocks)
     }
 
-    /// If the last tag ended a block, takes the words of that block.
+    /// If the last tag ended a block, adds the Markdown of that block to `blocks`.
     fn follow(&mut self, is_block: bool) {
         if self.content.blocks() > self.blocks.len() {
             let mut words = self.inline.take();

@@ -64,7 +64,7 @@ fn letters_at(page: &[u8], at: usize) -> u8x16 {
         bytes[..rest.len()].copy_from_slice(rest);
         u8x16::new(bytes)
     });
-    // The characters from tab to carriage return are white, except for vertical tab.
+    // The characters from tab to carriage return are white space, except for vertical tab.
     let controls = chunk - u8x16::splat(b'\t');
     let controls = controls.min(u8x16::splat(b'\r' - b'\t')).simd_eq(controls);
     let blanks = equal(chunk, b' ') | (controls & !equal(chunk, 0x0b));

@@ -106,7 +106,8 @@ const FREQUENT: [(&str, char); 6] = [
 
 fn named(text: &str, place: Place) -> (usize, [Option<char>; 2]) {
     let name = &text[1..];
-    // None of these is the beginning of a longer name in the table, since a semicolon ends a name.
+    // No frequent name is the beginning of a longer name in the table, because each of them ends
+    // with a semicolon.
     let frequent = FREQUENT.iter().find(|(entity, _)| name.starts_with(entity));
     if let Some((entity, character)) = frequent {
         return (1 + entity.len(), [Some(*character), None]);
@@ -114,12 +115,12 @@ fn named(text: &str, place: Place) -> (usize, [Option<char>; 2]) {
     let mut longest = None;
     let mut end = 0;
     for byte in name.bytes() {
-        // The table contains all prefixes of all names, so the search ends at the first string that
-        // it doesn't contain.
         if !byte.is_ascii_alphanumeric() && byte != b';' {
             break;
         }
         end += 1;
+        // End the search at the first string that the table lacks, because the table contains all
+        // prefixes of all names.
         match NAMED_ENTITIES.get(&name[..end]) {
             None => break,
             Some((0, _)) => {}

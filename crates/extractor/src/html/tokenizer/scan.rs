@@ -56,7 +56,7 @@ pub(super) fn tag_name(bytes: &[u8], from: usize) -> Option<(usize, Name)> {
         let chunk = u8x16::new(*first);
         let ends = up_to_space(chunk) | equal(chunk, b'/') | equal(chunk, b'>');
         let length = first_or_width(ends);
-        // The mask also has control characters, which don't end a name, so check the byte.
+        // The mask also includes control characters, which don't end a name, so check the byte.
         if (1..=MAX_EXACT_BYTES).contains(&length)
             && is_one_of(first[length], SPACE | SLASH | END)
             && let Some(eight) = first.first_chunk()
@@ -80,7 +80,7 @@ pub(super) fn attribute_name_end(bytes: &[u8], from: usize) -> Option<usize> {
     if let Some(chunk) = sixteen(bytes, from) {
         let ends = up_to_space(chunk) | equal(chunk, b'/') | equal(chunk, b'>');
         let end = from + first_or_width(ends | equal(chunk, b'='));
-        // The mask also has control characters, which don't end a name, so check the byte.
+        // The mask also includes control characters, which don't end a name, so check the byte.
         if bytes.get(end).is_some_and(|byte| is_one_of(*byte, ENDS)) {
             return Some(end);
         }

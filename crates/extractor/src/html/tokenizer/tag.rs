@@ -59,7 +59,7 @@ impl<'a> Tag<'a> {
 pub(crate) struct Attributes<'a> {
     page: &'a str,
     list: &'a AttributeList,
-    /// Number of attributes in this view, which has the first ones of the list.
+    /// Number of attributes in this view: the first ones of `list`.
     count: usize,
 }
 
@@ -165,8 +165,8 @@ pub(crate) struct AttributeList {
     spans: Vec<Span>,
     /// The bits of all attributes' names: see [`bit_of`].
     names: u64,
-    /// By attribute: the decoded value, if it differs from the value as written. Each is decoded
-    /// when it is first read. The list ends with the last attribute that has such a value.
+    /// For each attribute, the decoded value if it differs from the value as written. A value is
+    /// decoded when it is first read. The list ends with the last attribute that has such a value.
     decoded: Vec<OnceCell<Box<str>>>,
     /// Whether the tag ends with `/>`.
     pub(super) self_closing: bool,

@@ -63,8 +63,8 @@ pub(super) struct Words {
 pub(super) struct Class {
     /// The words, in UTF-16 order like JavaScript strings.
     pub(super) forms: Vec<WordForm>,
-    /// Compounds that end in one of these words: a word for each other stem that ends in this stem.
-    /// Compounds on the most pages come first.
+    /// Compounds that end in one of these words, those on the most pages first. Each is the first
+    /// word of a class whose stem ends in the stem of this class.
     pub(super) compounds: Vec<Box<str>>,
 }
 
@@ -76,7 +76,7 @@ pub(super) struct WordForm {
 }
 
 impl Gathered {
-    /// Creates an empty collection. Temporary files in `folder` are unlinked.
+    /// Creates an empty collection. `folder` is the folder for its temporary files.
     pub(super) fn new(folder: &Path) -> Gathered {
         Gathered {
             folder: folder.to_path_buf(),

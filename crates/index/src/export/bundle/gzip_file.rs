@@ -19,7 +19,7 @@ pub(super) struct Written {
 /// Writes a compressed file whose bytes depend only on `raw`.
 pub(super) fn write(path: &Path, raw: &[u8]) -> Result<Written, ExportError> {
     let gzip = || -> io::Result<Vec<u8>> {
-        // The gzip header contains no time and no name.
+        // Write no time and no name into the gzip header, so that the bytes depend only on `raw`.
         let out = Vec::with_capacity(raw.len() / 3);
         let mut gzip = GzBuilder::new().write(out, Compression::best());
         gzip.write_all(raw)?;

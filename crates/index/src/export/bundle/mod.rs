@@ -70,8 +70,8 @@ pub struct Bundle {
 pub struct StaticSearchReport {
     /// The number of pages in the bundle.
     pub pages: u64,
-    /// The number of pages that were left out, because another page has the same text or because
-    /// they have expired.
+    /// The number of pages that were left out, because another page replaces them (one with the
+    /// same text, or the one at their canonical URL) or because they have expired.
     pub left_out: u64,
     /// The number of distinct words.
     pub words: u64,
@@ -93,8 +93,8 @@ struct Manifest {
     /// browser never mixes cached files of different versions.
     data: String,
     pages: usize,
-    /// A lower bound for the words of each word file, in UTF-16 order. No word of the previous file
-    /// reaches the bound.
+    /// The lower bound of each word file, in UTF-16 order: all words of the file reach its bound,
+    /// and no word of the previous file does.
     words: Vec<String>,
     /// The pages that expire: the number of each, and the time in seconds since 1970 UTC.
     until: Vec<(u32, i64)>,

@@ -55,7 +55,7 @@ pub(super) struct Occurrences {
 }
 
 impl Occurrences {
-    /// Creates an empty collection. Temporary files in `folder` are unlinked.
+    /// Creates an empty collection. `folder` is the folder for its temporary files.
     pub(super) fn new(folder: &Path, max_in_memory: usize) -> Occurrences {
         Occurrences {
             folder: folder.to_path_buf(),

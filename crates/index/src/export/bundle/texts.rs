@@ -144,7 +144,7 @@ fn pieces(text: &str) -> Vec<Range<usize>> {
     pieces
 }
 
-/// Returns the headings in a range of the shown text, after the headings above the start of the
+/// Returns the headings above the start of a range of the shown text, then the headings in the
 /// range. The page's first heading is left out.
 fn headings<'p>(page: &'p IndexedPage, shown: &str, range: &Range<usize>) -> Vec<PieceHeading<'p>> {
     let mut under: Vec<PieceHeading<'p>> = Vec::new();

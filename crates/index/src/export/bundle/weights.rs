@@ -18,7 +18,8 @@ pub(super) const PATH: Field = field(4.0, 3.0);
 /// The field for the start of the main text.
 pub(super) const LEAD: Field = field(1.5, 60.0);
 
-/// The weight of a word that a page has only outside its main text.
+/// The weight of a word outside the main text. It isn't added to the weight from other fields, such
+/// as the path.
 pub(super) const BESIDE: f32 = 0.1;
 
 /// How much the length of a field lowers the weight of its words, from 0 to 1.

@@ -112,7 +112,7 @@ impl Contender {
         Ok(Some(root.join("usr/bin").join(package)))
     }
 
-    /// Returns the library paths for programs from Debian packages.
+    /// Returns the variable with the library path that a program from a Debian package needs.
     pub(super) fn environment(self, workspace: &Workspace) -> Result<Vec<(&'static str, String)>> {
         let package = match self {
             Contender::Wget2 | Contender::Wget | Contender::Httrack => self.name(),

@@ -22,7 +22,7 @@ const MAX_CRAWL_TIME: Duration = Duration::from_secs(1_800);
 const MAX_END_TIME: Duration = Duration::from_secs(60);
 /// Maximum threads of wget2. In polite crawls, wget2 has one thread per host.
 const MAX_WGET2_THREADS: u32 = 256;
-/// This crawler's concurrency, unless the crawl needs more.
+/// Minimum concurrency of this crawler in polite crawls.
 const CONCURRENCY: u64 = 256;
 
 #[derive(Args)]
@@ -95,7 +95,7 @@ pub(crate) fn hosts(workspace: &Workspace, args: &HostsArgs) -> Result<()> {
     Ok(io::stdout().write_all(hosts_table(&rows).as_bytes())?)
 }
 
-/// Crawls hosts with one request per second, for a limited time.
+/// Crawls hosts with one request per second to each, for a limited time.
 pub(crate) fn polite(workspace: &Workspace, args: &PoliteArgs) -> Result<()> {
     let bench = Bench::new(workspace, args.dev)?;
     let seconds = Duration::from_secs(args.seconds);

@@ -64,7 +64,7 @@ impl Site {
     }
 }
 
-/// Returns all pages of a folder, so that a part without an index is crawled completely.
+/// Returns all pages below a folder, so that they are crawled even if the folder has no index page.
 fn pages_below(folder: &Path, name: &str) -> Result<Vec<String>> {
     let mut pages = Vec::new();
     let mut waiting = vec![(folder.to_owned(), name.to_owned())];

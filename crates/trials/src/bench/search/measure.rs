@@ -50,8 +50,7 @@ pub(super) fn mean(worths: &[Worth]) -> Worth {
     }
 }
 
-/// Returns the value below which a fraction `part` (0 to 1) of the values lies. Returns 0 without
-/// values.
+/// Returns the quantile of the values for `part`, a fraction from 0 to 1. Returns 0 without values.
 pub(super) fn percentile(values: &mut [u64], part: f64) -> u64 {
     values.sort_unstable();
     let last = values.len().saturating_sub(1);

@@ -133,8 +133,8 @@ pub(super) fn calls(trace: &str) -> Result<Vec<Call<'_>>> {
     Ok(completed)
 }
 
-/// Builds a call from the two halves of its line. Returns `None` if the call failed or never
-/// returned.
+/// Builds a call from `head`, the beginning of its line, and `tail`, the rest of an interrupted
+/// call on a later line. Returns `None` if the call failed or never returned.
 fn call<'a>(head: &'a str, tail: &str, begun: usize, ended: usize) -> Result<Option<Call<'a>>> {
     let context = || format!("line {ended} is no call: {head:.80}");
     let (name, rest) = head.split_once('(').with_context(context)?;

@@ -57,7 +57,7 @@ pub(super) enum Change {
     },
 }
 
-/// All changes, each with the time when it ended.
+/// All changes, each with the line of the trace where it ended.
 #[derive(Default)]
 pub(super) struct Changes {
     list: Vec<(usize, Change)>,
@@ -100,12 +100,13 @@ impl Changes {
         &self.list[..cut.min(self.list.len())]
     }
 
-    /// Returns the files of a disk that lost nothing.
+    /// Returns the files after all changes, on a disk that lost no change.
     pub(super) fn end(&self) -> Image {
         self.whole(self.list.len())
     }
 
-    /// Returns the files of a disk that lost nothing, if the power was cut after this many changes.
+    /// Returns the files if the power was cut after this many changes, on a disk that lost no
+    /// change.
     pub(super) fn whole(&self, cut: usize) -> Image {
         self.held(cut, None)
     }
@@ -162,7 +163,7 @@ impl Changes {
 enum Fate {
     None,
     All,
-    /// Only the first changes, up to this number.
+    /// Only the first changes: this many.
     First(usize),
     /// Some changes and sectors: each with this probability, in percent.
     Some(u64),
@@ -261,7 +262,7 @@ fn content(changes: &[(bool, &Change)], mut dice: Option<&mut SeededRandom>) -> 
         unsafe_before += usize::from(!is_safe);
         let (begin, bytes) = match change {
             Change::Write { at, bytes, .. } => (*at, bytes),
-            // A disk that keeps any of the sectors also keeps the full length.
+            // If only some sectors are durable, the full length of the file is durable too.
             Change::SetLength { length, .. }
                 if *is_safe || matches!(fate, Fate::Some(_)) || fate.keeps(at, None) =>
             {

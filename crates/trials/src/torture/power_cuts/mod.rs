@@ -64,7 +64,7 @@ struct Tally {
     cuts: u32,
     /// Cuts during a crawl that had resumed after another cut.
     second: u32,
-    /// Cuts right after a commit that lost one sector.
+    /// Cuts right after a commit, with one sector of the commit lost.
     torn: u32,
     changes: usize,
     pages: u64,
@@ -124,7 +124,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
 }
 
 impl Lab {
-    /// Records one crawl and cuts it this many times.
+    /// Records one crawl, and cuts the power at this many points of the recording.
     fn cut(&self, seed: u64, dir: &Path, cuts: u32, jobs: u32) -> Result<Tally> {
         if dir.exists() {
             bail!("{} exists already; remove it first", dir.display());
@@ -180,7 +180,7 @@ impl Lab {
         Ok(sum)
     }
 
-    /// Resumes the crawl after one power cut, or after two.
+    /// Draws a power cut of this kind, resumes the crawl after it, and checks the result.
     fn go_on(
         &self,
         web: &Web,

@@ -12,7 +12,8 @@ use super::disk::{Change, Changes, Content, Image, Node, ROOT, sectors};
 /// The changes that a program made in one folder.
 pub(super) struct Recording {
     pub(super) changes: Changes,
-    /// Number of initial changes that create the existing files.
+    /// Number of changes at the start of `changes` that create the files that existed before the
+    /// run.
     before: usize,
     /// For each file or folder, the name under which it was created, without the path of its
     /// folder.
@@ -446,7 +447,8 @@ impl Reading<'_> {
         })
     }
 
-    /// Returns the n-th path of a call, relative to `within`, or `None` if it is outside.
+    /// Returns the n-th path of a call, relative to `within`. `None` if the path is outside
+    /// `within`.
     fn path(&self, call: &Call<'_>, at: usize) -> Result<Option<PathBuf>> {
         let texts = call.texts()?;
         let text = texts.get(at).context("no path")?;

@@ -43,8 +43,8 @@ fn recording(before: &[(&str, &str)], trace: &str) -> Recording {
     Recording::read(trace, Path::new("/d"), "c", &image(before)).unwrap()
 }
 
-/// Checks the set of all states that a power cut at the end of a trace may leave. Each is the text
-/// that `shown` returns.
+/// Checks that a power cut at the end of a trace may leave exactly the `expected` states, in the
+/// form that `shown` returns.
 fn check(before: &[(&str, &str)], trace: &str, expected: &[&str]) {
     let recording = recording(before, trace);
     let cut = recording.changes.len();

@@ -99,8 +99,9 @@ impl Rack<'_> {
         Ok(())
     }
 
-    /// Returns when workers resumed that were frozen for at least half a lease. Half is enough for
-    /// the lease to end, because the last heartbeat may have been half a lease before the freeze.
+    /// Returns the times when workers resumed after being frozen for at least half a lease. Half is
+    /// enough for the lease to end, because the last heartbeat may have been half a lease before
+    /// the freeze.
     fn thaws(&self) -> Vec<u64> {
         let half = LEASE.as_micros() as u64 / 2;
         let long = self.faults.iter().filter(|fault| {
@@ -109,8 +110,8 @@ impl Rack<'_> {
         long.map(|fault| fault.until).collect()
     }
 
-    /// Checks the gathered directories of all workers. The directories contain each row once, and
-    /// their audit finds only breaches that a lost disk or a late request explains.
+    /// Checks that the directory gathered from those of all workers contains each row once, and
+    /// that the directory's audit finds only breaches that a lost disk or a late request explains.
     fn gathered_agrees(&self, rows: &Rows, late: u64, breaches: &mut Breaches) -> Result<()> {
         const GATHERED: &str = "gathered";
         let names = self.workers.iter().map(|worker| worker.name.as_str());

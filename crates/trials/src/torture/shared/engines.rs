@@ -21,7 +21,7 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 pub(super) struct Programs {
     folder: PathBuf,
     libraries: String,
-    /// Whether this process is root. The server refuses to run as root.
+    /// Whether this process is root. PostgreSQL refuses to run as root.
     is_root: bool,
 }
 
@@ -67,7 +67,8 @@ impl Programs {
     }
 }
 
-/// A server. Its port and folder stay the same when it changes from standby to primary.
+/// A PostgreSQL server, whose port and folder stay the same when it changes from standby to
+/// primary.
 struct Server {
     port: u16,
     data: PathBuf,
@@ -267,7 +268,7 @@ fn children_of(id: u32) -> Result<Vec<i32>> {
         let Some(child) = name.to_str().and_then(|name| name.parse::<i32>().ok()) else {
             continue;
         };
-        // A process that has ended since has no such file.
+        // If the process has ended since it was listed, this file doesn't exist.
         let stat = fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
         // After the name in parentheses come the state and the parent.
         let behind = stat.rsplit_once(") ").map_or("", |(_, behind)| behind);

@@ -40,7 +40,8 @@ use crate::simulate::fresh_seed;
 
 const WORKERS: usize = 4;
 
-/// The workers' lease. It is the shortest for which heartbeats are still a second apart.
+/// How long a worker's lease lasts. With a shorter one, heartbeats would be less than a second
+/// apart.
 const LEASE: Duration = Duration::from_secs(3);
 
 /// A crawl that takes longer is considered stuck.
@@ -59,7 +60,7 @@ const MOVED: u64 = 300;
 /// Exit status after a disk or engine failure. The same command resumes the crawl.
 const DISK: i32 = 3;
 
-/// Exit status if a request is rejected.
+/// Exit status if the program rejects its arguments.
 const USAGE: i32 = 2;
 
 /// The kinds of faults, with their frequencies in percent.
@@ -133,7 +134,7 @@ struct Rack<'a> {
     workers: Vec<Worker>,
     dice: SeededRandom,
     faults: Vec<Fault>,
-    /// Kills of workers, and other ends that the workers did not choose.
+    /// Kills of workers, and ends of workers that failed but can be resumed.
     deaths: Vec<Death>,
     /// Number of times a worker ended in such a way that the same command resumes it.
     ends: u32,
@@ -315,8 +316,9 @@ impl Rack<'_> {
                 let after = self.crawl.web.web.now_us();
                 match status.code() {
                     Some(0) => worker.is_done = true,
-                    // If the worker's previous process did not record its end in the directory, the
-                    // worker's name stays taken until the lease ends.
+                    // The program rejects a worker whose name is still taken. If the worker's
+                    // previous process did not record its end, the name is taken until the lease
+                    // ends.
                     Some(DISK | USAGE) => {
                         self.ends += 1;
                         self.deaths.push(Death { before, after });
@@ -370,7 +372,7 @@ impl Rack<'_> {
         Ok(())
     }
 
-    /// Repeats the command of the current move until the move is done.
+    /// If hosts are being moved, runs the command of the move again and again until it succeeds.
     fn attend_to_move(&mut self) -> Result<()> {
         let ports = self.ports();
         let Some((hosts, process)) = &mut self.moving else {

@@ -22,7 +22,7 @@ pub(super) type Ports = [u16; 2];
 
 /// The network of one worker. Lasts until the program ends.
 pub(super) struct Link {
-    /// The ports of each group's engines, as the worker sees them.
+    /// For each group, the proxy's ports, through which the worker reaches the group's engines.
     pub(super) ports: Vec<Ports>,
     shared: Arc<Shared>,
 }

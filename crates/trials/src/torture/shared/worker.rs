@@ -59,7 +59,8 @@ impl Under {
 }
 
 impl Crawl<'_> {
-    /// Returns flags that let the program find the primary of each group.
+    /// Returns the flags that name both engines of each group, so that the program finds the
+    /// primary.
     fn frontier(groups: &[Ports]) -> Vec<String> {
         let urls = groups.iter().map(|[a, b]| {
             format!(
@@ -74,8 +75,8 @@ impl Crawl<'_> {
         self.dir.join(worker)
     }
 
-    /// Returns the program as a command. The output goes to a file next to the crawl. At a full
-    /// disk, the program gets an error and is not killed by a signal.
+    /// Returns the command that starts the program, with its output in a file next to the crawl. If
+    /// the disk is full, the program gets an error instead of being killed by a signal.
     fn command(&self) -> Result<Command> {
         let log_file = File::options()
             .create(true)
