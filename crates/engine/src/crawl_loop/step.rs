@@ -1,5 +1,5 @@
-//! One step of the crawl loop: issues permits while there is room for requests, and checks whether the
-//! run is over.
+//! One step of the crawl loop: issues permits while there is room for requests, and checks whether
+//! the run is over.
 
 use crawl_scheduler::{Poll, Tick};
 
