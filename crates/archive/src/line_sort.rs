@@ -96,7 +96,8 @@ impl LineSort {
     }
 }
 
-/// Sorts the lines of `run`, comparing their line ends too. `ends` are the offsets of their ends.
+/// Returns the lines of `run`, with their line terminators, in the order of their bytes. `ends` has
+/// the offset after each line.
 fn sorted<'r>(run: &'r [u8], ends: &[usize]) -> Vec<&'r [u8]> {
     let mut begin = 0;
     let mut lines: Vec<&[u8]> = ends

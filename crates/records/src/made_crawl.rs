@@ -1,4 +1,4 @@
-//! Crawls for tests: rows, and an archive with the bodies.
+//! Builds crawl directories for tests: rows, and an archive with the bodies.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -332,7 +332,7 @@ fn differs(engine: &Engine, crawl: &str, what: &'static str) -> OpenError {
     }
 }
 
-/// Returns the number of engine groups of the crawl, as recorded in the groups that know it.
+/// Returns the highest number of engine groups that a group with `is_whole` recorded, or 0.
 fn count_of(groups: &[Group]) -> i32 {
     let whole = groups.iter().filter(|group| group.crawl.is_whole);
     whole.map(|group| group.crawl.groups).max().unwrap_or(0)

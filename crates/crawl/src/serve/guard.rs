@@ -74,7 +74,7 @@ impl Guard {
         }
     }
 
-    /// Returns the address of the client for which a request is counted.
+    /// Returns the address of the client whose rate limit a request counts against.
     pub(crate) fn client(&self, peer: SocketAddr, headers: &HeaderMap) -> IpAddr {
         let forwarded = || {
             // The last entry was written by our own proxy, the others could be forged.

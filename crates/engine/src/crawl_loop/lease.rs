@@ -324,7 +324,7 @@ impl Coordinator {
         }
     }
 
-    /// Releases a URL whose request was sent: it returns to the head of its queue.
+    /// Puts a URL back at the head of its queue, because its request must not count.
     pub(super) fn release(&mut self, now: Tick, lease: Lease) {
         let origin = lease.origin.clone();
         self.frontier.release(lease);

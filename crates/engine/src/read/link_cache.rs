@@ -14,8 +14,7 @@ use memchr::{memchr, memrchr};
 
 use crate::config::TrapRules;
 
-/// Approximate memory for the links that a reader thread remembers, in bytes. Once this much is in
-/// use, the cache is cleared before the next document.
+/// Approximate memory for the links that a reader thread remembers, in bytes.
 /// Beyond the limit: forgotten before the next page.
 const MAX_CACHE_BYTES: usize = 4 << 20;
 /// Maximum length in bytes of an address to cache, as written in the document.
@@ -25,8 +24,9 @@ const HREF_BYTES: usize = 100;
 const TARGET_BYTES: usize = 400;
 const BASE_BYTES: usize = 300;
 
-/// Caches links by URL, and by the address as written together with the folder or origin that the
-/// address is relative to. Stores only what is true on every page with the link.
+/// Caches the links of pages. The key of an address as written is the address and its base, which
+/// is a folder or an origin; the key of a target is its URL. Stores only what is true on every page
+/// with the link.
 #[derive(Clone, Debug)]
 pub(crate) struct LinkCache {
     /// The scope that gave the cached verdicts.
@@ -131,7 +131,7 @@ struct Link {
     target: usize,
 }
 
-/// The target of links: the URL that is fetched for them.
+/// The URL to fetch for one or more links.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) url: CanonicalUrl,

@@ -45,9 +45,9 @@ pub struct GatheredWorker {
     pub dir: PathBuf,
 }
 
-/// Moves a crawl into `dir`, so that it can continue there. `dir` was gathered from the directories
-/// of the workers in `gathered`. The crawl is in both places until the caller marks it as moved in
-/// the shared frontier.
+/// Moves a crawl from the shared frontier into `dir`, where it can continue. `dir` already has the
+/// files gathered from the worker directories in `gathered`. Until the caller marks the crawl as
+/// moved in the shared frontier, both have it.
 ///
 /// # Errors
 /// [`EngineError`]. The directory is then unusable.

@@ -1,9 +1,9 @@
-//! Counts what is moved with a crawl between frontiers.
+//! Counts the URLs, hosts and other state that move when a crawl changes frontiers.
 
 use crawl_frontier::parts::{StoredPart, Totals};
 use crawl_frontier::{FjallFrontier, Frontier as _};
 
-/// Counts of what was moved with a crawl between frontiers.
+/// What moved when a crawl changed frontiers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MovedCrawl {
     /// The number of URLs in each state.

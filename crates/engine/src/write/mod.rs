@@ -167,7 +167,7 @@ impl Writer {
     /// of the run needs its files. Once `abandon` is set, messages are dropped.
     ///
     /// # Errors
-    /// The first error of the disk or the state. Nothing in the group with the error is settled.
+    /// The first error of the disk or the state. The URLs of the commit that failed are not settled.
     pub(crate) fn run(
         mut self,
         items: &Receiver<Keyed>,

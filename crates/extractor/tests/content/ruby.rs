@@ -1,4 +1,4 @@
-//! Tests of ruby, and of words with an invisible break.
+//! Tests of `<ruby>` annotations, and of words with invisible breaks, such as `<wbr>`.
 
 use crawl_extractor::Limits;
 

@@ -102,7 +102,7 @@ pub struct FjallFrontier {
     leases: Mutex<LeaseTable>,
     /// See [`Frontier::reopenings`].
     reopenings: AtomicU64,
-    /// The number of the last commit since opening that the sieve contains.
+    /// The number of the last commit in the sieve. 0 if there was none since opening.
     number: AtomicU64,
     _lock: File,
 }

@@ -24,8 +24,7 @@ use crate::worker_homes::{self, lower_allowed, read_map};
 /// this.
 const MARGIN_PARTS: u32 = 10;
 
-/// The guard of a worker's requests. Requests must end a safety margin before the worker's leases
-/// end.
+/// The deadline of a worker's requests: the end of its leases, minus a safety margin.
 struct LeaseGuard(Arc<Ownership>);
 
 impl SendGuard for LeaseGuard {

@@ -48,8 +48,8 @@ fn leased_as(lease: &Lease) -> LeasedAs {
     )
 }
 
-/// The URLs that a worker settled: `leases` has the values of each lease, and `states` the state of
-/// each URL afterwards.
+/// The URLs that a worker settled: with which depth, priority and kind each was leased, and its
+/// state afterwards.
 struct Settled {
     leases: Vec<(CanonicalUrl, LeasedAs)>,
     states: BTreeMap<CanonicalUrl, KnownState>,

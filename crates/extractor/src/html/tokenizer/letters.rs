@@ -1,4 +1,4 @@
-//! Counts the letters (here: all non-white characters) of a text, sixteen bytes at a time.
+//! Counts the letters (here: all characters but whitespace) of a text, sixteen bytes at a time.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use wide::u8x16;
 
 use super::scan::{WIDTH, equal, sixteen};
 
-/// Counts the non-white characters of texts.
+/// Counts the characters of texts, without whitespace.
 #[derive(Default)]
 pub(crate) struct LetterCount {
     /// The sum of all counts, except those still in `counters`.
