@@ -85,7 +85,7 @@ pub enum Element {
     MetaRefresh,
     /// `<img src srcset lowsrc longdesc>`
     Img,
-    /// `<source src srcset>`, of a picture, a video or a sound.
+    /// `<source src srcset>`, in `<picture>`, `<video>` or `<audio>`.
     Source,
     /// `<video src poster>`
     Video,

@@ -70,7 +70,7 @@ pub struct HostPlan {
     pub waiting: u64,
     /// Sitemaps that were read.
     pub sitemaps: u64,
-    /// Whether a sitemap could not be read completely.
+    /// Whether entries are missing because a sitemap could not be read completely.
     pub is_sitemap_missing: bool,
     /// Known URLs that would not be fetched, by reason.
     pub excluded: BTreeMap<String, u64>,

@@ -80,7 +80,7 @@ pub struct SharedText {
 pub struct PageNumber {
     /// The page.
     pub url: String,
-    /// The number of clicks, milliseconds or bytes, depending on the list.
+    /// Clicks (in `deep`), milliseconds (in `slow`) or bytes (in `large`).
     pub number: u64,
 }
 

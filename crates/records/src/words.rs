@@ -13,7 +13,7 @@ pub fn status_words(status: u16) -> String {
     }
 }
 
-/// Describes an outcome of a page request, a key of `by_outcome`.
+/// Describes the outcome of a page request. `outcome` is a key of `by_outcome`.
 #[must_use]
 pub fn outcome_words(outcome: &str) -> String {
     match outcome {

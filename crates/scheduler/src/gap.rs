@@ -76,8 +76,8 @@ impl Host {
         politeness.per_host
     }
 
-    /// Returns the earliest time for the next request. `None` while every slot is in flight, or if
-    /// no time is ever allowed.
+    /// Returns the earliest time for the next request. `None` if the maximum number of
+    /// requests is in flight, or if no future time is allowed.
     pub(crate) fn opens_at(&self, politeness: &Politeness, now: Tick) -> Option<Tick> {
         if self.in_flight >= self.width(politeness, now) {
             return None;

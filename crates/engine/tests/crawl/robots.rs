@@ -219,17 +219,18 @@ fn rfc9309_2_3_1_state_by_state() {
          For owners of sites, and for anyone who reads of an outage in a report: which pages of a site with\n\
          four pages are fetched after each response to `/robots.txt`. The rules, if they can be read, disallow\n\
          one of the four.\n\n\
-         For example, if robots.txt answers 503, nothing else is fetched from the server until that changes. The\n\
-         crawls below don't wait for it, except in the last two rows (`--wait-unreachable`): they end, and the\n\
-         summary names the host and the reason. A host without a fetched page is\n\
+         For example, if robots.txt answers 503, nothing else is fetched from the server until that changes, unless\n\
+         an earlier good copy is still valid (`--robots-last-good`, 30 days). The crawls below have no such copy,\n\
+         and don't wait for a change, except in the last two rows: they end, and the summary names the host and the\n\
+         reason. By default a crawl waits for a minute (`--wait-unreachable`). A host without a fetched page is\n\
          [`blocked`](rows.md#hostsjsonl), the others are `whole`.\n\n\
-         A test writes this page from the requests that a server on loopback received:\n\
-         `UPDATE_EXPECT=1 cargo test -p crawl-engine --test crawl state_by_state`.\n\n\
          | response to `/robots.txt` | requests for it | pages fetched | the crawl |\n|---|---|---|---|\n",
     );
     for state in states() {
         let _ = writeln!(table, "{}", play(&state));
     }
+    table += "\nA test writes this page from the requests that a server on loopback received:\n\
+              `UPDATE_EXPECT=1 cargo test -p crawl-engine --test crawl state_by_state`.\n";
     expect_file!["../../../../docs/robots-states.md"].assert_eq(&table);
 }
 

@@ -72,7 +72,7 @@ pub(super) struct Pacer {
 enum Done {
     /// A request.
     Request(Box<Ended>),
-    /// The look-up of the address for the first call of a host.
+    /// A DNS look-up, which the first call of a host waits for.
     LookUp { call: Call, address: Option<IpAddr> },
 }
 
