@@ -69,6 +69,7 @@ mod digest;
 mod digests;
 mod directory_check;
 mod error;
+mod file_names;
 mod gzip;
 mod http_block;
 mod line_sort;
@@ -106,6 +107,7 @@ pub use digests::{
 };
 pub use directory_check::{check_entries, is_of_archive};
 pub use error::{ArchiveError, ReadError};
+pub use file_names::{FileNames, MAX_FILE_NAME_BYTES, relative_path, safe_file_name};
 pub use line_sort::LineSort;
 pub use names::{CAPTURES, FOLDER, INDEX};
 pub use page_line::PageLine;

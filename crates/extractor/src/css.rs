@@ -3,6 +3,7 @@
 mod scan;
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use crate::charset;
 use crate::limits::{DocumentOddity, DocumentOddityKind, Limits, note};
@@ -65,6 +66,9 @@ pub(crate) struct CssAddress<'a> {
     pub(crate) address: Cow<'a, str>,
     /// Whether the address is that of another style sheet.
     pub(crate) is_import: bool,
+    /// The range of the address in the CSS as written: of the string with its quotation marks, or
+    /// of the URL in `url()`.
+    pub(crate) range: Range<usize>,
 }
 
 impl CssAddress<'_> {

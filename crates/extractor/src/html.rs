@@ -1,5 +1,6 @@
 //! Reads an HTML page: from bytes to text to tokens to a [`Page`].
 
+mod address_edits;
 #[cfg(any(test, fuzzing))]
 mod agreement;
 mod anchors;
@@ -23,6 +24,7 @@ mod xml_names;
 use crate::limits::{DocumentOddityKind, Limits, note};
 use crate::page::Page;
 use crate::query_encoding::encode_queries;
+pub(crate) use address_edits::{PageEdits, page_edits};
 pub use anchors::read_anchors;
 use consumer::{Consumer, NoConsumer};
 use page_reader::PageReader;

@@ -3,12 +3,13 @@
 //!
 //! [`document_kind`] detects the kind of a document. [`read_html`] turns a page into a [`Page`];
 //! [`read_sitemap`], [`read_feed`] and [`read_css`] read the other kinds; and [`link_header`] reads
-//! the links in a header. None of these ever fails: any bytes give a value, with a
+//! the links in a header. [`rewrite_html`] and [`rewrite_css`] give the references of a document new
+//! addresses. None of these ever fails: any bytes give a value, with a
 //! [`DocumentOddity`] for each defect or omission. Time is linear in the input, memory is bounded
-//! by [`Limits`], and nothing recurses. The crate does no I/O, reads no clock, runs no script and
-//! resolves no link: an address is returned as written, without surrounding white space. The one
-//! exception is the query of an address in a page in a legacy charset, which is percent-encoded
-//! here because later code doesn't know that charset.
+//! by [`Limits`], and nothing recurses. The crate does no I/O, reads no clock, runs no script, and
+//! resolves links only to rewrite them: an address is returned as written, without surrounding white
+//! space. The one exception is the query of an address in a page in a legacy charset, which is
+//! percent-encoded here because later code doesn't know that charset.
 //!
 //! A page served as XML is read in XML syntax: `<title/>` is empty, `CDATA` sections are text, and
 //! prefixes name vocabularies. HTML is read as by a browser without scripts: `noscript` is markup,
@@ -41,14 +42,17 @@ mod html;
 mod limits;
 mod link;
 mod link_header;
+mod new_address;
 mod oddities;
 mod page;
 mod prescan;
 mod query_encoding;
 mod refresh;
 mod rel;
+mod rewrite;
 mod sitemap;
 mod text;
+mod text_edits;
 mod xml;
 
 pub use charset::CharsetSource;
@@ -72,6 +76,7 @@ pub use link_header::{link_header, refresh_header};
 pub use oddities::Oddity;
 pub use page::{Meta, Outline, Page};
 pub use rel::Rel;
+pub use rewrite::{rewrite_css, rewrite_html};
 pub use sitemap::{
     Alternate, ChangeFreq, NewsEntry, Sitemap, SitemapEntry, SitemapKind, Video, read_sitemap,
 };

@@ -213,8 +213,10 @@ impl Facets {
         };
         let mut versions = all.values(VERSION);
         versions.sort_by(|a, b| newer_label_first(&a.0, &b.0));
+        let mut folder: Vec<FacetCount> = listed(folders(all, shown, filters), str::to_owned);
+        name_without_shared_host(&mut folder);
         Facets {
-            folder: listed(folders(all, shown, filters), str::to_owned),
+            folder,
             language: listed(shown.values(LANGUAGE), language_name),
             version: listed(versions, str::to_owned),
             document_type: listed(shown.values(TYPE), type_name),
@@ -264,6 +266,29 @@ fn folders(all: &ValueCounts, shown: &ValueCounts, filters: &FacetFilters) -> Ve
         false => (value.clone(), shown.get(&format!("{FOLDER}{value}"))),
     });
     counted.collect()
+}
+
+/// Shortens the names of folders to their paths, if all are on the same host.
+fn name_without_shared_host(folders: &mut [FacetCount]) {
+    let host = |folder: &FacetCount| {
+        folder
+            .value
+            .split('/')
+            .next()
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let Some(shared) = folders.first().map(host) else {
+        return;
+    };
+    if folders.iter().any(|folder| host(folder) != shared) {
+        return;
+    }
+    for folder in folders {
+        if let Some((_, path)) = folder.value.split_once('/') {
+            folder.name = path.to_owned();
+        }
+    }
 }
 
 fn type_name(value: &str) -> String {

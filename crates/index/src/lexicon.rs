@@ -15,6 +15,8 @@ use crate::tokens::STEM;
 const MAX_BEGINNINGS: usize = 48;
 /// Maximum number of words per segment and field that are read to find words with a prefix.
 const MAX_LOOKED_THROUGH: usize = 20_000;
+/// Minimum number of letters of a word that any word with two changes may replace.
+const MIN_LETTERS_OF_LONG_WORD: usize = 8;
 /// Maximum corrections of an unknown word.
 const MAX_CORRECTIONS: usize = 3;
 /// Maximum number of words per segment that are read to find compounds.
@@ -166,14 +168,17 @@ impl<'s> Lexicon<'s> {
 
     /// Returns corrections of a word that no page has, the likeliest first: those with the fewest
     /// changes (a letter added, removed or replaced, or two letters swapped), and among equals,
-    /// those on the most pages.
+    /// those with the same [`skeleton`], then those on the most pages. A word of six or seven
+    /// letters has so many neighbours at two changes that only those with the same skeleton count:
+    /// `bycicle` becomes `bicycle`.
     pub(crate) fn corrections_of(&self, word: &str) -> tantivy::Result<Vec<String>> {
         let letters = word.chars().count();
         let max_changes = match letters {
             0..=3 => return Ok(Vec::new()),
-            4..=7 => 1,
+            4..=5 => 1,
             _ => 2,
         };
+        let skeleton_of_word = skeleton(word);
         for changes in 1..=max_changes {
             let mut candidates = Vec::new();
             for field in self.fields.iter().chain([&self.beside]) {
@@ -186,14 +191,24 @@ impl<'s> Lexicon<'s> {
                         let Ok(near) = std::str::from_utf8(words.key()) else {
                             continue;
                         };
-                        if !near.starts_with(STEM) {
-                            let likely = u64::from(words.value().doc_freq);
-                            // Prefer words with the same first letter, because it is rarely
-                            // mistyped.
-                            let same = near.chars().next() == word.chars().next();
-                            candidates
-                                .push((if same { likely << 8 } else { likely }, near.to_owned()));
+                        if near.starts_with(STEM) {
+                            continue;
                         }
+                        let has_same_skeleton = changes == 2 && skeleton(near) == skeleton_of_word;
+                        if changes == 2 && letters < MIN_LETTERS_OF_LONG_WORD && !has_same_skeleton
+                        {
+                            continue;
+                        }
+                        let likely = u64::from(words.value().doc_freq);
+                        // Prefer words with the same first letter, because people rarely mistype
+                        // it.
+                        let has_same_first = near.chars().next() == word.chars().next();
+                        let shift = match (has_same_skeleton, has_same_first) {
+                            (true, _) => 16,
+                            (false, true) => 8,
+                            (false, false) => 0,
+                        };
+                        candidates.push((likely << shift, near.to_owned()));
                     }
                 }
             }
@@ -239,6 +254,21 @@ impl<'s> Lexicon<'s> {
     }
 }
 
+/// Returns what most misspellings leave of a word: its first letter and its consonants, with each
+/// double letter as one. Misspellings double letters or forget to, and confuse vowels.
+fn skeleton(word: &str) -> String {
+    let mut skeleton = String::with_capacity(word.len());
+    let mut last = None;
+    for letter in word.chars() {
+        let is_vowel = matches!(letter, 'a' | 'e' | 'i' | 'o' | 'u' | 'y');
+        if last != Some(letter) && (last.is_none() || !is_vowel) {
+            skeleton.push(letter);
+        }
+        last = Some(letter);
+    }
+    skeleton
+}
+
 /// Sums up the weights of each word over all segments and fields. Returns the words with the
 /// greatest sums, the greatest first.
 fn heaviest(mut candidates: Vec<(u64, String)>, limit: usize) -> Vec<String> {
@@ -253,4 +283,25 @@ fn heaviest(mut candidates: Vec<(u64, String)>, limit: usize) -> Vec<String> {
     candidates.sort_unstable_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
     candidates.truncate(limit);
     candidates.into_iter().map(|(_, word)| word).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::skeleton;
+
+    #[test]
+    fn common_misspellings_have_the_skeleton_of_the_word() {
+        for (misspelt, word) in [
+            ("bycicle", "bicycle"),
+            ("gramer", "grammar"),
+            ("comitee", "committee"),
+            ("seperate", "separate"),
+            ("definately", "definitely"),
+            ("milenium", "millennium"),
+        ] {
+            assert_eq!(skeleton(misspelt), skeleton(word), "{word}");
+        }
+        assert_ne!(skeleton("bottle"), skeleton("battery"));
+        assert_ne!(skeleton("apple"), skeleton("ripple"));
+    }
 }

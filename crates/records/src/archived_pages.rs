@@ -8,7 +8,7 @@ use crawl_archive::rows::{PageRow, WarcPlace};
 use crawl_archive::{Timestamp, read_place};
 
 use crate::broken::{LatestRows, key};
-use crate::decoded_body::decoded_body;
+use crate::decoded_body::whole_or_part;
 use crate::error::RecordsError;
 use crate::rows::pages;
 
@@ -51,6 +51,9 @@ pub struct ArchivedPage {
     pub last_modified: Option<i64>,
     /// The body without content codings.
     pub body: Bytes,
+    /// Whether the crawl stored only a part of the body: the server didn't finish it, or it exceeded
+    /// a limit.
+    pub is_truncated: bool,
 }
 
 impl ArchivedPages {
@@ -149,10 +152,12 @@ fn read_record(dir: &Path, url: &str, warc: &WarcPlace, bytes: u64) -> Option<Ar
         .and_then(|value| httpdate::parse_http_date(&value).ok())
         .and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok())
         .and_then(|since| i64::try_from(since.as_secs()).ok());
+    let (body, is_whole) = whole_or_part(&http)?;
     Some(ArchivedPage {
         content_type: field("content-type").map(String::from),
         last_modified,
-        body: decoded_body(&http)?,
+        is_truncated: !is_whole || record.field("warc-truncated").is_some(),
+        body,
     })
 }
 

@@ -10,10 +10,16 @@ use crate::header_fields::Fields;
 /// body is incomplete, returns the part that can be decoded. `None` if nothing can be decoded.
 #[must_use]
 pub fn decoded_body(http: &HttpMessage<'_>) -> Option<Bytes> {
+    whole_or_part(http).map(|(body, _)| body)
+}
+
+/// Returns the same as [`decoded_body`], and whether it is the whole body, as far as the codings
+/// show.
+pub(crate) fn whole_or_part(http: &HttpMessage<'_>) -> Option<(Bytes, bool)> {
     without_codings(&Fields::of_message(http), http.body)
 }
 
-fn without_codings(fields: &Fields, body: &[u8]) -> Option<Bytes> {
+fn without_codings(fields: &Fields, body: &[u8]) -> Option<(Bytes, bool)> {
     let body = Bytes::copy_from_slice(body);
     let codings = fields.all("content-encoding");
     let decoded = decode(codings, &body, &DecodeLimits::default());
@@ -22,13 +28,15 @@ fn without_codings(fields: &Fields, body: &[u8]) -> Option<Bytes> {
         DecodeEnd::Short | DecodeEnd::Broken { .. } => !decoded.bytes.is_empty(),
         DecodeEnd::UnknownCoding { .. } => false,
     };
-    is_readable.then_some(decoded.bytes)
+    let is_whole = matches!(decoded.end, DecodeEnd::Whole);
+    is_readable.then_some((decoded.bytes, is_whole))
 }
 
 #[cfg(test)]
 mod tests {
     use std::io::Write as _;
 
+    use bytes::Bytes;
     use flate2::Compression;
     use flate2::write::GzEncoder;
 
@@ -43,7 +51,10 @@ mod tests {
         let sum = gzip.len() - 6;
         gzip[sum] ^= 1;
         let fields = Fields::of(&[("content-encoding", "gzip")]);
-        assert_eq!(without_codings(&fields, &gzip).unwrap(), "<a href=/gone>");
+        let part = (Bytes::from("<a href=/gone>"), false);
+        assert_eq!(without_codings(&fields, &gzip), Some(part));
+        let whole = (Bytes::from("<p>"), true);
+        assert_eq!(without_codings(&Fields::of(&[]), b"<p>"), Some(whole));
         assert_eq!(without_codings(&fields, b"<p>"), None);
         let unknown = Fields::of(&[("content-encoding", "compress")]);
         assert_eq!(without_codings(&unknown, b"<p>"), None);

@@ -31,6 +31,7 @@ mod broken;
 mod changes;
 mod compare;
 mod coverage;
+mod current_pages;
 mod decoded_body;
 mod directory;
 mod error;
@@ -66,6 +67,7 @@ pub use compare::{
     PageDifference, PageDifferences, compare, compare_round,
 };
 pub use coverage::{Coverage, HostOutcomes, MissingReason, Shortfall, coverage};
+pub use current_pages::{CurrentPages, CurrentRow};
 pub use decoded_body::decoded_body;
 pub use directory::{seeds_of, stored_settings};
 pub use error::RecordsError;

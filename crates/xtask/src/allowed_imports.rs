@@ -1,7 +1,7 @@
 //! Which crates may depend on which, as `docs/architecture.md` explains.
 
 /// For each package, the crates it may depend on directly, except in tests.
-pub(crate) const SEES: [(&str, &[&str]); 26] = [
+pub(crate) const SEES: [(&str, &[&str]); 27] = [
     ("crawl-coding", &[]),
     ("crawl-dates", &[]),
     ("crawl-documents", &[]),
@@ -83,6 +83,16 @@ pub(crate) const SEES: [(&str, &[&str]); 26] = [
             "crawl-records",
         ],
     ),
+    // Rewrites the references of archived pages.
+    (
+        "crawl-mirror",
+        &[
+            "crawl-weburl",
+            "crawl-extractor",
+            "crawl-archive",
+            "crawl-records",
+        ],
+    ),
     (
         "crawl-bundle",
         &[
@@ -118,6 +128,7 @@ pub(crate) const SEES: [(&str, &[&str]); 26] = [
             "crawl-records",
             "crawl-tables",
             "crawl-wacz",
+            "crawl-mirror",
             "crawl-bundle",
             "crawl-gather",
         ],
@@ -185,6 +196,7 @@ pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
             "crawl-records",
             "crawl-tables",
             "crawl-wacz",
+            "crawl-mirror",
             "crawl-bundle",
         ],
         &["tokio", "mio", "hyper", "reqwest", "rustls", "socket2"],
@@ -221,6 +233,7 @@ pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
             "crawl-records",
             "crawl-tables",
             "crawl-wacz",
+            "crawl-mirror",
             "crawl-bundle",
             "crawl-testweb",
         ],

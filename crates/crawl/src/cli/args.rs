@@ -573,10 +573,12 @@ pub(crate) struct SearchArgs {
     pub(crate) filter: Vec<SearchFilter>,
 }
 
-/// Export a crawl's archive as one replayable file, its records as tables, its links as a graph, or
-/// its index for other search engines
+/// Export a crawl's archive as one replayable file or a local mirror, its records as tables, its
+/// links as a graph, or its index for other search engines
 ///
-/// wacz writes the archive with its index and the texts of the pages. bundle writes the archive,
+/// wacz writes the archive with its index and the texts of the pages. mirror writes a file per page
+/// and resource, with links between the files, so that a browser opens them without a server.
+/// bundle writes the archive,
 /// the records, tables, the configuration without secrets, and descriptions and digests of all of
 /// it, for a repository; `crawl verify` checks it. parquet and csv write all records, one file per
 /// table; docs/tables.md lists the columns. graph writes pages.graphml, with pages and links, and
@@ -591,12 +593,12 @@ pub(crate) struct ExportArgs {
     /// The directory to read, after those of several workers were combined.
     #[arg(skip)]
     pub(crate) dir: PathBuf,
-    /// Format: wacz, bundle, parquet, csv, graph, opensearch, meilisearch, static, markdown,
+    /// Format: wacz, mirror, bundle, parquet, csv, graph, opensearch, meilisearch, static, markdown,
     /// llms-txt or sitemap
     #[arg(long, value_name = "FORMAT", value_enum, hide_possible_values = true)]
     pub(crate) to: ExportFormat,
-    /// Output folder for bundle, tables, graph, static, markdown or sitemap, otherwise the output
-    /// file; `-` is stdout
+    /// Output folder for mirror, bundle, tables, graph, static, markdown or sitemap, otherwise the
+    /// output file; `-` is stdout
     #[arg(long, value_name = "FILE")]
     pub(crate) out: PathBuf,
     /// With wacz: only this round, starting at 1. With tables and graph: pages, links and
@@ -658,6 +660,8 @@ pub(crate) enum ExportFormat {
     Graph,
     /// The archive as one file that replays in a browser
     Wacz,
+    /// A folder with one file per page and resource, which a browser opens without a server
+    Mirror,
     /// A folder with everything needed to cite and check the crawl
     Bundle,
 }

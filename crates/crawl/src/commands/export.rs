@@ -1,5 +1,6 @@
 //! `crawl export`: writes the pages of a crawl's index for other search engines, its records as
-//! tables, its links as a graph, its archive as one file, or all of these as a bundle.
+//! tables, its links as a graph, its archive as one file or as a local mirror, or all of these as a
+//! bundle.
 
 #[cfg(feature = "tables")]
 use crawl_tables::Format;
@@ -7,9 +8,9 @@ use crawl_tables::Format;
 use crate::cli::args::{ExportArgs, ExportFormat, RoundChoice};
 #[cfg(feature = "search")]
 use crate::commands::page_exports;
-use crate::commands::wacz;
 #[cfg(feature = "tables")]
 use crate::commands::{bundle, tables};
+use crate::commands::{mirror, wacz};
 use crate::error::CommandError;
 #[cfg(not(all(feature = "search", feature = "tables")))]
 use crate::error::left_out;
@@ -43,6 +44,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<u8, CommandError> {
         ExportFormat::Parquet | ExportFormat::Csv => Some("tables"),
         ExportFormat::Graph => Some("graph"),
         ExportFormat::Bundle => Some("bundle"),
+        ExportFormat::Mirror => Some("mirror"),
         ExportFormat::Markdown => Some("markdown"),
         ExportFormat::Sitemap => Some("sitemap"),
         ExportFormat::Opensearch
@@ -68,6 +70,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<u8, CommandError> {
             return Err(left_out("this format of crawl export", "tables"));
         }
         ExportFormat::Wacz => return wacz::export(args),
+        ExportFormat::Mirror => return mirror::export(args),
         _ => {}
     }
     #[cfg(feature = "search")]

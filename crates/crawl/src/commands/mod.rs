@@ -11,6 +11,7 @@ pub(crate) mod gather;
 #[cfg(feature = "search")]
 pub(crate) mod index;
 pub(crate) mod inspect;
+mod mirror;
 #[cfg(feature = "search")]
 mod page_exports;
 pub(crate) mod plan;

@@ -113,8 +113,10 @@ impl Guard {
                     Some(_) => "the token is wrong",
                     None => "controlling the crawl needs a token",
                 };
-                Err(Problem::new(StatusCode::UNAUTHORIZED, error)
-                    .hint("send it as `Authorization: Bearer TOKEN`"))
+                Err(Problem::new(StatusCode::UNAUTHORIZED, error).hint(
+                    "the token is in the file of --token-file, or in CRAWL_SERVE_TOKEN: enter it \
+                     in the field Token, or send it as `Authorization: Bearer TOKEN`",
+                ))
             }
         }
     }

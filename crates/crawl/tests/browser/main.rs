@@ -80,7 +80,9 @@ fn pages_work_in_a_browser() {
             "Find it",
         ],
     );
+    let mirrored = Site::empty();
     let context = json!({
+        "mirror": mirror(&mirrored),
         "search": snippet,
         "site": origin(0),
         "other": origin(1),
@@ -193,6 +195,49 @@ fn serve_pages(web: &TestWeb, snippet: &str) {
     web.script(0, "/strict", strict);
     let dark = page("<meta name=\"color-scheme\" content=\"dark\">", "");
     web.script(0, "/dark", Answer::html(&dark));
+}
+
+/// Crawls a small site that uses everything that could keep a file from working, and exports it as
+/// a mirror. Returns the file of its first page.
+fn mirror(site: &Site) -> PathBuf {
+    let typed = |content_type: &str, body: &str| {
+        Answer::of(200)
+            .header("content-type", content_type)
+            .body(body)
+    };
+    let home = "<!doctype html><html lang=en><head><base href=/docs/><title>Tea</title>\
+        <meta http-equiv=content-security-policy content=\"default-src 'self'\">\
+        <link rel=stylesheet href=/style.css integrity=sha256-x crossorigin>\
+        <script src=/app.js integrity=sha256-x defer></script></head><body>\
+        <h1>Tea \u{2013} th\u{e9}</h1><img src=/dot.svg alt=Dot> \
+        <a href='green?page=2#brew'>Green tea</a></body></html>";
+    let green = "<title>Green tea</title><a href=../>Home</a><div style='height:3000px'></div>\
+        <p id=brew>Brew it.</p>";
+    let svg = "<svg xmlns='http://www.w3.org/2000/svg' width='7' height='7'></svg>";
+    let web = TestWeb::builder()
+        .pages(1)
+        .mix(LinkMix::plain())
+        .sitemap(false)
+        .script(0, "/", typed("text/html; charset=utf-8", home))
+        .script(0, "/docs/green?page=2", Answer::html(green))
+        .script(0, "/style.css", typed("text/css", "@import 'more.css';"))
+        .script(0, "/more.css", typed("text/css", "h1{color:green}"))
+        .script(
+            0,
+            "/app.js",
+            typed("text/javascript", "document.title = 'Read by the script';"),
+        )
+        .script(0, "/dot.svg", typed("image/svg+xml", svg))
+        .start();
+    let seed = web.url(0, "/");
+    let fast = ["--delay", "0s", "--delay-factor", "0", "--progress", "off"];
+    let crawl = ["--seed", &seed, "--output", ".", "--resources", "all"];
+    let export = ["export", ".", "--to", "mirror", "--out", "mirror"];
+    for args in [&[&crawl[..], &fast[..]].concat()[..], &export[..]] {
+        assert!(program(site.path(), args).status().unwrap().success());
+    }
+    let folder = web.authority(0).replace(':', "_");
+    site.file("mirror").join(folder).join("index.html")
 }
 
 /// Starts a crawl that outlasts the checks, and waits until it accepts commands.

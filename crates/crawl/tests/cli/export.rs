@@ -166,7 +166,7 @@ fn unknown_formats_and_places_are_refused() {
         expect![[r#"
             2
             error: invalid value 'warp' for '--to <FORMAT>'
-              [possible values: opensearch, meilisearch, static, markdown, llms-txt, sitemap, parquet, csv, graph, wacz, bundle]
+              [possible values: opensearch, meilisearch, static, markdown, llms-txt, sitemap, parquet, csv, graph, wacz, mirror, bundle]
             hint: `crawl export --help` lists its flags and arguments"#]],
     );
     refused(

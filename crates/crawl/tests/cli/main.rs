@@ -32,6 +32,7 @@ mod job;
 mod log;
 mod mcp;
 mod metrics;
+mod mirror;
 mod plan;
 mod planted_faults;
 mod policy_replay;

@@ -70,8 +70,8 @@ fn pages_are_counted_and_narrowed_by_facets() {
         counted["facets"],
         json!({
             "folder": [
-                count("site.example/handbook", "site.example/handbook", 2),
-                count("site.example/files", "site.example/files", 1)
+                count("site.example/handbook", "handbook", 2),
+                count("site.example/files", "files", 1)
             ],
             "language": [count("en", "English", 2)],
             "version": [count("v1.10", "v1.10", 2), count("v1.9", "v1.9", 2)],

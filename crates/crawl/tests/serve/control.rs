@@ -126,8 +126,8 @@ fn with_a_token_every_command_needs_it() {
         post(&[host, right, ("origin", "https://other.example")]).refusal(),
     ];
     expect![[r#"
-        401 controlling the crawl needs a token | send it as `Authorization: Bearer TOKEN`
-        401 the token is wrong | send it as `Authorization: Bearer TOKEN`
+        401 controlling the crawl needs a token | the token is in the file of --token-file, or in CRAWL_SERVE_TOKEN: enter it in the field Token, or send it as `Authorization: Bearer TOKEN`
+        401 the token is wrong | the token is in the file of --token-file, or in CRAWL_SERVE_TOKEN: enter it in the field Token, or send it as `Authorization: Bearer TOKEN`
         409 no crawl is running here | continue the crawl with `crawl --output DIR`
         409 no crawl is running here | continue the crawl with `crawl --output DIR`
         403 a page of `https://other.example` may not control the crawl | use the server's own page; a reverse proxy must forward the Host field

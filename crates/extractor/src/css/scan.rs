@@ -1,6 +1,7 @@
 //! Finds the addresses in CSS by its tokens (CSS Syntax Level 3, section 4).
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use super::CssAddress;
 use crate::text::is_space;
@@ -68,9 +69,9 @@ impl<'a> Scan<'a> {
         match first {
             b'/' if self.peek(1) == Some(b'*') => self.comment(),
             b'"' | b'\'' => {
-                return self
-                    .string(first)
-                    .and_then(|text| self.string_address(text));
+                let start = self.at;
+                let text = self.string(first)?;
+                return self.string_address(text, start..self.at);
             }
             b'#' => {
                 self.at += 1;
@@ -147,7 +148,11 @@ impl<'a> Scan<'a> {
 
     /// Returns `text` (the content of a string) as an address. `None` if the string isn't in a
     /// place for addresses.
-    fn string_address(&mut self, text: Cow<'a, str>) -> Option<CssAddress<'a>> {
+    fn string_address(
+        &mut self,
+        text: Cow<'a, str>,
+        range: Range<usize>,
+    ) -> Option<CssAddress<'a>> {
         let is_import =
             matches!(self.rule, Some((Rule::Import, depth)) if depth == self.open.len());
         match self.open.last_mut() {
@@ -157,12 +162,16 @@ impl<'a> Scan<'a> {
             Some(Open::Images) => {}
             _ => return None,
         }
-        self.record_address(text)
+        self.record_address(text, range)
     }
 
     /// Records an address. In an `@import`, only the first address counts (that of a style sheet),
     /// because the rest of the rule consists of conditions.
-    fn record_address(&mut self, address: Cow<'a, str>) -> Option<CssAddress<'a>> {
+    fn record_address(
+        &mut self,
+        address: Cow<'a, str>,
+        range: Range<usize>,
+    ) -> Option<CssAddress<'a>> {
         let is_import = match &mut self.rule {
             None => false,
             Some((Rule::Mute, _)) => return None,
@@ -171,7 +180,11 @@ impl<'a> Scan<'a> {
                 true
             }
         };
-        Some(CssAddress { address, is_import })
+        Some(CssAddress {
+            address,
+            is_import,
+            range,
+        })
     }
 
     /// Consumes a name, a function or a URL ("consume an ident-like token").
@@ -197,12 +210,14 @@ impl<'a> Scan<'a> {
             return None;
         }
         self.open.pop();
-        let address = self.bare_url()?;
-        self.record_address(address)
+        let (address, range) = self.bare_url()?;
+        self.record_address(address, range)
     }
 
-    /// Consumes the rest of a URL without quotes ("consume a url token").
-    fn bare_url(&mut self) -> Option<Cow<'a, str>> {
+    /// Consumes the rest of a URL without quotes: "consume a url token". Returns the URL and its
+    /// range.
+    fn bare_url(&mut self) -> Option<(Cow<'a, str>, Range<usize>)> {
+        let start = self.at;
         let mut parts = Parts::from(self.at);
         while let Some(byte) = self.peek(0) {
             match byte {
@@ -216,7 +231,7 @@ impl<'a> Scan<'a> {
                         return None;
                     }
                     self.at += usize::from(self.at < self.bytes.len());
-                    return Some(parts.end(self.text, end));
+                    return Some((parts.end(self.text, end), start..end));
                 }
                 b'"' | b'\'' | b'(' | b'\\' | 0x01..=0x08 | 0x0b | 0x0e..=0x1f | 0x7f => {
                     self.skip_bad_url();
@@ -225,9 +240,9 @@ impl<'a> Scan<'a> {
                 _ => self.at += 1,
             }
         }
-        let address = parts.end(self.text, self.at);
+        let end = self.at;
         self.at += usize::from(self.at < self.bytes.len());
-        Some(address)
+        Some((parts.end(self.text, end), start..end))
     }
 
     fn skip_bad_url(&mut self) {

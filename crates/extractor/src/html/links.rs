@@ -487,7 +487,7 @@ impl LinkReader {
 
 /// Returns whether the value of a `longdesc` looks like an address rather than a description: it
 /// begins like a URL, or is one word with a slash, a query, a fragment or a file extension.
-fn is_address(value: &str) -> bool {
+pub(super) fn is_address(value: &str) -> bool {
     let value = trim(value);
     let begins = |start: &&str| {
         let head = value.get(..start.len());
@@ -507,7 +507,7 @@ fn is_address(value: &str) -> bool {
 }
 
 /// Returns whether a value contains a placeholder of a common template language.
-fn has_placeholder(value: &str) -> bool {
+pub(super) fn has_placeholder(value: &str) -> bool {
     ["{{", "{%", "${", "<%", "[["]
         .iter()
         .any(|mark| value.contains(mark))

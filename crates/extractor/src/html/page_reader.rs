@@ -304,9 +304,9 @@ impl Consumer for PageReader {
     }
 }
 
-/// Returns whether a `style` element contains CSS: it declares no type, or that of CSS (HTML
-/// Standard 4.2.6).
-fn is_css(attributes: Attributes<'_>) -> bool {
+/// Returns whether a `style` element contains CSS, because it declares no other type (HTML Standard
+/// 4.2.6).
+pub(super) fn is_css(attributes: Attributes<'_>) -> bool {
     let media_type = attributes.get("type").unwrap_or_default();
     media_type.is_empty() || media_type.eq_ignore_ascii_case("text/css")
 }

@@ -20,7 +20,7 @@ pub(super) use self::letters::LetterCount;
 use self::raw_text::{end_of_script, end_of_text, is_end_tag};
 use self::references::{Place, decode, without_nul};
 use self::scan::{next_less_than, tag_name};
-pub(crate) use self::tag::{AttributeList, Attributes, Tag};
+pub(crate) use self::tag::{Attribute, AttributeList, Attributes, Tag};
 use super::name::Name;
 use super::tag_kinds::TagKinds;
 use crate::document_kind::Syntax;
@@ -88,6 +88,11 @@ impl<'t> Text<'t> {
     #[inline]
     pub(crate) fn place(&self) -> Range<usize> {
         self.from..self.to
+    }
+
+    /// Returns whether the text has no character references: `&` is an ordinary character.
+    pub(crate) fn is_raw(&self) -> bool {
+        matches!(self.kind, TextKind::Raw | TextKind::Cdata)
     }
 
     /// Passes the text in parts, with its references decoded, to `part`.

@@ -11,10 +11,10 @@ use crawl_extractor::{
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use super::date::rfc3339;
-use super::file_name::{FileNames, relative};
+use super::file_name::markdown_name;
 use super::page_record::sections;
 use super::{ExportError, is_shown};
-use crawl_archive::AtomicFolder;
+use crawl_archive::{AtomicFolder, FileNames, relative_path};
 use crawl_index_entry::IndexedPage;
 
 /// The body of a page as fetched, after decoding.
@@ -80,7 +80,7 @@ impl MarkdownFolder {
     /// Assigns a file name to a page.
     pub fn name(&mut self, page: &IndexedPage) {
         if is_shown(page, self.now) {
-            self.names.add(page);
+            self.names.add(&page.url, markdown_name(page));
         } else if let Some(same) = &page.same_as {
             let url = page.url.as_str().into();
             self.same_as.insert(url, same.as_str().into());
@@ -134,7 +134,7 @@ impl MarkdownFolder {
         page_markdown(page, source, &mut |target| {
             let target = self.same_as.get(target).map_or(target, |same| same);
             let file = self.names.get(target).filter(|_| target != page.url)?;
-            Some(relative(name, file))
+            Some(relative_path(name, file))
         })
     }
 }

@@ -6,9 +6,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use super::date::rfc3339;
-use super::file_name::part;
 use super::{ExportError, is_shown};
-use crawl_archive::AtomicFolder;
+use crawl_archive::{AtomicFolder, safe_file_name};
 use crawl_index_entry::IndexedPage;
 
 /// Maximum number of URLs in a file, set by the protocol.
@@ -90,7 +89,7 @@ impl SitemapFolder {
 /// the scheme is added.
 fn folder_name(origin: &str, names: &mut HashSet<String>) -> String {
     let (scheme, host) = origin.split_once("://").unwrap_or(("", origin));
-    let mut name = part(&host.replace(':', "_"));
+    let mut name = safe_file_name(&host.replace(':', "_"));
     while !names.insert(name.to_lowercase()) {
         name = format!("{name}_{scheme}");
     }

@@ -105,8 +105,21 @@ def check_beginnings_and_what_is_meant(look):
     assert ask(page, "lante")["urls"] == ["http://tea.example/lanterns.html"]
     assert ask(page, "lante*")["urls"] == ["http://tea.example/lanterns.html"]
     assert ask(page, "lantenr")["meant"] == "lantern"
+    # Two changes of a word of seven letters: the consonants stay.
+    assert ask(page, "lentirn")["meant"] == "lantern"
+    assert ask(page, "kanters")["meant"] is None
     assert ask(page, "site:tea.example/chapters")["total"] == 30
     assert ask(page, "chapter", limit=10)["total"] == 30
+
+
+def check_a_page_opened_from_a_file_says_what_it_needs(look):
+    context = look.browser.new_context()
+    context.set_default_timeout(PATIENCE_MS)
+    look.contexts.append(context)
+    page = context.new_page()
+    page.goto("file://" + look.told["folder"] + "/search/index.html")
+    expect(page.get_by_role("alert")).to_contain_text("python3 -m http.server")
+    assert page.get_by_role("searchbox").count() == 0
 
 
 def check_the_excerpt_is_of_the_piece_that_fits(look):

@@ -153,7 +153,7 @@ fn matching_pages_are_counted_by_facet() {
         none(),
         expect![[r#"
             6 pages
-            folder: a.example/docs=3 a.example/guide=2 a.example/de=1
+            folder: docs=3 guide=2 de=1
             language: English=5 German=1
             version: 15=2 14=2 13=3
             type: Web page=5 PDF=1
@@ -168,7 +168,7 @@ fn matching_pages_are_counted_by_facet() {
         },
         expect![[r#"
             3 pages
-            folder: a.example/docs/13=3 a.example/docs/14=2 a.example/docs/15=2
+            folder: docs/13=3 docs/14=2 docs/15=2
             language: English=3
             version: 15=2 14=2 13=3
             type: Web page=3

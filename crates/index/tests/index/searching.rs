@@ -212,6 +212,31 @@ fn pages_with_one_word_are_found_if_none_has_all() {
 }
 
 #[test]
+fn misspellings_that_keep_the_consonants_are_corrected() {
+    let pages = [
+        page(
+            "http://a.example/ride",
+            "Ride",
+            "The bicycle of the committee and its grammar.",
+        ),
+        page("http://a.example/far", "Far", "A battery near the ripple."),
+    ];
+    let (_dir, index) = indexed(&pages);
+    for (misspelt, expected) in [
+        ("bycicle", "/ride (bicycle?)"),
+        ("bicicle", "/ride (bicycle?)"),
+        ("bicylce", "/ride (bicycle?)"),
+        ("comitee", "/ride (committee?)"),
+        ("gramer", "/ride (grammar?)"),
+        // Two changes away from a word with other consonants.
+        ("baltory", ""),
+        ("topple", ""),
+    ] {
+        assert_eq!(found(&index, misspelt), expected, "{misspelt}");
+    }
+}
+
+#[test]
 fn excluded_words_are_not_corrected() {
     check("tea -kettel", expect!["/black /green"]);
     check("kettle -user_agent", expect!["/docs/kettle"]);

@@ -24,6 +24,8 @@ struct Last {
     /// The line of the last row whose archive record contains the body; 0 if there is none.
     body: u64,
     outcome: LastOutcome,
+    /// Whether the last row allows that the body is shown or exported.
+    may_show_body: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,6 +66,7 @@ impl LatestRows {
         self.round = self.round.max(row.round);
         let last = self.by_url.entry(key(&row.url)).or_default();
         last.line = line;
+        last.may_show_body = row.may_show_body();
         last.outcome = match row.status {
             _ if row.is_broken() => LastOutcome::Broken,
             Some(300..=303 | 305..=399) => LastOutcome::Redirect,
@@ -96,6 +99,12 @@ impl LatestRows {
     pub(crate) fn is_body(&self, row: &PageRow, line: u64) -> bool {
         let last = self.get(&row.url);
         last.is_some_and(|last| last.body == line && last.outcome == LastOutcome::Page)
+    }
+
+    /// Returns whether the last row of a URL allows that its body is shown or exported
+    /// ([`PageRow::may_show_body`]).
+    pub(crate) fn may_show_body(&self, url: &str) -> bool {
+        self.get(url).is_some_and(|last| last.may_show_body)
     }
 
     /// Returns whether a URL currently redirects.

@@ -74,9 +74,10 @@ const send = async (command, values, done) => {
       credentials: "omit",
     });
     const answer = await response.json();
-    const said = [answer.error, answer.hint].filter((text) => typeof text === "string");
+    const said = [answer.error, answer.hint].filter((text) => typeof text === "string").join("; ");
     told.classList.toggle("failed", !response.ok);
-    told.textContent = response.ok ? done : said.join("; ");
+    told.textContent = response.ok ? done : said;
+    if (!response.ok) console.error(said);
     return response.ok;
   } catch {
     told.classList.add("failed");

@@ -16,11 +16,33 @@ const askServer = (endpoint) => async (asked, signal) => {
   try {
     response = await fetch(`${endpoint}?${values}`, { signal, credentials: "omit" });
     answer = await response.json();
-  } catch {
-    throw new Error("Can't reach the search. Try again in a moment.");
+  } catch (failure) {
+    if (failure.name === "AbortError") throw failure;
+    throw new Error(await unreadable(endpoint, signal));
   }
   if (!response.ok) throw new Error(said(answer));
   return answer;
+};
+
+/**
+ * Why an answer can't be read. A browser doesn't say whether the server can't be reached or doesn't
+ * let pages of this site read answers, so this requests a script that any site may load.
+ */
+const unreadable = async (endpoint, signal) => {
+  const { origin } = new URL(endpoint, location.href);
+  const down = "Can't reach the search. Try again in a moment.";
+  if (origin === location.origin) return down;
+  try {
+    await fetch(`${origin}/embed.js`, { mode: "no-cors", credentials: "omit", cache: "no-store", signal });
+  } catch {
+    return down;
+  }
+  const remedy = self.origin === "null"
+    ? "A page that is opened from a file, or in a sandbox, has no origin that could be allowed: open the page over http."
+    : `To allow it, start crawl serve with --allow-origin ${location.origin}`;
+  const reason = `The search at ${origin} doesn't allow pages of this site to show results. ${remedy}`;
+  console.error(reason);
+  return reason;
 };
 
 /** What a server says is wrong, as sentences. */

@@ -103,11 +103,20 @@ def check_it_is_as_light_or_dark_as_the_page(look):
 
 
 def check_a_site_that_was_not_named_reads_nothing(look):
-    # The browser says on the console that it kept the answer back.
+    # The browser says on the console that it kept the answer back, and the snippet says what to do.
     page, field = start(look, "/embedded", host="other", watched=False)
-    field.fill("secret")
-    expect(page.get_by_role("alert")).to_contain_text("Can't reach")
+    remedy = "start crawl serve with --allow-origin " + look.told["other"]
+    with page.expect_console_message(lambda message: remedy in message.text):
+        field.fill("secret")
+    expect(page.get_by_role("alert")).to_contain_text(remedy)
     expect(page.locator(".hit")).to_have_count(0)
+
+
+def check_a_server_that_is_down_is_not_taken_for_one_that_refuses(look):
+    page, field = start(look, "/embedded", host="other", watched=False)
+    page.route(look.told["search"] + "/**", lambda route: route.abort())
+    field.fill("secret")
+    expect(page.get_by_role("alert")).to_contain_text("Can't reach the search")
 
 
 def check_a_dialog_opens_from_anywhere(look):

@@ -69,8 +69,10 @@ def what_is_refused_is_said(look):
     page.get_by_role("button", name="Pause").click()
     expect(told).to_contain_text("controlling the crawl needs a token")
     page.get_by_label("Token").fill("a wrong one")
-    page.get_by_role("button", name="Pause").click()
+    with page.expect_console_message(lambda message: "--token-file" in message.text):
+        page.get_by_role("button", name="Pause").click()
     expect(told).to_contain_text("the token is wrong")
+    expect(told).to_contain_text("the token is in the file of --token-file")
     page.get_by_label("Token").fill(look.told["token"])
     page.get_by_label("URL to fetch").fill("nonsense")
     page.keyboard.press("Enter")

@@ -18,6 +18,7 @@ import accessible
 import embedding
 import live
 import looks
+import mirror
 import reading
 import searching
 
@@ -71,7 +72,7 @@ class Look:
             if cookies:
                 self.faults.append(f"cookies: {cookies}")
             context.close()
-        known = tuple(TOLD[name] for name in ("search", "site", "other", "live"))
+        known = (*(TOLD[name] for name in ("search", "site", "other", "live")), "file://")
         strange = [url for url in self.requests if not url.startswith(known)]
         if strange:
             self.faults.append(f"asked elsewhere: {strange}")
@@ -79,7 +80,7 @@ class Look:
 
 
 def checks():
-    for module in (searching, reading, looks, accessible, embedding, live):
+    for module in (searching, reading, looks, accessible, embedding, live, mirror):
         for name, check in vars(module).items():
             if name.startswith("check_") and ONLY in f"{module.__name__}.{name}":
                 yield f"{module.__name__}.{name.removeprefix('check_')}", check

@@ -1,6 +1,7 @@
 //! Tags and their attributes.
 
 use std::cell::OnceCell;
+use std::ops::Range;
 
 use memchr::memchr2;
 
@@ -106,7 +107,8 @@ impl<'a> Attributes<'a> {
             .is_some_and(|value| value.eq_ignore_ascii_case(word))
     }
 
-    fn first(self, name: &str) -> Option<Attribute<'a>> {
+    /// Returns the attribute `name`, which must be in lower case.
+    pub(crate) fn first(self, name: &str) -> Option<Attribute<'a>> {
         let mut spans = self.list.spans[..self.count].iter();
         let place = spans.position(|span| span.is(self.page, name))?;
         Some(Attribute { all: self, place })
@@ -146,6 +148,36 @@ impl<'a> Attribute<'a> {
         match span.is_encoded {
             true => self.decoded(raw),
             false => raw,
+        }
+    }
+
+    /// Returns the range of the value in the page, without quotation marks.
+    pub(crate) fn value_range(self) -> Range<usize> {
+        self.span().value..self.span().value_end
+    }
+
+    /// Returns whether the value is in quotation marks.
+    pub(crate) fn is_quoted(self) -> bool {
+        let (bytes, Range { start, end }) = (self.all.page.as_bytes(), self.value_range());
+        let quote = bytes[..start]
+            .last()
+            .filter(|byte| matches!(byte, b'"' | b'\''));
+        quote.is_some() && bytes.get(end) == quote
+    }
+
+    /// Returns the range of the name and the value in the page.
+    pub(crate) fn range(self) -> Range<usize> {
+        let Span {
+            name,
+            name_end,
+            value,
+            value_end,
+            ..
+        } = *self.span();
+        let has_value = self.all.page[name_end..value].contains('=');
+        match has_value {
+            true => name..value_end + usize::from(self.is_quoted()),
+            false => name..name_end,
         }
     }
 

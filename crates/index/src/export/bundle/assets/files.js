@@ -136,8 +136,9 @@ class Files {
   // Returns similar words with the same first letter, likeliest first.
   async near(word) {
     const letters = Array.from(word);
-    const most = letters.length < 4 ? 0 : letters.length < 8 ? 1 : 2;
+    const most = letters.length < 4 ? 0 : letters.length < 6 ? 1 : 2;
     if (!most) return [];
+    const bones = skeleton(word);
     const own = this.shardOf(word);
     const begins = this.manifest.words;
     const found = [];
@@ -147,11 +148,13 @@ class Files {
       for (const form of (await this.shard(n)).values()) {
         if (form.text[0] !== word[0]) continue;
         const changes = distance(letters, form.text, most);
-        if (changes <= most) found.push({ form, changes });
+        if (changes > most) continue;
+        const isAlike = changes < 2 || skeleton(form.text) === bones;
+        if (isAlike || letters.length >= 8) found.push({ form, changes, isAlike });
       }
       if (found.some((near) => near.changes === 1)) break;
     }
-    found.sort((a, b) => a.changes - b.changes || b.form.group.pages - a.form.group.pages || (a.form.text < b.form.text ? -1 : 1));
+    found.sort((a, b) => a.changes - b.changes || b.isAlike - a.isAlike || b.form.group.pages - a.form.group.pages || (a.form.text < b.form.text ? -1 : 1));
     const least = found.length ? found[0].changes : 0;
     const unlike = found.filter((near) => near.changes === least).map((near) => near.form);
     return unlike.filter((form, n) => unlike.findIndex((other) => other.text === form.text) === n).slice(0, 3);
@@ -176,6 +179,13 @@ class Files {
     }
     return best && best.forms;
   }
+}
+
+// The first letter and the consonants of a word, with double letters as one: most misspellings
+// leave them alone. Same as in `lexicon.rs`.
+function skeleton(word) {
+  const single = Array.from(word).filter((letter, n, all) => letter !== all[n - 1]);
+  return single.filter((letter, n) => n === 0 || !'aeiouy'.includes(letter)).join('');
 }
 
 // Counts letters added, removed, replaced or swapped; stops beyond `most`.

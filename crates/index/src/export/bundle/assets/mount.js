@@ -38,8 +38,26 @@ function filesAt(base) {
   };
 }
 
+// Says in the place of the search why it doesn't work from a file.
+function explainFile(tag) {
+  const text = 'This search needs a web server: a browser lets no page that is opened from a file load other files. ' +
+    'Run "python3 -m http.server" in this folder, and open http://localhost:8000/.';
+  console.error(text);
+  const show = () => {
+    const target = tag.dataset.target ? document.querySelector(tag.dataset.target) : null;
+    const notice = element('p', { role: 'alert' }, text);
+    if (target) target.replaceChildren(notice);
+    else tag.after(notice);
+  };
+  if (document.readyState === 'loading') document.addEventListener('DOMContentLoaded', show);
+  else show();
+}
+
 if (typeof document === 'object' && document.currentScript) {
-  mount(document.currentScript, filesAt(new URL('.', document.currentScript.src)));
+  const tag = document.currentScript;
+  const base = new URL('.', tag.src);
+  if (base.protocol === 'file:') explainFile(tag);
+  else mount(tag, filesAt(base));
 }
 if (typeof globalThis === 'object') {
   globalThis.CrawlSearch = { open: (base) => Search.open(loader(new URL(base, globalThis.location))), Search, words };

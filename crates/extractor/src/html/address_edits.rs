@@ -1,0 +1,348 @@
+//! The consumer that rewrites the addresses in a page.
+
+use std::ops::Range;
+
+use super::consumer::{At, Consumer, Space};
+use super::declared_type::below;
+use super::link_attributes::{Holds, holders};
+use super::links::{has_placeholder, is_address};
+use super::name;
+use super::page_reader::is_css;
+use super::page_text::PageText;
+use super::srcset;
+use super::tag_walk::{walk, walk_html};
+use super::tokenizer::{Attribute, Attributes, Tag, Text};
+use crate::css;
+use crate::limits::Limits;
+use crate::new_address::{AddressRewriter, Use};
+use crate::refresh::refresh_target;
+use crate::text::trim;
+use crate::text_edits::{Edit, edited_text};
+
+/// The edits of a page's text.
+#[derive(Debug, Default)]
+pub(crate) struct PageEdits {
+    /// The edits in ascending order.
+    pub(crate) edits: Vec<Edit>,
+    /// The offset for a `meta` that declares the charset: after the `head` tag if the page has one,
+    /// else after the `html` tag, else before the first tag.
+    pub(crate) meta_place: usize,
+}
+
+/// Returns the edits that give each reference in a page its new address.
+pub(crate) fn page_edits(page: &PageText<'_>, rewriter: &mut AddressRewriter<'_>) -> PageEdits {
+    let collector = walk(page, Limits::default().attributes, Collector::new(rewriter));
+    collector.finish()
+}
+
+/// Collects the edits of a page.
+struct Collector<'r, 'f> {
+    rewriter: &'r mut AddressRewriter<'f>,
+    edits: Vec<Edit>,
+    meta_place: Option<usize>,
+    /// Whether no later tag changes `meta_place`.
+    has_meta_place: bool,
+    /// Whether the next text is CSS.
+    is_in_style: bool,
+    /// Whether the page is the `srcdoc` of a frame. A `srcdoc` within it stays as it is.
+    is_srcdoc: bool,
+}
+
+impl<'r, 'f> Collector<'r, 'f> {
+    fn new(rewriter: &'r mut AddressRewriter<'f>) -> Collector<'r, 'f> {
+        Collector {
+            rewriter,
+            edits: Vec::new(),
+            meta_place: None,
+            has_meta_place: false,
+            is_in_style: false,
+            is_srcdoc: false,
+        }
+    }
+
+    fn finish(mut self) -> PageEdits {
+        // The attributes of a tag are rewritten in an order of their own.
+        self.edits.sort_by_key(|edit| edit.range.start);
+        // `crossorigin` is removed for each address of its tag.
+        self.edits.dedup();
+        PageEdits {
+            edits: self.edits,
+            meta_place: self.meta_place.unwrap_or(0),
+        }
+    }
+
+    fn find_meta_place(&mut self, tag: &Tag<'_>) {
+        if matches!(tag.name, name::HTML | name::HEAD) {
+            self.meta_place = Some(tag.end);
+        } else {
+            self.meta_place.get_or_insert(tag.offset);
+        }
+        self.has_meta_place = tag.name != name::HTML;
+    }
+
+    /// Replaces the value of an attribute. `value` is not escaped yet.
+    fn set(&mut self, attribute: Attribute<'_>, value: &str) {
+        let mut with = escaped(value);
+        if !attribute.is_quoted() {
+            with = format!("\"{with}\"");
+        }
+        let range = attribute.value_range();
+        self.edits.push(Edit { range, with });
+    }
+
+    fn remove(&mut self, attributes: Attributes<'_>, name: &str) {
+        if let Some(attribute) = attributes.first(name) {
+            let (range, with) = (attribute.range(), String::new());
+            self.edits.push(Edit { range, with });
+        }
+    }
+
+    /// Rewrites an attribute that contains an address. Returns whether it now leads to a file.
+    fn address(&mut self, attributes: Attributes<'_>, name: &str, usage: Use) -> bool {
+        let attribute = attributes.first(name);
+        let Some(attribute) = attribute.filter(|one| !trim(one.value()).is_empty()) else {
+            return false;
+        };
+        let Some(new) = self.rewriter.of_attribute(attribute.value(), usage) else {
+            return false;
+        };
+        self.set(attribute, &new.text);
+        new.is_file
+    }
+
+    /// Rewrites the address of a resource. If it is now a file, removes the attributes that would
+    /// keep a browser from loading it: `integrity` is the digest of the file before it was
+    /// rewritten, and a file has no origin that `crossorigin` could allow.
+    fn resource(&mut self, attributes: Attributes<'_>, name: &str) {
+        if self.address(attributes, name, Use::Read) {
+            self.remove(attributes, "integrity");
+            self.remove(attributes, "crossorigin");
+        }
+    }
+
+    fn srcset(&mut self, attributes: Attributes<'_>, name: &str) {
+        let Some(attribute) = attributes.first(name) else {
+            return;
+        };
+        let value = attribute.value();
+        let mut edits = Vec::new();
+        for address in srcset::addresses(value) {
+            if let Some(new) = self.rewriter.of_attribute(address, Use::Read) {
+                // A comma at the end would end the image candidate.
+                let bare = new.text.trim_end_matches(',');
+                let commas = "%2C".repeat(new.text.len() - bare.len());
+                edits.push(Edit {
+                    range: range_in(value, address),
+                    with: format!("{bare}{commas}"),
+                });
+            }
+        }
+        self.set_edited(attribute, &edits);
+    }
+
+    fn style_attribute(&mut self, attributes: Attributes<'_>) {
+        let style = attributes.first("style");
+        let Some(style) = style.filter(|style| style.value().contains('(')) else {
+            return;
+        };
+        let edits = self.rewriter.of_css(css::declarations(style.value()));
+        self.set_edited(style, &edits);
+    }
+
+    /// Applies edits to the value of an attribute.
+    fn set_edited(&mut self, attribute: Attribute<'_>, edits: &[Edit]) {
+        if !edits.is_empty() {
+            self.set(attribute, &edited_text(attribute.value(), edits));
+        }
+    }
+
+    fn html(&mut self, tag: &Tag<'_>, attributes: Attributes<'_>) {
+        if let Some((_, held)) = holders(tag.name) {
+            for holder in held {
+                match holder.holds {
+                    Holds::Srcset => self.srcset(attributes, holder.attribute),
+                    Holds::AddressOrProse
+                        if !attributes.get(holder.attribute).is_some_and(is_address) => {}
+                    Holds::Address | Holds::AddressOrProse => {
+                        self.resource(attributes, holder.attribute);
+                    }
+                }
+            }
+            return;
+        }
+        match tag.name {
+            name::A | name::AREA => drop(self.address(attributes, "href", Use::Read)),
+            name::LINK => self.link(attributes),
+            name::BASE => self.remove(attributes, "href"),
+            name::META => self.meta(attributes),
+            name::FRAME | name::IFRAME => self.frame(attributes),
+            name::EMBED => self.resource(attributes, "src"),
+            name::OBJECT => self.object(attributes),
+            name::FORM => drop(self.address(attributes, "action", Use::Web)),
+            name::BUTTON => drop(self.address(attributes, "formaction", Use::Web)),
+            name::INPUT => {
+                self.resource(attributes, "src");
+                self.address(attributes, "formaction", Use::Web);
+            }
+            _ => {}
+        }
+    }
+
+    fn link(&mut self, attributes: Attributes<'_>) {
+        let rel = attributes.get("rel").unwrap_or_default();
+        let mut words = rel.split_ascii_whitespace();
+        if words.any(|word| word.eq_ignore_ascii_case("canonical")) {
+            self.address(attributes, "href", Use::Web);
+        } else {
+            self.resource(attributes, "href");
+        }
+        self.srcset(attributes, "imagesrcset");
+    }
+
+    fn meta(&mut self, attributes: Attributes<'_>) {
+        let equiv = attributes.get("http-equiv").unwrap_or_default();
+        let is = |word: &str| equiv.eq_ignore_ascii_case(word);
+        if is("refresh") {
+            self.refresh(attributes);
+        } else if is("content-security-policy") {
+            // The policy names origins, and a file has none: it would block every resource.
+            self.remove(attributes, "http-equiv");
+            self.remove(attributes, "content");
+        }
+    }
+
+    fn refresh(&mut self, attributes: Attributes<'_>) {
+        let Some(content) = attributes.first("content") else {
+            return;
+        };
+        let Some(target) = refresh_target(content.value()) else {
+            return;
+        };
+        if let Some(new) = self.rewriter.of_attribute(target, Use::Read) {
+            let edit = Edit {
+                range: range_in(content.value(), target),
+                // The address may be in single quotation marks.
+                with: new.text.replace('\'', "%27"),
+            };
+            self.set_edited(content, &[edit]);
+        }
+    }
+
+    fn frame(&mut self, attributes: Attributes<'_>) {
+        self.address(attributes, "src", Use::Read);
+        if attributes.get("longdesc").is_some_and(is_address) {
+            self.address(attributes, "longdesc", Use::Read);
+        }
+        let srcdoc = attributes.first("srcdoc").filter(|_| !self.is_srcdoc);
+        let Some(srcdoc) = srcdoc else { return };
+        let mut inner = Collector::new(&mut *self.rewriter);
+        inner.is_srcdoc = true;
+        let edits = walk_html(srcdoc.value(), Limits::default().attributes, inner).finish();
+        self.set_edited(srcdoc, &edits.edits);
+    }
+
+    fn object(&mut self, attributes: Attributes<'_>) {
+        let Some(codebase) = attributes.get("codebase").map(trim) else {
+            return self.resource(attributes, "data");
+        };
+        let data = attributes.first("data");
+        let Some(data) = data.filter(|data| !trim(data.value()).is_empty()) else {
+            return;
+        };
+        let href = below(codebase, trim(data.value()));
+        if let Some(new) = self.rewriter.of_attribute(&href, Use::Read) {
+            self.set(data, &new.text);
+            self.remove(attributes, "codebase");
+        }
+    }
+
+    fn foreign(&mut self, tag: &Tag<'_>, attributes: Attributes<'_>, space: Space) {
+        let is_link = space == Space::Math || tag.name == name::A;
+        let is_resource = matches!(
+            tag.name,
+            name::IMAGE | name::USE | name::FEIMAGE | name::SCRIPT
+        );
+        if is_link || is_resource {
+            for name in ["href", "xlink:href"] {
+                self.resource(attributes, name);
+            }
+        }
+    }
+
+    /// Rewrites the CSS in the text of a `style` element.
+    fn style_text(&mut self, text: &Text<'_>) {
+        let place = text.place();
+        let source = &text.page[place.clone()];
+        if text.is_raw() || !source.contains('&') {
+            let edits = self.rewriter.of_css(css::sheet(source));
+            self.edits.extend(edits.into_iter().map(|edit| Edit {
+                range: place.start + edit.range.start..place.start + edit.range.end,
+                ..edit
+            }));
+            return;
+        }
+        let mut decoded = String::with_capacity(source.len());
+        text.parts(|part| decoded.push_str(part));
+        let edits = self.rewriter.of_css(css::sheet(&decoded));
+        if !edits.is_empty() {
+            let with = escaped(&edited_text(&decoded, &edits));
+            self.edits.push(Edit { range: place, with });
+        }
+    }
+}
+
+impl Consumer for Collector<'_, '_> {
+    fn start(&mut self, tag: &Tag<'_>, at: At) {
+        self.is_in_style = false;
+        if !self.has_meta_place {
+            self.find_meta_place(tag);
+        }
+        if !at.shown && !at.in_template {
+            return;
+        }
+        let attributes = tag.attributes;
+        if at.in_template && attributes.iter().any(|one| has_placeholder(one.value())) {
+            return;
+        }
+        self.is_in_style = tag.name == name::STYLE && is_css(attributes);
+        self.style_attribute(attributes);
+        match at.space {
+            Space::Html => self.html(tag, attributes),
+            space @ (Space::Svg | Space::Math) => self.foreign(tag, attributes, space),
+        }
+    }
+
+    fn end(&mut self, _tag: &Tag<'_>, _at: At) {
+        self.is_in_style = false;
+    }
+
+    fn text(&mut self, text: &Text<'_>, _at: At) {
+        if self.is_in_style {
+            self.style_text(text);
+        }
+    }
+}
+
+/// Returns the range of `part`, which must be a part of `whole`.
+fn range_in(whole: &str, part: &str) -> Range<usize> {
+    let start = part.as_ptr() as usize - whole.as_ptr() as usize;
+    start..start + part.len()
+}
+
+/// Returns text escaped for an attribute's value in either quotation marks, and for XML text.
+/// Characters other than ASCII become numeric references, so that the result fits any charset.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            c if c.is_ascii() && c != '\r' => escaped.push(c),
+            c => escaped.push_str(&format!("&#{};", u32::from(c))),
+        }
+    }
+    escaped
+}

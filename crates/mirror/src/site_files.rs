@@ -1,0 +1,137 @@
+//! The files of a mirror, and the file that each URL leads to.
+
+use std::collections::{HashMap, HashSet};
+
+use crawl_archive::FileNames;
+use crawl_records::{CurrentPages, CurrentRow, PageRow, RecordsError};
+use crawl_weburl::{CanonicalUrl, SpellingRules, canonicalize};
+
+use crate::file_path::{origin_folder, scheme_and_authority, wanted_path};
+use crate::media_type::essence;
+
+/// Maximum number of redirects to follow from a link to its page.
+const MAX_REDIRECTS: usize = 32;
+
+/// The URLs that have a file, and the redirects between them.
+#[derive(Debug)]
+pub(crate) struct SiteFiles {
+    names: FileNames,
+    redirects: HashMap<Box<str>, Box<str>>,
+    spelling: SpellingRules,
+}
+
+/// The number of current pages and resources without a file, by reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LeftOut {
+    pub(crate) withheld: u64,
+    pub(crate) unwanted: u64,
+    pub(crate) secret: u64,
+    pub(crate) without_body: u64,
+    /// Rows without a usable URL.
+    pub(crate) unreadable: u64,
+}
+
+impl SiteFiles {
+    /// Reads the rows of a crawl, and names a file for each body that may be exported.
+    pub(crate) fn read(current: &CurrentPages) -> Result<(SiteFiles, LeftOut), RecordsError> {
+        let mut left_out = LeftOut::default();
+        let mut files: Vec<(CanonicalUrl, Option<String>)> = Vec::new();
+        let mut redirects = HashMap::new();
+        current.each(|row| {
+            match row {
+                CurrentRow::Redirect(row) => {
+                    if let Some(target) = row.redirect {
+                        redirects.insert(row.url.into(), target.into());
+                    }
+                }
+                CurrentRow::Page { row, may_export } => match canonicalize(None, &row.url) {
+                    Err(_) => left_out.unreadable += 1,
+                    Ok(url) if left_out.admits(&row, may_export) => {
+                        files.push((url, media_type(&row)));
+                    }
+                    Ok(_) => {}
+                },
+            }
+            Ok::<_, RecordsError>(())
+        })?;
+        let secure: HashSet<String> = files
+            .iter()
+            .map(|(url, _)| scheme_and_authority(url))
+            .filter(|(scheme, _)| *scheme == "https")
+            .map(|(_, authority)| authority.to_owned())
+            .collect();
+        let mut names = FileNames::default();
+        for (url, media_type) in files {
+            let (_, authority) = scheme_and_authority(&url);
+            let folder = origin_folder(&url, secure.contains(authority));
+            names.add(
+                url.as_str(),
+                wanted_path(&url, &folder, media_type.as_deref()),
+            );
+        }
+        names.settle();
+        let spelling = current.spelling_rules();
+        let files = SiteFiles {
+            names,
+            redirects,
+            spelling,
+        };
+        Ok((files, left_out))
+    }
+
+    /// Returns the file of a URL that has one itself.
+    pub(crate) fn own(&self, url: &str) -> Option<&str> {
+        self.names.get(url)
+    }
+
+    /// Returns the file that a link to `url` leads to, through redirects. `None` if there is none.
+    pub(crate) fn of_link(&self, url: &CanonicalUrl) -> Option<&str> {
+        self.after_redirects(url.as_str()).or_else(|| {
+            let named = self.spelling.apply(url)?;
+            self.after_redirects(named.as_str())
+        })
+    }
+
+    fn after_redirects(&self, url: &str) -> Option<&str> {
+        if let Some(file) = self.own(url) {
+            return Some(file);
+        }
+        let next = |at: &&str| self.redirects.get(*at).map(|target| &**target);
+        let first = self.redirects.get(url).map(|target| &**target);
+        let mut chain = std::iter::successors(first, next).take(MAX_REDIRECTS);
+        chain.find_map(|url| self.own(url))
+    }
+
+    /// Removes the file of a URL whose body can't be read.
+    pub(crate) fn remove(&mut self, url: &str) {
+        self.names.remove(url);
+    }
+}
+
+impl LeftOut {
+    /// Returns whether a page may have a file. Counts the reason if not.
+    fn admits(&mut self, row: &PageRow, may_export: bool) -> bool {
+        let is_without_body = matches!(row.status, Some(204 | 205)) || row.warc.is_none();
+        let counter = if row.unwanted.is_some() {
+            &mut self.unwanted
+        } else if row.echoes_secret {
+            &mut self.secret
+        } else if !may_export {
+            &mut self.withheld
+        } else if is_without_body {
+            &mut self.without_body
+        } else {
+            return true;
+        };
+        *counter += 1;
+        false
+    }
+}
+
+/// Returns the media type of a page: the declared one, else the detected one.
+fn media_type(row: &PageRow) -> Option<String> {
+    let declared = row.content_type.as_deref().map(essence);
+    declared
+        .filter(|declared| declared.contains('/'))
+        .or_else(|| row.detected_type.clone())
+}

@@ -1,0 +1,123 @@
+//! Lists the current pages and redirects of a crawl.
+
+use std::path::{Path, PathBuf};
+
+use crawl_archive::rows::PageRow;
+use crawl_weburl::SpellingRules;
+
+use crate::broken::{LatestRows, naming};
+use crate::directory::holds_any;
+use crate::error::RecordsError;
+use crate::rows::pages;
+
+/// Selects the rows of `pages.jsonl` that show the state of each URL at its last visit.
+#[derive(Debug)]
+pub struct CurrentPages {
+    dir: PathBuf,
+    latest: LatestRows,
+}
+
+/// The row of a URL that is currently a page or a redirect.
+#[derive(Clone, Debug)]
+pub enum CurrentRow {
+    /// The row whose archive record contains the current body of a page.
+    Page {
+        /// The row.
+        row: PageRow,
+        /// Whether commands may export the body, by this row and by the last one of the page.
+        may_export: bool,
+    },
+    /// The last row of a URL that redirects.
+    Redirect(PageRow),
+}
+
+impl CurrentPages {
+    /// Reads all rows once. Takes about 40 bytes per URL.
+    ///
+    /// # Errors
+    /// [`RecordsError`] if `dir` holds no crawl, or a row can't be read.
+    pub fn open(dir: &Path) -> Result<CurrentPages, RecordsError> {
+        holds_any(dir, &["pages.jsonl"])?;
+        Ok(CurrentPages {
+            dir: dir.to_owned(),
+            latest: LatestRows::read(dir)?,
+        })
+    }
+
+    /// Passes each current page and redirect to `visit`, in the order of their rows.
+    ///
+    /// # Errors
+    /// The error of `visit`, or a [`RecordsError`] if a row can't be read.
+    pub fn each<E: From<RecordsError>>(
+        &self,
+        mut visit: impl FnMut(CurrentRow) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut rows = pages(&self.dir)?;
+        while let Some(row) = rows.next() {
+            let row = row?;
+            if self.latest.is_body(&row, rows.line()) {
+                let may_export = row.may_show_body() && self.latest.may_show_body(&row.url);
+                visit(CurrentRow::Page { row, may_export })?;
+            } else if self.latest.is_last(&row, rows.line()) && self.latest.redirects(&row.url) {
+                visit(CurrentRow::Redirect(row))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the spelling rules of the crawl: a link to another spelling leads to the URL that
+    /// they return. Rules that need evidence are not applied.
+    #[must_use]
+    pub fn spelling_rules(&self) -> SpellingRules {
+        naming(&self.dir)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{CurrentPages, CurrentRow};
+    use crate::RecordsError;
+    use crate::made_crawl::MadeCrawl;
+
+    #[test]
+    fn each_url_is_listed_as_of_its_last_visit() {
+        let mut crawl = MadeCrawl::new();
+        let html = "text/html";
+        crawl.page("http://e.example/a", html, "first");
+        crawl.page("http://e.example/b", html, "first");
+        crawl.page("http://e.example/c", html, "first");
+        crawl.page("http://e.example/d", html, "first");
+        crawl.page_with("http://e.example/a", html, "second", &json!({"round": 2}));
+        let same = json!({"status": 304, "change": "same", "round": 2});
+        crawl.row("http://e.example/b", &same);
+        crawl.redirect("http://e.example/c", "/a", "http://e.example/a");
+        let refused = json!({"status": 304, "change": "same", "round": 2, "withheld": "noarchive"});
+        crawl.row("http://e.example/d", &refused);
+        crawl.row("http://e.example/e", &json!({"status": 404}));
+        let dir = crawl.finish();
+        let mut listed = Vec::new();
+        let each = CurrentPages::open(dir.path()).unwrap().each(|row| {
+            listed.push(match row {
+                CurrentRow::Page { row, may_export } => (row.url, row.bytes, may_export),
+                CurrentRow::Redirect(row) => (row.url, 0, false),
+            });
+            Ok::<_, RecordsError>(())
+        });
+        each.unwrap();
+        let listed: Vec<_> = listed
+            .iter()
+            .map(|(url, bytes, may)| (&url[17..], *bytes, *may))
+            .collect();
+        assert_eq!(
+            listed,
+            [
+                ("b", 5, true),
+                ("d", 5, false),
+                ("a", 6, true),
+                ("c", 0, false)
+            ]
+        );
+    }
+}
