@@ -91,6 +91,8 @@ pub struct Config {
     pub feeds: bool,
     /// Whether the targets of GET forms are followed like links.
     pub forms: bool,
+    /// How pages outside the scope are requested.
+    pub off_scope_method: OffScopeMethod,
     /// Which parts of pages (such as images and style sheets) are fetched.
     pub resources: Resources,
     /// Maximum URLs from the sitemaps of one host in a run. `None` is unlimited.
@@ -168,6 +170,7 @@ impl Config {
             sitemaps: true,
             feeds: true,
             forms: false,
+            off_scope_method: OffScopeMethod::Get,
             resources: Resources::Off,
             max_sitemap_urls: Some(250_000),
             politeness: Politeness {
@@ -253,6 +256,16 @@ pub enum Resources {
     /// Fetch all parts of pages, on any host, so that pages can be replayed. Requests to another
     /// host follow that host's robots.txt and pace.
     All,
+}
+
+/// How pages are requested that are outside the scope and whose links are not followed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OffScopeMethod {
+    /// Fetch and keep them like other pages.
+    #[default]
+    Get,
+    /// Request only their status with HEAD, and with GET if the answer to HEAD is an error.
+    Head,
 }
 
 /// How to treat a robots.txt that answers 401 or 403.

@@ -45,7 +45,10 @@ pub(crate) fn before_reading(filter: &ContentFilter, exchange: &Exchange) -> Opt
         let more = (exchange.body.len() as u64).saturating_add(1);
         filter.too_long(more).filter(|_| is_cut)
     };
-    by_head(filter, exchange.status, &exchange.headers).or_else(at_limit)
+    let of_method = exchange.sent.is_head.then_some(Unwanted::Body);
+    of_method
+        .or_else(|| by_head(filter, exchange.status, &exchange.headers))
+        .or_else(at_limit)
 }
 
 /// Judges a page that was read, by its type and length. Returns why it is not kept. `None` if it is

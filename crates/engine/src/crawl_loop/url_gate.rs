@@ -235,7 +235,11 @@ impl UrlGate {
                 exclusion,
             }));
         }
-        self.judge_by_traps(lease, per_host, frontier)
+        // A page whose links are not followed can't lead into a trap.
+        match context.is_only_checked {
+            true => Ok(LeaseDisposition::Fetch(lease)),
+            false => self.judge_by_traps(lease, per_host, frontier),
+        }
     }
 
     /// Decides by the traps of a URL's site, as known at the last commit before the URL was leased.

@@ -66,6 +66,7 @@ impl Job {
             Job::Page { lease, context } => FetchRequest {
                 validators: context.validators(),
                 found_on: found_on(lease).cloned(),
+                is_head: context.is_head(lease),
                 // A sitemap is not a page: it only lists pages, so the content filter does not
                 // apply.
                 is_filtered: lease.kind != UrlKind::Sitemap,

@@ -31,9 +31,17 @@ pub(crate) struct FetchContext {
     pub(crate) past: Option<Box<PreviousVisit>>,
     /// The label of the seed whose area contains the URL.
     pub(crate) label: Option<Arc<str>>,
+    /// Whether only the URL's status matters: its links are not followed and its body is not kept.
+    pub(crate) is_only_checked: bool,
 }
 
 impl FetchContext {
+    /// Returns whether a URL is requested with HEAD. Later attempts send GET, since some servers
+    /// reject HEAD or don't answer it.
+    pub(crate) fn is_head(&self, lease: &Lease) -> bool {
+        self.is_only_checked && lease.attempt == 1
+    }
+
     /// Returns the validators from the previous visit. If the page has not changed, the server may
     /// answer with 304.
     pub(super) fn validators(&self) -> Validators {
