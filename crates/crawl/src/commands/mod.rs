@@ -4,6 +4,7 @@
 mod bundle;
 pub(crate) mod control;
 pub(crate) mod export;
+mod faults;
 pub(crate) mod forget;
 #[cfg(feature = "shared-frontier")]
 pub(crate) mod frontier;
