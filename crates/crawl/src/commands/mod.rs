@@ -2,6 +2,7 @@
 
 #[cfg(feature = "tables")]
 mod bundle;
+pub(crate) mod check;
 pub(crate) mod control;
 pub(crate) mod export;
 mod faults;
