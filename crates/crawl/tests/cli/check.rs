@@ -416,6 +416,43 @@ fn each_format_goes_to_stdout_for_another_program() {
 }
 
 #[test]
+fn redirects_of_another_host_are_no_trap() {
+    const LINKS: usize = 12;
+    let (_dir, cmd) = setup("redirects");
+    let web = TestWeb::builder()
+        .hosts(2)
+        .pages(1)
+        .mix(LinkMix::plain())
+        .sitemap(false)
+        .handler(OTHER, other)
+        .start();
+    // Each page is found on the previous one, when the redirects linked there are known.
+    let pages = ["/", "/a", "/b", "/c", "/d"];
+    for (at, path) in pages.iter().enumerate() {
+        let links = (0..LINKS).map(|link| {
+            let path = format!("/to-gone{}", 100 + at * LINKS + link);
+            format!("<a href='{}'>x</a>", web.url(OTHER, &path))
+        });
+        let next = pages
+            .get(at + 1)
+            .map(|next| format!("<a href={next}>next</a>"));
+        // Pages without new words would look like a trap of the site itself.
+        let words: String = (0..40).map(|word| format!("word{at}x{word} ")).collect();
+        let html = format!("<p>{words}{}", links.chain(next).collect::<String>());
+        web.script(SITE, path, Answer::html(&html));
+    }
+    let ran = check(&cmd, &web, &["--per-host", "1"]);
+    let count = pages.len() * LINKS;
+    let head = format!("{count} faults: broken {count}\n");
+    assert!(
+        ran.stdout.starts_with(&head),
+        "{}{}",
+        ran.stdout,
+        ran.stderr
+    );
+}
+
+#[test]
 fn an_interrupted_or_limited_check_is_continued() {
     let (_dir, cmd) = setup("continued");
     let web = small_site();

@@ -260,11 +260,24 @@ pub(crate) enum TrapSignal {
     Text(Box<PageFingerprint>),
     /// The target of a redirect.
     Redirect(CanonicalUrl),
+    /// The target of a redirect whose URL is only checked, so that it is no evidence.
+    CheckedRedirect(CanonicalUrl),
     /// The page was kept, but is neither a redirect nor a page with text.
     Other,
     /// The page is an error or empty, or does not count as a page.
     #[default]
     Nothing,
+}
+
+impl TrapSignal {
+    /// Returns the signal of a page that is only checked. Such a page can't lead into a trap, and
+    /// says nothing about a site whose links are not followed.
+    pub(crate) fn only_checked(self) -> TrapSignal {
+        match self {
+            TrapSignal::Redirect(target) => TrapSignal::CheckedRedirect(target),
+            _ => TrapSignal::Nothing,
+        }
+    }
 }
 
 /// Returns the row of a page, without the columns that an answer fills in.
