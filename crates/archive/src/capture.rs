@@ -50,7 +50,7 @@ pub struct Capture<'a> {
 /// The request of a capture. The request target is the path and query of the URL.
 #[derive(Clone, Copy, Debug)]
 pub struct CapturedRequest<'a> {
-    /// `GET`.
+    /// `GET` or `HEAD`.
     pub method: &'a str,
     /// The header fields as sent. If `host` is missing (the HTTP library adds it while sending), it
     /// is derived from the URL.

@@ -164,6 +164,9 @@ pub const TOO_MANY_REDIRECTS: &str = "too_many_redirects";
 /// The error of a redirect whose target is not a URL.
 const REDIRECT_MALFORMED: &str = "redirect_malformed";
 
+/// The value of `unwanted` for a page whose status alone was requested, with HEAD.
+const ONLY_CHECKED: &str = "off-scope-method head";
+
 /// Errors of redirects that lead nowhere, whatever their status code.
 const BROKEN_REDIRECTS: [&str; 3] = [REDIRECT_LOOP, TOO_MANY_REDIRECTS, REDIRECT_MALFORMED];
 
@@ -173,6 +176,12 @@ impl PageRow {
     #[must_use]
     pub fn is_body_omitted(&self) -> bool {
         self.withheld.is_some() || self.unwanted.is_some()
+    }
+
+    /// Returns whether only the status was requested, with HEAD.
+    #[must_use]
+    pub fn is_only_checked(&self) -> bool {
+        self.unwanted.as_deref() == Some(ONLY_CHECKED)
     }
 
     /// Returns whether commands may show or export the archived body. Otherwise they use the search

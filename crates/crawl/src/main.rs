@@ -34,7 +34,7 @@ use cli::args::{self, Cli, Command, ConfigArgs, IndexArgs, JobArgs, RecheckArgs,
 use cli::overview::overview;
 use cli::preprocess::{self, UnreadCommandLine};
 use cli::usage_error;
-use commands::{export, forget, inspect, plan, recheck, records, robots};
+use commands::{check, export, forget, inspect, plan, recheck, records, robots};
 #[cfg(feature = "search")]
 use commands::{index, search};
 #[cfg(not(all(
@@ -96,12 +96,13 @@ fn run(cli: Cli) -> Result<u8, CommandError> {
             let (job, environment) = (cli.job, Environment::of_process());
             let (settings, sources) =
                 gather_with_sources(job.layer, job.config.as_deref(), &environment)?;
-            run::run(&settings, sources)
+            run::crawl(&settings, sources, run::Directory::OfCrawl)
         }
         Some(Command::Plan(args)) => {
             let settings = gather_settings(args.job)?;
             plan::run(&settings, args.json, args.html.as_deref())
         }
+        Some(Command::Check(args)) => check::run(args),
         Some(Command::Robots(args)) => robots::run(&args),
         Some(Command::Inspect(args)) => inspect::run(&args),
         Some(Command::Config(args)) => config(args),

@@ -90,7 +90,9 @@ pub struct Config {
     pub feeds: bool,
     /// Whether to follow the targets of GET forms like links.
     pub forms: bool,
-    /// Which parts of pages, such as images and style sheets, to fetch.
+    /// How pages outside the scope are requested.
+    pub off_scope_method: OffScopeMethod,
+    /// Which parts of pages (such as images and style sheets) are fetched.
     pub resources: Resources,
     /// Maximum URLs from the sitemaps of one host per run. `None` is unlimited.
     pub max_sitemap_urls: Option<u64>,
@@ -167,6 +169,7 @@ impl Config {
             sitemaps: true,
             feeds: true,
             forms: false,
+            off_scope_method: OffScopeMethod::Get,
             resources: Resources::Off,
             max_sitemap_urls: Some(250_000),
             politeness: Politeness {
@@ -254,7 +257,17 @@ pub enum Resources {
     All,
 }
 
-/// What to do if robots.txt answers 401 or 403.
+/// How pages are requested that are outside the scope and whose links are not followed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OffScopeMethod {
+    /// Fetch and keep them like other pages.
+    #[default]
+    Get,
+    /// Request only their status with HEAD, and with GET if the answer to HEAD is an error.
+    Head,
+}
+
+/// How to treat a robots.txt that answers 401 or 403.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Forbidden {
     /// Fetch as if robots.txt had no rules (RFC 9309 section 2.3.1.3).

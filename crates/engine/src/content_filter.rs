@@ -46,7 +46,10 @@ pub(crate) fn before_reading(filter: &ContentFilter, exchange: &Exchange) -> Opt
         let more = (exchange.body.len() as u64).saturating_add(1);
         filter.too_long(more).filter(|_| is_cut)
     };
-    by_head(filter, exchange.status, &exchange.headers).or_else(at_limit)
+    let of_method = exchange.sent.is_head.then_some(Unwanted::Body);
+    of_method
+        .or_else(|| by_head(filter, exchange.status, &exchange.headers))
+        .or_else(at_limit)
 }
 
 /// Returns why a page that was read is not kept, judging by its type and length; `None` if it is

@@ -52,7 +52,8 @@ mod write;
 
 pub use config::{
     Budgets, Config, Extent, Forbidden, HostBudget, HostGroup, ImportTarget, MAX_PER_OTHERS_HOST,
-    MIN_OTHERS_DELAY, OpenFrontier, Resources, Revisits, ScopeRules, SharedCrawl, Study, TrapRules,
+    MIN_OTHERS_DELAY, OffScopeMethod, OpenFrontier, Resources, Revisits, ScopeRules, SharedCrawl,
+    Study, TrapRules,
 };
 pub use control::{
     Command, CommandAnswer, Commander, Controls, LatestPage, LiveState, PendingAnswer, Phase,

@@ -17,7 +17,7 @@ use crate::rate_limit::rate_limit;
 use crate::retry_after::retry_after;
 use crate::robots::MAX_ROBOTS_BYTES;
 
-/// One GET request.
+/// A GET or HEAD request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FetchRequest {
     /// The URL to fetch.
@@ -26,6 +26,8 @@ pub struct FetchRequest {
     pub validators: Validators,
     /// Maximum bytes of the body to keep, overriding the configuration.
     pub max_body: Option<u64>,
+    /// Whether to send HEAD instead of GET: the server answers without a body.
+    pub is_head: bool,
     /// Whether the configuration's filter decides if the body is read.
     pub is_filtered: bool,
     /// The document that contains the URL, for the `Referer` field.
@@ -40,6 +42,7 @@ impl FetchRequest {
             url,
             validators: Validators::default(),
             max_body: None,
+            is_head: false,
             is_filtered: false,
             found_on: None,
         }
@@ -54,6 +57,7 @@ impl FetchRequest {
             url,
             validators,
             max_body: Some(MAX_ROBOTS_BYTES),
+            is_head: false,
             is_filtered: false,
             found_on: None,
         }
@@ -97,7 +101,7 @@ impl Validators {
 pub struct Exchange {
     /// The fetched URL.
     pub url: CanonicalUrl,
-    /// The fields sent, except `Host`.
+    /// The method, and the fields sent, except `Host`.
     pub sent: SentFields,
     /// When the exchange began, before the name look-up.
     pub started: Tick,
@@ -123,9 +127,12 @@ pub struct Exchange {
     pub room: BodyMemory,
 }
 
-/// The header fields of a request, without values that the operator set for one host.
+/// The method and the header fields of a request, without values that the operator set for one
+/// host. The default is a GET without fields.
 #[derive(Clone, Debug, Default)]
 pub struct SentFields {
+    /// Whether the method was HEAD.
+    pub is_head: bool,
     pub(crate) fields: HeaderMap,
     /// Names of the fields that the operator set for this host. These fields replace general fields
     /// of the same name.
@@ -166,7 +173,7 @@ pub enum Truncation {
     /// The body is longer than the limit.
     Length,
     /// The body was not read, because [`FetchConfig::body_filter`](crate::FetchConfig::body_filter)
-    /// rejects it.
+    /// rejects it, or was not requested, because the method was HEAD.
     Unwanted,
     /// Reading the body timed out. The value is the kind of timeout.
     Time(FailureKind),
@@ -175,6 +182,13 @@ pub enum Truncation {
 }
 
 impl Truncation {
+    /// Returns the truncation of an answer to HEAD. Only a successful answer counts as truncated,
+    /// since the body of a redirect has no content of the page.
+    #[must_use]
+    pub fn of_head(status: u16) -> Option<Truncation> {
+        (200..300).contains(&status).then_some(Truncation::Unwanted)
+    }
+
     /// Returns the truncation for a failure while reading the body.
     #[must_use]
     pub fn by(kind: FailureKind) -> Truncation {

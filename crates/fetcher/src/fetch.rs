@@ -1,4 +1,4 @@
-//! The fetcher: it sends one GET request for each permit.
+//! The fetcher: it sends one request, GET or HEAD, for each permit.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -322,10 +322,15 @@ impl Fetcher {
         }
         let own = self.accesses.fields(url);
         let sent = SentFields {
+            is_head: request.is_head,
             fields: self.request_headers(request),
             own: own.into_iter().flat_map(HeaderMap::keys).cloned().collect(),
         };
-        let mut http_request = reqwest::Request::new(Method::GET, url.as_url().clone());
+        let method = match request.is_head {
+            true => Method::HEAD,
+            false => Method::GET,
+        };
+        let mut http_request = reqwest::Request::new(method, url.as_url().clone());
         *http_request.headers_mut() = with_own(&sent.fields, own);
         let deadline = Instant::now() + self.config.timeout;
         let kept_connection = self.kept.begin(url.host_key(), Instant::now());
@@ -362,6 +367,11 @@ impl Fetcher {
         };
         let until_close = ends_with_connection(&response);
         exchange.headers = std::mem::take(response.headers_mut());
+        if request.is_head {
+            exchange.ended = self.clock.now();
+            exchange.truncated = Truncation::of_head(exchange.status);
+            return Ok(exchange);
+        }
         let filter = self.config.body_filter.as_ref();
         let filter = filter.filter(|_| request.is_filtered);
         if filter.is_some_and(|filter| !filter.wants(exchange.status, &exchange.headers)) {

@@ -1,6 +1,6 @@
 //! Bounded HTTP exchanges, name resolution and address checks, and copies of robots.txt.
 //!
-//! [`Fetcher::fetch`] spends a permit on one GET. The result is an [`Exchange`] (the server's
+//! [`Fetcher::fetch`] spends a permit on one GET or HEAD. The result is an [`Exchange`] (the server's
 //! answer, with the body in its content coding) or a [`Failure`] (the phase, whose fault it was,
 //! and whether a retry may help). Everything a server can send is bounded: time, headers, body.
 //! Addresses that don't belong to a public server are refused before connecting, unless the

@@ -2,9 +2,12 @@
 //! links to moved pages, and resources loaded without encryption.
 
 mod baseline;
+mod broken_pages;
+mod csv;
 mod formats;
 mod fragments;
 mod text_fragment;
+mod unchecked;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -13,12 +16,15 @@ use crawl_extractor::{Element, Link, LinkKind, may_be_read};
 use crawl_weburl::{CanonicalUrl, SpellingRules};
 use serde::{Deserialize, Serialize};
 
-use crate::broken::{Archived, BrokenLinks, LatestRows, broken, naming};
+use crate::broken::{Archived, LatestRows, broken, naming};
 use crate::error::RecordsError;
 use crate::rows::pages;
 
 pub use baseline::Baseline;
+use broken_pages::{broken_faults, unreachable_words};
 use fragments::Fragments;
+pub use unchecked::UncheckedLink;
+use unchecked::{NotFetched, Unfetched};
 
 /// Maximum number of consecutive redirects to follow.
 const MAX_CHAIN: usize = 256;
@@ -32,7 +38,8 @@ pub struct Faults {
     pub format: u32,
     /// The last round of the crawl, starting at 1.
     pub round: u32,
-    /// The source of the pages: `archive`, or a source of [`BrokenLinks`]. Without an archive, only
+    /// The source of the pages: `archive`, or a source of
+    /// [`BrokenLinks`](crate::BrokenLinks). Without an archive, only
     /// links to broken pages are found.
     pub source: String,
     /// The number of faults of each kind.
@@ -43,6 +50,13 @@ pub struct Faults {
     pub known: u64,
     /// Number of faults in the baseline that are fixed.
     pub mended: u64,
+    /// Links whose target was not checked, in page order.
+    #[serde(default)]
+    pub unchecked: Vec<UncheckedLink>,
+    /// Number of known URLs that the crawl has yet to visit, because it was interrupted or a budget
+    /// ended it. Without those of unreachable hosts.
+    #[serde(default)]
+    pub pending: u64,
     /// Number of pages whose links could not be checked, because their body is not archived.
     pub unread: u64,
 }
@@ -56,8 +70,14 @@ pub struct Fault {
     pub to: String,
     /// The kind of the fault.
     pub kind: FaultKind,
-    /// What was found: a status, an error, or the right target.
+    /// The outcome in words: `not found (404)`, `connection refused`, or the right target.
     pub why: String,
+    /// The status of the response, if the target is broken and there was one.
+    #[serde(default)]
+    pub status: Option<u16>,
+    /// The error as in the records, if the target is broken and there was one.
+    #[serde(default)]
+    pub error: Option<String>,
     /// The link's text, if it has one.
     pub text: Option<String>,
 }
@@ -104,26 +124,31 @@ impl FaultKind {
 /// The errors of [`broken()`].
 pub fn faults(dir: &Path, kinds: &[FaultKind]) -> Result<Faults, RecordsError> {
     let broken = broken(dir)?;
+    let latest = LatestRows::read(dir)?;
     let mut result = Faults {
         format: 1,
         round: broken.round,
         unread: broken.unread,
         ..Faults::default()
     };
-    let mut faults = broken_faults(&broken);
+    let (mut faults, mut unchecked) = broken_faults(&broken, &latest);
+    let unfetched = Unfetched::read(dir)?;
+    result.pending = unfetched.pending();
     result.source = match Archived::open(dir) {
         Some(archived) => {
-            let latest = LatestRows::read(dir)?;
             let mut search = Search {
                 redirects: redirects(dir, &latest, &archived)?,
                 naming: naming(dir),
                 latest: &latest,
+                unfetched,
                 fragments: Fragments::default(),
                 faults: Vec::new(),
+                unchecked: Vec::new(),
             };
             result.unread = search.read_pages(dir, &archived)?;
             let fragments = std::mem::take(&mut search.fragments);
             faults.append(&mut search.faults);
+            unchecked.append(&mut search.unchecked);
             fragments.check(dir, &latest, &archived, &mut faults)?;
             "archive".to_owned()
         }
@@ -135,7 +160,10 @@ pub fn faults(dir: &Path, kinds: &[FaultKind]) -> Result<Faults, RecordsError> {
     faults.dedup_by(|one, other| {
         (&one.page, &one.to, one.kind) == (&other.page, &other.to, other.kind)
     });
+    unchecked.sort_unstable();
+    unchecked.dedup_by(|one, other| (&one.page, &one.to) == (&other.page, &other.to));
     result.faults = faults;
+    result.unchecked = unchecked;
     result.count();
     Ok(result)
 }
@@ -148,6 +176,16 @@ impl Faults {
         }
     }
 
+    /// Returns the number of faults that make a link check fail. A redirect still works, so it
+    /// doesn't count.
+    #[must_use]
+    pub fn failing(&self) -> usize {
+        let faults = self.faults.iter();
+        faults
+            .filter(|fault| fault.kind != FaultKind::Redirect)
+            .count()
+    }
+
     /// Removes the faults that a baseline lists, and counts them.
     pub fn leave_out(&mut self, baseline: &Baseline) {
         let before = self.faults.len();
@@ -156,47 +194,6 @@ impl Faults {
         (self.known, self.mended) = (known_count, baseline.len().saturating_sub(known_count));
         self.count();
     }
-}
-
-/// Returns the links to broken pages as faults. A broken page without any links left is not a
-/// fault, unless it is a seed.
-fn broken_faults(broken: &BrokenLinks) -> Vec<Fault> {
-    let mut faults = Vec::new();
-    for page in &broken.pages {
-        let kind = match page.status {
-            None => FaultKind::Unreachable,
-            Some(_) => FaultKind::Broken,
-        };
-        let status = page.status.map(|status| status.to_string());
-        let error = page
-            .error
-            .clone()
-            .filter(|_| page.status.is_none_or(|status| status < 400));
-        let reason = [status, error]
-            .into_iter()
-            .flatten()
-            .collect::<Vec<_>>()
-            .join(" ");
-        let fault = |page_of: Option<&str>, to: &str, reason: String, text: Option<String>| Fault {
-            page: page_of.map(str::to_owned),
-            to: to.to_owned(),
-            kind,
-            why: reason,
-            text,
-        };
-        if page.links.is_empty() && page.via.is_none() {
-            faults.push(fault(None, &page.url, reason.clone(), None));
-        }
-        for link in &page.links {
-            let to = link.through.first().unwrap_or(&page.url);
-            let reason = match link.through.is_empty() {
-                true => reason.clone(),
-                false => format!("{reason}, after a redirect to {}", page.url),
-            };
-            faults.push(fault(Some(&link.page), to, reason, link.text.clone()));
-        }
-    }
-    faults
 }
 
 /// The latest redirect of a URL.
@@ -240,19 +237,21 @@ struct Search<'a> {
     redirects: HashMap<String, Redirect>,
     naming: SpellingRules,
     latest: &'a LatestRows,
+    unfetched: Unfetched,
     fragments: Fragments,
     faults: Vec<Fault>,
+    unchecked: Vec<UncheckedLink>,
 }
 
 impl Search<'_> {
-    /// Reads all current pages; returns the number of unreadable ones.
+    /// Reads all current pages in scope; returns the number of unreadable ones.
     fn read_pages(&mut self, dir: &Path, archived: &Archived) -> Result<u64, RecordsError> {
         let mut unread = 0;
         let mut rows = pages(dir)?;
         while let Some(row) = rows.next() {
             let row = row?;
-            if !self.latest.is_body(&row, rows.line()) || !may_be_read(row.content_type.as_deref())
-            {
+            let is_own = self.latest.is_body(&row, rows.line()) && row.hops_off_scope == 0;
+            if !is_own || !may_be_read(row.content_type.as_deref()) {
                 continue;
             }
             let read = archived.each_link(&row, &mut |page, to, link, text| {
@@ -275,6 +274,8 @@ impl Search<'_> {
             to: to.to_string(),
             kind,
             why,
+            status: None,
+            error: None,
             text: text.map(str::to_owned),
         };
         if link.is_some_and(is_loaded) && page.scheme() == "https" && to.scheme() == "http" {
@@ -288,6 +289,23 @@ impl Search<'_> {
             false => self.naming.apply(to).map(|named| named.to_string()),
         };
         let first = renamed.as_deref().unwrap_or(to.as_str());
+        if !self.latest.knows(first) {
+            match self.unfetched.of(to, first) {
+                Some(NotFetched::Unreachable(error)) => self.faults.push(Fault {
+                    to: first.to_owned(),
+                    error: Some(error.to_owned()),
+                    ..fault(FaultKind::Unreachable, unreachable_words(error))
+                }),
+                Some(NotFetched::Unchecked(reason)) => self.unchecked.push(UncheckedLink {
+                    page: page.to_string(),
+                    to: to.to_string(),
+                    reason: reason.to_owned(),
+                    text: text.map(str::to_owned),
+                }),
+                None => {}
+            }
+            return;
+        }
         let Some(target) = end_of(&self.redirects, self.latest, first) else {
             return;
         };

@@ -72,7 +72,7 @@ pub use decoded_body::decoded_body;
 pub use directory::{seeds_of, stored_settings};
 pub use error::RecordsError;
 pub use explain::{Explanation, NamedBy, SamplePlace, StateRead, WalkPlace, explain};
-pub use faults::{Baseline, Fault, FaultKind, Faults, faults};
+pub use faults::{Baseline, Fault, FaultKind, Faults, UncheckedLink, faults};
 pub use hosts::{Gaps, HostReport, HostSums, RobotsReport, Waits};
 pub use numbers::{counted, grouped, size};
 pub use outcome::outcome;

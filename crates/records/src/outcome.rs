@@ -23,6 +23,7 @@ pub fn outcome(row: &PageRow) -> &str {
 /// Returns the outcome of a page rejected by an operator's filter.
 fn unwanted(filter: &str) -> &'static str {
     match filter.split(' ').next().unwrap_or_default() {
+        "off-scope-method" => "ok",
         "content-type" => "unwanted_type",
         "language" => "unwanted_language",
         _ => "unwanted_size",

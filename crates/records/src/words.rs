@@ -2,6 +2,9 @@
 
 use crate::coverage::UNFINISHED_RUN;
 
+/// The detail of a TLS failure if the certificate has no trusted root.
+const UNKNOWN_ISSUER: &str = "unknown issuer";
+
 /// Describes a status with its number: `not found (404)`.
 #[must_use]
 pub fn status_words(status: u16) -> String {
@@ -38,7 +41,13 @@ pub fn failure_words(failure: &str) -> String {
         Some((token, detail)) => (token, Some(detail)),
         None => (failure, None),
     };
+    if token == "tls_failed"
+        && let Some(why) = detail.and_then(certificate_words)
+    {
+        return format!("certificate error: {why}");
+    }
     let words = match token {
+        "redirect_malformed" => "redirect to something that isn't a URL",
         "no_such_name" => "host name not found",
         "no_address" => "host name has no address",
         "dns_timeout" => "name server did not answer",
@@ -58,6 +67,16 @@ pub fn failure_words(failure: &str) -> String {
     match detail {
         Some(detail) => format!("{words}:{detail}"),
         None => words.to_owned(),
+    }
+}
+
+/// Returns what is wrong with a certificate, from the detail of a TLS failure. `None` if something
+/// else failed.
+fn certificate_words(detail: &str) -> Option<&str> {
+    let detail = detail.trim();
+    match detail.split_once("invalid peer certificate: ") {
+        Some((_, why)) => Some(why),
+        None => (detail == UNKNOWN_ISSUER).then_some(detail),
     }
 }
 
@@ -105,6 +124,23 @@ mod tests {
             "connection refused: os error 111"
         );
         assert_eq!(failure_words("too_many_redirects"), "too many redirects");
+        for (failure, words) in [
+            ("tls_failed", "TLS failed"),
+            (
+                "tls_failed: no shared version",
+                "TLS failed: no shared version",
+            ),
+            (
+                "tls_failed: unknown issuer",
+                "certificate error: unknown issuer",
+            ),
+            (
+                "tls_failed: client error: invalid peer certificate: certificate expired",
+                "certificate error: certificate expired",
+            ),
+        ] {
+            assert_eq!(failure_words(failure), words);
+        }
         assert_eq!(
             failure_words("robots.txt answered 503"),
             "robots.txt answered 503"

@@ -42,6 +42,8 @@ pub enum Unwanted {
     TooLong(u64),
     /// The language matches none of [`ContentFilter::languages`]. Contains the language.
     Language(String),
+    /// Only the status of the document was requested, with HEAD.
+    Body,
 }
 
 impl ContentFilter {
@@ -91,6 +93,7 @@ impl fmt::Display for Unwanted {
             Unwanted::TooShort(min) => write!(f, "min-size {min}"),
             Unwanted::TooLong(max) => write!(f, "max-size {max}"),
             Unwanted::Language(tag) => write!(f, "language {tag}"),
+            Unwanted::Body => f.write_str("off-scope-method head"),
         }
     }
 }

@@ -7,9 +7,10 @@ use std::sync::LazyLock;
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
 use crawl_documents::DocumentKind;
+use crawl_records::FaultKind;
 
 use crate::cli::gather::GatherArgs;
-use crate::cli::report::ReportArgs;
+use crate::cli::report::{FaultFormat, ReportArgs, fault_kind};
 use crate::cli::search_filter::SearchFilter;
 use crate::control::protocol;
 use crate::settings::{IndexTypes, Layer, ProfileName, default_of};
@@ -76,6 +77,19 @@ pub(crate) struct JobArgs {
 pub(crate) enum Command {
     /// Estimate what a crawl would cost its hosts, from robots.txt and sitemaps alone
     Plan(PlanArgs),
+    /// Crawl a site, check its links to other sites too, and list the broken ones
+    ///
+    /// Prints the same list as `crawl report DIR --faults`, by page to fix. Takes the flags of the
+    /// crawl, and is as polite, with other defaults: --hops-off-scope 1, --off-scope-method head,
+    /// --resources all, and a --content-type for which bodies of images, archives and the like are
+    /// not fetched. Each link to another site is requested once, unless that site's robots.txt
+    /// disallows it or the link is nofollow; such links are listed as not checked. Without
+    /// --output, the crawl's directory is a temporary one that is removed at the end; with
+    /// --output, `crawl check --output DIR` continues and `crawl report DIR --faults` reports
+    /// again. Exit code 0: no broken links; 1: there are some, or no seed could be fetched; 2: the
+    /// command line is wrong; 3: the disk failed; 130: interrupted, and the list has what was
+    /// checked until then.
+    Check(CheckArgs),
     /// Print the robots.txt verdict for URLs, and the rule that decides
     Robots(RobotsArgs),
     /// Print what the extractor reads in a page, as JSON
@@ -139,6 +153,26 @@ pub(crate) struct PlanArgs {
     /// Write an HTML page to this file instead
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     pub(crate) html: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) job: JobArgs,
+}
+
+/// Crawl a site, check its links to other sites too, and list the broken ones
+#[derive(Debug, Args)]
+#[command(override_usage = "crawl check URL [URL ..] [FLAGS]\n       crawl check --output DIR")]
+pub(crate) struct CheckArgs {
+    /// List only these kinds of faults, separated by commas
+    #[arg(long, display_order = 0, value_name = "KINDS", value_delimiter = ',', value_parser = fault_kind)]
+    pub(crate) kinds: Vec<FaultKind>,
+    /// Output format
+    #[arg(long, display_order = 0, value_name = "FORMAT", default_value = "text")]
+    pub(crate) format: FaultFormat,
+    /// Skip faults listed in this file, written by --write-baseline
+    #[arg(long, display_order = 0, value_name = "FILE")]
+    pub(crate) baseline: Option<PathBuf>,
+    /// Write the faults to this file, as a baseline for later checks, and exit with 0
+    #[arg(long, display_order = 0, value_name = "FILE")]
+    pub(crate) write_baseline: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) job: JobArgs,
 }
@@ -751,6 +785,7 @@ pub(crate) fn command() -> clap::Command {
         .mut_args(with_default)
         .mut_subcommand("config", |config| config.mut_args(with_default))
         .mut_subcommand("plan", |plan| plan.mut_args(with_default))
+        .mut_subcommand("check", |check| check.mut_args(with_default))
         .mut_subcommand("replay", |replay| replay.mut_args(with_default))
 }
 

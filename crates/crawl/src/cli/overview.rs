@@ -27,7 +27,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     (
         "Inspect",
         &[
-            "report", "explain", "audit", "verify", "search", "inspect", "robots",
+            "check", "report", "explain", "audit", "verify", "search", "inspect", "robots",
         ],
     ),
     ("Publish", &["serve", "export", "mcp"]),
@@ -39,10 +39,14 @@ const GROUPS: [(&str, &[&str]); 5] = [
 ];
 
 /// For each command, the example at the top of its help.
-pub(super) const COMMAND_EXAMPLES: [(&str, &str); 21] = [
+pub(super) const COMMAND_EXAMPLES: [(&str, &str); 22] = [
     (
         "plan",
         "crawl plan https://www.example.org/ --contact you@example.org",
+    ),
+    (
+        "check",
+        "crawl check https://www.example.org/ --contact you@example.org",
     ),
     ("robots", "crawl robots https://www.example.org/private/"),
     (

@@ -1,4 +1,4 @@
-//! The flags of `crawl report`.
+//! The flags of `crawl report`, and the formats of faults.
 
 use std::path::PathBuf;
 
@@ -69,7 +69,12 @@ pub(crate) struct ReportArgs {
     /// With --faults: skip faults listed in this file, written by `--format jsonl`
     #[arg(long, value_name = "FILE", requires = "faults")]
     pub(crate) baseline: Option<PathBuf>,
-    /// With --faults: exit with 1 if any fault is listed
+    /// With --faults: write the faults to this file, as a baseline for later reports
+    #[arg(long, value_name = "FILE", requires = "faults")]
+    pub(crate) write_baseline: Option<PathBuf>,
+    /// With --faults: exit with 1 if any fault is listed, except redirects
+    ///
+    /// Redirects count if --kinds names them.
     #[arg(long, requires = "faults")]
     pub(crate) fail_on_faults: bool,
     /// Report what stands out in the site's pages instead
@@ -88,13 +93,15 @@ pub(crate) struct ReportArgs {
     pub(crate) fail_on_partial: bool,
 }
 
-/// The formats of `crawl report --faults`.
+/// The formats of `crawl report --faults` and `crawl check`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum FaultFormat {
     /// Plain text
     Text,
     /// A JSON object with counts
     Json,
+    /// CSV with one line per link
+    Csv,
     /// One JSON object per fault, for --baseline
     Jsonl,
     /// JUnit XML, for continuous integration
@@ -106,7 +113,7 @@ pub(crate) enum FaultFormat {
 }
 
 /// Parses the name of a kind of fault.
-fn fault_kind(name: &str) -> Result<FaultKind, String> {
+pub(super) fn fault_kind(name: &str) -> Result<FaultKind, String> {
     let kinds = FaultKind::ALL.map(|kind| (kind.to_string(), kind));
     let entry = kinds.iter().find(|(known, _)| known == name);
     entry.map(|(_, kind)| *kind).ok_or_else(|| {

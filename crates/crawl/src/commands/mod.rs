@@ -2,8 +2,10 @@
 
 #[cfg(feature = "tables")]
 mod bundle;
+pub(crate) mod check;
 pub(crate) mod control;
 pub(crate) mod export;
+mod faults;
 pub(crate) mod forget;
 #[cfg(feature = "shared-frontier")]
 pub(crate) mod frontier;

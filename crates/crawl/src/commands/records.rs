@@ -5,12 +5,13 @@ use std::fs;
 
 use crawl_archive::Timestamp;
 use crawl_engine::find_tombstone;
-use crawl_records::{Baseline, BrokenLinks, EveryLink, FaultKind, StateRead};
+use crawl_records::{BrokenLinks, EveryLink, StateRead};
 use crawl_weburl::CanonicalUrl;
 use serde::Serialize;
 
+use super::faults::{FaultReport, FoundFaults};
 use crate::cli::args::{AuditArgs, ExplainArgs};
-use crate::cli::report::{FaultFormat, ReportArgs};
+use crate::cli::report::ReportArgs;
 use crate::clock;
 use crate::error::engine::of_engine;
 use crate::error::records::of_records;
@@ -83,30 +84,19 @@ fn site(args: &ReportArgs) -> Result<u8, CommandError> {
 
 /// Runs `crawl report --faults`.
 fn faults(args: &ReportArgs) -> Result<u8, CommandError> {
-    let kinds = match args.kinds[..] {
-        [] => &FaultKind::ALL[..],
-        ref kinds => kinds,
-    };
-    // The baseline is read first, so that an unreadable one is reported before the slow reading of
-    // the archive.
-    let baseline = args.baseline.as_deref().map(Baseline::read);
-    let baseline = baseline.transpose().map_err(of_records)?;
-    let mut faults = crawl_records::faults(&args.dir, kinds).map_err(of_records)?;
-    if let Some(baseline) = &baseline {
-        faults.leave_out(baseline);
-    }
-    let printed = match args.format {
-        FaultFormat::Text => print(faults.to_string().as_bytes()),
-        FaultFormat::Json => print_json(&faults),
-        FaultFormat::Jsonl => print(faults.json_lines().as_bytes()),
-        FaultFormat::Junit => print(faults.junit().as_bytes()),
-        FaultFormat::Github => print(faults.github().as_bytes()),
-        FaultFormat::Html => print(faults.html().as_bytes()),
-    }?;
-    Ok(match args.fail_on_faults && !faults.faults.is_empty() {
-        true => NOTHING_DONE,
-        false => printed,
-    })
+    let report = FaultReport::new(
+        args.format,
+        &args.kinds,
+        args.baseline.as_deref(),
+        args.write_baseline.as_deref(),
+    )?;
+    let reported = report.print(&args.dir)?;
+    Ok(
+        match args.fail_on_faults && reported == FoundFaults::Failing {
+            true => NOTHING_DONE,
+            false => FINISHED,
+        },
+    )
 }
 
 /// Counts the broken pages that are seeds or that another page still links to.

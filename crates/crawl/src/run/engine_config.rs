@@ -74,6 +74,7 @@ pub(super) fn engine_config(settings: &Settings, checked: &Checked) -> Config {
         sitemaps: scope.sitemaps.is_on() && settings.sample.walk.0.is_none(),
         feeds: scope.feeds.is_on(),
         forms: scope.forms.is_on(),
+        off_scope_method: scope.off_scope_method.meaning(),
         resources: scope.resources.meaning(),
         politeness: politeness(settings, checked),
         own_site: settings.politeness.own_site.is_on(),

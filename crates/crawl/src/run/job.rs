@@ -16,6 +16,17 @@ use crate::settings::{Checked, Settings, Sources, mark_of, shared_crawl};
 use crate::terminal::{HasMark, Terminal};
 use crate::values::Span;
 
+/// How a job's directory is used after the job, for the summary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Directory {
+    /// `crawl --output DIR` continues the crawl.
+    OfCrawl,
+    /// `crawl check --output DIR` continues the crawl.
+    OfCheck,
+    /// The directory is removed when the program ends.
+    Temporary,
+}
+
 /// A job with checked settings.
 #[derive(Debug)]
 pub(crate) struct Job {
@@ -29,6 +40,7 @@ pub(crate) struct Job {
     /// The connections that the crawl may use, limited by the available file descriptors.
     pub(super) connections: Connections,
     pub(super) terminal: Terminal,
+    directory: Directory,
 }
 
 /// The settings currently in force.
@@ -47,6 +59,7 @@ impl Job {
         sources: Sources,
         connections: Connections,
         terminal: Terminal,
+        directory: Directory,
     ) -> Job {
         Job {
             output: checked.output.clone(),
@@ -59,6 +72,7 @@ impl Job {
             sources,
             connections,
             terminal,
+            directory,
         }
     }
 
@@ -80,9 +94,20 @@ impl Job {
         &self.output
     }
 
+    /// Returns the command that continues the crawl.
+    pub(super) fn command(&self) -> &'static str {
+        match self.directory {
+            Directory::OfCrawl => "crawl",
+            Directory::OfCheck | Directory::Temporary => "crawl check",
+        }
+    }
+
     /// Returns whether the next start recognises the crawl.toml in the directory as this user's
     /// own.
     pub(crate) fn has_mark(&self) -> HasMark {
+        if self.directory == Directory::Temporary {
+            return HasMark::Temporary;
+        }
         match mark_of(&stored_settings(self.dir())) {
             Some(_) => HasMark::Yes,
             None => HasMark::No,

@@ -14,7 +14,9 @@ pub(crate) mod signals;
 mod start;
 
 pub(crate) use interrupted_forget::finish_interrupted;
+pub(crate) use job::Directory;
+pub(crate) use own_folder::OwnFolder;
 pub(crate) use plan::plan;
 pub(crate) use recheck::recheck;
 pub(crate) use replay::{ReplayRun, replay};
-pub(crate) use start::run;
+pub(crate) use start::crawl;

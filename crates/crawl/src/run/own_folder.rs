@@ -24,11 +24,11 @@ use crate::terminal::Terminal;
 const MAX_REST: Duration = Duration::from_secs(10);
 
 /// A private temporary folder for one run. Dropping it removes the folder.
-pub(super) struct OwnFolder(PathBuf);
+pub(crate) struct OwnFolder(PathBuf);
 
 impl OwnFolder {
     /// Creates the folder in the system's temporary directory.
-    pub(super) fn make(purpose: &str) -> Result<OwnFolder, CommandError> {
+    pub(crate) fn make(purpose: &str) -> Result<OwnFolder, CommandError> {
         let now = clock::now().as_nanosecond();
         let name = format!("crawl-{purpose}-{}-{now}", std::process::id());
         let path = std::env::temp_dir().join(name);
@@ -42,7 +42,7 @@ impl OwnFolder {
         Ok(OwnFolder(path))
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.0
     }
 

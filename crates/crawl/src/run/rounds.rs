@@ -184,7 +184,7 @@ impl Rounds<'_> {
             FINISHED if self.job.fails_on_partial() && !report.is_whole() => NOTHING_DONE,
             code => code,
         };
-        let text = closing(summary, report, "crawl", self.job.has_mark());
+        let text = closing(summary, report, self.job.command(), self.job.has_mark());
         match code {
             NOTHING_DONE => terminal.insist(text.trim_end()),
             _ => terminal.say(text.trim_end()),

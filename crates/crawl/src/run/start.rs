@@ -10,7 +10,7 @@ use tokio::runtime::Runtime;
 use super::connection_limit::connections;
 use super::engine_config::{fetch_config, user_agent_of};
 use super::interrupted_forget::finish_interrupted;
-use super::job::Job;
+use super::job::{Directory, Job};
 use super::{rounds, seed_schemes};
 use crate::error::{CommandError, no_threads};
 use crate::settings::seeds::Seed;
@@ -19,7 +19,11 @@ use crate::terminal::{Terminal, start_log};
 use crate::values::Switch;
 
 /// Crawls and reports the outcome. Returns the exit code, or the reason why the crawl did not run.
-pub(crate) fn run(settings: &Settings, sources: Sources) -> Result<u8, CommandError> {
+pub(crate) fn crawl(
+    settings: &Settings,
+    sources: Sources,
+    directory: Directory,
+) -> Result<u8, CommandError> {
     let mut settings = settings.clone();
     let mut checked = check(&settings)?;
     finish_interrupted(&checked.output)?;
@@ -39,7 +43,8 @@ pub(crate) fn run(settings: &Settings, sources: Sources) -> Result<u8, CommandEr
         terminal.say(&change);
     }
     let connections = connections(settings.politeness.concurrency);
-    let job = Arc::new(Job::new(settings, checked, sources, connections, terminal));
+    let job = Job::new(settings, checked, sources, connections, terminal, directory);
+    let job = Arc::new(job);
     let code = runtime.block_on(rounds::run(&job));
     // A DNS lookup may still be running, but its answer is no longer needed.
     runtime.shutdown_background();

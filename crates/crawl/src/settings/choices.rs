@@ -1,7 +1,7 @@
 //! Settings whose value is one of a few words.
 
 use clap::ValueEnum;
-use crawl_engine::{Forbidden, Resources};
+use crawl_engine::{Forbidden, OffScopeMethod, Resources};
 use crawl_policy::Profile;
 use crawl_policy::usage::UsagePurpose;
 use crawl_sample::StratumRule;
@@ -56,6 +56,14 @@ words! {
         Prefix => ScopeMode::Prefix;
         /// Everything.
         Any => ScopeMode::Any;
+    }
+
+    /// How to request the last pages outside the scope.
+    OffScopeMethodName => OffScopeMethod {
+        /// Fetched like other pages.
+        Get => OffScopeMethod::Get;
+        /// Only checked.
+        Head => OffScopeMethod::Head;
     }
 
     /// Which page resources to fetch.

@@ -19,6 +19,7 @@ mod groups;
 mod host_access;
 mod host_lists;
 mod host_politeness;
+mod link_check;
 mod listed_seed;
 mod listing;
 mod number_checks;
@@ -48,6 +49,7 @@ pub(crate) use document_rules::document_rules;
 pub(crate) use environment::{Environment, host_locks_file};
 pub(crate) use host_lists::{host_keys, host_table};
 pub(crate) use host_politeness::hours;
+pub(crate) use link_check::{check_defaults, refuse_plain_crawl};
 pub(crate) use listed_seed::ListedSeed;
 pub(crate) use listing::{
     NAME_AND_VERSION, default_of, defaults_listing, effective, first_start, mark_of, record,
@@ -62,5 +64,5 @@ pub(crate) use shared_crawl::shared_crawl;
 #[cfg(feature = "shared-frontier")]
 pub(crate) use shared_crawl::{check_name, frontier_of_file};
 pub(crate) use sites::budgets;
-pub(crate) use sources::{gather, gather_with_sources, user_contact};
+pub(crate) use sources::{gather, gather_over, gather_with_sources, user_contact};
 pub(crate) use tables::{Display, Layer, Settings};

@@ -1,8 +1,8 @@
 //! Merges the sources of settings.
 //!
 //! From lowest to highest precedence: built-in defaults; the contact in the user's own config.toml;
-//! the [remembered](super::remembered) part of the continued crawl's crawl.toml; `--config FILE`;
-//! `CRAWL_CONTACT`; flags.
+//! the [remembered](super::remembered) part of the continued crawl's crawl.toml; the defaults of a
+//! [link check](super::link_check); `--config FILE`; `CRAWL_CONTACT`; flags.
 
 use std::path::{Path, PathBuf};
 
@@ -33,6 +33,17 @@ pub(crate) fn gather_with_sources(
     flags: Layer,
     config: Option<&Path>,
     environment: &Environment,
+) -> Result<(Settings, Sources), CommandError> {
+    gather_over(flags, config, environment, Layer::default())
+}
+
+/// Like [`gather_with_sources`], with the defaults of a command, which replace the remembered
+/// settings and the built-in defaults.
+pub(crate) fn gather_over(
+    flags: Layer,
+    config: Option<&Path>,
+    environment: &Environment,
+    defaults: Layer,
 ) -> Result<(Settings, Sources), CommandError> {
     let mut flags = flags.typed();
     let file = config;
@@ -82,7 +93,7 @@ pub(crate) fn gather_with_sources(
         },
         None => Layer::default(),
     };
-    let beneath = stored.over(of_user(environment)?);
+    let beneath = defaults.over(stored.over(of_user(environment)?));
     sources.beneath = beneath.clone();
     Ok((explicit.over(beneath).settle(), sources))
 }

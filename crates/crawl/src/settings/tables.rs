@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::choices::{
-    ForbiddenName, KindName, LogFormatName, ProfileName, ProgressMode, PurposeName, ResourcesName,
-    ScopeName, StratumName, WhenName,
+    ForbiddenName, KindName, LogFormatName, OffScopeMethodName, ProfileName, ProgressMode,
+    PurposeName, ResourcesName, ScopeName, StratumName, WhenName,
 };
 use super::groups::Groups;
 use super::host_lists::HostList;
@@ -309,6 +309,13 @@ tables! {
         /// budgets apply there too. Sitemaps of hosts outside the scope are not read.
         #[arg(value_name = "N")]
         hops_off_scope: u8 = 0, GoesOn;
+        /// How to request the last pages outside the scope: get or head
+        ///
+        /// get: fetch and keep them like other pages. head: only check that they exist. HEAD is
+        /// sent, and GET only if HEAD is answered with a status of 400 or above, or not at all.
+        /// Bodies aren't kept.
+        #[arg(value_name = "METHOD", value_enum, hide_possible_values = true)]
+        off_scope_method: OffScopeMethodName = OffScopeMethodName::Get, GoesOn;
         /// Keep only documents of this type, such as text/html or image/* (may be repeated)
         ///
         /// HTML, feeds and other documents with links are still read, and their links followed. For

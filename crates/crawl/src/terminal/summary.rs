@@ -37,13 +37,16 @@ pub(crate) enum HasMark {
     Yes,
     /// The user's key could not be stored.
     No,
+    /// The directory is removed when the program ends, so nothing can continue the crawl.
+    Temporary,
 }
 
 /// Formats the summary of a run: counts, duration, the directory, and the command that continues
 /// it.
 ///
 /// Pages, bytes and failures are those of the whole crawl as `report` counts them, so the summary
-/// agrees with `crawl report`. `exe` is the program's name in commands. `mark` indicates whether
+/// agrees with `crawl report`. `exe` is the command that continues the crawl: the program's name,
+/// and `check` for a link check. `mark` indicates whether
 /// the next start trusts the crawl's own crawl.toml.
 pub(crate) fn closing(summary: &Summary, report: &Report, exe: &str, mark: HasMark) -> String {
     let mut text = format!("{}\n", how(summary));
@@ -76,7 +79,14 @@ pub(crate) fn closing(summary: &Summary, report: &Report, exe: &str, mark: HasMa
     if let Some(index) = &summary.indexed {
         line("index", indexed(index, summary));
     }
-    line("failed", failed(summary, report, exe));
+    let is_temporary = mark == HasMark::Temporary;
+    line(
+        "failed",
+        match is_temporary {
+            true => grouped(report.pages.failed),
+            false => failed(summary, report, exe),
+        },
+    );
     line("hosts", report.coverage_line());
     if summary.pending > 0 {
         line("pending", grouped(summary.pending));
@@ -88,6 +98,9 @@ pub(crate) fn closing(summary: &Summary, report: &Report, exe: &str, mark: HasMa
         "took",
         format!("{took}, {requests}, {robots} of them for robots.txt"),
     );
+    if is_temporary {
+        return text;
+    }
     let output = summary.output.display().to_string();
     line("output", output.clone());
     let is_index_cut_short = summary.ended == Ended::Interrupted
@@ -106,7 +119,7 @@ pub(crate) fn closing(summary: &Summary, report: &Report, exe: &str, mark: HasMa
 fn go_on(summary: &Summary, exe: &str, mark: HasMark) -> String {
     let output = quoted(&summary.output.display().to_string());
     let config = match mark {
-        HasMark::Yes => String::new(),
+        HasMark::Yes | HasMark::Temporary => String::new(),
         HasMark::No => {
             let file = summary.output.join("crawl.toml").display().to_string();
             format!(" --config {}", quoted(&file))
@@ -181,7 +194,8 @@ fn failed(summary: &Summary, report: &Report, exe: &str) -> String {
         0 => count,
         _ => {
             let output = quoted(&summary.output.display().to_string());
-            format!("{count}; links to broken pages: {exe} report {output} --broken")
+            let program = exe.split(' ').next().unwrap_or(exe);
+            format!("{count}; links to broken pages: {program} report {output} --broken")
         }
     }
 }

@@ -251,9 +251,11 @@ fn faults_fail_a_build_unless_a_baseline_lists_them() {
     let text = faults(&[]).ok().replace(&host, "");
     assert_eq!(
         text,
-        "4 faults: broken 3, fragment 1\n\n/\n  broken         /gone  404  \"our news\"\n\n/a\n  \
-         fragment       /#no  no element has the id no  \"no\"\n  broken         /moved  404, after \
-         a redirect to /gone  \"there\"\n  broken         /none.png  404\n"
+        "4 faults: broken 3, fragment 1; 1 link not checked\n\n/\n  broken         /gone  not \
+         found (404)  \"our news\"\n\n/a\n  fragment       /#no  no such anchor #no  \"no\"\n  \
+         broken         /moved  not found (404), after a redirect to /gone  \"there\"\n  broken  \
+         \u{20}      /none.png  not found (404)\n\nlinks not checked:\n\n/\n  not checked    \
+         /barred  robots.txt  \"b\"\n"
     );
     let failed = faults(&[
         "--fail-on-faults",
@@ -271,7 +273,8 @@ fn faults_fail_a_build_unless_a_baseline_lists_them() {
     let ran = faults(&baseline);
     assert_eq!(ran.code, 1);
     assert!(
-        ran.stdout.starts_with("1 new fault: broken 1 (3 known)\n"),
+        ran.stdout
+            .starts_with("1 new fault: broken 1 (3 known); 1 link not checked\n"),
         "{}",
         ran.stdout
     );

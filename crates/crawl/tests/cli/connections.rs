@@ -56,7 +56,7 @@ fn few_descriptors_mean_fewer_connections_and_no_failure() {
 }
 
 /// Serves a page over TLS to every request until the test ends.
-fn serve_tls() -> u16 {
+pub(crate) fn serve_tls() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -100,7 +100,8 @@ fn a_custom_ca_is_trusted_if_given() {
 
     let untrusted = run(&["--output", "c"]);
     assert_eq!(untrusted.code, 1, "{}", untrusted.stderr);
-    let message = format!("unreachable: a.test: {seed}robots.txt: TLS failed: unknown issuer");
+    let message =
+        format!("unreachable: a.test: {seed}robots.txt: certificate error: unknown issuer");
     assert!(untrusted.stderr.contains(&message), "{}", untrusted.stderr);
     let hint = "hint: to trust your own CA, add --ca-file FILE";
     assert!(untrusted.stderr.contains(hint), "{}", untrusted.stderr);

@@ -43,6 +43,10 @@ const FLAGS: &[(&[&str], &str)] = &[
     (&["--exclude", r"\.pdf$"], r"exclude = ['\.pdf$']"),
     (&["--hops-off-scope", "2"], "hops-off-scope = 2"),
     (
+        &["--off-scope-method", "head"],
+        "off-scope-method = \"head\"",
+    ),
+    (
         &["--content-type", "text/html", "--content-type", "Image/*"],
         "content-type = [\"text/html\", \"image/*\"]",
     ),

@@ -155,10 +155,12 @@ fn the_small_site_shows_what_its_commands_print() {
     let report = night.replace(&address, ADDRESS);
     assert_eq!(
         report,
-        "2 new faults: broken 2 (1 known)\n\nhttp://127.0.0.1:8000/\n  broken         \
-         http://127.0.0.1:8000/docs/third.html  410  \"Wait\"\n\n\
+        "2 new faults: broken 2 (1 known); 1 link not checked\n\nhttp://127.0.0.1:8000/\n  broken    \
+         \u{20}    http://127.0.0.1:8000/docs/third.html  gone (410)  \"Wait\"\n\n\
          http://127.0.0.1:8000/docs/second.html\n  broken         \
-         http://127.0.0.1:8000/docs/third.html  410  \"The third step\"\n"
+         http://127.0.0.1:8000/docs/third.html  gone (410)  \"The third step\"\n\nlinks not \
+         checked:\n\nhttp://127.0.0.1:8000/\n  not checked    \
+         http://127.0.0.1:8000/private/notes.html  robots.txt  \"Notes of the cook\"\n"
     );
     expect_file!["../../../../docs/small-site.md"].assert_eq(&page);
 }

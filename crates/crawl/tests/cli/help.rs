@@ -25,8 +25,8 @@ Exit codes:
 
 - 0: finished, also by a budget.
 - 1: no seed could be fetched; some pages failed (with `--fail-on-error`); a host is not complete (with
-  `--fail-on-partial`); `crawl robots` says disallowed; `crawl report --fail-on-broken` found a broken page; no host of
-  `crawl plan` or `crawl recheck` could be asked.
+  `--fail-on-partial`); `crawl robots` says disallowed; `crawl report --fail-on-broken` found a broken page; `crawl
+  check` found a broken link; no host of `crawl plan` or `crawl recheck` could be asked.
 - 2: the command line or the configuration is wrong.
 - 3: the disk or the state failed.
 - 4: `crawl audit` found a breach, or `crawl verify` a defect.
@@ -41,7 +41,7 @@ const SHARED: &str = "Operator [operator]:";
 /// Appends the help of a command and its subcommands to the page.
 fn describe(cmd: &Cmd, path: &[&str], page: &mut String) {
     let mut help = cmd.run(&[path, &["--help"]].concat()).ok();
-    // `crawl config` and `crawl plan` share the flags of `crawl`, which are listed above.
+    // `crawl config`, `crawl plan` and `crawl check` share the flags of `crawl`, which are listed above.
     if let Some(at) = help.find(SHARED).filter(|_| !path.is_empty()) {
         assert!(page.contains(help[at..].trim_end()), "{path:?}");
         help.replace_range(

@@ -9,6 +9,7 @@ mod access;
 mod audit;
 mod broken;
 mod bundle;
+mod check;
 mod config;
 mod connections;
 mod control;

@@ -122,5 +122,6 @@ pub(super) fn context(lease: &Lease, body: &'static str) -> FetchContext {
         rules: Arc::new(CompiledRobots::new(copy, &agent, Profile::Rfc9309)),
         past: None,
         label: None,
+        is_only_checked: false,
     }
 }

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use crawl_archive::rows::READER_KILLED;
 use crawl_fetcher::{Exchange, Failure};
-use crawl_frontier::{FrontierError, Lease};
+use crawl_frontier::{FrontierError, Lease, UrlKind};
 use crawl_scheduler::{OutcomeKind, RobotsState, Tick};
 use crawl_weburl::{HostKey, Origin};
 
 use super::Coordinator;
 use super::robots::{RobotsJudgement, RobotsStanding};
 use super::url_gate::LeaseDisposition;
+use crate::config::OffScopeMethod;
 use crate::messages::page::{FetchContext, FetchedPage, UnansweredVisit};
 use crate::messages::{Effect, Job, WriterMessage};
 use crate::priority::{Priority, is_guess};
@@ -110,6 +111,7 @@ impl Coordinator {
                 let context = FetchContext {
                     past,
                     label,
+                    is_only_checked: self.is_only_checked(&lease),
                     ..context
                 };
                 return self.pass_gate(now, lease, context, later, out);
@@ -132,8 +134,18 @@ impl Coordinator {
         Ok(LeaseStep::Next)
     }
 
-    /// Acts on the decision of [`UrlGate`](super::url_gate::UrlGate) about a URL that scope and
-    /// robots.txt allow.
+    /// Returns whether only a URL's status matters: it is a page outside the scope whose links are
+    /// not followed.
+    fn is_only_checked(&self, lease: &Lease) -> bool {
+        let scope = self.scope.current();
+        self.config.off_scope_method == OffScopeMethod::Head
+            && lease.kind == UrlKind::Page
+            && lease.hops_off > 0
+            && lease.hops_off >= scope.hops_off()
+            && !scope.holds(&lease.url)
+    }
+
+    /// Acts on the gate's decision about a URL that scope and robots.txt allow.
     fn pass_gate(
         &mut self,
         now: Tick,
@@ -270,7 +282,8 @@ impl Coordinator {
             self.wake_group(now, &host);
             return self.write_state(&host, out);
         }
-        if (self.hosts).is_tried_again(lease.attempt, &host, kind, &result) {
+        let is_retried = (self.hosts).is_tried_again(lease.attempt, &host, kind, &result);
+        if is_retried || (context.is_head(&lease) && needs_get(&result)) {
             self.events.tried_again(&lease, &result);
             self.wake_group(now, &host);
             let host = Box::new(self.hosts.state(&host));
@@ -334,8 +347,17 @@ impl Coordinator {
     }
 }
 
-/// Returns whether an answered URL counts as a page of its host. All do, except a guessed sitemap
-/// that does not exist.
+/// Returns whether the result of a HEAD request must be confirmed with GET, since only a GET shows
+/// that a link is broken.
+fn needs_get(result: &Result<Box<Exchange>, Failure>) -> bool {
+    match result {
+        Ok(exchange) => exchange.status >= 400,
+        Err(failure) => failure.retry,
+    }
+}
+
+/// Returns whether an answered URL counts as a page of its host. Only a guessed sitemap that does
+/// not exist doesn't count.
 pub(super) fn counts_as_page(lease: &Lease, status: u16) -> bool {
     !(is_guess(lease) && (400..500).contains(&status))
 }

@@ -86,6 +86,7 @@ fn row(
 
 pub(crate) fn purpose(job: &Job) -> &'static str {
     match job {
+        Job::Page { lease, context } if context.is_head(lease) => "check",
         Job::Page { lease, .. } => match lease.kind {
             UrlKind::Page if Priority::of(lease) == Priority::ACTION => "action",
             UrlKind::Page => "page",
@@ -156,6 +157,17 @@ mod tests {
             let lease = leased(&MemoryFrontier::new(), admission);
             let context = context(&lease, "");
             assert_eq!(purpose(&Job::Page { lease, context }), expected);
+        }
+        // Only the first request for a URL that is only checked is a HEAD.
+        for (attempt, expected) in [(1, "check"), (2, "page")] {
+            let admission = Admission::link(url.clone(), 0, url.clone());
+            let mut lease = leased(&MemoryFrontier::new(), admission);
+            lease.attempt = attempt;
+            let mut context = context(&lease, "");
+            context.is_only_checked = true;
+            let job = Job::Page { lease, context };
+            assert_eq!(purpose(&job), expected);
+            assert_eq!(job.request().is_head, attempt == 1);
         }
         let of = url.origin();
         for (hop, expected) in [(0, "robots"), (1, "hop")] {

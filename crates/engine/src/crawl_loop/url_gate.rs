@@ -236,7 +236,11 @@ impl UrlGate {
                 exclusion,
             }));
         }
-        self.judge_by_traps(lease, per_host, frontier)
+        // A page whose links are not followed can't lead into a trap.
+        match context.is_only_checked {
+            true => Ok(LeaseDisposition::Fetch(lease)),
+            false => self.judge_by_traps(lease, per_host, frontier),
+        }
     }
 
     /// Decides by what was known about traps on the URL's site at the last commit before the lease.

@@ -63,7 +63,8 @@ impl Job {
             Job::Page { lease, context } => FetchRequest {
                 validators: context.validators(),
                 found_on: found_on(lease).cloned(),
-                // A sitemap only lists pages, so the filter for the content of pages does not
+                is_head: context.is_head(lease),
+                // A sitemap is not a page: it only lists pages, so the content filter does not
                 // apply.
                 is_filtered: lease.kind != UrlKind::Sitemap,
                 ..FetchRequest::page(lease.url.clone())

@@ -31,11 +31,19 @@ pub(crate) struct FetchContext {
     pub(crate) past: Option<Box<PreviousVisit>>,
     /// The label of the seed whose own settings apply to the URL.
     pub(crate) label: Option<Arc<str>>,
+    /// Whether only the URL's status matters: its links are not followed and its body is not kept.
+    pub(crate) is_only_checked: bool,
 }
 
 impl FetchContext {
-    /// Returns the validators from the previous visit, so that the server may answer with 304 if
-    /// the page has not changed.
+    /// Returns whether a URL is requested with HEAD. Later attempts send GET, since some servers
+    /// reject HEAD or don't answer it.
+    pub(crate) fn is_head(&self, lease: &Lease) -> bool {
+        self.is_only_checked && lease.attempt == 1
+    }
+
+    /// Returns the validators from the previous visit. If the page has not changed, the server may
+    /// answer with 304.
     pub(super) fn validators(&self) -> Validators {
         let past = self.past.as_deref();
         past.map_or_else(Validators::default, PreviousVisit::validators)
@@ -246,6 +254,8 @@ pub(crate) enum TrapSignal {
     Text(Box<PageFingerprint>),
     /// The target of a redirect.
     Redirect(CanonicalUrl),
+    /// The target of a redirect whose URL is only checked, so that it is no evidence.
+    CheckedRedirect(CanonicalUrl),
     /// The page was kept, but is neither a redirect nor a page with text.
     Other,
     /// The page is an error, is empty, or does not count as a page.
@@ -253,7 +263,18 @@ pub(crate) enum TrapSignal {
     Nothing,
 }
 
-/// Returns the row of a page, without the columns that depend on the answer.
+impl TrapSignal {
+    /// Returns the signal of a page that is only checked. Such a page can't lead into a trap, and
+    /// says nothing about a site whose links are not followed.
+    pub(crate) fn only_checked(self) -> TrapSignal {
+        match self {
+            TrapSignal::Redirect(target) => TrapSignal::CheckedRedirect(target),
+            _ => TrapSignal::Nothing,
+        }
+    }
+}
+
+/// Returns the row of a page, without the columns that an answer fills in.
 pub(crate) fn row_without_answer(
     lease: &Lease,
     context: FetchContext,

@@ -108,7 +108,10 @@ impl ArchiveEncoder {
             protocol: exchange.version,
             tls: exchange.tls.and_then(tls),
             request: CapturedRequest {
-                method: "GET",
+                method: match exchange.sent.is_head {
+                    true => "HEAD",
+                    false => "GET",
+                },
                 headers: &sent,
             },
             status: exchange.status,

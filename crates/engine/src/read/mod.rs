@@ -272,6 +272,7 @@ impl PageReader {
             past.is_some(),
             &usage,
         );
+        let is_only_checked = context.is_only_checked;
         let mut row = PageRow {
             usage: usage::row(&usage),
             withheld,
@@ -280,6 +281,9 @@ impl PageReader {
         };
         redact_row(&self.policy.secrets, &mut row);
         let mut findings = document.findings;
+        if is_only_checked {
+            findings.signal = findings.signal.only_checked();
+        }
         let links = findings.links.len() + findings.settled_links;
         self.events.read(&row, links);
         self.drop_known_links(&lease, &mut findings);

@@ -222,11 +222,14 @@ impl Answers {
             Some(recorded) => self.answer(request, recorded),
             None => Err(NoAnswer::NotArchived),
         };
-        let timed = |exchange: Exchange| Exchange {
-            started,
-            ended,
-            first_byte: ended.since(started),
-            ..exchange
+        let timed = |mut exchange: Exchange| {
+            exchange.sent.is_head = request.is_head;
+            Exchange {
+                started,
+                ended,
+                first_byte: ended.since(started),
+                ..exchange
+            }
         };
         let failure = pending.recorded.and_then(|recorded| recorded.failure);
         let failure = failure.filter(|kind| *kind != FailureKind::NotArchived);
@@ -271,6 +274,13 @@ impl Answers {
         let address = self.crawl.address(host.as_str());
         let record = self.crawl.record_of(url.as_str(), recorded.start);
         let record = match (record, recorded.status) {
+            // The archive holds no error that answered HEAD, since GET was sent afterwards. A
+            // record found here is the answer to that GET.
+            (_, Some(status @ 400..)) if request.is_head => {
+                let wait = wait_of(recorded);
+                return Ok(exchange(url, address, status, wait, Bytes::new()));
+            }
+            (_, None) if request.is_head => return Err(NoAnswer::NotArchived),
             (Some(record), _) => record,
             (None, Some(status)) if TRIED_AGAIN.contains(&status) => {
                 let wait = wait_of(recorded);
@@ -292,6 +302,9 @@ impl Answers {
             (exchange.body, exchange.truncated) = (Bytes::new(), None);
         }
         let filter = self.filter.as_ref().filter(|_| request.is_filtered);
+        if request.is_head {
+            return Ok(answer_to_head(exchange));
+        }
         if filter.is_some_and(|filter| !filter.wants(exchange.status, &exchange.headers)) {
             // This body would not be read, so it does not matter whether the archive has it.
             exchange.body = Bytes::new();
@@ -358,7 +371,16 @@ impl Answers {
     }
 }
 
-/// Returns an exchange without its times.
+/// Returns the answer to HEAD, which has no body, whatever the archive has.
+fn answer_to_head(exchange: Exchange) -> Exchange {
+    Exchange {
+        body: Bytes::new(),
+        truncated: Truncation::of_head(exchange.status),
+        ..exchange
+    }
+}
+
+/// Returns an exchange that lacks its times.
 fn exchange(
     url: &CanonicalUrl,
     address: Option<IpAddr>,

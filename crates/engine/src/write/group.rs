@@ -372,7 +372,7 @@ impl Group<'_> {
         signal: &TrapSignal,
     ) -> Result<bool, EngineError> {
         match signal {
-            TrapSignal::Redirect(target) => {
+            TrapSignal::Redirect(target) | TrapSignal::CheckedRedirect(target) => {
                 Ok(self.redirects.closes_loop(self.frontier, url, target)?)
             }
             _ => Ok(false),

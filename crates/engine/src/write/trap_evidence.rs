@@ -93,7 +93,7 @@ fn visit<'a>(lease: &'a Lease, signal: &'a TrapSignal) -> PageEvidence<'a> {
             TrapSignal::Text(gist) => PageAnswer::Text(gist),
             TrapSignal::Redirect(to) => PageAnswer::Redirect(to, lease.redirects),
             TrapSignal::Other => PageAnswer::Other,
-            TrapSignal::Nothing => PageAnswer::Nothing,
+            TrapSignal::CheckedRedirect(_) | TrapSignal::Nothing => PageAnswer::Nothing,
         },
     }
 }

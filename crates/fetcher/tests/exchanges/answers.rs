@@ -203,6 +203,28 @@ async fn rfc9110_13_1_validators_are_sent_back() {
 }
 
 #[tokio::test]
+async fn rfc9110_9_3_2_an_answer_to_head_has_no_body() {
+    for (answer, truncated) in [
+        (
+            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n",
+            Some(Truncation::Unwanted),
+        ),
+        ("HTTP/1.1 405 No\r\nContent-Length: 5\r\n\r\n", None),
+    ] {
+        let server = Server::answering(answer).await;
+        let url = server.url("/a");
+        let request = FetchRequest {
+            is_head: true,
+            ..FetchRequest::page(url.clone())
+        };
+        let exchange = fetch_with(&fetcher(config(&url)), request).await.unwrap();
+        assert_eq!((exchange.body.len(), exchange.truncated), (0, truncated));
+        assert!(exchange.sent.is_head);
+        assert!(server.heads()[0].starts_with("HEAD /a HTTP/1.1\r\n"));
+    }
+}
+
+#[tokio::test]
 async fn a_broken_header_line_costs_that_line() {
     let server = Server::answering(
         "HTTP/1.1 200 OK\r\nno colon here\r\nX-A : spaced\r\nContent-Length: 2\r\n\r\nok",

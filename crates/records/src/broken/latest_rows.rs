@@ -26,6 +26,8 @@ struct Last {
     outcome: LastOutcome,
     /// Whether the last row allows that the body is shown or exported.
     may_show_body: bool,
+    /// Whether the URL is outside the scope, according to its last row.
+    is_off_scope: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,6 +69,7 @@ impl LatestRows {
         let last = self.by_url.entry(key(&row.url)).or_default();
         last.line = line;
         last.may_show_body = row.may_show_body();
+        last.is_off_scope = row.hops_off_scope > 0;
         last.outcome = match row.status {
             _ if row.is_broken() => LastOutcome::Broken,
             Some(300..=303 | 305..=399) => LastOutcome::Redirect,
@@ -75,7 +78,7 @@ impl LatestRows {
         let is_whole = row
             .status
             .is_some_and(|status| (200..300).contains(&status));
-        if is_whole && !row.repeats_body() {
+        if is_whole && !row.repeats_body() && !row.is_only_checked() {
             last.body = line;
         }
     }
@@ -117,6 +120,11 @@ impl LatestRows {
     pub(crate) fn is_page(&self, url: &str) -> bool {
         let last = self.get(url);
         last.is_some_and(|last| last.outcome == LastOutcome::Page)
+    }
+
+    /// Returns whether a URL with a row is outside the scope.
+    pub(crate) fn is_off_scope(&self, url: &str) -> bool {
+        self.get(url).is_some_and(|last| last.is_off_scope)
     }
 
     /// Returns whether a URL has a row.

@@ -1,4 +1,4 @@
-//! Formats faults as text, JSON lines, JUnit, GitHub annotations and HTML.
+//! Formats faults as text, JSON lines, JUnit, GitHub annotations and HTML; `csv` has CSV.
 
 use std::fmt::{self, Display, Write as _};
 
@@ -12,34 +12,43 @@ use crate::numbers::{counted, grouped};
 /// Width of the column that shows the kind of fault.
 const KIND_WIDTH: usize = 13;
 
-/// Formats the faults as text, grouped by page.
+/// The kind of an unchecked link.
+const NOT_CHECKED: &str = "not checked";
+
+/// Formats the faults as text, grouped by page, then the redirects and the unchecked links.
 impl Display for Faults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.head(f)?;
-        let mut last = None;
-        for fault in &self.faults {
-            if last != Some(&fault.page) {
-                writeln!(f, "\n{}", page_name(fault))?;
-                last = Some(&fault.page);
-            }
-            let kind = fault.kind.to_string();
-            write!(
-                f,
-                "  {kind:<KIND_WIDTH$}  {}  {}",
-                fault.to,
-                safe_line(&fault.why)
-            )?;
-            if let Some(text) = &fault.text {
-                write!(f, "  \"{}\"", safe_line(text))?;
-            }
-            writeln!(f)?;
+        for (is_redirect, heading) in [(false, None), (true, Some("redirects to update"))] {
+            let faults = self.faults.iter();
+            let faults = faults.filter(|fault| (fault.kind == FaultKind::Redirect) == is_redirect);
+            let lines = faults.map(|fault| TextLine {
+                page: page_name(fault),
+                label: fault.kind.to_string(),
+                to: &fault.to,
+                why: &fault.why,
+                text: fault.text.as_deref(),
+            });
+            write_lines(f, heading, lines)?;
         }
+        let unchecked = self.unchecked.iter().map(|link| TextLine {
+            page: link.page.clone(),
+            label: NOT_CHECKED.to_owned(),
+            to: &link.to,
+            why: link.why(),
+            text: link.text.as_deref(),
+        });
+        write_lines(f, Some("links not checked"), unchecked)?;
         if self.source != "archive" {
             writeln!(
                 f,
                 "\nno archive was kept: only links to broken pages are known\nhint: crawl with \
                  `--warc on`"
             )?;
+        }
+        if self.pending > 0 {
+            let urls = counted(self.pending, "known URL was", "known URLs were");
+            writeln!(f, "\n{urls} not visited, so there may be more faults")?;
         }
         if self.unread > 0 {
             let pages = counted(self.unread, "page is", "pages are");
@@ -49,25 +58,69 @@ impl Display for Faults {
     }
 }
 
+/// A line of the text format.
+struct TextLine<'a> {
+    page: String,
+    label: String,
+    to: &'a str,
+    why: &'a str,
+    text: Option<&'a str>,
+}
+
+/// Writes lines under their pages, after the heading. Writes nothing without lines.
+fn write_lines<'a>(
+    f: &mut fmt::Formatter<'_>,
+    heading: Option<&str>,
+    lines: impl Iterator<Item = TextLine<'a>>,
+) -> fmt::Result {
+    let mut last = None;
+    for line in lines {
+        if let (None, Some(heading)) = (&last, heading) {
+            writeln!(f, "\n{heading}:")?;
+        }
+        if last.as_ref() != Some(&line.page) {
+            writeln!(f, "\n{}", line.page)?;
+        }
+        let (label, to) = (&line.label, line.to);
+        write!(f, "  {label:<KIND_WIDTH$}  {to}  {}", safe_line(line.why))?;
+        if let Some(text) = line.text {
+            write!(f, "  \"{}\"", safe_line(text))?;
+        }
+        writeln!(f)?;
+        last = Some(line.page);
+    }
+    Ok(())
+}
+
 impl Faults {
+    /// Writes the number of faults of each kind, of redirects, and of unchecked links.
     fn head(&self, f: &mut impl fmt::Write) -> fmt::Result {
         let new = if self.known > 0 { "new " } else { "" };
-        match self.faults.len() as u64 {
+        match self.failing() as u64 {
             0 => write!(f, "no {new}faults")?,
             count => {
-                write!(
-                    f,
-                    "{} {new}{}",
-                    grouped(count),
-                    if count == 1 { "fault" } else { "faults" }
-                )?;
+                let faults = if count == 1 { "fault" } else { "faults" };
+                write!(f, "{} {new}{faults}", grouped(count))?;
                 let counts = self.counts.iter();
+                let counts = counts.filter(|(kind, _)| **kind != FaultKind::Redirect);
                 let counts = counts.map(|(kind, count)| format!("{kind} {}", grouped(*count)));
                 write!(f, ": {}", counts.collect::<Vec<_>>().join(", "))?;
             }
         }
         if self.known > 0 {
             write!(f, " ({} known)", grouped(self.known))?;
+        }
+        let redirects = (self.faults.len() - self.failing()) as u64;
+        let extra_counts = [
+            (redirects, "redirect to update", "redirects to update"),
+            (
+                self.unchecked.len() as u64,
+                "link not checked",
+                "links not checked",
+            ),
+        ];
+        for (count, one, many) in extra_counts.into_iter().filter(|(count, ..)| *count > 0) {
+            write!(f, "; {}", counted(count, one, many))?;
         }
         writeln!(f)
     }
@@ -84,46 +137,61 @@ impl Faults {
     }
 
     /// Formats JUnit XML for continuous integration: one failed test per fault, or one passed test
-    /// if there are none.
+    /// if there are none. Redirects and unchecked links are skipped tests.
     #[must_use]
     pub fn junit(&self) -> String {
-        let count = self.faults.len();
-        let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
-        let tests = count.max(1);
-        let _ = writeln!(
-            xml,
-            "<testsuites tests=\"{tests}\" failures=\"{count}\">\n  <testsuite name=\"crawl\" \
-             tests=\"{tests}\" failures=\"{count}\" errors=\"0\" skipped=\"0\">"
-        );
-        if count == 0 {
-            xml.push_str("    <testcase classname=\"crawl\" name=\"no fault\"/>\n");
-        }
+        let mut cases = String::new();
         for fault in &self.faults {
-            let (page, to) = (xml_text(&page_name(fault)), xml_text(&fault.to));
-            let (kind, why) = (fault.kind, xml_text(&fault.why));
-            let _ = writeln!(
-                xml,
-                "    <testcase classname=\"{page}\" name=\"{kind}: {to}\">\n      <failure \
-                 type=\"{kind}\" message=\"{why}\">{to} on {page}: {why}</failure>\n    </testcase>"
-            );
+            let page = xml_text(&page_name(fault));
+            let (to, why) = (xml_text(&fault.to), xml_text(&fault.why));
+            let kind = fault.kind;
+            let result = match kind {
+                FaultKind::Redirect => format!("<skipped message=\"{why}\"/>"),
+                _ => format!(
+                    "<failure type=\"{kind}\" message=\"{why}\">{to} on {page}: {why}</failure>"
+                ),
+            };
+            push_case(&page, &format!("{kind}: {to}"), &result, &mut cases);
         }
-        xml.push_str("  </testsuite>\n</testsuites>\n");
-        xml
+        for link in &self.unchecked {
+            let name = format!("{NOT_CHECKED}: {}", xml_text(&link.to));
+            let result = format!("<skipped message=\"{}\"/>", xml_text(link.why()));
+            push_case(&xml_text(&link.page), &name, &result, &mut cases);
+        }
+        let listed = self.faults.len() + self.unchecked.len();
+        if listed == 0 {
+            cases.push_str("    <testcase classname=\"crawl\" name=\"no fault\"/>\n");
+        }
+        let (tests, failures) = (listed.max(1), self.failing());
+        let counts = format!("tests=\"{tests}\" failures=\"{failures}\"");
+        format!(
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites {counts}>\n  <testsuite \
+             name=\"crawl\" {counts} errors=\"0\" skipped=\"{}\">\n{cases}  \
+             </testsuite>\n</testsuites>\n",
+            listed - failures
+        )
     }
 
-    /// Formats workflow commands that show annotations on GitHub: a warning for a redirect, an
-    /// error for any other fault.
+    /// Formats workflow commands that show annotations on GitHub: an error for a fault, a warning
+    /// for a redirect, and a notice for an unchecked link.
     #[must_use]
     pub fn github(&self) -> String {
         let mut lines = String::new();
+        let mut push = |level: &str, title: &str, text: &str| {
+            let (title, text) = (command_value(title), command_text(text));
+            let _ = writeln!(lines, "::{level} title={title}::{text}");
+        };
         for fault in &self.faults {
             let level = match fault.kind {
                 FaultKind::Redirect => "warning",
                 _ => "error",
             };
-            let title = command_value(&fault.kind.to_string());
             let text = format!("{} on {}: {}", fault.to, page_name(fault), fault.why);
-            let _ = writeln!(lines, "::{level} title={title}::{}", command_text(&text));
+            push(level, &fault.kind.to_string(), &text);
+        }
+        for link in &self.unchecked {
+            let text = format!("{} on {}: {}", link.to, link.page, link.why());
+            push("notice", NOT_CHECKED, &text);
         }
         lines
     }
@@ -139,6 +207,7 @@ impl Faults {
                 p { "No archive was kept: only links to broken pages are known." }
             }
             @for kind in self.counts.keys() { (self.table(*kind)) }
+            @if !self.unchecked.is_empty() { (self.unchecked_table()) }
         };
         page("Faults", &body)
     }
@@ -160,6 +229,24 @@ impl Faults {
         };
         table(&title(kind), "t w", &rows)
     }
+
+    fn unchecked_table(&self) -> Markup {
+        let rows = html! {
+            thead { tr { th { "page" } th { "links to" } th { "reason" } th { "text" } } }
+            tbody {
+                @for unchecked in &self.unchecked {
+                    tr {
+                        td data-name="page" { (link(&unchecked.page)) }
+                        td data-name="links to" { (link(&unchecked.to)) }
+                        td data-name="reason" { (safe_line(unchecked.why())) }
+                        @if let Some(text) = &unchecked.text { td data-name="text" { (safe_line(text)) } }
+                        @else { td {} }
+                    }
+                }
+            }
+        };
+        table("Links not checked", "t w", &rows)
+    }
 }
 
 fn title(kind: FaultKind) -> String {
@@ -176,6 +263,14 @@ fn title(kind: FaultKind) -> String {
 
 fn page_name(fault: &Fault) -> String {
     fault.page.clone().unwrap_or_else(|| "(a seed)".to_owned())
+}
+
+/// Adds a test case whose names and result are escaped.
+fn push_case(page: &str, name: &str, result: &str, cases: &mut String) {
+    let _ = writeln!(
+        cases,
+        "    <testcase classname=\"{page}\" name=\"{name}\">\n      {result}\n    </testcase>"
+    );
 }
 
 /// Escapes text for XML 1.0, without the characters that XML can't represent.

@@ -127,10 +127,7 @@ fn check_page(
             !passages.hold(text)
         });
         let (kind, why) = match (is_there, missing) {
-            (false, _) => (
-                FaultKind::Fragment,
-                format!("no element has the id {decoded}"),
-            ),
+            (false, _) => (FaultKind::Fragment, format!("no such anchor #{decoded}")),
             (true, Some(text)) => (
                 FaultKind::TextFragment,
                 format!("the page does not contain {}", text.start),
@@ -142,6 +139,8 @@ fn check_page(
             to: link.to,
             kind,
             why,
+            status: None,
+            error: None,
             text: link.text,
         });
     }

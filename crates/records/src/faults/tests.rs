@@ -212,7 +212,7 @@ fn a_redirect_passes_a_fragment_on_unless_it_has_its_own() {
         .faults
         .iter()
         .map(|fault| (fault.to.as_str(), fault.why.as_str()));
-    let (lost, gone) = ("no element has the id lost", "no element has the id gone");
+    let (lost, gone) = ("no such anchor #lost", "no such anchor #gone");
     assert_eq!(
         pairs.collect::<Vec<_>>(),
         [
@@ -292,4 +292,100 @@ fn each_format_escapes_text_from_servers() {
         (String::new(), String::new())
     );
     assert!(none.to_string().starts_with("no faults\n"));
+}
+
+/// A page in scope with links to pages outside of it.
+fn linking_page(made: &mut MadeCrawl, targets: &[&str]) {
+    let links = targets.iter().map(|to| format!("<a href='{to}'>x</a>"));
+    made.page(&format!("{HOST}/"), "text/html", &links.collect::<String>());
+}
+
+#[test]
+fn links_that_say_nothing_about_their_target_are_unchecked() {
+    let mut made = MadeCrawl::new();
+    let urls = ["barred", "unfollowed", "scope", "busy", "login", "gone"]
+        .map(|path| format!("https://o.example/{path}"));
+    linking_page(&mut made, &urls.each_ref().map(String::as_str));
+    let [barred, unfollowed, scope, busy, login, gone] = &urls;
+    made.row(busy, &json!({"status": 429}));
+    made.row(login, &json!({"status": 403, "error": "login_page"}));
+    made.row(gone, &json!({"status": 403}));
+    let dir = made.finish();
+    let excluded = [
+        (barred, "robots"),
+        (unfollowed, "nofollow"),
+        (scope, "scope"),
+    ];
+    let rows = excluded.map(|(url, reason)| {
+        json!({"url": url, "reason": reason, "rule": null, "line": null, "found_on": HOST})
+            .to_string()
+    });
+    fs::write(dir.path().join("excluded.jsonl"), rows.join("\n") + "\n").unwrap();
+    let report = faults(dir.path(), &FaultKind::ALL).unwrap();
+    let unchecked = report.unchecked.iter();
+    let unchecked: Vec<_> = unchecked.map(|link| (&link.to, link.why())).collect();
+    let expected = [
+        (barred, "robots.txt"),
+        (busy, "too many requests (429)"),
+        (login, "login page"),
+        (unfollowed, "nofollow"),
+    ];
+    assert_eq!(unchecked, expected);
+    let [fault] = &report.faults[..] else {
+        panic!("{report}")
+    };
+    assert_eq!((&fault.to, fault.why.as_str()), (gone, "forbidden (403)"));
+    assert_eq!((fault.status, report.failing()), (Some(403), 1));
+}
+
+#[test]
+fn each_link_to_an_unreachable_host_is_a_fault() {
+    let mut made = MadeCrawl::new();
+    // `waiting.jsonl` lists at most 100 URLs of an origin, and here only one.
+    let urls = ["a", "b", "c"].map(|path| format!("https://dead.example/{path}"));
+    let waits = "https://waits.example/";
+    linking_page(&mut made, &[&urls[0], &urls[1], &urls[2], waits]);
+    let dir = made.finish();
+    let home = format!("{HOST}/");
+    let rows = [
+        json!({"origin": null, "urls": 4, "reason": "unreachable", "detail": null}),
+        json!({"origin": "https://dead.example", "urls": 3, "reason": "robots",
+            "detail": "robots.txt: connect_refused",
+            "listed": [{"url": urls[0], "found_on": home}]}),
+        json!({"origin": "https://waits.example", "urls": 1, "reason": "robots",
+            "detail": "robots.txt answered 429"}),
+        json!({"origin": HOST, "urls": 7, "reason": "budget", "detail": "max-pages"}),
+    ];
+    let rows = rows.map(|row| row.to_string());
+    fs::write(dir.path().join("waiting.jsonl"), rows.join("\n") + "\n").unwrap();
+    let report = faults(dir.path(), &FaultKind::ALL).unwrap();
+    let rows = report.faults.iter();
+    let listed: Vec<_> = rows
+        .map(|fault| (fault.kind, &fault.to, fault.why.as_str()))
+        .collect();
+    let expected = urls.each_ref();
+    let expected = expected.map(|url| (FaultKind::Unreachable, url, "connection refused"));
+    assert_eq!(listed, expected);
+    assert_eq!(
+        (report.unchecked[0].to.as_str(), report.pending),
+        (waits, 7)
+    );
+    let last = "\n7 known URLs were not visited, so there may be more faults\n";
+    assert!(report.to_string().ends_with(last), "{report}");
+}
+
+#[test]
+fn faults_of_pages_outside_the_scope_are_left_out() {
+    let mut made = MadeCrawl::new();
+    let [other, gone] = ["page", "gone"].map(|path| format!("https://o.example/{path}"));
+    linking_page(&mut made, &[&other]);
+    let link = format!("<a href='{gone}'>x</a><a href='{other}#none'>y</a>");
+    made.page_with(&other, "text/html", &link, &json!({"hops_off_scope": 1}));
+    made.row(
+        &gone,
+        &json!({"status": 404, "via": other, "hops_off_scope": 2}),
+    );
+    let dir = made.finish();
+    let report = faults(dir.path(), &FaultKind::ALL).unwrap();
+    assert_eq!(report.to_string(), "no faults\n");
 }

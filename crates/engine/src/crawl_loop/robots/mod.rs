@@ -280,6 +280,7 @@ impl RobotsStates {
                 rules: Arc::clone(rules),
                 past: None,
                 label: None,
+                is_only_checked: false,
             }),
         }
     }

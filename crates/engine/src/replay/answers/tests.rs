@@ -167,6 +167,31 @@ fn an_answer_cut_off_by_a_kill_is_the_one_of_the_next_run() {
 }
 
 #[test]
+fn an_answer_to_head_has_the_recorded_status_and_no_body() {
+    // The second HEAD was refused, and the GET after it was sent within the same second.
+    let rows = [
+        row(0, Some(200), None),
+        row(2_000, Some(405), None),
+        row(2_500, Some(200), None),
+    ];
+    let archived: [Archived; 2] = [(0, "", Some(Truncated::Withheld)), (2_500, "got", None)];
+    let mut answers = answers(&rows, &archived, ReplayTiming::AsRecorded);
+    let mut send = |is_head| {
+        let request = FetchRequest {
+            is_head,
+            ..FetchRequest::page(canonicalize(None, URL).unwrap())
+        };
+        let pending = answers.begin(&request, tick(START));
+        let exchange = answers.end(&request, &pending).unwrap();
+        assert_eq!(exchange.sent.is_head, is_head);
+        (exchange.status, exchange.body.len(), exchange.truncated)
+    };
+    assert_eq!(send(true), (200, 0, Some(Truncation::Unwanted)));
+    assert_eq!(send(true), (405, 0, None));
+    assert_eq!(send(false), (200, 3, None));
+}
+
+#[test]
 fn a_longer_body_is_cut_at_this_crawls_limit() {
     let rows = [row(0, Some(200), None)];
     let archived: [Archived; 1] = [(0, "0123456789abc", None)];

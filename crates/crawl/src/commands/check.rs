@@ -1,0 +1,65 @@
+//! `crawl check`: crawls a site, checks its links to other sites too, and lists the broken ones.
+
+use std::path::Path;
+
+use super::faults::{FaultReport, FoundFaults};
+use crate::cli::args::CheckArgs;
+use crate::error::{CommandError, FINISHED, NOTHING_DONE};
+use crate::run::{Directory, OwnFolder, crawl};
+use crate::settings::{Environment, check_defaults, gather_over, refuse_plain_crawl};
+
+/// Runs `crawl check`.
+pub(crate) fn run(mut args: CheckArgs) -> Result<u8, CommandError> {
+    let report = FaultReport::new(
+        args.format,
+        &args.kinds,
+        args.baseline.as_deref(),
+        args.write_baseline.as_deref(),
+    )?;
+    let layer = &mut args.job.layer;
+    let is_named = layer.names_output();
+    if !is_named && !layer.names_seeds() && args.job.config.is_none() {
+        return Err(CommandError::usage("no site given to check")
+            .hint("name one: `crawl check https://www.example.org/ --contact you@example.org`"));
+    }
+    let temporary = match is_named {
+        true => None,
+        false => Some(OwnFolder::make("check")?),
+    };
+    if let Some(folder) = &temporary {
+        // An `output` in the file of --config is the site's own crawl, which a check leaves alone.
+        layer.put_into(folder.path());
+    }
+    refuse_plain_crawl(layer)?;
+    let (settings, sources) = gather_over(
+        args.job.layer,
+        args.job.config.as_deref(),
+        &Environment::of_process(),
+        check_defaults(),
+    )?;
+    if settings.recrawl.every.0.is_some() {
+        return Err(
+            CommandError::usage("--every can't be used with `crawl check`")
+                .hint("run `crawl check` from cron or a timer"),
+        );
+    }
+    let kind = match &temporary {
+        Some(_) => Directory::Temporary,
+        None => Directory::OfCheck,
+    };
+    let dir = settings.output.output.0.clone();
+    let ended = crawl(&settings, sources, kind)?;
+    let reported = print(&report, &dir)?;
+    Ok(match (ended, reported) {
+        (FINISHED, FoundFaults::Failing) => NOTHING_DONE,
+        (code, _) => code,
+    })
+}
+
+/// Prints the report. A crawl that was interrupted before its first page has no records to report.
+fn print(report: &FaultReport<'_>, dir: &Path) -> Result<FoundFaults, CommandError> {
+    match dir.join("pages.jsonl").is_file() {
+        true => report.print(dir),
+        false => Ok(FoundFaults::NotFailing),
+    }
+}

@@ -1,0 +1,83 @@
+//! Prints the faults of a crawl in one of several formats, for `crawl report` and `crawl check`.
+
+use std::fs;
+use std::path::Path;
+
+use crawl_records::{Baseline, FaultKind};
+
+use crate::cli::report::FaultFormat;
+use crate::error::records::of_records;
+use crate::error::{CommandError, unwritable};
+use crate::terminal::{print, print_as_is, print_json};
+
+/// How to report faults.
+pub(super) struct FaultReport<'a> {
+    format: FaultFormat,
+    kinds: &'a [FaultKind],
+    baseline: Option<Baseline>,
+    write_baseline: Option<&'a Path>,
+}
+
+/// The faults that a report lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FoundFaults {
+    /// Faults that make a check fail.
+    Failing,
+    /// No faults, only ones that don't make a check fail, or ones just written to a baseline.
+    NotFailing,
+}
+
+impl<'a> FaultReport<'a> {
+    /// Prepares a report. An empty list of kinds selects all. The baseline is read now, so that an
+    /// unreadable one is reported before any slow work.
+    pub(super) fn new(
+        format: FaultFormat,
+        kinds: &'a [FaultKind],
+        baseline: Option<&Path>,
+        write_baseline: Option<&'a Path>,
+    ) -> Result<FaultReport<'a>, CommandError> {
+        let baseline = baseline.map(Baseline::read).transpose();
+        Ok(FaultReport {
+            format,
+            kinds,
+            baseline: baseline.map_err(of_records)?,
+            write_baseline,
+        })
+    }
+
+    /// Prints the faults of the crawl in `dir` to stdout.
+    pub(super) fn print(&self, dir: &Path) -> Result<FoundFaults, CommandError> {
+        let kinds = match self.kinds {
+            [] => &FaultKind::ALL[..],
+            kinds => kinds,
+        };
+        let mut faults = crawl_records::faults(dir, kinds).map_err(of_records)?;
+        if !self.kinds.is_empty() {
+            faults.unchecked.clear();
+        }
+        if let Some(path) = self.write_baseline {
+            fs::write(path, faults.json_lines()).map_err(|why| unwritable(path, &why))?;
+        }
+        if let Some(baseline) = &self.baseline {
+            faults.leave_out(baseline);
+        }
+        match self.format {
+            FaultFormat::Text => print(faults.to_string().as_bytes()),
+            FaultFormat::Json => print_json(&faults),
+            FaultFormat::Csv => print_as_is(faults.csv().as_bytes()),
+            FaultFormat::Jsonl => print(faults.json_lines().as_bytes()),
+            FaultFormat::Junit => print(faults.junit().as_bytes()),
+            FaultFormat::Github => print(faults.github().as_bytes()),
+            FaultFormat::Html => print(faults.html().as_bytes()),
+        }?;
+        let failing = match self.kinds {
+            [] => faults.failing(),
+            // With --kinds, redirects count too.
+            _ => faults.faults.len(),
+        };
+        Ok(match failing > 0 && self.write_baseline.is_none() {
+            true => FoundFaults::Failing,
+            false => FoundFaults::NotFailing,
+        })
+    }
+}

@@ -1,0 +1,90 @@
+//! Turns broken pages and the links to them into faults.
+
+use super::unchecked::{TOO_MANY_REQUESTS, UncheckedLink};
+use super::{Fault, FaultKind};
+use crate::broken::{BrokenLinks, BrokenPage, LatestRows};
+use crate::outcome::is_obstacle;
+use crate::words::{failure_words, status_words};
+
+/// Returns the links to broken pages as faults, and links whose answer doesn't show whether they
+/// work. A broken page without any links left is not a fault, unless it is a seed. Links on pages
+/// outside the scope are left out, since they are not the site's own.
+pub(super) fn broken_faults(
+    broken: &BrokenLinks,
+    latest: &LatestRows,
+) -> (Vec<Fault>, Vec<UncheckedLink>) {
+    let (mut faults, mut unchecked) = (Vec::new(), Vec::new());
+    for page in &broken.pages {
+        if let Some(reason) = undecided(page) {
+            let own_links = page
+                .links
+                .iter()
+                .filter(|link| !latest.is_off_scope(&link.page));
+            unchecked.extend(own_links.map(|link| UncheckedLink {
+                page: link.page.clone(),
+                to: link.through.first().unwrap_or(&page.url).clone(),
+                reason: reason.to_owned(),
+                text: link.text.clone(),
+            }));
+            continue;
+        }
+        let fault = Fault {
+            page: None,
+            to: page.url.clone(),
+            kind: match page.status {
+                None => FaultKind::Unreachable,
+                Some(_) => FaultKind::Broken,
+            },
+            why: outcome(page),
+            status: page.status,
+            error: page.error.clone(),
+            text: None,
+        };
+        for link in &page.links {
+            if latest.is_off_scope(&link.page) {
+                continue;
+            }
+            faults.push(Fault {
+                page: Some(link.page.clone()),
+                to: link.through.first().unwrap_or(&page.url).clone(),
+                why: match link.through.is_empty() {
+                    true => fault.why.clone(),
+                    false => format!("{}, after a redirect to {}", fault.why, page.url),
+                },
+                text: link.text.clone(),
+                ..fault.clone()
+            });
+        }
+        if page.links.is_empty() && page.via.is_none() {
+            faults.push(fault);
+        }
+    }
+    (faults, unchecked)
+}
+
+/// Returns why the answer of a page doesn't show whether links to it work: the server refused to
+/// answer for now, or served something else in place of the page. `None` if the page is broken.
+fn undecided(page: &BrokenPage) -> Option<&str> {
+    let obstacle = page.error.as_deref().filter(|error| is_obstacle(error));
+    obstacle.or_else(|| (page.status == Some(429)).then_some(TOO_MANY_REQUESTS))
+}
+
+/// Describes in words what the crawl found at a broken page.
+fn outcome(page: &BrokenPage) -> String {
+    match (page.status, page.error.as_deref()) {
+        (Some(status @ 400..), _) => status_words(status),
+        (Some(_), Some(error)) => failure_words(error),
+        (Some(status), None) => status_words(status),
+        (None, Some(error)) => unreachable_words(error),
+        (None, None) => "no answer".to_owned(),
+    }
+}
+
+/// Describes why a server could not be reached. The robots.txt of a host is fetched before its
+/// pages, so the failure may be that of robots.txt, but a connection failure is one of the host.
+pub(super) fn unreachable_words(error: &str) -> String {
+    match error.split_once("robots.txt: ") {
+        Some((_, failure)) => failure_words(failure),
+        None => failure_words(error),
+    }
+}

@@ -1,0 +1,130 @@
+//! Links that the crawl did not check, and links to servers that it could not reach.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use crawl_weburl::CanonicalUrl;
+use serde::{Deserialize, Serialize};
+
+use crate::broken::key;
+use crate::error::RecordsError;
+use crate::rows::{excluded, waiting};
+
+/// The reason of a link whose server answered 429 until the end of the crawl.
+pub(super) const TOO_MANY_REQUESTS: &str = "too_many_requests";
+
+/// A link on a page of the site whose target is unknown, so that it counts neither as working nor
+/// as broken.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct UncheckedLink {
+    /// The page that has the link.
+    pub page: String,
+    /// The target of the link.
+    pub to: String,
+    /// Why the target was not checked: a reason of `excluded.jsonl`, `too_many_requests`, or what
+    /// the server served in place of the page (`login_page`, `challenge`, `block_page`).
+    pub reason: String,
+    /// The link's text, if it has one.
+    pub text: Option<String>,
+}
+
+impl UncheckedLink {
+    /// Describes the reason in words.
+    #[must_use]
+    pub fn why(&self) -> &str {
+        match self.reason.as_str() {
+            "robots" => "robots.txt",
+            "meta" => "robots meta tag",
+            "header" => "X-Robots-Tag",
+            "usage" => "usage preference",
+            "address" => "private address",
+            "action" => "looks like an action",
+            "trap" => "looks like a trap",
+            TOO_MANY_REQUESTS => "too many requests (429)",
+            "login_page" => "login page",
+            "block_page" => "block page",
+            other => other,
+        }
+    }
+}
+
+/// Why a URL was never fetched.
+pub(super) enum NotFetched<'a> {
+    /// Excluded, or its server asked to wait. The value is the reason of an [`UncheckedLink`].
+    Unchecked(&'a str),
+    /// The server can't be reached. The value is the error.
+    Unreachable(&'a str),
+}
+
+/// URLs and servers that were not fetched from.
+#[derive(Debug, Default)]
+pub(super) struct Unfetched {
+    /// The reason for each excluded URL.
+    excluded: HashMap<u64, String>,
+    /// Why each origin with pending URLs can't be fetched from.
+    waiting: HashMap<String, String>,
+    /// Number of pending URLs of other origins.
+    pending: u64,
+}
+
+impl Unfetched {
+    /// Reads `excluded.jsonl` and `waiting.jsonl`. Takes about 40 bytes per URL that the rules of
+    /// its site exclude. The user's own limits (scope, budgets, samples) are left out.
+    pub(super) fn read(dir: &Path) -> Result<Unfetched, RecordsError> {
+        let mut unfetched = Unfetched::default();
+        let mut rows = excluded(dir)?;
+        while let Some(row) = rows.next_sound() {
+            let row = row?;
+            let reason = row.reason.as_str();
+            match is_of_site(reason) {
+                true => unfetched.excluded.insert(key(&row.url), row.reason),
+                false => unfetched.excluded.remove(&key(&row.url)),
+            };
+        }
+        let mut rows = waiting(dir)?;
+        while let Some(row) = rows.next_sound() {
+            let row = row?;
+            match (row.reason.as_str(), row.origin, row.detail) {
+                ("robots" | "unreachable", Some(origin), Some(why)) => {
+                    unfetched.waiting.insert(origin, why);
+                }
+                (_, Some(_), _) => unfetched.pending += row.urls,
+                // The row of the whole crawl.
+                (_, None, _) => {}
+            }
+        }
+        Ok(unfetched)
+    }
+
+    /// Returns the number of pending URLs, without those of unreachable hosts.
+    pub(super) fn pending(&self) -> u64 {
+        self.pending
+    }
+
+    /// Returns why a URL was not fetched. `name` is the URL after the spelling rules. `None` if the
+    /// reason is unknown, or is a limit that the user set.
+    pub(super) fn of(&self, url: &CanonicalUrl, name: &str) -> Option<NotFetched<'_>> {
+        if let Some(reason) = self.excluded.get(&key(name)) {
+            return Some(NotFetched::Unchecked(reason));
+        }
+        let detail = self.waiting.get(url.origin().as_str())?;
+        Some(match is_wait(detail) {
+            true => NotFetched::Unchecked(TOO_MANY_REQUESTS),
+            false => NotFetched::Unreachable(detail),
+        })
+    }
+}
+
+/// Returns whether a reason is a rule of the site that has the link or the target. A link to an
+/// excluded address is unchecked too, since someone else may be able to reach that address.
+fn is_of_site(reason: &str) -> bool {
+    matches!(
+        reason,
+        "robots" | "meta" | "header" | "nofollow" | "usage" | "address" | "action" | "trap"
+    )
+}
+
+/// Returns whether a host is not broken, but asked to wait.
+fn is_wait(why: &str) -> bool {
+    why.contains(" 429") || why.contains("Retry-After")
+}
