@@ -45,6 +45,13 @@ pub struct Faults {
     pub mended: u64,
     /// Number of pages whose links could not be checked, because their body is not archived.
     pub unread: u64,
+    /// Number of HTML pages whose links were checked, for the grades of the HTML page. 0 without an
+    /// archive.
+    #[serde(skip)]
+    pub(crate) read: u64,
+    /// The kinds that were searched for. Empty: all kinds.
+    #[serde(skip)]
+    pub(crate) kinds: Vec<FaultKind>,
 }
 
 /// A fault on a page.
@@ -108,6 +115,7 @@ pub fn faults(dir: &Path, kinds: &[FaultKind]) -> Result<Faults, RecordsError> {
         format: 1,
         round: broken.round,
         unread: broken.unread,
+        kinds: kinds.to_vec(),
         ..Faults::default()
     };
     let mut faults = broken_faults(&broken);
@@ -121,7 +129,7 @@ pub fn faults(dir: &Path, kinds: &[FaultKind]) -> Result<Faults, RecordsError> {
                 fragments: Fragments::default(),
                 faults: Vec::new(),
             };
-            result.unread = search.read_pages(dir, &archived)?;
+            (result.read, result.unread) = search.read_pages(dir, &archived)?;
             let fragments = std::mem::take(&mut search.fragments);
             faults.append(&mut search.faults);
             fragments.check(dir, &latest, &archived, &mut faults)?;
@@ -245,9 +253,9 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Reads all current pages; returns the number of unreadable ones.
-    fn read_pages(&mut self, dir: &Path, archived: &Archived) -> Result<u64, RecordsError> {
-        let mut unread = 0;
+    /// Reads all current pages; returns how many could be read, and how many could not.
+    fn read_pages(&mut self, dir: &Path, archived: &Archived) -> Result<(u64, u64), RecordsError> {
+        let (mut read, mut unread) = (0, 0);
         let mut rows = pages(dir)?;
         while let Some(row) = rows.next() {
             let row = row?;
@@ -255,12 +263,15 @@ impl Search<'_> {
             {
                 continue;
             }
-            let read = archived.each_link(&row, &mut |page, to, link, text| {
+            let links = archived.each_link(&row, &mut |page, to, link, text| {
                 self.link(page, to, link, text);
             });
-            unread += u64::from(read.is_none());
+            match links {
+                Some(()) => read += u64::from(row.charset.is_some()),
+                None => unread += 1,
+            }
         }
-        Ok(unread)
+        Ok((read, unread))
     }
 
     fn link(
