@@ -35,7 +35,7 @@ fn links_are_grouped_by_target_with_the_pages_to_fix() {
         "moved to https://e.example/new",
     ));
     let html = checks(&of_links(&faults(all), None)).into_string();
-    assert_eq!(html.matches("<section").count(), 2);
+    assert_eq!(html.matches("class=\"check\"").count(), 2);
     assert!(
         html.contains("7 of 40 pages (17.5\u{a0}%) have a broken link"),
         "{html}"
