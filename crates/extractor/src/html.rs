@@ -9,6 +9,7 @@ mod declared_type;
 mod foreign;
 #[cfg(test)]
 mod html5lib_cases;
+mod images;
 mod link_attributes;
 mod links;
 pub(crate) mod name;
@@ -27,6 +28,7 @@ use crate::query_encoding::encode_queries;
 pub(crate) use address_edits::{PageEdits, page_edits};
 pub use anchors::read_anchors;
 use consumer::{Consumer, NoConsumer};
+pub use images::{ImageTexts, read_image_texts};
 use page_reader::PageReader;
 pub use page_text::PageText;
 pub use shown::PageObserver;

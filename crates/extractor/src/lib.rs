@@ -69,7 +69,10 @@ pub use document_kind::{
 pub use feed::{Feed, FeedEntry, FeedKind, FeedUrl, read_feed};
 #[cfg(fuzzing)]
 pub use html::compare_with_html5ever;
-pub use html::{PageObserver, PageText, read_anchors, read_html, read_text, walk_tokens};
+pub use html::{
+    ImageTexts, PageObserver, PageText, read_anchors, read_html, read_image_texts, read_text,
+    walk_tokens,
+};
 pub use limits::{DocumentOddity, DocumentOddityKind, Limits};
 pub use link::{Element, Link, LinkKind};
 pub use link_header::{link_header, refresh_header};

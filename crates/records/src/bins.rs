@@ -25,7 +25,7 @@ impl Histogram {
     }
 
     /// Returns the start, end and count of each bin, in ascending order.
-    pub(crate) fn bins(&self) -> impl Iterator<Item = (u64, Option<u64>, u64)> {
+    pub(crate) fn bins(&self) -> impl Iterator<Item = (u64, Option<u64>, u64)> + Clone {
         let starts = std::iter::once(0).chain(self.limits.iter().copied());
         let ends = self.limits.iter().copied().map(Some).chain([None]);
         let bins = starts.zip(ends).zip(&self.counts);

@@ -59,6 +59,13 @@ pub struct Faults {
     pub pending: u64,
     /// Number of pages whose links could not be checked, because their body is not archived.
     pub unread: u64,
+    /// Number of HTML pages whose links were checked, for the grades of the HTML page. 0 without an
+    /// archive.
+    #[serde(skip)]
+    pub(crate) read: u64,
+    /// The kinds that were searched for. Empty: all kinds.
+    #[serde(skip)]
+    pub(crate) kinds: Vec<FaultKind>,
 }
 
 /// A fault on a page.
@@ -129,6 +136,7 @@ pub fn faults(dir: &Path, kinds: &[FaultKind]) -> Result<Faults, RecordsError> {
         format: 1,
         round: broken.round,
         unread: broken.unread,
+        kinds: kinds.to_vec(),
         ..Faults::default()
     };
     let (mut faults, mut unchecked) = broken_faults(&broken, &latest);
@@ -145,7 +153,7 @@ pub fn faults(dir: &Path, kinds: &[FaultKind]) -> Result<Faults, RecordsError> {
                 faults: Vec::new(),
                 unchecked: Vec::new(),
             };
-            result.unread = search.read_pages(dir, &archived)?;
+            (result.read, result.unread) = search.read_pages(dir, &archived)?;
             let fragments = std::mem::take(&mut search.fragments);
             faults.append(&mut search.faults);
             unchecked.append(&mut search.unchecked);
@@ -244,9 +252,9 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Reads all current pages in scope; returns the number of unreadable ones.
-    fn read_pages(&mut self, dir: &Path, archived: &Archived) -> Result<u64, RecordsError> {
-        let mut unread = 0;
+    /// Reads all current pages in scope; returns how many could be read, and how many could not.
+    fn read_pages(&mut self, dir: &Path, archived: &Archived) -> Result<(u64, u64), RecordsError> {
+        let (mut read, mut unread) = (0, 0);
         let mut rows = pages(dir)?;
         while let Some(row) = rows.next() {
             let row = row?;
@@ -254,12 +262,15 @@ impl Search<'_> {
             if !is_own || !may_be_read(row.content_type.as_deref()) {
                 continue;
             }
-            let read = archived.each_link(&row, &mut |page, to, link, text| {
+            let links = archived.each_link(&row, &mut |page, to, link, text| {
                 self.link(page, to, link, text);
             });
-            unread += u64::from(read.is_none());
+            match links {
+                Some(()) => read += u64::from(row.charset.is_some()),
+                None => unread += 1,
+            }
         }
-        Ok(unread)
+        Ok((read, unread))
     }
 
     fn link(

@@ -24,6 +24,10 @@ const MAX_HOST_LABELS: usize = 100;
 /// The reason in rows of URLs outside the user's scope.
 const OUT_OF_SCOPE: &str = "scope";
 
+/// The reason in rows of pending URLs that a budget left for a later run. Headlines count these
+/// URLs as pending, not as excluded.
+pub(crate) const PENDING_REASON: &str = "budget";
+
 /// The results of one host, and how it was treated.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostReport {
@@ -65,6 +69,15 @@ pub struct HostReport {
     /// Labels of the host's pages and exclusions, the first hundred.
     #[serde(default)]
     pub labels: BTreeSet<String>,
+}
+
+impl HostReport {
+    /// Returns the number of excluded URLs, without those that a budget left pending.
+    #[must_use]
+    pub fn decided_exclusions(&self) -> u64 {
+        let pending = self.excluded_by.get(PENDING_REASON).copied();
+        self.excluded.saturating_sub(pending.unwrap_or(0))
+    }
 }
 
 /// Delays, from the end of one request to the start of the next.

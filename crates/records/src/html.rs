@@ -1,9 +1,23 @@
-//! Self-contained HTML pages: no scripts, fonts or requests.
+//! Self-contained HTML pages: no fonts, no requests, and one script that makes tables sortable,
+//! without which the pages are complete. The pages are built from checks, tables and plots.
+
+mod check;
+mod table;
 
 use crawl_weburl::safe_line;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
+pub(crate) use check::{Check, Measure, checks};
+pub(crate) use table::{Cell, Table};
+
 const STYLE: &str = include_str!("html/page.css");
+
+/// The style of tables and grades, also used by the pages of `crawl serve`.
+pub const PARTS_STYLE: &str = include_str!("html/parts.css");
+
+/// The script that makes tables sortable, also used by the pages of `crawl serve`. Its function
+/// `makeSortable(element)` prepares the tables in an element.
+pub const SORT_SCRIPT: &str = include_str!("html/sort.js");
 
 /// Maximum number of hosts listed in `report.html`, those with the most requests first.
 /// Beyond the limit: a count.
@@ -18,37 +32,41 @@ pub(crate) fn page(title: &str, body: &Markup) -> String {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width,initial-scale=1";
                 title { (title) }
-                style { (PreEscaped(STYLE)) }
+                style { (PreEscaped(STYLE)) (PreEscaped(PARTS_STYLE)) }
             }
             body {
                 main {
                     h1 { (title) }
                     (body)
                 }
+                script { (PreEscaped(SORT_SCRIPT)) }
             }
         }
     };
     page.into_string()
 }
 
-/// Renders a heading, and a table that scrolls on narrow screens.
-pub(crate) fn table(title: &str, class: &str, rows: &Markup) -> Markup {
+/// Renders a part of the page that is folded until the reader opens it.
+pub(crate) fn fold(title: &str, body: &Markup) -> Markup {
     html! {
-        h2 { (title) }
-        (scrolling_table(title, class, rows))
+        details.fold {
+            summary { h3 { (title) } }
+            (body)
+        }
     }
 }
 
-/// Renders a table that scrolls on narrow screens, without a heading.
-pub(crate) fn scrolling_table(title: &str, class: &str, rows: &Markup) -> Markup {
+/// Renders a table that scrolls on narrow screens.
+pub(crate) fn scrolling_table(title: &str, rows: &Markup) -> Markup {
     html! {
-        div class=(class) role="region" aria-label=(title) tabindex="0" { table { (rows) } }
+        div.t role="region" aria-label=(title) tabindex="0" { table { (rows) } }
     }
 }
 
 /// Renders a page's URL as a link, with `rel` values that pass neither credit nor referrer. If no
 /// browser would fetch the URL, it is rendered as plain text.
-pub(crate) fn link(url: &str) -> Markup {
+#[must_use]
+pub fn link(url: &str) -> Markup {
     let text = safe_line(url);
     html! {
         @if url.starts_with("http://") || url.starts_with("https://") {

@@ -38,6 +38,7 @@ mod error;
 mod explain;
 mod faults;
 mod figures;
+mod grade;
 mod header_fields;
 mod hosts;
 mod html;
@@ -55,6 +56,7 @@ mod rows;
 mod sample;
 mod site;
 mod text;
+mod to_fix;
 mod walk;
 mod words;
 
@@ -74,21 +76,25 @@ pub use error::RecordsError;
 pub use explain::{Explanation, NamedBy, SamplePlace, StateRead, WalkPlace, explain};
 pub use faults::{Baseline, Fault, FaultKind, Faults, UncheckedLink, faults};
 pub use hosts::{Gaps, HostReport, HostSums, RobotsReport, Waits};
+pub use html::{PARTS_STYLE, SORT_SCRIPT, link};
 pub use numbers::{counted, grouped, size};
 pub use outcome::outcome;
 pub use plan::{Estimate, HostPlan, Plan, PlanOrigin, PlanRule, PlanSettings, plan};
 pub use recheck::{RECHECK, Recheck, page_urls, recheck_file, recheck_rows, write_recheck};
 pub use report::{
     BrokenCounts, BrokenRow, CrawlSettings, ExcludedCounts, LabelCounts, Operator, PageCounts,
-    Report, RequestCounts, SampleSettings, VisitCounts, report,
+    PendingCounts, Report, RequestCounts, SampleSettings, VisitCounts, report,
 };
-pub use report_files::{list_digests, report_page, write_report};
+pub use report_files::{list_digests, report_page, site_page, write_report};
+pub use report_page::broken_table;
 pub use round_view::{RoundView, Rounds};
 pub use rows::{
     GATHERED_DELAYS, RowsOf, WORKERS, delays, excluded, links, pages, requests, waiting, walk,
 };
 pub use sample::{SampleEstimates, SampleReport, sample};
-pub use site::{BarredUrl, PageNumber, RedirectChain, SharedText, SiteReport, site};
+pub use site::{
+    BarredUrl, MAX_CLICKS, PageImages, PageNumber, RedirectChain, SharedText, SiteReport, site,
+};
 pub use walk::{VisitedPage, WalkReport};
 pub use words::{answer_words, evidence_words, failure_words, outcome_words, status_words};
 

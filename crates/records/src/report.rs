@@ -1,9 +1,11 @@
 //! The totals of a crawl: `report.json`.
 
+mod left_out;
+
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-use crawl_archive::rows::{ExcludedRow, PageRow, RequestRow};
+use crawl_archive::rows::{PageRow, RequestRow};
 use serde::{Deserialize, Serialize};
 
 use crate::bins::GapHistograms;
@@ -16,6 +18,8 @@ use crate::outcome::outcome;
 use crate::rows::{excluded, pages, requests, waiting};
 use crate::sample::{SampleReport, SampleRows};
 use crate::walk::{WalkReport, WalkSteps};
+
+pub use left_out::{ExcludedCounts, PendingCounts};
 
 /// The totals of a crawl, over all its runs.
 ///
@@ -35,6 +39,10 @@ pub struct Report {
     pub broken: BrokenCounts,
     /// Counts of the rows of `excluded.jsonl`.
     pub excluded: ExcludedCounts,
+    /// URLs left for the next run. `None` while a run is in progress, or if the last one was
+    /// killed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pending: Option<PendingCounts>,
     /// Counts of the rows of `requests.jsonl`.
     pub requests: RequestCounts,
     /// The sample, if the crawl drew one.
@@ -223,19 +231,6 @@ impl std::fmt::Display for Round {
     }
 }
 
-/// Counts of the rows of `excluded.jsonl`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ExcludedCounts {
-    /// Number of rows.
-    pub total: u64,
-    /// Number of rows by reason: `robots`, `meta`, `scope` ..
-    pub by_reason: BTreeMap<String, u64>,
-    /// Number of rows by rule, for traps, actions and duplicates. The rule names the evidence.
-    /// Limited to a thousand rules.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub put_aside: BTreeMap<String, u64>,
-}
-
 /// Counts of the rows of `requests.jsonl`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestCounts {
@@ -265,8 +260,6 @@ const MAX_TYPES: usize = 1000;
 /// Maximum number of distinct labels; further labels count as `other`. A list has at most as many
 /// seeds.
 const MAX_LABELS: usize = 10_000;
-/// Maximum number of distinct rules, to bound memory, because the texts of rules contain URLs.
-const MAX_RULES: usize = 1000;
 /// Maximum number of broken pages listed individually.
 const MAX_NAMED_BROKEN: usize = 100;
 /// Maximum number of flaws listed individually.
@@ -374,6 +367,7 @@ impl Report {
         for row in waiting(dir)? {
             if let Some(row) = self.sound(row)? {
                 is_finished |= row.origin.is_none() && row.reason == "finished";
+                self.pending.get_or_insert_default().add(&row);
                 hosts.waiting(&row);
             }
         }
@@ -546,19 +540,6 @@ impl BrokenCounts {
                 error: row.error,
                 via: row.via,
             });
-        }
-    }
-}
-
-impl ExcludedCounts {
-    fn note_rule(&mut self, row: &ExcludedRow) {
-        let Some(rule) = &row.rule else {
-            return;
-        };
-        let is_listed = matches!(row.reason.as_str(), "trap" | "action" | "duplicate");
-        let has_room = self.put_aside.len() < MAX_RULES || self.put_aside.contains_key(rule);
-        if is_listed && has_room {
-            *self.put_aside.entry(rule.clone()).or_default() += 1;
         }
     }
 }

@@ -4,13 +4,20 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use crawl_archive::{ChangedFiles, DIGESTS, write_digests};
+use crawl_archive::{ChangedFiles, DIGESTS, FOLDER, write_digests};
+use maud::Markup;
 
 use crate::error::RecordsError;
+use crate::faults::{FaultKind, faults};
 use crate::figures::figures;
-use crate::report::{Report, report_with_gaps};
+use crate::report::{CrawlSettings, Report, report_with_gaps};
 use crate::report_page::page_of;
 use crate::rows::waiting;
+use crate::site::{MAX_CLICKS, site};
+
+/// Maximum visits in a crawl whose archive is read for `report.html`.
+/// Beyond the limit: only broken pages.
+const MAX_READ_PAGES: u64 = 2_000;
 
 /// Sums up the records of a crawl, and renders them as a self-contained HTML page with plots. All
 /// text from servers is escaped.
@@ -20,8 +27,37 @@ use crate::rows::waiting;
 pub fn report_page(dir: &Path) -> Result<(Report, String), RecordsError> {
     let (report, gaps) = report_with_gaps(dir)?;
     let figures = figures(dir, &report)?;
-    let page = page_of(&report, &gaps, &figures);
+    let to_fix = to_fix(dir, &report)?;
+    let page = page_of(&report, &gaps, &figures, to_fix.as_ref());
     Ok((report, page))
+}
+
+/// Returns what the owner of the site should fix, if the crawl has an archive and few enough pages.
+/// `None` if a row is malformed: the report lists it as a flaw.
+fn to_fix(dir: &Path, report: &Report) -> Result<Option<Markup>, RecordsError> {
+    if report.pages.visits() > MAX_READ_PAGES || !dir.join(FOLDER).is_dir() {
+        return Ok(None);
+    }
+    let checked = site(dir, MAX_CLICKS)
+        .and_then(|site| Ok((site, faults(dir, &FaultKind::ALL)?)))
+        .map(|(site, faults)| site.to_fix(&faults));
+    match checked {
+        Ok(to_fix) => Ok(Some(to_fix)),
+        Err(RecordsError::Row { .. }) => Ok(None),
+        Err(why) => Err(why),
+    }
+}
+
+/// Reads the pages of a crawl and renders what the owner of the site should fix as a self-contained
+/// HTML page. Pages more than `max_clicks` clicks away from a seed are deep.
+///
+/// # Errors
+/// The errors of [`site()`](crate::site()).
+pub fn site_page(dir: &Path, max_clicks: u32) -> Result<String, RecordsError> {
+    let report = site(dir, max_clicks)?;
+    let seeds = CrawlSettings::read(dir)?.seeds;
+    let seed = seeds.first().map_or("", String::as_str);
+    Ok(report.html(&faults(dir, &FaultKind::ALL)?, seed))
 }
 
 /// Sums up the records of a crawl and writes the result to `dir`: as `report.json`, as the page

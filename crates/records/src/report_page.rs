@@ -1,4 +1,5 @@
-//! The report as an HTML page: for the appendix of a paper, and for site owners.
+//! The report as an HTML page, for site owners and for the appendix of a paper: what to fix, how the
+//! crawl went, plots, and the details.
 
 mod plots;
 mod sample;
@@ -17,7 +18,7 @@ use crate::bins::GapHistograms;
 use crate::coverage::Coverage;
 use crate::figures::Figures;
 use crate::hosts::HostReport;
-use crate::html::{MAX_LISTED_HOSTS, link, page, scrolling_table, table};
+use crate::html::{Cell, MAX_LISTED_HOSTS, Table, fold, link, page, scrolling_table};
 use crate::numbers::{counted, grouped, size};
 use crate::report::{BrokenCounts, Report};
 use crate::text::{
@@ -32,36 +33,38 @@ use times::{moment, span};
 /// Maximum rows in a table of counts of `report.html`; one more row sums up the rest.
 /// Beyond the limit: one row for the others.
 const MAX_ROWS: usize = 100;
-/// Number of broken pages shown before the list is expanded.
-const MAX_OPEN_BROKEN: usize = 10;
 /// Maximum number of seeds listed on the page.
 const MAX_SEEDS: usize = 20;
 
-/// Renders the page. All text from servers is escaped.
-pub(crate) fn page_of(report: &Report, gaps: &GapHistograms, figures: &Figures) -> String {
+/// Renders the page. `to_fix` is the part about the site's pages, if they were read. All text from
+/// servers is escaped.
+pub(crate) fn page_of(
+    report: &Report,
+    gaps: &GapHistograms,
+    figures: &Figures,
+    to_fix: Option<&Markup>,
+) -> String {
     let title = match report.crawl.seeds.first() {
         Some(seed) => format!("Crawl of {}", safe_line(seed)),
         None => "Crawl".to_owned(),
     };
+    let plots = plots::plots(report, gaps, figures);
+    let sketch = sketch::sketch(&figures.links);
     let body = html! {
         @if let Some(of) = &report.crawl.replay_of {
             p { "A replay of " (safe_line(of)) ": no requests were sent, and all times are virtual." }
         }
-        p class="sums" {
-            (counted(report.pages.total, "page", "pages")) ", " (size(report.pages.bytes)) "; "
-            (grouped(report.pages.failed)) " failed; "
-            (grouped(report.excluded.total)) " excluded; "
-            (counted(report.requests.total, "request", "requests"))
-            ". Gaps: " (kept(report.requests.short_gaps))
-            ". Waits: " (kept(report.requests.short_waits)) "."
-        }
-        @if let Some(all) = &report.pages.all_rounds {
-            p { "Each page is counted once, by its last visit. All rounds: " (all_rounds(all)) "." }
-        }
+        (sums(report))
         @for flaw in &report.flaws {
             p { strong { "Flaw: " (safe_line(flaw)) } }
         }
-        div class="cards" {
+        h2 { "What to fix" }
+        @match to_fix {
+            Some(to_fix) => (to_fix),
+            None => (broken_alone(&report.broken)),
+        }
+        h2 { "How the crawl went" }
+        div.cards {
             (requests_section(report))
             (permissions_section(report, figures))
             (politeness_section(report, figures))
@@ -69,24 +72,49 @@ pub(crate) fn page_of(report: &Report, gaps: &GapHistograms, figures: &Figures) 
         }
         @if let Some(sample) = &report.sample { (sample::drawn(sample, report.crawl.sample.as_ref())) }
         @if let Some(walk) = &report.walk { (sample::walked(walk)) }
-        h2 { "Plots" }
-        (plots::plots(report, gaps, figures))
-        (sketch::sketch(&figures.links))
+        @if !plots.is_empty() || sketch.is_some() {
+            h2 { "Plots" }
+            div.plots { @for plot in &plots { (plot) } }
+            @if let Some(sketch) = sketch { (sketch) }
+        }
         (sites::sites(report, figures))
-        (hosts(report))
-        (broken(&report.broken))
-        (counts("Pages by outcome", &named(&report.pages.by_outcome, |outcome| outcome_words(outcome))))
-        (counts("Pages by status", &named(&report.pages.by_status, |status| status_words(*status))))
-        (counts("Pages by type", &report.pages.by_type))
-        (counts("Pages by depth", &report.pages.by_depth))
-        (rounds(report))
-        (labels(report))
-        (counts("Excluded by reason", &report.excluded.by_reason))
-        (counts("Put aside, with the evidence", &report.excluded.put_aside))
-        (counts("Requests by purpose", &report.requests.by_purpose))
-        (counts("Requests without an answer", &named(&report.requests.by_failure, |failure| failure_words(failure))))
+        h2 { "Details" }
+        (fold("Hosts", &hosts(report)))
+        (fold("Counts", &all_counts(report)))
     };
     page(&title, &body)
+}
+
+/// Renders the headline numbers.
+fn sums(report: &Report) -> Markup {
+    html! {
+        p.sums {
+            (counted(report.pages.total, "page", "pages")) ", " (size(report.pages.bytes)) "; "
+            (grouped(report.pages.failed)) " failed; "
+            (grouped(report.excluded.decided())) " excluded; "
+            @if let Some(pending) = report.pending.as_ref().filter(|pending| pending.total > 0) {
+                (pending) " pending; "
+            }
+            (counted(report.requests.total, "request", "requests"))
+            ". Gaps: " (kept(report.requests.short_gaps))
+            ". Waits: " (kept(report.requests.short_waits)) "."
+        }
+        @if let Some(all) = &report.pages.all_rounds {
+            p { "Each page is counted once, by its last visit. All rounds: " (all_rounds(all)) "." }
+        }
+    }
+}
+
+/// Renders the broken pages of a crawl whose archive was not read for the page.
+fn broken_alone(broken: &BrokenCounts) -> Markup {
+    html! {
+        @if broken.pages == 0 { p { "No page is broken." } }
+        @else { (broken_table(broken)) }
+        p.soft {
+            "For titles, descriptions, headings, images, redirects and links to every broken page, run "
+            code { "crawl report DIR --site --html FILE" } ", which reads the archived pages."
+        }
+    }
 }
 
 fn card(title: &str, body: &Markup) -> Markup {
@@ -243,70 +271,98 @@ fn in_words<K: Display>(counts: &BTreeMap<K, u64>) -> String {
     safe_line(&parts.collect::<Vec<_>>().join(", ")).into_owned()
 }
 
-fn broken(broken: &BrokenCounts) -> Markup {
-    let more = broken.pages.saturating_sub(broken.first.len() as u64);
-    let list = html! {
-        tr { th { "page" } th { "answer" } th { "first found on" } }
-        @for row in &broken.first {
-            tr {
-                td data-name="page" { (link(&row.url)) }
-                td data-name="answer" { (safe_line(&answer_words(row.status, row.error.as_deref()))) }
-                td data-name="first found on" { @if let Some(via) = &row.via { (link(via)) } @else { "a seed" } }
-            }
-        }
-    };
-    html! {
-        @if broken.pages > 0 {
-            h2 { "Broken pages" }
-            details open[broken.first.len() <= MAX_OPEN_BROKEN] {
-                summary { (counted(broken.pages, "page had", "pages had")) " no answer, or answered with an error" }
-                (scrolling_table("Broken pages", "t w", &list))
-                @if more > 0 {
-                    p { "And " (counted(more, "more broken page", "more broken pages")) "." }
-                }
-            }
-        }
+/// Renders the first broken pages of a crawl, each with the page that first linked to it.
+#[must_use]
+pub fn broken_table(broken: &BrokenCounts) -> Markup {
+    let rows = broken.first.iter().map(|row| {
+        vec![
+            Cell::link(&row.url),
+            Cell::text(&answer_words(row.status, row.error.as_deref())),
+            match &row.via {
+                Some(via) => Cell::link(via),
+                None => Cell::text("a seed of the crawl"),
+            },
+        ]
+    });
+    Table {
+        name: "Broken pages",
+        columns: &["broken page", "answer", "first linked from"],
+        rows: rows.collect(),
+        more: broken.pages.saturating_sub(broken.first.len() as u64),
     }
+    .draw()
 }
 
 fn hosts(report: &Report) -> Markup {
     let (hosts, unasked) = report.hosts_asked();
-    let more = hosts.len().saturating_sub(MAX_LISTED_HOSTS) as u64;
-    let list = html! {
-        tr {
-            @for name in ["host", "coverage", "pages", "received", "requests", "excluded", "gaps", "waits", "robots.txt"] {
-                th { (name) }
-            }
-        }
-        @for host in hosts.iter().take(MAX_LISTED_HOSTS) { (host_row(host)) }
+    let table = Table {
+        name: "Hosts",
+        columns: &[
+            "host",
+            "coverage",
+            "pages",
+            "received",
+            "requests",
+            "excluded",
+            "pending",
+            "gaps",
+            "waits",
+            "robots.txt",
+        ],
+        rows: hosts
+            .iter()
+            .take(MAX_LISTED_HOSTS)
+            .map(|host| host_row(host))
+            .collect(),
+        more: hosts.len().saturating_sub(MAX_LISTED_HOSTS) as u64,
     };
     html! {
-        (table("Hosts", "t w", &list))
-        @if more > 0 {
-            p { "And " (counted(more, "more host", "more hosts")) "." }
-        }
+        (table.draw())
         @if let Some(line) = unvisited_line(unasked) {
             p { "And " (line) "." }
         }
     }
 }
 
-fn host_row(host: &HostReport) -> Markup {
+fn host_row(host: &HostReport) -> Vec<Cell> {
     let robots = host
         .robots
         .iter()
         .map(|(origin, copy)| format!("{origin}: {}", robots_line(copy)));
+    let waits = match host.waits.count {
+        0 => Cell::Empty,
+        _ => Cell::text(&waits(host)),
+    };
+    vec![
+        Cell::text(&host.host),
+        Cell::text(&coverage_words(host).unwrap_or_default()),
+        Cell::count(host.pages),
+        Cell::Number(host.bytes, size(host.bytes)),
+        Cell::count(host.requests),
+        Cell::count(host.decided_exclusions()),
+        Cell::count(host.waiting),
+        Cell::text(&gaps(host)),
+        waits,
+        Cell::text(&robots.collect::<Vec<_>>().join("; ")),
+    ]
+}
+
+/// Renders the tables of counts.
+fn all_counts(report: &Report) -> Markup {
+    let (pages, requests) = (&report.pages, &report.requests);
+    let failures = named(&requests.by_failure, |failure| failure_words(failure));
     html! {
-        tr {
-            td data-name="host" { (safe_line(&host.host)) }
-            td data-name="coverage" { (safe_line(&coverage_words(host).unwrap_or_default())) }
-            td.n data-name="pages" { (grouped(host.pages)) }
-            td.n data-name="received" { (size(host.bytes)) }
-            td.n data-name="requests" { (grouped(host.requests)) }
-            td.n data-name="excluded" { (grouped(host.excluded)) }
-            td data-name="gaps" { (safe_line(&gaps(host))) }
-            td data-name="waits" { (safe_line(&waits(host))) }
-            td data-name="robots.txt" { (safe_line(&robots.collect::<Vec<_>>().join("; "))) }
+        div.cards {
+            (counts("Pages by outcome", &named(&pages.by_outcome, |outcome| outcome_words(outcome))))
+            (counts("Pages by status", &named(&pages.by_status, |status| status_words(*status))))
+            (counts("Pages by type", &pages.by_type))
+            (counts("Pages by depth", &pages.by_depth))
+            (rounds(report))
+            (labels(report))
+            (counts("Excluded by reason", &report.excluded.by_decision()))
+            (counts("Put aside, with the evidence", &report.excluded.put_aside))
+            (counts("Requests by purpose", &requests.by_purpose))
+            (counts("Requests without an answer", &failures))
         }
     }
 }
@@ -329,7 +385,12 @@ fn counts<K: Display + Ord>(title: &str, counts: &BTreeMap<K, u64>) -> Markup {
         }
         @if rest > 0 { tr { td { "others" } td.n { (grouped(rest)) } } }
     };
-    html! { @if !counts.is_empty() { (table(title, "t", &list)) } }
+    html! { @if !counts.is_empty() { (titled(title, &list)) } }
+}
+
+/// Renders a table of counts with a heading.
+fn titled(title: &str, rows: &Markup) -> Markup {
+    html! { div { h4 { (title) } (scrolling_table(title, rows)) } }
 }
 
 /// Renders the last rounds of the crawl.
@@ -340,7 +401,7 @@ fn rounds(report: &Report) -> Markup {
             tr { td.n { (number) } td { (round) } }
         }
     };
-    html! { @if !rounds.is_empty() { (table("Rounds", "t", &list)) } }
+    html! { @if !rounds.is_empty() { (titled("Rounds", &list)) } }
 }
 
 /// Renders the labels of seeds, those with the most pages first.
@@ -355,7 +416,7 @@ fn labels(report: &Report) -> Markup {
             tr { td { "others" } td.n { (grouped((labels.len() - MAX_ROWS) as u64)) } }
         }
     };
-    html! { @if !labels.is_empty() { (table("Labels of seeds", "t", &list)) } }
+    html! { @if !labels.is_empty() { (titled("Labels of seeds", &list)) } }
 }
 
 #[cfg(test)]

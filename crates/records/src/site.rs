@@ -2,12 +2,15 @@
 //! pages, redirect chains, and linked pages that robots.txt excludes.
 
 mod draw;
+mod page_texts;
+mod sums;
 mod text;
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::Path;
 
-use crawl_extractor::{Limits, read_html};
+use crawl_extractor::{Limits, PageText, read_image_texts, read_text};
 use crawl_weburl::{CanonicalUrl, SpellingRules, canonicalize};
 use serde::{Deserialize, Serialize};
 
@@ -15,11 +18,16 @@ use crate::broken::{Archived, LatestRows, naming};
 use crate::directory::{holds_any, seeds_of, stored_settings};
 use crate::error::RecordsError;
 use crate::rows::{excluded, pages};
+use page_texts::PageTexts;
+use sums::{bin, count_from, extremes};
+pub(crate) use text::times_median;
 
+/// The usual number of clicks from a seed beyond which a page is deep.
+pub const MAX_CLICKS: u32 = 4;
 /// Maximum number of consecutive redirects to follow.
 const MAX_CHAIN: usize = 256;
-/// Number of pages listed as the slowest, and as the largest.
-const MAX_EXTREMES: usize = 20;
+/// Number of linking pages listed for a URL that robots.txt excludes.
+const MAX_LINKING_PAGES: usize = 5;
 
 /// Notable findings in the pages of a crawl, as of the last row of each URL.
 ///
@@ -43,6 +51,18 @@ pub struct SiteReport {
     pub without_description: Vec<String>,
     /// Descriptions that several pages share.
     pub double_descriptions: Vec<SharedText>,
+    /// Pages without a non-empty `h1`.
+    #[serde(default)]
+    pub without_heading: Vec<String>,
+    /// First `h1` headings that several pages share.
+    #[serde(default)]
+    pub double_headings: Vec<SharedText>,
+    /// Number of visible images in all pages.
+    #[serde(default)]
+    pub images: u64,
+    /// Pages with images that have no alternative text, those with the most such images first.
+    #[serde(default)]
+    pub without_alt: Vec<PageImages>,
     /// Pages that are in a sitemap or a feed, but linked from no page.
     pub orphans: Vec<String>,
     /// Number of pages by distance in clicks from a seed. Pages that no chain of links reaches are
@@ -54,8 +74,14 @@ pub struct SiteReport {
     pub deep: Vec<PageNumber>,
     /// The slowest pages, in milliseconds from request to end of response.
     pub slow: Vec<PageNumber>,
+    /// The median of the pages' times, in milliseconds. `None` without pages.
+    #[serde(default)]
+    pub median_ms: Option<u64>,
     /// The largest pages, in bytes as received.
     pub large: Vec<PageNumber>,
+    /// The median of the pages' sizes, in bytes. `None` without pages.
+    #[serde(default)]
+    pub median_bytes: Option<u64>,
     /// Number of pages by time: below 100, 200, 500, 1,000, 2,000, 5,000 ms, and above.
     pub times: Vec<u64>,
     /// Number of pages by size: below 10, 50, 100, 500, 1,000, 5,000 kB, and above.
@@ -84,6 +110,17 @@ pub struct PageNumber {
     pub number: u64,
 }
 
+/// A page with images that have no alternative text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PageImages {
+    /// The page.
+    pub url: String,
+    /// Number of images without alternative text.
+    pub without_alt: u64,
+    /// The `src` of the first five of these images, as written.
+    pub sources: Vec<String>,
+}
+
 /// Several consecutive redirects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RedirectChain {
@@ -106,12 +143,32 @@ pub struct BarredUrl {
     pub line: Option<u64>,
     /// Number of links to the URL.
     pub links: u64,
+    /// The first five pages that link to the URL.
+    #[serde(default)]
+    pub linked_from: Vec<String>,
 }
+
+/// Pages that take this many milliseconds or more are slow.
+pub(crate) const SLOW_FROM: u64 = 1_000;
+/// Pages of this many bytes or more are large.
+pub(crate) const LARGE_FROM: u64 = 500_000;
 
 /// Upper limits of the time bins, in milliseconds.
 const TIME_BINS: [u64; 6] = [100, 200, 500, 1_000, 2_000, 5_000];
 /// Upper limits of the size bins, in bytes.
 const SIZE_BINS: [u64; 6] = [10_000, 50_000, 100_000, 500_000, 1_000_000, 5_000_000];
+
+impl SiteReport {
+    /// Returns the number of slow pages.
+    pub(crate) fn slow_pages(&self) -> u64 {
+        count_from(SLOW_FROM, &TIME_BINS, &self.times)
+    }
+
+    /// Returns the number of large pages.
+    pub(crate) fn large_pages(&self) -> u64 {
+        count_from(LARGE_FROM, &SIZE_BINS, &self.sizes)
+    }
+}
 
 /// Sums up the pages of the crawl in `dir`. Pages more than `max_clicks` clicks away from a seed
 /// are deep.
@@ -206,8 +263,8 @@ impl Site {
                 self.found[id].is_seed = true;
             }
         }
-        report.slow = extremes(slow);
-        report.large = extremes(large);
+        (report.slow, report.median_ms) = extremes(slow);
+        (report.large, report.median_bytes) = extremes(large);
         for row in excluded(dir)? {
             let row = row?;
             if row.reason == "robots" && !self.ids.contains_key(&row.url) {
@@ -216,6 +273,7 @@ impl Site {
                     rule: row.rule,
                     line: row.line.map(u64::from),
                     links: 0,
+                    linked_from: Vec::new(),
                 };
                 self.barred.insert(row.url, barred);
             }
@@ -231,7 +289,7 @@ impl Site {
         report: &mut SiteReport,
     ) -> Result<(), RecordsError> {
         let archived = Archived::open(dir);
-        let (mut titles, mut descriptions) = (SharedTexts::default(), SharedTexts::default());
+        let mut texts = PageTexts::default();
         let mut rows = pages(dir)?;
         while let Some(row) = rows.next() {
             let row = row?;
@@ -255,32 +313,28 @@ impl Site {
                 report.unread += 1;
                 continue;
             };
-            let page = read_html(&body, row.content_type.as_deref(), &Limits::default());
+            let text = PageText::decode(&body, row.content_type.as_deref());
+            let page = read_text(&text, &Limits::default(), &mut ());
             let base = page.base_url(&url);
             for link in &page.links {
                 if let Ok(to) = canonicalize(Some(&base), &link.href) {
                     self.linked(&row.url, &to);
                 }
             }
-            let description = page.meta_pairs().find(|(name, _)| *name == "description");
-            let description = description.map(|(_, content)| content.trim());
-            // Don't compare the title of a page that names another URL as its canonical one.
-            let is_own = page.stands_elsewhere(&url, None).is_none();
-            match page.title.as_deref() {
-                None => report.without_title.push(row.url.clone()),
-                Some(title) if is_own => titles.add(title, &row.url),
-                Some(_) => {}
-            }
-            match description.filter(|text| !text.is_empty()) {
-                None => report.without_description.push(row.url.clone()),
-                Some(text) if is_own => descriptions.add(text, &row.url),
-                Some(_) => {}
+            texts.add(&page, &url, &row.url, report);
+            let images = read_image_texts(&text);
+            report.images += images.images;
+            if images.without_text > 0 {
+                report.without_alt.push(PageImages {
+                    url: row.url,
+                    without_alt: images.without_text,
+                    sources: images.sources,
+                });
             }
         }
-        report.double_titles = titles.shared();
-        report.double_descriptions = descriptions.shared();
-        report.without_title.sort_unstable();
-        report.without_description.sort_unstable();
+        texts.write_to(report);
+        let most_images = |page: &PageImages| (Reverse(page.without_alt), page.url.clone());
+        report.without_alt.sort_by_cached_key(most_images);
         Ok(())
     }
 
@@ -289,6 +343,10 @@ impl Site {
         let named = self.name_of(to);
         if let Some(barred) = self.barred.get_mut(&named) {
             barred.links += 1;
+            let is_listed = barred.linked_from.iter().any(|page| page == from);
+            if !is_listed && barred.linked_from.len() < MAX_LINKING_PAGES {
+                barred.linked_from.push(from.to_owned());
+            }
         }
         if self.redirects.contains_key(&named) {
             *self.redirect_links.entry(named.clone()).or_default() += 1;
@@ -401,49 +459,6 @@ impl Site {
         }
         clicks
     }
-}
-
-#[derive(Default)]
-struct SharedTexts(BTreeMap<String, Vec<String>>);
-
-impl SharedTexts {
-    fn add(&mut self, text: &str, url: &str) {
-        self.0
-            .entry(text.to_owned())
-            .or_default()
-            .push(url.to_owned());
-    }
-
-    /// Returns the texts shared by several pages. Texts with the most pages come first.
-    fn shared(self) -> Vec<SharedText> {
-        let texts = self.0.into_iter().filter(|(_, pages)| pages.len() > 1);
-        let mut texts: Vec<SharedText> = texts
-            .map(|(text, mut pages)| {
-                pages.sort_unstable();
-                SharedText { text, pages }
-            })
-            .collect();
-        texts.sort_by_key(|text| std::cmp::Reverse(text.pages.len()));
-        texts
-    }
-}
-
-fn bin(bins: &mut [u64], ends: &[u64], value: u64) {
-    let at = ends
-        .iter()
-        .position(|end| value < *end)
-        .unwrap_or(ends.len());
-    bins[at] += 1;
-}
-
-/// Returns the pages with the highest numbers.
-fn extremes(mut pages: Vec<(u64, String)>) -> Vec<PageNumber> {
-    pages.sort_unstable_by(|one, other| (other.0, &one.1).cmp(&(one.0, &other.1)));
-    pages.truncate(MAX_EXTREMES);
-    let pages = pages.into_iter();
-    pages
-        .map(|(number, url)| PageNumber { url, number })
-        .collect()
 }
 
 #[cfg(test)]

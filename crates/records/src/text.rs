@@ -6,7 +6,7 @@ use std::fmt::{self, Display, Write as _};
 use crawl_weburl::safe_line;
 
 use crate::coverage::Shortfall;
-use crate::hosts::{HostReport, RobotsReport};
+use crate::hosts::{HostReport, PENDING_REASON, RobotsReport};
 use crate::numbers::{counted, grouped, size};
 use crate::report::{LabelCounts, Operator, Report, VisitCounts};
 use crate::words::{evidence_words, failure_words, outcome_words, status_words};
@@ -58,9 +58,12 @@ impl Display for Report {
             let more = (pages.by_label.len() - MAX_NAMED_LABELS) as u64;
             writeln!(f, "  and {} more", counted(more, "label", "labels"))?;
         }
-        writeln!(f, "excluded  {}", grouped(self.excluded.total))?;
-        list(f, &self.excluded.by_reason)?;
+        writeln!(f, "excluded  {}", grouped(self.excluded.decided()))?;
+        list(f, &self.excluded.by_decision())?;
         list(f, &self.excluded.put_aside)?;
+        if let Some(pending) = self.pending.as_ref().filter(|pending| pending.total > 0) {
+            writeln!(f, "pending   {pending}")?;
+        }
         writeln!(f, "requests  {}", grouped(self.requests.total))?;
         list(f, &self.requests.by_purpose)?;
         list(
@@ -171,7 +174,7 @@ fn host_lines(f: &mut fmt::Formatter<'_>, host: &HostReport) -> fmt::Result {
         counted(host.pages, "page", "pages"),
         size(host.bytes),
         counted(host.requests, "request", "requests"),
-        grouped(host.excluded)
+        grouped(host.decided_exclusions())
     )?;
     if let Some(words) = coverage_words(host) {
         writeln!(f, "    coverage: {}", safe_line(&words))?;
@@ -197,8 +200,10 @@ pub(crate) fn coverage_words(host: &HostReport) -> Option<String> {
         words += &shortfall_words(shortfall);
         separator = "; ";
     }
-    if !host.excluded_by.is_empty() {
-        let of_rules = in_line(&host.excluded_by);
+    let mut excluded_by = host.excluded_by.clone();
+    excluded_by.remove(PENDING_REASON);
+    if !excluded_by.is_empty() {
+        let of_rules = in_line(&excluded_by);
         let _ = write!(words, " (excluded: {of_rules})");
     }
     Some(words)

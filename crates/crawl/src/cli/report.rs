@@ -79,14 +79,15 @@ pub(crate) struct ReportArgs {
     pub(crate) fail_on_faults: bool,
     /// Report what stands out in the site's pages instead
     ///
-    /// Missing or duplicate titles and descriptions, orphans (in the sitemap or a feed, but linked
-    /// from no page), pages that take many clicks, the slowest and largest pages, redirect chains,
-    /// and linked pages that robots.txt excludes. Pages are read from the archive. With --html, a
-    /// page with plots.
+    /// Missing or duplicate titles, descriptions and h1 headings, images without alternative text,
+    /// orphans (in the sitemap or a feed, but linked from no page), pages that take many clicks, the
+    /// slowest and largest pages, redirect chains, and linked pages that robots.txt excludes. Pages
+    /// are read from the archive. With --html, a page that begins with what to fix, also the faults
+    /// of links, each with a grade.
     #[arg(long, conflicts_with_all = ["changes", "broken", "compare", "faults"])]
     pub(crate) site: bool,
     /// With --site: list pages that are more clicks than this away from a seed
-    #[arg(long, value_name = "N", requires = "site", default_value_t = 4)]
+    #[arg(long, value_name = "N", requires = "site", default_value_t = crawl_records::MAX_CLICKS)]
     pub(crate) max_clicks: u32,
     /// Exit with 1 if any host is partial, blocked or empty; hosts.jsonl has the reason
     #[arg(long, conflicts_with_all = ["broken", "changes"])]

@@ -72,13 +72,17 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, CommandError> {
 
 /// Runs `crawl report --site`.
 fn site(args: &ReportArgs) -> Result<u8, CommandError> {
-    let report = crawl_records::site(&args.dir, args.max_clicks).map_err(of_records)?;
+    let (dir, max_clicks) = (&args.dir, args.max_clicks);
     match &args.html {
         Some(path) => {
-            fs::write(path, report.html()).map_err(|why| unwritable(path, &why))?;
+            let page = crawl_records::site_page(dir, max_clicks).map_err(of_records)?;
+            fs::write(path, page).map_err(|why| unwritable(path, &why))?;
             Ok(FINISHED)
         }
-        None => show(&report, args.json),
+        None => {
+            let report = crawl_records::site(dir, max_clicks).map_err(of_records)?;
+            show(&report, args.json)
+        }
     }
 }
 

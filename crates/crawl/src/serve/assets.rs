@@ -3,6 +3,7 @@
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use crawl_index::search_box::{BOX, RECENT, RESULTS, SHARED_STYLE};
+use crawl_records::{PARTS_STYLE, SORT_SCRIPT};
 use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
 
@@ -29,7 +30,7 @@ const SOURCES: [Source; 6] = [
     Source {
         name: "page.css",
         kind: "text/css; charset=utf-8",
-        parts: &[&[SHARED_STYLE, include_str!("page/page.css")]],
+        parts: &[&[SHARED_STYLE, include_str!("page/page.css"), PARTS_STYLE]],
     },
     Source {
         name: "search.js",
@@ -50,7 +51,7 @@ const SOURCES: [Source; 6] = [
     Source {
         name: "crawl.js",
         kind: SCRIPT,
-        parts: &[&[include_str!("page/crawl.js")]],
+        parts: &[&[SORT_SCRIPT, include_str!("page/crawl.js")]],
     },
     Source {
         name: "icon.svg",

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crawl_engine::{Ended, HasArchive, IndexFault, Indexed, Summary, UnreachableHost};
-use crawl_records::{Report, counted, evidence_words, grouped, size};
+use crawl_records::{PendingCounts, Report, counted, evidence_words, grouped, size};
 use crawl_scheduler::Tick;
 
 use super::index_counts::{by_reason, index_counts};
@@ -70,7 +70,7 @@ pub(crate) fn closing(summary: &Summary, report: &Report, exe: &str, mark: HasMa
     if summary.round > 1 {
         line("round", round(summary));
     }
-    line("excluded", excluded(summary));
+    line("excluded", excluded(report));
     for (why, words) in LEFT_OUT {
         if let Some(count) = summary.unusable.get(why) {
             line("left out", format!("{} {words}", grouped(*count)));
@@ -89,7 +89,11 @@ pub(crate) fn closing(summary: &Summary, report: &Report, exe: &str, mark: HasMa
     );
     line("hosts", report.coverage_line());
     if summary.pending > 0 {
-        line("pending", grouped(summary.pending));
+        let pending = report.pending.as_ref().map(ToString::to_string);
+        line(
+            "pending",
+            pending.unwrap_or_else(|| grouped(summary.pending)),
+        );
     }
     let requests = counted(summary.requests, "request", "requests");
     let robots = grouped(summary.robots_requests);
@@ -109,14 +113,14 @@ pub(crate) fn closing(summary: &Summary, report: &Report, exe: &str, mark: HasMa
             .as_ref()
             .is_some_and(|index| !index.is_complete());
     if summary.pending > 0 || is_index_cut_short {
-        line("continue", go_on(summary, exe, mark));
+        line("continue", go_on(summary, report, exe, mark));
     }
     text
 }
 
 /// Returns the command that continues the crawl, or what to do first if that command would fetch
 /// nothing.
-fn go_on(summary: &Summary, exe: &str, mark: HasMark) -> String {
+fn go_on(summary: &Summary, report: &Report, exe: &str, mark: HasMark) -> String {
     let output = quoted(&summary.output.display().to_string());
     let config = match mark {
         HasMark::Yes | HasMark::Temporary => String::new(),
@@ -126,7 +130,13 @@ fn go_on(summary: &Summary, exe: &str, mark: HasMark) -> String {
         }
     };
     let command = format!("{exe} --output {output}{config}");
+    // An interrupted run may have left only URLs that a budget of their hosts holds.
+    let held_by = report.pending.as_ref().and_then(PendingCounts::budgets);
     match &summary.ended {
+        Ended::Finished | Ended::Interrupted if held_by.is_some() => {
+            let budgets = held_by.unwrap_or_default().join(", ");
+            format!("raise {budgets} first, nothing else is left to fetch")
+        }
         Ended::Budget(budget) if *budget != "max-time" => format!("{command} --{budget} MORE"),
         Ended::GroupBudget(budget) => {
             format!("raise {budget} in a config FILE, then {exe} --output {output} --config FILE")
@@ -313,14 +323,14 @@ fn moment(at: Tick) -> String {
     format!("{at:.0}")
 }
 
-/// Formats the rows of excluded.jsonl by reason, as the report counts them.
-fn excluded(summary: &Summary) -> String {
-    let reasons = || summary.excluded.iter().filter(|(_, count)| **count > 0);
-    let total: u64 = reasons().map(|(_, count)| count).sum();
-    let named: Vec<String> = reasons()
+/// Formats the excluded URLs by reason. URLs that a budget left are pending, and not counted here.
+fn excluded(report: &Report) -> String {
+    let reasons = report.excluded.by_decision();
+    let named: Vec<String> = reasons
+        .iter()
         .map(|(reason, count)| format!("{reason} {}", grouped(*count)))
         .collect();
-    match total {
+    match report.excluded.decided() {
         0 => "0".to_owned(),
         total => format!("{} ({})", grouped(total), named.join(", ")),
     }
@@ -360,7 +370,7 @@ mod tests {
     use crawl_engine::{
         Changes, Ended, HasArchive, IndexFault, Indexed, SeedFailure, Summary, UnreachableHost,
     };
-    use crawl_records::{Coverage, Report};
+    use crawl_records::{Coverage, PendingCounts, Report};
     use crawl_scheduler::Tick;
     use crawl_weburl::{HostKey, canonicalize};
     use expect_test::{Expect, expect};
@@ -402,6 +412,9 @@ mod tests {
         report.pages.bytes = summary.bytes;
         report.broken.pages = summary.changes.broken;
         report.coverage.insert(Coverage::Whole, 1);
+        report.excluded.by_reason =
+            BTreeMap::from([("robots".to_owned(), 40), ("scope".to_owned(), 1005)]);
+        report.excluded.total = 1045;
         report
     }
 
@@ -515,6 +528,27 @@ mod tests {
             text.contains("  continue: crawl --output crawl-e.example\n"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn pending_urls_of_a_budget_are_counted_once_and_the_budget_is_named() {
+        let mut interrupted = summary(Ended::Interrupted);
+        interrupted.pending = 7;
+        let mut report = report(&interrupted);
+        report.excluded.by_reason.insert("budget".to_owned(), 7);
+        report.excluded.total += 7;
+        report.pending = Some(PendingCounts {
+            total: 7,
+            by_reason: BTreeMap::from([("max-pages-per-host".to_owned(), 7)]),
+        });
+        let text = closing(&interrupted, &report, "crawl", HasMark::Yes);
+        for line in [
+            "  excluded: 1,045 (robots 40, scope 1,005)\n",
+            "  pending:  7 (max-pages-per-host)\n",
+            "  continue: raise max-pages-per-host first, nothing else is left to fetch\n",
+        ] {
+            assert!(text.contains(line), "{line}{text}");
+        }
     }
 
     #[test]

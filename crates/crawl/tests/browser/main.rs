@@ -63,6 +63,9 @@ fn pages_work_in_a_browser() {
     let snippet = format!("http://{}", search.address);
     serve_pages(&web, &snippet);
 
+    // A site with something to fix of every kind, and the pages about it.
+    let (_faulty, fixes) = pages_to_fix();
+
     // A crawl that the checks follow and control.
     let busy = TestWeb::builder().seed(5).pages(400).start();
     let crawled = Site::empty();
@@ -81,6 +84,8 @@ fn pages_work_in_a_browser() {
         ],
     );
     let mirrored = Site::empty();
+    let to_fix = ["report.html", "site.html", "faults.html", "plan.html"];
+    let to_fix = to_fix.map(|name| fixes.file(name));
     let context = json!({
         "mirror": mirror(&mirrored),
         "search": snippet,
@@ -91,6 +96,7 @@ fn pages_work_in_a_browser() {
         "crawled": busy.url(0, "/added-by-hand"),
         "crawled_host": busy.authority(0),
         "report": site.file("report.html"),
+        "to_fix": to_fix,
     });
     let checks = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser/checks");
     let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../index/tests/browser");
@@ -158,6 +164,68 @@ fn add_long_words(site: &Site) {
 fn write_report(site: &Site) {
     let args = ["report", ".", "--html", "report.html"];
     assert!(program(site.path(), &args).status().unwrap().success());
+}
+
+/// Crawls a site with broken links, redirects, missing and shared texts, images without text, a
+/// large page and blocked links, and writes all pages about it.
+fn pages_to_fix() -> (TestWeb, Site) {
+    let page = |head: &str, body: &str| {
+        let nav = "<a href=/>Home</a> <a href=/old>Old</a> <a href=/barred/x>Plans</a>";
+        Answer::html(&format!(
+            "<html lang=en><head>{head}</head>{nav}{body}</html>"
+        ))
+    };
+    let items: String = (0..30)
+        .map(|item| format!("<a href=/item{item}>Item {item}</a> <a href=/gone{item}>Gone</a> "))
+        .collect();
+    let mut web = TestWeb::builder()
+        .pages(1)
+        .mix(LinkMix::plain())
+        .sitemap(false)
+        .robots(0, "User-agent: *\nCrawl-delay: 0\nDisallow: /barred\n")
+        .script(
+            0,
+            "/",
+            page(
+                "<title>Tea</title>",
+                &format!("<h1>Tea</h1>{items}<a href=/hop>h</a>"),
+            ),
+        )
+        .script(0, "/old", Answer::redirect(301, "/new"))
+        .script(
+            0,
+            "/new",
+            page("", "<a href='/#nowhere'>there</a> <a href=/big>Big</a>"),
+        )
+        .script(0, "/hop", Answer::redirect(301, "/hop2"))
+        .script(0, "/hop2", Answer::redirect(302, "/new"))
+        .script(
+            0,
+            "/big",
+            page("<title>Big</title>", &"Tea. ".repeat(130_000)),
+        );
+    for item in 0..30 {
+        let head = "<title>Item</title><meta name=description content='An item'>";
+        let body = format!("<img src=/{}.png>", "a-long-name-of-an-image".repeat(4));
+        web = web
+            .script(0, &format!("/item{item}"), page(head, &body))
+            .script(0, &format!("/gone{item}"), Answer::of(404));
+    }
+    let web = web.start();
+    let site = Site::empty();
+    let seed = web.url(0, "/");
+    let quick = ["--delay", "0s", "--delay-factor", "0"];
+    let succeeds = |args: &[&str]| {
+        let ran = program(site.path(), args).output().unwrap();
+        assert!(ran.status.success(), "{args:?}: {ran:?}");
+        ran.stdout
+    };
+    succeeds(&[&["--seed", &seed, "--output", "."][..], &quick[..]].concat());
+    succeeds(&["report", ".", "--site", "--html", "site.html"]);
+    let faults = succeeds(&["report", ".", "--faults", "--format", "html"]);
+    std::fs::write(site.file("faults.html"), faults).unwrap();
+    succeeds(&[&["plan", &seed, "--html", "plan.html"][..], &quick[..]].concat());
+    (web, site)
 }
 
 /// Serves the pages that results lead to, and pages that embed the snippet.

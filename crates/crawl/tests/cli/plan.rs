@@ -97,7 +97,7 @@ fn a_plan_compares_preferences_with_the_purpose() {
     ));
     assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{}", ran.stderr);
     let page = dir.read("plan.html");
-    assert!(page.contains("for search: not stated") && page.contains("3 pages are known."));
+    assert!(page.contains("for search: not stated") && page.contains("3 known pages;"));
     assert!(
         web.log()
             .iter()

@@ -38,8 +38,8 @@ fn web() -> TestWeb {
         .start()
 }
 
-/// The numbers of pages, bytes, failed, excluded and requests shown in one place.
-type Numbers = [String; 5];
+/// The numbers of pages, bytes, failed, excluded, pending and requests shown in one place.
+type Numbers = [String; 6];
 
 /// Runs a command and returns its stdout and stderr.
 fn run(site: &Site, args: &[&str]) -> (String, String) {
@@ -63,9 +63,15 @@ fn by_summary(stderr: &str) -> Numbers {
     let line = |name: &str| between(stderr, &format!("\n  {name}"), "\n").trim();
     let (pages, bytes) = line("fetched:").split_once(", ").unwrap();
     let requests = line("took:").split(", ").nth(1).unwrap();
+    // A continued crawl adds the pages of this run in parentheses.
+    let bytes = bytes.split(" (").next().unwrap();
     let first = [pages, line("failed:"), line("excluded:"), requests].map(first_word);
     let [pages, failed, excluded, requests] = first;
-    [pages, bytes.to_owned(), failed, excluded, requests]
+    let pending = match stderr.contains("\n  pending:") {
+        true => first_word(line("pending:")),
+        false => "0".to_owned(),
+    };
+    [pages, bytes.to_owned(), failed, excluded, pending, requests]
 }
 
 fn by_report(text: &str) -> Numbers {
@@ -81,6 +87,10 @@ fn by_report(text: &str) -> Numbers {
         bytes,
         line("failed "),
         line("excluded "),
+        match text.contains("\npending ") {
+            true => first_word(&line("pending ")),
+            false => "0".to_owned(),
+        },
         line("requests "),
     ]
 }
@@ -88,26 +98,42 @@ fn by_report(text: &str) -> Numbers {
 fn by_page(html: &str) -> Numbers {
     let line = between(html, "<p class=\"sums\">", " Gaps: ");
     let (pages, rest) = line.split_once(", ").unwrap();
-    let parts: Vec<&str> = rest.split("; ").collect();
+    let parts: Vec<&str> = rest.trim_end_matches('.').split("; ").collect();
+    let number = |name: &str| {
+        let part = parts.iter().find(|part| part.ends_with(name));
+        part.map_or_else(|| "0".to_owned(), |part| first_word(part))
+    };
     [
         first_word(pages),
         parts[0].to_owned(),
-        first_word(parts[1]),
-        first_word(parts[2]),
-        first_word(parts[3]),
+        number(" failed"),
+        number(" excluded"),
+        number(" pending"),
+        first_word(parts.last().unwrap()),
     ]
 }
 
 fn by_tiles(html: &str) -> Numbers {
-    let report = html.split_once("<h2>Report</h2>").unwrap().1;
-    ["Pages", "Received", "Failed", "Excluded", "Requests"]
-        .map(|name| between(report, &format!("<dt>{name}</dt><dd>"), "</dd>").to_owned())
+    let report = html.split_once("<h2>How the crawl went</h2>").unwrap().1;
+    let tile = |name: &str| {
+        let before = format!("<dt>{name}</dt><dd>");
+        match report.contains(&before) {
+            true => between(report, &before, "</dd>").to_owned(),
+            false => "0".to_owned(),
+        }
+    };
+    let requests = match report.contains("Requests in all rounds") {
+        true => "Requests in all rounds",
+        false => "Requests",
+    };
+    [
+        "Pages", "Received", "Failed", "Excluded", "Pending", requests,
+    ]
+    .map(tile)
 }
 
-/// Crawls, checks that all places agree, and returns the numbers.
-fn check(more: &[&str]) -> Numbers {
-    let web = web();
-    let site = Site::empty();
+/// Runs a crawl in the site's directory. Returns its messages.
+fn crawl(site: &Site, web: &TestWeb, more: &[&str]) -> String {
     let seed = web.url(0, "/");
     let args = [
         "--seed",
@@ -118,19 +144,38 @@ fn check(more: &[&str]) -> Numbers {
         "0s",
         "--delay-factor",
         "0",
+        "--progress",
+        "json",
+        "--index",
+        "on",
     ];
-    let (_, stderr) = run(
-        &site,
-        &[&args[..], &["--progress", "json", "--index", "on"], more].concat(),
-    );
-    let numbers = by_summary(&stderr);
-    let (text, _) = run(&site, &["report", "."]);
-    assert_eq!(by_report(&text), numbers, "{text}\n{stderr}");
+    run(site, &[&args, more].concat()).1
+}
+
+/// Checks that the summary, the report, its page and the served page show the same numbers, and
+/// returns the numbers. The summary counts the requests of one run, so `summary_requests` says
+/// whether they are those of the crawl.
+fn agree(site: &Site, stderr: &str, summary_requests: bool) -> Numbers {
+    let (text, _) = run(site, &["report", "."]);
+    let numbers = by_report(&text);
+    let mut of_summary = by_summary(stderr);
+    if !summary_requests {
+        of_summary[5].clone_from(&numbers[5]);
+    }
+    assert_eq!(numbers, of_summary, "{text}\n{stderr}");
     let html = std::fs::read_to_string(site.file("report.html")).unwrap();
     assert_eq!(by_page(&html), numbers);
     let server = Server::start(site.path(), &[]);
     let page = server.get_with("/crawl", &[("accept", "text/html")]).body;
     assert_eq!(by_tiles(&page), numbers);
+    numbers
+}
+
+/// Crawls, checks that all places agree, and returns the numbers.
+fn check(more: &[&str]) -> Numbers {
+    let (web, site) = (web(), Site::empty());
+    let stderr = crawl(&site, &web, more);
+    let numbers = agree(&site, &stderr, true);
 
     let (json, _) = run(&site, &["report", ".", "--json"]);
     let report: Value = serde_json::from_str(&json).unwrap();
@@ -141,13 +186,16 @@ fn check(more: &[&str]) -> Numbers {
     for (name, place) in [("pages", &numbers[0]), ("failed", &numbers[2])] {
         assert_eq!(progress[name].to_string(), *place, "{name}");
     }
+    let of_budget = report["excluded"]["by_reason"]["budget"].as_u64();
+    let excluded = report["excluded"]["total"].as_u64().unwrap() - of_budget.unwrap_or(0);
     let counts = [
         &report["pages"]["total"],
         &report["pages"]["failed"],
-        &report["excluded"]["total"],
+        &Value::from(excluded),
+        &report["pending"]["total"],
         &report["requests"]["total"],
     ];
-    let plain = [0, 2, 3, 4].map(|at| numbers[at].replace(',', ""));
+    let plain = [0, 2, 3, 4, 5].map(|at| numbers[at].replace(',', ""));
     assert_eq!(counts.map(ToString::to_string), plain);
     assert_eq!(progress["share_done"], 1.0, "{progress}");
     numbers
@@ -165,5 +213,26 @@ fn summary_report_and_pages_agree() {
 #[test]
 fn pages_left_by_a_budget_are_counted_in_the_same_way() {
     let numbers = check(&["--max-pages", "1"]);
-    assert_eq!(numbers[0], "1");
+    // Eight links lead to pages of the site, which robots.txt has not been applied to yet, and
+    // `/sitemap.xml` is tried.
+    assert_eq!([&numbers[0], &numbers[4]], ["1", "9"]);
+}
+
+#[test]
+fn after_a_budget_and_a_second_round_each_url_is_counted_once_everywhere() {
+    let (web, site) = (web(), Site::empty());
+    let first = agree(&site, &crawl(&site, &web, &["--max-pages", "4"]), true);
+    assert_eq!(first[0], "4");
+    // The second round visits pages again and has room for new ones.
+    let stderr = crawl(&site, &web, &["--recrawl", "--max-pages", "5"]);
+    let second = agree(&site, &stderr, false);
+    let (text, _) = run(&site, &["report", "."]);
+    let visits = between(&text, "all rounds: ", " visits");
+    assert_eq!(visits, "9", "{text}");
+    let pages: u64 = second[0].parse().unwrap();
+    assert!((5..9).contains(&pages), "{text}");
+    // The third round has no budget: nothing is pending, and every URL is counted once.
+    let stderr = crawl(&site, &web, &["--recrawl", "--max-pages", "100"]);
+    let third = agree(&site, &stderr, false);
+    assert_eq!([&third[0], &third[2], &third[4]], ["7", "3", "0"]);
 }

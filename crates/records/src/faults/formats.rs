@@ -5,9 +5,10 @@ use std::fmt::{self, Display, Write as _};
 use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
-use super::{Fault, FaultKind, Faults};
-use crate::html::{link, page, table};
+use super::{Fault, FaultKind, Faults, UncheckedLink};
+use crate::html::{Cell, Table, checks, page};
 use crate::numbers::{counted, grouped};
+use crate::to_fix::{MAX_ROWS, left_out, of_links};
 
 /// Width of the column that shows the kind of fault.
 const KIND_WIDTH: usize = 13;
@@ -196,69 +197,47 @@ impl Faults {
         lines
     }
 
-    /// Renders a self-contained page with one table per kind.
+    /// Renders a self-contained page with the pages to fix by target, and a grade for each kind of
+    /// link.
     #[must_use]
     pub fn html(&self) -> String {
         let mut head = String::new();
         let _ = self.head(&mut head);
         let body = html! {
-            p class="sums" { (head.trim_end()) }
+            p.sums { (head.trim_end()) }
             @if self.source != "archive" {
-                p { "No archive was kept: only links to broken pages are known." }
+                p { "No archive was kept: only links to broken pages are known, and nothing is graded." }
             }
-            @for kind in self.counts.keys() { (self.table(*kind)) }
-            @if !self.unchecked.is_empty() { (self.unchecked_table()) }
+            @if self.unread > 0 {
+                p { (counted(self.unread, "page is", "pages are")) " not in the archive and may have more faults." }
+            }
+            h2 { "What to fix" }
+            (checks(&of_links(self, None)))
+            @if !self.unchecked.is_empty() {
+                h2 { "Links not checked" }
+                (self.unchecked_table())
+            }
         };
         page("Faults", &body)
     }
 
-    fn table(&self, kind: FaultKind) -> Markup {
-        let rows = html! {
-            thead { tr { th { "page" } th { "links to" } th { "problem" } th { "text" } } }
-            tbody {
-                @for fault in self.faults.iter().filter(|fault| fault.kind == kind) {
-                    tr {
-                        td data-name="page" { @match &fault.page { Some(url) => (link(url)), None => "(a seed)" } }
-                        td data-name="links to" { (link(&fault.to)) }
-                        td data-name="problem" { (safe_line(&fault.why)) }
-                        @if let Some(text) = &fault.text { td data-name="text" { (safe_line(text)) } }
-                        @else { td {} }
-                    }
-                }
-            }
-        };
-        table(&title(kind), "t w", &rows)
-    }
-
     fn unchecked_table(&self) -> Markup {
-        let rows = html! {
-            thead { tr { th { "page" } th { "links to" } th { "reason" } th { "text" } } }
-            tbody {
-                @for unchecked in &self.unchecked {
-                    tr {
-                        td data-name="page" { (link(&unchecked.page)) }
-                        td data-name="links to" { (link(&unchecked.to)) }
-                        td data-name="reason" { (safe_line(unchecked.why())) }
-                        @if let Some(text) = &unchecked.text { td data-name="text" { (safe_line(text)) } }
-                        @else { td {} }
-                    }
-                }
-            }
+        let row = |link: &UncheckedLink| {
+            vec![
+                Cell::link(&link.to),
+                Cell::text(link.why()),
+                Cell::link(&link.page),
+            ]
         };
-        table("Links not checked", "t w", &rows)
+        let rows = self.unchecked.iter().take(MAX_ROWS);
+        Table {
+            name: "Links not checked",
+            columns: &["link", "reason", "page"],
+            rows: rows.map(row).collect(),
+            more: left_out(self.unchecked.len()),
+        }
+        .draw()
     }
-}
-
-fn title(kind: FaultKind) -> String {
-    let words = match kind {
-        FaultKind::Broken => "Broken links",
-        FaultKind::Unreachable => "Links to servers that did not respond",
-        FaultKind::Fragment => "Links to a fragment that the page does not have",
-        FaultKind::TextFragment => "Links to text that the page does not contain",
-        FaultKind::Redirect => "Links to pages that moved permanently",
-        FaultKind::Mixed => "Resources loaded over http",
-    };
-    words.to_owned()
 }
 
 fn page_name(fault: &Fault) -> String {

@@ -1,12 +1,16 @@
-//! Renders the plan as a self-contained page.
+//! Renders the plan as a self-contained page: what to decide first, then the load of each host.
 
 use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
-use super::text::{bytes, gap, hours, origin_lines, rule_words};
+use super::text::{bytes, gap, hours, origin_lines};
 use super::{HostPlan, Plan};
-use crate::html::{MAX_LISTED_HOSTS, page, table};
-use crate::numbers::{counted, grouped};
+use crate::html::{Cell, MAX_LISTED_HOSTS, Table, page};
+use crate::numbers::counted;
+
+/// Maximum rules listed on the page of `plan --html`, those that exclude the most URLs first.
+/// Beyond the limit: a count.
+const MAX_RULES: usize = 1000;
 
 impl Plan {
     /// Renders the plan as a self-contained HTML page. All text from servers is escaped.
@@ -17,53 +21,108 @@ impl Plan {
             None => "Plan of a crawl".to_owned(),
         };
         let purpose = self.purpose.as_deref().unwrap_or("unstated");
+        let excluded = self.excluded.values().sum();
         let body = html! {
-            p { "Purpose: " (purpose) ". " (counted(self.pages, "page is", "pages are")) " known." }
-            p { "Hours: " (safe_line(&hours(&self.hours))) "." }
-            p { "Bytes: " (safe_line(&bytes(&self.bytes))) "." }
-            p { (counted(self.asked, "request was", "requests were")) " sent for this plan, only for robots.txt and sitemaps." }
+            p.sums {
+                (counted(self.pages, "known page", "known pages")) "; "
+                (counted(self.requests, "request", "requests")) " to fetch them; "
+                (counted(excluded, "URL", "URLs")) " excluded."
+            }
+            h2 { "What to expect" }
+            div.cards {
+                section.card { h3 { "Time" } p { (safe_line(&hours(&self.hours))) "." } }
+                section.card { h3 { "Data" } p { (safe_line(&bytes(&self.bytes))) "." } }
+                section.card {
+                    h3 { "This plan" }
+                    p {
+                        "Purpose: " (purpose) ". " (counted(self.asked, "request was", "requests were"))
+                        " sent, only for robots.txt and sitemaps."
+                    }
+                }
+            }
+            (rules(self))
+            (statements(self))
+            h2 { "Load of each host" }
             (hosts(self))
         };
         page(&title, &body)
     }
 }
 
-fn hosts(plan: &Plan) -> Markup {
-    let hosts = plan.slowest_first();
-    let more = hosts.len().saturating_sub(MAX_LISTED_HOSTS) as u64;
-    let purpose = plan.purpose.as_deref();
-    let list = html! {
-        tr {
-            @for name in ["host", "pages", "sitemaps", "gap", "hours", "bytes", "excluded", "robots.txt"] {
-                th { (name) }
-            }
-        }
-        @for host in hosts.iter().take(MAX_LISTED_HOSTS) { (row(host, purpose)) }
+/// Renders the rules that exclude URLs.
+fn rules(plan: &Plan) -> Markup {
+    let rules = plan.hosts.iter();
+    let mut rules: Vec<_> = rules
+        .flat_map(|host| host.rules.iter().map(move |rule| (&host.host, rule)))
+        .collect();
+    rules.sort_by_key(|(_, rule)| std::cmp::Reverse(rule.urls));
+    let rows = rules.iter().take(MAX_RULES).map(|(host, rule)| {
+        vec![
+            Cell::text(host),
+            Cell::text(&rule.reason),
+            Cell::text(rule.rule.as_deref().unwrap_or_default()),
+            match rule.line {
+                Some(line) => Cell::count(line.into()),
+                None => Cell::Empty,
+            },
+            Cell::count(rule.urls),
+        ]
+    });
+    let table = Table {
+        name: "Rules that exclude URLs",
+        columns: &["host", "reason", "rule", "line", "URLs"],
+        rows: rows.collect(),
+        more: rules.len().saturating_sub(MAX_RULES) as u64,
     };
-    html! {
-        (table("Hosts", "t w", &list))
-        @if more > 0 {
-            p { "And " (counted(more, "more host", "more hosts")) "." }
-        }
-    }
+    html! { @if !rules.is_empty() { h2 { "What is excluded" } (table.draw()) } }
 }
 
-fn row(host: &HostPlan, purpose: Option<&str>) -> Markup {
-    let rules: Vec<_> = host.rules.iter().map(rule_words).collect();
-    let origins = host.origins.iter();
-    let statements: Vec<_> = origins
-        .flat_map(|origin| origin_lines(origin, purpose))
-        .collect();
-    html! {
-        tr {
-            td data-name="host" { (safe_line(&host.host)) }
-            td.n data-name="pages" { (grouped(host.pages)) }
-            td.n data-name="sitemaps" { (grouped(host.sitemaps)) }
-            td data-name="gap" { (safe_line(&gap(host))) }
-            td data-name="hours" { (safe_line(&hours(&host.hours))) }
-            td data-name="bytes" { (safe_line(&bytes(&host.bytes))) }
-            td data-name="excluded" { (safe_line(&rules.join("; "))) }
-            td data-name="robots.txt" { (safe_line(&statements.join("; "))) }
-        }
+/// Renders what robots.txt files say about the pace of a crawl and the use of pages.
+fn statements(plan: &Plan) -> Markup {
+    let purpose = plan.purpose.as_deref();
+    let hosts = plan.slowest_first();
+    let origins = hosts.iter().flat_map(|host| &host.origins);
+    let origins =
+        origins.filter(|origin| origin.crawl_delay_ms.is_some() || origin.usage.is_some());
+    let origins: Vec<_> = origins.collect();
+    let rows = origins.iter().take(MAX_LISTED_HOSTS).map(|origin| {
+        let lines = origin_lines(origin, purpose);
+        let lines = html! { ul { @for line in &lines { li { (safe_line(line)) } } } };
+        vec![
+            Cell::link(&format!("{}/robots.txt", origin.origin)),
+            Cell::Markup(lines),
+        ]
+    });
+    let table = Table {
+        name: "Statements of robots.txt",
+        columns: &["robots.txt", "says"],
+        rows: rows.collect(),
+        more: origins.len().saturating_sub(MAX_LISTED_HOSTS) as u64,
+    };
+    html! { @if !origins.is_empty() { h2 { "What sites ask for" } (table.draw()) } }
+}
+
+fn hosts(plan: &Plan) -> Markup {
+    let hosts = plan.slowest_first();
+    let rows = hosts.iter().take(MAX_LISTED_HOSTS).map(|host| row(host));
+    Table {
+        name: "Hosts",
+        columns: &["host", "pages", "sitemaps", "delay", "time", "data"],
+        rows: rows.collect(),
+        more: hosts.len().saturating_sub(MAX_LISTED_HOSTS) as u64,
     }
+    .draw()
+}
+
+fn row(host: &HostPlan) -> Vec<Cell> {
+    let seconds = (host.hours.expected.unwrap_or(host.hours.least) * 3600.0).round();
+    let octets = host.bytes.expected.unwrap_or(host.bytes.least).round();
+    vec![
+        Cell::text(&host.host),
+        Cell::count(host.pages),
+        Cell::count(host.sitemaps),
+        Cell::Words(host.gap_ms, gap(host)),
+        Cell::Words(seconds as u64, hours(&host.hours)),
+        Cell::Words(octets as u64, bytes(&host.bytes)),
+    ]
 }

@@ -1,5 +1,7 @@
 //! The plots of a report, each with its data table.
 
+use std::ops::Range;
+
 use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
@@ -8,6 +10,7 @@ use crate::figures::{Answer, Figures, TimeSeries};
 use crate::numbers::{counted, grouped, size};
 use crate::report::Report;
 use crate::text::kept;
+use crate::words::outcome_words;
 
 use super::svg::{
     AXES_HEIGHT, Columns, Figure, Mark, bars, curve, rows_height, short, strips, strips_height,
@@ -21,25 +24,43 @@ const MAX_DEPTHS: usize = 15;
 /// Maximum number of hosts whose requests are drawn over time.
 const MAX_STRIPS: usize = 12;
 
-/// Renders all plots of a report.
-pub(super) fn plots(report: &Report, gaps: &GapHistograms, figures: &Figures) -> Markup {
-    html! {
-        div class="plots" {
-            @if let Some(time) = &figures.time {
-                (progress(time))
-                (answers(time))
-            }
-            (outcomes(report))
-            (gap_plot(report, gaps))
-            @if let Some(time) = &figures.time { (hosts_by_time(report, figures, time)) }
-            (histogram("response-times", "Response times", "milliseconds from request to end of response",
-                &figures.response_times, ["request", "requests"], &span))
-            (histogram("sizes", "Body sizes", "bytes of the body, as received", &figures.sizes,
-                ["page", "pages"], &size))
-            (types(report))
-            (depths(report))
-        }
-    }
+/// Returns all plots of a report that show something. A plot with a single bar or point in time is
+/// left out.
+pub(super) fn plots(report: &Report, gaps: &GapHistograms, figures: &Figures) -> Vec<Markup> {
+    let of_time = figures.time.as_ref();
+    let times = &figures.response_times;
+    let plots = [
+        of_time.and_then(progress),
+        of_time.and_then(answers),
+        outcomes(report),
+        gap_plot(report, gaps),
+        of_time.and_then(|time| hosts_by_time(report, figures, time)),
+        histogram(
+            ("response-times", "Response times"),
+            "milliseconds from request to end of response",
+            times,
+            ["request", "requests"],
+            &span,
+        ),
+        histogram(
+            ("sizes", "Body sizes"),
+            "bytes of the body, as received",
+            &figures.sizes,
+            ["page", "pages"],
+            &size,
+        ),
+        types(report),
+        depths(report),
+    ];
+    plots.into_iter().flatten().collect()
+}
+
+/// Returns the range from the first to the last bin that isn't empty. `None` if fewer than two bins
+/// have values, so that a plot would show a single bar.
+fn plotted(counts: &[u64]) -> Option<Range<usize>> {
+    let mut filled = (0..counts.len()).filter(|bin| counts[*bin] > 0);
+    let first = filled.next()?;
+    Some(first..filled.next_back()? + 1)
 }
 
 /// Renders a table with a line of totals.
@@ -57,7 +78,8 @@ fn summed(head: &[&str], rows: &[(String, Vec<u64>)]) -> Markup {
     }
 }
 
-fn progress(time: &TimeSeries) -> Markup {
+fn progress(time: &TimeSeries) -> Option<Markup> {
+    plotted(&time.pages)?;
     let mut sum = 0;
     let sums: Vec<u64> = time
         .pages
@@ -80,9 +102,10 @@ fn progress(time: &TimeSeries) -> Markup {
     );
     let rows = time.pages.iter().enumerate();
     let rows: Vec<_> = rows
+        .filter(|(_, pages)| **pages > 0)
         .map(|(bin, pages)| (axis_label(time, bin), vec![*pages]))
         .collect();
-    Figure {
+    let figure = Figure {
         id: "progress",
         title: "Progress",
         words: &words,
@@ -90,8 +113,8 @@ fn progress(time: &TimeSeries) -> Markup {
         drawing: curve(&sums, &marks(axis), "total pages, by time (UTC)"),
         legend: &[],
         table: summed(&["from (UTC)", "pages"], &rows),
-    }
-    .draw()
+    };
+    Some(figure.draw())
 }
 
 fn axis_label(time: &TimeSeries, bin: usize) -> String {
@@ -102,12 +125,14 @@ fn axis_label(time: &TimeSeries, bin: usize) -> String {
     }
 }
 
-fn answers(time: &TimeSeries) -> Markup {
+fn answers(time: &TimeSeries) -> Option<Markup> {
     let bins: Vec<Vec<u64>> = time
         .answers
         .iter()
         .map(|answers| answers.to_vec())
         .collect();
+    let sums: Vec<u64> = bins.iter().map(|bin| bin.iter().sum()).collect();
+    plotted(&sums)?;
     let sum = |answer: Answer| -> u64 { bins.iter().map(|bin| bin[answer as usize]).sum() };
     let all: u64 = bins.iter().flatten().sum();
     let parts = Answer::ALL.map(|answer| (answer, sum(answer)));
@@ -121,22 +146,33 @@ fn answers(time: &TimeSeries) -> Markup {
         span(time.axis.width_ms),
         parts.join("; "),
     );
-    let rows = bins.iter().enumerate();
+    // Kinds of answers that never came, and times without a request, have no column and no row.
+    let has_answers = Answer::ALL.map(|answer| sum(answer) > 0);
+    let shown = |answer: &Answer| has_answers[*answer as usize];
+    let rows = bins.iter().enumerate().filter(|(at, _)| sums[*at] > 0);
     let rows: Vec<_> = rows
-        .map(|(at, bin)| (axis_label(time, at), bin.clone()))
+        .map(|(at, bin)| {
+            let answers = Answer::ALL.into_iter().filter(shown);
+            let counts = answers.map(|answer| bin[answer as usize]).collect();
+            (axis_label(time, at), counts)
+        })
         .collect();
-    let names = Answer::ALL.map(Answer::name);
+    let names = Answer::ALL.into_iter().filter(shown).map(Answer::name);
     let head: Vec<&str> = std::iter::once("from (UTC)").chain(names).collect();
-    Figure {
+    let legend = Answer::ALL.map(|answer| match shown(&answer) {
+        true => answer.name(),
+        false => "",
+    });
+    let figure = Figure {
         id: "answers",
         title: "Requests and answers",
         words: &words,
         height: AXES_HEIGHT,
         drawing: Columns::Stacked.draw(&bins, &marks(time.axis), "requests, by time (UTC)"),
-        legend: &names,
+        legend: &legend,
         table: summed(&head, &rows),
-    }
-    .draw()
+    };
+    Some(figure.draw())
 }
 
 /// Returns the largest rows in descending order, and the sum of the rest.
@@ -151,9 +187,9 @@ fn most_first(rows: impl Iterator<Item = (String, u64)>) -> Vec<(String, u64)> {
     rows
 }
 
-fn bar_figure(id: &str, title: &str, what: &str, rows: &[(String, u64)]) -> Markup {
-    let Some((first, most)) = rows.first() else {
-        return Markup::default();
+fn bar_figure(id: &str, title: &str, what: &str, rows: &[(String, u64)]) -> Option<Markup> {
+    let [(first, most), _, ..] = rows else {
+        return None;
     };
     let all: u64 = rows.iter().map(|(_, count)| count).sum();
     let words = format!(
@@ -166,7 +202,7 @@ fn bar_figure(id: &str, title: &str, what: &str, rows: &[(String, u64)]) -> Mark
         .iter()
         .map(|(name, count)| (name.clone(), vec![*count]))
         .collect();
-    Figure {
+    let figure = Figure {
         id,
         title,
         words: &words,
@@ -174,17 +210,17 @@ fn bar_figure(id: &str, title: &str, what: &str, rows: &[(String, u64)]) -> Mark
         drawing: bars(rows, grouped),
         legend: &[],
         table: summed(&[what, "pages"], &table),
-    }
-    .draw()
+    };
+    Some(figure.draw())
 }
 
-fn outcomes(report: &Report) -> Markup {
+fn outcomes(report: &Report) -> Option<Markup> {
     let rows = report.pages.by_outcome.iter();
-    let rows = most_first(rows.map(|(name, count)| (name.replace('_', " "), *count)));
+    let rows = most_first(rows.map(|(name, count)| (outcome_words(name), *count)));
     bar_figure("outcomes", "Outcomes", "outcome", &rows)
 }
 
-fn types(report: &Report) -> Markup {
+fn types(report: &Report) -> Option<Markup> {
     let typed: u64 = report.pages.by_type.values().sum();
     let untyped = report.pages.total.saturating_sub(typed);
     let rows = report
@@ -201,11 +237,9 @@ fn types(report: &Report) -> Markup {
     )
 }
 
-fn depths(report: &Report) -> Markup {
+fn depths(report: &Report) -> Option<Markup> {
     let depths = &report.pages.by_depth;
-    let Some((deepest, _)) = depths.last_key_value() else {
-        return Markup::default();
-    };
+    let (deepest, _) = depths.last_key_value().filter(|_| depths.len() > 1)?;
     let shown =
         usize::try_from(*deepest).map_or(MAX_DEPTHS, |deepest| (deepest + 1).min(MAX_DEPTHS + 1));
     let mut bins = vec![vec![0]; shown];
@@ -231,7 +265,7 @@ fn depths(report: &Report) -> Markup {
         .enumerate()
         .map(|(bin, pages)| (label(bin), pages.clone()))
         .collect();
-    Figure {
+    let figure = Figure {
         id: "depth",
         title: "Depth",
         words: &words,
@@ -239,18 +273,17 @@ fn depths(report: &Report) -> Markup {
         drawing: Columns::Stacked.draw(&bins, &marks, "links followed from a seed"),
         legend: &[],
         table: summed(&["depth", "pages"], &rows),
-    }
-    .draw()
+    };
+    Some(figure.draw())
 }
 
-/// Returns the limits between bins as marks.
-fn limits(histogram: &Histogram, show: impl Fn(u64) -> String) -> Vec<Mark> {
-    let starts = histogram
-        .bins()
-        .map(|(start, _, _)| start)
-        .enumerate()
-        .skip(1);
-    starts.map(|(at, start)| (at as f64, show(start))).collect()
+/// Returns the limits between the bins of a range as marks.
+fn limits(histogram: &Histogram, range: &Range<usize>, show: impl Fn(u64) -> String) -> Vec<Mark> {
+    let starts = histogram.bins().map(|(start, _, _)| start).enumerate();
+    let inner = starts.take(range.end).skip(range.start + 1);
+    inner
+        .map(|(at, start)| ((at - range.start) as f64, show(start)))
+        .collect()
 }
 
 /// Describes a bin: `below 1 kB`, `1 kB to 3 kB`, `10 MB and more`.
@@ -264,72 +297,74 @@ fn bin_words(start: u64, end: Option<u64>, show: &dyn Fn(u64) -> String) -> Stri
 }
 
 fn histogram(
-    id: &str,
-    title: &str,
+    (id, title): (&str, &str),
     axis: &str,
     histogram: &Histogram,
     [one, more]: [&str; 2],
     show: &dyn Fn(u64) -> String,
-) -> Markup {
-    let largest = histogram.bins().max_by_key(|(_, _, count)| *count);
-    let Some((start, end, largest)) = largest.filter(|(_, _, largest)| *largest > 0) else {
-        return Markup::default();
-    };
+) -> Option<Markup> {
+    let counts: Vec<u64> = histogram.bins().map(|(_, _, count)| count).collect();
+    let range = plotted(&counts)?;
+    let shown = || histogram.bins().take(range.end).skip(range.start);
+    let (start, end, largest) = shown().max_by_key(|(_, _, count)| *count)?;
     let words = format!(
         "{}; most of them, {}: {}.",
         counted(histogram.total(), one, more),
         grouped(largest),
         bin_words(start, end, show)
     );
-    let bins: Vec<Vec<u64>> = histogram.bins().map(|(_, _, count)| vec![count]).collect();
-    let rows: Vec<_> = histogram
-        .bins()
+    let bins: Vec<Vec<u64>> = shown().map(|(_, _, count)| vec![count]).collect();
+    let rows: Vec<_> = shown()
         .map(|(start, end, count)| (bin_words(start, end, show), vec![count]))
         .collect();
-    Figure {
+    let figure = Figure {
         id,
         title,
         words: &words,
         height: AXES_HEIGHT,
-        drawing: Columns::Stacked.draw(&bins, &limits(histogram, short), axis),
+        drawing: Columns::Stacked.draw(&bins, &limits(histogram, &range, short), axis),
         legend: &[],
         table: summed(&["from, to", more], &rows),
-    }
-    .draw()
+    };
+    Some(figure.draw())
 }
 
-fn gap_plot(report: &Report, gaps: &GapHistograms) -> Markup {
+fn gap_plot(report: &Report, gaps: &GapHistograms) -> Option<Markup> {
     let (asked, seen) = (&gaps.asked, &gaps.seen);
-    if asked.total() == 0 {
-        return Markup::default();
-    }
     let pairs = asked.bins().zip(seen.bins());
-    let bins: Vec<Vec<u64>> = pairs
+    let counts: Vec<u64> = pairs
+        .clone()
+        .map(|((_, _, asked), (_, _, seen))| asked + seen)
+        .collect();
+    let range = plotted(&counts)?;
+    let shown = || pairs.clone().take(range.end).skip(range.start);
+    let bins: Vec<Vec<u64>> = shown()
         .map(|((_, _, asked), (_, _, seen))| vec![asked, seen])
         .collect();
-    let rows = asked.bins().zip(&bins);
-    let rows: Vec<_> = rows
-        .map(|((start, end, _), counts)| (bin_words(start, end, &span), counts.clone()))
+    let rows: Vec<_> = shown()
+        .map(|((start, end, asked), (_, _, seen))| {
+            (bin_words(start, end, &span), vec![asked, seen])
+        })
         .collect();
     let words = format!(
         "{} between two requests to a host: {}.",
         counted(asked.total(), "gap", "gaps"),
         kept(report.requests.short_gaps),
     );
-    Figure {
+    let figure = Figure {
         id: "gaps",
         title: "Required and actual gaps",
         words: &words,
         height: AXES_HEIGHT,
         drawing: Columns::Beside.draw(
             &bins,
-            &limits(asked, seconds),
+            &limits(asked, &range, seconds),
             "seconds from the end of a request to the next",
         ),
         legend: &["required", "actual"],
         table: summed(&["from, to", "required", "actual"], &rows),
-    }
-    .draw()
+    };
+    Some(figure.draw())
 }
 
 /// Formats milliseconds as seconds: `0.2`, `10`.
@@ -340,7 +375,7 @@ fn seconds(ms: u64) -> String {
     }
 }
 
-fn hosts_by_time(report: &Report, figures: &Figures, time: &TimeSeries) -> Markup {
+fn hosts_by_time(report: &Report, figures: &Figures, time: &TimeSeries) -> Option<Markup> {
     let (asked, _) = report.hosts_asked();
     let rows = asked
         .iter()
@@ -348,6 +383,9 @@ fn hosts_by_time(report: &Report, figures: &Figures, time: &TimeSeries) -> Marku
         .filter(|(host, _)| host.requests > 0)
         .take(MAX_STRIPS);
     let rows: Vec<_> = rows.collect();
+    if rows.len() < 2 || time.axis.bins < 2 {
+        return None;
+    }
     let strips_of = rows.iter().map(|(host, of)| {
         (
             host.host.as_str(),
@@ -378,7 +416,7 @@ fn hosts_by_time(report: &Report, figures: &Figures, time: &TimeSeries) -> Marku
             (host.host.clone(), vec![host.requests, first, last])
         })
         .collect();
-    Figure {
+    let figure = Figure {
         id: "hosts-by-time",
         title: "Hosts by time",
         words: &words,
@@ -386,6 +424,6 @@ fn hosts_by_time(report: &Report, figures: &Figures, time: &TimeSeries) -> Marku
         drawing: strips(strips_of, &marks(time.axis), "time (UTC)"),
         legend: &[],
         table: summed(&head, &table),
-    }
-    .draw()
+    };
+    Some(figure.draw())
 }

@@ -13,8 +13,6 @@ use crate::text::{coverage_words, kept, robots_line};
 
 use super::times::{moment, span};
 
-/// Maximum number of sections that are initially open.
-const MAX_OPEN: usize = 3;
 /// Maximum number of origins and rules listed per host.
 const MAX_LINES: usize = 10;
 
@@ -27,8 +25,8 @@ pub(super) fn sites(report: &Report, figures: &Figures) -> Markup {
         @if !asked.is_empty() {
             h2 { "Your site" }
             (left_out(report, &figures.manners))
-            @for (at, (host, of)) in shown.enumerate() {
-                details class="site" open[at < MAX_OPEN] {
+            @for (host, of) in shown {
+                details class="site" open[asked.len() == 1] {
                     summary { b { (safe_line(&host.host)) } " " (verdict(host.coverage)) }
                     (site(host, of))
                 }

@@ -17,10 +17,10 @@ const RADIUS: f64 = 115.0;
 /// The radii of the smallest and the largest node.
 const NODE: (f64, f64) = (9.0, 20.0);
 
-/// Draws the links between hosts or folders. Returns empty markup if there are fewer than two.
-pub(super) fn sketch(links: &LinkSketch) -> Markup {
+/// Draws the links between hosts or folders. Returns `None` if there are fewer than two.
+pub(super) fn sketch(links: &LinkSketch) -> Option<Markup> {
     if links.nodes.len() < 2 {
-        return Markup::default();
+        return None;
     }
     let (ends, title) = match links.of_hosts {
         true => ("hosts", "Links between hosts"),
@@ -49,7 +49,7 @@ pub(super) fn sketch(links: &LinkSketch) -> Markup {
         grouped(within),
         grouped(links.elsewhere),
     );
-    html! {
+    Some(html! {
         div class="plots" {
             (Figure {
                 id: "links",
@@ -69,7 +69,7 @@ pub(super) fn sketch(links: &LinkSketch) -> Markup {
                 }
             }
         }
-    }
+    })
 }
 
 fn drawing(links: &LinkSketch) -> Markup {

@@ -37,7 +37,7 @@ pub(crate) struct Figure<'a> {
     pub(crate) words: &'a str,
     pub(crate) height: f64,
     pub(crate) drawing: Markup,
-    /// The meanings of the classes `c0`, `c1` ..
+    /// The meanings of the classes `c0`, `c1` .. Empty for a class that isn't drawn.
     pub(crate) legend: &'a [&'a str],
     pub(crate) table: Markup,
 }
@@ -45,7 +45,7 @@ pub(crate) struct Figure<'a> {
 impl Figure<'_> {
     pub(crate) fn draw(&self) -> Markup {
         let (title_id, words_id) = (format!("{}-title", self.id), format!("{}-words", self.id));
-        let of_table = format!("{}: the numbers", self.title);
+        let of_table = format!("{}: data", self.title);
         html! {
             figure id=(self.id) {
                 h3 { (self.title) }
@@ -58,14 +58,14 @@ impl Figure<'_> {
                 @if !self.legend.is_empty() {
                     ul class="legend" {
                         @for (at, name) in self.legend.iter().enumerate() {
-                            li { span class=(format!("c{at}")) {} (name) }
+                            @if !name.is_empty() { li { span class=(format!("c{at}")) {} (name) } }
                         }
                     }
                 }
                 figcaption { (self.words) }
                 details {
-                    summary { "The numbers" }
-                    (scrolling_table(&of_table, "t", &self.table))
+                    summary { "Data" }
+                    (scrolling_table(&of_table, &self.table))
                 }
             }
         }

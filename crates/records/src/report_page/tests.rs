@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use crate::html::SORT_SCRIPT;
 use crate::report::Report;
 use crate::report_files::report_page;
 
@@ -33,7 +34,7 @@ fn crawl() -> tempfile::TempDir {
         let start = 1_795_219_199_000 + number as u64 * 1_500;
         json!({"url": at(number), "host": format!("h{}.example", number % 3), "address": null,
             "purpose": if number < 3 { "robots" } else { "page" }, "start": start,
-            "end": start + 70, "status": status, "failure": status.is_none().then_some(HOSTILE),
+            "end": start + 70 + 200 * (number as u64 % 2), "status": status, "failure": status.is_none().then_some(HOSTILE),
             "gap_asked": 1000, "why": if number % 2 == 0 { "crawl-delay" } else { "delay" },
             "wait_asked": (status == Some(503)).then_some(2_000)})
     });
@@ -41,7 +42,7 @@ fn crawl() -> tempfile::TempDir {
     let pages = (3..40).map(|number| {
         let kind = if number == 8 { HOSTILE } else { "text/html" };
         json!({"url": at(number), "status": statuses[number % 5],
-            "fetched_at": "2026-11-21T00:00:10.123Z", "ms": 12, "bytes": number * number * 100,
+            "fetched_at": format!("2026-11-21T00:00:{number:02}.123Z"), "ms": 12, "bytes": number * number * 100,
             "content_type": (number != 9).then_some(kind), "digest": null, "depth": number / 2,
             "via": (number > 3).then(|| at(number - 1)), "title": HOSTILE, "robots": null,
             "usage": {"said": [{"vocabulary": HOSTILE, "channel": "header", "line": null, "raw": HOSTILE}]},
@@ -122,6 +123,10 @@ fn each_plot_has_its_words_and_its_table() {
 fn the_page_runs_nothing_and_loads_nothing() {
     let dir = crawl();
     let (_, html) = page(dir.path());
+    // The page's own script makes tables sortable.
+    let script = format!("<script>{SORT_SCRIPT}</script>");
+    assert_eq!(html.matches(&script).count(), 1);
+    let html = html.replace(&script, "");
     for sign in [
         "<script",
         " onload",
@@ -144,6 +149,77 @@ fn the_page_runs_nothing_and_loads_nothing() {
     );
     assert!(html.contains("&lt;script&gt;"));
     assert!(html.contains("Press &lt;releases&gt;"));
+}
+
+#[test]
+fn the_page_begins_with_what_to_fix_then_the_crawl_then_plots_then_details() {
+    let dir = crawl();
+    let (report, html) = page(dir.path());
+    let headings = all_between(&html, "<h2>", "</h2>");
+    let headings: Vec<_> = headings
+        .into_iter()
+        .filter(|name| !name.is_empty())
+        .collect();
+    assert_eq!(headings[0], "What to fix");
+    let parts = ["What to fix", "How the crawl went", "Plots", "Details"];
+    let places = parts.map(|part| headings.iter().position(|name| *name == part).unwrap());
+    assert!(places.is_sorted(), "{headings:?}");
+    // Without an archive, the broken pages are all that is known.
+    let broken = all_between(&html, "aria-label=\"Broken pages\"", "</table>")[0];
+    assert_eq!(
+        broken.matches("<tr>").count(),
+        1 + report.broken.pages.min(20) as usize
+    );
+    assert!(html.contains("crawl report DIR --site --html FILE"));
+}
+
+#[test]
+fn a_plot_with_a_single_bar_is_left_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let row = |number: u32| {
+        json!({"url": format!("http://h0.example/{number}"), "status": 200,
+            "fetched_at": "2026-11-21T00:00:10.123Z", "ms": 12, "bytes": 5000 + number,
+            "content_type": "text/html", "digest": null, "depth": 1, "via": null, "title": null,
+            "robots": null, "usage": null, "warc": null, "withheld": null, "error": null})
+    };
+    lines(
+        dir.path(),
+        "pages.jsonl",
+        &(0..9).map(row).collect::<Vec<_>>(),
+    );
+    let (report, html) = page(dir.path());
+    assert_eq!(report.pages.total, 9);
+    assert!(!html.contains("<svg") && !html.contains("Plots"), "{html}");
+}
+
+#[test]
+fn pending_urls_of_a_budget_are_not_counted_as_excluded() {
+    let dir = crawl();
+    let excluded = |url: &str, reason: &str, rule: &str| {
+        json!({"url": format!("http://h0.example/{url}"), "reason": reason, "rule": rule,
+            "line": null, "found_on": null})
+    };
+    let rows = [
+        excluded("a", "budget", "max-pages"),
+        excluded("b", "budget", "max-pages"),
+        excluded("c", "robots", "Disallow: /c"),
+    ];
+    lines(dir.path(), "excluded.jsonl", &rows);
+    let waiting = |origin: Option<&str>| json!({"origin": origin, "urls": 2, "reason": "budget", "detail": "max-pages"});
+    let rows = [waiting(None), waiting(Some("http://h0.example"))];
+    lines(dir.path(), "waiting.jsonl", &rows);
+    let (report, html) = page(dir.path());
+    assert_eq!((report.excluded.total, report.excluded.decided()), (3, 1));
+    assert!(
+        html.contains("; 1 excluded; 2 (max-pages) pending; 40 requests."),
+        "{html}"
+    );
+    let text = report.to_string();
+    assert!(
+        text.contains("excluded  1\n  robots: 1\npending   2 (max-pages)\n"),
+        "{text}"
+    );
+    assert_eq!(report.pending.unwrap().budgets(), Some(vec!["max-pages"]));
 }
 
 #[test]
@@ -236,8 +312,9 @@ fn the_page_of_a_sample_shows_its_design_and_estimates() {
         4,
         "in the plot and in the table: {words}"
     );
-    assert!(
-        !html.contains("<script"),
+    assert_eq!(
+        html.matches("<script").count(),
+        1,
         "the words of a server are markup"
     );
 }
@@ -262,8 +339,9 @@ fn the_page_of_a_walk_claims_no_interval() {
     assert!(html.contains("1 walker took 3 steps to 1 URL"), "{html}");
     assert!(html.contains("is unknown, so there are no intervals"));
     assert!(html.contains("status excluded 100.0 %"));
-    assert!(
-        !html.contains("<script"),
+    assert_eq!(
+        html.matches("<script").count(),
+        1,
         "the words of a server are markup"
     );
 }

@@ -33,7 +33,8 @@ pub(super) fn span(ms: u64) -> String {
 /// Returns the marks of a time axis, at most four.
 pub(super) fn marks(axis: TimeAxis) -> Vec<Mark> {
     let label = |ms: u64| match axis.width_ms.saturating_mul(axis.bins as u64) {
-        ..1_800_000 => digits(ms, 11..19),
+        ..4_000 => digits(ms, 11..23),
+        4_000..1_800_000 => digits(ms, 11..19),
         1_800_000..172_800_000 => digits(ms, 11..16),
         _ => digits(ms, 0..10),
     };
@@ -95,7 +96,8 @@ mod tests {
             let marks = marks(TimeAxis::new(1_795_219_199_000, 1_795_219_199_000 + span));
             assert_eq!((marks[0].1.as_str(), marks.len()), (first, count), "{span}");
         };
-        check(0, "23:59:59", 1);
+        check(0, "23:59:59.000", 1);
+        check(2_000, "23:59:59.000", 4);
         check(50_000, "23:59:59", 4);
         check(7_200_000, "23:55", 4);
         check(864_000_000, "2026-11-20", 4);

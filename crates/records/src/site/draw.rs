@@ -1,73 +1,93 @@
-//! Renders the site report as a page with plots.
+//! Renders the site report as a page: what to fix, then how the site is built.
 
+use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
 use super::{SIZE_BINS, SiteReport, TIME_BINS};
-use crate::html::page;
+use crate::faults::Faults;
+use crate::html::{checks, page};
 use crate::numbers::{counted, grouped, size};
 use crate::report_page::svg::{Figure, bars, rows_height};
-
-/// Maximum entries per list on the page.
-const MAX_LISTED: usize = 1_000;
+use crate::to_fix::{of_links, of_pages};
 
 impl SiteReport {
-    /// Renders a self-contained page. All text from servers is escaped.
+    /// Renders a self-contained page. `faults` are the faults of the same crawl, and `seed` is its
+    /// first seed.
     #[must_use]
-    pub fn html(&self) -> String {
-        let of_clicks = |at: usize| counted(at as u64, "click", "clicks");
+    pub fn html(&self, faults: &Faults, seed: &str) -> String {
+        let body = html! {
+            p.sums {
+                (counted(self.pages, "page", "pages"))
+                @if self.unread > 0 { "; " (grouped(self.unread)) " of them not in the archive, so their texts and links are unknown" }
+            }
+            h2 { "What to fix" }
+            (self.to_fix(faults))
+            (self.build())
+        };
+        page(&format!("Report of the site {}", safe_line(seed)), &body)
+    }
+
+    /// Renders what the owner of the site should fix.
+    pub(crate) fn to_fix(&self, faults: &Faults) -> Markup {
+        let mut all = of_links(faults, Some(self));
+        all.extend(of_pages(self));
+        checks(&all)
+    }
+
+    /// Renders plots of the pages' distances, times and sizes.
+    fn build(&self) -> Markup {
         let clicks = self.clicks.iter().enumerate();
-        let clicks = clicks.map(|(at, pages)| (of_clicks(at), *pages)).collect();
+        let clicks = clicks.map(|(at, pages)| (counted(at as u64, "click", "clicks"), *pages));
         let times = named(&TIME_BINS, &self.times, |ms| format!("{} ms", grouped(ms)));
         let sizes = named(&SIZE_BINS, &self.sizes, size);
-        let body = html! {
-            p class="sums" {
-                (counted(self.pages, "page", "pages"))
-                @if self.unread > 0 { "; " (grouped(self.unread)) " of them not in the archive" }
+        let plots = [
+            plot("clicks", "Clicks from the start", clicks.collect()),
+            plot("times", "Response time", times),
+            plot("sizes", "Page size", sizes),
+        ];
+        html! {
+            @if plots.iter().any(Option::is_some) {
+                h2 { "How the site is built" }
+                div.plots { @for plot in plots.iter().flatten() { (plot) } }
             }
-            div class="plots" {
-                (plot("clicks", "Clicks from the start", &clicks))
-                (plot("times", "Response time", &times))
-                (plot("sizes", "Page size", &sizes))
-            }
-            @for (title, lines) in self.lists() {
-                @if !lines.is_empty() {
-                    h2 { (title) ": " (grouped(lines.len() as u64)) }
-                    ul { @for line in lines.iter().take(MAX_LISTED) { li { (line) } } }
-                    @if lines.len() > MAX_LISTED {
-                        p { "and " (grouped((lines.len() - MAX_LISTED) as u64)) " more" }
-                    }
-                }
-            }
-        };
-        page("The site", &body)
+        }
     }
 }
 
-/// Draws one bar per bin, with the number of its pages.
-fn plot(id: &str, title: &str, rows: &Vec<(String, u64)>) -> Markup {
+/// Draws one bar per bin that has pages. `None` if all pages are in one bin, which needs no plot.
+fn plot(id: &str, title: &str, rows: Vec<(String, u64)>) -> Option<Markup> {
+    let rows: Vec<_> = rows.into_iter().filter(|(_, pages)| *pages > 0).collect();
+    if rows.len() < 2 {
+        return None;
+    }
     let words: Vec<String> = rows
         .iter()
-        .map(|(name, pages)| format!("{name}: {pages}"))
+        .map(|(name, pages)| format!("{name}: {}", grouped(*pages)))
         .collect();
     let words = format!("Pages by {}: {}.", title.to_lowercase(), words.join(", "));
-    Figure {
+    let figure = Figure {
         id,
         title,
         words: &words,
         height: rows_height(rows.len()),
-        drawing: bars(rows, grouped),
+        drawing: bars(&rows, grouped),
         legend: &[],
         table: html! {
-            thead { tr { th { (title) } th { "pages" } } }
-            tbody { @for (name, pages) in rows { tr { td { (name) } td class="n" { (grouped(*pages)) } } } }
+            thead { tr { th scope="col" { (title) } th scope="col" { "pages" } } }
+            tbody { @for (name, pages) in &rows { tr { td { (name) } td.n { (grouped(*pages)) } } } }
         },
-    }
-    .draw()
+    };
+    Some(figure.draw())
 }
 
 /// Returns the bins with names that show their limits.
 fn named(ends: &[u64], bins: &[u64], show: impl Fn(u64) -> String) -> Vec<(String, u64)> {
-    let below = ends.iter().map(|end| format!("below {}", show(*end)));
-    let above = ends.last().map(|end| format!("{} or more", show(*end)));
-    below.chain(above).zip(bins.iter().copied()).collect()
+    let starts = std::iter::once(None).chain(ends.iter().copied().map(Some));
+    let ends = ends.iter().copied().map(Some).chain([None]);
+    let names = starts.zip(ends).map(|limits| match limits {
+        (None, Some(end)) => format!("below {}", show(end)),
+        (Some(start), Some(end)) => format!("{} to {}", show(start), show(end)),
+        (start, None) => format!("{} or more", show(start.unwrap_or(0))),
+    });
+    names.zip(bins.iter().copied()).collect()
 }

@@ -5,6 +5,7 @@ use std::fs;
 use serde_json::json;
 
 use super::{SiteReport, site};
+use crate::faults::{FaultKind, faults};
 use crate::made_crawl::MadeCrawl;
 
 const HOST: &str = "https://e.example";
@@ -133,24 +134,68 @@ fn each_list_has_exactly_its_entries() {
         (report.barred[0].links, report.barred[0].line),
         (2, Some(2))
     );
+    assert_eq!(path(&report.barred[0].linked_from), "/");
+    assert_eq!((report.median_ms, report.slow_pages()), (Some(7), 1));
+    assert_eq!(report.large_pages(), 0);
     let json = serde_json::to_string(&report).unwrap();
     assert_eq!(serde_json::from_str::<SiteReport>(&json).unwrap(), report);
 }
 
 #[test]
-fn the_page_draws_three_plots_and_takes_titles_for_text() {
+fn headings_and_images_are_read_from_the_archived_pages() {
+    let mut made = MadeCrawl::new();
+    for (path, body) in [
+        ("/", "<h1>Tea</h1><img src=cup.png><img src=b.png alt=B>"),
+        ("/a", "<h1> Tea </h1><img src=1.png><img src=2.png>"),
+        ("/b", "<h1></h1><h2>Tea</h2>"),
+    ] {
+        let columns = json!({"charset": "UTF-8"});
+        made.page_with(&format!("{HOST}{path}"), "text/html", body, &columns);
+    }
+    let report = site(made.finish().path(), 2).unwrap();
+    assert_eq!(report.without_heading, [format!("{HOST}/b")]);
+    assert_eq!(report.double_headings[0].text, "Tea");
+    assert_eq!(report.images, 4);
+    let images = &report.without_alt;
+    assert_eq!(
+        images
+            .iter()
+            .map(|page| page.without_alt)
+            .collect::<Vec<_>>(),
+        [2, 1]
+    );
+    assert_eq!(images[0].sources, ["1.png", "2.png"]);
+    assert!(
+        report
+            .to_string()
+            .contains("images without alternative text: 2\n  2 images  https://e.example/a\n")
+    );
+}
+
+#[test]
+fn the_page_begins_with_what_to_fix_and_draws_only_bins_with_pages() {
     let dir = made_site();
     let report = site(dir.path(), 2).unwrap();
-    let html = report.html();
-    assert_eq!(html.matches("<svg").count(), 3);
-    assert!(
-        html.contains("3 clicks") && html.contains("below 100 ms"),
-        "{html}"
-    );
+    let faults = faults(dir.path(), &FaultKind::ALL).unwrap();
+    let html = report.html(&faults, HOST);
+    let at = |part: &str| html.find(part).unwrap_or_else(|| panic!("{part}: {html}"));
+    assert!(at("What to fix") < at("id=\"titles\"") && at("id=\"titles\"") < at("<svg"));
+    // All pages have nearly the same size, so there is nothing to plot.
+    assert_eq!(html.matches("<svg").count(), 2);
+    assert!(html.contains("3 clicks") && html.contains("below 100 ms") && !html.contains(": 0,"));
+    // The slow page takes 2,500 ms, and the median is 7 ms.
+    assert!(html.contains("357 ×"), "{html}");
+    assert!(html.contains("<code>Disallow: /private/</code> (line 2)"));
+    assert!(html.contains(
+        "<a href=\"https://e.example/c\" rel=\"nofollow noopener noreferrer\">https://e.example/c</a>"
+    ));
+    assert!(!html.contains("id=\"images\""), "there are no images");
     let text = report.to_string();
     assert!(text.contains("excluded by robots.txt, but linked: 1\n  https://e.example/private/x  `Disallow: /private/`  2 links"), "{text}");
     let mut odd = report;
     odd.double_titles[0].text = "<script>\u{1b}".into();
-    assert!(!odd.html().contains("<script>") && !odd.html().contains('\u{1b}'));
+    let html = odd.html(&faults, HOST);
+    assert!(html.contains("&lt;script&gt;") && !html.contains('\u{1b}'));
+    assert_eq!(html.matches("<script>").count(), 1, "the page's own script");
     assert!(site(&dir.path().join("none"), 2).is_err());
 }

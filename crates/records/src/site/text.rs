@@ -4,7 +4,7 @@ use std::fmt::{self, Display};
 
 use crawl_weburl::safe_line;
 
-use super::{PageNumber, SharedText, SiteReport};
+use super::{PageImages, PageNumber, SharedText, SiteReport};
 use crate::numbers::{counted, grouped, size};
 
 /// Maximum lines shown per list.
@@ -40,7 +40,7 @@ impl Display for SiteReport {
 
 impl SiteReport {
     /// Returns the lists with their headings, one line per entry.
-    pub(super) fn lists(&self) -> [(String, Vec<String>); 10] {
+    pub(super) fn lists(&self) -> [(String, Vec<String>); 13] {
         let deep = format!(
             "more than {} from the start",
             counted(u64::from(self.max_clicks), "click", "clicks")
@@ -71,6 +71,15 @@ impl SiteReport {
                 "descriptions shared by several pages".to_owned(),
                 shared(&self.double_descriptions),
             ),
+            ("without an h1".to_owned(), self.without_heading.clone()),
+            (
+                "h1 shared by several pages".to_owned(),
+                shared(&self.double_headings),
+            ),
+            (
+                "images without alternative text".to_owned(),
+                self.without_alt.iter().map(image_line).collect(),
+            ),
             (
                 "orphans: in the sitemap or a feed, but not linked from any page".to_owned(),
                 self.orphans.clone(),
@@ -86,10 +95,43 @@ impl SiteReport {
             ),
             (
                 "slowest".to_owned(),
-                numbers(&self.slow, |ms| format!("{} ms", grouped(ms))),
+                numbers(&self.slow, |ms| {
+                    format!("{} ms{}", grouped(ms), multiple(ms, self.median_ms))
+                }),
             ),
-            ("largest".to_owned(), numbers(&self.large, size)),
+            (
+                "largest".to_owned(),
+                numbers(&self.large, |bytes| {
+                    format!("{}{}", size(bytes), multiple(bytes, self.median_bytes))
+                }),
+            ),
         ]
+    }
+}
+
+fn image_line(page: &PageImages) -> String {
+    let images = counted(page.without_alt, "image", "images");
+    format!("{images}  {}", page.url)
+}
+
+/// Describes how far a number exceeds the median: `, 12.3 times the median`. Empty if the number is
+/// less than twice the median, or the median is zero.
+fn multiple(number: u64, median: Option<u64>) -> String {
+    match times_median(number, median) {
+        Some(times) => format!(", {times} times the median"),
+        None => String::new(),
+    }
+}
+
+/// Returns how many times the median a number is: `12.3`. `None` if the number is less than twice
+/// the median, or the median is zero.
+pub(crate) fn times_median(number: u64, median: Option<u64>) -> Option<String> {
+    let median = median.filter(|median| *median > 0)?;
+    let tenths = number.saturating_mul(10) / median;
+    match tenths {
+        ..20 => None,
+        20..1000 => Some(format!("{}.{}", tenths / 10, tenths % 10)),
+        _ => Some(grouped(tenths / 10)),
     }
 }
 
@@ -110,4 +152,18 @@ fn numbers(pages: &[PageNumber], show: impl Fn(u64) -> String) -> Vec<String> {
     lines
         .map(|page| format!("{}  {}", show(page.number), page.url))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::times_median;
+
+    #[test]
+    fn a_number_is_compared_with_the_median_if_it_is_at_least_twice_as_large() {
+        let shown = [199, 200, 1_234, 12_345_600].map(|number| times_median(number, Some(100)));
+        let shown = shown.map(Option::unwrap_or_default);
+        assert_eq!(shown, ["", "2.0", "12.3", "123,456"]);
+        assert_eq!(times_median(7, Some(0)), None);
+        assert_eq!(times_median(7, None), None);
+    }
 }

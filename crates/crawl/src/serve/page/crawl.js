@@ -26,19 +26,6 @@ const element = (name, attributes = {}, ...children) => {
 
 const grouped = (number) => String(number).replace(/\B(?=(\d{3})+$)/g, ",");
 
-const size = (number) => {
-  if (number < 1000) return `${number} B`;
-  const units = ["kB", "MB", "GB", "TB"];
-  let tenths = Math.floor(number / 100);
-  let unit = 0;
-  while (tenths >= 10000 && unit < units.length - 1) {
-    tenths = Math.floor(tenths / 1000);
-    unit += 1;
-  }
-  const shown = tenths < 1000 ? `${Math.floor(tenths / 10)}.${tenths % 10}` : grouped(Math.floor(tenths / 10));
-  return `${shown} ${units[unit]}`;
-};
-
 const duration = (ms) => {
   const seconds = Math.floor(ms / 1000);
   if (seconds === 0) return `${ms} ms`;
@@ -50,7 +37,6 @@ const duration = (ms) => {
 
 const SHOWN = {
   pages_per_second: (number) => number.toFixed(1),
-  octets: size,
   elapsed_ms: duration,
 };
 
@@ -149,15 +135,67 @@ const drawParked = (hosts) => {
   parked.replaceChildren("Parked: ", ...hosts.map((host) => parkButton("unpark", host)));
 };
 
+const linkTo = (url) =>
+  /^https?:/.test(url) ? element("a", { href: url, rel: "nofollow noopener noreferrer" }, url) : url;
+
 const drawLatest = (pages) => {
   const items = pages.map((page) =>
     element("li", {},
       element("span", { class: "status" }, page.status === null ? "–" : String(page.status)),
-      element("bdi", {}, page.url)));
+      element("bdi", {}, linkTo(page.url))));
   byId("latest").replaceChildren(...items);
 };
 
+// Pause and Resume: only the one that does something is offered.
+const drawPaused = (state) => {
+  if (!controls) return;
+  const isEnding = ["draining", "writing"].includes(state.phase);
+  controls.querySelector("[data-do=pause]").hidden = state.paused || isEnding;
+  controls.querySelector("[data-do=resume]").hidden = !state.paused || isEnding;
+};
+
+// The report is rendered by the server alone. A newer one replaces it, unless someone is using it.
+
+const REPORT_AGE_MS = 2000;
+const report = byId("report");
+let loadedAt = performance.now();
+let loading = null;
+
+const isReportInUse = () => {
+  const selection = getSelection();
+  const isSelected = !selection.isCollapsed && report.contains(selection.anchorNode);
+  return isSelected || (report !== document.activeElement && report.contains(document.activeElement));
+};
+
+const nameOf = (details) => details.querySelector("summary").textContent.replace(/[\d,]+/g, "");
+
+const replaceReport = (page) => {
+  const newer = page.getElementById("report");
+  if (!newer || isReportInUse()) return;
+  const open = new Set([...report.querySelectorAll("details[open]")].map(nameOf));
+  report.replaceChildren(...newer.childNodes);
+  for (const details of report.querySelectorAll("details")) details.open = open.has(nameOf(details));
+  makeSortable(report);
+  put(byId("waits"), page.getElementById("waits").textContent);
+};
+
+const loadReport = () => {
+  loading = null;
+  loadedAt = performance.now();
+  const request = new XMLHttpRequest();
+  request.open("GET", location.pathname);
+  request.responseType = "document";
+  request.addEventListener("load", () => request.status === 200 && replaceReport(request.response));
+  request.send();
+};
+
+const renewReport = () => {
+  const left = loadedAt + REPORT_AGE_MS - performance.now();
+  loading ??= setTimeout(loadReport, Math.max(0, left));
+};
+
 const draw = (moment) => {
+  if (live.hidden !== !moment.running || moment.running) renewReport();
   live.hidden = !moment.running;
   const state = moment.state;
   if (!state) {
@@ -171,6 +209,7 @@ const draw = (moment) => {
     const value = state[node.dataset.live];
     put(node, (SHOWN[node.dataset.live] ?? grouped)(value));
   }
+  drawPaused(state);
   drawHosts(state.hosts);
   drawParked(state.parked);
   drawLatest(state.latest);

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-use crawl_records::{Report, counted, failure_words, grouped, outcome_words, size, status_words};
+use crawl_records::{
+    PendingCounts, Report, broken_table, counted, failure_words, grouped, link, outcome_words,
+    size, status_words,
+};
 use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
@@ -43,7 +46,7 @@ pub(super) fn page(
         }
         main.wide {
             (live(state, controls, report.pages.rounds.len() > 1))
-            section #report aria-label="Report" tabindex="-1" { (summary(report)) }
+            section #report aria-label="Report" tabindex="-1" { (summary(report, state.is_some())) }
         }
     })
 }
@@ -61,29 +64,25 @@ fn phase(state: &State) -> (&'static str, &'static str) {
     }
 }
 
-/// Renders the part that `page/crawl.js` keeps up to date.
+/// Renders the part that `page/crawl.js` keeps up to date: what happens now. Totals are in the
+/// report alone, so that no number is shown twice.
 fn live(state: Option<&State>, controls: Controls, has_rounds: bool) -> Markup {
-    let (pages, failed) = match has_rounds {
-        true => ("Pages in this round", "Failed in this round"),
-        false => ("Pages", "Failed"),
-    };
     let number = |of: fn(&State) -> u64| state.map_or_else(String::new, |state| grouped(of(state)));
     html! {
         section #live aria-label="Running crawl" hidden[state.is_none()] {
+            p #waits { (state.map(waits_for).unwrap_or_default()) }
             dl.tiles {
-                (tile(pages, "pages", &number(|state| state.pages)))
-                (tile(failed, "failed", &number(|state| state.failed)))
-                (tile("Excluded", "barred", &number(|state| state.barred)))
-                (tile("Waiting", "waiting", &number(|state| state.waiting)))
+                (tile("Pending", "waiting", &number(|state| state.waiting)))
                 (tile("In flight", "in_flight", &number(|state| u64::from(state.in_flight))))
                 (tile("Pages per second", "pages_per_second",
                     &state.map_or_else(String::new, |state| format!("{:.1}", state.pages_per_second))))
-                (tile("Received", "octets",
-                    &state.map_or_else(String::new, |state| size(state.bytes))))
                 (tile("Running for", "elapsed_ms",
                     &state.map_or_else(String::new, |state| duration(state.elapsed_ms))))
+                @if has_rounds {
+                    (tile("Visits in this round", "pages", &number(|state| state.pages)))
+                }
             }
-            (steering(controls))
+            (steering(state, controls))
             div.two {
                 div {
                     h2 #hosts-name { "Hosts with pending URLs" }
@@ -97,7 +96,7 @@ fn live(state: Option<&State>, controls: Controls, has_rounds: bool) -> Markup {
                         @for page in state.map_or(&[][..], |state| &state.latest) {
                             li {
                                 span.status { (page.status.map_or_else(|| "–".to_owned(), |status| status.to_string())) }
-                                bdi { (page.url) }
+                                bdi { (link(&page.url)) }
                             }
                         }
                     }
@@ -107,14 +106,54 @@ fn live(state: Option<&State>, controls: Controls, has_rounds: bool) -> Markup {
     }
 }
 
+/// Describes what the crawl waits for.
+fn waits_for(state: &State) -> String {
+    match state.phase {
+        PhaseName::Paused => return "Paused: no requests are sent until you resume.".to_owned(),
+        PhaseName::DiskLow => return "Waiting until the disk has free space.".to_owned(),
+        PhaseName::WaitingForWorkers => {
+            return "Waiting for URLs from the other workers.".to_owned();
+        }
+        PhaseName::Draining => return "Waiting for the last responses.".to_owned(),
+        PhaseName::Writing => return "Writing the report and the index.".to_owned(),
+        PhaseName::Waiting => {
+            let next = state.next_round.as_deref();
+            return format!(
+                "The next round starts at {}.",
+                next.unwrap_or("a later time")
+            );
+        }
+        PhaseName::Crawling => {}
+    }
+    if state.in_flight > 0 {
+        let responses = counted(state.in_flight.into(), "response", "responses");
+        return format!("Waiting for {responses}.");
+    }
+    let next = state.hosts.iter();
+    let next = next.filter_map(|host| Some((host.next_in_ms?, host)));
+    match next.min_by_key(|(ms, _)| *ms) {
+        Some((0, host)) => format!("About to send a request to {}.", host.host),
+        Some((ms, host)) => format!(
+            "Waiting {} until {} may get the next request (delay {}).",
+            duration(ms),
+            host.host,
+            duration(host.gap_ms)
+        ),
+        None if state.waiting > 0 && state.hosts.iter().all(|host| host.parked) => {
+            "Waiting: the hosts with pending URLs are parked.".to_owned()
+        }
+        None => String::new(),
+    }
+}
+
 fn hosts(hosts: &[HostWork]) -> Markup {
     html! {
         table {
             thead {
                 tr {
                     th scope="col" { "Host" }
-                    th.n scope="col" { "Waiting" }
-                    th.n scope="col" { "Gap" }
+                    th.n scope="col" { "Pending" }
+                    th.n scope="col" { "Delay" }
                     th.n scope="col" { "Next request in" }
                     th.act scope="col" { span.hidden { "Park" } }
                 }
@@ -144,7 +183,8 @@ fn next(host: &HostWork) -> String {
 
 /// Renders the controls of the crawl. The page's script reveals them, since they don't work without
 /// it.
-fn steering(controls: Controls) -> Markup {
+fn steering(state: Option<&State>, controls: Controls) -> Markup {
+    let is_paused = state.is_some_and(|state| state.paused);
     if controls == Controls::Closed {
         return html! {
             p.quiet {
@@ -160,8 +200,8 @@ fn steering(controls: Controls) -> Markup {
                 input #token type="password" autocomplete="off" spellcheck="false";
             }
             p.pair {
-                button type="button" data-do="pause" { "Pause" }
-                button type="button" data-do="resume" { "Resume" }
+                button type="button" data-do="pause" hidden[is_paused] { "Pause" }
+                button type="button" data-do="resume" hidden[!is_paused] { "Resume" }
             }
             p.pair {
                 label for="add" { "URL to fetch" }
@@ -183,31 +223,53 @@ fn steering(controls: Controls) -> Markup {
     }
 }
 
-fn summary(report: &Report) -> Markup {
+/// Renders the report: what to fix, then how the crawl went. `page/crawl.js` replaces it by a newer
+/// one while a crawl runs.
+fn summary(report: &Report, is_running: bool) -> Markup {
     let requests = &report.requests;
     let count = requests.first_start_ms.zip(requests.last_end_ms);
     let ended = requests
         .last_end_ms
         .and_then(|ms| moment(i64::try_from(ms / 1000).ok()?));
+    let pending = report.pending.as_ref().map_or(0, |pending| pending.total);
     html! {
-        h2 { "Report" }
+        h2 { "What to fix" }
+        @if report.broken.pages == 0 {
+            p.quiet { (if is_running { "No broken page so far." } else { "No page is broken." }) }
+        } @else {
+            p {
+                (counted(report.broken.pages, "page is broken", "pages are broken"))
+                @if is_running { " so far" }
+                "."
+            }
+            (broken_table(&report.broken))
+        }
+        p.quiet {
+            "Titles, descriptions, headings, images, redirects and all links to broken pages: "
+            code { "crawl report DIR --site --html FILE" } "."
+        }
+        h2 { (if is_running { "How the crawl goes" } else { "How the crawl went" }) }
         dl.tiles {
             (tile("Pages", "", &grouped(report.pages.total)))
             (tile("Failed", "", &grouped(report.pages.failed)))
-            (tile("Excluded", "", &grouped(report.excluded.total)))
+            (tile("Excluded", "", &grouped(report.excluded.decided())))
+            @if pending > 0 { (tile("Pending", "", &grouped(pending))) }
             (tile(&in_all_rounds(report, "Requests"), "", &grouped(requests.total)))
             (tile("Received", "", &size(report.pages.bytes)))
-            @if let Some((first, last)) = count {
-                (tile("First to last request", "", &duration(last.saturating_sub(first))))
+            @if let Some((first, last)) = count.filter(|_| !is_running) {
+                (tile("Duration", "", &duration(last.saturating_sub(first))))
             }
-            (tile("Delays too short", "", &grouped(requests.short_gaps)))
-            (tile("Waits too short", "", &grouped(requests.short_waits)))
+            (tile("Delays violated", "", &grouped(requests.short_gaps)))
+            (tile("Waits violated", "", &grouped(requests.short_waits)))
         }
         p.quiet {
             @if let Some(all) = &report.pages.all_rounds {
                 "Each page is counted once, by its last visit. All rounds: "
                 (counted(all.visits, "visit", "visits")) ", " (grouped(all.failed)) " failed, "
                 (size(all.bytes)) ". "
+            }
+            @if let Some(held_by) = report.pending.as_ref().and_then(PendingCounts::held_by) {
+                "Pending URLs are held by: " (held_by) ". "
             }
             @if let Some(ended) = ended { "Last request: " (ended) ". " }
             "For programs: " code { "crawl report DIR --json" } "."
@@ -221,7 +283,7 @@ fn summary(report: &Report) -> Markup {
             (table("Types", &report.pages.by_type))
             (table("Depths", &report.pages.by_depth))
             @if report.pages.rounds.len() > 1 { (table("Rounds", &report.pages.rounds)) }
-            (table("Excluded", &report.excluded.by_reason))
+            (table("Excluded", &report.excluded.by_decision()))
             (table("Requests", &requests.by_purpose))
             (table("No answer", &named(&requests.by_failure, |failure| failure_words(failure))))
         }
@@ -304,7 +366,7 @@ fn reported_hosts(report: &Report) -> Markup {
                             td.n { (grouped(host.failed)) }
                             td.n { (size(host.bytes)) }
                             td.n { (grouped(host.requests)) }
-                            td.n { (grouped(host.excluded)) }
+                            td.n { (grouped(host.decided_exclusions())) }
                             td.n { (host.gaps.least_seen_ms.map_or_else(|| "–".to_owned(), duration)) }
                             td.n { (host.gaps.asked_then_ms.map_or_else(|| "–".to_owned(), duration)) }
                         }
@@ -318,5 +380,52 @@ fn reported_hosts(report: &Report) -> Markup {
         @if unasked > 0 {
             p.quiet { "And " (counted(unasked, "host", "hosts")) " never contacted." }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::waits_for;
+    use crate::control::protocol::{HostWork, PhaseName, State};
+
+    fn state(phase: PhaseName) -> State {
+        let json = r#"{"phase":"crawling","paused":false,"round":1,"pages":3,"failed":0,"barred":0,
+            "waiting":9,"in_flight":0,"octets":9,"pages_per_second":0.5,"elapsed_ms":8,"latest":[],
+            "hosts":[],"parked":[]}"#;
+        State {
+            phase,
+            ..serde_json::from_str(json).unwrap()
+        }
+    }
+
+    fn host(name: &str, next_in_ms: Option<u64>) -> HostWork {
+        HostWork {
+            host: name.to_owned(),
+            waiting: 4,
+            next_in_ms,
+            gap_ms: 2_000,
+            parked: next_in_ms.is_none(),
+        }
+    }
+
+    #[test]
+    fn a_crawl_says_what_it_waits_for() {
+        let mut crawl = state(PhaseName::Crawling);
+        crawl.hosts = vec![host("b.example", Some(1_500)), host("a.example", Some(900))];
+        let words = "Waiting 900 ms until a.example may get the next request (delay 2 s).";
+        assert_eq!(waits_for(&crawl), words);
+        crawl.hosts = vec![host("a.example", Some(0))];
+        assert_eq!(waits_for(&crawl), "About to send a request to a.example.");
+        crawl.hosts = vec![host("a.example", None)];
+        assert!(waits_for(&crawl).contains("are parked"));
+        crawl.in_flight = 2;
+        assert_eq!(waits_for(&crawl), "Waiting for 2 responses.");
+        let mut rest = state(PhaseName::Waiting);
+        rest.next_round = Some("2026-11-21T00:00:00Z".to_owned());
+        assert_eq!(
+            waits_for(&rest),
+            "The next round starts at 2026-11-21T00:00:00Z."
+        );
+        assert!(waits_for(&state(PhaseName::Paused)).contains("until you resume"));
     }
 }

@@ -33,13 +33,16 @@ def check_the_page_of_a_crawl_that_runs(look):
         holds(page, scheme)
 
 
-def check_the_report(look):
+def check_the_pages_on_disk(look):
     for scheme in SCHEMES:
-        page = look.page(color_scheme=scheme)
-        with open(look.told["report"], encoding="utf-8") as file:
-            page.set_content(file.read())
-        page.evaluate("document.querySelectorAll('details').forEach((part) => (part.open = true))")
-        holds(page, scheme)
+        for width in (390, 1000):
+            for path in (look.told["report"], *look.told["to_fix"]):
+                page = look.page(color_scheme=scheme, viewport={"width": width, "height": 800})
+                with open(path, encoding="utf-8") as file:
+                    page.set_content(file.read())
+                holds(page, f"{path} folded, {scheme}, {width}")
+                page.evaluate("document.querySelectorAll('details').forEach((part) => (part.open = true))")
+                holds(page, f"{path}, {scheme}, {width}")
 
 
 def check_the_snippet(look):

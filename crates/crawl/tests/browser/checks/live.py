@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 def check_the_report_needs_no_script(look):
     page = look.page(java_script_enabled=False)
     page.goto(look.told["search"] + "/crawl")
-    expect(page.get_by_role("heading", name="Report")).to_be_visible()
+    expect(page.get_by_role("heading", name="What to fix")).to_be_visible()
     expect(page.get_by_role("table", name="Statuses")).to_contain_text("404")
     expect(page.locator("#live")).to_be_hidden()
     page.goto(look.told["live"] + "/crawl")
@@ -14,8 +14,11 @@ def check_the_report_needs_no_script(look):
     expect(page.locator("#controls")).to_be_hidden()
 
 
-def number(page, name):
-    return int(page.locator(f"[data-live={name}]").inner_text().replace(",", ""))
+PAGES = """(first) => {
+  const name = [...document.querySelectorAll("#report dt")].find((name) => name.textContent === "Pages");
+  const pages = Number(name.nextElementSibling.textContent.replace(",", ""));
+  return first === null ? pages : pages > first;
+}"""
 
 
 def check_a_crawl_is_followed_and_controlled(look):
@@ -23,10 +26,11 @@ def check_a_crawl_is_followed_and_controlled(look):
     page.goto(look.told["live"] + "/crawl")
     phase = page.locator("#phase")
     expect(phase).to_have_text("Crawling")
-    first = number(page, "pages")
-    page.wait_for_function(
-        "(first) => Number(document.querySelector('[data-live=pages]').textContent.replace(',', '')) > first", arg=first
-    )
+    # The report is renewed while the crawl runs, and each number is shown once.
+    page.wait_for_function(PAGES, arg=page.evaluate(PAGES, None))
+    names = page.locator("dt").all_inner_texts()
+    assert len(names) == len(set(names)), names
+    expect(page.locator("#waits")).not_to_be_empty()
     expect(page.locator("#latest li").first).to_be_visible()
     host = look.told["crawled_host"]
     expect(page.locator("#hosts")).to_contain_text(host)
@@ -34,8 +38,10 @@ def check_a_crawl_is_followed_and_controlled(look):
     what_is_refused_is_said(look)
 
     page.get_by_label("Token").fill(look.told["token"])
+    expect(page.get_by_role("button", name="Resume")).to_be_hidden()
     page.get_by_role("button", name="Pause").click()
     expect(phase).to_have_text("Paused")
+    expect(page.get_by_role("button", name="Pause")).to_be_hidden()
     expect(told).to_have_text("Paused: no new requests are sent.")
 
     page.get_by_label("URL to fetch").fill(look.told["crawled"])

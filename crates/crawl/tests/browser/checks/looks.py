@@ -83,12 +83,16 @@ def check_nothing_sticks_out_of_small_screens(look):
         fits(page, "/crawl of a crawl that runs")
 
 
-def open_report(look, **options):
-    """The page that a crawl leaves on disk, which asks for nothing."""
+def open_report(look, path=None, **options):
+    """A page that a crawl leaves on disk, which asks for nothing."""
     page = look.page(**options)
-    with open(look.told["report"], encoding="utf-8") as file:
+    with open(path or look.told["report"], encoding="utf-8") as file:
         page.set_content(file.read())
     return page
+
+
+def unfold(page):
+    page.evaluate("document.querySelectorAll('details').forEach((part) => (part.open = true))")
 
 
 # Text of a plot that is drawn beyond its edge, where it is cut off.
@@ -104,19 +108,62 @@ WIDE_TABLES = """() => [...document.querySelectorAll(".t")]
   .map((box) => `${box.scrollWidth} in ${box.clientWidth}: ${box.innerText.slice(0, 80)}`)"""
 
 
-def check_no_table_of_the_report_is_scrolled_sideways(look):
-    for width in (320, 390, 768, 1000, 1200):
-        page = open_report(look, viewport={"width": width, "height": 844})
-        page.evaluate("document.querySelectorAll('details').forEach((part) => (part.open = true))")
-        assert page.evaluate(WIDE_TABLES) == [], width
+def check_no_table_on_disk_is_scrolled_sideways(look):
+    for path in (look.told["report"], *look.told["to_fix"]):
+        for width in (320, 390, 768, 1000, 1200):
+            page = open_report(look, path, viewport={"width": width, "height": 844})
+            unfold(page)
+            assert page.evaluate(WIDE_TABLES) == [], f"{path} on {width}"
 
 
-def check_the_report_fits_small_screens(look):
-    for width in (320, 360, 390, 768):
-        page = open_report(look, viewport={"width": width, "height": 844})
-        page.evaluate("document.querySelectorAll('details').forEach((part) => (part.open = true))")
-        fits(page, "report.html")
-        assert page.evaluate(BESIDE_PLOTS) == [], width
+def check_the_pages_on_disk_fit_small_screens(look):
+    for path in (look.told["report"], *look.told["to_fix"]):
+        for width in (320, 360, 390, 768):
+            page = open_report(look, path, viewport={"width": width, "height": 844})
+            unfold(page)
+            fits(page, path)
+            assert page.evaluate(BESIDE_PLOTS) == [], width
+
+
+# A cell of a small screen without a name or a value.
+NAMELESS_CELLS = """() => [...document.querySelectorAll(".w td, .m td")].filter((cell) => cell.checkVisibility())
+  .filter((cell) => cell.innerText.trim() === "" || !cell.dataset.name).map((cell) => cell.outerHTML)"""
+
+
+def check_each_cell_on_a_small_screen_has_a_name_and_a_value(look):
+    for path in look.told["to_fix"]:
+        page = open_report(look, path, viewport={"width": 390, "height": 844})
+        unfold(page)
+        assert page.evaluate(NAMELESS_CELLS) == [], path
+
+
+def check_what_to_fix_comes_first_and_needs_no_script(look):
+    for path in look.told["to_fix"][:3]:
+        page = open_report(look, path, java_script_enabled=False)
+        expect(page.get_by_role("heading", level=2).first).to_have_text("What to fix")
+        broken = page.get_by_role("region", name="Broken links").locator("table").first
+        expect(broken).to_contain_text("not found (404)")
+        expect(page.get_by_text("of 33 pages").first).to_be_visible()
+        expect(page.get_by_role("link", name=re.compile("grade [A-F] Broken links"))).to_be_visible()
+    page = open_report(look, look.told["to_fix"][1])
+    for name in ("Titles", "Descriptions", "Headings", "Images", "Large pages", "Blocked by robots.txt"):
+        expect(page.get_by_role("heading", name=re.compile("^" + name))).to_be_visible()
+    for link in page.locator("td a").all():
+        assert re.match("https?://", link.get_attribute("href"))
+        assert link.get_attribute("rel") == "nofollow noopener noreferrer"
+
+
+def check_tables_are_sorted_by_a_click_on_a_column(look):
+    page = open_report(look, look.told["to_fix"][1])
+    table = page.get_by_role("region", name="Broken links").locator("table").first
+    first = table.locator("tbody tr").first
+    heading = table.get_by_role("columnheader", name="broken link")
+    heading.get_by_role("button").click()
+    expect(heading).to_have_attribute("aria-sort", "ascending")
+    expect(first).to_contain_text("/gone0")
+    heading.get_by_role("button").click()
+    expect(heading).to_have_attribute("aria-sort", "descending")
+    expect(first).not_to_contain_text("/gone0")
 
 
 def check_the_report_s_plots_are_told_in_words(look):
@@ -135,7 +182,8 @@ def check_the_report_is_printed_whole(look):
     page.emulate_media(media="print", color_scheme="dark")
     assert ground(page, "document.body") == "rgb(255, 255, 255)"
     assert numbers.evaluate("(cell) => cell.checkVisibility({ contentVisibilityAuto: true })")
-    expect(page.locator("script")).to_have_count(0)
+    # Its script only sorts tables, and nothing is loaded.
+    expect(page.locator("script[src], link, img, iframe")).to_have_count(0)
 
 
 def check_the_report_follows_the_reader_s_choice_of_dark(look):
@@ -161,6 +209,7 @@ def check_the_report_links_to_pages(look):
     page = open_report(look)
     link = page.get_by_role("region", name="Broken pages").get_by_role("link").first
     assert link.get_attribute("rel") == "nofollow noopener noreferrer"
+    unfold(page)
     expect(page.get_by_text("And 30 hosts that were never contacted.")).to_be_visible()
 
 

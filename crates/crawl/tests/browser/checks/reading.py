@@ -152,7 +152,9 @@ def check_the_focus_is_seen_wherever_it_is(look):
             page.keyboard.press("Tab")
             width, style, key = page.evaluate(
                 """() => { const node = document.activeElement; const style = getComputedStyle(node);
-                return [parseFloat(style.outlineWidth), style.outlineStyle, node.outerHTML.slice(0, 200)]; }"""
+                const { x, y } = node.getBoundingClientRect();
+                const place = `${Math.round(x + scrollX)} ${Math.round(y + scrollY)}`;
+                return [parseFloat(style.outlineWidth), style.outlineStyle, place + node.outerHTML.slice(0, 200)]; }"""
             )
             assert width >= 2 and style != "none", key
             seen.add(key)

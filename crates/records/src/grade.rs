@@ -1,0 +1,97 @@
+//! Grades: how much of a site has a problem, as a letter.
+
+use std::fmt;
+
+/// Upper limits of the share of items with the problem, in percent, for the grades from B to E.
+const LIMITS: [(Grade, u64); 4] = [(Grade::B, 1), (Grade::C, 5), (Grade::D, 20), (Grade::E, 50)];
+
+/// A grade from A (no item has the problem) to F.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Grade {
+    A,
+    B,
+    C,
+    D,
+    E,
+    F,
+}
+
+impl Grade {
+    /// Grades `affected` of `items`. `None` if there are no items, so nothing can be graded.
+    pub(crate) fn of(affected: u64, items: u64) -> Option<Grade> {
+        if items == 0 {
+            return None;
+        }
+        let (affected, items) = (u128::from(affected), u128::from(items));
+        let is_within = |limit: u64| affected * 100 <= u128::from(limit) * items;
+        Some(match affected {
+            0 => Grade::A,
+            _ => LIMITS
+                .into_iter()
+                .find(|(_, limit)| is_within(*limit))
+                .map_or(Grade::F, |(grade, _)| grade),
+        })
+    }
+}
+
+impl fmt::Display for Grade {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+/// Returns the rule behind the grades.
+pub(crate) fn rule() -> String {
+    let limits = LIMITS.map(|(grade, limit)| format!("{grade} up to {limit}\u{a0}%"));
+    format!("A none, {}, F more", limits.join(", "))
+}
+
+/// Formats a share as a percentage: `7.1 %`. A small share is not rounded to zero, and a share
+/// below one is not rounded to all.
+pub(crate) fn percent(part: u64, whole: u64) -> String {
+    let tenths = u128::from(part) * 1000 / u128::from(whole.max(1));
+    match tenths {
+        0 if part > 0 => "below 0.1\u{a0}%".to_owned(),
+        0 => "0\u{a0}%".to_owned(),
+        1000.. => "100\u{a0}%".to_owned(),
+        tenths => format!("{}.{}\u{a0}%", tenths / 10, tenths % 10),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Grade, percent, rule};
+
+    #[test]
+    fn a_grade_follows_from_the_share_with_the_problem() {
+        let grades = [0, 1, 10, 11, 50, 51, 200, 201, 500, 501, 1000, 2000]
+            .map(|affected| Grade::of(affected, 1000).unwrap().to_string());
+        assert_eq!(grades.concat(), "ABBCCDDEEFFF");
+        assert_eq!(Grade::of(u64::MAX, u64::MAX), Some(Grade::F));
+        // One of three pages is a third of the site.
+        assert_eq!(Grade::of(1, 3), Some(Grade::E));
+    }
+
+    #[test]
+    fn without_items_there_is_no_grade() {
+        assert_eq!(Grade::of(0, 0), None);
+        assert_eq!(Grade::of(3, 0), None);
+        assert_eq!(Grade::of(0, 1), Some(Grade::A));
+    }
+
+    #[test]
+    fn the_rule_names_each_limit() {
+        assert_eq!(
+            rule(),
+            "A none, B up to 1\u{a0}%, C up to 5\u{a0}%, D up to 20\u{a0}%, E up to 50\u{a0}%, F more"
+        );
+    }
+
+    #[test]
+    fn a_share_is_neither_rounded_to_nothing_nor_to_all() {
+        let shown = [(0, 7), (1, 10_000), (3, 42), (9_999, 10_000), (5, 5)];
+        let shown = shown.map(|(part, whole)| percent(part, whole).replace('\u{a0}', " "));
+        assert_eq!(shown, ["0 %", "below 0.1 %", "7.1 %", "99.9 %", "100 %"]);
+        assert_eq!(percent(0, 0), "0\u{a0}%");
+    }
+}

@@ -1,0 +1,134 @@
+//! Tables: one column per fact, each cell labelled for small screens, sortable by a script.
+
+use crawl_weburl::safe_line;
+use maud::{Markup, html};
+
+use super::link;
+use crate::numbers::{counted, grouped};
+
+/// Maximum rows of a table that are shown before it is unfolded.
+const MAX_SHOWN: usize = 20;
+/// Tables with more columns than this are shown as a list of blocks on screens of medium width.
+const MAX_NARROW_COLUMNS: usize = 5;
+
+/// A cell of a table.
+pub(crate) enum Cell {
+    /// No value. Small screens hide the cell.
+    Empty,
+    Markup(Markup),
+    /// A number, by which the column is sorted, and how it is shown.
+    Number(u64, String),
+    /// A number, by which the column is sorted, and a sentence about it.
+    Words(u64, String),
+}
+
+impl Cell {
+    /// Renders text from anywhere.
+    pub(crate) fn text(text: &str) -> Cell {
+        match text.is_empty() {
+            true => Cell::Empty,
+            false => Cell::Markup(html! { (safe_line(text)) }),
+        }
+    }
+
+    /// Renders a URL as a link.
+    pub(crate) fn link(url: &str) -> Cell {
+        Cell::Markup(link(url))
+    }
+
+    /// Renders a count.
+    pub(crate) fn count(number: u64) -> Cell {
+        Cell::Number(number, grouped(number))
+    }
+
+    fn draw(&self, column: &str) -> Markup {
+        html! {
+            @match self {
+                Cell::Empty => td.none {},
+                Cell::Markup(markup) => td data-name=(column) { (markup) },
+                Cell::Number(number, shown) => td.n data-name=(column) data-value=(number) { (shown) },
+                Cell::Words(number, words) => td data-name=(column) data-value=(number) { (safe_line(words)) },
+            }
+        }
+    }
+}
+
+/// A table with named columns.
+pub(crate) struct Table<'a> {
+    /// The accessible name.
+    pub(crate) name: &'a str,
+    pub(crate) columns: &'a [&'a str],
+    pub(crate) rows: Vec<Vec<Cell>>,
+    /// The number of rows that were left out of `rows`.
+    pub(crate) more: u64,
+}
+
+impl Table<'_> {
+    /// Renders the table: the first rows, and the others folded.
+    pub(crate) fn draw(&self) -> Markup {
+        let (first, others) = self.rows.split_at(self.rows.len().min(MAX_SHOWN));
+        let folded = format!("{}, continued", self.name);
+        html! {
+            (self.part(self.name, first))
+            @if !others.is_empty() {
+                details {
+                    summary { (counted(others.len() as u64, "more row", "more rows")) }
+                    (self.part(&folded, others))
+                }
+            }
+            @if self.more > 0 { p.soft { "And " (grouped(self.more)) " more, which are not listed here." } }
+        }
+    }
+
+    fn part(&self, name: &str, rows: &[Vec<Cell>]) -> Markup {
+        let class = match self.columns.len() > MAX_NARROW_COLUMNS {
+            true => "t w",
+            false => "t m",
+        };
+        html! {
+            div class=(class) role="region" aria-label=(name) tabindex="0" {
+                table.sort {
+                    thead { tr { @for column in self.columns { th scope="col" { (column) } } } }
+                    tbody {
+                        @for row in rows {
+                            tr { @for (cell, column) in row.iter().zip(self.columns) { (cell.draw(column)) } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Cell, Table};
+
+    #[test]
+    fn each_cell_says_its_column_and_an_empty_one_says_nothing() {
+        let rows = (0..25).map(|number| match number {
+            0 => vec![Cell::text("<b>"), Cell::text("")],
+            _ => vec![Cell::link("http://e.example/"), Cell::count(number * 1000)],
+        });
+        let table = Table {
+            name: "Things",
+            columns: &["thing", "number"],
+            rows: rows.collect(),
+            more: 3,
+        };
+        let html = table.draw().into_string();
+        assert!(html.contains("<td data-name=\"thing\">&lt;b&gt;</td><td class=\"none\"></td>"));
+        assert!(html.contains("data-name=\"number\" data-value=\"2000\">2,000</td>"));
+        let (shown, folded) = html.split_once("<details><summary>5 more rows").unwrap();
+        assert_eq!(
+            (
+                shown.matches("<tr>").count(),
+                folded.matches("<tr>").count()
+            ),
+            (21, 6)
+        );
+        assert!(folded.contains("aria-label=\"Things, continued\""));
+        assert!(folded.ends_with("And 3 more, which are not listed here.</p>"));
+        assert!(!html.contains("data-name=\"\""));
+    }
+}

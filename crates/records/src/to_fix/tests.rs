@@ -1,0 +1,81 @@
+//! The checks of links, from faults.
+
+use super::{of_links, reason};
+use crate::faults::{Fault, FaultKind, Faults};
+use crate::html::{Cell, checks};
+
+fn fault(page: &str, to: &str, kind: FaultKind, why: &str) -> Fault {
+    Fault {
+        page: Some(format!("https://e.example{page}")),
+        to: format!("https://e.example{to}"),
+        kind,
+        why: why.to_owned(),
+        text: Some("<b>the link</b>".to_owned()),
+    }
+}
+
+fn faults(faults: Vec<Fault>) -> Faults {
+    Faults {
+        faults,
+        read: 40,
+        kinds: FaultKind::ALL.to_vec(),
+        ..Faults::default()
+    }
+}
+
+#[test]
+fn links_are_grouped_by_target_with_the_pages_to_fix() {
+    let mut all: Vec<Fault> = (0..7)
+        .map(|page| fault(&format!("/p{page}"), "/gone", FaultKind::Broken, "404"))
+        .collect();
+    all.push(fault(
+        "/p0",
+        "/old",
+        FaultKind::Redirect,
+        "moved to https://e.example/new",
+    ));
+    let html = checks(&of_links(&faults(all), None)).into_string();
+    assert_eq!(html.matches("class=\"check\"").count(), 2);
+    assert!(
+        html.contains("7 of 40 pages (17.5\u{a0}%) have a broken link"),
+        "{html}"
+    );
+    assert!(html.contains("not found (404)") && html.contains("<summary>4 more pages</summary>"));
+    assert!(html.contains("“&lt;b&gt;the link&lt;/b&gt;”"));
+    assert!(html.contains("href=\"https://e.example/new\""));
+    // Broken links first; kinds without a fault have a grade and no section.
+    assert!(html.find("id=\"broken-links\"") < html.find("id=\"redirects\""));
+    assert_eq!(html.matches("g gA").count(), 2);
+}
+
+#[test]
+fn kinds_that_were_not_searched_for_have_no_grade() {
+    let mut some = faults(Vec::new());
+    some.kinds = vec![FaultKind::Fragment];
+    let found = of_links(&some, None);
+    let ids: Vec<_> = found.iter().map(|check| check.id).collect();
+    assert_eq!(ids, ["anchors"]);
+    // With a baseline, only new faults are known.
+    some.known = 3;
+    assert!(of_links(&some, None)[0].measure.is_none());
+}
+
+#[test]
+fn reasons_are_words() {
+    let words = |why: &str| match reason(why) {
+        Cell::Markup(markup) => markup.into_string(),
+        _ => String::new(),
+    };
+    assert_eq!(words("404"), "not found (404)");
+    assert_eq!(
+        words("301 redirect_loop"),
+        "moved permanently (301), redirect loop"
+    );
+    assert_eq!(
+        words("404, after a redirect to http://e.example/b"),
+        "not found (404), after a redirect to http://e.example/b"
+    );
+    assert_eq!(words("no_such_name"), "host name not found");
+    assert_eq!(words("no element has the id é"), "no element has the id é");
+    assert!(words("moved to http://e.example/b").starts_with("<a href="));
+}
