@@ -10,6 +10,7 @@ pub(crate) mod frontier;
 pub(crate) mod gather;
 #[cfg(feature = "search")]
 pub(crate) mod index;
+pub(crate) mod init;
 pub(crate) mod inspect;
 #[cfg(feature = "search")]
 mod page_exports;

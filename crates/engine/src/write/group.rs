@@ -422,7 +422,7 @@ impl Group<'_> {
             // Report only the user's own seeds. A sitemap may list any number of URLs, which count
             // as seeds too.
             let redirect = row.broken_redirect().map(str::to_owned);
-            let status = row.status.map(|status| format!("status {status}"));
+            let status = row.status.map(|status| status.to_string());
             let reason = redirect.or(status).or_else(|| row.error.clone());
             self.committed.seeds_failed.push(SeedFailure {
                 url: lease.url.clone(),
