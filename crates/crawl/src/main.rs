@@ -31,6 +31,7 @@ use std::process::ExitCode;
 use std::{fs, io};
 
 use cli::args::{self, Cli, Command, ConfigArgs, IndexArgs, JobArgs, RecheckArgs, ReplayArgs};
+use cli::completion;
 use cli::overview::overview;
 use cli::preprocess::{self, UnreadCommandLine};
 use cli::usage_error;
@@ -93,6 +94,11 @@ fn run(cli: Cli) -> Result<u8, CommandError> {
     }
     match cli.command {
         None => {
+            if std::env::args_os().len() == 1
+                && let Some(code) = commands::init::offer()?
+            {
+                return Ok(code);
+            }
             let (job, environment) = (cli.job, Environment::of_process());
             let (settings, sources) =
                 gather_with_sources(job.layer, job.config.as_deref(), &environment)?;
@@ -103,6 +109,7 @@ fn run(cli: Cli) -> Result<u8, CommandError> {
             plan::run(&settings, args.json, args.html.as_deref())
         }
         Some(Command::Check(args)) => check::run(args),
+        Some(Command::Init(args)) => commands::init::run(&args.file),
         Some(Command::Robots(args)) => robots::run(&args),
         Some(Command::Inspect(args)) => inspect::run(&args),
         Some(Command::Config(args)) => config(args),
@@ -155,11 +162,7 @@ fn run(cli: Cli) -> Result<u8, CommandError> {
         #[cfg(not(feature = "mcp"))]
         Some(Command::Mcp(_)) => Err(left_out("crawl mcp", "mcp")),
         Some(Command::ReadDocument(args)) => commands::read_document::run(&args),
-        Some(Command::Completions { shell }) => {
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut args::visible_command(), "crawl", &mut script);
-            print(&script)
-        }
+        Some(Command::Completions { shell }) => print(completion::script(shell).as_bytes()),
         Some(Command::Man(args)) => man(args.all.as_deref()),
     }
 }

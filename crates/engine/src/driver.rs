@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::future::poll_fn;
 use std::panic::resume_unwind;
+use std::path::PathBuf;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -168,6 +169,8 @@ struct Driver {
     /// frontier is shared.
     workers: Option<Workers>,
     resumed: bool,
+    /// The folders created for this run.
+    created: Vec<PathBuf>,
     /// If set, readers and writer drop their remaining work.
     abandon: Arc<AtomicBool>,
     /// Set when the last page is settled, to limit the indexing that remains.
@@ -438,6 +441,7 @@ impl Driver {
             writer,
             indexer,
             resumed,
+            created,
             abandon,
             last_work,
             stop,
@@ -481,7 +485,11 @@ impl Driver {
         }
         let is_stopped_since = *stop.borrow() > stop_before;
         let ended = ended.with_index(indexed.as_ref(), is_stopped_since);
-        Ok(coordinator.into_summary(ended, started.elapsed(), resumed, excluded, indexed))
+        let elapsed = started.elapsed();
+        Ok(Summary {
+            created,
+            ..coordinator.into_summary(ended, elapsed, resumed, excluded, indexed)
+        })
     }
 }
 

@@ -74,10 +74,12 @@ pub use free_space::FreeSpace;
 pub use index::rebuild::{Reindex, Reindexed, reindex};
 pub use replay::{RecordedCrawl, ReplayDifference, ReplayGaps, ReplayTiming, Replayed, replay};
 pub use state::at_rest::{LastRound, admit_at_rest, last_round, park_at_rest, unpark_at_rest};
+pub use state::discard::discard_unanswered;
 pub use state::export::{GatheredWorker, export};
 pub use state::import::{Imported, import};
 pub use state::moved_crawl::MovedCrawl;
 pub use summary::{
-    Ended, HasArchive, IndexFault, Indexed, OriginRules, SeedFailure, Summary, UnreachableHost,
+    Contact, Ended, HasArchive, IndexFault, Indexed, OriginRules, SeedFailure, Summary,
+    UnreachableHost,
 };
 pub use totals::Changes;

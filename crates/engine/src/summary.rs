@@ -6,9 +6,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crawl_archive::rows::PageUsage;
+use crawl_fetcher::FailureKind;
 use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, HostKey};
 
+use crate::counters::{Counters, status_class};
 use crate::totals::Changes;
 
 /// Why a run ended.
@@ -141,7 +143,41 @@ pub enum HasArchive {
     No,
 }
 
-/// The summary of a run, printed at its end.
+/// How far the requests of a run came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Contact {
+    /// No request was tried.
+    Untried,
+    /// No connection could be made.
+    Unreached,
+    /// A server was connected to, but none sent an HTTP response.
+    Unanswered,
+    /// A server sent an HTTP response.
+    Answered,
+}
+
+impl Contact {
+    /// Returns how far the requests came that these counters count.
+    pub(crate) fn of(counters: &Counters) -> Contact {
+        let is_answered = |class: &str| class != status_class(None);
+        if counters
+            .requests
+            .keys()
+            .any(|(_, class)| is_answered(class))
+        {
+            return Contact::Answered;
+        }
+        let is_no_connection =
+            |kind: &&str| FailureKind::named(kind).is_some_and(FailureKind::is_no_connection);
+        match counters.failures.keys().all(is_no_connection) {
+            _ if counters.requests.is_empty() => Contact::Untried,
+            true => Contact::Unreached,
+            false => Contact::Unanswered,
+        }
+    }
+}
+
+/// The summary of a run, which is printed when the run ends.
 #[derive(Clone, Debug)]
 pub struct Summary {
     /// How the run ended.
@@ -187,15 +223,57 @@ pub struct Summary {
     pub elapsed: Duration,
     /// The parked hosts, ordered by name.
     pub parked: Vec<HostKey>,
+    /// How far the requests of this run came.
+    pub contact: Contact,
     /// The crawl directory.
     pub output: PathBuf,
+    /// The folders that this run created: the crawl directory and missing folders above it, the
+    /// outermost first. Empty if the crawl directory existed, or if several workers share the
+    /// crawl.
+    pub created: Vec<PathBuf>,
     /// Whether the run continued an earlier one.
     pub resumed: bool,
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Ended, Indexed};
+    use std::time::Duration;
+
+    use super::{Contact, Ended, Indexed};
+    use crate::counters::{Counters, EndedRequest};
+
+    #[test]
+    fn one_answered_request_makes_a_run_answered() {
+        let contact = |requests: &[(Option<u16>, Option<&'static str>)]| {
+            let mut counters = Counters::default();
+            for (status, failure) in requests {
+                counters.request(EndedRequest {
+                    purpose: "robots",
+                    status: *status,
+                    failure: *failure,
+                    waited: None,
+                    took: Duration::ZERO,
+                    bytes: 0,
+                });
+            }
+            Contact::of(&counters)
+        };
+        let (refused, silent) = (
+            (None, Some("connect_refused")),
+            (None, Some("first_byte_timeout")),
+        );
+        assert_eq!(contact(&[]), Contact::Untried);
+        assert_eq!(
+            contact(&[refused, (None, Some("no_such_name"))]),
+            Contact::Unreached
+        );
+        assert_eq!(contact(&[refused, silent]), Contact::Unanswered);
+        assert_eq!(contact(&[(None, None)]), Contact::Unreached);
+        assert_eq!(
+            contact(&[refused, silent, (Some(503), None)]),
+            Contact::Answered
+        );
+    }
 
     #[test]
     fn a_stop_that_cuts_indexing_short_interrupts_a_finished_crawl() {

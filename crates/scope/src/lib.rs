@@ -33,5 +33,5 @@ pub use content_filter::{
     BadLanguageRange, BadMediaRange, ContentFilter, LanguageRange, MediaRange, Unwanted,
 };
 pub use scope::{BadScopePattern, OutReason, Scope, ScopeMode, ScopeVerdict};
-pub use seed_areas::{AreaConflict, AreaKind, SeedArea, SeedAreas, SeedTerms};
+pub use seed_areas::{AreaConflict, AreaKind, SeedArea, SeedAreas, SeedTerms, folder};
 pub use surt_prefix::{BadSurtPrefix, SurtPrefix};

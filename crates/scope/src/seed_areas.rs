@@ -213,7 +213,8 @@ impl SeedAreas {
 /// Returns the folder of a seed's path: the path up to its last `/`. If a seed is directly below
 /// the root and its name has no dot, as in `/products`, the seed itself is the folder. Otherwise
 /// its folder would be the whole host.
-pub(crate) fn folder(path: &str) -> Cow<'_, str> {
+#[must_use]
+pub fn folder(path: &str) -> Cow<'_, str> {
     match path.rfind('/') {
         Some(0) if path.len() > 1 && !path.contains('.') => Cow::Owned(format!("{path}/")),
         last => Cow::Borrowed(&path[..last.map_or(0, |at| at + 1)]),

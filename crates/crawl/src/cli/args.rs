@@ -15,6 +15,9 @@ use crate::cli::search_filter::SearchFilter;
 use crate::control::protocol;
 use crate::settings::{IndexTypes, Layer, ProfileName, default_of};
 
+/// The file that `crawl init` writes unless another one is given.
+pub(crate) const DEFAULT_CONFIG: &str = "crawl.toml";
+
 /// The output of `crawl --version`: the version and the features of this build.
 static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
     let features = [
@@ -90,6 +93,8 @@ pub(crate) enum Command {
     /// command line is wrong; 3: the disk failed; 130: interrupted, and the list has what was
     /// checked until then.
     Check(CheckArgs),
+    /// Write a config file by asking what to crawl
+    Init(InitArgs),
     /// Print the robots.txt verdict for URLs, and the rule that decides
     Robots(RobotsArgs),
     /// Print what the extractor reads in a page, as JSON
@@ -175,6 +180,20 @@ pub(crate) struct CheckArgs {
     pub(crate) write_baseline: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) job: JobArgs,
+}
+
+/// Write a config file by asking what to crawl
+///
+/// Asks for the URL, for your contact and for the purpose (search index, site check or research
+/// archive), and writes a commented file with only the keys that matter. Without a terminal it
+/// reads one answer per line from stdin; an empty line takes the default. An existing file is never
+/// overwritten. Exit code 0: the file was written; 2: an answer is missing or unusable, or the file
+/// exists; 3: the file can't be written; 130: interrupted.
+#[derive(Debug, Args)]
+pub(crate) struct InitArgs {
+    /// File to write
+    #[arg(value_name = "FILE", default_value = DEFAULT_CONFIG)]
+    pub(crate) file: PathBuf,
 }
 
 /// Repeat a crawl over its archived responses, with the same or other settings
@@ -790,7 +809,7 @@ pub(crate) fn command() -> clap::Command {
 }
 
 /// Returns the clap command without commands that only the program itself starts.
-pub(crate) fn visible_command() -> clap::Command {
+pub(super) fn visible_command() -> clap::Command {
     let command = command();
     let commands = command
         .get_subcommands()

@@ -1,6 +1,7 @@
 //! The command line: its definition, preprocessing and errors.
 
 pub(crate) mod args;
+pub(crate) mod completion;
 #[cfg(test)]
 mod documented_commands;
 pub(crate) mod gather;

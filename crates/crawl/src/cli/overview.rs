@@ -23,7 +23,7 @@ const EVERYDAY_FLAGS: [(&str, &str); 12] = [
 
 /// The commands, grouped by purpose.
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("Crawl", &["plan", "control"]),
+    ("Crawl", &["plan", "init", "control"]),
     (
         "Inspect",
         &[
@@ -39,7 +39,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
 ];
 
 /// For each command, the example at the top of its help.
-pub(super) const COMMAND_EXAMPLES: [(&str, &str); 22] = [
+pub(super) const COMMAND_EXAMPLES: [(&str, &str); 23] = [
     (
         "plan",
         "crawl plan https://www.example.org/ --contact you@example.org",
@@ -48,6 +48,7 @@ pub(super) const COMMAND_EXAMPLES: [(&str, &str); 22] = [
         "check",
         "crawl check https://www.example.org/ --contact you@example.org",
     ),
+    ("init", "crawl init"),
     ("robots", "crawl robots https://www.example.org/private/"),
     (
         "inspect",

@@ -12,6 +12,7 @@ pub(crate) mod frontier;
 pub(crate) mod gather;
 #[cfg(feature = "search")]
 pub(crate) mod index;
+pub(crate) mod init;
 pub(crate) mod inspect;
 mod mirror;
 #[cfg(feature = "search")]

@@ -91,6 +91,11 @@ impl OwnFolder {
 pub(super) struct Rest(watch::Receiver<Stop>);
 
 impl Rest {
+    /// Creates the rest of a run that `stopped` ends.
+    pub(super) fn new(stopped: watch::Receiver<Stop>) -> Rest {
+        Rest(stopped)
+    }
+
     /// Waits for the gap, or until the user ends the run.
     pub(super) async fn keep(mut self, gap: Duration) {
         tokio::select! {

@@ -12,7 +12,7 @@ use super::start::choose_schemes;
 use crate::error::records::of_records;
 use crate::error::{CommandError, no_threads};
 use crate::settings::{Checked, Settings, check};
-use crate::terminal::{Terminal, start_log};
+use crate::terminal::{Terminal, start_log, unreached_hosts};
 
 /// Plans the crawl of these settings. `None` if the user ended the run.
 pub(crate) fn plan(settings: &Settings) -> Result<Option<Plan>, CommandError> {
@@ -42,9 +42,12 @@ async fn run(
         extent: Extent::Plan,
         ..dir.config(settings, checked)
     };
-    let (summary, rest) = dir.run(config, terminal).await?;
+    let (summary, rest) = dir.run(config, terminal.clone()).await?;
     if summary.ended == Ended::Interrupted {
         return Ok(None);
+    }
+    if matches!(summary.ended, Ended::Unreachable(_)) {
+        terminal.say(unreached_hosts(&summary).trim_end());
     }
     let output = checked.output.as_path();
     let earlier = Some(output).filter(|dir| dir.join("pages.jsonl").is_file());

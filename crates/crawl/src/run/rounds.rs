@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use crawl_archive::ChangedFiles;
 use crawl_engine::{
-    Config, Controls, Ended, EngineError, FreeSpace, Progress, Stop, Summary, last_round,
+    Config, Contact, Controls, Ended, EngineError, FreeSpace, Progress, Stop, Summary,
+    discard_unanswered, last_round,
 };
 use crawl_records::{Report, list_digests};
 use jiff::Timestamp;
@@ -14,6 +15,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::job::Job;
+use super::own_folder::Rest;
 use super::signals;
 use crate::clock;
 use crate::control::{BetweenRounds, ControlHandler, LastRound, Server, SettingsSource, WaitMode};
@@ -21,15 +23,17 @@ use crate::error::engine::of_engine;
 use crate::error::records::of_records;
 use crate::error::{CommandError, FINISHED, NOTHING_DONE};
 use crate::metrics::MetricsServer;
-use crate::terminal::{closing, exit_code, lasting, show};
+use crate::terminal::{closing, exit_code, lasting, nothing_reached, show};
 
 /// How often to check the system clock, since someone may set it and the machine may sleep.
 const CLOCK_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
-/// A finished round, with the report of the crawl after it.
+/// A finished round.
 struct EndedRound {
     summary: Summary,
-    report: Report,
+    /// The report of the crawl after the round. `None` if the directory was discarded, since no
+    /// server answered.
+    report: Option<Report>,
 }
 
 /// The state of a crawl that is kept from round to round.
@@ -162,9 +166,35 @@ impl Rounds<'_> {
             Ok(summary) => summary,
             Err(error) => return Ok(Err(error)),
         };
+        if self.discards(&summary).await {
+            let report = None;
+            return Ok(Ok(EndedRound { summary, report }));
+        }
         let report = crawl_records::write_report(self.job.dir()).map_err(of_records)?;
         list_digests(self.job.dir(), ChangedFiles::All).map_err(of_records)?;
+        let report = Some(report);
         Ok(Ok(EndedRound { summary, report }))
+    }
+
+    /// Removes the directory of a crawl that got no answer from any server, unless further rounds
+    /// follow. Returns whether the directory is gone.
+    async fn discards(&mut self, summary: &Summary) -> bool {
+        if self.job.every().is_some() || summary.contact == Contact::Answered {
+            return false;
+        }
+        // The control socket is in the directory.
+        self.server = None;
+        if !discard_unanswered(summary) {
+            return false;
+        }
+        if summary.contact == Contact::Unanswered {
+            // The directory recorded when the last request was sent, so a new crawl could send the
+            // next one too soon.
+            Rest::new(self.stopped.clone())
+                .keep(self.job.settings.politeness.delay.get())
+                .await;
+        }
+        true
     }
 
     /// Starts the control server as soon as the crawl has locked its directory.
@@ -180,6 +210,10 @@ impl Rounds<'_> {
     fn closed(&self, ended: &EndedRound) -> Result<u8, CommandError> {
         let EndedRound { summary, report } = ended;
         let terminal = &self.job.terminal;
+        let Some(report) = report else {
+            terminal.insist(&nothing_reached(summary));
+            return Ok(NOTHING_DONE);
+        };
         let code = match exit_code(summary, self.job.fails_on_error()) {
             FINISHED if self.job.fails_on_partial() && !report.is_whole() => NOTHING_DONE,
             code => code,

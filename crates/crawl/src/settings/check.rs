@@ -376,7 +376,7 @@ fn holds_seed_at(dir: &Path, typed: &str) -> bool {
     typed.is_ok_and(|typed| seeds.any(|seed| seed.host() == typed.host()))
 }
 
-fn check_seed(typed: &str) -> Result<Seed, CommandError> {
+pub(crate) fn check_seed(typed: &str) -> Result<Seed, CommandError> {
     refuse_credentials(typed)?;
     check_no_file(typed)?;
     let seed = seeds::read(typed).map_err(|why| {
@@ -497,7 +497,7 @@ fn check_pace(delay: Span, per_host: u32, dashes: &str, host: &str, problems: &m
 
 /// Returns the default directory, `crawl-HOST`. On loopback the name includes the port. Characters
 /// that are unsafe in file names become `-`.
-pub(super) fn default_output(seed: &CanonicalUrl) -> PathBuf {
+pub(crate) fn default_output(seed: &CanonicalUrl) -> PathBuf {
     let key = seed.host_key();
     let bare = key.as_str().replace(['[', ']'], "");
     let safe = |c: char| match c {

@@ -38,10 +38,11 @@ mod tables;
 
 pub(crate) use crate::values::IndexTypes;
 pub(crate) use check::{
-    Checked, check, check_agent, check_contact, check_without_seeds, no_contact,
+    Checked, check, check_agent, check_contact, check_seed, check_without_seeds, default_output,
+    no_contact,
 };
 pub(crate) use choices::{LogFormatName, ProfileName, ProgressMode};
-pub(crate) use config_file::located;
+pub(crate) use config_file::{located, parse};
 pub(crate) use config_mac::{MarkStatus, Purpose, sign, verify};
 pub(crate) use contact::{CONTACT_HINT, read_contact, user_agent};
 #[cfg(feature = "search")]

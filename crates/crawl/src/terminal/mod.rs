@@ -5,7 +5,9 @@ mod json_log;
 mod log;
 mod log_file;
 mod progress;
+mod status_line;
 mod summary;
+mod unreached;
 
 use std::fmt::Write as _;
 use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
@@ -21,7 +23,8 @@ use crate::settings::{ProgressMode, Settings};
 pub(crate) use index_counts::index_counts;
 pub(crate) use log::start_log;
 pub(crate) use progress::{roughly as lasting, show};
-pub(crate) use summary::{HasMark, closing, exit_code};
+pub(crate) use summary::{HasMark, closing, exit_code, quoted};
+pub(crate) use unreached::{nothing_reached, unreached_hosts};
 
 /// Stderr, shared by progress, log lines and messages so that output doesn't break the bar. Clones
 /// write to the same terminal.

@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use super::Terminal;
+use super::status_line::{StatusLine, columns};
 use crate::settings::ProgressMode;
 use crate::values::Span;
 
@@ -17,6 +18,10 @@ use crate::values::Span;
 const BAR_INTERVAL: Duration = Duration::from_millis(200);
 /// Steps of a full bar.
 const BAR_STEPS: u64 = 1000;
+/// Columns of the bar with its brackets and a space.
+const BAR_COLUMNS: usize = 23;
+/// Columns of the spinner and a space.
+const SPINNER_COLUMNS: usize = 2;
 /// How often to write an object with `--progress json`.
 const JSON_INTERVAL: Duration = Duration::from_secs(1);
 /// How often to write a line with `--progress plain`.
@@ -56,19 +61,29 @@ async fn gone(mut progress: watch::Receiver<Progress>) -> Progress {
 }
 
 pub(super) fn bar() -> ProgressBar {
-    let style = ProgressStyle::with_template("{spinner} [{bar:20}] {wide_msg}");
-    // The template is a constant and can't fail to parse.
+    let target = ProgressDrawTarget::term_like(Box::new(StatusLine::stderr()));
+    ProgressBar::with_draw_target(None, target)
+}
+
+/// Returns the layout of the status line, with or without the bar.
+fn style(has_bar: bool) -> ProgressStyle {
+    let style = ProgressStyle::with_template(match has_bar {
+        true => "{spinner} [{bar:20}] {wide_msg}",
+        false => "{spinner} {wide_msg}",
+    });
+    // The templates are constants and can't fail to parse.
     let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
-    ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr())
-        .with_style(style.progress_chars("=> "))
+    style.progress_chars("=> ")
 }
 
 fn draw(terminal: &Terminal, now: &Progress) {
     match terminal.mode {
         ProgressMode::Bar => {
+            let (has_bar, text) = fitted(now, columns());
+            terminal.bar.set_style(style(has_bar));
             terminal.bar.set_length(BAR_STEPS);
             terminal.bar.set_position(steps(now.share_done));
-            terminal.bar.set_message(line(now));
+            terminal.bar.set_message(text);
             terminal.bar.tick();
         }
         ProgressMode::Plain => terminal.write(format!("{}\n", line(now)).as_bytes()),
@@ -82,49 +97,131 @@ fn steps(share_done: f64) -> u64 {
     (share_done.clamp(0.0, 1.0) * BAR_STEPS as f64) as u64
 }
 
-/// Formats the progress on one line. The most important part comes first, since a narrow terminal
-/// cuts off the end.
+/// How much room the numbers and words of the status line may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Detail {
+    Full,
+    Short,
+}
+
+/// Formats the progress on one line.
 fn line(now: &Progress) -> String {
-    let waiting = u64::from(now.hosts_waiting);
-    let pages = counted(now.pages, "page", "pages");
-    let mut parts = vec![
-        match now.round {
-            0 | 1 => pages,
-            round => format!("round {round}: {pages}"),
-        },
-        format!("{:.1}/s", now.pages_per_second),
-        format!("{} waiting", counted(waiting, "host", "hosts")),
-    ];
-    match (now.phase, now.left) {
-        (Phase::Paused, _) => parts.push("paused".to_owned()),
-        (Phase::DiskLow, _) => parts.push(format!(
+    let mut parts = essentials(now, Detail::Full);
+    parts.extend(extras(now));
+    parts.join(", ")
+}
+
+/// Formats the progress for a line of this many columns. Returns whether the bar fits too, and the
+/// text next to it. Narrow lines leave out first the least important parts, then the bar, and then
+/// the digits of large numbers.
+fn fitted(now: &Progress, columns: usize) -> (bool, String) {
+    let room = columns.saturating_sub(SPINNER_COLUMNS);
+    let mut text = essentials(now, Detail::Full).join(", ");
+    let has_bar = text.chars().count() + BAR_COLUMNS <= room;
+    let room = match has_bar {
+        true => room - BAR_COLUMNS,
+        false => room,
+    };
+    if text.chars().count() > room {
+        return (false, essentials(now, Detail::Short).join(", "));
+    }
+    for extra in extras(now) {
+        let longer = format!("{text}, {extra}");
+        if longer.chars().count() > room {
+            break;
+        }
+        text = longer;
+    }
+    (has_bar, text)
+}
+
+/// Returns the parts that every line shows: pages, rate, time left or phase, pending and failed.
+fn essentials(now: &Progress, detail: Detail) -> Vec<String> {
+    let number = |count| match detail {
+        Detail::Full => grouped(count),
+        Detail::Short => rounded(count),
+    };
+    let pages = match now.pages {
+        1 => "1 page".to_owned(),
+        pages => format!("{} pages", number(pages)),
+    };
+    let pages = match now.round {
+        0 | 1 => pages,
+        round => format!("round {round}: {pages}"),
+    };
+    let rate = format!("{:.1}/s", now.pages_per_second);
+    let pending = format!("{} pending", number(now.pending));
+    let failed = format!("{} failed", number(now.failed));
+    [
+        Some(pages),
+        Some(rate),
+        phase(now, detail),
+        Some(pending),
+        Some(failed),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// Describes what the run waits for, or how long it will take. `None` if that is unknown.
+fn phase(now: &Progress, detail: Detail) -> Option<String> {
+    let is_short = detail == Detail::Short;
+    Some(match (now.phase, now.left) {
+        (Phase::Paused, _) => "paused".to_owned(),
+        (Phase::DiskLow, _) if is_short => "disk low".to_owned(),
+        (Phase::DiskLow, _) => format!(
             "waiting for disk space: {} free, {} required",
             size(now.disk_free.unwrap_or_default()),
             size(now.min_free)
-        )),
-        (Phase::WaitingForWorkers, _) => parts.push("waiting for other workers".to_owned()),
-        (Phase::Draining, _) => parts.push(format!("stopping, {} in flight", now.in_flight)),
-        (Phase::Writing, _) => parts.push("writing the index".to_owned()),
-        (Phase::Crawling, Some(left)) => {
-            let by = match now.is_left_by_slowest_host {
-                true => " (slowest host)",
-                false => "",
-            };
-            parts.push(format!("about {} left{by}", roughly(left)));
-        }
-        (Phase::Crawling, None) => {}
-    }
-    parts.push(format!("{} pending", grouped(now.pending)));
+        ),
+        (Phase::WaitingForWorkers, _) if is_short => "waiting".to_owned(),
+        (Phase::WaitingForWorkers, _) => "waiting for other workers".to_owned(),
+        (Phase::Draining, _) => format!("stopping, {} in flight", now.in_flight),
+        (Phase::Writing, _) if is_short => "writing".to_owned(),
+        (Phase::Writing, _) => "writing the index".to_owned(),
+        (Phase::Crawling, Some(left)) if is_short => format!("{} left", roughly(whole_hours(left))),
+        (Phase::Crawling, Some(left)) => format!("about {} left", roughly(left)),
+        (Phase::Crawling, None) => return None,
+    })
+}
+
+/// Returns the parts that a line shows if it has room for them, the most important one first.
+fn extras(now: &Progress) -> Vec<String> {
+    let waiting = u64::from(now.hosts_waiting);
+    let mut parts = vec![format!("{} waiting", counted(waiting, "host", "hosts"))];
     if now.hosts_resting > 0 {
         let reasons: Vec<&str> = now.resting.keys().copied().collect();
         let count = grouped(u64::from(now.hosts_resting));
         parts.push(format!("{count} resting ({})", reasons.join(", ")));
     }
-    if now.failed > 0 {
-        parts.push(format!("{} failed", grouped(now.failed)));
+    if now.is_left_by_slowest_host && now.left.is_some() && now.phase == Phase::Crawling {
+        parts.push("limited by the slowest host".to_owned());
     }
     parts.push(size(now.bytes));
-    parts.join(", ")
+    parts
+}
+
+/// Rounds a count to two or three digits: `12k`, `1.2M`. Counts below 10,000 are exact.
+fn rounded(count: u64) -> String {
+    let (unit, name) = match count {
+        0..10_000 => return grouped(count),
+        10_000..1_000_000 => (1_000, "k"),
+        1_000_000..1_000_000_000 => (1_000_000, "M"),
+        _ => (1_000_000_000, "G"),
+    };
+    match count / unit {
+        whole @ 0..10 => format!("{whole}.{}{name}", count % unit / (unit / 10)),
+        whole => format!("{}{name}", grouped(whole)),
+    }
+}
+
+/// Drops the minutes of a duration of a day or more.
+fn whole_hours(time: Duration) -> Duration {
+    match time.as_secs() {
+        seconds if seconds >= 24 * 3600 => Duration::from_secs(seconds / 3600 * 3600),
+        _ => time,
+    }
 }
 
 fn object(now: &Progress) -> serde_json::Value {
@@ -184,7 +281,7 @@ mod tests {
     use crawl_engine::{Phase, Progress};
     use expect_test::{Expect, expect};
 
-    use super::{line, object, roughly};
+    use super::{BAR_COLUMNS, SPINNER_COLUMNS, fitted, line, object, roughly, rounded};
 
     fn check(now: &Progress, expect: Expect) {
         expect.assert_eq(&format!("{}\n{}", line(now), object(now)));
@@ -208,7 +305,7 @@ mod tests {
         check(
             &moment(),
             expect![[r#"
-                1,234 pages, 3.2/s, 2 hosts waiting, 56 pending, 12.3 MB
+                1,234 pages, 3.2/s, 56 pending, 0 failed, 2 hosts waiting, 12.3 MB
                 {"bytes":12345678,"elapsed_ms":61500,"excluded":0,"failed":0,"hosts_resting":0,"hosts_waiting":2,"in_flight":0,"left_by":null,"left_ms":null,"outcomes":{},"pages":1234,"pages_per_second":3.25,"pending":56,"phase":"crawling","resting":{},"round":0,"share_done":0.25}"#]],
         );
         let left = Some(Duration::from_secs(3_700));
@@ -222,7 +319,7 @@ mod tests {
                 ..moment()
             },
             expect![[r#"
-                1,234 pages, 3.2/s, 2 hosts waiting, about 1h1m left (slowest host), 56 pending, 1 resting (retry_after), 1 failed, 12.3 MB
+                1,234 pages, 3.2/s, about 1h1m left, 56 pending, 1 failed, 2 hosts waiting, 1 resting (retry_after), limited by the slowest host, 12.3 MB
                 {"bytes":12345678,"elapsed_ms":61500,"excluded":0,"failed":1,"hosts_resting":1,"hosts_waiting":2,"in_flight":0,"left_by":"slowest_host","left_ms":3700000,"outcomes":{},"pages":1234,"pages_per_second":3.25,"pending":56,"phase":"crawling","resting":{"retry_after":1},"round":0,"share_done":0.25}"#]],
         );
         let phase = Phase::Draining;
@@ -233,7 +330,7 @@ mod tests {
                 ..moment()
             },
             expect![[r#"
-                1,234 pages, 3.2/s, 2 hosts waiting, stopping, 3 in flight, 56 pending, 12.3 MB
+                1,234 pages, 3.2/s, stopping, 3 in flight, 56 pending, 0 failed, 2 hosts waiting, 12.3 MB
                 {"bytes":12345678,"elapsed_ms":61500,"excluded":0,"failed":0,"hosts_resting":0,"hosts_waiting":2,"in_flight":3,"left_by":null,"left_ms":null,"outcomes":{},"pages":1234,"pages_per_second":3.25,"pending":56,"phase":"draining","resting":{},"round":0,"share_done":0.25}"#]],
         );
     }
@@ -245,7 +342,67 @@ mod tests {
             hosts_waiting: 1,
             ..Progress::default()
         };
-        assert_eq!(line(&one), "1 page, 0.0/s, 1 host waiting, 0 pending, 0 B");
+        assert_eq!(
+            line(&one),
+            "1 page, 0.0/s, 0 pending, 0 failed, 1 host waiting, 0 B"
+        );
+    }
+
+    #[test]
+    fn narrow_lines_show_rate_time_left_pending_and_failed() {
+        let small = Progress {
+            left: Some(Duration::from_secs(3_700)),
+            failed: 7,
+            ..moment()
+        };
+        let large = Progress {
+            pages: 1_234_567,
+            pages_per_second: 12.3,
+            left: Some(Duration::from_secs(90_061)),
+            pending: 123_456,
+            failed: 12_345,
+            ..moment()
+        };
+        let shown = [&small, &large].map(|now| {
+            let lines = [59, 79, 119].map(|columns| {
+                let (has_bar, text) = fitted(now, columns);
+                let bar = if has_bar { BAR_COLUMNS } else { 0 };
+                assert!(
+                    SPINNER_COLUMNS + bar + text.chars().count() <= columns,
+                    "{text}"
+                );
+                format!("{columns} {has_bar} {text}\n")
+            });
+            lines.concat()
+        });
+        expect![[r#"
+            59 false 1,234 pages, 3.2/s, about 1h1m left, 56 pending, 7 failed
+            79 false 1,234 pages, 3.2/s, about 1h1m left, 56 pending, 7 failed, 2 hosts waiting
+            119 true 1,234 pages, 3.2/s, about 1h1m left, 56 pending, 7 failed, 2 hosts waiting, 12.3 MB
+            59 false 1.2M pages, 12.3/s, 1d1h left, 123k pending, 12k failed
+            79 false 1,234,567 pages, 12.3/s, about 1d1h1m left, 123,456 pending, 12,345 failed
+            119 true 1,234,567 pages, 12.3/s, about 1d1h1m left, 123,456 pending, 12,345 failed, 2 hosts waiting
+        "#]]
+        .assert_eq(&shown.concat());
+    }
+
+    #[test]
+    fn short_counts_are_rounded_down() {
+        let counts = [
+            0,
+            9_999,
+            10_000,
+            99_999,
+            999_999,
+            1_999_999,
+            12_000_000,
+            9_999_999_999,
+        ];
+        let shown = counts.map(rounded);
+        assert_eq!(
+            shown,
+            ["0", "9,999", "10k", "99k", "999k", "1.9M", "12M", "9.9G"]
+        );
     }
 
     #[test]

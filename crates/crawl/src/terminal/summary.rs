@@ -2,17 +2,14 @@
 
 use std::fmt::Write as _;
 
-use crawl_engine::{Ended, HasArchive, IndexFault, Indexed, Summary, UnreachableHost};
-use crawl_records::{PendingCounts, Report, counted, evidence_words, grouped, size};
-use crawl_scheduler::Tick;
+use crawl_engine::{Ended, HasArchive, IndexFault, Indexed, Summary};
+use crawl_records::{PendingCounts, Report, counted, grouped, size};
 
 use super::index_counts::{by_reason, index_counts};
 use super::progress::roughly;
+use super::unreached::{MAX_NAMED, all_parked, hints, moment, name_unreached, outcome};
 use crate::clock;
 use crate::error::{FINISHED, INTERRUPTED, NOTHING_DONE};
-
-/// How many unreachable hosts and failed seeds are named. The others are only counted.
-const MAX_NAMED: usize = 10;
 
 /// Kinds of skipped links worth reporting, by the name they are counted under.
 const LEFT_OUT: [(&str, &str); 3] = [
@@ -26,10 +23,6 @@ const LEFT_OUT: [(&str, &str); 3] = [
     ),
     ("secret", "links that contain a secret of [site]"),
 ];
-
-/// The error text for an untrusted certificate, and a hint about it.
-const UNKNOWN_ISSUER: &str = "tls_failed: unknown issuer";
-const CA_HINT: &str = "to trust your own CA, add --ca-file FILE";
 
 /// Whether crawl.toml has a mark that identifies it as its user's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +43,7 @@ pub(crate) enum HasMark {
 /// the next start trusts the crawl's own crawl.toml.
 pub(crate) fn closing(summary: &Summary, report: &Report, exe: &str, mark: HasMark) -> String {
     let mut text = format!("{}\n", how(summary));
-    name_unreached(summary, &mut text);
+    name_problems(summary, &mut text);
     let mut line = |name: &str, value: String| {
         let _ = writeln!(text, "  {:<9} {value}", format!("{name}:"));
     };
@@ -232,38 +225,12 @@ fn round(summary: &Summary) -> String {
     format!("{}: {}{due}", summary.round, counts.join(", "))
 }
 
-/// Lists hosts that never became reachable, and failed seeds.
-fn name_unreached(summary: &Summary, text: &mut String) {
-    if let Ended::Unreachable(hosts) = &summary.ended {
-        for host in hosts.iter().take(MAX_NAMED) {
-            let _ = match host.next_try {
-                Some(at) => {
-                    let when = moment(at);
-                    let (host, why) = (&host.host, evidence_words(&host.why));
-                    writeln!(text, "  unreachable: {host}: {why}, next try from {when}")
-                }
-                None => writeln!(text, "  parked: {}", host.host),
-            };
-        }
-        more(text, hosts.len());
-        let hint = match all_parked(hosts) {
-            true => "fetch their URLs with `crawl control DIR unpark HOST`",
-            false => "the next start retries these URLs; to wait longer, raise --wait-unreachable",
-        };
+/// Lists what was not reached, what to do about it, and oddities of robots.txt files.
+fn name_problems(summary: &Summary, text: &mut String) {
+    name_unreached(summary, text);
+    for hint in hints(summary) {
         let _ = writeln!(text, "  hint: {hint}");
-        if hosts.iter().any(|host| host.why.ends_with(UNKNOWN_ISSUER)) {
-            let _ = writeln!(text, "  hint: {CA_HINT}");
-        }
     }
-    for seed in summary.seeds_failed.iter().take(MAX_NAMED) {
-        let _ = writeln!(
-            text,
-            "  seed failed: {}: {}",
-            seed.url,
-            evidence_words(&seed.why)
-        );
-    }
-    more(text, summary.seeds_failed.len());
     for url in summary.strange_robots.iter().take(MAX_NAMED) {
         let _ = writeln!(
             text,
@@ -292,35 +259,16 @@ fn how(summary: &Summary) -> String {
         {
             "finished: nothing left to do".to_owned()
         }
+        Ended::Finished if summary.seeds_fetched == 0 && !summary.seeds_failed.is_empty() => {
+            outcome(summary)
+        }
         Ended::Finished => "finished".to_owned(),
         Ended::Budget(which) => format!("ended by --{which}"),
         Ended::GroupBudget(which) => format!("ended by {which}"),
         Ended::Interrupted => "interrupted; fetched pages are saved".to_owned(),
         Ended::HandedOver => "handed its hosts over to the other workers".to_owned(),
-        Ended::Unreachable(hosts) => {
-            let (left, are) = match hosts.as_slice() {
-                [host] => (host.host.to_string(), "is"),
-                hosts => {
-                    let count = grouped(hosts.len() as u64);
-                    (format!("the remaining {count} hosts"), "are")
-                }
-            };
-            match all_parked(hosts) {
-                true => format!("ended: {left} {are} parked"),
-                false => format!("ended: can't reach {left}"),
-            }
-        }
+        Ended::Unreachable(_) => outcome(summary),
     }
-}
-
-fn all_parked(hosts: &[UnreachableHost]) -> bool {
-    hosts.iter().all(|host| host.next_try.is_none())
-}
-
-fn moment(at: Tick) -> String {
-    let micros = i64::try_from(at.as_micros()).unwrap_or(i64::MAX);
-    let at = jiff::Timestamp::from_microsecond(micros).unwrap_or(jiff::Timestamp::MAX);
-    format!("{at:.0}")
 }
 
 /// Formats the excluded URLs by reason. URLs that a budget left are pending, and not counted here.
@@ -336,12 +284,6 @@ fn excluded(report: &Report) -> String {
     }
 }
 
-fn more(text: &mut String, count: usize) {
-    if count > MAX_NAMED {
-        let _ = writeln!(text, "  and {} more", grouped((count - MAX_NAMED) as u64));
-    }
-}
-
 fn roughly_or_tenths(time: std::time::Duration) -> String {
     match time.as_secs() {
         0..10 => format!("{:.1}s", time.as_secs_f64()),
@@ -350,7 +292,7 @@ fn roughly_or_tenths(time: std::time::Duration) -> String {
 }
 
 /// Quotes a path for a shell.
-fn quoted(path: &str) -> String {
+pub(crate) fn quoted(path: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%".contains(c);
     match !path.is_empty() && path.chars().all(plain) {
         true => path.to_owned(),
@@ -368,7 +310,8 @@ mod tests {
     use std::time::Duration;
 
     use crawl_engine::{
-        Changes, Ended, HasArchive, IndexFault, Indexed, SeedFailure, Summary, UnreachableHost,
+        Changes, Contact, Ended, HasArchive, IndexFault, Indexed, SeedFailure, Summary,
+        UnreachableHost,
     };
     use crawl_records::{Coverage, PendingCounts, Report};
     use crawl_scheduler::Tick;
@@ -399,7 +342,9 @@ mod tests {
             rules: Vec::new(),
             parked: Vec::new(),
             elapsed: Duration::from_secs(1_301),
+            contact: Contact::Answered,
             output: "crawl-e.example".into(),
+            created: Vec::new(),
             resumed: false,
         }
     }
@@ -658,7 +603,7 @@ mod tests {
     fn unreachable_hosts_and_failed_seeds_are_named() {
         let mut unreachable = summary(Ended::Unreachable(vec![UnreachableHost {
             host: HostKey::parse("e.example").unwrap(),
-            why: "connect_refused".to_owned(),
+            why: "http://e.example/robots.txt: connect_refused".to_owned(),
             next_try: Some(Tick::from_micros(1_795_219_199_123_000)),
         }]));
         unreachable.pending = 1;
@@ -667,8 +612,9 @@ mod tests {
             &unreachable,
             0,
             expect![[r#"
-                ended: can't reach e.example
-                  unreachable: e.example: connection refused, next try from 2026-11-20T23:59:59Z
+                fetched what was reachable; can't connect to e.example: connection refused
+                  next try: from 2026-11-20T23:59:59Z
+                  hint: check that the server is running, and its port
                   hint: the next start retries these URLs; to wait longer, raise --wait-unreachable
                   fetched:  1,234 pages, 12.3 MB
                   excluded: 1,045 (robots 40, scope 1,005)
@@ -690,7 +636,6 @@ mod tests {
             0,
             expect![[r#"
                 ended: e.example is parked
-                  parked: e.example
                   hint: fetch their URLs with `crawl control DIR unpark HOST`
                   fetched:  1,234 pages, 12.3 MB
                   excluded: 1,045 (robots 40, scope 1,005)
@@ -714,8 +659,7 @@ mod tests {
             &failed,
             1,
             expect![[r#"
-                finished
-                  seed failed: http://e.example/: not found (404)
+                can't fetch http://e.example/: not found (404)
                   fetched:  1,234 pages, 12.3 MB
                   excluded: 1,045 (robots 40, scope 1,005)
                   failed:   2

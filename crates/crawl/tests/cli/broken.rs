@@ -375,7 +375,7 @@ fn links_to_hosts_that_give_no_robots_txt_are_unreachable() {
         "--progress",
         "off",
     ]);
-    assert!(ran.stderr.contains("unreachable: "), "{}", ran.stderr);
+    assert!(ran.stderr.contains("; next try from "), "{}", ran.stderr);
     let faults: Value = serde_json::from_str(
         &cmd.run(&["report", "c", "--faults", "--format", "json"])
             .ok(),

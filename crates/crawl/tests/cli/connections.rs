@@ -100,10 +100,11 @@ fn a_custom_ca_is_trusted_if_given() {
 
     let untrusted = run(&["--output", "c"]);
     assert_eq!(untrusted.code, 1, "{}", untrusted.stderr);
-    let message =
-        format!("unreachable: a.test: {seed}robots.txt: certificate error: unknown issuer");
+    let message = format!(
+        "error: can't connect securely to a.test:{port}: certificate error: unknown issuer\nhint: "
+    );
     assert!(untrusted.stderr.contains(&message), "{}", untrusted.stderr);
-    let hint = "hint: to trust your own CA, add --ca-file FILE";
+    let hint = "to trust your own CA, add --ca-file FILE";
     assert!(untrusted.stderr.contains(hint), "{}", untrusted.stderr);
 
     let trusted = run(&["--output", "d", "--ca-file", "ca.pem"]);

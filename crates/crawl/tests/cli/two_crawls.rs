@@ -27,7 +27,7 @@ fn a_host_locked_by_another_crawl_is_named_with_its_directory() {
     let second = cmd.run(&quick);
     let directory = dir.path().join("c").display().to_string();
     let host = web.authority(0);
-    let waits = format!("WARN {host} is waited for: another crawl is asking it, since 20");
+    let waits = format!("WARN {host} is waited for: another crawl is fetching from it, since 20");
     assert!(second.stderr.contains(&waits), "{}", second.stderr);
     let messages = second.stderr.lines().filter(|line| line.contains("since"));
     let messages: Vec<&str> = messages.collect();

@@ -124,9 +124,9 @@ impl HostLocks {
             .and_then(|shared| shared.running.holder(place(host)));
         match holder.and_then(Holder::into_crawl) {
             Some(RunningCrawl { directory, since }) => {
-                format!("another crawl is asking it, since {since}: {directory}")
+                format!("another crawl is fetching from it, since {since}: {directory}")
             }
-            None => "another crawl is asking it".to_owned(),
+            None => "another crawl is fetching from it".to_owned(),
         }
     }
 
@@ -232,7 +232,7 @@ mod tests {
         assert!(!second.hold(&host("a.example")));
         assert_eq!(
             second.describe_holder(&host("a.example")),
-            "another crawl is asking it, since 2026-11-21T23:00:00Z: /one"
+            "another crawl is fetching from it, since 2026-11-21T23:00:00Z: /one"
         );
         assert!(second.hold(&host("b.example")), "another host is free");
         one.free(&host("a.example"));

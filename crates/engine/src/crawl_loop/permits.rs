@@ -373,7 +373,7 @@ mod tests {
         assert!(
             hosts[0]
                 .why
-                .starts_with("another crawl is asking it, since"),
+                .starts_with("another crawl is fetching from it, since"),
             "{hosts:?}"
         );
         second.free(&origin().host_key());

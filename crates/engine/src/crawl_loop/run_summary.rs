@@ -9,7 +9,7 @@ use crawl_weburl::CanonicalUrl;
 use super::Coordinator;
 use crate::config::{Config, Extent};
 use crate::meta_keys::META_SHARED_SEED;
-use crate::summary::{Ended, Indexed, SeedFailure, Summary};
+use crate::summary::{Contact, Ended, Indexed, SeedFailure, Summary};
 
 impl Coordinator {
     /// Returns the summary of a run that is over.
@@ -68,7 +68,9 @@ impl Coordinator {
             },
             elapsed,
             parked: self.hosts.parked().cloned().collect(),
+            contact: Contact::of(self.report.counters()),
             output: self.config.output.clone(),
+            created: Vec::new(),
             resumed,
         }
     }
@@ -79,7 +81,7 @@ fn unfetched_seeds(config: &Config, frontier: &dyn Frontier) -> Vec<SeedFailure>
     let failure = |seed: &CanonicalUrl| {
         let why = match frontier.known(seed).ok()??.state {
             KnownState::Fetched { status: 300..=399 } => "its redirects lead to no page".to_owned(),
-            KnownState::Fetched { status } => format!("status {status}"),
+            KnownState::Fetched { status } => status.to_string(),
             KnownState::Failed { why } => why,
             KnownState::Excluded(exclusion) | KnownState::Deferred(exclusion) => {
                 exclusion.to_string()
@@ -157,7 +159,7 @@ mod tests {
         };
         for (outcome, fetched, words) in [
             (Some(redirected), 0, Some("its redirects lead to no page")),
-            (Some(missing.clone()), 0, Some("status 404")),
+            (Some(missing.clone()), 0, Some("404")),
             (Some(failed), 0, Some("timeout")),
             (None, 0, None),
             (Some(missing), 1, None),

@@ -102,6 +102,11 @@ impl Driver {
         let order = OrderLog::open(&config.output, began(&directory, visits, now))?;
         restore_earlier_run(&mut coordinator, config, &fetcher, &mut directory, now)?;
         let resumed = directory.resumed;
+        let created = match &directory.shared {
+            None => std::mem::take(&mut directory.created),
+            // Other workers may have the rest of the crawl.
+            Some(_) => Vec::new(),
+        };
         let abandon = Arc::new(AtomicBool::new(false));
         let last_work = Arc::new(OnceLock::new());
         let start = ThreadStart {
@@ -142,6 +147,7 @@ impl Driver {
             _disk: disk,
             workers,
             resumed,
+            created,
             abandon,
             last_work,
             stop,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crawl_archive::rows::WaitingRow;
@@ -119,6 +119,9 @@ pub(crate) struct Directory {
     pub(crate) journal: CrashJournal,
     pub(crate) totals: Totals,
     pub(crate) scope_seeds: ScopeSeeds,
+    /// The folders created for the run: the crawl directory and missing folders above it, the
+    /// outermost first.
+    pub(crate) created: Vec<PathBuf>,
     /// Whether an earlier run used this directory.
     pub(crate) resumed: bool,
     /// Whether the last run was cut off, so that nothing records its in-flight requests.
@@ -146,7 +149,7 @@ fn open_as(config: &Config, readers: usize, is_replay: bool) -> Result<Directory
         return Err(EngineError::NothingToDo { dir: dir.clone() });
     }
     let state = dir.join(STATE);
-    make_state(&state)?;
+    let created = make_state(&state)?;
     let (frontier, shared, lock) = open_any_frontier(config, dir, &state)?;
     if !is_replay && frontier.meta(META_REPLAY)?.is_some() {
         return Err(EngineError::IsReplay { dir: dir.clone() });
@@ -187,6 +190,7 @@ fn open_as(config: &Config, readers: usize, is_replay: bool) -> Result<Directory
         sampling,
         journal,
         totals,
+        created,
         resumed,
         cut_off,
         last_end,
@@ -432,12 +436,14 @@ fn archive_options(config: &Config) -> ArchiveOptions {
     }
 }
 
-/// Creates the state folder. If it exists, makes sure that other users can't write to it.
-fn make_state(state: &Path) -> Result<(), EngineError> {
+/// Creates the crawl directory with the folder of the state, or removes other users' access to the
+/// state. Returns the folders above the state that it created, the outermost first.
+fn make_state(state: &Path) -> Result<Vec<PathBuf>, EngineError> {
     let failed = |error| EngineError::disk(state)(error);
-    if let Some(dir) = state.parent() {
-        make_folder(dir).map_err(failed)?;
-    }
+    let created = match state.parent() {
+        Some(dir) => make_folder(dir).map_err(failed)?,
+        None => Vec::new(),
+    };
     match fs::DirBuilder::new().mode(STATE_MODE).create(state) {
         Err(why) if why.kind() != ErrorKind::AlreadyExists => return Err(failed(why)),
         _ => {}
@@ -447,7 +453,7 @@ fn make_state(state: &Path) -> Result<(), EngineError> {
         fs::set_permissions(state, fs::Permissions::from_mode(mode & STATE_MODE))
             .map_err(failed)?;
     }
-    Ok(())
+    Ok(created)
 }
 
 /// Writes the list of URLs that are still pending at the end of a run. After a crash there is no

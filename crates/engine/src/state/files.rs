@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io::{self, ErrorKind, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crawl_archive::replace_file;
 
@@ -22,11 +22,22 @@ pub(super) fn replace(path: &Path, temporary: &Path, bytes: &[u8]) -> io::Result
     }
 }
 
-/// Creates a folder and its missing ancestors, and syncs the entries of the new folders.
-pub(super) fn make_folder(path: &Path) -> io::Result<()> {
+/// Creates a folder and its missing ancestors, and syncs the entries of the new folders. Returns
+/// the folders that it created, the outermost first. A folder that another process creates at the
+/// same time is not included.
+pub(super) fn make_folder(path: &Path) -> io::Result<Vec<PathBuf>> {
     let named = |folder: &&Path| !folder.as_os_str().is_empty();
     let missing = path.ancestors().filter(named);
     let missing: Vec<_> = missing.take_while(|folder| !folder.exists()).collect();
+    let mut created = Vec::new();
+    for folder in missing.iter().rev() {
+        match fs::create_dir(folder) {
+            Ok(()) => created.push(folder.to_path_buf()),
+            Err(why) if why.kind() == ErrorKind::AlreadyExists => {}
+            Err(why) => return Err(why),
+        }
+    }
+    // Fails if something other than a folder has the name.
     fs::create_dir_all(path)?;
     for folder in missing {
         let above = folder.parent().filter(named).unwrap_or(Path::new("."));
@@ -36,5 +47,5 @@ pub(super) fn make_folder(path: &Path) -> io::Result<()> {
             synced => synced?,
         }
     }
-    Ok(())
+    Ok(created)
 }

@@ -4,6 +4,7 @@ pub(crate) mod at_rest;
 pub(crate) mod crash_journal;
 pub(crate) mod delay_log;
 pub(crate) mod directory;
+pub(crate) mod discard;
 pub(crate) mod export;
 mod files;
 pub(crate) mod import;

@@ -418,7 +418,7 @@ impl Group<'_> {
             // Report only the user's own seeds. The entries of a seed that is a sitemap count as
             // seeds too, but there may be any number of them.
             let redirect = row.broken_redirect().map(str::to_owned);
-            let status = row.status.map(|status| format!("status {status}"));
+            let status = row.status.map(|status| status.to_string());
             let reason = redirect.or(status).or_else(|| row.error.clone());
             self.committed.seeds_failed.push(SeedFailure {
                 url: lease.url.clone(),

@@ -171,7 +171,7 @@ fn crawls_of_one_user_use_a_host_one_after_the_other() {
     };
     assert_eq!(
         hosts[0].why,
-        "another crawl is asking it, since 2026-11-21T23:00:00Z: /srv/other"
+        "another crawl is fetching from it, since 2026-11-21T23:00:00Z: /srv/other"
     );
     assert_eq!(web.log().len(), 0);
     drop(other_locks);

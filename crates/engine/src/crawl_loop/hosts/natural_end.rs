@@ -67,11 +67,11 @@ fn describe_pause(why: PauseReason) -> String {
         PauseReason::RetryAfter => "it sent a Retry-After".to_owned(),
         PauseReason::Wait => "it answered 429 or 503".to_owned(),
         PauseReason::Failures(count) => format!("{count} requests failed in a row"),
-        PauseReason::Robots => "its robots.txt can't be had".to_owned(),
+        PauseReason::Robots => "its robots.txt is unreachable".to_owned(),
         PauseReason::VisitTime => "its robots.txt names another visit time".to_owned(),
         PauseReason::RateLimit => "its rate limit is used up".to_owned(),
         PauseReason::QuietHours => "it has quiet hours".to_owned(),
-        PauseReason::OtherCrawl => "another crawl is asking it".to_owned(),
+        PauseReason::OtherCrawl => "another crawl is fetching from it".to_owned(),
     }
 }
 
@@ -103,7 +103,7 @@ mod tests {
             coordinator.hosts.set_pending(at(20), &origin, 1);
             let resting = UnreachableHost {
                 host: host.clone(),
-                why: "its robots.txt can't be had".to_owned(),
+                why: "its robots.txt is unreachable".to_owned(),
                 next_try: Some(retry_at),
             };
             let expected = ends.then(|| Ended::Unreachable(vec![resting]));

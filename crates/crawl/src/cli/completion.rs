@@ -1,0 +1,191 @@
+//! Completion scripts for shells.
+
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, Command, ValueHint};
+use clap_complete::{Shell, generate};
+
+use super::args::visible_command;
+
+/// Returns the script that completes the command line in a shell.
+pub(crate) fn script(shell: Shell) -> String {
+    let mut command = hinted(visible_command());
+    let mut script = Vec::new();
+    generate(shell, &mut command, "crawl", &mut script);
+    let script = String::from_utf8_lossy(&script).into_owned();
+    match shell {
+        Shell::Bash => with_positionals(&script, &command),
+        Shell::Fish => with_values(&script, &command),
+        _ => script,
+    }
+}
+
+/// Adds what the shells need to know about values: which ones are files or folders, and the words
+/// of those that are a choice.
+fn hinted(command: Command) -> Command {
+    command.mut_args(with_hint).mut_subcommands(hinted)
+}
+
+/// Adds the hint that follows from the placeholder of an argument's value.
+fn with_hint(arg: Arg) -> Arg {
+    let placeholder = arg.get_value_names().unwrap_or_default().concat();
+    let is_choice = !arg.get_possible_values().is_empty();
+    let takes_value = arg.is_positional() || arg.get_action().takes_values();
+    if is_choice || !takes_value {
+        return arg;
+    }
+    let is_word = |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase());
+    let words: Vec<String> = placeholder.split('|').map(str::to_owned).collect();
+    if words.iter().all(|word| is_word(word)) {
+        return arg.value_parser(PossibleValuesParser::new(words));
+    }
+    arg.value_hint(match placeholder.as_str() {
+        "FILE" => ValueHint::FilePath,
+        "DIR" => ValueHint::DirPath,
+        "DIR|BUNDLE" => ValueHint::AnyPath,
+        "URL" | "URL|HOST" | "ORIGIN" => ValueHint::Url,
+        "HOST" => ValueHint::Hostname,
+        _ => ValueHint::Other,
+    })
+}
+
+/// Makes the bash script complete files and folders as arguments of the commands that take them.
+/// The generator would list flags instead.
+fn with_positionals(script: &str, command: &Command) -> String {
+    command
+        .get_subcommands()
+        .fold(script.to_owned(), |script, subcommand| {
+            let mut positionals = subcommand.get_positionals();
+            let hint = positionals.next().map(Arg::get_value_hint);
+            let option = match hint {
+                Some(ValueHint::DirPath) => "dirnames",
+                Some(ValueHint::FilePath | ValueHint::AnyPath) => "default",
+                _ => return script,
+            };
+            let label = format!("        crawl__subcmd__{})\n", subcommand.get_name());
+            with_positional(&script, &label, option, subcommand.has_subcommands())
+        })
+}
+
+/// Changes the case of one command in the bash script. `label` is the line at its start, and
+/// `option` the completion of bash for its arguments. If the command has subcommands, they follow
+/// the first argument.
+fn with_positional(script: &str, label: &str, option: &str, has_subcommands: bool) -> String {
+    const FLAGS: &str = "COMPREPLY=( $(compgen -W \"${opts}\" -- \"${cur}\") )\n";
+    let Some(start) = script.find(label) else {
+        return script.to_owned();
+    };
+    let (before, case) = script.split_at(start);
+    let end = case.find("\n            ;;\n").unwrap_or(case.len());
+    let (case, after) = case.split_at(end);
+    let flags_only_after_dash = case.replacen(" || ${COMP_CWORD} -eq 2 ]]", " ]]", 1);
+    let Some((head, tail)) = flags_only_after_dash.rsplit_once(FLAGS) else {
+        return script.to_owned();
+    };
+    let paths = format!(
+        "COMPREPLY=()\n            [[ ${{BASH_VERSINFO[0]}} -ge 4 ]] && compopt -o {option}\n"
+    );
+    let arguments = match has_subcommands {
+        true => format!(
+            "[[ ${{COMP_CWORD}} -gt 2 ]] && {FLAGS}            \
+                         [[ ${{COMP_CWORD}} -gt 2 ]] && return 0\n            {paths}"
+        ),
+        false => paths,
+    };
+    format!("{before}{head}{arguments}{tail}{after}")
+}
+
+/// Makes the fish script complete the values of the flags of a crawl. The generator takes a flag
+/// without its value for an error, and a seed for a command.
+fn with_values(script: &str, command: &Command) -> String {
+    const PARSED: &str = "    argparse -s (__fish_crawl_global_optspecs) -- $cmd 2>/dev/null\n";
+    const WITHOUT_LAST: &str =
+        "    or argparse -s (__fish_crawl_global_optspecs) -- $cmd[1..-2] 2>/dev/null\n";
+    let names: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();
+    let is_command = format!("    if contains -- \"$argv[1]\" help {}\n", names.join(" "));
+    script
+        .replacen(PARSED, &format!("{PARSED}{WITHOUT_LAST}"), 1)
+        .replacen("    if set -q argv[1]\n", &is_command, 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap_complete::Shell;
+
+    use super::script;
+
+    /// Returns the part of the bash script that completes one command.
+    fn bash_case(name: &str) -> String {
+        let script = script(Shell::Bash);
+        let (_, case) = script.split_once(&format!("        {name})\n")).unwrap();
+        case.split("\n            ;;\n").next().unwrap().to_owned()
+    }
+
+    #[test]
+    fn switches_and_choices_are_completed_with_their_words() {
+        let bash = script(Shell::Bash);
+        let (_, index) = bash.split_once("                --index)\n").unwrap();
+        let line = index.lines().next().unwrap();
+        assert!(line.contains("compgen -W \"on off\""), "{line}");
+        let zsh = script(Shell::Zsh);
+        assert!(zsh.contains("::on|off:(on off)' \\\n"));
+        assert!(zsh.contains(":DIR:_files -/' \\\n"));
+        assert!(zsh.contains(":FILE:_files' \\\n"));
+        let fish = script(Shell::Fish);
+        let index = fish
+            .lines()
+            .position(|line| line.contains(" -l index "))
+            .unwrap();
+        let lines: Vec<&str> = fish.lines().skip(index).take(2).collect();
+        assert!(lines.concat().contains("on\\t''off\\t''"), "{lines:?}");
+    }
+
+    #[test]
+    fn bash_completes_folders_and_files_as_arguments() {
+        for (name, option) in [
+            ("crawl__subcmd__report", "dirnames"),
+            ("crawl__subcmd__search", "dirnames"),
+            ("crawl__subcmd__control", "dirnames"),
+            ("crawl__subcmd__init", "default"),
+            ("crawl__subcmd__inspect", "default"),
+            ("crawl__subcmd__verify", "default"),
+        ] {
+            let case = bash_case(name);
+            let ends = case.ends_with(&format!("&& compopt -o {option}\n            return 0"));
+            assert!(ends, "{name}: {case}");
+            assert!(
+                case.contains("if [[ ${cur} == -* ]] ; then"),
+                "{name}: {case}"
+            );
+        }
+        let control = bash_case("crawl__subcmd__control");
+        assert!(control.contains("[[ ${COMP_CWORD} -gt 2 ]] && COMPREPLY=( $(compgen -W"));
+        assert!(
+            !bash_case("crawl__subcmd__plan").contains("compopt -o dirnames\n            return")
+        );
+    }
+
+    #[test]
+    fn fish_completes_values_of_flags_after_seeds() {
+        let fish = script(Shell::Fish);
+        assert!(fish.contains("-- $cmd[1..-2] 2>/dev/null\n    or return\n"));
+        let line = fish
+            .lines()
+            .find(|line| line.contains("contains -- \"$argv[1]\""));
+        assert!(line.unwrap().contains(" report "), "{line:?}");
+        assert!(!fish.contains("set -q argv[1]"));
+    }
+
+    #[test]
+    fn internal_commands_are_not_offered() {
+        for shell in [
+            Shell::Bash,
+            Shell::Zsh,
+            Shell::Fish,
+            Shell::Elvish,
+            Shell::PowerShell,
+        ] {
+            let script = script(shell).replace('_', "-");
+            assert!(!script.contains("read-document"), "{shell}");
+        }
+    }
+}

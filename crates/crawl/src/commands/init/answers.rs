@@ -1,0 +1,91 @@
+//! The answers to the questions of `crawl init`.
+
+use crawl_weburl::CanonicalUrl;
+
+use crate::settings::seeds::Seed;
+use crate::settings::{Reach, reach};
+
+/// The purpose of a crawl, which selects what is kept of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// A search index of the pages.
+    Search,
+    /// Broken links and other faults.
+    Check,
+    /// Complete responses and links, for a study.
+    Research,
+}
+
+impl Purpose {
+    /// The purposes that this build can serve, in the order of their numbers.
+    pub(super) const OFFERED: &'static [Purpose] = match cfg!(feature = "search") {
+        true => &[Purpose::Search, Purpose::Check, Purpose::Research],
+        false => &[Purpose::Check, Purpose::Research],
+    };
+
+    /// Returns the name, and what the crawl keeps for this purpose.
+    pub(super) fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Purpose::Search => ("search index", "pages that visitors can search"),
+            Purpose::Check => ("site check", "broken links, images and other faults"),
+            Purpose::Research => ("research archive", "complete responses and links"),
+        }
+    }
+
+    /// Parses a number, or a name that may be abbreviated to any of its words.
+    pub(super) fn read(text: &str) -> Option<Purpose> {
+        let number: Option<usize> = text.parse().ok();
+        let text = text.to_lowercase();
+        let is_meant = |purpose: &Purpose| {
+            let name = purpose.words().0;
+            name == text || name.split(' ').any(|word| word == text)
+        };
+        match number {
+            Some(number) => Purpose::OFFERED.get(number.checked_sub(1)?).copied(),
+            None => Purpose::OFFERED.iter().copied().find(is_meant),
+        }
+    }
+}
+
+/// The answers so far.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Answers {
+    /// The seed as typed, and parsed.
+    pub(super) seed: Option<(String, Seed)>,
+    /// Whether to crawl only the seed's folder.
+    pub(super) is_folder_only: Option<bool>,
+    /// May be empty if the seed's host is not public.
+    pub(super) contact: Option<String>,
+    pub(super) purpose: Option<Purpose>,
+    /// Whether the user runs the seed's host.
+    pub(super) is_own_site: Option<bool>,
+    /// The URL of the page that describes a study. Empty if there is none.
+    pub(super) study_page: Option<String>,
+    pub(super) operator_name: Option<String>,
+    pub(super) institution: Option<String>,
+    /// The subject of the study, in a sentence.
+    pub(super) study: Option<String>,
+    /// `Some(None)` if the number of pages is unlimited.
+    pub(super) max_pages: Option<Option<u64>>,
+    pub(super) output: Option<String>,
+}
+
+impl Answers {
+    /// Returns the URL where the crawl starts.
+    pub(super) fn url(&self) -> Option<&CanonicalUrl> {
+        self.seed.as_ref().map(|(_, seed)| &seed.url)
+    }
+
+    /// Returns whether a page describes the study, so that its other facts are required too.
+    pub(super) fn has_study_page(&self) -> bool {
+        self.study_page
+            .as_ref()
+            .is_some_and(|page| !page.is_empty())
+    }
+
+    /// Returns whether the seed's host is public, so that a contact is required.
+    pub(super) fn needs_contact(&self) -> bool {
+        self.url()
+            .is_some_and(|url| reach(url, &[]) == Reach::Public)
+    }
+}

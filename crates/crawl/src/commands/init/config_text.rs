@@ -1,0 +1,166 @@
+//! The config file that the answers of `crawl init` make.
+
+use std::fmt::Write as _;
+
+use super::answers::{Answers, Purpose};
+
+/// The delay between requests to a host that the user runs.
+const OWN_SITE_DELAY: &str = "100ms";
+
+/// Returns a commented config file with the keys that the answers call for. `command` starts a
+/// crawl with the file, and `check` checks it.
+pub(super) fn config_text(answers: &Answers, command: &str, check: &str) -> String {
+    let mut text = format!(
+        "# Written by `crawl init`. Start or continue the crawl: {command}\n\
+         # After a change: {check}\n\
+         # Every key with its default: crawl config\n\n"
+    );
+    let seed = answers.seed.as_ref().map(|(typed, _)| typed.as_str());
+    let seed = toml::Value::from(Vec::from_iter(seed));
+    let _ = writeln!(
+        text,
+        "# Where the crawl starts: one or more URLs or hosts. Sitemaps are found by themselves."
+    );
+    let _ = writeln!(text, "seed = {seed}");
+    for (name, entries) in tables(answers) {
+        if entries.is_empty() {
+            continue;
+        }
+        let _ = write!(text, "\n[{name}]\n{entries}");
+    }
+    text
+}
+
+/// Returns the tables in the order of `crawl config`. A table without entries is empty.
+fn tables(answers: &Answers) -> [(&'static str, String); 5] {
+    [
+        ("operator", operator(answers)),
+        ("scope", scope(answers)),
+        ("politeness", politeness(answers)),
+        ("exclusion", exclusion(answers)),
+        ("output", output(answers)),
+    ]
+}
+
+fn operator(answers: &Answers) -> String {
+    let mut entries = Entries::default();
+    let contact = answers.contact.as_deref().unwrap_or_default();
+    if !contact.is_empty() {
+        let comment = "Where site owners can reach you. Sent with each request.";
+        entries.add(comment, "contact", contact);
+    }
+    if !answers.has_study_page() {
+        return entries.0;
+    }
+    entries.add(
+        "A study: it starts only if all of these are set, and its records contain them.",
+        "kind",
+        "research",
+    );
+    for (key, value) in [
+        ("operator-name", &answers.operator_name),
+        ("institution", &answers.institution),
+        ("study", &answers.study),
+        ("study-page", &answers.study_page),
+    ] {
+        entries.add("", key, value.as_deref().unwrap_or_default());
+    }
+    entries.0
+}
+
+fn scope(answers: &Answers) -> String {
+    let mut entries = Entries::default();
+    if answers.is_folder_only == Some(true) {
+        let comment = "Only pages in the folder of the seed. `host` crawls its whole host.";
+        entries.add(comment, "scope", "prefix");
+    }
+    let comment = "Stop after this many pages. The same command with a larger number continues.";
+    match answers.max_pages.flatten() {
+        Some(pages) => {
+            let pages = i64::try_from(pages).unwrap_or(i64::MAX);
+            entries.add(comment, "max-pages", pages);
+        }
+        None => entries.add(comment, "max-pages", "unlimited"),
+    }
+    if answers.purpose == Some(Purpose::Check) {
+        let comment = "Fetch images, styles and scripts too, to find broken ones.";
+        entries.add(comment, "resources", "all");
+        entries.note("Also fetch the pages of other sites that are linked, to find dead links.");
+        entries.note("hops-off-scope = 1");
+    }
+    entries.0
+}
+
+fn politeness(answers: &Answers) -> String {
+    let mut entries = Entries::default();
+    if answers.is_own_site == Some(true) {
+        entries.add(
+            "You run this site, so that a delay below 200ms is allowed.",
+            "own-site",
+            "on",
+        );
+        let comment = "The time between two requests. Without this line: 1s.";
+        entries.add(comment, "delay", OWN_SITE_DELAY);
+    }
+    entries.0
+}
+
+fn exclusion(answers: &Answers) -> String {
+    let mut entries = Entries::default();
+    let purpose = match answers.purpose {
+        Some(Purpose::Search) => "search",
+        Some(Purpose::Research) => "archive",
+        Some(Purpose::Check) | None => return entries.0,
+    };
+    entries.add(
+        "What the pages are for. Pages whose site refuses this use are left out.",
+        "purpose",
+        purpose,
+    );
+    entries.0
+}
+
+fn output(answers: &Answers) -> String {
+    let mut entries = Entries::default();
+    let folder = answers.output.as_deref().unwrap_or_default();
+    let comment = "The folder of the crawl, relative to where the command runs.";
+    entries.add(comment, "output", folder);
+    match answers.purpose {
+        Some(Purpose::Search) => entries.add(
+            "Build a search index, for `crawl search` and `crawl serve`.",
+            "index",
+            "on",
+        ),
+        Some(Purpose::Check) => entries.add(
+            "Record links, for the reports `crawl report --broken` and `--faults`.",
+            "links",
+            "on",
+        ),
+        Some(Purpose::Research) => {
+            entries.add("Complete responses, as WARC files.", "warc", "on");
+            entries.add("Every link between pages, in links.jsonl.", "links", "on");
+            let comment = "Pause while less than this is free on the disk.";
+            entries.add(comment, "min-free", "1GiB");
+        }
+        None => {}
+    }
+    entries.0
+}
+
+/// Lines of a table.
+#[derive(Debug, Default)]
+struct Entries(String);
+
+impl Entries {
+    /// Adds a key, with a comment above it unless that is empty.
+    fn add(&mut self, comment: &str, key: &str, value: impl Into<toml::Value>) {
+        if !comment.is_empty() {
+            self.note(comment);
+        }
+        let _ = writeln!(self.0, "{key} = {}", value.into());
+    }
+
+    fn note(&mut self, comment: &str) {
+        let _ = writeln!(self.0, "# {comment}");
+    }
+}

@@ -1,0 +1,348 @@
+//! Hosts and seeds that a run could not fetch from: what happened, and what to do about it.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use crawl_engine::{Ended, SeedFailure, Summary, UnreachableHost};
+use crawl_records::{counted, evidence_words, failure_words, grouped, status_words};
+use crawl_scheduler::Tick;
+
+/// How many unreachable hosts and failed seeds are named. The others are only counted.
+pub(super) const MAX_NAMED: usize = 10;
+
+/// The error text for an untrusted certificate.
+const UNKNOWN_ISSUER: &str = "unknown issuer";
+
+/// Advice about a host that can't be fetched from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Advice {
+    CheckName,
+    CheckNetwork,
+    CheckServer,
+    TrustIssuer,
+    CheckCertificate,
+    RepairRobots,
+}
+
+impl Advice {
+    fn text(self) -> &'static str {
+        match self {
+            Advice::CheckName => "check the spelling of the host name",
+            Advice::CheckNetwork => "check this machine's network connection and name server",
+            Advice::CheckServer => "check that the server is running, and its port",
+            Advice::TrustIssuer => "to trust your own CA, add --ca-file FILE",
+            Advice::CheckCertificate => "check the server's certificate",
+            Advice::RepairRobots => {
+                "no page is fetched until robots.txt can be read; a site without one answers 404"
+            }
+        }
+    }
+}
+
+/// Returns the error of a run whose directory was discarded, since no server answered.
+pub(crate) fn nothing_reached(summary: &Summary) -> String {
+    let mut text = format!("error: {}\n", outcome(summary));
+    let hosts = hosts_of(summary);
+    if hosts.len() > 1 {
+        for host in hosts.iter().take(MAX_NAMED) {
+            let _ = writeln!(text, "  {}", sentence(host));
+        }
+        more(&mut text, hosts.len());
+    }
+    let advice: Vec<&str> = advice_on(hosts).into_iter().map(Advice::text).collect();
+    let _ = match advice.is_empty() {
+        true => write!(text, "hint: run the same command again later"),
+        false => write!(
+            text,
+            "hint: {}; then run the same command again",
+            advice.join("; ")
+        ),
+    };
+    text
+}
+
+/// Returns a line for each host that the run could not fetch from, with the reason.
+pub(crate) fn unreached_hosts(summary: &Summary) -> String {
+    let hosts = hosts_of(summary);
+    let mut text = String::new();
+    for host in hosts.iter().take(MAX_NAMED) {
+        let _ = writeln!(text, "{}", sentence(host));
+    }
+    more(&mut text, hosts.len());
+    text
+}
+
+/// Describes in one line a run that ended early or fetched nothing.
+pub(super) fn outcome(summary: &Summary) -> String {
+    let has_pages = summary.seeds_fetched > 0;
+    let hosts = match &summary.ended {
+        Ended::Unreachable(hosts) => hosts.as_slice(),
+        _ => return failed_seeds(&summary.seeds_failed),
+    };
+    match hosts {
+        [host] if host.next_try.is_none() => format!("ended: {} is parked", host.host),
+        hosts if all_parked(hosts) => format!("ended: the remaining {} are parked", count(hosts)),
+        [host] if has_pages => format!("fetched what was reachable; {}", sentence(host)),
+        [host] => sentence(host),
+        hosts if has_pages => format!("fetched what was reachable; {} are left", count(hosts)),
+        hosts => format!("can't reach any of {}", count(hosts)),
+    }
+}
+
+fn failed_seeds(seeds: &[SeedFailure]) -> String {
+    match seeds {
+        [] => "no page could be fetched".to_owned(),
+        [seed] => format!("can't fetch {}: {}", seed.url, evidence_words(&seed.why)),
+        seeds => {
+            let seeds = counted(seeds.len() as u64, "seed", "seeds");
+            format!("can't fetch any of {seeds}")
+        }
+    }
+}
+
+/// Lists the hosts that were not reached and the failed seeds, except for one that
+/// [`outcome`] describes already.
+pub(super) fn name_unreached(summary: &Summary, text: &mut String) {
+    let hosts = hosts_of(summary);
+    for host in hosts.iter().take(MAX_NAMED) {
+        let _ = match (host.next_try, hosts.len()) {
+            (Some(at), 1) => writeln!(text, "  next try: from {}", moment(at)),
+            (Some(at), _) => {
+                writeln!(text, "  {}; next try from {}", sentence(host), moment(at))
+            }
+            (None, 1) => Ok(()),
+            (None, _) => writeln!(text, "  parked: {}", host.host),
+        };
+    }
+    more(text, hosts.len());
+    let seeds = &summary.seeds_failed;
+    if seeds.len() == 1 && hosts.is_empty() && summary.seeds_fetched == 0 {
+        return;
+    }
+    for seed in seeds.iter().take(MAX_NAMED) {
+        let reason = evidence_words(&seed.why);
+        let _ = writeln!(text, "  seed failed: {}: {reason}", seed.url);
+    }
+    more(text, seeds.len());
+}
+
+/// Returns hints about the hosts that were not reached, for a crawl whose directory stays.
+pub(super) fn hints(summary: &Summary) -> Vec<&'static str> {
+    let hosts = hosts_of(summary);
+    let last = match (hosts.is_empty(), all_parked(hosts)) {
+        (true, _) => None,
+        (false, true) => Some("fetch their URLs with `crawl control DIR unpark HOST`"),
+        (false, false) => {
+            Some("the next start retries these URLs; to wait longer, raise --wait-unreachable")
+        }
+    };
+    let advice = advice_on(hosts).into_iter().map(Advice::text);
+    advice.chain(last).collect()
+}
+
+pub(super) fn all_parked(hosts: &[UnreachableHost]) -> bool {
+    hosts.iter().all(|host| host.next_try.is_none())
+}
+
+/// Formats a time as RFC 3339 in whole seconds.
+pub(super) fn moment(at: Tick) -> String {
+    let micros = i64::try_from(at.as_micros()).unwrap_or(i64::MAX);
+    let at = jiff::Timestamp::from_microsecond(micros).unwrap_or(jiff::Timestamp::MAX);
+    format!("{at:.0}")
+}
+
+fn hosts_of(summary: &Summary) -> &[UnreachableHost] {
+    match &summary.ended {
+        Ended::Unreachable(hosts) => hosts,
+        _ => &[],
+    }
+}
+
+fn count(hosts: &[UnreachableHost]) -> String {
+    counted(hosts.len() as u64, "host", "hosts")
+}
+
+fn more(text: &mut String, count: usize) {
+    if count > MAX_NAMED {
+        let _ = writeln!(text, "  and {} more", grouped((count - MAX_NAMED) as u64));
+    }
+}
+
+/// Returns what to do about these hosts, without duplicates.
+fn advice_on(hosts: &[UnreachableHost]) -> BTreeSet<Advice> {
+    let hosts = hosts.iter().filter(|host| host.next_try.is_some());
+    let causes = hosts.flat_map(|host| causes(&host.why));
+    causes.filter_map(Cause::advice).collect()
+}
+
+/// Describes why a host can't be fetched from.
+fn sentence(host: &UnreachableHost) -> String {
+    let mut sentences: Vec<String> = causes(&host.why)
+        .map(|cause| cause.sentence(host.host.as_str()))
+        .collect();
+    sentences.dedup();
+    sentences.join("; ")
+}
+
+/// Why a host can't be fetched from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cause<'a> {
+    /// The request for the robots.txt of `authority` failed; `failure` is its name, with details
+    /// after a colon.
+    Failed {
+        authority: &'a str,
+        failure: &'a str,
+    },
+    /// The robots.txt of `authority` had a status that forbids fetching its pages for now.
+    /// `words` begins with that status.
+    Robots { authority: &'a str, words: &'a str },
+    /// The host is to rest, as these words explain.
+    Rests(&'a str),
+}
+
+/// Returns the causes that the reason of an [`UnreachableHost`] lists. A host has one robots.txt
+/// for each of its origins.
+fn causes(why: &str) -> impl Iterator<Item = Cause<'_>> {
+    let parts = why.match_indices("; http").map(|(at, _)| at);
+    let ends: Vec<usize> = parts.chain([why.len()]).collect();
+    let mut start = 0;
+    ends.into_iter().map(move |end| {
+        let part = why[start..end].trim_start_matches("; ");
+        start = end;
+        cause(part)
+    })
+}
+
+fn cause(why: &str) -> Cause<'_> {
+    let Some((origin, rest)) = why.split_once("/robots.txt") else {
+        return Cause::Rests(why);
+    };
+    let Some((_, authority)) = origin.split_once("://") else {
+        return Cause::Rests(why);
+    };
+    match (rest.strip_prefix(": "), rest.strip_prefix(" answered ")) {
+        (Some(failure), _) => Cause::Failed { authority, failure },
+        (_, Some(words)) => Cause::Robots { authority, words },
+        (None, None) => Cause::Rests(why),
+    }
+}
+
+impl Cause<'_> {
+    fn sentence(self, host: &str) -> String {
+        match self {
+            Cause::Failed { authority, failure } => failed(authority, failure),
+            Cause::Robots { authority, words } => {
+                let (status, rest) = words.split_at(words.find(' ').unwrap_or(words.len()));
+                let status = status.parse().map_or(status.to_owned(), status_words);
+                format!("can't crawl {authority}: its robots.txt answered {status}{rest}")
+            }
+            Cause::Rests(why) => format!("can't fetch from {host} for now: {}", failure_words(why)),
+        }
+    }
+
+    fn advice(self) -> Option<Advice> {
+        let failure = match self {
+            Cause::Failed { failure, .. } => failure,
+            Cause::Robots { .. } => return Some(Advice::RepairRobots),
+            Cause::Rests(_) => return None,
+        };
+        match token(failure) {
+            "no_such_name" | "no_address" => Some(Advice::CheckName),
+            "dns_timeout" | "dns_failed" => Some(Advice::CheckNetwork),
+            "tls_failed" if failure.ends_with(UNKNOWN_ISSUER) => Some(Advice::TrustIssuer),
+            "tls_failed" => Some(Advice::CheckCertificate),
+            name if name.starts_with("connect_") => Some(Advice::CheckServer),
+            _ => None,
+        }
+    }
+}
+
+/// Describes a failed request for a robots.txt.
+fn failed(authority: &str, failure: &str) -> String {
+    let words = failure_words(failure);
+    match token(failure) {
+        "no_such_name" | "no_address" => format!("can't find host {authority} ({words})"),
+        "dns_timeout" | "dns_failed" => format!("can't look up host {authority}: {words}"),
+        "first_byte_timeout" => format!("{authority} accepts connections, but sent {words}"),
+        "tls_failed" => format!("can't connect securely to {authority}: {words}"),
+        name if name.starts_with("connect_") => format!("can't connect to {authority}: {words}"),
+        _ => format!("can't fetch from {authority}: {words}"),
+    }
+}
+
+/// Returns the name of a failure without its details.
+fn token(failure: &str) -> &str {
+    failure.split(':').next().unwrap_or_default()
+}
+
+#[cfg(test)]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "an expectation is written where it is used"
+)]
+mod tests {
+    use crawl_engine::UnreachableHost;
+    use crawl_scheduler::Tick;
+    use crawl_weburl::HostKey;
+    use expect_test::{Expect, expect};
+
+    use super::{advice_on, sentence};
+
+    fn check(why: &[&str], expect: Expect) {
+        let host = |why: &&str| UnreachableHost {
+            host: HostKey::parse("e.example").unwrap(),
+            why: (*why).to_owned(),
+            next_try: Some(Tick::from_micros(1)),
+        };
+        let hosts: Vec<UnreachableHost> = why.iter().map(host).collect();
+        let mut lines: Vec<String> = hosts.iter().map(sentence).collect();
+        lines.push(format!("{:?}", advice_on(&hosts)));
+        expect.assert_eq(&lines.join("\n"));
+    }
+
+    #[test]
+    fn the_cause_of_an_unreachable_host_comes_first() {
+        check(
+            &[
+                "http://e.example/robots.txt: no_such_name",
+                "http://e.example/robots.txt: dns_timeout",
+                "https://e.example:8443/robots.txt: connect_refused",
+                "http://e.example/robots.txt: connect_timeout",
+                "https://e.example/robots.txt: tls_failed: unknown issuer",
+                "https://e.example/robots.txt: tls_failed: certificate expired",
+                "http://e.example/robots.txt: first_byte_timeout",
+                "http://e.example/robots.txt answered 503",
+                "http://e.example/robots.txt answered 200 in an encoding that can't be undone",
+                "it sent a Retry-After",
+            ],
+            expect![[r#"
+                can't find host e.example (host name not found)
+                can't look up host e.example: name server did not answer
+                can't connect to e.example:8443: connection refused
+                can't connect to e.example: connection timed out
+                can't connect securely to e.example: TLS failed: unknown issuer
+                can't connect securely to e.example: TLS failed: certificate expired
+                e.example accepts connections, but sent no answer in time
+                can't crawl e.example: its robots.txt answered service unavailable (503)
+                can't crawl e.example: its robots.txt answered ok (200) in an encoding that can't be undone
+                can't fetch from e.example for now: it sent a Retry-After
+                {CheckName, CheckNetwork, CheckServer, TrustIssuer, CheckCertificate, RepairRobots}"#]],
+        );
+    }
+
+    #[test]
+    fn each_origin_of_a_host_has_its_cause() {
+        check(
+            &[
+                "http://e.example/robots.txt: no_such_name; https://e.example/robots.txt: \
+                 no_such_name",
+                "http://e.example/robots.txt: connect_refused; https://e.example/robots.txt: \
+                 tls_failed: a; b",
+            ],
+            expect![[r#"
+                can't find host e.example (host name not found)
+                can't connect to e.example: connection refused; can't connect securely to e.example: TLS failed: a; b
+                {CheckName, CheckServer, CheckCertificate}"#]],
+        );
+    }
+}

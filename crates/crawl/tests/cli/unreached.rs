@@ -1,0 +1,107 @@
+//! Crawls that can't reach their seeds: the message, and what is left on the disk.
+
+use std::fs;
+use std::net::TcpListener;
+
+use crawl_testweb::{Answer, TestWeb};
+
+use crate::harness::setup;
+
+/// Returns a port of 127.0.0.1 without a listener.
+fn closed_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+#[test]
+fn an_unreached_crawl_reports_the_reason_and_leaves_no_folder() {
+    let (dir, cmd) = setup("unreached");
+    let port = closed_port();
+    let seed = format!("http://127.0.0.1:{port}/");
+    let ran = cmd.run(&[&seed, "--output", "deep/er/crawl", "--index", "on"]);
+    assert_eq!(
+        ran.refusal(&dir),
+        format!(
+            "1\nerror: can't connect to 127.0.0.1:{port}: connection refused\nhint: check that the \
+             server is running, and its port; then run the same command again"
+        )
+    );
+    assert!(!dir.file("deep").exists());
+    // Also without messages about progress.
+    let quiet = cmd.run(&[&seed, "--output", "c", "--quiet"]);
+    assert_eq!(quiet.refusal(&dir), ran.refusal(&dir));
+    // The folder of the user's own files is the only one.
+    let left: Vec<_> = fs::read_dir(dir.path()).unwrap().collect();
+    assert!(
+        left.iter()
+            .all(|entry| entry.as_ref().unwrap().file_name() == "home"),
+        "{left:?}"
+    );
+}
+
+#[test]
+fn each_of_several_unreached_hosts_is_described() {
+    let (dir, cmd) = setup("unreached-several");
+    let ports = [closed_port(), closed_port()];
+    let seeds = ports.map(|port| format!("http://127.0.0.1:{port}/"));
+    let ran = cmd.run(&[&seeds[0], &seeds[1], "--output", "c"]);
+    assert_eq!(ran.code, 1);
+    let head = "error: can't reach any of 2 hosts\n  can't connect to 127.0.0.1:";
+    assert!(ran.stderr.starts_with(head), "{}", ran.stderr);
+    assert_eq!(ran.stderr.matches(": connection refused\n").count(), 2);
+    assert!(!dir.file("c").exists());
+}
+
+#[test]
+fn a_directory_that_existed_stays() {
+    let (dir, cmd) = setup("unreached-existing");
+    fs::create_dir(dir.file("c")).unwrap();
+    let port = closed_port();
+    let seed = format!("http://127.0.0.1:{port}/");
+    let message = format!("can't connect to 127.0.0.1:{port}: connection refused\n  next try: ");
+    for _ in 0..2 {
+        let ran = cmd.run(&[&seed, "--output", "c"]);
+        assert_eq!(ran.code, 1);
+        assert!(ran.stderr.starts_with(&message), "{}", ran.stderr);
+        assert!(dir.file("c/report.json").is_file());
+    }
+}
+
+#[test]
+fn one_answer_keeps_the_directory() {
+    let (dir, cmd) = setup("unreached-answered");
+    let web = TestWeb::builder()
+        .hosts(1)
+        .sitemap(false)
+        .script(0, "/robots.txt", Answer::of(503))
+        .start();
+    let closed = format!("http://127.0.0.1:{}/", closed_port());
+    let ran = cmd.run(&[&web.url(0, "/"), &closed, "--output", "c"]);
+    assert_eq!(ran.code, 1);
+    assert!(
+        ran.stderr.starts_with("can't reach any of 2 hosts\n"),
+        "{}",
+        ran.stderr
+    );
+    let words = "its robots.txt answered service unavailable (503); next try from 2";
+    assert!(ran.stderr.contains(words), "{}", ran.stderr);
+    assert!(dir.file("c/requests.jsonl").is_file());
+}
+
+#[test]
+fn fetched_pages_are_reported_despite_an_unreachable_host() {
+    let (_dir, cmd) = setup("unreached-left");
+    let web = TestWeb::builder()
+        .hosts(1)
+        .sitemap(false)
+        .script(0, "/", Answer::html("<title>Tea</title>"))
+        .start();
+    let port = closed_port();
+    let closed = format!("http://127.0.0.1:{port}/");
+    let ran = cmd.run(&[&web.url(0, "/"), &closed, "--output", "c"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let head = format!(
+        "fetched what was reachable; can't connect to 127.0.0.1:{port}: connection refused\n"
+    );
+    assert!(ran.stderr.contains(&head), "{}", ran.stderr);
+}
