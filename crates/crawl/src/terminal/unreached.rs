@@ -320,7 +320,7 @@ mod tests {
                 can't look up host e.example: name server did not answer
                 can't connect to e.example:8443: connection refused
                 can't connect to e.example: connection timed out
-                can't connect securely to e.example: TLS failed: unknown issuer
+                can't connect securely to e.example: certificate error: unknown issuer
                 can't connect securely to e.example: TLS failed: certificate expired
                 e.example accepts connections, but sent no answer in time
                 can't crawl e.example: its robots.txt answered service unavailable (503)
