@@ -224,7 +224,7 @@ impl Crawl {
     }
 
     /// Sends a control command to a running worker.
-    fn control(&self, worker: &str, command: &str) {
+    pub(crate) fn control(&self, worker: &str, command: &str) {
         let mut control = self.program();
         let output = control.args(["control", worker, command]).output().unwrap();
         Ended::of(&output).expect(0);

@@ -13,7 +13,7 @@ const EVERYWHERE: &str = "--scope any --allow-private";
 /// A web that takes some seconds to crawl.
 fn web(seed: u64) -> crawl_testweb::Spec {
     let web = TestWeb::builder().seed(seed).hosts(12).pages(144);
-    web.latency(Duration::from_millis(10))
+    web.latency(Duration::from_millis(30))
 }
 
 impl Crawl {
@@ -34,10 +34,14 @@ impl Crawl {
         self.run(&[&settings, flags].concat())
     }
 
-    /// Starts two workers, and ends them while much is left to do.
+    /// Starts two workers, and ends them while much is left to do. They are paused first, so that a
+    /// slow machine doesn't give them the time to finish.
     fn begin_with_two(&self, flags: &str) {
         let workers = ["w1", "w2"].map(|worker| self.start_with(worker, flags));
-        self.wait_for_requests(700);
+        self.wait_for_requests(400);
+        for worker in ["w1", "w2"] {
+            self.control(worker, "pause");
+        }
         let stderr = self.export(&["w1", "w2"], "back").expect(2);
         assert!(
             stderr.contains("can't move crawl") && stderr.contains("hint: "),
