@@ -165,7 +165,7 @@ pub const TOO_MANY_REDIRECTS: &str = "too_many_redirects";
 const REDIRECT_MALFORMED: &str = "redirect_malformed";
 
 /// The value of `unwanted` for a page whose status alone was requested, with HEAD.
-const ONLY_CHECKED: &str = "off-scope-method head";
+pub const ONLY_CHECKED: &str = "off-scope-method head";
 
 /// Errors of redirects that lead nowhere, whatever their status code.
 const BROKEN_REDIRECTS: [&str; 3] = [REDIRECT_LOOP, TOO_MANY_REDIRECTS, REDIRECT_MALFORMED];

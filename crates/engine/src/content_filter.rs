@@ -82,11 +82,17 @@ fn usual_type(kind: ContentKind) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use crawl_scope::ContentFilter;
+    use crawl_archive::rows::ONLY_CHECKED;
+    use crawl_scope::{ContentFilter, Unwanted};
     use http::HeaderMap;
     use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
 
     use super::{body_filter, by_head};
+
+    #[test]
+    fn rows_of_checked_links_are_recognised() {
+        assert_eq!(Unwanted::Body.to_string(), ONLY_CHECKED);
+    }
 
     fn filter() -> ContentFilter {
         ContentFilter {

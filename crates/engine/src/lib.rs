@@ -79,7 +79,7 @@ pub use state::export::{GatheredWorker, export};
 pub use state::import::{Imported, import};
 pub use state::moved_crawl::MovedCrawl;
 pub use summary::{
-    Contact, Ended, HasArchive, IndexFault, Indexed, OriginRules, SeedFailure, Summary,
+    Ended, HasArchive, IndexFault, Indexed, OriginRules, Reach, SeedFailure, Summary,
     UnreachableHost,
 };
 pub use totals::Changes;

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crawl_archive::rows::PageUsage;
-use crawl_fetcher::FailureKind;
 use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, HostKey};
 
@@ -143,36 +142,25 @@ pub enum HasArchive {
     No,
 }
 
-/// How far the requests of a run came.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Contact {
+/// Whether any server answered a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
     /// No request was tried.
     Untried,
-    /// No connection could be made.
-    Unreached,
-    /// A server was connected to, but none sent an HTTP response.
+    /// No request got an HTTP response.
     Unanswered,
     /// A server sent an HTTP response.
     Answered,
 }
 
-impl Contact {
-    /// Returns how far the requests came that these counters count.
-    pub(crate) fn of(counters: &Counters) -> Contact {
-        let is_answered = |class: &str| class != status_class(None);
-        if counters
-            .requests
-            .keys()
-            .any(|(_, class)| is_answered(class))
-        {
-            return Contact::Answered;
-        }
-        let is_no_connection =
-            |kind: &&str| FailureKind::named(kind).is_some_and(FailureKind::is_no_connection);
-        match counters.failures.keys().all(is_no_connection) {
-            _ if counters.requests.is_empty() => Contact::Untried,
-            true => Contact::Unreached,
-            false => Contact::Unanswered,
+impl Reach {
+    /// Returns the reach of the requests that these counters count.
+    pub(crate) fn of(counters: &Counters) -> Reach {
+        let mut classes = counters.requests.keys().map(|(_, class)| *class);
+        match classes.any(|class| class != status_class(None)) {
+            true => Reach::Answered,
+            false if counters.requests.is_empty() => Reach::Untried,
+            false => Reach::Unanswered,
         }
     }
 }
@@ -223,8 +211,8 @@ pub struct Summary {
     pub elapsed: Duration,
     /// The parked hosts, ordered by name.
     pub parked: Vec<HostKey>,
-    /// How far the requests of this run came.
-    pub contact: Contact,
+    /// Whether any server answered this run.
+    pub reach: Reach,
     /// The crawl directory.
     pub output: PathBuf,
     /// The folders that this run created: the crawl directory and missing folders above it, the
@@ -239,12 +227,12 @@ pub struct Summary {
 mod tests {
     use std::time::Duration;
 
-    use super::{Contact, Ended, Indexed};
+    use super::{Ended, Indexed, Reach};
     use crate::counters::{Counters, EndedRequest};
 
     #[test]
     fn one_answered_request_makes_a_run_answered() {
-        let contact = |requests: &[(Option<u16>, Option<&'static str>)]| {
+        let reach = |requests: &[(Option<u16>, Option<&'static str>)]| {
             let mut counters = Counters::default();
             for (status, failure) in requests {
                 counters.request(EndedRequest {
@@ -256,22 +244,17 @@ mod tests {
                     bytes: 0,
                 });
             }
-            Contact::of(&counters)
+            Reach::of(&counters)
         };
         let (refused, silent) = (
             (None, Some("connect_refused")),
             (None, Some("first_byte_timeout")),
         );
-        assert_eq!(contact(&[]), Contact::Untried);
+        assert_eq!(reach(&[]), Reach::Untried);
+        assert_eq!(reach(&[refused, silent]), Reach::Unanswered);
         assert_eq!(
-            contact(&[refused, (None, Some("no_such_name"))]),
-            Contact::Unreached
-        );
-        assert_eq!(contact(&[refused, silent]), Contact::Unanswered);
-        assert_eq!(contact(&[(None, None)]), Contact::Unreached);
-        assert_eq!(
-            contact(&[refused, silent, (Some(503), None)]),
-            Contact::Answered
+            reach(&[refused, silent, (Some(503), None)]),
+            Reach::Answered
         );
     }
 

@@ -1,6 +1,6 @@
 //! The outcome of a page request, as a token.
 
-use crawl_archive::rows::PageRow;
+use crawl_archive::rows::{ONLY_CHECKED, PageRow};
 
 /// Returns the outcome of a page request: a key of `by_outcome` in a report.
 #[must_use]
@@ -22,8 +22,10 @@ pub fn outcome(row: &PageRow) -> &str {
 
 /// Returns the outcome of a page rejected by an operator's filter.
 fn unwanted(filter: &str) -> &'static str {
+    if filter == ONLY_CHECKED {
+        return "ok";
+    }
     match filter.split(' ').next().unwrap_or_default() {
-        "off-scope-method" => "ok",
         "content-type" => "unwanted_type",
         "language" => "unwanted_language",
         _ => "unwanted_size",

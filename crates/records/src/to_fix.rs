@@ -32,13 +32,13 @@ pub(crate) fn of_links(faults: &Faults, site: Option<&SiteReport>) -> Vec<Check>
     };
     let is_searched = |links: &&Links| links.kinds.iter().any(|kind| kinds.contains(kind));
     for links in LINKS.iter().filter(is_searched) {
-        let found = Targets::of(faults, links.kinds);
+        let links_to = Targets::of(faults, links.kinds);
         let is_redirect = links.kinds.contains(&FaultKind::Redirect);
         let chains = site.filter(|_| is_redirect);
         let chains = chains.map_or(&[][..], |site| site.redirect_chains.as_slice());
-        let findings = (!found.targets.is_empty() || !chains.is_empty()).then(|| {
+        let findings = (!links_to.targets.is_empty() || !chains.is_empty()).then(|| {
             html! {
-                @if !found.targets.is_empty() { (found.table(links)) }
+                @if !links_to.targets.is_empty() { (links_to.table(links)) }
                 @if !chains.is_empty() { (chain_table(chains)) }
             }
         });
@@ -47,7 +47,7 @@ pub(crate) fn of_links(faults: &Faults, site: Option<&SiteReport>) -> Vec<Check>
             title: links.title,
             // Faults that a baseline lists are left out, so their share is unknown.
             measure: (faults.known == 0).then_some(Measure {
-                affected: found.pages,
+                affected: links_to.pages,
                 items: faults.read,
                 of: "pages",
                 have: links.have,

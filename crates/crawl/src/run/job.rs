@@ -94,11 +94,16 @@ impl Job {
         &self.output
     }
 
+    /// Returns whether `crawl check` runs the crawl.
+    pub(super) fn is_check(&self) -> bool {
+        self.directory != Directory::OfCrawl
+    }
+
     /// Returns the command that continues the crawl.
     pub(super) fn command(&self) -> &'static str {
-        match self.directory {
-            Directory::OfCrawl => "crawl",
-            Directory::OfCheck | Directory::Temporary => "crawl check",
+        match self.is_check() {
+            false => "crawl",
+            true => "crawl check",
         }
     }
 

@@ -21,7 +21,7 @@ use crate::settings::{Checked, Settings};
 use crate::terminal::Terminal;
 
 /// Maximum time to wait after a run's last request.
-const MAX_REST: Duration = Duration::from_secs(10);
+pub(super) const MAX_REST: Duration = Duration::from_secs(10);
 
 /// A private temporary folder for one run. Dropping it removes the folder.
 pub(crate) struct OwnFolder(PathBuf);

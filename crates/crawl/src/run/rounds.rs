@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crawl_archive::ChangedFiles;
 use crawl_engine::{
-    Config, Contact, Controls, Ended, EngineError, FreeSpace, Progress, Stop, Summary,
+    Config, Controls, Ended, EngineError, FreeSpace, Progress, Reach, Stop, Summary,
     discard_unanswered, last_round,
 };
 use crawl_records::{Report, list_digests};
@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::job::Job;
-use super::own_folder::Rest;
+use super::own_folder::{MAX_REST, Rest};
 use super::signals;
 use crate::clock;
 use crate::control::{BetweenRounds, ControlHandler, LastRound, Server, SettingsSource, WaitMode};
@@ -176,10 +176,15 @@ impl Rounds<'_> {
         Ok(Ok(EndedRound { summary, report }))
     }
 
-    /// Removes the directory of a crawl that got no answer from any server, unless further rounds
-    /// follow. Returns whether the directory is gone.
+    /// Removes the directory of a crawl that got no answer from any server. The directory stays if
+    /// further rounds follow, if a delay is too long to wait for here, or if `crawl check` reports
+    /// from it. Returns whether the directory is gone.
     async fn discards(&mut self, summary: &Summary) -> bool {
-        if self.job.every().is_some() || summary.contact == Contact::Answered {
+        // The directory records when the last request was sent. Without it, only a rest prevents
+        // that a new crawl sends the next request too soon.
+        let delay = self.job.settings.longest_delay();
+        let is_needed = self.job.every().is_some() || self.job.is_check() || delay > MAX_REST;
+        if is_needed || summary.reach == Reach::Answered {
             return false;
         }
         // The control socket is in the directory.
@@ -187,13 +192,7 @@ impl Rounds<'_> {
         if !discard_unanswered(summary) {
             return false;
         }
-        if summary.contact == Contact::Unanswered {
-            // The directory recorded when the last request was sent, so a new crawl could send the
-            // next one too soon.
-            Rest::new(self.stopped.clone())
-                .keep(self.job.settings.politeness.delay.get())
-                .await;
-        }
+        Rest::new(self.stopped.clone()).keep(delay).await;
         true
     }
 

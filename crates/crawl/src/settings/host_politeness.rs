@@ -1,5 +1,7 @@
 //! Politeness settings for single hosts, in the tables `[site."HOST"]` and `[group.NAME]`.
 
+use std::time::Duration;
+
 use crawl_scheduler::{DailyHours, PolitenessOverride, PolitenessOverrides};
 use crawl_weburl::{HostTable, host_and_port};
 use serde::{Deserialize, Serialize};
@@ -53,6 +55,11 @@ impl HostTerms {
             .about("per-host")),
             _ => Ok(()),
         }
+    }
+
+    /// Returns the longer one of the delays that are set here.
+    pub(super) fn longest_delay(&self) -> Option<Duration> {
+        self.delay.max(self.site_delay).map(Span::get)
     }
 
     /// Merges two sets of settings: values of `self` win over those of `beneath`.
@@ -145,5 +152,6 @@ mod tests {
         check("c.example", 0, Some(3), true);
         let unlisted = HostKey::parse("example.com").unwrap();
         assert!(table.find(&unlisted).is_none());
+        assert_eq!(settings.longest_delay().as_secs(), 10);
     }
 }

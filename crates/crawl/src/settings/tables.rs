@@ -1,5 +1,7 @@
 //! Every setting, by table: its flag, key, help and default, and how a later run uses it.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use super::choices::{
@@ -8,6 +10,7 @@ use super::choices::{
 };
 use super::groups::Groups;
 use super::host_lists::HostList;
+use super::host_politeness::HostTerms;
 use super::listed_seed::ListedSeed;
 use super::sites::Sites;
 use crate::values::DayHours;
@@ -834,5 +837,21 @@ tables! {
         /// hosts.jsonl lists what is missing of each host, and why.
         #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
         fail_on_partial: Switch = Switch::Off, EachRun;
+    }
+}
+impl Settings {
+    /// Returns the longest delay that the settings require between two requests to any host,
+    /// address or site.
+    pub(crate) fn longest_delay(&self) -> Duration {
+        let of_crawl = &self.politeness;
+        let sites = self.site.values().map(|terms| &terms.politeness);
+        let groups = self.group.values().map(|terms| &terms.politeness);
+        let of_hosts = sites.chain(groups).filter_map(HostTerms::longest_delay);
+        [of_crawl.delay, of_crawl.address_delay, of_crawl.site_delay]
+            .into_iter()
+            .map(Span::get)
+            .chain(of_hosts)
+            .max()
+            .unwrap_or_default()
     }
 }

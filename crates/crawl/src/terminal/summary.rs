@@ -310,7 +310,7 @@ mod tests {
     use std::time::Duration;
 
     use crawl_engine::{
-        Changes, Contact, Ended, HasArchive, IndexFault, Indexed, SeedFailure, Summary,
+        Changes, Ended, HasArchive, IndexFault, Indexed, Reach, SeedFailure, Summary,
         UnreachableHost,
     };
     use crawl_records::{Coverage, PendingCounts, Report};
@@ -342,7 +342,7 @@ mod tests {
             rules: Vec::new(),
             parked: Vec::new(),
             elapsed: Duration::from_secs(1_301),
-            contact: Contact::Answered,
+            reach: Reach::Answered,
             output: "crawl-e.example".into(),
             created: Vec::new(),
             resumed: false,

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::connections::serve_tls;
 use crate::harness::{Cmd, setup};
+use crate::unreached::closed_port;
 
 /// The site, a working host, one that refuses connections, and one whose robots.txt disallows all.
 const SITE: u32 = 0;
@@ -415,17 +416,22 @@ fn each_format_goes_to_stdout_for_another_program() {
     assert!(!dir.file("crawl-127.0.0.1").exists());
 }
 
-#[test]
-fn redirects_of_another_host_are_no_trap() {
-    const LINKS: usize = 12;
-    let (_dir, cmd) = setup("redirects");
-    let web = TestWeb::builder()
+/// A site and another one, whose answers `other` decides.
+fn two_sites() -> TestWeb {
+    TestWeb::builder()
         .hosts(2)
         .pages(1)
         .mix(LinkMix::plain())
         .sitemap(false)
         .handler(OTHER, other)
-        .start();
+        .start()
+}
+
+#[test]
+fn redirects_of_another_host_are_no_trap() {
+    const LINKS: usize = 12;
+    let (_dir, cmd) = setup("redirects");
+    let web = two_sites();
     // Each page is found on the previous one, when the redirects linked there are known.
     let pages = ["/", "/a", "/b", "/c", "/d"];
     for (at, path) in pages.iter().enumerate() {
@@ -453,7 +459,19 @@ fn redirects_of_another_host_are_no_trap() {
 }
 
 #[test]
-fn an_interrupted_or_limited_check_is_continued() {
+fn a_check_of_an_unreachable_site_reports_it_and_keeps_its_directory() {
+    let (dir, cmd) = setup("check-unreached");
+    let seed = format!("http://127.0.0.1:{}/", closed_port());
+    let ran = cmd.run(&["check", &seed, "--output", "c"]);
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    assert!(ran.stdout.contains("unreachable 1"), "{}", ran.stdout);
+    let again = cmd.run(&["report", "c", "--faults"]);
+    assert_eq!(again.stdout, ran.stdout);
+    assert!(dir.file("c/pages.jsonl").is_file());
+}
+
+#[test]
+fn a_limited_check_is_continued() {
     let (_dir, cmd) = setup("continued");
     let web = small_site();
     let limited = check(&cmd, &web, &["--output", "c", "--max-pages", "1"]);
@@ -562,13 +580,7 @@ fn a_check_without_a_site_or_with_rounds_is_refused() {
 #[test]
 fn a_replay_of_a_check_sends_the_same_requests() {
     let (_dir, cmd) = setup("replayed");
-    let web = TestWeb::builder()
-        .hosts(2)
-        .pages(1)
-        .mix(LinkMix::plain())
-        .sitemap(false)
-        .handler(OTHER, other)
-        .start();
+    let web = two_sites();
     let paths = [
         "/ok1",
         "/head-refused2",

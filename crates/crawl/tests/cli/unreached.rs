@@ -8,7 +8,7 @@ use crawl_testweb::{Answer, TestWeb};
 use crate::harness::setup;
 
 /// Returns a port of 127.0.0.1 without a listener.
-fn closed_port() -> u16 {
+pub(crate) fn closed_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().port()
 }
@@ -31,11 +31,12 @@ fn an_unreached_crawl_reports_the_reason_and_leaves_no_folder() {
     let quiet = cmd.run(&[&seed, "--output", "c", "--quiet"]);
     assert_eq!(quiet.refusal(&dir), ran.refusal(&dir));
     // The folder of the user's own files is the only one.
-    let left: Vec<_> = fs::read_dir(dir.path()).unwrap().collect();
+    let entries: Vec<_> = fs::read_dir(dir.path()).unwrap().collect();
     assert!(
-        left.iter()
+        entries
+            .iter()
             .all(|entry| entry.as_ref().unwrap().file_name() == "home"),
-        "{left:?}"
+        "{entries:?}"
     );
 }
 

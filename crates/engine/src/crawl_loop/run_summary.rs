@@ -9,7 +9,7 @@ use crawl_weburl::CanonicalUrl;
 use super::Coordinator;
 use crate::config::{Config, Extent};
 use crate::meta_keys::META_SHARED_SEED;
-use crate::summary::{Contact, Ended, Indexed, SeedFailure, Summary};
+use crate::summary::{Ended, Indexed, Reach, SeedFailure, Summary};
 
 impl Coordinator {
     /// Returns the summary of a run that is over.
@@ -68,7 +68,7 @@ impl Coordinator {
             },
             elapsed,
             parked: self.hosts.parked().cloned().collect(),
-            contact: Contact::of(self.report.counters()),
+            reach: Reach::of(self.report.counters()),
             output: self.config.output.clone(),
             created: Vec::new(),
             resumed,

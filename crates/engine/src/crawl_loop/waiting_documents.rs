@@ -5,7 +5,7 @@
 //! only requests to their own host, until all of them together fill [`MAX_BYTES`]. In a replay no
 //! document waits, since each is read as soon as it is fetched.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use crawl_scheduler::Tick;
@@ -52,8 +52,8 @@ pub(super) struct WaitingDocuments {
     count: u64,
     /// The bytes of the bodies of all waiting documents.
     bytes: u64,
-    /// Origins whose permits were not used because their hosts were full.
-    turned_away: BTreeSet<Origin>,
+    /// By host: the origins whose permits were not used because the host was full.
+    turned_away: BTreeMap<HostKey, BTreeSet<Origin>>,
     stopped_at: Option<Tick>,
     are_given_up: bool,
 }
@@ -87,7 +87,8 @@ impl WaitingDocuments {
     pub(super) fn turns_away(&mut self, host: &HostKey, origin: &Origin) -> bool {
         let is_full = self.is_full(host);
         if is_full {
-            self.turned_away.insert(origin.clone());
+            let of_host = self.turned_away.entry(host.clone()).or_default();
+            of_host.insert(origin.clone());
         }
         is_full
     }
@@ -111,11 +112,19 @@ impl WaitingDocuments {
                 self.hosts.remove(host);
             }
         }
-        let (still, woken) = std::mem::take(&mut self.turned_away)
-            .into_iter()
-            .partition(|origin: &Origin| self.is_full(&origin.host_key()));
-        self.turned_away = still;
-        woken
+        // Below this number each host may have more documents, so all hosts may have room.
+        if self.count == MANY_DOCUMENTS - 1 {
+            let (still, woken) = std::mem::take(&mut self.turned_away)
+                .into_iter()
+                .partition(|(host, _)| self.is_full(host));
+            self.turned_away = still;
+            let woken: BTreeMap<HostKey, BTreeSet<Origin>> = woken;
+            return woken.into_values().flatten().collect();
+        }
+        match self.is_full(host) {
+            true => BTreeSet::new(),
+            false => self.turned_away.remove(host).unwrap_or_default(),
+        }
     }
 
     /// Starts the grace period in which waiting documents may still be read.

@@ -9,7 +9,7 @@ use crawl_archive::rows::{PageRow, RequestRow};
 
 use super::directory::{STATE, examine, open_resting};
 use crate::error::EngineError;
-use crate::summary::{Contact, Ended, Summary};
+use crate::summary::{Ended, Reach, Summary};
 
 /// Removes the crawl directory of an ended run, and the folders above it that the run created, if
 /// the run got no answer from any server. Returns whether the directory is gone.
@@ -21,7 +21,7 @@ use crate::summary::{Contact, Ended, Summary};
 pub fn discard_unanswered(summary: &Summary) -> bool {
     let dir = &summary.output;
     let is_over = matches!(summary.ended, Ended::Finished | Ended::Unreachable(_));
-    let is_unanswered = matches!(summary.contact, Contact::Unreached | Contact::Unanswered);
+    let is_unanswered = summary.reach == Reach::Unanswered;
     let is_new = !summary.resumed && summary.created.last() == Some(dir);
     // A parked host is a decision of the user that later runs must respect.
     if !is_over || !is_unanswered || !is_new || !summary.parked.is_empty() {
@@ -62,7 +62,9 @@ fn remove(dir: &Path) -> Result<bool, EngineError> {
     fs::rename(dir, &renamed).map_err(EngineError::disk(dir))?;
     drop(store);
     // Follows no links.
-    fs::remove_dir_all(&renamed).map_err(EngineError::disk(&renamed))?;
+    if let Err(why) = fs::remove_dir_all(&renamed) {
+        tracing::warn!(dir = %renamed.display(), %why, "a discarded directory can't be removed");
+    }
     Ok(true)
 }
 

@@ -34,9 +34,9 @@ pub struct ImageTexts {
 /// use crawl_extractor::{PageText, read_image_texts};
 ///
 /// let page = PageText::decode(b"<img src=a.png><img src=b.png alt=''>", Some("text/html"));
-/// let found = read_image_texts(&page);
-/// assert_eq!((found.images, found.without_text), (2, 1));
-/// assert_eq!(found.sources, ["a.png"]);
+/// let texts = read_image_texts(&page);
+/// assert_eq!((texts.images, texts.without_text), (2, 1));
+/// assert_eq!(texts.sources, ["a.png"]);
 /// ```
 #[must_use]
 pub fn read_image_texts(text: &PageText<'_>) -> ImageTexts {
@@ -84,11 +84,11 @@ mod tests {
                     <img src=4.png role=presentation><img src=5.png aria-label=Tea>\
                     <img><template><img src=6.png></template><!-- <img src=7.png> -->\
                     <svg><image href=8.png /></svg><img src='data:image/png;base64,AAAA'>";
-        let found = read_image_texts(&PageText::decode(page.as_bytes(), Some("text/html")));
-        assert_eq!((found.images, found.without_text), (8, 3));
-        assert_eq!(found.sources, ["1.png", "data:image/png;base64,AAAA"]);
+        let texts = read_image_texts(&PageText::decode(page.as_bytes(), Some("text/html")));
+        assert_eq!((texts.images, texts.without_text), (8, 3));
+        assert_eq!(texts.sources, ["1.png", "data:image/png;base64,AAAA"]);
         let many = "<img src=a.png>".repeat(9) + &format!("<img src={}>", "b".repeat(2000));
-        let found = read_image_texts(&PageText::decode(many.as_bytes(), Some("text/html")));
-        assert_eq!((found.without_text, found.sources.len()), (10, 5));
+        let texts = read_image_texts(&PageText::decode(many.as_bytes(), Some("text/html")));
+        assert_eq!((texts.without_text, texts.sources.len()), (10, 5));
     }
 }

@@ -61,8 +61,8 @@ fn links_are_grouped_by_target_with_the_pages_to_fix() {
 fn kinds_that_were_not_searched_for_have_no_grade() {
     let mut some = faults(Vec::new());
     some.kinds = vec![FaultKind::Fragment];
-    let found = of_links(&some, None);
-    let ids: Vec<_> = found.iter().map(|check| check.id).collect();
+    let graded = of_links(&some, None);
+    let ids: Vec<_> = graded.iter().map(|check| check.id).collect();
     assert_eq!(ids, ["anchors"]);
     // With a baseline, only new faults are known.
     some.known = 3;

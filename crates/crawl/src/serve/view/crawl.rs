@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crawl_says_what_it_waits_for() {
+    fn the_reason_for_a_wait_is_shown() {
         let mut crawl = state(PhaseName::Crawling);
         crawl.hosts = vec![host("b.example", Some(1_500)), host("a.example", Some(900))];
         let words = "Waiting 900 ms until a.example may get the next request (delay 2 s).";
