@@ -31,7 +31,8 @@ pub(crate) struct FetchContext {
     pub(crate) past: Option<Box<PreviousVisit>>,
     /// The label of the seed whose own settings apply to the URL.
     pub(crate) label: Option<Arc<str>>,
-    /// Whether only the URL's status matters: its links are not followed and its body is not kept.
+    /// Whether only the URL's status matters, because its links are not followed. HEAD is tried
+    /// first; a page that GET has to fetch is stored like others.
     pub(crate) is_only_checked: bool,
 }
 
