@@ -157,15 +157,14 @@ pub fn broken(dir: &Path) -> Result<BrokenLinks, RecordsError> {
     Ok(result)
 }
 
-/// Adds the pending URLs of origins without a reachable robots.txt. Origins that returned 429 only
-/// demanded a wait, so they are skipped.
+/// Adds the pending URLs of origins that could not be reached. Origins that only had to be waited
+/// for are skipped.
 fn add_unreachable(
     dir: &Path,
     latest: &LatestRows,
     fetched_at: Option<&str>,
     found: &mut BrokenLinks,
 ) -> Result<(), RecordsError> {
-    let is_wait = |detail: &str| detail.contains(" 429");
     let mut rows = waiting(dir)?;
     while let Some(row) = rows.next_sound() {
         let row = row?;
@@ -186,6 +185,24 @@ fn add_unreachable(
         }
     }
     Ok(())
+}
+
+/// Returns whether pending URLs only have to wait, by the `detail` of their row in `waiting.jsonl`:
+/// the host demanded a wait, or the crawl spares it. Otherwise the host could not be reached.
+pub(crate) fn is_wait(detail: &str) -> bool {
+    let is_pause = matches!(
+        detail,
+        "its robots.txt names another visit time"
+            | "its rate limit is used up"
+            | "it has quiet hours"
+            | "it is parked"
+    );
+    is_pause || is_demanded(detail) || detail.starts_with("another crawl")
+}
+
+/// Returns whether a host demanded a wait, by the `detail` of a row in `waiting.jsonl`.
+pub(crate) fn is_demanded(detail: &str) -> bool {
+    detail.contains(" 429") || detail.contains("Retry-After")
 }
 
 fn source_name(has_rows: bool, has_archive: bool) -> &'static str {

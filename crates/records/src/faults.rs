@@ -9,14 +9,14 @@ mod fragments;
 mod text_fragment;
 mod unchecked;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
 use crawl_extractor::{Element, Link, LinkKind, may_be_read};
 use crawl_weburl::{CanonicalUrl, SpellingRules};
 use serde::{Deserialize, Serialize};
 
-use crate::broken::{Archived, LatestRows, broken, naming};
+use crate::broken::{Archived, LatestRows, broken, key, naming};
 use crate::error::RecordsError;
 use crate::rows::pages;
 
@@ -26,6 +26,8 @@ use fragments::Fragments;
 pub use unchecked::UncheckedLink;
 use unchecked::{NotFetched, Unfetched};
 
+/// Introduces the new address in [`Fault::why`] of a moved page.
+pub(crate) const MOVED_TO: &str = "moved to ";
 /// Maximum number of consecutive redirects to follow.
 const MAX_CHAIN: usize = 256;
 
@@ -59,10 +61,10 @@ pub struct Faults {
     pub pending: u64,
     /// Number of pages whose links could not be checked, because their body is not archived.
     pub unread: u64,
-    /// Number of HTML pages whose links were checked, for the grades of the HTML page. 0 without an
+    /// The HTML pages whose links were checked, for the grades of the HTML page. Empty without an
     /// archive.
     #[serde(skip)]
-    pub(crate) read: u64,
+    pub(crate) graded: HashSet<u64>,
     /// The kinds that were searched for. Empty: all kinds.
     #[serde(skip)]
     pub(crate) kinds: Vec<FaultKind>,
@@ -124,8 +126,9 @@ impl FaultKind {
 
 /// Finds faults of the given kinds in the crawl in `dir`.
 ///
-/// Reads `pages.jsonl` several times, and each archived page once, or twice if a link with a
-/// fragment leads to it. Memory: about 100 bytes per URL, and each link with a fragment.
+/// Reads `pages.jsonl` several times. Reads each archived page once, again to find the links to
+/// broken pages if `links.jsonl` doesn't have them, and again if a link with a fragment leads to it.
+/// Memory: about 100 bytes per URL, and each link with a fragment.
 ///
 /// # Errors
 /// The errors of [`broken()`].
@@ -153,7 +156,7 @@ pub fn faults(dir: &Path, kinds: &[FaultKind]) -> Result<Faults, RecordsError> {
                 faults: Vec::new(),
                 unchecked: Vec::new(),
             };
-            (result.read, result.unread) = search.read_pages(dir, &archived)?;
+            (result.graded, result.unread) = search.read_pages(dir, &archived)?;
             let fragments = std::mem::take(&mut search.fragments);
             faults.append(&mut search.faults);
             unchecked.append(&mut search.unchecked);
@@ -252,9 +255,14 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Reads all current pages in scope; returns how many could be read, and how many could not.
-    fn read_pages(&mut self, dir: &Path, archived: &Archived) -> Result<(u64, u64), RecordsError> {
-        let (mut read, mut unread) = (0, 0);
+    /// Reads all current pages in scope. Returns the HTML pages that could be read, and how many
+    /// pages could not.
+    fn read_pages(
+        &mut self,
+        dir: &Path,
+        archived: &Archived,
+    ) -> Result<(HashSet<u64>, u64), RecordsError> {
+        let (mut graded, mut unread) = (HashSet::new(), 0);
         let mut rows = pages(dir)?;
         while let Some(row) = rows.next() {
             let row = row?;
@@ -266,11 +274,14 @@ impl Search<'_> {
                 self.link(page, to, link, text);
             });
             match links {
-                Some(()) => read += u64::from(row.charset.is_some()),
+                Some(()) if row.charset.is_some() => {
+                    graded.insert(key(&row.url));
+                }
+                Some(()) => {}
                 None => unread += 1,
             }
         }
-        Ok((read, unread))
+        Ok((graded, unread))
     }
 
     fn link(
@@ -325,7 +336,7 @@ impl Search<'_> {
             .get(first)
             .is_some_and(|first| first.is_permanent)
         {
-            let reason = format!("moved to {target}");
+            let reason = format!("{MOVED_TO}{target}");
             self.faults.push(fault(FaultKind::Redirect, reason));
         }
         let Some(link) = link.filter(|link| is_followed(link)) else {

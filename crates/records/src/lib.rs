@@ -95,6 +95,7 @@ pub use sample::{SampleEstimates, SampleReport, sample};
 pub use site::{
     BarredUrl, MAX_CLICKS, PageImages, PageNumber, RedirectChain, SharedText, SiteReport, site,
 };
+pub use text::in_words;
 pub use walk::{VisitedPage, WalkReport};
 pub use words::{answer_words, evidence_words, failure_words, outcome_words, status_words};
 

@@ -289,7 +289,8 @@ pub(crate) fn kept(short: u64) -> String {
 }
 
 /// Returns the counts with their keys in words. Counts with the same words are summed.
-pub(crate) fn in_words<K: Ord>(
+#[must_use]
+pub fn in_words<K: Ord>(
     counts: &BTreeMap<K, u64>,
     words: impl Fn(&K) -> String,
 ) -> BTreeMap<String, u64> {

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
-use crate::faults::{Fault, FaultKind, Faults};
+use crate::broken::key;
+use crate::faults::{Fault, FaultKind, Faults, MOVED_TO};
 use crate::html::{Cell, Check, Measure, Table, link};
 use crate::numbers::counted;
 use crate::site::{RedirectChain, SiteReport};
@@ -48,7 +49,7 @@ pub(crate) fn of_links(faults: &Faults, site: Option<&SiteReport>) -> Vec<Check>
             // Faults that a baseline lists are left out, so their share is unknown.
             measure: (faults.known == 0).then_some(Measure {
                 affected: links_to.pages,
-                items: faults.read,
+                items: faults.graded.len() as u64,
                 of: "pages",
                 have: links.have,
             }),
@@ -109,7 +110,7 @@ const LINKS: &[Links] = &[
 struct Targets<'f> {
     /// The faults of each target and problem.
     targets: Vec<((&'f str, &'f str), Vec<&'f Fault>)>,
-    /// Number of distinct pages with one of the faults.
+    /// Number of distinct graded pages with one of the faults.
     pages: u64,
 }
 
@@ -121,9 +122,10 @@ impl<'f> Targets<'f> {
             if kinds.contains(&fault.kind) {
                 let target = (fault.to.as_str(), fault.why.as_str());
                 by_target.entry(target).or_default().push(fault);
-                pages.extend(fault.page.as_deref());
+                pages.extend(fault.page.as_deref().map(key));
             }
         }
+        pages.retain(|page| faults.graded.contains(page));
         pages.sort_unstable();
         pages.dedup();
         let mut targets: Vec<_> = by_target.into_iter().collect();
@@ -155,7 +157,7 @@ impl<'f> Targets<'f> {
 
 /// Renders the reason of a fault. That of a moved page is the new address, as a link.
 fn reason(why: &str) -> Cell {
-    match why.strip_prefix("moved to ") {
+    match why.strip_prefix(MOVED_TO) {
         Some(to) => Cell::link(to),
         None => Cell::text(why),
     }

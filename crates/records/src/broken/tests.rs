@@ -18,7 +18,7 @@ use expect_test::{Expect, expect};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::json;
 
-use super::{EveryLink, broken};
+use super::{EveryLink, broken, is_wait};
 use crate::error::RecordsError;
 
 /// An exchange of the test crawl.
@@ -516,6 +516,31 @@ fn targets_in_redirect_rows_need_no_archive() {
                     via http://e.example/old
         "#]],
     );
+}
+
+/// The details are those that the engine writes to `waiting.jsonl`.
+#[test]
+fn a_host_that_is_spared_is_not_unreachable() {
+    for pause in [
+        "it sent a Retry-After",
+        "it answered 429 or 503",
+        "its robots.txt answered 429",
+        "its robots.txt names another visit time",
+        "its rate limit is used up",
+        "it has quiet hours",
+        "it is parked",
+        "another crawl is fetching from it, since 2026-03-08T10:00:00Z",
+    ] {
+        assert!(is_wait(pause), "{pause}");
+    }
+    for failure in [
+        "3 requests failed in a row",
+        "its robots.txt is unreachable",
+        "robots.txt: connect_refused",
+        "its robots.txt answered 503",
+    ] {
+        assert!(!is_wait(failure), "{failure}");
+    }
 }
 
 #[test]

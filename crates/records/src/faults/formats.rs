@@ -80,9 +80,9 @@ fn write_lines<'a>(
             writeln!(f, "\n{heading}:")?;
         }
         if last.as_ref() != Some(&line.page) {
-            writeln!(f, "\n{}", line.page)?;
+            writeln!(f, "\n{}", safe_line(&line.page))?;
         }
-        let (label, to) = (&line.label, line.to);
+        let (label, to) = (&line.label, safe_line(line.to));
         write!(f, "  {label:<KIND_WIDTH$}  {to}  {}", safe_line(line.why))?;
         if let Some(text) = line.text {
             write!(f, "  \"{}\"", safe_line(text))?;
@@ -211,6 +211,7 @@ impl Faults {
             @if self.unread > 0 {
                 p { (counted(self.unread, "page is", "pages are")) " not in the archive and may have more faults." }
             }
+            (self.pending_note())
             h2 { "What to fix" }
             (checks(&of_links(self, None)))
             @if !self.unchecked.is_empty() {
@@ -219,6 +220,15 @@ impl Faults {
             }
         };
         page("Faults", &body)
+    }
+
+    /// Renders what may be missing because the crawl has not visited all URLs.
+    pub(crate) fn pending_note(&self) -> Markup {
+        html! {
+            @if self.pending > 0 {
+                p { (counted(self.pending, "known URL was", "known URLs were")) " not visited, so there may be more faults." }
+            }
+        }
     }
 
     fn unchecked_table(&self) -> Markup {
@@ -269,11 +279,10 @@ fn xml_text(text: &str) -> String {
     escaped
 }
 
-/// Escapes the text of a workflow command, including line breaks, which would start another
-/// command.
+/// Escapes the text of a workflow command. A line break would start another command, so the text
+/// gets no control characters.
 fn command_text(text: &str) -> String {
-    let text = text.replace('%', "%25");
-    text.replace('\r', "%0D").replace('\n', "%0A")
+    safe_line(text).replace('%', "%25")
 }
 
 /// Escapes a property value of a workflow command.

@@ -282,6 +282,12 @@ fn each_format_escapes_text_from_servers() {
         html.contains("&lt;b&gt;") && !html.contains("<b>") && !html.contains('\u{1b}'),
         "{html}"
     );
+    let mut target = one_fault();
+    target.faults[0].to = "https://e.example/#\u{1b}[2J\n::error::x".into();
+    let github = target.github();
+    assert_eq!(github.lines().count(), 1, "{github}");
+    let plain = target.to_string();
+    assert!(!(plain + &github).contains('\u{1b}'), "{target}");
     let none = Faults::default();
     assert!(
         none.junit()

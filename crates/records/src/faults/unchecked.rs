@@ -6,7 +6,7 @@ use std::path::Path;
 use crawl_weburl::CanonicalUrl;
 use serde::{Deserialize, Serialize};
 
-use crate::broken::key;
+use crate::broken::{is_demanded, is_wait, key};
 use crate::error::RecordsError;
 use crate::rows::{excluded, waiting};
 
@@ -21,8 +21,9 @@ pub struct UncheckedLink {
     pub page: String,
     /// The target of the link.
     pub to: String,
-    /// Why the target was not checked: a reason of `excluded.jsonl`, `too_many_requests`, or what
-    /// the server served in place of the page (`login_page`, `challenge`, `block_page`).
+    /// Why the target was not checked: a reason of `excluded.jsonl`, `too_many_requests`, why its
+    /// host has to be waited for, or what the server served in place of the page (`login_page`,
+    /// `challenge`, `block_page`).
     pub reason: String,
     /// The link's text, if it has one.
     pub text: Option<String>,
@@ -50,7 +51,7 @@ impl UncheckedLink {
 
 /// Why a URL was never fetched.
 pub(super) enum NotFetched<'a> {
-    /// Excluded, or its server asked to wait. The value is the reason of an [`UncheckedLink`].
+    /// Excluded, or its host has to be waited for. The value is the reason of an [`UncheckedLink`].
     Unchecked(&'a str),
     /// The server can't be reached. The value is the error.
     Unreachable(&'a str),
@@ -108,9 +109,10 @@ impl Unfetched {
             return Some(NotFetched::Unchecked(reason));
         }
         let detail = self.waiting.get(url.origin().as_str())?;
-        Some(match is_wait(detail) {
-            true => NotFetched::Unchecked(TOO_MANY_REQUESTS),
-            false => NotFetched::Unreachable(detail),
+        Some(match detail {
+            _ if is_demanded(detail) => NotFetched::Unchecked(TOO_MANY_REQUESTS),
+            _ if is_wait(detail) => NotFetched::Unchecked(detail),
+            _ => NotFetched::Unreachable(detail),
         })
     }
 }
@@ -122,9 +124,4 @@ fn is_of_site(reason: &str) -> bool {
         reason,
         "robots" | "meta" | "header" | "nofollow" | "usage" | "address" | "action" | "trap"
     )
-}
-
-/// Returns whether a host is not broken, but asked to wait.
-fn is_wait(why: &str) -> bool {
-    why.contains(" 429") || why.contains("Retry-After")
 }

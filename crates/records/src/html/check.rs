@@ -54,7 +54,8 @@ impl Check {
     /// show.
     fn line(&self) -> Markup {
         let grade = self.grade();
-        let words = self.measure.as_ref().map(Measure::words);
+        let judged = self.measure.as_ref().filter(|_| grade.is_some());
+        let words = judged.map(Measure::words);
         let text = html! {
             (chip(grade)) " " strong { (self.title) } " "
             span.soft { (words.as_deref().unwrap_or("not graded")) }
@@ -72,7 +73,7 @@ impl Check {
                     h3 { (self.title) " " (chip(self.grade())) }
                     @if let Some((measure, _)) = self.measure.as_ref().zip(self.grade()) {
                         p.soft {
-                            (measure.words()) " (" (percent(measure.affected.min(measure.items), measure.items)) ") "
+                            (measure.words()) " (" (percent(measure.affected, measure.items)) ") "
                             (measure.have) ". Rule: " (rule()) "."
                         }
                     }
@@ -148,7 +149,7 @@ mod tests {
         assert!(!html.contains("Broken links"), "{html}");
         let html = checks(&[check(2, 0, true)]).into_string();
         assert!(
-            html.contains("no grade") && !html.contains("Rule:"),
+            html.contains("not graded") && !html.contains("Rule:") && !html.contains("of 0"),
             "{html}"
         );
     }

@@ -8,16 +8,28 @@ const makeSortable = (part) => {
     const isNumber = one !== "" && other !== "" && !isNaN(one) && !isNaN(other);
     return isNumber ? one - other : one.localeCompare(other, "en", { numeric: true });
   };
+  // A long table has its other rows in a second table, which is folded.
+  const partsOf = (table) => {
+    const box = table.parentElement;
+    const rest = box.closest("details.rest") ?? box.nextElementSibling;
+    if (!rest?.matches("details.rest")) return [table];
+    return [rest.previousElementSibling, rest].map((part) => part.querySelector("table"));
+  };
   const sort = (table, heading, column) => {
     const isDescending = heading.getAttribute("aria-sort") === "ascending";
-    for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
-    heading.setAttribute("aria-sort", isDescending ? "descending" : "ascending");
-    const body = table.tBodies[0];
-    const rows = [...body.rows].sort((one, other) => {
+    const parts = partsOf(table);
+    const bodies = parts.map((part) => part.tBodies[0]);
+    const sizes = bodies.map((body) => body.rows.length);
+    const rows = bodies.flatMap((body) => [...body.rows]).sort((one, other) => {
       const order = compare(valueOf(one, column), valueOf(other, column));
       return isDescending ? -order : order;
     });
-    body.append(...rows);
+    for (const part of parts) {
+      const headings = part.tHead.rows[0].cells;
+      for (const other of headings) other.removeAttribute("aria-sort");
+      headings[column].setAttribute("aria-sort", isDescending ? "descending" : "ascending");
+    }
+    bodies.forEach((body, at) => body.append(...rows.splice(0, sizes[at])));
   };
   for (const table of part.querySelectorAll("table.sort")) {
     if (!table.tHead || table.tBodies[0].rows.length < 2) continue;

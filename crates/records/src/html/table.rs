@@ -71,7 +71,7 @@ impl Table<'_> {
         html! {
             (self.part(self.name, first))
             @if !others.is_empty() {
-                details {
+                details.rest {
                     summary { (counted(others.len() as u64, "more row", "more rows")) }
                     (self.part(&folded, others))
                 }
@@ -119,7 +119,9 @@ mod tests {
         let html = table.draw().into_string();
         assert!(html.contains("<td data-name=\"thing\">&lt;b&gt;</td><td class=\"none\"></td>"));
         assert!(html.contains("data-name=\"number\" data-value=\"2000\">2,000</td>"));
-        let (shown, folded) = html.split_once("<details><summary>5 more rows").unwrap();
+        let (shown, folded) = html
+            .split_once("<details class=\"rest\"><summary>5 more rows")
+            .unwrap();
         assert_eq!(
             (
                 shown.matches("<tr>").count(),

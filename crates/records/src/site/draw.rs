@@ -31,7 +31,14 @@ impl SiteReport {
     pub(crate) fn to_fix(&self, faults: &Faults) -> Markup {
         let mut all = of_links(faults, Some(self));
         all.extend(of_pages(self));
-        checks(&all)
+        let unchecked = faults.unchecked.len() as u64;
+        html! {
+            (faults.pending_note())
+            (checks(&all))
+            @if unchecked > 0 {
+                p { (counted(unchecked, "link was", "links were")) " not checked." }
+            }
+        }
     }
 
     /// Renders plots of the pages' distances, times and sizes.

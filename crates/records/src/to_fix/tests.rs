@@ -1,6 +1,7 @@
 //! The checks of links, from faults.
 
 use super::{of_links, reason};
+use crate::broken::key;
 use crate::faults::{Fault, FaultKind, Faults};
 use crate::html::{Cell, checks};
 
@@ -19,7 +20,9 @@ fn fault(page: &str, to: &str, kind: FaultKind, why: &str) -> Fault {
 fn faults(faults: Vec<Fault>) -> Faults {
     Faults {
         faults,
-        read: 40,
+        graded: (0..40)
+            .map(|page| key(&format!("https://e.example/p{page}")))
+            .collect(),
         kinds: FaultKind::ALL.to_vec(),
         ..Faults::default()
     }

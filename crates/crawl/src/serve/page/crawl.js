@@ -171,20 +171,23 @@ const nameOf = (details) => details.querySelector("summary").textContent.replace
 
 const replaceReport = (page) => {
   const newer = page.getElementById("report");
-  if (!newer || isReportInUse()) return;
+  if (!newer) return;
+  put(byId("waits"), page.getElementById("waits").textContent);
+  if (isReportInUse()) return;
   const open = new Set([...report.querySelectorAll("details[open]")].map(nameOf));
   report.replaceChildren(...newer.childNodes);
   for (const details of report.querySelectorAll("details")) details.open = open.has(nameOf(details));
   makeSortable(report);
-  put(byId("waits"), page.getElementById("waits").textContent);
 };
 
 const loadReport = () => {
-  loading = null;
-  loadedAt = performance.now();
   const request = new XMLHttpRequest();
   request.open("GET", location.pathname);
   request.responseType = "document";
+  request.addEventListener("loadend", () => {
+    loading = null;
+    loadedAt = performance.now();
+  });
   request.addEventListener("load", () => request.status === 200 && replaceReport(request.response));
   request.send();
 };

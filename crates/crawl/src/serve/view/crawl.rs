@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use crawl_records::{
-    PendingCounts, Report, broken_table, counted, failure_words, grouped, link, outcome_words,
-    size, status_words,
+    PendingCounts, Report, broken_table, counted, failure_words, grouped, in_words, link,
+    outcome_words, size, status_words,
 };
 use crawl_weburl::safe_line;
 use maud::{Markup, html};
@@ -278,14 +278,14 @@ fn summary(report: &Report, is_running: bool) -> Markup {
             p.flaw { strong { "Flaw: " } (safe_line(flaw)) }
         }
         div.tables {
-            (table("Outcomes", &named(&report.pages.by_outcome, |outcome| outcome_words(outcome))))
-            (table("Statuses", &named(&report.pages.by_status, |status| status_words(*status))))
+            (table("Outcomes", &in_words(&report.pages.by_outcome, |outcome| outcome_words(outcome))))
+            (table("Statuses", &in_words(&report.pages.by_status, |status| status_words(*status))))
             (table("Types", &report.pages.by_type))
             (table("Depths", &report.pages.by_depth))
             @if report.pages.rounds.len() > 1 { (table("Rounds", &report.pages.rounds)) }
             (table("Excluded", &report.excluded.by_decision()))
             (table("Requests", &requests.by_purpose))
-            (table("No answer", &named(&requests.by_failure, |failure| failure_words(failure))))
+            (table("No answer", &in_words(&requests.by_failure, |failure| failure_words(failure))))
         }
         @if !report.excluded.put_aside.is_empty() {
             div.tables.one { (table("Put aside, by evidence", &report.excluded.put_aside)) }
@@ -300,15 +300,6 @@ fn in_all_rounds<'a>(report: &Report, name: &'a str) -> std::borrow::Cow<'a, str
         Some(_) => format!("{name} in all rounds").into(),
         None => name.into(),
     }
-}
-
-/// Replaces the keys of counts by words. Counts with equal words are added up.
-fn named<K>(counts: &BTreeMap<K, u64>, words: impl Fn(&K) -> String) -> BTreeMap<String, u64> {
-    let mut named = BTreeMap::new();
-    for (key, count) in counts {
-        *named.entry(words(key)).or_default() += count;
-    }
-    named
 }
 
 fn tile(name: &str, live: &str, value: &str) -> Markup {
