@@ -28,8 +28,6 @@ pub struct FileNames {
     /// wanted the same.
     wanted: BTreeMap<Box<str>, String>,
     by_url: HashMap<Box<str>, Box<str>>,
-    /// Maps each wanted path, as [`folded`], to the number of URLs and folders that want it.
-    taken: HashMap<Box<str>, u32>,
 }
 
 impl FileNames {
@@ -40,18 +38,21 @@ impl FileNames {
     }
 
     /// Gives each added URL its final path, in the order of URLs. If another file or a folder has
-    /// the wanted path, a number is added before the extension.
+    /// the wanted path, a number is added before the extension. Call this once, after all calls of
+    /// [`FileNames::add`].
     pub fn settle(&mut self) {
+        // By path, as [`folded`]: the number of URLs and folders that want it.
+        let mut taken: HashMap<Box<str>, u32> = HashMap::new();
         let wanted = std::mem::take(&mut self.wanted);
         for path in wanted.values() {
             let slashes = path.bytes().enumerate().filter(|(_, byte)| *byte == b'/');
             for (slash, _) in slashes {
-                self.taken.entry(folded(&path[..slash])).or_insert(1);
+                taken.entry(folded(&path[..slash])).or_insert(1);
             }
         }
         for (url, mut path) in wanted {
             loop {
-                let count = self.taken.entry(folded(&path)).or_insert(0);
+                let count = taken.entry(folded(&path)).or_insert(0);
                 *count += 1;
                 if *count == 1 {
                     break;

@@ -4,7 +4,8 @@ use crate::text::trim;
 
 /// Returns the type without its parameters, in lower case. `None` if the value is empty, malformed,
 /// or one that servers send for "unknown" (MIME Sniffing Standard, section 7).
-pub(crate) fn essence(content_type: Option<&str>) -> Option<String> {
+#[must_use]
+pub fn essence(content_type: Option<&str>) -> Option<String> {
     let essence = content_type?.split([';', ',']).next().unwrap_or_default();
     let essence = trim(essence);
     let unknown_types = ["unknown/unknown", "application/unknown", "*/*"];

@@ -204,7 +204,7 @@ impl<'s> Lexicon<'s> {
                         // it.
                         let has_same_first = near.chars().next() == word.chars().next();
                         let shift = match (has_same_skeleton, has_same_first) {
-                            (true, _) => 16,
+                            (true, _) => 32,
                             (false, true) => 8,
                             (false, false) => 0,
                         };

@@ -65,20 +65,15 @@ const EXTENSIONS: [(&str, &[&str]); 56] = [
 ];
 
 /// Extensions of files that a browser opens as pages, which may contain scripts. Only a file that
-/// the server declared as such a page keeps its extension.
-const PAGES: [&str; 10] = [
-    "ehtml", "htm", "html", "mht", "mhtml", "shtm", "shtml", "svg", "xht", "xhtml",
+/// the server declared as such a page keeps its extension. XML may have XHTML elements.
+const PAGES: [&str; 13] = [
+    "ehtml", "htm", "html", "mht", "mhtml", "shtm", "shtml", "svg", "xht", "xhtml", "xml", "xsl",
+    "xslt",
 ];
 
 /// Maximum bytes of an extension. Beyond the limit: the text after the
 /// last dot is a part of the name.
 const MAX_EXTENSION_BYTES: usize = 12;
-
-/// Returns the media type in a `Content-Type`, in lower case and without parameters.
-pub(crate) fn essence(content_type: &str) -> String {
-    let essence = content_type.split([';', ',']).next().unwrap_or_default();
-    essence.trim().to_ascii_lowercase()
-}
 
 /// Splits the last part of a path into a name and a file extension that fits the media type. The
 /// extension is the one in `last` if that fits, else the usual one of the type. Empty if the type is
@@ -124,6 +119,8 @@ mod tests {
             ("a.jpeg", "image/webp", ("a.jpeg", "webp")),
             ("style.css", "text/css", ("style", "css")),
             ("a.html", "text/plain", ("a.html", "txt")),
+            ("a.xml", "text/plain", ("a.xml", "txt")),
+            ("a.xml", "application/xml", ("a", "xml")),
             ("a.rs", "text/plain", ("a", "rs")),
             ("LICENSE", "text/plain", ("LICENSE", "txt")),
             ("a.html", "application/octet-stream", ("a.html", "bin")),

@@ -3,11 +3,11 @@
 use std::collections::{HashMap, HashSet};
 
 use crawl_archive::FileNames;
+use crawl_extractor::essence;
 use crawl_records::{CurrentPages, CurrentRow, PageRow, RecordsError};
 use crawl_weburl::{CanonicalUrl, SpellingRules, canonicalize};
 
 use crate::file_path::{origin_folder, scheme_and_authority, wanted_path};
-use crate::media_type::essence;
 
 /// Maximum number of redirects to follow from a link to its page.
 const MAX_REDIRECTS: usize = 32;
@@ -130,8 +130,5 @@ impl LeftOut {
 
 /// Returns the media type of a page: the declared one, else the detected one.
 fn media_type(row: &PageRow) -> Option<String> {
-    let declared = row.content_type.as_deref().map(essence);
-    declared
-        .filter(|declared| declared.contains('/'))
-        .or_else(|| row.detected_type.clone())
+    essence(row.content_type.as_deref()).or_else(|| row.detected_type.clone())
 }

@@ -10,7 +10,6 @@ use crawl_records::{
     ArchivedPage, CurrentPages, CurrentRow, PageRow, read_archived, seeds_of, stored_settings,
 };
 use crawl_weburl::{CanonicalUrl, canonicalize};
-use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 
 use crate::error::MirrorError;
@@ -21,9 +20,6 @@ use crate::site_files::{LeftOut, SiteFiles};
 const MARK: &str = ".crawl-mirror.json";
 /// The version of a mirror's layout.
 const FORMAT: u32 = 1;
-
-/// The characters of a path to encode in a URL. File names have no others that need it.
-const ENCODED: &AsciiSet = &CONTROLS.add(b' ').add(b'%').add(b'?').add(b'#');
 
 /// The content of [`MARK`].
 #[derive(Serialize, Deserialize)]
@@ -186,8 +182,8 @@ impl Writer<'_> {
         path: &str,
     ) -> Cow<'b, [u8]> {
         let mut file = |to: &CanonicalUrl| {
-            let file = relative_path(path, self.files.of_link(to)?);
-            Some(utf8_percent_encode(&file, ENCODED).to_string())
+            // A file name has no character that a URL gives a meaning.
+            Some(relative_path(path, self.files.of_link(to)?))
         };
         let body = &archived.body;
         let content_type = archived.content_type.as_deref();

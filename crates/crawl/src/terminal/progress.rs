@@ -60,8 +60,18 @@ async fn gone(mut progress: watch::Receiver<Progress>) -> Progress {
     progress.borrow().clone()
 }
 
+/// Maximum updates of the status line per second.
+const MAX_DRAWS_A_SECOND: u8 = 20;
+
 pub(super) fn bar() -> ProgressBar {
-    let target = ProgressDrawTarget::term_like(Box::new(StatusLine::stderr()));
+    // Only the library's own target knows whether a terminal can show a status line.
+    let target = match ProgressDrawTarget::stderr().is_hidden() {
+        true => ProgressDrawTarget::hidden(),
+        false => ProgressDrawTarget::term_like_with_hz(
+            Box::new(StatusLine::stderr()),
+            MAX_DRAWS_A_SECOND,
+        ),
+    };
     ProgressBar::with_draw_target(None, target)
 }
 

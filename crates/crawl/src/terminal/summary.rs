@@ -77,7 +77,7 @@ pub(crate) fn closing(summary: &Summary, report: &Report, exe: &str, mark: HasMa
         "failed",
         match is_temporary {
             true => grouped(report.pages.failed),
-            false => failed(summary, report, exe),
+            false => failed(summary, report),
         },
     );
     line("hosts", report.coverage_line());
@@ -191,14 +191,13 @@ fn indexed(index: &Indexed, summary: &Summary) -> String {
 }
 
 /// Formats the number of failed pages, with the command that lists links to them.
-fn failed(summary: &Summary, report: &Report, exe: &str) -> String {
+fn failed(summary: &Summary, report: &Report) -> String {
     let count = grouped(report.pages.failed);
     match report.broken.pages {
         0 => count,
         _ => {
             let output = quoted(&summary.output.display().to_string());
-            let program = exe.split(' ').next().unwrap_or(exe);
-            format!("{count}; links to broken pages: {program} report {output} --broken")
+            format!("{count}; links to broken pages: crawl report {output} --broken")
         }
     }
 }

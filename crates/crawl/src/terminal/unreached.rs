@@ -232,7 +232,8 @@ impl Cause<'_> {
         match self {
             Cause::Failed { authority, failure } => failed(authority, failure),
             Cause::Robots { authority, words } => {
-                let (status, rest) = words.split_at(words.find(' ').unwrap_or(words.len()));
+                let end = words.find([' ', ',']).unwrap_or(words.len());
+                let (status, rest) = words.split_at(end);
                 let status = status.parse().map_or(status.to_owned(), status_words);
                 format!("can't crawl {authority}: its robots.txt answered {status}{rest}")
             }
@@ -243,6 +244,8 @@ impl Cause<'_> {
     fn advice(self) -> Option<Advice> {
         let failure = match self {
             Cause::Failed { failure, .. } => failure,
+            // The user's own setting is the cause.
+            Cause::Robots { words, .. } if words.contains("--exclude-host") => return None,
             Cause::Robots { .. } => return Some(Advice::RepairRobots),
             Cause::Rests(_) => return None,
         };
@@ -327,6 +330,16 @@ mod tests {
                 can't crawl e.example: its robots.txt answered ok (200) in an encoding that can't be undone
                 can't fetch from e.example for now: it sent a Retry-After
                 {CheckName, CheckNetwork, CheckServer, TrustIssuer, CheckCertificate, RepairRobots}"#]],
+        );
+    }
+
+    #[test]
+    fn the_owner_is_not_told_to_repair_what_a_flag_leaves_out() {
+        check(
+            &["http://e.example/robots.txt answered 301, to a host that --exclude-host leaves out"],
+            expect![[r#"
+                can't crawl e.example: its robots.txt answered moved permanently (301), to a host that --exclude-host leaves out
+                {}"#]],
         );
     }
 

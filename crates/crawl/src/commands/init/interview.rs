@@ -194,11 +194,12 @@ impl Interview {
             return Ok(());
         };
         let typed = typed.trim();
-        let is_default = typed.is_empty();
-        let text = match (typed, question.default) {
-            ("", Some(default)) => default,
-            ("", None) => return Err(CommandError::usage("an answer is required here")),
-            (typed, _) => typed.to_owned(),
+        // The default is shown, so it may be typed.
+        let is_default = typed.is_empty() || question.default.as_deref() == Some(typed);
+        let text = match (is_default, question.default) {
+            (true, Some(default)) => default,
+            (true, None) => return Err(CommandError::usage("an answer is required here")),
+            (false, _) => typed.to_owned(),
         };
         let mut answers = self.answers.clone();
         match question.topic {

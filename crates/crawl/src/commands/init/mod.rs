@@ -77,6 +77,13 @@ fn check_target(file: &Path) -> Result<(), CommandError> {
                 .hint("run `crawl init`, which asks for the URL"),
         );
     }
+    // The file's name is written into comments of the file.
+    if shown.to_string().contains(char::is_control) {
+        return Err(CommandError::usage(format!(
+            "the file name {:?} has a control character",
+            shown.to_string()
+        )));
+    }
     if file.symlink_metadata().is_ok() {
         return Err(exists(file));
     }
@@ -194,8 +201,14 @@ fn write_text(output: &mut impl Write, text: &str) {
 
 /// Writes a file that must not exist.
 fn write_new(file: &Path, text: &str) -> Result<(), CommandError> {
-    let created = File::create_new(file);
-    let written = created.and_then(|mut created| created.write_all(text.as_bytes()));
+    let written = File::create_new(file).and_then(|mut created| {
+        let written = created.write_all(text.as_bytes());
+        if written.is_err() {
+            // A part of the file would make the next attempt fail. This error is the one to report.
+            let _ = fs::remove_file(file);
+        }
+        written
+    });
     written.map_err(|why| match why.kind() {
         ErrorKind::AlreadyExists => exists(file),
         _ => unwritable(file, &why),
