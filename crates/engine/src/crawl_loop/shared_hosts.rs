@@ -42,6 +42,8 @@ pub(crate) struct SharedHosts {
     rest: Option<u64>,
     /// The number of rests so far.
     rests: u64,
+    /// How much news of work this worker has handled.
+    work_news: u64,
     /// Whether the crawl is over, since the other workers have nothing to do either.
     is_over: bool,
     /// Whether the writer is admitting links that other workers found.
@@ -145,6 +147,7 @@ impl SharedHosts {
         pages: u64,
         out: &mut Vec<Effect>,
     ) -> NewsReaction {
+        self.work_news += u64::from(news.gives_work());
         match news {
             SharedNews::Taken(origins) => {
                 self.end_rest(pages, out);
@@ -220,9 +223,17 @@ impl SharedHosts {
         if self.rest.take().is_some() {
             // When a rest (time without work) ends, earlier requests for pages are cancelled.
             self.asks_for_pages = false;
-            let rest = None;
-            out.push(Effect::Share(SharedRequest::Rest { rest, pages }));
+            out.push(self.rest_request(pages));
         }
+    }
+
+    /// Returns the request that reports whether this worker rests.
+    fn rest_request(&self, pages: u64) -> Effect {
+        Effect::Share(SharedRequest::Rest {
+            rest: self.rest,
+            pages,
+            work_news: self.work_news,
+        })
     }
 
     /// Returns `alone` (how the run would end without other workers) once the other workers have
@@ -244,9 +255,8 @@ impl SharedHosts {
             self.allowed = self.allowed.map(|_| pages);
             self.asks_for_pages = false;
             self.rests += 1;
-            let rest = Some(self.rests);
-            self.rest = rest;
-            out.push(Effect::Share(SharedRequest::Rest { rest, pages }));
+            self.rest = Some(self.rests);
+            out.push(self.rest_request(pages));
         }
         None
     }

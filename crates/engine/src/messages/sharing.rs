@@ -65,6 +65,13 @@ pub(crate) enum SharedNews {
     Drain,
 }
 
+impl SharedNews {
+    /// Whether this news gives the worker URLs to fetch or links to admit.
+    pub(crate) fn gives_work(&self) -> bool {
+        matches!(self, SharedNews::Taken(_) | SharedNews::LinksWait)
+    }
+}
+
 /// A request to the shared frontier.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum SharedRequest {
@@ -76,6 +83,9 @@ pub(crate) enum SharedRequest {
         rest: Option<u64>,
         /// The number of rows in this worker's `pages.jsonl`.
         pages: u64,
+        /// How much news of work ([`SharedNews::gives_work`]) this worker had handled by then. A
+        /// rest is outdated if more was sent.
+        work_news: u64,
     },
     /// Reports this worker's page count, and requests permission to fetch more pages.
     MorePages {

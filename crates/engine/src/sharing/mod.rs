@@ -101,7 +101,7 @@ impl WorkerThread {
             interval,
             max_pages: config.budgets.max_pages,
             counts_bytes: config.budgets.max_bytes.is_some(),
-            rest: None,
+            rests: RestReports::default(),
             is_drained: false,
             leaving: BTreeSet::new(),
             crawl_meta: 0,
@@ -128,6 +128,33 @@ impl WorkerThread {
     }
 }
 
+/// What the coordinator reported of its rests, which are times without work.
+#[derive(Default)]
+struct RestReports {
+    /// The number of the current rest. `None` while the coordinator has work.
+    current: Option<u64>,
+    /// How much news of work was sent to the coordinator.
+    work_news: u64,
+}
+
+impl RestReports {
+    fn note_news(&mut self, news: &SharedNews) {
+        self.work_news += u64::from(news.gives_work());
+    }
+
+    /// Handles a report of the coordinator, which had handled `work_news` by then. Returns false if
+    /// the report is outdated: the coordinator is about to handle further news of work. If the
+    /// frontier recorded such a rest, the other workers could end while this worker takes up its
+    /// work.
+    fn report(&mut self, rest: Option<u64>, work_news: u64) -> bool {
+        let is_current = rest.is_none() || work_news == self.work_news;
+        if is_current {
+            self.current = rest;
+        }
+        is_current
+    }
+}
+
 /// The state of the thread that communicates with the shared frontier.
 struct Links<SendEvent> {
     frontier: Arc<dyn WorkerFrontier>,
@@ -136,9 +163,7 @@ struct Links<SendEvent> {
     /// Maximum pages of all workers together.
     max_pages: Option<u64>,
     counts_bytes: bool,
-    /// The number of the coordinator's current rest, which is a time without work. `None` while it
-    /// has work.
-    rest: Option<u64>,
+    rests: RestReports,
     is_drained: bool,
     /// Buckets (sets of hosts) that this worker must hand over but hasn't yet.
     leaving: BTreeSet<i32>,
@@ -181,7 +206,8 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
         }
     }
 
-    fn news(&self, news: SharedNews) {
+    fn news(&mut self, news: SharedNews) {
+        self.rests.note_news(&news);
         // Ignore failure: if the loop has ended, this thread ends soon too.
         (self.send_event)(Event::Shared(news));
     }
@@ -194,8 +220,14 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
                 self.news(SharedNews::HandedOver(buckets));
                 handed_over
             }
-            SharedRequest::Rest { rest, pages } => {
-                self.rest = rest;
+            SharedRequest::Rest {
+                rest,
+                pages,
+                work_news,
+            } => {
+                if !self.rests.report(rest, work_news) {
+                    return Ok(());
+                }
                 self.wanted = None;
                 let pages = self.max_pages.and(rest).map(|_| pages);
                 self.frontier.rest(rest.is_some(), pages)
@@ -250,7 +282,7 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
             self.frontier.forward_links(*group)?;
         }
         self.warn_of_unserved(survey.unserved_group);
-        let rest = self.rest.filter(|_| is_over(&survey));
+        let rest = self.rests.current.filter(|_| is_over(&survey));
         if let Some(rest) = rest {
             // Take no buckets (sets of hosts) at the end of the crawl. Buckets of workers that have
             // ended stay without an owner, because these workers have already listed the deferred
@@ -279,7 +311,7 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
     /// Reports to the shared frontier that this worker has work. The coordinator reports when it
     /// has none.
     fn note_work(&mut self) -> Result<(), FrontierError> {
-        match self.rest.take() {
+        match self.rests.current.take() {
             Some(_) => self.frontier.rest(false, None),
             None => Ok(()),
         }
@@ -358,5 +390,23 @@ mod tests {
             ..survey.clone()
         };
         assert!(!is_over(&waits) && !is_over(&works));
+    }
+
+    #[test]
+    fn a_rest_reported_before_news_of_work_arrives_is_not_recorded() {
+        for news in [SharedNews::LinksWait, SharedNews::Taken(Vec::new())] {
+            let mut rests = RestReports::default();
+            assert!(rests.report(Some(1), 0));
+            rests.current = None;
+            rests.note_news(&news);
+            // Sent before the coordinator handled the news.
+            assert!(!rests.report(Some(2), 0));
+            assert_eq!(rests.current, None);
+            assert!(rests.report(None, 1) && rests.report(Some(3), 1));
+            assert_eq!(rests.current, Some(3));
+        }
+        let mut rests = RestReports::default();
+        rests.note_news(&SharedNews::PagesSpent);
+        assert!(rests.report(Some(1), 0));
     }
 }

@@ -139,19 +139,21 @@ fn the_end_seen_in_one_rest_does_not_end_a_later_one() {
         }
         let is_done = matches!(coordinator.advance(at(20), &mut out), Next::Done);
         let rests = out.iter().filter_map(|effect| match effect {
-            Effect::Share(SharedRequest::Rest { rest, .. }) => Some(*rest),
+            Effect::Share(SharedRequest::Rest {
+                rest, work_news, ..
+            }) => Some((*rest, *work_news)),
             _ => None,
         });
         (is_done, rests.collect::<Vec<_>>())
     };
     let over = |rest| Some(Event::Shared(SharedNews::Over { rest }));
     let taken_over = || Some(Event::Shared(SharedNews::Taken(Vec::new())));
-    assert_eq!(step(None), (false, vec![Some(1)]));
-    assert_eq!(step(taken_over()), (false, vec![None, Some(2)]));
+    assert_eq!(step(None), (false, vec![(Some(1), 0)]));
+    assert_eq!(step(taken_over()), (false, vec![(None, 1), (Some(2), 1)]));
     assert_eq!(step(over(1)), (false, Vec::new()));
     assert_eq!(
         step(Some(Event::Shared(SharedNews::LinksWait))),
-        (false, vec![None])
+        (false, vec![(None, 2)])
     );
     let committed = Committed {
         items: WriterMessage::TakeLinks.weight(),
@@ -160,7 +162,7 @@ fn the_end_seen_in_one_rest_does_not_end_a_later_one() {
     };
     assert_eq!(
         step(Some(Event::Committed(Box::new(committed)))),
-        (false, vec![Some(3)])
+        (false, vec![(Some(3), 2)])
     );
     assert_eq!(step(over(2)), (false, Vec::new()));
     assert_eq!(step(over(3)), (true, Vec::new()));
