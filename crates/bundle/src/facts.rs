@@ -93,10 +93,12 @@ impl CrawlFacts {
     }
 }
 
-/// Returns the number of excluded URLs, by reason: `3 URLs excluded (budget 2, robots 1)`.
+/// Returns the number of excluded URLs, by reason: `3 URLs excluded (scope 2, robots 1)`. URLs that
+/// a budget left are pending, and not counted.
 fn exclusions(excluded: &ExcludedCounts) -> String {
-    let total = counted(excluded.total, "URL", "URLs");
-    let by_reason = excluded.by_reason.iter();
+    let total = counted(excluded.decided(), "URL", "URLs");
+    let by_reason = excluded.by_decision();
+    let by_reason = by_reason.iter();
     let reasons: Vec<_> = by_reason
         .map(|(reason, count)| format!("{} {}", safe_line(reason), grouped(*count)))
         .collect();
@@ -264,9 +266,12 @@ mod tests {
         assert_eq!(exclusions(&excluded), "0 URLs excluded");
         excluded.total = 1020;
         excluded.by_reason = [("robots".to_owned(), 20), ("budget".to_owned(), 1000)].into();
+        assert_eq!(exclusions(&excluded), "20 URLs excluded (robots 20)");
+        excluded.total += 1000;
+        excluded.by_reason.insert("scope".to_owned(), 1000);
         assert_eq!(
             exclusions(&excluded),
-            "1,020 URLs excluded (budget 1,000, robots 20)"
+            "1,020 URLs excluded (robots 20, scope 1,000)"
         );
     }
 

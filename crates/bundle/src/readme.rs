@@ -93,9 +93,16 @@ fn numbers(facts: &CrawlFacts, text: &mut String) {
         let _ = writeln!(text, "| pages: {} | {} |", line(&words), grouped(*count));
     }
     let _ = writeln!(text, "| bytes of pages | {} |", size(report.pages.bytes));
-    let _ = writeln!(text, "| excluded | {} |", grouped(report.excluded.total));
-    for (reason, count) in &report.excluded.by_reason {
+    let _ = writeln!(
+        text,
+        "| excluded | {} |",
+        grouped(report.excluded.decided())
+    );
+    for (reason, count) in &report.excluded.by_decision() {
         let _ = writeln!(text, "| excluded: {} | {} |", line(reason), grouped(*count));
+    }
+    if let Some(pending) = &report.pending {
+        let _ = writeln!(text, "| pending | {} |", line(&pending.to_string()));
     }
     let _ = writeln!(
         text,

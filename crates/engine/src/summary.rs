@@ -19,9 +19,10 @@ pub enum Ended {
     Finished,
     /// A budget is spent. Contains its option's name.
     Budget(&'static str),
-    /// The budget of a group of hosts is spent. Contains for example `max-pages of group
-    /// ministries`.
-    GroupBudget(String),
+    /// A budget that only the config can set is spent: that of a group of hosts, or of a site.
+    /// Contains for example `max-pages of group ministries` or `max-pages of
+    /// [site."example.org"]`.
+    TableBudget(String),
     /// The user stopped the run. The same command resumes the crawl.
     Interrupted,
     /// This worker was ordered to hand its hosts over to the other workers.
@@ -44,7 +45,7 @@ impl Ended {
     /// Whether none of the remaining URLs can be fetched in this run.
     pub(crate) fn is_for_good(&self) -> bool {
         match self {
-            Ended::Finished | Ended::Budget(_) | Ended::GroupBudget(_) => true,
+            Ended::Finished | Ended::Budget(_) | Ended::TableBudget(_) => true,
             Ended::Interrupted | Ended::HandedOver => false,
             Ended::Unreachable(hosts) => hosts.iter().all(|host| host.next_try.is_none()),
         }

@@ -104,7 +104,7 @@ fn ending(ended: &Ended) -> String {
     match ended {
         Ended::Finished => "finished".to_owned(),
         Ended::Budget(budget) => format!("--{budget} was reached"),
-        Ended::GroupBudget(budget) => format!("{budget} was reached"),
+        Ended::TableBudget(budget) => format!("{budget} was reached"),
         Ended::Interrupted => "interrupted".to_owned(),
         // Unreachable: a replay has no other workers.
         Ended::HandedOver => "handed over".to_owned(),

@@ -123,15 +123,19 @@ fn go_on(summary: &Summary, report: &Report, exe: &str, mark: HasMark) -> String
         }
     };
     let command = format!("{exe} --output {output}{config}");
-    // An interrupted run may have left only URLs that a budget of their hosts holds.
+    // The run may have left only URLs that a budget of their hosts holds.
     let held_by = report.pending.as_ref().and_then(PendingCounts::budgets);
     match &summary.ended {
+        Ended::Budget(budget) if held_by.as_ref().is_some_and(|held| !held.contains(budget)) => {
+            let held_by = held_by.unwrap_or_default().join(", ");
+            format!("raise {budget} and {held_by} first, nothing else is left to fetch")
+        }
         Ended::Finished | Ended::Interrupted if held_by.is_some() => {
             let budgets = held_by.unwrap_or_default().join(", ");
             format!("raise {budgets} first, nothing else is left to fetch")
         }
         Ended::Budget(budget) if *budget != "max-time" => format!("{command} --{budget} MORE"),
-        Ended::GroupBudget(budget) => {
+        Ended::TableBudget(budget) => {
             format!("raise {budget} in a config FILE, then {exe} --output {output} --config FILE")
         }
         Ended::Unreachable(hosts) if all_parked(hosts) => {
@@ -263,7 +267,7 @@ fn how(summary: &Summary) -> String {
         }
         Ended::Finished => "finished".to_owned(),
         Ended::Budget(which) => format!("ended by --{which}"),
-        Ended::GroupBudget(which) => format!("ended by {which}"),
+        Ended::TableBudget(which) => format!("ended by {which}"),
         Ended::Interrupted => "interrupted; fetched pages are saved".to_owned(),
         Ended::HandedOver => "handed its hosts over to the other workers".to_owned(),
         Ended::Unreachable(_) => outcome(summary),
@@ -453,7 +457,7 @@ mod tests {
             line.unwrap_or_default().to_owned()
         };
         assert_eq!(
-            go_on(Ended::GroupBudget("max-pages of group press".to_owned())),
+            go_on(Ended::TableBudget("max-pages of group press".to_owned())),
             "raise max-pages of group press in a config FILE, then crawl --output crawl-e.example \
              --config FILE"
         );
@@ -472,6 +476,17 @@ mod tests {
             text.contains("  continue: crawl --output crawl-e.example\n"),
             "{text}"
         );
+        let mut ended = summary(Ended::Budget("max-pages"));
+        ended.pending = 7;
+        let mut by_site = report(&ended);
+        by_site.pending = Some(PendingCounts {
+            total: 7,
+            by_reason: BTreeMap::from([("max-pages of [site.\"e.example\"]".to_owned(), 7)]),
+        });
+        let text = closing(&ended, &by_site, "crawl", HasMark::Yes);
+        let line = "  continue: raise max-pages and max-pages of [site.\"e.example\"] first, \
+                    nothing else is left to fetch\n";
+        assert!(text.contains(line), "{text}");
     }
 
     #[test]

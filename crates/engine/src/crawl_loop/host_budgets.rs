@@ -304,16 +304,44 @@ impl HostBudgets {
     /// Returns the name of the budget that a host or its group has spent; `None` if neither has
     /// spent one.
     pub(crate) fn spent_by(&self, host: &HostKey) -> Option<String> {
-        let own = self.full.get(host).map(|budget| (*budget).to_owned());
+        let own = self.full.get(host).map(|budget| {
+            let of_site = self.in_site_words(host, budget);
+            of_site.unwrap_or_else(|| (*budget).to_owned())
+        });
         own.or_else(|| self.groups.spent_by(host))
+    }
+
+    /// Names a budget that `[site]` sets for a host. `None` if the budget applies to every host.
+    fn in_site_words(&self, host: &HostKey, budget: &str) -> Option<String> {
+        let (pattern, own) = self.budgets.per_site.find(host)?;
+        let key = budget.trim_end_matches("-per-host");
+        let is_own = match key {
+            "max-pages" => own.max_pages.is_some(),
+            "max-bytes" => own.max_bytes.is_some(),
+            "max-server-time" => own.max_server_time.is_some(),
+            _ => own.max_time.is_some(),
+        };
+        is_own.then(|| format!("{key} of [site.\"{pattern}\"]"))
     }
 
     /// Returns how the crawl ends if a host or a group has spent its budget; `None` if none has.
     pub(crate) fn spent(&self) -> Option<Ended> {
-        let of_hosts = self.full.values().min().copied();
-        of_hosts
-            .map(Ended::Budget)
-            .or_else(|| self.groups.spent().map(Ended::GroupBudget))
+        let mut of_all: Option<&'static str> = None;
+        let mut of_site: Option<String> = None;
+        for (host, budget) in &self.full {
+            match self.in_site_words(host, budget) {
+                Some(words) if of_site.as_ref().is_none_or(|first| words < *first) => {
+                    of_site = Some(words);
+                }
+                Some(_) => {}
+                None => of_all = Some(of_all.map_or(*budget, |first| first.min(*budget))),
+            }
+        }
+        of_all.map(Ended::Budget).or_else(|| {
+            of_site
+                .or_else(|| self.groups.spent())
+                .map(Ended::TableBudget)
+        })
     }
 
     /// Server response time, over all hosts and all runs of this round.

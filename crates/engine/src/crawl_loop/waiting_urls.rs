@@ -79,7 +79,7 @@ fn of_end(ended: &Ended) -> (&'static str, Option<&str>) {
     match ended {
         Ended::Finished => ("finished", None),
         Ended::Budget(budget) => ("budget", Some(budget)),
-        Ended::GroupBudget(budget) => ("budget", Some(budget)),
+        Ended::TableBudget(budget) => ("budget", Some(budget)),
         Ended::Interrupted => ("interrupted", None),
         Ended::HandedOver => ("handed_over", None),
         Ended::Unreachable(_) => ("unreachable", None),

@@ -285,7 +285,7 @@ fn earlier_requests_count_against_new_budgets() {
         assert_eq!(pages_of(&played, hosts.clone()), max_pages, "{hosts:?}");
         assert_eq!(
             played.ended,
-            Ended::GroupBudget("max-pages of group some".to_owned())
+            Ended::TableBudget("max-pages of group some".to_owned())
         );
         // Hosts outside the group are crawled completely.
         let unlimited = (0..HOSTS).filter(|host| !hosts.contains(host));

@@ -386,7 +386,7 @@ fn hosts_of_a_group_share_its_budget_over_all_runs() {
     crawl.config.budgets.max_pages = Some(8);
     assert_eq!(crawl.run().unwrap().ended, Ended::Budget("max-pages"));
     crawl.config.budgets.max_pages = None;
-    let ended = Ended::GroupBudget("max-pages of group two".to_owned());
+    let ended = Ended::TableBudget("max-pages of group two".to_owned());
     assert_eq!(crawl.run().unwrap().ended, ended);
     let is_of = |host: u32, url: &str| url.starts_with(&web.url(host, "/"));
     let pages = crawl.statuses();

@@ -232,7 +232,7 @@ fn a_spent_group_ends_the_crawl() {
     assert_eq!(budgets.with_room_again(&a.host_key()), [b.clone()].into());
     budgets.settled(&b.host_key());
     assert_eq!(budgets.with_room(waiting), 2);
-    let ended = Ended::GroupBudget("max-pages of group g".to_owned());
+    let ended = Ended::TableBudget("max-pages of group g".to_owned());
     assert_eq!(budgets.spent(), Some(ended));
 }
 
@@ -260,10 +260,12 @@ fn the_budget_of_a_site_goes_before_that_of_every_host() {
         ..HostBudget::default()
     };
     // Each page has 100 bytes and takes one second.
-    for (of_site, host, most) in [
-        (own, "b.example", 1),
-        (own, "a.example", 3),
-        (own_bytes, "b.example", 3),
+    let pages_of_b = r#"max-pages of [site."b.example"]"#;
+    let time_of_b = r#"max-server-time of [site."b.example"]"#;
+    for (of_site, host, most, name) in [
+        (own, "b.example", 1, pages_of_b),
+        (own, "a.example", 3, "max-pages-per-host"),
+        (own_bytes, "b.example", 3, "max-pages-per-host"),
         (
             HostBudget {
                 max_pages: Some(50),
@@ -271,6 +273,7 @@ fn the_budget_of_a_site_goes_before_that_of_every_host() {
             },
             "b.example",
             9,
+            time_of_b,
         ),
     ] {
         let budgets = Budgets {
@@ -287,6 +290,12 @@ fn the_budget_of_a_site_goes_before_that_of_every_host() {
             budgets.settled(&host);
         }
         assert_eq!(pages, most, "{host} {of_site:?}");
+        assert_eq!(budgets.spent_by(&host).as_deref(), Some(name));
+        // The end names no command-line option for the budget of a site, which none can raise.
+        assert_eq!(
+            matches!(budgets.spent(), Some(Ended::Budget(_))),
+            name == "max-pages-per-host"
+        );
     }
     let of_sites = Budgets {
         per_site: only_b(own),
