@@ -96,8 +96,12 @@ impl Rest {
         Rest(stopped)
     }
 
-    /// Waits for the gap, or until the user ends the run.
+    /// Waits for the gap, or until the user stops the program. If the user has stopped the run
+    /// already, only a further request to stop ends the wait.
     pub(super) async fn keep(mut self, gap: Duration) {
+        if *self.0.borrow_and_update() == Stop::Now {
+            return;
+        }
         tokio::select! {
             () = tokio::time::sleep(gap.min(MAX_REST)) => {}
             _ = self.0.changed() => {}

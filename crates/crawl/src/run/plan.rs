@@ -44,6 +44,7 @@ async fn run(
     };
     let (summary, rest) = dir.run(config, terminal.clone()).await?;
     if summary.ended == Ended::Interrupted {
+        rest.keep(settings.politeness.delay.get()).await;
         return Ok(None);
     }
     if matches!(summary.ended, Ended::Unreachable(_)) {

@@ -21,7 +21,7 @@ use crate::clock;
 use crate::control::{BetweenRounds, ControlHandler, LastRound, Server, SettingsSource, WaitMode};
 use crate::error::engine::of_engine;
 use crate::error::records::of_records;
-use crate::error::{CommandError, FINISHED, NOTHING_DONE};
+use crate::error::{CommandError, FINISHED, INTERRUPTED, NOTHING_DONE};
 use crate::metrics::MetricsServer;
 use crate::terminal::{closing, exit_code, lasting, nothing_reached, show};
 
@@ -177,14 +177,15 @@ impl Rounds<'_> {
     }
 
     /// Removes the directory of a crawl that got no answer from any server. The directory stays if
-    /// further rounds follow, if a delay is too long to wait for here, or if `crawl check` reports
-    /// from it. Returns whether the directory is gone.
+    /// further rounds follow, if a delay is too long to wait for here, if the user stopped the run
+    /// without waiting, or if `crawl check` reports from it. Returns whether the directory is gone.
     async fn discards(&mut self, summary: &Summary) -> bool {
         // The directory records when the last request was sent. Without it, only a rest prevents
         // that a new crawl sends the next request too soon.
         let delay = self.job.settings.longest_delay();
         let is_needed = self.job.every().is_some() || self.job.is_check() || delay > MAX_REST;
-        if is_needed || summary.reach == Reach::Answered {
+        let is_stopped_at_once = *self.stopped.borrow() == Stop::Now;
+        if is_needed || is_stopped_at_once || summary.reach == Reach::Answered {
             return false;
         }
         // The control socket is in the directory.
@@ -211,7 +212,10 @@ impl Rounds<'_> {
         let terminal = &self.job.terminal;
         let Some(report) = report else {
             terminal.insist(&nothing_reached(summary));
-            return Ok(NOTHING_DONE);
+            return Ok(match &summary.ended {
+                Ended::Interrupted => INTERRUPTED,
+                _ => NOTHING_DONE,
+            });
         };
         let code = match exit_code(summary, self.job.fails_on_error()) {
             FINISHED if self.job.fails_on_partial() && !report.is_whole() => NOTHING_DONE,

@@ -175,8 +175,7 @@ async fn pass_on(
             }
             1 => {
                 terminal.say(
-                    "stopping: waiting for requests in flight; interrupt again to stop \
-                              immediately",
+                    "stopping: waiting for requests in flight; press Ctrl-C again to stop now",
                 );
                 let _ = stop.send(Stop::Drain);
             }

@@ -76,7 +76,7 @@ fn listen_for_signals(stop: watch::Sender<bool>) -> Result<(), CommandError> {
     let mut terminate = register(SignalKind::terminate())?;
     tokio::spawn(async move {
         either(&mut interrupt, &mut terminate).await;
-        say("stopping: finishing current requests; interrupt again to stop immediately");
+        say("stopping: finishing current requests; press Ctrl-C again to stop now");
         let _ = stop.send(true);
         either(&mut interrupt, &mut terminate).await;
         std::process::exit(i32::from(INTERRUPTED));

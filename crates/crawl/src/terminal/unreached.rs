@@ -77,6 +77,9 @@ pub(super) fn outcome(summary: &Summary) -> String {
     let has_pages = summary.seeds_fetched > 0;
     let hosts = match &summary.ended {
         Ended::Unreachable(hosts) => hosts.as_slice(),
+        Ended::Interrupted => return "interrupted before a server answered".to_owned(),
+        Ended::Budget(budget) => return format!("ended by --{budget} before a server answered"),
+        Ended::TableBudget(budget) => return format!("ended by {budget} before a server answered"),
         _ => return failed_seeds(&summary.seeds_failed),
     };
     match hosts {

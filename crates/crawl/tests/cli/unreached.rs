@@ -69,6 +69,29 @@ fn a_directory_that_existed_stays() {
 }
 
 #[test]
+fn a_crawl_that_is_stopped_before_any_answer_leaves_no_folder() {
+    let (dir, cmd) = setup("unreached-stopped");
+    let seed = format!("http://127.0.0.1:{}/", closed_port());
+    let args = [&seed, "--output", "c", "--wait-unreachable", "1h"];
+    let crawl = cmd.start(&[&args[..], &["-v"]].concat());
+    crawl.until("connect_refused");
+    crawl.signal("INT");
+    let (code, stderr) = crawl.end();
+    assert_eq!(code, 130, "{stderr}");
+    let words = "error: interrupted before a server answered\n\
+                 hint: run the same command again later\n";
+    assert!(stderr.ends_with(words), "{stderr}");
+    assert!(!dir.file("c").exists());
+    let limited = cmd.run(&[&args[..], &["--max-time", "1s"]].concat());
+    assert_eq!(
+        limited.refusal(&dir),
+        "1\nerror: ended by --max-time before a server answered\n\
+         hint: run the same command again later"
+    );
+    assert!(!dir.file("c").exists());
+}
+
+#[test]
 fn one_answer_keeps_the_directory() {
     let (dir, cmd) = setup("unreached-answered");
     let web = TestWeb::builder()

@@ -216,7 +216,7 @@ fn a_signal_ends_the_server_after_in_flight_requests() {
         assert_eq!(code, 0, "{stderr}");
         assert_eq!(
             stderr,
-            "stopping: finishing current requests; interrupt again to stop immediately\n"
+            "stopping: finishing current requests; press Ctrl-C again to stop now\n"
         );
     }
 }

@@ -14,13 +14,13 @@ use crate::summary::{Ended, Reach, Summary};
 /// Removes the crawl directory of an ended run, and the folders above it that the run created, if
 /// the run got no answer from any server. Returns whether the directory is gone.
 ///
-/// The directory stays if it existed before the run, if the user or a budget ended the run, if a
-/// row in it has an answer, if another process uses it, or if it holds anything that the crawl
-/// didn't write.
+/// The directory stays if it existed before the run, if this worker handed its hosts over to
+/// others, if a row in it has an answer, if another process uses it, or if it holds anything that
+/// the crawl didn't write.
 #[must_use]
 pub fn discard_unanswered(summary: &Summary) -> bool {
     let dir = &summary.output;
-    let is_over = matches!(summary.ended, Ended::Finished | Ended::Unreachable(_));
+    let is_over = summary.ended != Ended::HandedOver;
     let is_unanswered = summary.reach == Reach::Unanswered;
     let is_new = !summary.resumed && summary.created.last() == Some(dir);
     // A parked host is a decision of the user that later runs must respect.
