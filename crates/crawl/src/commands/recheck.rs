@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use crawl_records::{Recheck, RecheckRow, counted, recheck_file, recheck_rows};
+use crawl_records::{Recheck, RecheckRow, counted, evidence_words, recheck_file, recheck_rows};
 
 use crate::error::records::of_records;
 use crate::error::{CommandError, FINISHED, INTERRUPTED, NOTHING_DONE};
@@ -83,6 +83,7 @@ fn push_line(text: &mut String, row: &RecheckRow) {
         }
         (None, Some(origin)) => {
             let pages = counted(row.urls, "page", "pages");
+            let reason = evidence_words(reason);
             writeln!(text, "{}: {origin}  {pages}: {reason}", row.verdict)
         }
         (None, None) => Ok(()),

@@ -5,6 +5,7 @@ use expect_test::expect;
 use serde_json::Value;
 
 use crate::harness::setup;
+use crate::unreached::closed_port;
 
 const FILE: &str = "User-agent: *\nAllow: /private/press\nDisallow: /private\nCrawl-delay: 2\n\nUser-agent: gentle\nDisallow: /\n";
 
@@ -157,6 +158,14 @@ fn fetched_files_decide() {
         code(web.url(2, "/p")),
         1,
         "unreachable: RFC 9309 section 2.3.1.4"
+    );
+    let closed = format!("http://127.0.0.1:{}", closed_port());
+    assert_eq!(
+        cmd.run(&["robots", &format!("{closed}/p")]).stdout,
+        format!(
+            "disallowed  {closed}/p\n            {closed}/robots.txt can't be fetched (connection \
+             refused), so nothing is allowed (RFC 9309 section 2.3.1.4)\n"
+        )
     );
     // A redirect to loopback is followed only to a host given on the command line.
     let (moved, target) = (web.url(3, "/p"), web.url(0, "/robots.txt"));

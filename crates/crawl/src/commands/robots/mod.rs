@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use crawl_policy::{AgentRules, ProductToken, Profile, RequestPath};
+use crawl_records::evidence_words;
 use crawl_weburl::{CanonicalUrl, Origin};
 use serde_json::{Value, json};
 
@@ -172,7 +173,11 @@ impl Source {
 
     fn because(&self, typed: &TypedUrl) -> String {
         let Some(robots) = &self.robots else {
-            return format!("{} is unreachable ({})", self.name, self.answer);
+            return format!(
+                "{} can't be fetched ({}), so nothing is allowed (RFC 9309 section 2.3.1.4)",
+                self.name,
+                evidence_words(&self.answer)
+            );
         };
         let verdict = robots.judge_path(&typed.path);
         let group = match verdict.group {
