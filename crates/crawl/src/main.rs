@@ -48,7 +48,7 @@ use error::left_out;
 use error::{CommandError, FINISHED, no_crawl};
 use run::connection_limit;
 use settings::{
-    Environment, check_without_seeds, defaults_listing, effective, gather, gather_with_sources,
+    UserFolders, check_without_seeds, defaults_listing, effective, gather, gather_with_sources,
     located,
 };
 use terminal::{note, print};
@@ -99,7 +99,7 @@ fn run(cli: Cli) -> Result<u8, CommandError> {
             {
                 return Ok(code);
             }
-            let (job, environment) = (cli.job, Environment::of_process());
+            let (job, environment) = (cli.job, UserFolders::of_process());
             let (settings, sources) =
                 gather_with_sources(job.layer, job.config.as_deref(), &environment)?;
             run::crawl(&settings, sources, run::Directory::OfCrawl)
@@ -174,11 +174,11 @@ fn remembered(dir: &Path) -> Result<settings::Settings, CommandError> {
     }
     let mut layer = settings::Layer::default();
     layer.output.output = Some(FilePath(dir.to_owned()));
-    gather(layer, None, &Environment::of_process())
+    gather(layer, None, &UserFolders::of_process())
 }
 
 fn gather_settings(job: JobArgs) -> Result<settings::Settings, CommandError> {
-    gather(job.layer, job.config.as_deref(), &Environment::of_process())
+    gather(job.layer, job.config.as_deref(), &UserFolders::of_process())
 }
 
 /// Replays the crawl in a directory. Settings that the user doesn't give are those of the original

@@ -11,7 +11,7 @@ use zip::ZipArchive;
 use crate::html::{PageHead, PageWriter};
 use crate::limits::{DocumentLimits, Unreadable};
 use styles::{ParagraphStyle, Styles};
-use xml::{Step, Xml};
+use xml::{Xml, XmlEvent};
 
 pub(crate) fn to_html(bytes: &[u8], limits: &DocumentLimits) -> Result<String, Unreadable> {
     let mut parts = Parts {
@@ -70,9 +70,9 @@ fn properties(xml: &str) -> PageHead {
     let mut steps = Xml::new(xml);
     while let Some(step) = steps.next() {
         match step {
-            Step::Start(tag) => name = tag.name().to_owned(),
-            Step::End(_) => name.clear(),
-            Step::Text(text) => {
+            XmlEvent::Start(tag) => name = tag.name().to_owned(),
+            XmlEvent::End(_) => name.clear(),
+            XmlEvent::Text(text) => {
                 let field = match name.as_str() {
                     "title" => &mut head.title,
                     "creator" => &mut head.author,
@@ -150,7 +150,7 @@ fn walk(xml: &str, visit: &mut dyn FnMut(Paragraph) -> bool) {
     let mut is_text = false;
     while let Some(step) = steps.next() {
         match step {
-            Step::Start(tag) => match (tag.name(), open.last_mut()) {
+            XmlEvent::Start(tag) => match (tag.name(), open.last_mut()) {
                 ("Fallback", _) => fallbacks += 1,
                 _ if fallbacks > 0 => {}
                 ("p", _) => open.push(Paragraph::default()),
@@ -163,7 +163,7 @@ fn walk(xml: &str, visit: &mut dyn FnMut(Paragraph) -> bool) {
                 ("numPr", Some(paragraph)) => paragraph.is_list_item = true,
                 _ => {}
             },
-            Step::End(name) => match name.as_str() {
+            XmlEvent::End(name) => match name.as_str() {
                 "Fallback" => fallbacks = fallbacks.saturating_sub(1),
                 "t" => is_text = false,
                 "p" if fallbacks == 0 => {
@@ -176,7 +176,7 @@ fn walk(xml: &str, visit: &mut dyn FnMut(Paragraph) -> bool) {
                 }
                 _ => {}
             },
-            Step::Text(text) => {
+            XmlEvent::Text(text) => {
                 if let Some(paragraph) = open.last_mut().filter(|_| is_text && fallbacks == 0) {
                     paragraph.text.push_str(&text);
                 }

@@ -36,7 +36,7 @@ use crate::index::follower::{Indexer, Outcome};
 use crate::messages::key::{Keyed, MessageKeys};
 use crate::messages::{Effect, Event, NewRules, lines_to_log};
 use crate::read::pool::{ReaderPool, ReaderTask};
-use crate::runtime_waker::RuntimeNudger;
+use crate::runtime_waker::RuntimeWaker;
 use crate::sharing::{WorkerThread, WorkersGuard};
 use crate::state::delay_log::DelayLog;
 use crate::state::directory;
@@ -121,7 +121,7 @@ async fn run_in_span(config: Config, mut controls: Controls) -> Result<Summary, 
         },
     };
     let _waker =
-        RuntimeNudger::start(Handle::current()).map_err(EngineError::disk(&config.output))?;
+        RuntimeWaker::start(Handle::current()).map_err(EngineError::disk(&config.output))?;
     let looped = driver.run_loop(&mut controls).await;
     // Drop commands that were not handled, to notify their senders that the run is over.
     controls.commands.close();

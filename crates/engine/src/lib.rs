@@ -71,7 +71,7 @@ pub use error::EngineError;
 pub use forget::{Forget, Forgotten, count_forgotten, find_tombstone, finish_forget, forget};
 pub use free_space::FreeSpace;
 #[cfg(feature = "search")]
-pub use index::rebuild::{Reindex, Reindexed, reindex};
+pub use index::rebuild::{RebuildRules, Reindexed, reindex};
 pub use replay::{RecordedCrawl, ReplayDifference, ReplayGaps, ReplayTiming, Replayed, replay};
 pub use state::at_rest::{LastRound, admit_at_rest, last_round, park_at_rest, unpark_at_rest};
 pub use state::discard::discard_unanswered;

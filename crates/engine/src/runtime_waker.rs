@@ -18,13 +18,13 @@ const WAKE_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The thread that wakes the runtime periodically. Dropping this value ends the thread.
 #[derive(Debug)]
-pub(crate) struct RuntimeNudger {
+pub(crate) struct RuntimeWaker {
     #[expect(dead_code, reason = "held only to be dropped")]
     is_wanted: mpsc::Sender<()>,
 }
 
-impl RuntimeNudger {
-    pub(crate) fn start(runtime: Handle) -> io::Result<RuntimeNudger> {
+impl RuntimeWaker {
+    pub(crate) fn start(runtime: Handle) -> io::Result<RuntimeWaker> {
         let (is_wanted, end) = mpsc::channel();
         let wake = move || {
             while end.recv_timeout(WAKE_INTERVAL) == Err(RecvTimeoutError::Timeout) {
@@ -33,7 +33,7 @@ impl RuntimeNudger {
         };
         let thread = thread::Builder::new().name("crawl-waker".to_owned());
         thread.spawn(wake)?;
-        Ok(RuntimeNudger { is_wanted })
+        Ok(RuntimeWaker { is_wanted })
     }
 }
 
@@ -46,14 +46,14 @@ mod tests {
 
     use tokio::runtime::{Builder, Handle};
 
-    use super::RuntimeNudger;
+    use super::RuntimeWaker;
 
     #[test]
     fn a_task_that_never_yields_does_not_block_timers() {
         let mut builder = Builder::new_multi_thread();
         let runtime = builder.worker_threads(2).enable_all().build().unwrap();
         runtime.block_on(async {
-            let _waker = RuntimeNudger::start(Handle::current()).unwrap();
+            let _waker = RuntimeWaker::start(Handle::current()).unwrap();
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
             let mut server = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
             let (client, _) = listener.accept().unwrap();

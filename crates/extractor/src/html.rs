@@ -15,11 +15,11 @@ mod links;
 pub(crate) mod name;
 mod page_reader;
 mod page_text;
-mod shown;
 mod srcset;
 mod tag_kinds;
 mod tag_walk;
 pub(crate) mod tokenizer;
+mod visible_text;
 mod xml_names;
 
 use crate::limits::{DocumentOddityKind, Limits, note};
@@ -31,9 +31,9 @@ use consumer::{Consumer, NoConsumer};
 pub use images::{ImageTexts, read_image_texts};
 use page_reader::PageReader;
 pub use page_text::PageText;
-pub use shown::PageObserver;
-use shown::ShownReader;
 use tag_walk::{walk, walk_html};
+pub use visible_text::PageObserver;
+use visible_text::ShownReader;
 
 /// Reads the page in `body`, whose content coding is already removed. `content_type` is the value
 /// of the `Content-Type` header.

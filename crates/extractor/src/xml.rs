@@ -23,7 +23,7 @@ pub(crate) use names::Space;
 const MAX_MENDED_LEVELS: usize = 32;
 
 /// One step of a walk over a document.
-pub(crate) enum Step<'a> {
+pub(crate) enum XmlEvent<'a> {
     /// An element begins. If it is empty (`<a/>`), the next step is its end.
     Start(Tag<'a>),
     /// Text, or a part of it, with references resolved.
@@ -136,23 +136,23 @@ impl<'a> Xml<'a> {
 
     /// Returns the next step. `None` at the end of the document, at the end of its root element, or
     /// at a syntax error.
-    pub(crate) fn next(&mut self) -> Option<Step<'a>> {
+    pub(crate) fn next(&mut self) -> Option<XmlEvent<'a>> {
         loop {
             if self.to_end > 0 {
                 self.to_end -= 1;
                 return Some(self.end());
             }
             match self.reader.read_event() {
-                Ok(Event::Start(tag)) => return Some(Step::Start(self.start(tag))),
+                Ok(Event::Start(tag)) => return Some(XmlEvent::Start(self.start(tag))),
                 Ok(Event::End(tag)) => {
                     self.to_end = self.ended_by(fingerprint(tag.name().into_inner()));
                     if self.to_end == 0 && self.open.is_empty() {
                         return None;
                     }
                 }
-                Ok(Event::Text(text)) => return Some(Step::Text(text.into_inner())),
-                Ok(Event::CData(text)) => return Some(Step::Text(text.into_inner())),
-                Ok(Event::GeneralRef(name)) => return Some(Step::Text(self.reference(&name))),
+                Ok(Event::Text(text)) => return Some(XmlEvent::Text(text.into_inner())),
+                Ok(Event::CData(text)) => return Some(XmlEvent::Text(text.into_inner())),
+                Ok(Event::GeneralRef(name)) => return Some(XmlEvent::Text(self.reference(&name))),
                 Ok(Event::Eof) => {
                     if !self.open.is_empty() {
                         self.note(DocumentOddityKind::EndsEarly);
@@ -197,14 +197,14 @@ impl<'a> Xml<'a> {
         tag
     }
 
-    fn end(&mut self) -> Step<'a> {
+    fn end(&mut self) -> XmlEvent<'a> {
         let depth = self.open.len();
         self.bindings.exit(depth);
         if self.bases.last().is_some_and(|(at, _)| *at == depth) {
             self.bases.pop();
         }
         self.open.pop();
-        Step::End
+        XmlEvent::End
     }
 
     /// Returns the number of elements that an end tag ends.

@@ -13,7 +13,7 @@ mod hosts;
 mod limits;
 mod page_requests;
 mod robots_copies;
-mod row_verdicts;
+mod robots_verdicts;
 mod text;
 
 use std::collections::{BTreeMap, HashMap, HashSet};

@@ -116,7 +116,7 @@ impl MissingReason {
 
 /// The URLs of a host that are missing for one reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Shortfall {
+pub struct MissingUrls {
     /// The reason.
     pub reason: MissingReason,
     /// Number of known URLs that are missing.
@@ -149,11 +149,11 @@ pub struct HostOutcomes {
 /// Returns the verdict on a host, with its missing URLs. `None` if the host never responded and
 /// none of its URLs is missing.
 #[must_use]
-pub fn coverage(outcomes: &HostOutcomes) -> Option<(Coverage, Vec<Shortfall>)> {
+pub fn coverage(outcomes: &HostOutcomes) -> Option<(Coverage, Vec<MissingUrls>)> {
     if !outcomes.is_asked && outcomes.missing.is_empty() {
         return None;
     }
-    let mut shortfalls: Vec<Shortfall> = Vec::new();
+    let mut shortfalls: Vec<MissingUrls> = Vec::new();
     for ((reason, evidence), urls) in &outcomes.missing {
         let evidence = (evidence.clone(), *urls);
         match shortfalls.last_mut().filter(|last| last.reason == *reason) {
@@ -161,7 +161,7 @@ pub fn coverage(outcomes: &HostOutcomes) -> Option<(Coverage, Vec<Shortfall>)> {
                 last.urls += urls;
                 last.evidence.extend([evidence]);
             }
-            None => shortfalls.push(Shortfall {
+            None => shortfalls.push(MissingUrls {
                 reason: *reason,
                 urls: *urls,
                 evidence: BTreeMap::from([evidence]),
@@ -179,7 +179,7 @@ pub fn coverage(outcomes: &HostOutcomes) -> Option<(Coverage, Vec<Shortfall>)> {
         turned_away > outcomes.served || outcomes.refused_in_a_row >= MIN_REFUSED_IN_A_ROW;
     let is_empty = !is_blocked && outcomes.is_empty();
     if is_empty && !outcomes.not_found.is_empty() {
-        shortfalls.push(Shortfall {
+        shortfalls.push(MissingUrls {
             reason: MissingReason::NotFound,
             urls: outcomes.not_found.values().sum(),
             evidence: outcomes.not_found.clone(),

@@ -10,7 +10,7 @@ use crawl_weburl::canonicalize;
 use serde::{Deserialize, Serialize};
 
 use crate::bins::GapHistograms;
-use crate::coverage::{Coverage, HostOutcomes, Shortfall, coverage};
+use crate::coverage::{Coverage, HostOutcomes, MissingUrls, coverage};
 
 pub(crate) use self::last_rows::LastLines;
 
@@ -53,7 +53,7 @@ pub struct HostReport {
     pub coverage: Option<Coverage>,
     /// URLs of the host that should have been fetched but were not, by reason.
     #[serde(default)]
-    pub missing: Vec<Shortfall>,
+    pub missing: Vec<MissingUrls>,
     /// Requests sent.
     pub requests: u64,
     /// Requests for robots.txt, including redirects on the way to it.

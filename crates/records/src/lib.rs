@@ -68,7 +68,7 @@ pub use compare::{
     ComparedCrawl, ComparedHost, Comparison, ExcludedDifference, HostDifference, OrderDifferences,
     PageDifference, PageDifferences, compare, compare_round,
 };
-pub use coverage::{Coverage, HostOutcomes, MissingReason, Shortfall, coverage};
+pub use coverage::{Coverage, HostOutcomes, MissingReason, MissingUrls, coverage};
 pub use current_pages::{CurrentPages, CurrentRow};
 pub use decoded_body::decoded_body;
 pub use directory::{seeds_of, stored_settings};

@@ -13,7 +13,7 @@ use crawl_archive::rows::{ExcludedRow, PageUsage, RequestRow};
 use serde::{Deserialize, Serialize};
 
 use self::sizes::{BytesRange, KnownPages, PageSizes};
-use crate::coverage::{MissingReason, Shortfall};
+use crate::coverage::{MissingReason, MissingUrls};
 use crate::error::RecordsError;
 use crate::hosts::{HostReport, host_key};
 use crate::report::report;
@@ -219,7 +219,7 @@ fn host_plan(
     });
     let answer_ms = host.busy_ms as f64 / host.requests.max(1) as f64;
     let requests = host.requests + pages;
-    let is_unread = |shortfall: &Shortfall| {
+    let is_unread = |shortfall: &MissingUrls| {
         matches!(
             shortfall.reason,
             MissingReason::Refused | MissingReason::Errors | MissingReason::Limits

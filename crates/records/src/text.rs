@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Write as _};
 
 use crawl_weburl::safe_line;
 
-use crate::coverage::Shortfall;
+use crate::coverage::MissingUrls;
 use crate::hosts::{HostReport, PENDING_REASON, RobotsReport};
 use crate::numbers::{counted, grouped, size};
 use crate::report::{LabelCounts, Operator, Report, VisitCounts};
@@ -209,8 +209,8 @@ pub(crate) fn coverage_words(host: &HostReport) -> Option<String> {
     Some(words)
 }
 
-fn shortfall_words(shortfall: &Shortfall) -> String {
-    let Shortfall {
+fn shortfall_words(shortfall: &MissingUrls) -> String {
+    let MissingUrls {
         reason,
         urls,
         evidence,

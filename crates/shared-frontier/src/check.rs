@@ -1,6 +1,6 @@
 //! Checks whether a database server works as a shared frontier requires.
 
-use crawl_frontier::conformance::{Bench, broken_clauses};
+use crawl_frontier::conformance::{RestartableFrontier, broken_clauses};
 use crawl_frontier::shared::WorkerFrontier as _;
 use crawl_frontier::{Frontier, FrontierError};
 
@@ -63,7 +63,7 @@ impl OnEngine {
     }
 }
 
-impl Bench for OnEngine {
+impl RestartableFrontier for OnEngine {
     fn frontier(&self) -> &dyn Frontier {
         match &self.frontier {
             Some(frontier) => frontier,

@@ -21,7 +21,7 @@ use crate::ownership::{OwnedBucket, Ownership, WorkerLife, beat};
 use crate::recent::RecentUrls;
 use crate::rows::{Keys, Reader, sum};
 use crate::sql::Sql;
-use crate::worker_homes::{FIRST_GROUP, Home, find_home, is_anybody_elsewhere};
+use crate::worker_homes::{FIRST_GROUP, HomeGroup, find_home, is_anybody_elsewhere};
 
 /// A lease must last for at least this many response times. A start waits for five replies before
 /// its first heartbeat, which is sent after a third of the lease.
@@ -44,7 +44,7 @@ impl SharedFrontier {
     /// # Errors
     /// [`OpenError`] gives the reason.
     pub fn open_groups(urls: &[String], options: &Options) -> Result<SharedFrontier, OpenError> {
-        let Home {
+        let HomeGroup {
             crawl,
             thread,
             config,

@@ -24,7 +24,7 @@ pub(crate) const FIRST_GROUP: i32 = 0;
 const MAX_TRIES: usize = 1_000;
 
 /// A worker's home (the engine group that it works in), and the other groups.
-pub(crate) struct Home {
+pub(crate) struct HomeGroup {
     pub(crate) crawl: CrawlRow,
     pub(crate) thread: EngineThread,
     pub(crate) config: EngineConfig,
@@ -56,7 +56,7 @@ struct WorkerHome {
 }
 
 /// Finds the home of a worker among the engine groups of a crawl.
-pub(crate) fn find_home(groups: Vec<Group>, options: &Options) -> Result<Home, OpenError> {
+pub(crate) fn find_home(groups: Vec<Group>, options: &Options) -> Result<HomeGroup, OpenError> {
     let rows: Vec<CrawlRow> = groups.iter().map(|group| group.crawl.clone()).collect();
     let mut known_groups: Vec<OtherGroup> = groups.into_iter().map(Group::into_other).collect();
     let (home, map) = match known_groups.len() {
@@ -84,7 +84,7 @@ pub(crate) fn find_home(groups: Vec<Group>, options: &Options) -> Result<Home, O
     };
     let own = known_groups.remove(at);
     let (thread, config) = own.into_parts();
-    Ok(Home {
+    Ok(HomeGroup {
         crawl: rows[at].clone(),
         thread,
         config,

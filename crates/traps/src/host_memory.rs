@@ -7,7 +7,7 @@ use crawl_weburl::HostKey;
 use super::learned_spellings::LearnedSpellings;
 use super::novelty::HostWords;
 use super::recent_map::RecentMap;
-use super::template::Template;
+use super::template::TemplateHistory;
 
 /// Approximate memory for evidence of traps on all hosts, in bytes; the least recently seen hosts
 /// are evicted. A host takes a few KiB with its first page and about 600 KiB at most.
@@ -24,7 +24,7 @@ const MAX_TEXTS: usize = 1024;
 #[derive(Debug)]
 pub(super) struct HostMemory {
     pub(super) words: HostWords,
-    pub(super) templates: RecentMap<Template>,
+    pub(super) templates: RecentMap<TemplateHistory>,
     pub(super) texts: RecentMap<Text>,
     pub(super) names: LearnedSpellings,
     /// The number of templates (URLs of one pattern) whose URLs are queued behind others. Includes

@@ -36,7 +36,7 @@ use self::mirrors::Mirrors;
 pub use self::novelty::HostWords;
 pub use self::page_fingerprint::{FingerprintReader, PageFingerprint};
 pub use self::template::Trap;
-use self::template::{Template, Yield};
+use self::template::{TemplateHistory, Yield};
 
 /// The maximum level.
 pub const MAX_LEVEL: u8 = 30;
@@ -261,7 +261,7 @@ impl Traps {
                 .unwrap_or(&shape.pattern);
             let account = host
                 .templates
-                .entry(place, || Template::new(pattern, shape.signs));
+                .entry(place, || TemplateHistory::new(pattern, shape.signs));
             let (was_watched, was_proven) = (account.is_watched(), account.is_proven());
             account.take(url, shape, level, page_yield);
             is_changed |= was_watched != account.is_watched();
@@ -380,7 +380,11 @@ impl Traps {
         let is_watched = |host: &HostMemory| {
             let (template, family) = keys(&key, url.shape());
             let mut places = std::iter::once(template).chain(family);
-            places.any(|place| host.templates.get(place).is_some_and(Template::is_watched))
+            places.any(|place| {
+                host.templates
+                    .get(place)
+                    .is_some_and(TemplateHistory::is_watched)
+            })
         };
         let may_be_watched = self.defers && level == 0;
         let watching = host.filter(|host| may_be_watched && host.watched > 0);
@@ -407,7 +411,11 @@ impl Traps {
             return true;
         };
         let mut places = std::iter::once(template).chain(family);
-        !places.any(|place| host.templates.get(place).is_some_and(Template::is_proven))
+        !places.any(|place| {
+            host.templates
+                .get(place)
+                .is_some_and(TemplateHistory::is_proven)
+        })
     }
 
     /// Whether anything was learned that may change the treatment of a host's URLs, or of URLs

@@ -101,7 +101,7 @@ pub(super) enum Yield {
 
 /// What the pages of a template (URLs of one pattern) brought so far.
 #[derive(Debug)]
-pub(super) struct Template {
+pub(super) struct TemplateHistory {
     pattern: String,
     signs: TrapSigns,
     fetched: u32,
@@ -129,9 +129,9 @@ pub(super) struct Template {
     chances: u8,
 }
 
-impl Template {
-    pub(super) fn new(pattern: &str, signs: TrapSigns) -> Template {
-        Template {
+impl TemplateHistory {
+    pub(super) fn new(pattern: &str, signs: TrapSigns) -> TemplateHistory {
+        TemplateHistory {
             pattern: pattern.to_owned(),
             signs,
             fetched: 0,
@@ -288,7 +288,7 @@ impl Template {
 
     /// Describes to the user the evidence for a trap.
     pub(super) fn evidence(&self, trap: Trap) -> String {
-        let Template {
+        let TemplateHistory {
             pattern,
             fetched,
             fresh,
@@ -317,7 +317,7 @@ fn note(names_seen: &mut Vec<String>, names: &[String]) {
 mod tests {
     use crawl_weburl::{Shape, TrapSigns, canonicalize};
 
-    use super::{MAX_CHANCES, MAX_EXAMPLE_BYTES, MAX_NAMES, Template, Trap, Yield};
+    use super::{MAX_CHANCES, MAX_EXAMPLE_BYTES, MAX_NAMES, TemplateHistory, Trap, Yield};
 
     const NONE: TrapSigns = TrapSigns {
         date: false,
@@ -327,15 +327,15 @@ mod tests {
     };
     const DATE: TrapSigns = TrapSigns { date: true, ..NONE };
 
-    fn take(template: &mut Template, path: &str, level: u8, page_yield: Yield) {
+    fn take(template: &mut TemplateHistory, path: &str, level: u8, page_yield: Yield) {
         let url = canonicalize(None, &format!("http://a.example{path}")).unwrap();
         template.take(&url, &Shape::of(&url), level, page_yield);
     }
 
     /// Creates a template and records consecutive pages with nothing new, each with different
     /// content.
-    fn row(signs: TrapSigns, pages: u32, level: u8, children: u32) -> Template {
-        let mut template = Template::new("/x", signs);
+    fn row(signs: TrapSigns, pages: u32, level: u8, children: u32) -> TemplateHistory {
+        let mut template = TemplateHistory::new("/x", signs);
         for page in 0..pages {
             take(&mut template, "/x", level, Yield::Nothing(page.into()));
         }
@@ -409,7 +409,7 @@ mod tests {
             (Yield::Onwards, Trap::Redirects),
             (Yield::Nothing(1), Trap::Calendar),
         ] {
-            let mut template = Template::new("/x", DATE);
+            let mut template = TemplateHistory::new("/x", DATE);
             for page_yield in [first, Yield::Onwards, Yield::Onwards] {
                 take(&mut template, "/x", 1, page_yield);
             }
@@ -425,7 +425,7 @@ mod tests {
             ([7, 8, 7], None),
             ([8, 7, 7], None),
         ] {
-            let mut template = Template::new("/x", NONE);
+            let mut template = TemplateHistory::new("/x", NONE);
             for text in texts {
                 take(&mut template, "/x", 1, Yield::Nothing(text));
             }
@@ -485,7 +485,7 @@ mod tests {
 
     #[test]
     fn six_pages_with_something_new_prove_a_template() {
-        let mut template = Template::new("/x", DATE);
+        let mut template = TemplateHistory::new("/x", DATE);
         for _ in 0..6 {
             assert!(!template.is_proven());
             take(&mut template, "/x", 0, Yield::New);
@@ -497,7 +497,7 @@ mod tests {
 
     #[test]
     fn names_that_never_brought_something_new_are_idle() {
-        let mut template = Template::new("/x?", NONE);
+        let mut template = TemplateHistory::new("/x?", NONE);
         take(&mut template, "/x?a&b", 0, Yield::New);
         take(&mut template, "/x?b&c", 0, Yield::Nothing(1));
         take(&mut template, "/x?c&d", 0, Yield::Nothing(1));
@@ -510,7 +510,7 @@ mod tests {
 
     #[test]
     fn two_examples_are_kept_and_truncated() {
-        let mut template = Template::new("/x", NONE);
+        let mut template = TemplateHistory::new("/x", NONE);
         let long = format!("/{}", "a".repeat(300));
         for path in [&long, "/b", "/c"] {
             take(&mut template, path, 1, Yield::Nothing(1));

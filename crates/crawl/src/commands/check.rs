@@ -6,7 +6,7 @@ use super::faults::{FaultReport, FoundFaults};
 use crate::cli::args::CheckArgs;
 use crate::error::{CommandError, FINISHED, NOTHING_DONE};
 use crate::run::{Directory, OwnFolder, crawl};
-use crate::settings::{Environment, check_defaults, gather_over, refuse_plain_crawl};
+use crate::settings::{UserFolders, check_defaults, gather_over, refuse_plain_crawl};
 
 /// Runs `crawl check`.
 pub(crate) fn run(mut args: CheckArgs) -> Result<u8, CommandError> {
@@ -34,7 +34,7 @@ pub(crate) fn run(mut args: CheckArgs) -> Result<u8, CommandError> {
     let (settings, sources) = gather_over(
         args.job.layer,
         args.job.config.as_deref(),
-        &Environment::of_process(),
+        &UserFolders::of_process(),
         check_defaults(),
     )?;
     if settings.recrawl.every.0.is_some() {

@@ -17,7 +17,7 @@ use crate::error::engine::of_engine;
 use crate::error::records::of_records;
 use crate::error::{CommandError, FINISHED, no_crawl};
 use crate::run::finish_interrupted;
-use crate::settings::{Environment, Purpose, sign, stored_without};
+use crate::settings::{Purpose, UserFolders, sign, stored_without};
 use crate::terminal::{note, print, print_json};
 
 /// The reason in a tombstone if the user gives none.
@@ -83,7 +83,7 @@ pub(crate) fn run(args: &ForgetArgs) -> Result<u8, CommandError> {
         config_text: text.as_deref(),
         // Without the user's key the list of files stays unsigned. After a crash, the user then has
         // to accept the list with `--finish`.
-        sign: &|list| sign(&Environment::of_process(), dir, Purpose::Forget, list).ok(),
+        sign: &|list| sign(&UserFolders::of_process(), dir, Purpose::Forget, list).ok(),
     };
     let has_report = dir.join("report.json").is_file();
     let has_index = dir.join("index").is_dir();
@@ -205,7 +205,7 @@ fn by_recheck(dir: &Path, reason: Option<&str>) -> Result<(Removal, String), Com
 fn config_text(dir: &Path, removal: &Removal) -> Result<Option<String>, CommandError> {
     let is_out = |url: &CanonicalUrl| removal.holds(url);
     let is_host_out = |host: &HostKey| removal.holds_host(host);
-    stored_without(dir, &is_out, &is_host_out, &Environment::of_process())
+    stored_without(dir, &is_out, &is_host_out, &UserFolders::of_process())
 }
 
 fn nothing_there(args: &ForgetArgs) -> CommandError {

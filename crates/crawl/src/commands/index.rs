@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crawl_archive::ChangedFiles;
-use crawl_engine::{EngineError, Reindex, Reindexed, reindex};
+use crawl_engine::{EngineError, RebuildRules, Reindexed, reindex};
 use crawl_fetcher::Secrets;
 use crawl_policy::ProductToken;
 use crawl_records::{counted, list_digests, stored_settings};
@@ -71,7 +71,7 @@ pub(super) fn build(args: &IndexArgs) -> Result<Option<Reindexed>, CommandError>
 
 /// Returns the product token that META elements and headers may address, and the profile for
 /// reading them. Both are from the crawl's crawl.toml.
-fn rules(args: &IndexArgs) -> Result<Reindex, CommandError> {
+fn rules(args: &IndexArgs) -> Result<RebuildRules, CommandError> {
     let dir = args.dir.as_path();
     let table = stored_settings(dir);
     let value = |group: &str, key: &str| {
@@ -86,7 +86,7 @@ fn rules(args: &IndexArgs) -> Result<Reindex, CommandError> {
     let profile: ProfileName = profile
         .try_into()
         .map_err(|why| CommandError::disk(format!("{}/crawl.toml: {why}", dir.display())))?;
-    Ok(Reindex {
+    Ok(RebuildRules {
         documents: document_rules(&table, args.index_types.as_ref())
             .map_err(|why| CommandError::disk(format!("{}/crawl.toml: {why}", dir.display())))?,
         agent,

@@ -24,7 +24,7 @@ use tokio::sync::watch;
 use crate::error::CommandError;
 use crate::serve::authority;
 use crate::serve::connections::{self, ConnectionRoom, Peer};
-use crate::serve::rate_limit::Rates;
+use crate::serve::rate_limit::ClientRateLimits;
 
 use families::families;
 
@@ -47,7 +47,7 @@ pub(crate) struct MetricsServer(Arc<Inner>);
 struct Inner {
     /// The listening address.
     address: SocketAddr,
-    rates: Rates,
+    rates: ClientRateLimits,
     /// The progress of the current round, or of the last one.
     progress: Mutex<watch::Receiver<Progress>>,
     started: SystemTime,
@@ -62,7 +62,7 @@ impl MetricsServer {
         let (listener, address) = connections::listen(address, "--metrics").await?;
         let server = MetricsServer(Arc::new(Inner {
             address,
-            rates: Rates::new(RATE),
+            rates: ClientRateLimits::new(RATE),
             progress: Mutex::new(watch::channel(Progress::default()).1),
             started: SystemTime::now(),
         }));

@@ -15,7 +15,7 @@ use crawl_weburl::SpellingRules;
 
 use crate::clock;
 use crate::settings::{
-    Checked, Environment, NAME_AND_VERSION, Settings, budgets, first_start, host_keys,
+    Checked, NAME_AND_VERSION, Settings, UserFolders, budgets, first_start, host_keys,
     host_locks_file, host_table, hours, own_mark, record, record_again, rules_since, user_agent,
 };
 use crate::values::{DocumentBounds, FilePath, Span};
@@ -105,7 +105,7 @@ pub(super) fn rules(settings: &Settings, checked: &Checked, begun_with: &str) ->
     let (scope, output) = (&settings.scope, &checked.output);
     let mut recorded = settings.clone();
     recorded.output.output = FilePath(output.clone());
-    let mark = own_mark(&recorded, output, &Environment::of_process());
+    let mark = own_mark(&recorded, output, &UserFolders::of_process());
     Rules {
         politeness: politeness(settings, checked),
         budgets: crawl_budgets(settings, checked),
@@ -282,7 +282,7 @@ fn config_text(settings: &Settings, output: &Path) -> String {
     settings.output.output = FilePath(output.to_owned());
     let since = rules_since(&older, &settings).unwrap_or(to_the_milli);
     let first = first.as_deref().unwrap_or(&now);
-    let mark = own_mark(&settings, output, &Environment::of_process());
+    let mark = own_mark(&settings, output, &UserFolders::of_process());
     record(&settings, first, &now, &since, mark.as_deref())
 }
 

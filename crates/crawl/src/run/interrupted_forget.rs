@@ -6,13 +6,13 @@ use crawl_engine::finish_forget;
 
 use crate::error::CommandError;
 use crate::error::engine::of_engine;
-use crate::settings::{Environment, MarkStatus, Purpose, verify};
+use crate::settings::{MarkStatus, Purpose, UserFolders, verify};
 
 /// Finishes an interrupted erasure in `dir`, if this user began it. Commands that write to a crawl
 /// directory call this first.
 pub(crate) fn finish_interrupted(dir: &Path) -> Result<(), CommandError> {
     let is_ours = |list: &[u8], mark: Option<&str>| {
-        let around = Environment::of_process();
+        let around = UserFolders::of_process();
         verify(&around, dir, Purpose::Forget, list, mark) == MarkStatus::Ours
     };
     finish_forget(dir, &is_ours)

@@ -19,18 +19,18 @@ const MAX_CLIENTS: usize = 10_000;
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A token bucket per client. Memory is bounded by [`MAX_CLIENTS`].
-pub(crate) struct Rates {
+pub(crate) struct ClientRateLimits {
     clock: DefaultClock,
     accounts: RateLimiter<IpAddr, HashMapStateStore<IpAddr>, DefaultClock, NoOpMiddleware>,
     swept: Mutex<Option<Instant>>,
 }
 
-impl Rates {
+impl ClientRateLimits {
     /// Allows `rate` requests per second from each client, with bursts of twice as many.
-    pub(crate) fn new(rate: NonZeroU32) -> Rates {
+    pub(crate) fn new(rate: NonZeroU32) -> ClientRateLimits {
         let quota = Quota::per_second(rate).allow_burst(rate.saturating_mul(TWICE));
         let clock = DefaultClock::default();
-        Rates {
+        ClientRateLimits {
             accounts: RateLimiter::new(quota, HashMapStateStore::default(), clock.clone()),
             clock,
             swept: Mutex::new(None),
@@ -90,7 +90,7 @@ mod tests {
     use std::net::{IpAddr, Ipv4Addr};
     use std::num::NonZeroU32;
 
-    use super::{MAX_CLIENTS, Rates, account_of};
+    use super::{ClientRateLimits, MAX_CLIENTS, account_of};
 
     fn address(text: &str) -> IpAddr {
         text.parse().unwrap()
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn twice_the_rate_at_once_and_then_seconds_to_wait() {
-        let rates = Rates::new(NonZeroU32::MIN);
+        let rates = ClientRateLimits::new(NonZeroU32::MIN);
         let client = address("192.0.2.1");
         assert_eq!(rates.admit(client), Ok(()));
         assert_eq!(rates.admit(client), Ok(()));
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn clients_beyond_the_bound_share_one_account() {
-        let rates = Rates::new(NonZeroU32::MIN);
+        let rates = ClientRateLimits::new(NonZeroU32::MIN);
         let clients = u32::try_from(MAX_CLIENTS).unwrap() * 2;
         for client in 0..clients {
             let _ = rates.admit(IpAddr::V4(Ipv4Addr::from(client)));

@@ -10,7 +10,7 @@ use super::assets::Assets;
 use super::guard::Guard;
 use super::live_state::Live;
 use super::options::Options;
-use super::rate_limit::Rates;
+use super::rate_limit::ClientRateLimits;
 use super::report_cache::Reports;
 use super::searcher::Searcher;
 
@@ -27,7 +27,7 @@ pub(crate) struct App {
     pub(crate) live: Arc<Live>,
     pub(crate) guard: Guard,
     pub(crate) assets: Assets,
-    pub(super) rates: Rates,
+    pub(super) rates: ClientRateLimits,
 }
 
 impl App {
@@ -41,7 +41,7 @@ impl App {
             live: Live::start(options.dir.clone(), stop),
             guard: Guard::new(options),
             assets: Assets::new(),
-            rates: Rates::new(options.rate),
+            rates: ClientRateLimits::new(options.rate),
         }
     }
 }

@@ -13,7 +13,7 @@ use ring::hmac;
 use ring::rand::{SecureRandom as _, SystemRandom};
 use toml::Table;
 
-use super::environment::Environment;
+use super::environment::UserFolders;
 
 /// The purpose of a mark, which is a keyed digest. The digest covers the purpose, so a mark for one
 /// purpose is never valid for another.
@@ -67,7 +67,7 @@ impl MarkStatus {
 
 /// Verifies the mark of guarded settings.
 pub(super) fn check(
-    around: &Environment,
+    around: &UserFolders,
     dir: &Path,
     guarded: &Table,
     mark: Option<&str>,
@@ -78,7 +78,7 @@ pub(super) fn check(
 
 /// Checks the mark (keyed digest) of `payload` in the directory `dir`.
 pub(crate) fn verify(
-    around: &Environment,
+    around: &UserFolders,
     dir: &Path,
     purpose: Purpose,
     payload: &[u8],
@@ -103,7 +103,7 @@ pub(crate) fn verify(
 ///
 /// # Errors
 /// There is no folder for the key, or it can't be read or written there.
-pub(super) fn make(around: &Environment, dir: &Path, guarded: &Table) -> io::Result<String> {
+pub(super) fn make(around: &UserFolders, dir: &Path, guarded: &Table) -> io::Result<String> {
     let payload = guarded.to_string();
     sign(around, dir, Purpose::Config, payload.as_bytes())
 }
@@ -114,7 +114,7 @@ pub(super) fn make(around: &Environment, dir: &Path, guarded: &Table) -> io::Res
 /// # Errors
 /// There is no folder for the key, or it can't be read or written there.
 pub(crate) fn sign(
-    around: &Environment,
+    around: &UserFolders,
     dir: &Path,
     purpose: Purpose,
     payload: &[u8],
@@ -128,7 +128,7 @@ pub(crate) fn sign(
     Ok(HEXLOWER.encode(tag.as_ref()))
 }
 
-fn key_file(around: &Environment) -> Option<PathBuf> {
+fn key_file(around: &UserFolders) -> Option<PathBuf> {
     Some(around.state_home.as_ref()?.join("crawl").join("key"))
 }
 

@@ -4,18 +4,18 @@ use std::path::PathBuf;
 
 /// The folders of the user's own files.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Environment {
+pub(crate) struct UserFolders {
     /// `XDG_CONFIG_HOME`, or `.config` in `HOME`.
     pub(crate) config_home: Option<PathBuf>,
     /// `XDG_STATE_HOME`, or `.local/state` in `HOME`.
     pub(crate) state_home: Option<PathBuf>,
 }
 
-impl Environment {
+impl UserFolders {
     /// Reads the environment of this process.
-    pub(crate) fn of_process() -> Environment {
+    pub(crate) fn of_process() -> UserFolders {
         let home = |below: &str| Some(folder("HOME")?.join(below));
-        Environment {
+        UserFolders {
             config_home: folder("XDG_CONFIG_HOME").or_else(|| home(".config")),
             state_home: folder("XDG_STATE_HOME").or_else(|| home(".local/state")),
         }

@@ -47,7 +47,7 @@ pub(crate) use config_mac::{MarkStatus, Purpose, sign, verify};
 pub(crate) use contact::{CONTACT_HINT, read_contact, user_agent};
 #[cfg(feature = "search")]
 pub(crate) use document_rules::document_rules;
-pub(crate) use environment::{Environment, host_locks_file};
+pub(crate) use environment::{UserFolders, host_locks_file};
 pub(crate) use host_lists::{host_keys, host_table};
 pub(crate) use host_politeness::hours;
 pub(crate) use link_check::{check_defaults, refuse_plain_crawl};

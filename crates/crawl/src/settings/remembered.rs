@@ -15,7 +15,7 @@ use toml::{Table, Value};
 
 use super::config_file::{self, NOTES};
 use super::config_mac::{self, MarkStatus};
-use super::environment::Environment;
+use super::environment::UserFolders;
 use super::listed_seed::ListedSeed;
 use super::listing::{mark_of, record_again, without_secrets};
 use super::replay::REPLAY_OF;
@@ -117,7 +117,7 @@ impl StoredConfig {
         mut self,
         explicit: &mut Layer,
         explicit_seeds: &[ListedSeed],
-        around: &Environment,
+        around: &UserFolders,
     ) -> Result<Layer, CommandError> {
         let names_seeds = explicit.seed.is_some();
         let marked = self.marked(around);
@@ -159,7 +159,7 @@ impl StoredConfig {
     }
 
     /// Checks whether the file's mark proves it to be this user's.
-    fn marked(&self, around: &Environment) -> MarkStatus {
+    fn marked(&self, around: &UserFolders) -> MarkStatus {
         let guarded = guarded(&self.layer.clone().settle());
         let notes = self.text.parse().unwrap_or_default();
         config_mac::check(around, &self.dir, &guarded, mark_of(&notes))
@@ -279,7 +279,7 @@ pub(crate) fn stored_without(
     dir: &Path,
     is_out: &dyn Fn(&CanonicalUrl) -> bool,
     is_host_out: &dyn Fn(&HostKey) -> bool,
-    around: &Environment,
+    around: &UserFolders,
 ) -> Result<Option<String>, CommandError> {
     let Some(stored) = StoredConfig::read(dir)? else {
         return Ok(None);
@@ -321,7 +321,7 @@ fn without_hosts(settings: &mut Settings, is_out: &dyn Fn(&HostKey) -> bool) {
 
 /// Returns the mark that proves a crawl.toml to be this user's. `None` if the user's key can't be
 /// stored.
-pub(crate) fn own_mark(settings: &Settings, dir: &Path, around: &Environment) -> Option<String> {
+pub(crate) fn own_mark(settings: &Settings, dir: &Path, around: &UserFolders) -> Option<String> {
     // A mark doesn't cover secrets: they are never written to the file, so a file with a secret in
     // it can't be ours.
     let made = config_mac::make(around, dir, &guarded(&without_secrets(settings)));

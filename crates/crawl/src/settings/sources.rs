@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::check::{check_all, default_output};
 use super::config_file;
-use super::environment::Environment;
+use super::environment::UserFolders;
 use super::host_lists;
 use super::listed_seed::ListedSeed;
 use super::remembered::StoredConfig;
@@ -23,7 +23,7 @@ use crate::settings::seeds;
 pub(crate) fn gather(
     flags: Layer,
     config: Option<&Path>,
-    environment: &Environment,
+    environment: &UserFolders,
 ) -> Result<Settings, CommandError> {
     gather_with_sources(flags, config, environment).map(|(settings, _)| settings)
 }
@@ -32,7 +32,7 @@ pub(crate) fn gather(
 pub(crate) fn gather_with_sources(
     flags: Layer,
     config: Option<&Path>,
-    environment: &Environment,
+    environment: &UserFolders,
 ) -> Result<(Settings, Sources), CommandError> {
     gather_over(flags, config, environment, Layer::default())
 }
@@ -42,7 +42,7 @@ pub(crate) fn gather_with_sources(
 pub(crate) fn gather_over(
     flags: Layer,
     config: Option<&Path>,
-    environment: &Environment,
+    environment: &UserFolders,
     defaults: Layer,
 ) -> Result<(Settings, Sources), CommandError> {
     let mut flags = flags.typed();
@@ -140,7 +140,7 @@ fn directory(said: &Layer) -> Option<PathBuf> {
 }
 
 /// Reads the contact in the user's own config.toml, if it has one.
-pub(crate) fn user_contact(environment: &Environment) -> Result<Option<String>, CommandError> {
+pub(crate) fn user_contact(environment: &UserFolders) -> Result<Option<String>, CommandError> {
     Ok(of_user(environment)?.operator.contact)
 }
 
@@ -152,7 +152,7 @@ fn nothing_there(output: &Path) -> CommandError {
     .hint("start one with `crawl URL`")
 }
 
-fn of_user(environment: &Environment) -> Result<Layer, CommandError> {
+fn of_user(environment: &UserFolders) -> Result<Layer, CommandError> {
     let Some(home) = &environment.config_home else {
         return Ok(Layer::default());
     };
@@ -185,7 +185,7 @@ mod tests {
 
     use tempfile::TempDir;
 
-    use super::{Environment, ListedSeed, gather};
+    use super::{ListedSeed, UserFolders, gather};
     use crate::settings::config_file::parse;
     use crate::settings::remembered::own_mark;
     use crate::settings::tables::{Layer, Settings};
@@ -198,10 +198,10 @@ mod tests {
         layer
     }
 
-    fn setup() -> (TempDir, Environment) {
+    fn setup() -> (TempDir, UserFolders) {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir_all(dir.path().join("home/crawl")).unwrap();
-        let around = Environment {
+        let around = UserFolders {
             config_home: Some(dir.path().join("home")),
             state_home: Some(dir.path().join("state")),
         };
@@ -209,7 +209,7 @@ mod tests {
     }
 
     /// Writes a crawl.toml as a run of this user would.
-    fn store(dir: &TempDir, around: &Environment, text: &str) {
+    fn store(dir: &TempDir, around: &UserFolders, text: &str) {
         let settings = parse(text, "x").unwrap().settle();
         let mark = own_mark(&settings, dir.path(), around).unwrap();
         let text = format!("{text}[crawl]\nmark = \"{mark}\"\n");

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::xml::{Step, Xml};
+use super::xml::{Xml, XmlEvent};
 
 /// Maximum number of `basedOn` links that are followed from one style to the next.
 const MAX_BASES: usize = 8;
@@ -35,7 +35,7 @@ impl Styles {
         let mut open: Option<(String, Style)> = None;
         while let Some(step) = steps.next() {
             match step {
-                Step::Start(tag) => match (tag.name(), &mut open) {
+                XmlEvent::Start(tag) => match (tag.name(), &mut open) {
                     ("style", _) => {
                         let id = tag.attribute("styleId");
                         open = id.map(|id| (id, Style::default()));
@@ -53,7 +53,7 @@ impl Styles {
                     }
                     _ => {}
                 },
-                Step::End(name) if name == "style" => styles.by_id.extend(open.take()),
+                XmlEvent::End(name) if name == "style" => styles.by_id.extend(open.take()),
                 _ => {}
             }
         }

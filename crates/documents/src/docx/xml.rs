@@ -11,7 +11,7 @@ pub(super) struct Xml<'a> {
     reader: Reader<&'a [u8]>,
 }
 
-pub(super) enum Step<'a> {
+pub(super) enum XmlEvent<'a> {
     Start(Tag<'a>),
     /// The end of an element, with its name without prefix.
     End(String),
@@ -49,18 +49,18 @@ impl<'a> Xml<'a> {
         Xml { reader }
     }
 
-    pub(super) fn next(&mut self) -> Option<Step<'a>> {
+    pub(super) fn next(&mut self) -> Option<XmlEvent<'a>> {
         loop {
             return Some(match self.reader.read_event().ok()? {
-                Event::Start(tag) => Step::Start(Tag(tag)),
-                Event::End(tag) => Step::End(tag.local_name().into_inner().to_owned()),
-                Event::Text(text) => Step::Text(text.into_inner()),
-                Event::CData(text) => Step::Text(text.into_inner()),
+                Event::Start(tag) => XmlEvent::Start(Tag(tag)),
+                Event::End(tag) => XmlEvent::End(tag.local_name().into_inner().to_owned()),
+                Event::Text(text) => XmlEvent::Text(text.into_inner()),
+                Event::CData(text) => XmlEvent::Text(text.into_inner()),
                 // Entities that a DTD declares are not expanded, because a few lines can expand to
                 // gigabytes.
                 Event::GeneralRef(name) => match name.resolve_char_ref() {
-                    Ok(Some(letter)) => Step::Text(Cow::Owned(letter.to_string())),
-                    _ => Step::Text(Cow::Borrowed(
+                    Ok(Some(letter)) => XmlEvent::Text(Cow::Owned(letter.to_string())),
+                    _ => XmlEvent::Text(Cow::Borrowed(
                         resolve_predefined_entity(&name).unwrap_or(" "),
                     )),
                 },

@@ -31,7 +31,7 @@ use crate::index::log::{
     log_path, mend_swap, note, note_of, place,
 };
 use crate::index::log_number::{forget, number};
-use crate::index::rebuild::{self, Reindex};
+use crate::index::rebuild::{self, RebuildRules};
 use crate::index::redirects::redirects_of;
 use crate::index::{INDEX_FOLDER, LOG};
 use crate::summary::{HasArchive, IndexFault, Indexed};
@@ -199,7 +199,7 @@ impl Outcome {
 struct Setting {
     dir: PathBuf,
     frontier: Arc<dyn Frontier>,
-    rules: Reindex,
+    rules: RebuildRules,
     halt: Halt,
     is_busy: IsBusy,
 }
@@ -217,7 +217,7 @@ impl Indexer {
         let setting = Setting {
             dir: config.output.clone(),
             frontier,
-            rules: Reindex::of(config),
+            rules: RebuildRules::of(config),
             halt,
             is_busy,
         };

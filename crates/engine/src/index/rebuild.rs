@@ -44,7 +44,7 @@ const MAX_PENDING_BYTES: u64 = 512 << 20;
 
 /// The rules for reading pages when an index is rebuilt.
 #[derive(Clone, Debug)]
-pub struct Reindex {
+pub struct RebuildRules {
     /// The crawler's name in the directives of pages: robots META elements and `X-Robots-Tag`.
     pub agent: ProductToken,
     /// The rules for reading these directives.
@@ -55,11 +55,11 @@ pub struct Reindex {
     pub documents: DocumentRules,
 }
 
-impl Reindex {
+impl RebuildRules {
     /// Returns the rules in the configuration of a crawl.
     #[must_use]
-    pub fn of(config: &Config) -> Reindex {
-        Reindex {
+    pub fn of(config: &Config) -> RebuildRules {
+        RebuildRules {
             agent: config.agent.clone(),
             profile: config.profile,
             secrets: Secrets::of(&config.fetch.access),
@@ -91,7 +91,7 @@ pub struct Reindexed {
 /// fails.
 pub fn reindex(
     dir: &Path,
-    rules: &Reindex,
+    rules: &RebuildRules,
     is_stopped: &dyn Fn() -> bool,
     report: &mut dyn FnMut(u64),
 ) -> Result<Reindexed, EngineError> {
@@ -112,7 +112,7 @@ pub fn reindex(
 fn build(
     dir: &Path,
     frontier: Option<&dyn Frontier>,
-    rules: &Reindex,
+    rules: &RebuildRules,
     is_stopped: &dyn Fn() -> bool,
     report: &mut dyn FnMut(u64),
 ) -> Result<Reindexed, EngineError> {
@@ -196,7 +196,7 @@ fn settle(
 pub(crate) fn build_behind(
     dir: &Path,
     frontier: &dyn Frontier,
-    rules: &Reindex,
+    rules: &RebuildRules,
     committed: Option<u64>,
     note: &str,
     is_stopped: &dyn Fn() -> bool,
@@ -234,7 +234,7 @@ enum PageWrites {
 fn build_new<'a>(
     dir: &'a Path,
     frontier: Option<&dyn Frontier>,
-    rules: &'a Reindex,
+    rules: &'a RebuildRules,
     committed: Option<u64>,
     writes: PageWrites,
     is_stopped: &dyn Fn() -> bool,
@@ -304,7 +304,7 @@ fn take_place(dir: &Path) -> Result<(), EngineError> {
 
 struct Build<'a> {
     dir: &'a Path,
-    rules: &'a Reindex,
+    rules: &'a RebuildRules,
     old: Option<SearchIndex>,
     writer: IndexWriter,
     /// Pages that are not written to the index until the end of the build.

@@ -21,7 +21,7 @@ use crawl_weburl::{CanonicalUrl, Unusable, canonicalize};
 
 use super::document::{DocumentError, ReadDocument};
 use super::links::{Discovery, Links, page_refusal};
-use super::main_text::{ComparedText, text_digest};
+use super::main_text_digest::{ComparedText, text_digest};
 use super::sitemap_budget::SITEMAP_LIMIT;
 use super::trap_evidence::TrapEvidence;
 use super::{PageReader, content_type, is_successful};

@@ -9,7 +9,7 @@ mod index_entry;
 mod link_cache;
 mod link_names;
 mod links;
-mod main_text;
+mod main_text_digest;
 mod other_documents;
 pub(crate) mod page_encoder;
 mod page_row;

@@ -3,7 +3,7 @@
 //! A [`ChangeDetector`] processes an answer in two steps, before and after its archive record is
 //! encoded. First, [`repeat`](ChangeDetector::repeat) returns the earlier page that the answer
 //! repeats, so that the record can refer to it. Then [`finish`](ChangeDetector::finish) takes the
-//! record, and returns the [`Detected`] change and the digest for the page's row.
+//! record, and returns the [`DetectedChange`] change and the digest for the page's row.
 
 use crawl_archive::DigestAlgorithm;
 use crawl_archive::rows::PageRow;
@@ -67,7 +67,7 @@ pub(crate) struct AnswerRecord<'a> {
 
 /// The change that an answer shows, and what to store about it.
 #[derive(Debug)]
-pub(crate) struct Detected {
+pub(crate) struct DetectedChange {
     /// The status to settle the URL with. For a 304, this is the status of the page that it
     /// confirms.
     pub(crate) status: u16,
@@ -136,7 +136,7 @@ impl<'a> ChangeDetector<'a> {
 
     /// Returns the change that the answer shows. `record` is the answer's archive record; `None` if
     /// the crawl has no archive.
-    pub(crate) fn finish(mut self, record: Option<AnswerRecord<'_>>) -> Detected {
+    pub(crate) fn finish(mut self, record: Option<AnswerRecord<'_>>) -> DetectedChange {
         let is_unreadable = self.is_unreadable();
         let (status, digest, mut result) = match self.repeat {
             Some(Repeat::NotModified(known)) => {
@@ -175,7 +175,7 @@ impl<'a> ChangeDetector<'a> {
                 status => (400..=499).contains(&status),
             };
         let is_read = self.answer.exchange.truncated != Some(Truncation::Unwanted);
-        Detected {
+        DetectedChange {
             status,
             digest: is_read.then_some(digest),
             differs: difference.and_then(Difference::name),

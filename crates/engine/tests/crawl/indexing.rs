@@ -5,7 +5,7 @@ use std::fs;
 use std::time::Duration;
 
 use crawl_engine::{
-    EngineError, HasArchive, IndexFault, Progress, Reindex, Revisits, Stop, reindex,
+    EngineError, HasArchive, IndexFault, Progress, RebuildRules, Revisits, Stop, reindex,
 };
 use crawl_index::{IndexError, IndexedPage, SearchIndex};
 use crawl_testweb::{Answer, LinkMix, TestWeb};
@@ -214,7 +214,7 @@ fn later_rounds_update_and_remove() {
 /// Checks that an index built from the archive equals the index that was updated during the crawl.
 fn assert_matches_archive(crawl: &Crawl) {
     let grown = searchable(crawl);
-    let rules = Reindex::of(&crawl.config);
+    let rules = RebuildRules::of(&crawl.config);
     let mut progress = 0;
     let done = reindex(&crawl.config.output, &rules, &|| false, &mut |read| {
         progress = read;
@@ -412,7 +412,7 @@ fn an_index_of_another_format_is_refused_until_rebuilt() {
     let refused = crawl.run().unwrap_err();
     let is_named = matches!(refused, EngineError::Index(IndexError::OtherFormat { .. }));
     assert!(is_named, "{refused}");
-    let rules = Reindex::of(&crawl.config);
+    let rules = RebuildRules::of(&crawl.config);
     reindex(&crawl.config.output, &rules, &|| false, &mut |_| {}).unwrap();
     crawl.run().unwrap();
     assert_matches_archive(&crawl);
@@ -528,7 +528,7 @@ fn rows_and_files_are_not_trusted_when_an_index_is_built() {
     let zeros = "\0".repeat(indexed[2].url.len());
     change(&indexed[2].url, &indexed[2].url, &zeros);
     fs::write(&path, rows).unwrap();
-    let rules = Reindex::of(&crawl.config);
+    let rules = RebuildRules::of(&crawl.config);
     let done = reindex(&crawl.config.output, &rules, &|| false, &mut |_| {}).unwrap();
     assert_eq!(done.left_out["archive_name_foreign"], 1);
     assert_eq!(done.left_out["row_unreadable"], 1);
@@ -558,7 +558,7 @@ fn a_stopped_build_keeps_the_old_index() {
     let crawl = indexed_crawl(&web);
     crawl.run().unwrap();
     let before = searchable(&crawl);
-    let rules = Reindex::of(&crawl.config);
+    let rules = RebuildRules::of(&crawl.config);
     let done = reindex(&crawl.config.output, &rules, &|| true, &mut |_| {}).unwrap();
     assert!(done.is_stopped);
     assert_eq!(searchable(&crawl), before);

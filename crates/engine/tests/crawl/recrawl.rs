@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crawl_archive::rows::PageRow;
 use crawl_archive::{Timestamp, read_place};
-use crawl_engine::{Changes, Ended, Reindex, Revisits, Stop, Summary, reindex};
+use crawl_engine::{Changes, Ended, RebuildRules, Revisits, Stop, Summary, reindex};
 use crawl_frontier::{FjallFrontier, Frontier as _, Options, Outcome};
 use crawl_index::SearchIndex;
 use crawl_testweb::{Answer, CrawlReach, LinkMix, LogEntry, Script, TestWeb};
@@ -674,7 +674,7 @@ fn a_later_visit_that_cannot_be_decoded_leaves_the_page_as_it_was() {
     assert_eq!(indexed(&crawl), bad.len());
     reindex(
         &crawl.config.output,
-        &Reindex::of(&crawl.config),
+        &RebuildRules::of(&crawl.config),
         &|| false,
         &mut |_| {},
     )

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use crawl_engine::{Reindex, reindex};
+use crawl_engine::{RebuildRules, reindex};
 use crawl_fetcher::HostAccess;
 use crawl_testweb::{Answer, LinkMix, TestWeb};
 
@@ -104,7 +104,7 @@ fn echoed_secrets_are_stored_only_in_the_archive() {
         "{behind}"
     );
     // An index that is rebuilt from the archive is redacted, too.
-    let rules = Reindex::of(&crawl.config);
+    let rules = RebuildRules::of(&crawl.config);
     reindex(&crawl.config.output, &rules, &|| false, &mut |_| {}).unwrap();
     assert_none_in(&crawl);
     assert_eq!(stored(&crawl), page);

@@ -17,7 +17,7 @@ use super::regions::Regions;
 use super::ruby::{Ruby, RubyPart};
 use super::spans::{NoscriptText, Spans};
 use crate::head_end::HeadEnd;
-use crate::html::consumer::{At, Consumer, Space};
+use crate::html::consumer::{At, Consumer, Namespace};
 use crate::html::name::{self, Name, is_void};
 use crate::html::tokenizer::{Tag, Text};
 use crate::text::{Collapsed, trim};
@@ -440,7 +440,7 @@ impl Consumer for ContentReader {
         if was_cut {
             self.oddities.note(ContentOddityKind::TagCut, at.offset);
         }
-        if at.space != Space::Html {
+        if at.space != Namespace::Html {
             if at.shown {
                 self.spans.start_foreign(tag, self.regions.depth());
             }
@@ -468,7 +468,7 @@ impl Consumer for ContentReader {
         self.spans.end(tag.name);
         self.spans.noscript = NoscriptText::No;
         self.end_time(tag, at.offset);
-        if at.space != Space::Html {
+        if at.space != Namespace::Html {
             return;
         }
         self.head_end.end(tag.name);

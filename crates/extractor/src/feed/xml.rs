@@ -7,7 +7,7 @@ use super::{
 };
 use crate::limits::{DocumentOddityKind, Limits};
 use crate::text::trim;
-use crate::xml::{Space, Step, Tag, Xml};
+use crate::xml::{Space, Tag, Xml, XmlEvent};
 
 pub(super) fn read(text: &str, limits: &Limits, feed: &mut Feed) {
     let mut walk = Walk {
@@ -21,12 +21,12 @@ pub(super) fn read(text: &str, limits: &Limits, feed: &mut Feed) {
     };
     while let Some(step) = walk.xml.next() {
         let go_on = match step {
-            Step::Start(tag) => walk.start(&tag),
-            Step::Text(text) => {
+            XmlEvent::Start(tag) => walk.start(&tag),
+            XmlEvent::Text(text) => {
                 walk.text(&text);
                 true
             }
-            Step::End => walk.end(),
+            XmlEvent::End => walk.end(),
         };
         if !go_on {
             break;

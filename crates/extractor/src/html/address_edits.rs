@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::consumer::{At, Consumer, Space};
+use super::consumer::{At, Consumer, Namespace};
 use super::declared_type::below;
 use super::link_attributes::{Holds, holders};
 use super::links::{has_placeholder, is_address};
@@ -256,8 +256,8 @@ impl<'r, 'f> Collector<'r, 'f> {
         }
     }
 
-    fn foreign(&mut self, tag: &Tag<'_>, attributes: Attributes<'_>, space: Space) {
-        let is_link = space == Space::Math || tag.name == name::A;
+    fn foreign(&mut self, tag: &Tag<'_>, attributes: Attributes<'_>, space: Namespace) {
+        let is_link = space == Namespace::Math || tag.name == name::A;
         let is_resource = matches!(
             tag.name,
             name::IMAGE | name::USE | name::FEIMAGE | name::SCRIPT
@@ -307,8 +307,8 @@ impl Consumer for Collector<'_, '_> {
         self.is_in_style = tag.name == name::STYLE && is_css(attributes);
         self.style_attribute(attributes);
         match at.space {
-            Space::Html => self.html(tag, attributes),
-            space @ (Space::Svg | Space::Math) => self.foreign(tag, attributes, space),
+            Namespace::Html => self.html(tag, attributes),
+            space @ (Namespace::Svg | Namespace::Math) => self.foreign(tag, attributes, space),
         }
     }
 

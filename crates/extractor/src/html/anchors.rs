@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::consumer::{At, Consumer, Space};
+use super::consumer::{At, Consumer, Namespace};
 use super::name;
 use super::page_text::PageText;
 use super::tag_walk::walk;
@@ -36,7 +36,7 @@ struct Anchors(HashSet<String>);
 impl Consumer for Anchors {
     fn start(&mut self, tag: &Tag<'_>, at: At) {
         let id = tag.attributes.get("id");
-        let is_anchor = at.space == Space::Html && tag.name == name::A;
+        let is_anchor = at.space == Namespace::Html && tag.name == name::A;
         let named = is_anchor.then(|| tag.attributes.get("name")).flatten();
         for value in id.into_iter().chain(named) {
             if !value.is_empty() && value.len() <= MAX_ID_BYTES {

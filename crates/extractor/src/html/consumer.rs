@@ -27,7 +27,7 @@ pub(crate) struct At {
     /// The offset of the tag in the page. For text, the offset of the last tag before the text.
     pub(crate) offset: usize,
     /// The namespace of the tag, or of the element around the text.
-    pub(crate) space: Space,
+    pub(crate) space: Namespace,
     /// Whether the tag or text is visible: not in a `template`, nor in a script or style within a
     /// drawing.
     pub(crate) shown: bool,
@@ -44,7 +44,7 @@ impl At {
     pub(super) fn shown(offset: usize) -> At {
         At {
             offset,
-            space: Space::Html,
+            space: Namespace::Html,
             shown: true,
             in_template: false,
             raw: false,
@@ -60,7 +60,7 @@ impl At {
 
 /// The namespace of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Space {
+pub(crate) enum Namespace {
     Html,
     Svg,
     Math,

@@ -3,7 +3,7 @@
 //! In these parts, tags have other meanings: a `title` in a drawing is not the page's, a `script`
 //! is ordinary markup to the tokenizer, and `CDATA` sections exist.
 
-use super::consumer::Space;
+use super::consumer::Namespace;
 use super::name::{self, Name};
 use super::tag_kinds::TagKinds;
 use super::tokenizer::Tag;
@@ -49,49 +49,49 @@ impl Foreign {
     }
 
     /// Returns the namespace of text at the current position.
-    pub(super) fn space(&self) -> Space {
+    pub(super) fn space(&self) -> Namespace {
         match self.open.last() {
-            None | Some(Part::Html(_)) => Space::Html,
-            Some(Part::Svg | Part::Mute(_)) => Space::Svg,
-            Some(Part::Math) => Space::Math,
+            None | Some(Part::Html(_)) => Namespace::Html,
+            Some(Part::Svg | Part::Mute(_)) => Namespace::Svg,
+            Some(Part::Math) => Namespace::Math,
         }
     }
 
     /// Processes a start tag. Returns the namespace of its element.
-    pub(super) fn start(&mut self, tag: &Tag<'_>) -> Space {
+    pub(super) fn start(&mut self, tag: &Tag<'_>) -> Namespace {
         if self.is_foreign() {
             if breaks_out(tag) {
                 self.exit_foreign();
-                return Space::Html;
+                return Namespace::Html;
             }
             let space = self.space_within(tag);
             self.start_within(tag);
             return space;
         }
         if !tag.kinds.is(TagKinds::FOREIGN) {
-            return Space::Html;
+            return Namespace::Html;
         }
         match tag.name {
             name::SVG => {
                 self.push(Part::Svg, tag);
-                Space::Svg
+                Namespace::Svg
             }
             name::MATH => {
                 self.push(Part::Math, tag);
-                Space::Math
+                Namespace::Math
             }
-            _ => Space::Html,
+            _ => Namespace::Html,
         }
     }
 
     /// Processes an end tag. Returns the namespace of its element.
-    pub(super) fn end(&mut self, name: Name) -> Space {
+    pub(super) fn end(&mut self, name: Name) -> Namespace {
         let around = self.space();
         if name == name::SVG && matches!(self.open.last(), Some(Part::Mute(_))) {
             self.open.pop();
         }
         let Some(part) = self.open.last() else {
-            return Space::Html;
+            return Namespace::Html;
         };
         let ends = match part {
             Part::Svg => name == name::SVG,
@@ -105,24 +105,24 @@ impl Foreign {
             }
             // The tag of an integration point (such as `foreignObject`) has the namespace of the
             // drawing or formula around it.
-            return if around == Space::Html {
+            return if around == Namespace::Html {
                 self.space()
             } else {
                 around
             };
         }
-        if around != Space::Html && matches!(name, name::P | name::BR) {
+        if around != Namespace::Html && matches!(name, name::P | name::BR) {
             self.exit_foreign();
-            return Space::Html;
+            return Namespace::Html;
         }
         around
     }
 
     /// Returns the namespace of an element whose start tag is in a drawing or formula.
-    fn space_within(&self, tag: &Tag<'_>) -> Space {
+    fn space_within(&self, tag: &Tag<'_>) -> Namespace {
         // An `annotation-xml` in a formula may contain a drawing.
         if tag.name == name::SVG {
-            return Space::Svg;
+            return Namespace::Svg;
         }
         self.space()
     }

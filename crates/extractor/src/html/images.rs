@@ -1,6 +1,6 @@
 //! The images of a page, and those without alternative text.
 
-use super::consumer::{At, Consumer, Space};
+use super::consumer::{At, Consumer, Namespace};
 use super::name;
 use super::page_text::PageText;
 use super::tag_walk::walk;
@@ -45,7 +45,7 @@ pub fn read_image_texts(text: &PageText<'_>) -> ImageTexts {
 
 impl Consumer for ImageTexts {
     fn start(&mut self, tag: &Tag<'_>, at: At) {
-        if tag.name != name::IMG || !at.shown || at.space != Space::Html {
+        if tag.name != name::IMG || !at.shown || at.space != Namespace::Html {
             return;
         }
         self.images += 1;

@@ -1,6 +1,6 @@
 //! Reads the links in the tags of a page.
 
-use super::consumer::{At, Space};
+use super::consumer::{At, Namespace};
 use super::declared_type::{below, kind_of_object, typed};
 use super::link_attributes::{Holds, holders};
 use super::name::{self, Name};
@@ -81,7 +81,7 @@ impl LinkReader {
             self.css(addresses, "style", &mut spot);
         }
         match at.space {
-            Space::Html => {
+            Namespace::Html => {
                 if tag.kinds.is(TagKinds::LINKS) {
                     self.html(tag.name, attributes, &mut spot);
                 }
@@ -92,8 +92,8 @@ impl LinkReader {
                     self.is_in_reading = matches!(tag.name, name::RT | name::RTC | name::RP);
                 }
             }
-            Space::Svg => self.svg(tag.name, attributes, &mut spot),
-            Space::Math => self.math(attributes, &mut spot),
+            Namespace::Svg => self.svg(tag.name, attributes, &mut spot),
+            Namespace::Math => self.math(attributes, &mut spot),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Builds a [`Page`] from tags and text.
 
-use super::consumer::{At, Consumer, Space};
+use super::consumer::{At, Consumer, Namespace};
 use super::links::LinkReader;
 use super::name;
 use super::tag_kinds::TagKinds;
@@ -67,7 +67,7 @@ impl PageReader {
 
     /// Processes a tag that contains metadata of the page, such as its base or title.
     fn about_page(&mut self, tag: &Tag<'_>, attributes: Attributes<'_>, at: At) {
-        let is_html = at.space == Space::Html;
+        let is_html = at.space == Namespace::Html;
         match tag.name {
             name::LINK if is_html => self.canonical(attributes, at.offset),
             name::BASE if is_html => self.base(attributes, at.offset),
@@ -238,7 +238,7 @@ impl PageReader {
         if !at.shown {
             return;
         }
-        if at.space == Space::Html {
+        if at.space == Namespace::Html {
             self.head_end.start(tag.name);
         }
         if tag.kinds.is(TagKinds::ABOUT_PAGE) {
@@ -252,7 +252,7 @@ impl PageReader {
         self.end_text(at.offset);
         self.attributes(tag, at);
         if at.shown {
-            if at.space == Space::Html {
+            if at.space == Namespace::Html {
                 self.head_end.end(tag.name);
             }
             self.links.end(tag, &mut self.oddities, at.offset);

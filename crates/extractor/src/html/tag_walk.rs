@@ -1,6 +1,6 @@
 //! Determines the context of each tag and text in a page, without a tree.
 
-use super::consumer::{At, Consumer, Space};
+use super::consumer::{At, Consumer, Namespace};
 use super::foreign::Foreign;
 use super::name::{self, Name, is_void};
 use super::page_text::PageText;
@@ -168,11 +168,11 @@ impl<C: Consumer> Walk<C> {
         let space = self.foreign.start(tag);
         // An HTML tag ends the drawing around it, so it is never within a script or style of a
         // drawing.
-        let is_markup = was_shown || space == Space::Html;
+        let is_markup = was_shown || space == Namespace::Html;
         let in_template = is_markup && self.inert > 0;
         let mode = match space {
-            Space::Html if tag.kinds.is(TagKinds::RAW) => mode_after(tag.name),
-            Space::Html | Space::Svg | Space::Math => Mode::Markup,
+            Namespace::Html if tag.kinds.is(TagKinds::RAW) => mode_after(tag.name),
+            Namespace::Html | Namespace::Svg | Namespace::Math => Mode::Markup,
         };
         let at = At {
             offset: tag.offset,
@@ -182,7 +182,7 @@ impl<C: Consumer> Walk<C> {
             raw: mode != Mode::Markup,
         };
         self.consumer.start(tag, at);
-        if space == Space::Html && tag.name == name::TEMPLATE {
+        if space == Namespace::Html && tag.name == name::TEMPLATE {
             self.start_template(tag);
         }
         self.text_follows(at);
@@ -192,7 +192,7 @@ impl<C: Consumer> Walk<C> {
     #[cold]
     fn end_tag_in_context(&mut self, tag: &Tag<'_>) {
         let space = self.foreign.end(tag.name);
-        if space == Space::Html && tag.name == name::TEMPLATE {
+        if space == Namespace::Html && tag.name == name::TEMPLATE {
             self.inert = self.inert.saturating_sub(1);
         }
         let at = At {

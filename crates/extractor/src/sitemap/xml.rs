@@ -4,7 +4,7 @@ use super::plain::is_url;
 use super::{Alternate, NewsEntry, Sitemap, SitemapEntry, SitemapKind, Video};
 use crate::limits::{DocumentOddityKind, Limits};
 use crate::text::{Collapsed, trim};
-use crate::xml::{Step, Tag, Xml};
+use crate::xml::{Tag, Xml, XmlEvent};
 
 /// Maximum bytes of a `lastmod`, `changefreq`, `priority`, `hreflang` or date; longer values are
 /// dropped.
@@ -25,14 +25,14 @@ pub(super) fn read(text: &str, start: usize, limits: &Limits, sitemap: &mut Site
     let mut is_sitemap = true;
     while let Some(step) = walk.xml.next() {
         match step {
-            Step::Start(tag) => {
+            XmlEvent::Start(tag) => {
                 is_sitemap = walk.start(&tag);
                 if !is_sitemap {
                     break;
                 }
             }
-            Step::Text(text) => walk.text(&text),
-            Step::End => {
+            XmlEvent::Text(text) => walk.text(&text),
+            XmlEvent::End => {
                 if !walk.end() {
                     break;
                 }

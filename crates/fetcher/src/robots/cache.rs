@@ -9,7 +9,7 @@ use crawl_weburl::Origin;
 use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 
-use crate::robots::copy::{RobotsCopy, RobotsForce};
+use crate::robots::copy::{RobotsCopy, RobotsFreshness};
 use crate::robots::freshness::RobotsTimes;
 use crate::robots::tdm::TdmFile;
 
@@ -48,14 +48,14 @@ impl CompiledRobots {
     #[must_use]
     pub fn state(&self, now: Tick, times: &RobotsTimes) -> RobotsState {
         match self.copy.force(now, times) {
-            RobotsForce::Fresh { until } | RobotsForce::LastGood { until } => {
+            RobotsFreshness::Fresh { until } | RobotsFreshness::LastGood { until } => {
                 RobotsState::InForce {
                     pace: self.pace(),
                     until,
                 }
             }
-            RobotsForce::Unreachable { retry_at } => RobotsState::Unreachable { retry_at },
-            RobotsForce::Expired => RobotsState::Unknown,
+            RobotsFreshness::Unreachable { retry_at } => RobotsState::Unreachable { retry_at },
+            RobotsFreshness::Expired => RobotsState::Unknown,
         }
     }
 

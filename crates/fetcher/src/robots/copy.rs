@@ -68,7 +68,7 @@ pub enum RobotsCopyState {
 
 /// Which rules are in force at a given time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RobotsForce {
+pub enum RobotsFreshness {
     /// The rules of the last answer are in force.
     Fresh {
         /// When they expire.
@@ -160,7 +160,7 @@ impl RobotsCopy {
     /// A copy dated in the future by a wrong clock is ignored, because its age is unknown. Rules
     /// are in force no longer than the maximum for the copy's kind, counted from `now`.
     #[must_use]
-    pub fn force(&self, now: Tick, times: &RobotsTimes) -> RobotsForce {
+    pub fn force(&self, now: Tick, times: &RobotsTimes) -> RobotsFreshness {
         let is_unreachable = matches!(self.state, RobotsCopyState::Unreachable { .. });
         let longest = match is_unreachable {
             false => times.most,
@@ -168,18 +168,18 @@ impl RobotsCopy {
         };
         let until = self.expires.min(now + longest);
         if now >= until || self.fetched_at > now + MAX_CLOCK_STEP {
-            return RobotsForce::Expired;
+            return RobotsFreshness::Expired;
         }
         if !is_unreachable {
-            return RobotsForce::Fresh { until };
+            return RobotsFreshness::Fresh { until };
         }
         // A `good_at` later than the last answer must be wrong, so use the time of that answer.
         let good_at = self.good_at.map(|good_at| good_at.min(self.fetched_at));
         match good_at.map(|good_at| good_at + times.last_good) {
-            Some(end) if now < end => RobotsForce::LastGood {
+            Some(end) if now < end => RobotsFreshness::LastGood {
                 until: end.min(until),
             },
-            _ => RobotsForce::Unreachable { retry_at: until },
+            _ => RobotsFreshness::Unreachable { retry_at: until },
         }
     }
 

@@ -25,6 +25,6 @@ mod tdm;
 
 pub use answer::{EXCLUDED_HOST, MAX_HOPS, MAX_ROBOTS_BYTES, RobotsAnswer};
 pub use cache::{CompiledRobots, RobotsCache};
-pub use copy::{BadRobotsCopy, RobotsCopy, RobotsCopyState, RobotsForce};
+pub use copy::{BadRobotsCopy, RobotsCopy, RobotsCopyState, RobotsFreshness};
 pub use freshness::{RobotsTimes, lifetime};
 pub use tdm::{TDMREP_PATH, TdmFile};

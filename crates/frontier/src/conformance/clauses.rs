@@ -8,19 +8,19 @@ use super::helpers::{
     admit, deferred, drain, excluded, lease, link, order, origin, settle, settle_until, url,
     visit_due,
 };
-use super::{Bench, InMemory};
+use super::{InMemory, RestartableFrontier};
 use crate::{
     Admission, Admitted, Exclusion, Frontier, FrontierError, KnownState, Outcome, Reason,
     UrlCounts, UrlKind, Visit, WaitingUrl,
 };
 
 /// A clause's name and its check.
-pub(super) type Clause = (&'static str, fn(&mut dyn Bench));
+pub(super) type Clause = (&'static str, fn(&mut dyn RestartableFrontier));
 
 macro_rules! clauses {
     ($(fn $name:ident($bench:ident) $body:block)*) => {
         pub(super) const CLAUSES: &[Clause] = &[$((stringify!($name), $name)),*];
-        $(fn $name($bench: &mut dyn Bench) $body)*
+        $(fn $name($bench: &mut dyn RestartableFrontier) $body)*
     };
 }
 

@@ -1,6 +1,6 @@
 //! Tests of the contract, for any [`Frontier`].
 //!
-//! The test of an implementation provides a [`Bench`] and calls [`check`], which panics with the
+//! The test of an implementation provides a [`RestartableFrontier`] and calls [`check`], which panics with the
 //! names of the broken clauses. [`FaultyDisk`] is for implementations that write files.
 //!
 //! ```
@@ -29,7 +29,7 @@ use crate::memory::MemoryFrontier;
 use crate::transaction::Transaction;
 
 /// A frontier that can crash and restart.
-pub trait Bench {
+pub trait RestartableFrontier {
     /// Returns the current frontier, which each restart replaces.
     fn frontier(&self) -> &dyn Frontier;
 
@@ -54,7 +54,7 @@ pub trait Bench {
 ///
 /// # Panics
 /// With the names of the broken clauses, if there are any.
-pub fn check(make: &dyn Fn() -> Box<dyn Bench>) {
+pub fn check(make: &dyn Fn() -> Box<dyn RestartableFrontier>) {
     let (_, broken) = broken_clauses(make);
     assert!(broken.is_empty(), "broken: {broken:?}");
 }
@@ -62,8 +62,10 @@ pub fn check(make: &dyn Fn() -> Box<dyn Bench>) {
 /// Checks each clause with a new frontier. Returns the number of clauses and the names of the
 /// broken ones.
 #[must_use]
-pub fn broken_clauses(make: &dyn Fn() -> Box<dyn Bench>) -> (usize, Vec<&'static str>) {
-    let is_broken = |clause: fn(&mut dyn Bench)| {
+pub fn broken_clauses(
+    make: &dyn Fn() -> Box<dyn RestartableFrontier>,
+) -> (usize, Vec<&'static str>) {
+    let is_broken = |clause: fn(&mut dyn RestartableFrontier)| {
         let clause = AssertUnwindSafe(|| clause(&mut *make()));
         catch_unwind(clause).is_err()
     };
@@ -76,7 +78,7 @@ pub fn broken_clauses(make: &dyn Fn() -> Box<dyn Bench>) -> (usize, Vec<&'static
 #[derive(Debug, Default)]
 pub struct InMemory(MemoryFrontier);
 
-impl Bench for InMemory {
+impl RestartableFrontier for InMemory {
     fn frontier(&self) -> &dyn Frontier {
         &self.0
     }

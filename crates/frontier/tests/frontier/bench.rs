@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use crawl_frontier::conformance::{Bench, FaultyDisk};
+use crawl_frontier::conformance::{FaultyDisk, RestartableFrontier};
 use crawl_frontier::parts::{StoredPart, UrlRecord};
 use crawl_frontier::{Durability, FjallFrontier, Frontier, FrontierError, OpenError, Options};
 use crawl_weburl::CanonicalUrl;
@@ -58,7 +58,7 @@ impl OnDisk {
     }
 }
 
-impl Bench for OnDisk {
+impl RestartableFrontier for OnDisk {
     fn frontier(&self) -> &dyn Frontier {
         self.frontier.as_ref().unwrap()
     }
@@ -91,7 +91,7 @@ pub(crate) struct Moved {
     pub(crate) on_disk: OnDisk,
 }
 
-impl Bench for Moved {
+impl RestartableFrontier for Moved {
     fn frontier(&self) -> &dyn Frontier {
         self.on_disk.frontier()
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crawl_frontier::{FjallFrontier, Frontier, FrontierError, OpenError, Options, Outcome};
 use tempfile::TempDir;
 
-use crawl_frontier::conformance::Bench;
+use crawl_frontier::conformance::RestartableFrontier;
 use crawl_frontier::conformance::helpers::{admit, lease, link, order, origin, settle, url};
 
 use crate::bench::OnDisk;

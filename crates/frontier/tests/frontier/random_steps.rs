@@ -9,7 +9,7 @@ use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use proptest::prelude::*;
 
 use crawl_frontier::conformance::helpers::url;
-use crawl_frontier::conformance::{Bench, InMemory};
+use crawl_frontier::conformance::{InMemory, RestartableFrontier};
 
 const ORIGINS: usize = 2;
 const PATHS: usize = 10;
@@ -214,7 +214,7 @@ fn release(model: &dyn Frontier, disk: &dyn Frontier, pair: Option<Pair>) {
 /// still works.
 fn transact(
     model: &dyn Frontier,
-    bench: &dyn Bench,
+    bench: &dyn RestartableFrontier,
     changes: Vec<Change>,
     commit: bool,
     held: &mut Vec<Pair>,
@@ -292,7 +292,7 @@ fn keep(transaction: &mut dyn Transaction, value: u8) {
 
 /// Runs the steps on the model and on `disk`. If a step fails on the disk, both frontiers crash and
 /// restart. Returns the number of failures.
-pub(crate) fn run(steps: Vec<Step>, disk: &mut dyn Bench) -> usize {
+pub(crate) fn run(steps: Vec<Step>, disk: &mut dyn RestartableFrontier) -> usize {
     let mut model = InMemory::default();
     let (mut held, mut failures) = (Vec::new(), 0);
     for step in steps {

@@ -7,7 +7,7 @@ use crawl_frontier::{Frontier, Lease, Outcome};
 use crawl_weburl::Origin;
 
 use crawl_frontier::conformance::helpers::{admit, link, url};
-use crawl_frontier::conformance::{Bench, InMemory};
+use crawl_frontier::conformance::{InMemory, RestartableFrontier};
 
 use crate::bench::OnDisk;
 

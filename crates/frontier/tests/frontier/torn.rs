@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use crawl_frontier::conformance::Bench;
+use crawl_frontier::conformance::RestartableFrontier;
 use crawl_frontier::conformance::helpers::{admit, deferred, link, order};
 use crawl_frontier::{
     Disk, DiskFile, FjallFrontier, Frontier, OpenError, Options, Reason, SystemDisk,

@@ -9,7 +9,7 @@ use crawl_extractor::{
 use crawl_weburl::CanonicalUrl;
 use percent_encoding::percent_decode_str;
 
-use super::text_fragment::{Passages, TextDirective};
+use super::text_fragment::{PreparedText, TextDirective};
 use super::{Fault, FaultKind};
 use crate::broken::{Archived, LatestRows, key};
 use crate::error::RecordsError;
@@ -120,7 +120,7 @@ fn check_page(
                     content_type,
                     ..PageContext::default()
                 };
-                Passages::new(
+                PreparedText::new(
                     read_content(body, &context, &ContentLimits::default()).visible_text(),
                 )
             });

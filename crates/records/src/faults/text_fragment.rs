@@ -43,11 +43,11 @@ impl TextDirective {
 
 /// The text of a page, prepared for searching.
 #[derive(Debug)]
-pub(super) struct Passages(String);
+pub(super) struct PreparedText(String);
 
-impl Passages {
-    pub(super) fn new(visible_text: &str) -> Passages {
-        Passages(normal(visible_text))
+impl PreparedText {
+    pub(super) fn new(visible_text: &str) -> PreparedText {
+        PreparedText(normal(visible_text))
     }
 
     /// Returns whether the page contains the text of a directive, ignoring case and white space.
@@ -99,11 +99,12 @@ fn normal(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Passages, TextDirective};
+    use super::{PreparedText, TextDirective};
 
     #[test]
     fn a_text_is_found_as_browsers_find_it() {
-        let page = Passages::new("Pour the water over\nthe Leaves, and wait four minutes. Teapot.");
+        let page =
+            PreparedText::new("Pour the water over\nthe Leaves, and wait four minutes. Teapot.");
         let holds = |value: &str| {
             let directive = TextDirective::parse(value);
             directive.is_some_and(|directive| page.hold(&directive))

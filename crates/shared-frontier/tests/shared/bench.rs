@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use crawl_frontier::conformance::Bench;
+use crawl_frontier::conformance::RestartableFrontier;
 use crawl_frontier::shared::WorkerFrontier as _;
 use crawl_frontier::{Admission, Frontier, FrontierError, Transaction};
 use crawl_shared_frontier::{Options, SharedFrontier};
@@ -58,7 +58,7 @@ pub(crate) fn end_leases(url: &str, crawl: &str) {
     execute(url, &(end("bucket") + &end("worker")));
 }
 
-impl Bench for OnEngine {
+impl RestartableFrontier for OnEngine {
     fn frontier(&self) -> &dyn Frontier {
         self.frontier.as_ref().unwrap()
     }

@@ -1,6 +1,6 @@
 //! Crawls that are moved out of their database servers.
 
-use crawl_frontier::conformance::Bench;
+use crawl_frontier::conformance::RestartableFrontier;
 use crawl_frontier::conformance::helpers::admit;
 use crawl_frontier::parts::{StoredPart, Totals, UrlRecord};
 use crawl_frontier::shared::{ImportedWorker, MoveTarget as _, MovedOut as _, WorkerFrontier as _};
@@ -85,7 +85,7 @@ impl Moved {
     }
 }
 
-impl Bench for Moved {
+impl RestartableFrontier for Moved {
     fn frontier(&self) -> &dyn Frontier {
         self.frontier.as_ref().unwrap()
     }

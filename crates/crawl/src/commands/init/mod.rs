@@ -12,7 +12,7 @@ use self::config_text::config_text;
 use self::interview::{Interview, Question, Surroundings};
 use crate::cli::args::DEFAULT_CONFIG;
 use crate::error::{CommandError, INTERRUPTED, unwritable};
-use crate::settings::{Environment, check_without_seeds, parse, user_contact};
+use crate::settings::{UserFolders, check_without_seeds, parse, user_contact};
 use crate::terminal::{note, print, quoted};
 
 /// Maximum bytes of an answer.
@@ -114,7 +114,7 @@ fn surroundings(file: &Path) -> Result<Surroundings, CommandError> {
     };
     let contact = match std::env::var("CRAWL_CONTACT") {
         Ok(contact) if !contact.is_empty() => contact,
-        _ => user_contact(&Environment::of_process())?.unwrap_or_default(),
+        _ => user_contact(&UserFolders::of_process())?.unwrap_or_default(),
     };
     let config_folder = absolute(file)?;
     Ok(Surroundings {

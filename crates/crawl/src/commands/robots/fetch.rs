@@ -12,7 +12,7 @@ use crawl_weburl::{CanonicalUrl, Origin};
 
 use crate::error::{CommandError, no_threads};
 use crate::settings::{
-    Environment, Reach, check_contact, no_contact, reach, user_agent, user_contact,
+    Reach, UserFolders, check_contact, no_contact, reach, user_agent, user_contact,
 };
 
 /// The result of fetching a robots.txt.
@@ -30,7 +30,7 @@ pub(super) fn robots_of(
 ) -> Result<BTreeMap<Origin, FetchedRobots>, CommandError> {
     let contact = match contact.filter(|contact| !contact.is_empty()) {
         Some(contact) => Some(contact.to_owned()),
-        None => user_contact(&Environment::of_process())?,
+        None => user_contact(&UserFolders::of_process())?,
     };
     let contact = check_contact(contact.as_deref().unwrap_or_default())?;
     let public = urls.iter().find(|url| reach(url, &[]) == Reach::Public);

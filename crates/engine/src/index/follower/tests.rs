@@ -172,7 +172,7 @@ fn entries_stay_in_the_log_if_there_is_no_time_to_check_the_index() {
         setting: Setting {
             dir: dir.path().to_owned(),
             frontier: Arc::new(MemoryFrontier::default()),
-            rules: Reindex {
+            rules: RebuildRules {
                 agent: ProductToken::new("t").unwrap(),
                 profile: Profile::default(),
                 secrets: Secrets::of(&[]),

@@ -10,7 +10,7 @@ use crawl_fetcher::Interstitial;
 use crawl_frontier::{Frontier, KnownState};
 use crawl_weburl::canonicalize;
 
-use super::Reindex;
+use super::RebuildRules;
 use crate::document_reader::DocumentRules;
 use crate::error::EngineError;
 
@@ -35,7 +35,7 @@ pub(super) struct Kept {
 /// stopped.
 pub(super) fn kept_pages(
     (dir, committed, frontier): (&Path, Option<u64>, Option<&dyn Frontier>),
-    rules: &Reindex,
+    rules: &RebuildRules,
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<Option<(Vec<Kept>, u64)>, EngineError> {
     let Some(others) = others_than_pages(dir, is_stopped)? else {
@@ -88,7 +88,7 @@ fn is_barred_now(frontier: Option<&dyn Frontier>, url: &str) -> Result<bool, Eng
 
 /// The last page of each URL, from the rows of `pages.jsonl` in order.
 struct LastAnswers<'a> {
-    rules: &'a Reindex,
+    rules: &'a RebuildRules,
     /// URLs that were fetched, but not as pages.
     others: HashSet<String>,
     kept: HashMap<String, Kept>,

@@ -8,7 +8,7 @@ use crate::content::elements::part_of;
 use crate::content::model::Content;
 use crate::content::ruby::{Ruby, RubyPart};
 use crate::content::{ContentLimits, PageContext};
-use crate::html::consumer::{At, Consumer, Space};
+use crate::html::consumer::{At, Consumer, Namespace};
 use crate::html::name;
 use crate::html::tokenizer::{Tag, Text};
 
@@ -133,7 +133,7 @@ impl Consumer for MarkdownReader<'_> {
     fn start(&mut self, tag: &Tag<'_>, at: At) {
         self.content.start(tag, at);
         let part = part_of(tag.name);
-        let is_html = at.space == Space::Html && at.shown;
+        let is_html = at.space == Namespace::Html && at.shown;
         self.follow(is_html && part.is_block());
         if is_html {
             self.element(tag, at);
@@ -147,7 +147,7 @@ impl Consumer for MarkdownReader<'_> {
             .map(str::to_owned);
         self.content.end(tag, at);
         let part = part_of(tag.name);
-        let is_html = at.space == Space::Html && at.shown;
+        let is_html = at.space == Namespace::Html && at.shown;
         self.follow(is_html && part.is_block());
         if let Some(readings) = readings.filter(|text| !text.is_empty())
             && self.content.ruby().is_none()

@@ -71,7 +71,7 @@ fn unreachable(before: Option<&RobotsCopy>, when: Duration, asked: Option<Durati
     learn(before, &answer, &result(when, 503, &[]))
 }
 
-fn force(copy: &RobotsCopy, when: Duration) -> RobotsForce {
+fn force(copy: &RobotsCopy, when: Duration) -> RobotsFreshness {
     copy.force(at(when), &RobotsTimes::default())
 }
 
@@ -79,12 +79,18 @@ fn force(copy: &RobotsCopy, when: Duration) -> RobotsForce {
 fn rfc9309_2_4_rules_hold_for_their_lifetime() {
     let copy = rules(Duration::ZERO, &[("cache-control", "max-age=600")]);
     let until = at(Duration::from_secs(600));
-    assert_eq!(force(&copy, Duration::ZERO), RobotsForce::Fresh { until });
+    assert_eq!(
+        force(&copy, Duration::ZERO),
+        RobotsFreshness::Fresh { until }
+    );
     assert_eq!(
         force(&copy, Duration::from_secs(599)),
-        RobotsForce::Fresh { until }
+        RobotsFreshness::Fresh { until }
     );
-    assert_eq!(force(&copy, Duration::from_secs(600)), RobotsForce::Expired);
+    assert_eq!(
+        force(&copy, Duration::from_secs(600)),
+        RobotsFreshness::Expired
+    );
 }
 
 #[test]
@@ -94,7 +100,7 @@ fn rfc9309_2_3_1_3_no_file_is_in_force_like_one() {
     assert_eq!(copy.status, Some(404));
     assert_eq!(
         force(&copy, HOUR),
-        RobotsForce::Fresh {
+        RobotsFreshness::Fresh {
             until: at(24 * HOUR)
         }
     );
@@ -130,21 +136,21 @@ fn rfc9309_2_3_1_4_the_last_good_copy_serves_thirty_days() {
     let copy = unreachable(Some(&good), 25 * HOUR, None);
     assert_eq!(copy.body, good.body);
     let until = at(25 * HOUR + Duration::from_secs(300));
-    assert_eq!(force(&copy, 25 * HOUR), RobotsForce::LastGood { until });
-    assert_eq!(force(&copy, 26 * HOUR), RobotsForce::Expired);
+    assert_eq!(force(&copy, 25 * HOUR), RobotsFreshness::LastGood { until });
+    assert_eq!(force(&copy, 26 * HOUR), RobotsFreshness::Expired);
 
     let late = 30 * 24 * HOUR - Duration::from_secs(60);
     let copy = unreachable(Some(&copy), late, None);
     assert_eq!(
         force(&copy, late),
-        RobotsForce::LastGood {
+        RobotsFreshness::LastGood {
             until: at(30 * 24 * HOUR)
         }
     );
     let over = 30 * 24 * HOUR;
     assert!(matches!(
         force(&copy, over),
-        RobotsForce::Unreachable { .. }
+        RobotsFreshness::Unreachable { .. }
     ));
 }
 
@@ -154,7 +160,7 @@ fn without_a_good_copy_nothing_is_allowed() {
     let retry_at = at(Duration::from_secs(300));
     assert_eq!(
         force(&copy, Duration::ZERO),
-        RobotsForce::Unreachable { retry_at }
+        RobotsFreshness::Unreachable { retry_at }
     );
     // If robots.txt becomes unreachable after a 404, nothing is allowed, because there is no good
     // copy.
@@ -163,7 +169,7 @@ fn without_a_good_copy_nothing_is_allowed() {
     let copy = unreachable(Some(&none), HOUR, None);
     assert!(matches!(
         force(&copy, HOUR),
-        RobotsForce::Unreachable { .. }
+        RobotsFreshness::Unreachable { .. }
     ));
 }
 
@@ -284,21 +290,21 @@ proptest! {
             _ => unreachable(Some(&rules(ahead, &[])), ahead, retry_after),
         };
         match force(&copy, Duration::ZERO) {
-            RobotsForce::Expired => {}
-            RobotsForce::Fresh { until } | RobotsForce::Unreachable { retry_at: until } => {
+            RobotsFreshness::Expired => {}
+            RobotsFreshness::Fresh { until } | RobotsFreshness::Unreachable { retry_at: until } => {
                 prop_assert!(until <= at(24 * HOUR));
             }
-            RobotsForce::LastGood { until } => prop_assert!(until <= at(24 * HOUR)),
+            RobotsFreshness::LastGood { until } => prop_assert!(until <= at(24 * HOUR)),
         }
         if ahead > 60 * Duration::from_secs(1) && kind != 2 {
-            prop_assert_eq!(force(&copy, Duration::ZERO), RobotsForce::Expired);
+            prop_assert_eq!(force(&copy, Duration::ZERO), RobotsFreshness::Expired);
         }
         // In kind 2 the last good file has a date in the future. It may be used for a month from
         // now, and no longer.
         if kind == 2 {
             let month = RobotsTimes::default().last_good;
             let again = unreachable(Some(&copy), month, None);
-            let is_over = matches!(force(&again, month), RobotsForce::Unreachable { .. });
+            let is_over = matches!(force(&again, month), RobotsFreshness::Unreachable { .. });
             prop_assert!(is_over);
         }
     }

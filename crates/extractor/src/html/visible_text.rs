@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::consumer::{At, Consumer, Space};
+use super::consumer::{At, Consumer, Namespace};
 use super::name;
 use super::tag_kinds::TagKinds;
 use super::tokenizer::{LetterCount, Tag, Text};
@@ -190,7 +190,7 @@ impl Consumer for ShownReader<'_> {
     #[inline]
     fn start(&mut self, tag: &Tag<'_>, at: At) {
         self.end_raw();
-        if tag.kinds.is(TagKinds::SHOWN) && at.shown && at.space == Space::Html {
+        if tag.kinds.is(TagKinds::SHOWN) && at.shown && at.space == Namespace::Html {
             self.element(tag);
         }
     }
