@@ -163,6 +163,9 @@ pub const REDIRECT_LOOP: &str = "redirect_loop";
 pub const TOO_MANY_REDIRECTS: &str = "too_many_redirects";
 /// The error of a redirect whose target is not a URL.
 const REDIRECT_MALFORMED: &str = "redirect_malformed";
+/// Stands for the error of a redirect without a `Location` (RFC 9110 section 15.4). Rows don't
+/// contain it, since browsers show the body of such a response.
+const REDIRECT_WITHOUT_TARGET: &str = "redirect_without_target";
 
 /// The value of `unwanted` for a page whose status alone was requested, with HEAD.
 pub const ONLY_CHECKED: &str = "off-scope-method head";
@@ -212,8 +215,10 @@ impl PageRow {
     /// Returns the error of a redirect that leads nowhere. `None` for any other page.
     #[must_use]
     pub fn broken_redirect(&self) -> Option<&str> {
-        let error = self.error.as_deref();
-        error.filter(|error| BROKEN_REDIRECTS.contains(error))
+        match (self.error.as_deref(), self.status, &self.redirect) {
+            (None, Some(301 | 302 | 303 | 307 | 308), None) => Some(REDIRECT_WITHOUT_TARGET),
+            (error, ..) => error.filter(|error| BROKEN_REDIRECTS.contains(error)),
+        }
     }
 
     /// Returns whether fetching failed: there was no response, a status of 400 or above, or an

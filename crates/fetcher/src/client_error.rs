@@ -69,21 +69,31 @@ pub(crate) fn before_head(error: &reqwest::Error, proxied: bool) -> Finding {
     } else {
         (answering(error, &causes), FailurePhase::FirstByte)
     };
-    let is_unknown_issuer = matches!(
-        find::<rustls::Error>(&causes),
-        Some(rustls::Error::InvalidCertificate(
-            CertificateError::UnknownIssuer
-        ))
-    );
     Finding {
         kind,
         phase,
         lasting,
-        detail: match is_unknown_issuer {
-            true => UNKNOWN_ISSUER.to_owned(),
-            false => story(error),
-        },
+        detail: certificate_fault(&causes).unwrap_or_else(|| story(error)),
     }
+}
+
+/// Describes a certificate that doesn't verify. `None` if the library's words say enough, or if
+/// something else failed.
+fn certificate_fault(causes: &[&(dyn Error + 'static)]) -> Option<String> {
+    let rustls::Error::InvalidCertificate(why) = find::<rustls::Error>(causes)? else {
+        return None;
+    };
+    let words = match why {
+        CertificateError::UnknownIssuer => return Some(UNKNOWN_ISSUER.to_owned()),
+        CertificateError::Expired => "certificate expired",
+        CertificateError::NotValidYet => "certificate not valid yet",
+        // A certificate that signs itself, as `openssl req -x509` makes it.
+        CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => {
+            "self-signed certificate"
+        }
+        _ => return None,
+    };
+    Some(format!("invalid peer certificate: {words}"))
 }
 
 /// Classifies an error from reading the body.
@@ -118,11 +128,12 @@ pub(crate) fn is_silent_close(error: &reqwest::Error) -> bool {
 pub(crate) fn story(error: &(dyn Error + 'static)) -> String {
     let mut messages: Vec<String> = Vec::new();
     for cause in causes(error) {
-        // Leave out the client's own message: it contains the URL, which the record has anyway.
-        let words = match cause.downcast_ref::<reqwest::Error>() {
-            Some(_) => continue,
-            None => cause.to_string(),
-        };
+        let words = cause.to_string();
+        // Leave out the messages of the client itself, such as `client error (SendRequest)`, since
+        // the record has the URL and the phase.
+        if cause.is::<reqwest::Error>() || words.starts_with("client error (") {
+            continue;
+        }
         if !messages.iter().any(|earlier| earlier.contains(&words)) {
             messages.push(words);
         }
@@ -247,4 +258,39 @@ fn causes<'a>(error: &'a (dyn Error + 'static)) -> Vec<&'a (dyn Error + 'static)
         };
     }
     errors
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error;
+    use std::sync::Arc;
+
+    use rustls::{CertificateError, OtherError};
+
+    use super::certificate_fault;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("CaUsedAsEndEntity")]
+    struct CaUsedAsEndEntity;
+
+    #[test]
+    fn certificates_that_do_not_verify_are_described() {
+        let self_signed = CertificateError::Other(OtherError(Arc::new(CaUsedAsEndEntity)));
+        for (fault, words) in [
+            (CertificateError::UnknownIssuer, Some("unknown issuer")),
+            (
+                CertificateError::Expired,
+                Some("invalid peer certificate: certificate expired"),
+            ),
+            (
+                self_signed,
+                Some("invalid peer certificate: self-signed certificate"),
+            ),
+            (CertificateError::Revoked, None),
+        ] {
+            let error = rustls::Error::InvalidCertificate(fault);
+            let causes: [&(dyn Error + 'static); 1] = [&error];
+            assert_eq!(certificate_fault(&causes).as_deref(), words);
+        }
+    }
 }

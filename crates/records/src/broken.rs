@@ -107,9 +107,9 @@ pub fn broken(dir: &Path) -> Result<BrokenLinks, RecordsError> {
         redirects.note(&row, &latest);
         if row.is_broken() {
             result.pages.push(BrokenPage {
-                url: row.url,
+                url: row.url.clone(),
                 status: row.status,
-                error: row.error,
+                error: row.broken_redirect().map(str::to_owned).or(row.error),
                 fetched_at: row.fetched_at.rfc3339_millis(),
                 round: row.round,
                 via: row.via,

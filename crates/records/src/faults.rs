@@ -13,12 +13,13 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
 use crawl_extractor::{Element, Link, LinkKind, may_be_read};
-use crawl_weburl::{CanonicalUrl, SpellingRules};
+use crawl_weburl::{CanonicalUrl, SpellingRules, Unusable, canonicalize};
 use serde::{Deserialize, Serialize};
 
 use crate::broken::{Archived, LatestRows, broken, key, naming};
 use crate::error::RecordsError;
 use crate::rows::pages;
+use crate::words::status_words;
 
 pub use baseline::Baseline;
 use broken_pages::{broken_faults, unreachable_words};
@@ -30,6 +31,8 @@ use unchecked::{NotFetched, Unfetched};
 pub(crate) const MOVED_TO: &str = "moved to ";
 /// Maximum number of consecutive redirects to follow.
 const MAX_CHAIN: usize = 256;
+/// Maximum number of characters to show of a link that isn't a URL.
+const MAX_SHOWN_CHARS: usize = 2_000;
 
 /// The faults of a crawl's pages, as of the last row of each URL.
 ///
@@ -270,8 +273,10 @@ impl Search<'_> {
             if !is_own || !may_be_read(row.content_type.as_deref()) {
                 continue;
             }
-            let links = archived.each_link(&row, &mut |page, to, link, text| {
-                self.link(page, to, link, text);
+            let links = archived.each_link(&row, &mut |page, to, link, text| match (to, link) {
+                (Ok(to), _) => self.link(page, to, link, text),
+                (Err(why), Some(link)) => self.unusable(page, why, link),
+                (Err(_), None) => {}
             });
             match links {
                 Some(()) if row.charset.is_some() => {
@@ -282,6 +287,63 @@ impl Search<'_> {
             }
         }
         Ok((graded, unread))
+    }
+
+    /// Adds a link without a URL that can be fetched, if it is a mistake.
+    fn unusable(&mut self, page: &CanonicalUrl, why: &Unusable, link: &Link) {
+        let why = match why {
+            Unusable::Malformed(why) => format!("not a URL: {why}"),
+            Unusable::Scheme(scheme) if is_misspelt(scheme) => {
+                format!("misspelt scheme `{scheme}`")
+            }
+            _ => return,
+        };
+        let to: String = link.href.chars().take(MAX_SHOWN_CHARS).collect();
+        self.faults.push(Fault {
+            page: Some(page.to_string()),
+            to,
+            kind: FaultKind::Broken,
+            why,
+            status: None,
+            error: Some("malformed_url".to_owned()),
+            text: link.text.as_deref().map(str::to_owned),
+        });
+    }
+
+    /// Adds a link whose target, or the end of its redirects `name`, was not fetched.
+    fn unfetched(&mut self, to: &CanonicalUrl, name: &str, fault: Fault) {
+        let url = match name == to.as_str() {
+            true => Ok(to.clone()),
+            false => canonicalize(None, name),
+        };
+        let Some(reason) = url.ok().and_then(|url| self.unfetched.of(&url, name)) else {
+            return;
+        };
+        let is_redirect = self.redirects.contains_key(&fault.to);
+        let after = match is_redirect {
+            true => format!(", after a redirect to {name}"),
+            false => String::new(),
+        };
+        match reason {
+            NotFetched::Unreachable(error) => self.faults.push(Fault {
+                kind: FaultKind::Unreachable,
+                why: unreachable_words(error) + &after,
+                error: Some(error.to_owned()),
+                ..fault
+            }),
+            NotFetched::Answered(status) => self.faults.push(Fault {
+                kind: FaultKind::Broken,
+                why: status_words(status) + &after,
+                status: Some(status),
+                ..fault
+            }),
+            NotFetched::Unchecked(reason) => self.unchecked.push(UncheckedLink {
+                page: fault.page.unwrap_or_default(),
+                to: to.to_string(),
+                reason: reason.to_owned(),
+                text: fault.text,
+            }),
+        }
     }
 
     fn link(
@@ -312,23 +374,21 @@ impl Search<'_> {
         };
         let first = renamed.as_deref().unwrap_or(to.as_str());
         if !self.latest.knows(first) {
-            match self.unfetched.of(to, first) {
-                Some(NotFetched::Unreachable(error)) => self.faults.push(Fault {
-                    to: first.to_owned(),
-                    error: Some(error.to_owned()),
-                    ..fault(FaultKind::Unreachable, unreachable_words(error))
-                }),
-                Some(NotFetched::Unchecked(reason)) => self.unchecked.push(UncheckedLink {
-                    page: page.to_string(),
-                    to: to.to_string(),
-                    reason: reason.to_owned(),
-                    text: text.map(str::to_owned),
-                }),
-                None => {}
-            }
-            return;
+            let fault = Fault {
+                to: first.to_owned(),
+                ..fault(FaultKind::Unreachable, String::new())
+            };
+            return self.unfetched(to, first, fault);
         }
         let Some(target) = end_of(&self.redirects, self.latest, first) else {
+            let last = last_of(&self.redirects, first);
+            if !self.latest.knows(last) {
+                let (last, fault) = (
+                    last.to_owned(),
+                    fault(FaultKind::Unreachable, String::new()),
+                );
+                self.unfetched(to, &last, fault);
+            }
             return;
         };
         if self
@@ -363,6 +423,21 @@ fn end_of<'s>(
     let next = |url: &&'s str| redirects.get(*url).map(|redirect| redirect.to.as_str());
     let mut chain = std::iter::successors(Some(url), next).take(MAX_CHAIN);
     chain.find(|url| !redirects.contains_key(*url) && latest.is_page(url))
+}
+
+/// Returns the last URL of a redirect chain, whether it was fetched or not.
+fn last_of<'s>(redirects: &'s HashMap<String, Redirect>, url: &'s str) -> &'s str {
+    let next = |url: &&'s str| redirects.get(*url).map(|redirect| redirect.to.as_str());
+    let chain = std::iter::successors(Some(url), next).take(MAX_CHAIN);
+    chain.last().unwrap_or(url)
+}
+
+/// Returns whether a scheme is a typing mistake in `http` or `https`: one letter differs, is
+/// missing, or is one too many.
+fn is_misspelt(scheme: &str) -> bool {
+    ["http", "https"]
+        .iter()
+        .any(|right| strsim::damerau_levenshtein(scheme, right) == 1)
 }
 
 /// Returns the fragment that a redirect chain adds: the last one in a `Location` between a URL and

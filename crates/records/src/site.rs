@@ -300,7 +300,7 @@ impl Site {
                 if let Some(archived) = &archived {
                     // Collect what a sitemap or feed lists. If it can't be read, it lists nothing.
                     let _ = archived.each_link(&row, &mut |_, to, link, _| {
-                        if link.is_none() {
+                        if let (None, Ok(to)) = (link, to) {
                             self.listed(to);
                         }
                     });

@@ -46,7 +46,12 @@ pub fn failure_words(failure: &str) -> String {
     {
         return format!("certificate error: {why}");
     }
+    // The detail says how long the crawl waited.
+    if let ("first_byte_timeout", Some(detail)) = (token, detail) {
+        return detail.trim_start().to_owned();
+    }
     let words = match token {
+        "redirect_without_target" => "redirect without a target",
         "redirect_malformed" => "redirect to something that isn't a URL",
         "no_such_name" => "host name not found",
         "no_address" => "host name has no address",
@@ -125,6 +130,10 @@ mod tests {
         );
         assert_eq!(failure_words("too_many_redirects"), "too many redirects");
         for (failure, words) in [
+            (
+                "first_byte_timeout: no answer within 3 s",
+                "no answer within 3 s",
+            ),
             ("tls_failed", "TLS failed"),
             (
                 "tls_failed: no shared version",

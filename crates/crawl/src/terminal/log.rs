@@ -89,6 +89,8 @@ fn from(level: LevelFilter) -> Targets {
     Targets::new()
         .with_default(level.min(LevelFilter::WARN))
         .with_target(OURS, level)
+        // The records and the report name certificates that don't verify.
+        .with_target("rustls_platform_verifier", LevelFilter::OFF)
 }
 
 /// Formats a line as the message, its fields, and the fields of its exchange and host.

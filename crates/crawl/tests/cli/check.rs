@@ -54,7 +54,8 @@ fn other(request: &ReceivedRequest) -> Option<Reply> {
         "ok" | "anchor" => Answer::html("<title>fine</title><a href=/gone-of-other>x</a>"),
         "head-refused" if is_head => Answer::of([403, 404, 405, 501][request.path.len() % 4]),
         "head-closed" if is_head => return Some(Reply::close()),
-        "head-refused" | "head-closed" => Answer::html("<title>fine</title>"),
+        "head-moved" if is_head => Answer::redirect(302, &request.path),
+        "head-refused" | "head-closed" | "head-moved" => Answer::html("<title>fine</title>"),
         "gone" => Answer::of(410),
         "failing" => Answer::of(500),
         "to-gone" => to("gone"),
@@ -72,9 +73,15 @@ fn other(request: &ReceivedRequest) -> Option<Reply> {
 /// Returns the links that work, which every page has.
 fn good_links(host: &impl Fn(u32, &str) -> String, at: usize) -> String {
     let next = (at + 1) % PAGES;
-    let [ok, anchor, refused, closed, to_ok] =
-        ["ok", "anchor", "head-refused", "head-closed", "to-ok"]
-            .map(|path| host(OTHER, &format!("/{path}{at}")));
+    let [ok, anchor, refused, closed, moved, to_ok] = [
+        "ok",
+        "anchor",
+        "head-refused",
+        "head-closed",
+        "head-moved",
+        "to-ok",
+    ]
+    .map(|path| host(OTHER, &format!("/{path}{at}")));
     let long_refused = host(OTHER, &format!("/head-refused{at:05}"));
     let protocol_relative = ok.trim_start_matches("http:");
     format!(
@@ -83,7 +90,7 @@ fn good_links(host: &impl Fn(u32, &str) -> String, at: usize) -> String {
          <a href='/p{next}#gr%C3%B6%C3%9Fe'>g</a><a href='/p{next}#old%20name'>o</a>\
          <a href='#/route'>r</a><a href='{ok}'>1</a><a href='{ok}'>2</a><a href='{protocol_relative}'>3</a>\
          <a href='{anchor}#somewhere'>a</a><a href='{refused}'>h</a><a href='{long_refused}'>h</a>\
-         <a href='{closed}'>c</a><a href='{to_ok}'>t</a>\
+         <a href='{closed}'>c</a><a href='{moved}'>m</a><a href='{to_ok}'>t</a>\
          <a href='mailto:x@e.example'>m</a><a href='tel:+1'>t</a><a href='javascript:x()'>j</a>\
          <a href='data:text/plain,x'>d</a><img src='data:image/png;base64,AA=='><img src=/good.png>"
     )
@@ -585,6 +592,7 @@ fn a_replay_of_a_check_sends_the_same_requests() {
         "/ok1",
         "/head-refused2",
         "/head-closed3",
+        "/head-moved7",
         "/gone4",
         "/to-gone5",
         "/moved6",

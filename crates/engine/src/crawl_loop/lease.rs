@@ -6,7 +6,7 @@ use crawl_archive::rows::READER_KILLED;
 use crawl_fetcher::{Exchange, Failure};
 use crawl_frontier::{FrontierError, Lease, UrlKind};
 use crawl_scheduler::{OutcomeKind, RobotsState, Tick};
-use crawl_weburl::{HostKey, Origin};
+use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 
 use super::Coordinator;
 use super::robots::{RobotsJudgement, RobotsStanding};
@@ -283,7 +283,7 @@ impl Coordinator {
             return self.write_state(&host, out);
         }
         let is_retried = (self.hosts).is_tried_again(lease.attempt, &host, kind, &result);
-        if is_retried || (context.is_head(&lease) && needs_get(&result)) {
+        if is_retried || (context.is_head(&lease) && needs_get(&lease.url, &result)) {
             self.events.tried_again(&lease, &result);
             self.wake_group(now, &host);
             let host = Box::new(self.hosts.state(&host));
@@ -347,11 +347,15 @@ impl Coordinator {
     }
 }
 
-/// Returns whether the result of a HEAD request must be confirmed with GET, since only a GET shows
-/// that a link is broken.
-fn needs_get(result: &Result<Box<Exchange>, Failure>) -> bool {
+/// Returns whether the result of a HEAD request for `url` must be confirmed with GET, since only a
+/// GET shows that a link is broken. Some servers answer HEAD with a redirect that leads nowhere.
+fn needs_get(url: &CanonicalUrl, result: &Result<Box<Exchange>, Failure>) -> bool {
     match result {
-        Ok(exchange) => exchange.status >= 400,
+        Ok(exchange) => match exchange.redirect_target() {
+            Some(Ok(target)) => target == *url,
+            Some(Err(_)) => true,
+            None => exchange.status >= 300,
+        },
         Err(failure) => failure.retry,
     }
 }

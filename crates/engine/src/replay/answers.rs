@@ -10,7 +10,7 @@ use crawl_fetcher::{
 };
 use crawl_scheduler::Tick;
 use crawl_weburl::CanonicalUrl;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, LOCATION, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, Version};
 
 use super::recorded::{RecordedCrawl, RecordedRequest, tick};
@@ -303,7 +303,14 @@ impl Answers {
         }
         let filter = self.filter.as_ref().filter(|_| request.is_filtered);
         if request.is_head {
-            return Ok(answer_to_head(exchange));
+            return Ok(match recorded.status {
+                // HEAD was answered by a redirect that leads nowhere, which the archive doesn't
+                // hold. The record is the answer to the GET that was sent afterwards.
+                Some(status @ 300..=399) if status != exchange.status => {
+                    self::exchange(url, address, status, redirect_to(url), Bytes::new())
+                }
+                _ => answer_to_head(exchange),
+            });
         }
         if filter.is_some_and(|filter| !filter.wants(exchange.status, &exchange.headers)) {
             // This body would not be read, so it does not matter whether the archive has it.
@@ -403,6 +410,15 @@ fn exchange(
         truncated: None,
         room: BodyMemory::default(),
     }
+}
+
+/// Returns the header of a redirect to a URL.
+fn redirect_to(url: &CanonicalUrl) -> HeaderMap {
+    let location = HeaderValue::from_str(url.as_str());
+    location
+        .into_iter()
+        .map(|value| (LOCATION, value))
+        .collect()
 }
 
 /// Returns the header fields of an answer that is not archived. Only its status, and the wait that

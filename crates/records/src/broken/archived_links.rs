@@ -10,7 +10,7 @@ use crawl_extractor::{
     ContentKind, Limits, Link, LinkKind, SitemapKind, document_kind, link_header, may_be_read,
     read_css, read_feed, read_html, read_sitemap, refresh_header,
 };
-use crawl_weburl::{CanonicalUrl, canonicalize};
+use crawl_weburl::{CanonicalUrl, Unusable, canonicalize};
 
 use super::latest_rows::{LatestRows, key};
 use super::link_search::LinkSearch;
@@ -18,9 +18,12 @@ use crate::decoded_body::decoded_body;
 use crate::error::RecordsError;
 use crate::rows::pages;
 
-/// Receives a link: the page that contains it, its target, the link itself (`None` for an entry of
-/// a feed or sitemap), and its text.
-type TakeLink<'a> = dyn FnMut(&CanonicalUrl, &CanonicalUrl, Option<&Link>, Option<&str>) + 'a;
+/// Receives a link: the page that contains it, its target or why that can't be fetched, the link
+/// itself (`None` for an entry of a feed or sitemap), and its text.
+type TakeLink<'a> = dyn FnMut(&CanonicalUrl, Target<'_>, Option<&Link>, Option<&str>) + 'a;
+
+/// The target of a link. The error explains why the link has no URL that can be fetched.
+pub(crate) type Target<'a> = Result<&'a CanonicalUrl, &'a Unusable>;
 
 /// The archive of a crawl.
 pub(crate) struct Archived {
@@ -53,6 +56,7 @@ impl Archived {
                 && may_be_read(row.content_type.as_deref())
                 && self
                     .each_link(&row, &mut |page, to, link, text| {
+                        let Ok(to) = to else { return };
                         let rel = || link.filter(|link| !link.rel.is_empty());
                         let rel = || rel().map(|link| link.rel.to_string());
                         wanted.link(page.as_str(), to, rel, text);
@@ -181,12 +185,11 @@ impl Page<'_> {
             LinkKind::Form => link.href.split(['?', '#']).next().unwrap_or_default(),
             _ => &link.href,
         };
-        if let Ok(to) = canonicalize(Some(base), href) {
-            (self.take)(&self.url, &to, Some(link), link.text.as_deref());
-        }
+        let to = canonicalize(Some(base), href);
+        (self.take)(&self.url, to.as_ref(), Some(link), link.text.as_deref());
     }
 
     fn add(&mut self, to: &CanonicalUrl, text: Option<&str>) {
-        (self.take)(&self.url, to, None, text);
+        (self.take)(&self.url, Ok(to), None, text);
     }
 }

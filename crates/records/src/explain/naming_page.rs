@@ -57,7 +57,7 @@ pub(super) fn search(dir: &Path, url: &CanonicalUrl) -> Result<Search, RecordsEr
         }
         read += 1;
         archived.each_link(&row, &mut |page, to, link, _| {
-            if to == url && result.named_by.is_none() {
+            if to == Ok(url) && result.named_by.is_none() {
                 result.named_by = Some(NamedBy {
                     page: page.to_string(),
                     element: link.map(|link| format!("{} {}", link.element, link.attribute)),

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{Baseline, Fault, FaultKind, Faults, faults};
+use super::{Baseline, Fault, FaultKind, Faults, UncheckedLink, faults};
 use crate::made_crawl::MadeCrawl;
 
 const HOST: &str = "https://e.example";
@@ -378,6 +378,133 @@ fn each_link_to_an_unreachable_host_is_a_fault() {
     );
     let last = "\n7 known URLs were not visited, so there may be more faults\n";
     assert!(report.to_string().ends_with(last), "{report}");
+}
+
+/// Writes rows into a file of a crawl's directory.
+fn write_rows(dir: &tempfile::TempDir, name: &str, rows: &[Value]) {
+    let rows: Vec<String> = rows.iter().map(|row| format!("{row}\n")).collect();
+    fs::write(dir.path().join(name), rows.concat()).unwrap();
+}
+
+/// Returns kind, target and words of each fault.
+fn listed(report: &Faults) -> Vec<(FaultKind, &str, &str)> {
+    let rows = report.faults.iter();
+    rows.map(|fault| (fault.kind, fault.to.as_str(), fault.why.as_str()))
+        .collect()
+}
+
+#[test]
+fn a_link_that_answered_only_503_is_broken_although_it_is_pending() {
+    let mut made = MadeCrawl::new();
+    let urls = ["down", "busy", "later", "back"].map(|path| format!("https://o.example/{path}"));
+    linking_page(&mut made, &urls.each_ref().map(String::as_str));
+    let [down, busy, _later, back] = &urls;
+    let dir = made.finish();
+    let detail = "it answered 429 or 503";
+    let waiting = [
+        json!({"origin": "https://o.example", "urls": 4, "reason": "unreachable",
+        "detail": detail}),
+    ];
+    write_rows(&dir, "waiting.jsonl", &waiting);
+    let request = |url: &str, status: u16| {
+        json!({"url": url, "host": "o.example", "address": null, "purpose": "page", "start": 1,
+            "end": 2, "status": status, "failure": null, "gap_asked": 0, "why": "delay",
+            "wait_asked": null})
+    };
+    let requests = [
+        request(down, 503),
+        request(busy, 429),
+        request(back, 503),
+        request(back, 500),
+        request(down, 503),
+    ];
+    write_rows(&dir, "requests.jsonl", &requests);
+    let report = faults(dir.path(), &FaultKind::ALL).unwrap();
+    let broken = (
+        FaultKind::Broken,
+        down.as_str(),
+        "service unavailable (503)",
+    );
+    assert_eq!(listed(&report), [broken]);
+    let unchecked = report.unchecked.iter();
+    let reasons: Vec<_> = unchecked.map(UncheckedLink::why).collect();
+    let asked = "its server asked to wait (429 or 503)";
+    assert_eq!(reasons, [asked, "too many requests (429)", asked]);
+}
+
+#[test]
+fn links_that_are_not_urls_are_broken() {
+    let mut made = MadeCrawl::new();
+    let targets = [
+        "http://exa mple/",
+        "http://e.example:99999/",
+        "htp://e.example/",
+        "mailto:me@e.example",
+        "tel:1",
+        "app://open",
+    ];
+    linking_page(&mut made, &targets);
+    let dir = made.finish();
+    let report = faults(dir.path(), &FaultKind::ALL).unwrap();
+    let broken = FaultKind::Broken;
+    assert_eq!(
+        listed(&report),
+        [
+            (broken, "htp://e.example/", "misspelt scheme `htp`"),
+            (
+                broken,
+                "http://e.example:99999/",
+                "not a URL: invalid port number"
+            ),
+            (
+                broken,
+                "http://exa mple/",
+                "not a URL: invalid international domain name"
+            ),
+        ]
+    );
+}
+
+#[test]
+fn a_redirect_is_judged_by_its_end() {
+    let mut made = MadeCrawl::new();
+    let url = |path: &str| format!("{HOST}/{path}");
+    let [barred, dead, bare] = ["barred", "dead", "bare"].map(url);
+    linking_page(&mut made, &[&barred, &dead, &bare]);
+    made.redirect(&barred, "/private", &url("private"));
+    made.redirect(&dead, "https://dead.example/", "https://dead.example/");
+    made.row(&bare, &json!({"status": 302}));
+    let dir = made.finish();
+    let excluded = [
+        json!({"url": url("private"), "reason": "robots", "rule": null, "line": null,
+        "found_on": HOST}),
+    ];
+    write_rows(&dir, "excluded.jsonl", &excluded);
+    let waiting = [
+        json!({"origin": "https://dead.example", "urls": 1, "reason": "robots",
+        "detail": "robots.txt: connect_refused"}),
+    ];
+    write_rows(&dir, "waiting.jsonl", &waiting);
+    let report = faults(dir.path(), &FaultKind::ALL).unwrap();
+    let words = "connection refused, after a redirect to https://dead.example/";
+    assert_eq!(
+        listed(&report),
+        [
+            (
+                FaultKind::Broken,
+                bare.as_str(),
+                "redirect without a target"
+            ),
+            (FaultKind::Unreachable, dead.as_str(), words),
+        ]
+    );
+    let [link] = &report.unchecked[..] else {
+        panic!("{report}")
+    };
+    assert_eq!(
+        (link.to.as_str(), link.why()),
+        (barred.as_str(), "robots.txt")
+    );
 }
 
 #[test]

@@ -8,10 +8,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::broken::{is_demanded, is_wait, key};
 use crate::error::RecordsError;
-use crate::rows::{excluded, waiting};
+use crate::rows::{excluded, requests, waiting};
 
 /// The reason of a link whose server answered 429 until the end of the crawl.
 pub(super) const TOO_MANY_REQUESTS: &str = "too_many_requests";
+/// The reason of a link that was not requested, since its server demanded a wait.
+const ASKED_TO_WAIT: &str = "asked_to_wait";
+/// The statuses that demand a wait.
+const WAITS: [u16; 2] = [429, 503];
 
 /// A link on a page of the site whose target is unknown, so that it counts neither as working nor
 /// as broken.
@@ -21,8 +25,8 @@ pub struct UncheckedLink {
     pub page: String,
     /// The target of the link.
     pub to: String,
-    /// Why the target was not checked: a reason of `excluded.jsonl`, `too_many_requests`, why its
-    /// host has to be waited for, or what the server served in place of the page (`login_page`,
+    /// Why the target was not checked: a reason of `excluded.jsonl`, `too_many_requests`,
+    /// `asked_to_wait`, why its host has to be waited for, or what the server served in place of the page (`login_page`,
     /// `challenge`, `block_page`).
     pub reason: String,
     /// The link's text, if it has one.
@@ -42,6 +46,7 @@ impl UncheckedLink {
             "action" => "looks like an action",
             "trap" => "looks like a trap",
             TOO_MANY_REQUESTS => "too many requests (429)",
+            ASKED_TO_WAIT => "its server asked to wait (429 or 503)",
             "login_page" => "login page",
             "block_page" => "block page",
             other => other,
@@ -55,6 +60,8 @@ pub(super) enum NotFetched<'a> {
     Unchecked(&'a str),
     /// The server can't be reached. The value is the error.
     Unreachable(&'a str),
+    /// The server answered with this status each time, and the crawl didn't retry further.
+    Answered(u16),
 }
 
 /// URLs and servers that were not fetched from.
@@ -64,12 +71,15 @@ pub(super) struct Unfetched {
     excluded: HashMap<u64, String>,
     /// Why each origin with pending URLs can't be fetched from.
     waiting: HashMap<String, String>,
+    /// The last status of URLs that demanded a wait.
+    demanded: HashMap<u64, u16>,
     /// Number of pending URLs of other origins.
     pending: u64,
 }
 
 impl Unfetched {
-    /// Reads `excluded.jsonl` and `waiting.jsonl`. Takes about 40 bytes per URL that the rules of
+    /// Reads `excluded.jsonl` and `waiting.jsonl`, and `requests.jsonl` if a host demanded a wait.
+    /// Takes about 40 bytes per URL that the rules of
     /// its site exclude. The user's own limits (scope, budgets, samples) are left out.
     pub(super) fn read(dir: &Path) -> Result<Unfetched, RecordsError> {
         let mut unfetched = Unfetched::default();
@@ -94,7 +104,27 @@ impl Unfetched {
                 (_, None, _) => {}
             }
         }
+        if unfetched.waiting.values().any(|why| is_demanded(why)) {
+            unfetched.read_demands(dir)?;
+        }
         Ok(unfetched)
+    }
+
+    /// Reads which URLs were last answered by a demand to wait.
+    fn read_demands(&mut self, dir: &Path) -> Result<(), RecordsError> {
+        let mut rows = requests(dir)?;
+        while let Some(row) = rows.next_sound() {
+            let row = row?;
+            match row.status {
+                Some(status) if WAITS.contains(&status) => {
+                    self.demanded.insert(key(&row.url), status);
+                }
+                _ => {
+                    self.demanded.remove(&key(&row.url));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Returns the number of pending URLs, without those of unreachable hosts.
@@ -110,7 +140,11 @@ impl Unfetched {
         }
         let detail = self.waiting.get(url.origin().as_str())?;
         Some(match detail {
-            _ if is_demanded(detail) => NotFetched::Unchecked(TOO_MANY_REQUESTS),
+            _ if is_demanded(detail) => match self.demanded.get(&key(name)) {
+                Some(429) => NotFetched::Unchecked(TOO_MANY_REQUESTS),
+                Some(status) => NotFetched::Answered(*status),
+                None => NotFetched::Unchecked(ASKED_TO_WAIT),
+            },
             _ if is_wait(detail) => NotFetched::Unchecked(detail),
             _ => NotFetched::Unreachable(detail),
         })

@@ -38,6 +38,8 @@ fn crawl() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let toml = "seed = [\"http://e.example/\"]\n[politeness]\nper-host = 1\n[crawl]\nversion = \"0.1.0\"\nstarted = \"2026-11-20T23:59:00Z\"\n";
     fs::write(dir.path().join("crawl.toml"), toml).unwrap();
+    let mut moved = page("http://e.example/r", Some(301), 0, None);
+    moved["redirect"] = "http://other.example/x".into();
     let pages = [
         page(
             "http://e.example/",
@@ -47,7 +49,7 @@ fn crawl() -> tempfile::TempDir {
         ),
         page("http://e.example/<b>", Some(404), 10, Some("text/html")),
         page("http://other.example/x", None, 0, None),
-        page("http://e.example/r", Some(301), 0, None),
+        moved,
     ];
     lines(dir.path(), "pages.jsonl", &pages, "");
     let excluded = [

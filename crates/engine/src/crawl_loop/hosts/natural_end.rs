@@ -37,12 +37,17 @@ impl Hosts {
                     && (resting.waiting_hosts == 0 || soonest > now + MAX_GAP_WORTH_WAITING) =>
             {
                 let hosts = resting.paused.into_iter().map(|rest| UnreachableHost {
-                    why: robots.why_unreachable_host(&rest.host).unwrap_or_else(|| {
-                        match rest.why {
-                            PauseReason::OtherCrawl => self.residents.describe_holder(&rest.host),
-                            why => describe_pause(why),
-                        }
-                    }),
+                    why: match rest.why {
+                        PauseReason::OtherCrawl => self.residents.describe_holder(&rest.host),
+                        why @ (PauseReason::Robots | PauseReason::Failures(_)) => robots
+                            .why_unreachable_host(&rest.host)
+                            .unwrap_or_else(|| describe_pause(why)),
+                        // One origin whose robots.txt is unreachable is not why the others wait.
+                        why @ (PauseReason::Wait | PauseReason::RetryAfter) => robots
+                            .why_host_waits(&rest.host)
+                            .unwrap_or_else(|| describe_pause(why)),
+                        why => describe_pause(why),
+                    },
                     host: rest.host,
                     next_try: Some(rest.until),
                 });

@@ -432,8 +432,20 @@ impl RobotsStates {
     /// Returns why a host's robots.txt files are unreachable, with the URL of each; `None` if all
     /// can be reached.
     pub(crate) fn why_unreachable_host(&self, host: &HostKey) -> Option<String> {
+        self.reasons(host, |_| true)
+    }
+
+    /// Returns which robots.txt files of a host demanded a wait; `None` if none did, so that some
+    /// page must have.
+    pub(crate) fn why_host_waits(&self, host: &HostKey) -> Option<String> {
+        let demands = [429, 503].map(|status| why_unreachable(Some(status), ""));
+        self.reasons(host, |why| demands.iter().any(|demand| demand == why))
+    }
+
+    fn reasons(&self, host: &HostKey, is_wanted: impl Fn(&str) -> bool) -> Option<String> {
         let origins = self.unreachable.get(host)?;
-        let reasons = origins.iter().map(|(origin, why)| {
+        let wanted = origins.iter().filter(|(_, why)| is_wanted(why));
+        let reasons = wanted.map(|(origin, why)| {
             let words = why.strip_prefix("robots.txt").unwrap_or(why);
             format!("{}{words}", origin.robots_url())
         });
