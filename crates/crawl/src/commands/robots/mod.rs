@@ -12,6 +12,7 @@ use crawl_policy::{AgentRules, ProductToken, Profile, RequestPath};
 use crawl_weburl::{CanonicalUrl, Origin};
 use serde_json::{Value, json};
 
+pub(crate) use self::fetch::fetch_once;
 use self::records::Record;
 use crate::cli::args::RobotsArgs;
 use crate::error::{CommandError, FINISHED, NOTHING_DONE};

@@ -497,6 +497,8 @@ impl Rack<'_> {
         let until = self.crawl.web.web.now_us();
         self.faults.push(Fault {
             kind: Kind::Primary,
+            signed: false,
+            challenged: false,
             worker: None,
             from,
             until,
