@@ -8,8 +8,8 @@ use crawl_identity::asks_for_signature;
 use crawl_weburl::{CanonicalUrl, HostKey};
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
-/// Maximum hosts that are remembered to have asked for signatures.
-/// Beyond the limit: all are forgotten, and each has to ask again.
+/// Maximum hosts remembered to have asked for signatures.
+/// Beyond the limit: all are forgotten and have to ask again.
 const MAX_HOSTS: usize = 1 << 16;
 const ACCEPT_SIGNATURE: &str = "accept-signature";
 /// The field that every signed request carries.

@@ -1,7 +1,7 @@
 //! `crawl identity check`: fetches the published keys as a verifier does.
 
 use crawl_fetcher::{Exchange, FetchConfig, Truncation};
-use crawl_identity::{DIRECTORY_PATH, DIRECTORY_TYPE, KeySet, check_directory};
+use crawl_identity::{DIRECTORY_PATH, DIRECTORY_TYPE, KeySet, PublicKey, check_directory};
 use crawl_weburl::canonicalize;
 use http::header::CONTENT_TYPE;
 
@@ -76,7 +76,7 @@ fn faults(url: &str, answer: &Exchange, keys: Option<&KeySet>, now: u64) -> Vec<
     let text = String::from_utf8_lossy(&answer.body);
     let (published, found) = check_directory(&text);
     faults.extend(found.iter().map(ToString::to_string));
-    let thumbprints: Vec<String> = published.iter().map(|key| key.thumbprint()).collect();
+    let thumbprints: Vec<String> = published.iter().map(PublicKey::thumbprint).collect();
     for key in keys.map(KeySet::public).unwrap_or_default() {
         let thumbprint = key.thumbprint();
         let signs =
@@ -84,7 +84,7 @@ fn faults(url: &str, answer: &Exchange, keys: Option<&KeySet>, now: u64) -> Vec<
         let is_later = key.not_before.is_some_and(|start| start > now);
         match thumbprints.contains(&thumbprint) {
             false if signs => {
-                faults.push(format!("the key that signs now, {thumbprint}, isn't there"))
+                faults.push(format!("the key that signs now, {thumbprint}, isn't there"));
             }
             false if is_later => {
                 faults.push(format!(

@@ -10,6 +10,7 @@ mod verify;
 use crate::cli::identity::{IdentityArgs, IdentityCommand, WhoArgs};
 use crate::error::CommandError;
 use crate::settings::{Environment, Layer, Settings, gather};
+use crate::values::Span;
 
 /// Runs `crawl identity`.
 pub(crate) fn run(args: IdentityArgs) -> Result<u8, CommandError> {
@@ -17,7 +18,7 @@ pub(crate) fn run(args: IdentityArgs) -> Result<u8, CommandError> {
         IdentityCommand::New {
             signature_key,
             start_in,
-        } => new::run(&signature_key, start_in.map(|wait| wait.get())),
+        } => new::run(&signature_key, start_in.map(Span::get)),
         IdentityCommand::Directory { out, who } => directory::run(&out, &settings(who)?),
         IdentityCommand::Check { who } => check::run(&settings(who)?),
         IdentityCommand::Verify { logs, keys, json } => verify::run(&logs, &keys, json),
