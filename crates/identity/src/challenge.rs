@@ -4,7 +4,7 @@ use sfv::{BareItem, Dictionary, ListEntry, Parser};
 
 use crate::sign::TAG;
 
-/// Returns whether an `Accept-Signature` field (RFC 9421 section 5.1) asks for a signature of Web
+/// Returns whether an `Accept-Signature` field (RFC 9421 section 5.1) requests a signature of Web
 /// Bot Auth: a member has its tag, or no tag at all.
 #[must_use]
 pub fn asks_for_signature(accept_signature: &str) -> bool {

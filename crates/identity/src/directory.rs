@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::key::{KeyError, KeySet, PublicKey, jwks, set_json};
 
-/// The path at which a host publishes the keys that sign for its whole domain.
+/// The path where a host publishes the keys that sign for its whole domain.
 pub const DIRECTORY_PATH: &str = "/.well-known/http-message-signatures-directory";
 /// The media type of a directory at [`DIRECTORY_PATH`].
 pub const DIRECTORY_TYPE: &str = "application/http-message-signatures-directory+json";
@@ -86,7 +86,7 @@ pub fn check_directory(text: &str) -> (Vec<PublicKey>, Vec<DirectoryFault>) {
     (public, faults)
 }
 
-/// The Signature Agent Card (draft-meunier-webbotauth-registry-04): what a crawler says of itself.
+/// The Signature Agent Card (draft-meunier-webbotauth-registry-04): how a crawler describes itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Card {
     /// The URL of the card itself.
@@ -100,7 +100,7 @@ pub struct Card {
     pub contacts: Vec<String>,
     /// The URL of the published keys.
     pub jwks_uri: String,
-    /// What is particular to crawlers.
+    /// The members that describe crawlers.
     pub web_bot_auth: CardDetails,
 }
 
@@ -114,9 +114,9 @@ pub struct CardDetails {
     pub rfc9309_product_token: String,
     /// The directives of robots.txt that are obeyed.
     pub rfc9309_compliance: Vec<String>,
-    /// Who causes requests: `crawler`, the program itself.
+    /// The cause of requests: `crawler`, the program itself.
     pub trigger: String,
-    /// What the pages are for.
+    /// The use of the pages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub purpose: Option<String>,
     /// How a site sets the rate.

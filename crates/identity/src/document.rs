@@ -1,4 +1,4 @@
-//! Signs an HTML document, so that its reader can tell who wrote it and that it is unchanged.
+//! Signs an HTML document, so that its reader can check its author and its integrity.
 
 use data_encoding::BASE64;
 

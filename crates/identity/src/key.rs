@@ -27,7 +27,7 @@ pub enum KeyError {
     Broken {
         /// The number of the key, counted from 1.
         number: usize,
-        /// What is wrong.
+        /// The defect.
         why: &'static str,
     },
 }
@@ -36,9 +36,9 @@ pub enum KeyError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicKey {
     bytes: [u8; 32],
-    /// The time from which the key signs, in seconds since 1970.
+    /// The start of the key's use, in seconds since 1970.
     pub not_before: Option<u64>,
-    /// The time from which signatures of the key no longer hold, in seconds since 1970.
+    /// The end of the key's use, in seconds since 1970.
     pub expires: Option<u64>,
 }
 
@@ -102,7 +102,7 @@ impl SigningKey {
         &self.thumbprint
     }
 
-    /// Returns the time from which the key signs, in seconds since 1970.
+    /// Returns the start of the key's use, in seconds since 1970.
     #[must_use]
     pub fn not_before(&self) -> Option<u64> {
         self.public.not_before
@@ -127,10 +127,10 @@ pub struct KeySet {
 }
 
 impl KeySet {
-    /// Reads private keys from a JSON Web Key or a set of them. Keys of other types are skipped.
+    /// Reads private keys from a JSON Web Key or Key Set. Keys of other types are skipped.
     ///
     /// # Errors
-    /// Fails if the text is not such JSON, a key is broken, or there is no Ed25519 key.
+    /// Fails if the text is not JSON of this form, a key is broken, or there is no Ed25519 key.
     pub fn parse(text: &str) -> Result<KeySet, KeyError> {
         let mut set = KeySet::default();
         for (number, jwk) in (1..).zip(jwks(text)?) {
@@ -179,7 +179,7 @@ impl KeySet {
             .ok_or(KeyError::None)
     }
 
-    /// Returns the public keys, in the order in which they were added.
+    /// Returns the public keys in the order of their addition.
     #[must_use]
     pub fn public(&self) -> Vec<PublicKey> {
         self.keys.iter().map(|key| key.public.clone()).collect()

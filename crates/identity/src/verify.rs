@@ -34,7 +34,7 @@ impl Directory {
     }
 }
 
-/// One signature of a request, and whether it holds.
+/// The verdict on one signature of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// The label of the signature.
@@ -43,7 +43,7 @@ pub struct Verdict {
     pub agent: Option<String>,
     /// The thumbprint of the key, if the signature names one.
     pub keyid: Option<String>,
-    /// The time at which the request was signed, in seconds since 1970, if the signature names one.
+    /// The time of the signature, in seconds since 1970, if the signature names one.
     pub created: Option<u64>,
     /// The nonce, if the signature has one.
     pub nonce: Option<String>,
