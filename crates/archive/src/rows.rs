@@ -311,6 +311,12 @@ pub struct RequestRow {
     /// other requests that don't come from a queue.
     #[serde(default)]
     pub after: Option<AfterCommits>,
+    /// Whether the request was signed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub signed: bool,
+    /// Whether the response asked for a signature, so that the request was sent again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub challenged: bool,
     /// The worker that sent the request, if the requests of several workers were gathered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<String>,
@@ -787,6 +793,8 @@ mod tests {
                 why: "delay".into(),
                 wait_asked: None,
                 after: None,
+                signed: false,
+                challenged: false,
                 worker: None,
             },
             expect![[

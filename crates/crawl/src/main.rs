@@ -10,6 +10,7 @@ mod clock;
 mod commands;
 mod control;
 mod error;
+mod identity;
 mod input;
 #[cfg(feature = "mcp")]
 mod mcp;
@@ -157,6 +158,7 @@ fn run(cli: Cli) -> Result<u8, CommandError> {
         Some(Command::Frontier(args)) => commands::frontier::run(&args),
         #[cfg(not(feature = "shared-frontier"))]
         Some(Command::Frontier(_)) => Err(left_out("crawl frontier", "shared-frontier")),
+        Some(Command::Identity(args)) => commands::identity::run(args),
         #[cfg(feature = "mcp")]
         Some(Command::Mcp(args)) => mcp::run(&args),
         #[cfg(not(feature = "mcp"))]

@@ -12,6 +12,7 @@ use crate::address_rules::typed_ports;
 use crate::body_filter::BodyFilter;
 use crate::contact::Contact;
 use crate::host_access::HostAccess;
+use crate::signing::Signing;
 
 /// The settings of exchanges. [`FetchConfig::new`] returns the defaults.
 #[derive(Clone, Debug)]
@@ -70,6 +71,8 @@ pub struct FetchConfig {
     /// Sends a `Referer`: the document on which a URL was found, if the policy
     /// strict-origin-when-cross-origin of W3C Referrer Policy allows it.
     pub referer: bool,
+    /// Signs requests by Web Bot Auth. `None` signs none.
+    pub signing: Option<Signing>,
     /// Certificates (PEM, one or more) to trust in addition to the platform's roots.
     pub extra_roots: Option<Vec<u8>>,
 }
@@ -102,6 +105,7 @@ impl FetchConfig {
             typed: Vec::new(),
             public_names: Vec::new(),
             referer: false,
+            signing: None,
             extra_roots: None,
         }
     }

@@ -16,6 +16,7 @@ use crate::host_access::REDACTED;
 use crate::rate_limit::rate_limit;
 use crate::retry_after::retry_after;
 use crate::robots::MAX_ROBOTS_BYTES;
+use crate::signing::SIGNATURE_INPUT;
 
 /// A GET or HEAD request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,6 +124,9 @@ pub struct Exchange {
     pub body: Bytes,
     /// Why the body is incomplete. `None` if it is complete.
     pub truncated: Option<Truncation>,
+    /// Whether the answer asks for a signature that the next request to the host will carry, so
+    /// that the same request is worth sending again.
+    pub challenged: bool,
     /// The memory reserved for a long body, released when the last clone is dropped.
     pub room: BodyMemory,
 }
@@ -140,6 +144,12 @@ pub struct SentFields {
 }
 
 impl SentFields {
+    /// Returns whether the request was signed.
+    #[must_use]
+    pub fn is_signed(&self) -> bool {
+        self.fields.contains_key(SIGNATURE_INPUT)
+    }
+
     /// Returns the fields of a request for `url` as HTTP/1.1 writes them, `Host` first. Values that
     /// the operator set for this host are `[redacted]`.
     #[must_use]

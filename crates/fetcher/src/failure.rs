@@ -27,6 +27,8 @@ pub struct Failure {
     pub address: Option<SocketAddr>,
     /// The error messages of the lower layers, from the outermost to the cause.
     pub detail: String,
+    /// Whether the request was signed, or would have been.
+    pub signed: bool,
     /// The partial answer, if its head was complete. Its body ends at the failure. Keep it if the
     /// URL is not fetched again.
     pub answer: Option<Box<Exchange>>,
@@ -45,6 +47,7 @@ impl Failure {
             ended,
             address: None,
             detail: String::new(),
+            signed: false,
             answer: None,
         }
     }

@@ -35,6 +35,7 @@ use crate::name_servers::{Source, unusable};
 use crate::referer::referer;
 use crate::resolver::{Fixed, Names};
 use crate::send_guard::{SendGuard, until_over};
+use crate::signing::{Challenges, is_challenge};
 
 /// Makes exchanges. A fetcher holds the kept connections, so share one fetcher by reference.
 pub struct Fetcher {
@@ -47,6 +48,7 @@ pub struct Fetcher {
     descriptor_limit: DescriptorLimit,
     is_given_up: watch::Sender<bool>,
     guard: Option<Arc<dyn SendGuard>>,
+    challenges: Challenges,
     headers: HeaderMap,
     kept: KeptConnections,
     client: Clients,
@@ -128,6 +130,7 @@ impl Fetcher {
             descriptor_limit: DescriptorLimit::new(),
             is_given_up: watch::Sender::new(false),
             guard: None,
+            challenges: Challenges::default(),
             names,
             rules,
             clock,
@@ -224,6 +227,8 @@ impl Fetcher {
     ) -> (Spent, Result<Exchange, Failure>) {
         let fits = *permit.host() == request.url.host_key();
         let started = self.clock.now();
+        let signing = self.config.signing.as_ref();
+        let signed = self.challenges.is_signed(signing, &request.url);
         let spent = permit.spend();
         let result = if fits {
             tokio::select! {
@@ -247,7 +252,7 @@ impl Fetcher {
                         ..failure
                     })
                 }
-                result = self.exchange_in_turn(&request) => result,
+                result = self.exchange_in_turn(&request, signed) => result,
             }
         } else {
             let detail = format!("the permit is for {}, not {}", spent.host(), request.url);
@@ -258,7 +263,10 @@ impl Fetcher {
                 Finding::new(kind, FailurePhase::Request, detail),
             ))
         };
-        (spent, result)
+        (
+            spent,
+            result.map_err(|failure| Failure { signed, ..failure }),
+        )
     }
 
     /// Tests whether a connection to the URL's host can be made, with TLS for https, and closes it.
@@ -302,11 +310,15 @@ impl Fetcher {
 
     /// Makes an exchange once the descriptor limit allows. If no descriptor is free, nothing is
     /// sent, so the request is retried until the time for a whole exchange is over.
-    async fn exchange_in_turn(&self, request: &FetchRequest) -> Result<Exchange, Failure> {
+    async fn exchange_in_turn(
+        &self,
+        request: &FetchRequest,
+        signed: bool,
+    ) -> Result<Exchange, Failure> {
         let deadline = Instant::now() + self.config.timeout;
         loop {
             let slot = self.descriptor_limit.begin().await;
-            let result = self.exchange(request, self.clock.now()).await;
+            let result = self.exchange(request, signed, self.clock.now()).await;
             let is_out = matches!(&result, Err(why) if why.kind == FailureKind::NoDescriptors);
             if !is_out || Instant::now() >= deadline {
                 return result;
@@ -315,7 +327,12 @@ impl Fetcher {
         }
     }
 
-    async fn exchange(&self, request: &FetchRequest, started: Tick) -> Result<Exchange, Failure> {
+    async fn exchange(
+        &self,
+        request: &FetchRequest,
+        signed: bool,
+        started: Tick,
+    ) -> Result<Exchange, Failure> {
         let url = &request.url;
         if let Some(finding) = self.barred(url) {
             return Err(self.failed(started, None, finding));
@@ -323,7 +340,7 @@ impl Fetcher {
         let own = self.accesses.fields(url);
         let sent = SentFields {
             is_head: request.is_head,
-            fields: self.request_headers(request),
+            fields: self.request_headers(request, signed),
             own: own.into_iter().flat_map(HeaderMap::keys).cloned().collect(),
         };
         let method = match request.is_head {
@@ -363,10 +380,12 @@ impl Fetcher {
             headers: HeaderMap::new(),
             body: Bytes::new(),
             truncated: None,
+            challenged: false,
             room: BodyMemory::default(),
         };
         let until_close = ends_with_connection(&response);
         exchange.headers = std::mem::take(response.headers_mut());
+        exchange.challenged = self.learn_challenge(&exchange);
         if request.is_head {
             exchange.ended = self.clock.now();
             exchange.truncated = Truncation::of_head(exchange.status);
@@ -459,8 +478,22 @@ impl Fetcher {
         host_address(url.host()).is_none() && self.overridden(url).is_some()
     }
 
-    fn request_headers(&self, request: &FetchRequest) -> HeaderMap {
+    /// Remembers a host whose answer asks for a signature. Returns whether the request should be
+    /// sent again: it was unsigned, and the next one will be signed.
+    fn learn_challenge(&self, exchange: &Exchange) -> bool {
+        let asked =
+            self.config.signing.is_some() && is_challenge(exchange.status, &exchange.headers);
+        if asked {
+            self.challenges.remember(&exchange.url);
+        }
+        asked && !exchange.sent.is_signed()
+    }
+
+    fn request_headers(&self, request: &FetchRequest, signed: bool) -> HeaderMap {
         let mut headers = self.headers.clone();
+        if let Some(signing) = self.config.signing.as_ref().filter(|_| signed) {
+            headers.extend(signing.signer.sign(request.url.as_url().authority()));
+        }
         let validators = &request.validators;
         let pairs: [(HeaderName, &Option<String>); 2] = [
             (IF_NONE_MATCH, &validators.etag),
@@ -533,6 +566,7 @@ impl Fetcher {
             ended: self.clock.now(),
             address,
             detail: finding.detail,
+            signed: false,
             answer: None,
         }
     }

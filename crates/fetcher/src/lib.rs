@@ -39,6 +39,7 @@ mod retry_after;
 pub mod robots;
 mod secrets;
 mod send_guard;
+mod signing;
 
 pub use body_filter::BodyFilter;
 pub use body_memory::BodyMemory;
@@ -55,3 +56,4 @@ pub use rate_limit::rate_limit;
 pub use retry_after::retry_after;
 pub use secrets::{MIN_SECRET_BYTES, Secrets};
 pub use send_guard::SendGuard;
+pub use signing::{RequestSigner, SignWhen, Signing};

@@ -101,10 +101,10 @@ fn a_gap_that_two_workers_break_between_them_is_a_breach() {
     made.worker("w1", &[("requests.jsonl", &first)]);
     made.worker("w2", &[("requests.jsonl", &second)]);
     for worker in ["w1", "w2"] {
-        assert_eq!(audit(&made.dir(worker)).unwrap().breach_count(), 0);
+        assert_eq!(audit(&made.dir(worker), &[]).unwrap().breach_count(), 0);
     }
     let (to, gathered) = made.gather(&["w1", "w2"]).unwrap();
-    let report = audit(&to).unwrap();
+    let report = audit(&to, &[]).unwrap();
     // The delay is too short twice. The request at 2,000 starts 750 ms after the other worker's
     // request ended at 1,250. The request at 9,500 starts while the first worker's request is still
     // running.
@@ -154,7 +154,7 @@ fn a_delay_holds_for_the_worker_whose_operator_set_it() {
     }
     made.worker("w2", &[("requests.jsonl", &later)]);
     let (to, _) = made.gather(&["w1", "w2"]).unwrap();
-    assert_eq!(rules(&audit(&to).unwrap()), [("gap", vec![3, 4])]);
+    assert_eq!(rules(&audit(&to, &[]).unwrap()), [("gap", vec![3, 4])]);
 }
 
 #[test]

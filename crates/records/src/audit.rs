@@ -6,6 +6,7 @@
 
 mod answer_age;
 mod cache;
+mod conduct;
 mod delays;
 mod exchange;
 mod findings;
@@ -14,12 +15,14 @@ mod limits;
 mod page_requests;
 mod robots_copies;
 mod robots_verdicts;
+mod signatures;
 mod text;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
 use crawl_archive::rows::RequestRow;
+use crawl_identity::Directory;
 use serde::{Deserialize, Serialize};
 
 use crate::directory::holds_any;
@@ -31,6 +34,9 @@ use findings::{Findings, Source};
 use hosts::Hosts;
 use limits::AuditedSettings;
 use robots_copies::RobotsResponses;
+
+pub use conduct::conduct_page;
+pub use signatures::signed_message;
 
 /// Rows record times in whole milliseconds, so a time may be off by this much.
 const ROUNDING_MS: u64 = 1;
@@ -62,15 +68,19 @@ pub struct Audit {
     /// Number of checks, by kind: `requests` (rows of `requests.jsonl`), `gaps`, `waits`,
     /// `robots_gaps` (if robots.txt demands a delay), `page_requests` (against robots.txt: fetched
     /// first, in force, allowed, within visiting hours), `page_rows`, `excluded_rows` (the
-    /// robots.txt verdicts in rows).
+    /// robots.txt verdicts in rows), `signatures` (of archived requests).
     pub checked: BTreeMap<String, u64>,
     /// Why the robots.txt rules were not checked; `None` if they were.
     pub rules_unchecked: Option<String>,
+    /// Number of requests that were signed.
+    pub signed: u64,
+    /// Why signatures were not verified; `None` if they were, or if no request was signed.
+    pub signatures_unchecked: Option<String>,
     /// Number of requests that may have broken a rule, by the information that is missing to
     /// decide.
     pub undecided: BTreeMap<String, u64>,
     /// Number of breaches by rule: `gap`, `in-flight`, `pace`, `wait`, `robots-first`,
-    /// `unreachable`, `stale`, `disallowed`, `visit-time`, `page-row`, `excluded-row`.
+    /// `unreachable`, `stale`, `disallowed`, `visit-time`, `page-row`, `excluded-row`, `signature`.
     pub by_rule: BTreeMap<String, u64>,
     /// The first twenty breaches.
     pub breaches: Vec<Breach>,
@@ -138,8 +148,11 @@ struct AuditRun<'a> {
 
 /// Checks the crawl in `dir` against the rules it had to follow.
 ///
+/// `keys` are the published keys of the crawl's signatures; without keys, signatures are not
+/// verified.
+///
 /// Reads each row file once or twice, and from the archive only the responses to robots.txt
-/// requests. Memory: about 1,500 bytes per host with its robots.txt, 200 bytes for each further
+/// requests, unless requests were signed. Memory: about 1,500 bytes per host with its robots.txt, 200 bytes for each further
 /// robots.txt request, and 64 MiB of compiled rules.
 ///
 /// # Errors
@@ -147,7 +160,7 @@ struct AuditRun<'a> {
 /// errors. Malformed lines are not errors but are counted in [`Audit::flaws`]. If a malformed line
 /// of `requests.jsonl` may have held the response that allows a request, an apparent breach of
 /// robots.txt is undecided.
-pub fn audit(dir: &Path) -> Result<Audit, RecordsError> {
+pub fn audit(dir: &Path, keys: &[Directory]) -> Result<Audit, RecordsError> {
     holds_any(dir, &["crawl.toml", "requests.jsonl"])?;
     let delays = Delays::read(dir)?;
     let limits = AuditedSettings::read(dir)?.with_earlier(delays.rereads());
@@ -170,7 +183,7 @@ pub fn audit(dir: &Path) -> Result<Audit, RecordsError> {
         hosts: Hosts::default(),
         findings: Findings::default(),
     };
-    let flaws = &mut audit.flaws;
+    let (flaws, signed) = (&mut audit.flaws, &mut audit.signed);
     let (mut last_end, mut end_before) = (0, 0);
     each(requests(dir)?, "requests.jsonl", flaws, |row, line| {
         let Some(row) = row else {
@@ -178,6 +191,7 @@ pub fn audit(dir: &Path) -> Result<Audit, RecordsError> {
             return Ok(());
         };
         end_before = row.end;
+        *signed += u64::from(row.signed);
         last_end = last_end.max(row.end);
         trial.request(&row, line)
     })?;
@@ -207,6 +221,11 @@ pub fn audit(dir: &Path) -> Result<Audit, RecordsError> {
     let damaged = trial.copies.as_ref().map_or(0, RobotsResponses::damaged);
     if damaged > 0 {
         flaws.push(format!("{damaged} records of the archive can't be read"));
+    }
+    match (audit.signed, keys.is_empty()) {
+        (0, _) => {}
+        (_, true) => audit.signatures_unchecked = Some("the public keys are not given".to_owned()),
+        (_, false) => signatures::check(dir, keys, &mut trial.findings)?,
     }
     audit.hosts = trial.hosts.all.len() as u64;
     let findings = trial.findings;

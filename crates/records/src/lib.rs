@@ -27,6 +27,7 @@
 mod archived_pages;
 mod audit;
 mod bins;
+mod bot_page;
 mod broken;
 mod changes;
 mod compare;
@@ -61,7 +62,8 @@ mod walk;
 mod words;
 
 pub use archived_pages::{ArchivedPage, ArchivedPages, PageSeen, read_archived};
-pub use audit::{Audit, Breach, CitedRow, audit};
+pub use audit::{Audit, Breach, CitedRow, audit, conduct_page, signed_message};
+pub use bot_page::BotPage;
 pub use broken::{BrokenLink, BrokenLinks, BrokenPage, EveryLink, broken};
 pub use changes::{RoundChanges, changes};
 pub use compare::{

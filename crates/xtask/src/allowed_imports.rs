@@ -1,10 +1,11 @@
 //! Which crates may depend on which, as `docs/architecture.md` explains.
 
 /// For each package, the crates it may depend on directly, except in tests.
-pub(crate) const SEES: [(&str, &[&str]); 27] = [
+pub(crate) const SEES: [(&str, &[&str]); 28] = [
     ("crawl-coding", &[]),
     ("crawl-dates", &[]),
     ("crawl-documents", &[]),
+    ("crawl-identity", &[]),
     ("crawl-weburl", &[]),
     ("crawl-policy", &["crawl-dates"]),
     ("crawl-scope", &["crawl-weburl"]),
@@ -20,6 +21,7 @@ pub(crate) const SEES: [(&str, &[&str]); 27] = [
         &[
             "crawl-weburl",
             "crawl-coding",
+            "crawl-identity",
             "crawl-policy",
             "crawl-scheduler",
         ],
@@ -62,6 +64,7 @@ pub(crate) const SEES: [(&str, &[&str]); 27] = [
         &[
             "crawl-weburl",
             "crawl-coding",
+            "crawl-identity",
             "crawl-policy",
             "crawl-extractor",
             "crawl-sample",
@@ -113,6 +116,7 @@ pub(crate) const SEES: [(&str, &[&str]); 27] = [
             "crawl-coding",
             "crawl-weburl",
             "crawl-documents",
+            "crawl-identity",
             "crawl-policy",
             "crawl-scope",
             "crawl-extractor",
@@ -165,10 +169,11 @@ pub(crate) const FOR_TESTS: &str = "crawl-testweb";
 pub(crate) const FOR_TESTS_OF: [(&str, &str); 1] = [("crawl-engine", "crawl-records")];
 
 /// Crates that do no I/O, read no clock and start no task.
-pub(crate) const PURE: [&str; 10] = [
+pub(crate) const PURE: [&str; 11] = [
     "crawl-coding",
     "crawl-dates",
     "crawl-documents",
+    "crawl-identity",
     "crawl-weburl",
     "crawl-policy",
     "crawl-scope",
@@ -216,6 +221,7 @@ pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
             "crawl-coding",
             "crawl-dates",
             "crawl-documents",
+            "crawl-identity",
             "crawl-weburl",
             "crawl-policy",
             "crawl-scope",
@@ -486,12 +492,22 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
             ("values", &[]),
             ("shared_frontier", &["error"]),
             ("shared_frontier_left_out", &["error"]),
-            ("settings", &["error", "input", "shared_frontier", "values"]),
+            // Reads private keys and signs requests.
+            ("identity", &["clock", "error"]),
+            (
+                "settings",
+                &["error", "identity", "input", "shared_frontier", "values"],
+            ),
             ("terminal", &["clock", "error", "settings", "values"]),
             // `control` is for any client of the control socket, so it must not use the command
             // line or the terminal.
             ("control", &["error", "settings", "values"]),
-            ("cli", &["control", "error", "settings", "terminal"]),
+            (
+                "cli",
+                &[
+                    "control", "error", "identity", "settings", "terminal", "values",
+                ],
+            ),
             (
                 "serve",
                 &["cli", "control", "error", "search_index", "values"],
@@ -514,12 +530,14 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
                     "clock",
                     "control",
                     "error",
+                    "identity",
                     "input",
                     "run",
                     "search_index",
                     "settings",
                     "shared_frontier",
                     "terminal",
+                    "values",
                 ],
             ),
         ],

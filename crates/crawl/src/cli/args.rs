@@ -10,9 +10,11 @@ use crawl_documents::DocumentKind;
 use crawl_records::FaultKind;
 
 use crate::cli::gather::GatherArgs;
+use crate::cli::identity::IdentityArgs;
 use crate::cli::report::{FaultFormat, ReportArgs, fault_kind};
 use crate::cli::search_filter::SearchFilter;
 use crate::control::protocol;
+use crate::identity::KeysOf;
 use crate::settings::{IndexTypes, Layer, ProfileName, default_of};
 
 /// The file that `crawl init` writes unless another one is given.
@@ -129,6 +131,8 @@ pub(crate) enum Command {
     Serve(ServeArgs),
     /// Inspect a shared frontier, check its engine, or stop a worker
     Frontier(FrontierArgs),
+    /// Create and publish the crawler's signed identity, or verify signed requests
+    Identity(IdentityArgs),
     /// Let a language model query a crawl, over the Model Context Protocol
     Mcp(McpArgs),
     /// Read one document from stdin, for the crawl that started this process
@@ -448,7 +452,8 @@ pub(crate) struct ExplainArgs {
 /// Check from its records that a crawl respected delays, waits and robots.txt
 ///
 /// Recomputes from requests.jsonl, crawl.toml and the archived robots.txt exchanges what was due to
-/// each host, and lists the rows that show a breach. Exit code 0: no breach; 4: a breach was found;
+/// each host, and lists the rows that show a breach. Signatures of archived requests are verified
+/// with the keys of --keys, or with those that the crawl's own settings name. Exit code 0: no breach; 4: a breach was found;
 /// 2: DIR holds no crawl; 3: a file can't be read.
 #[derive(Debug, Args)]
 pub(crate) struct AuditArgs {
@@ -458,6 +463,20 @@ pub(crate) struct AuditArgs {
     /// The directory to read, after those of several workers were combined.
     #[arg(skip)]
     pub(crate) dir: PathBuf,
+    /// Public keys of the crawl's signatures: the URL in Signature-Agent, and a file with what it
+    /// returned (may be repeated)
+    #[arg(long, value_name = "URL=FILE")]
+    pub(crate) keys: Vec<KeysOf>,
+    /// Write every request to this host as a page for its owner, to the file of --html
+    ///
+    /// The page has the pause before each request, the robots.txt in force with the line that
+    /// allowed it, and what was kept. If the crawl's own settings name a key, the page is signed,
+    /// and `crawl identity verify` verifies it.
+    #[arg(long, value_name = "HOST", requires = "html")]
+    pub(crate) host: Option<String>,
+    /// File for the page about --host
+    #[arg(long, value_name = "FILE", requires = "host")]
+    pub(crate) html: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -5,6 +5,7 @@ pub(crate) mod completion;
 #[cfg(test)]
 mod documented_commands;
 pub(crate) mod gather;
+pub(crate) mod identity;
 pub(crate) mod overview;
 pub(crate) mod preprocess;
 pub(crate) mod report;

@@ -35,11 +35,14 @@ const GROUPS: [(&str, &[&str]); 5] = [
         "Maintain",
         &["index", "recheck", "forget", "replay", "gather"],
     ),
-    ("Set up", &["config", "frontier", "completions", "man"]),
+    (
+        "Set up",
+        &["config", "frontier", "identity", "completions", "man"],
+    ),
 ];
 
 /// For each command, the example at the top of its help.
-pub(super) const COMMAND_EXAMPLES: [(&str, &str); 23] = [
+pub(super) const COMMAND_EXAMPLES: [(&str, &str); 24] = [
     (
         "plan",
         "crawl plan https://www.example.org/ --contact you@example.org",
@@ -78,6 +81,7 @@ pub(super) const COMMAND_EXAMPLES: [(&str, &str); 23] = [
         "crawl serve site --allow-origin https://www.example.org",
     ),
     ("frontier", "crawl frontier status --config study.toml"),
+    ("identity", "crawl identity new --signature-key bot.key"),
     ("mcp", "crawl mcp site"),
     (
         "completions",

@@ -10,6 +10,7 @@ pub(crate) mod forget;
 #[cfg(feature = "shared-frontier")]
 pub(crate) mod frontier;
 pub(crate) mod gather;
+pub(crate) mod identity;
 #[cfg(feature = "search")]
 pub(crate) mod index;
 pub(crate) mod init;

@@ -2,11 +2,13 @@
 
 use std::fmt::Display;
 use std::fs;
+use std::path::Path;
 
 use crawl_archive::Timestamp;
 use crawl_engine::find_tombstone;
+use crawl_identity::{Directory, KeySet, sign_document};
 use crawl_records::{BrokenLinks, EveryLink, StateRead};
-use crawl_weburl::CanonicalUrl;
+use crawl_weburl::{CanonicalUrl, HostKey};
 use serde::Serialize;
 
 use super::faults::{FaultReport, FoundFaults};
@@ -16,8 +18,11 @@ use crate::clock;
 use crate::error::engine::of_engine;
 use crate::error::records::of_records;
 use crate::error::{BREACH, CommandError, FINISHED, NOTHING_DONE, unwritable};
+use crate::identity::{KeySource, published_keys};
 use crate::settings::seeds::{self, Seed};
+use crate::settings::{Layer, UserFolders, gather, key_url};
 use crate::terminal::{print, print_json};
+use crate::values::FilePath;
 
 /// Runs `crawl report`.
 pub(crate) fn report(args: &ReportArgs) -> Result<u8, CommandError> {
@@ -148,9 +153,65 @@ fn now() -> Timestamp {
     Timestamp::from_micros(u64::try_from(now).unwrap_or_default())
 }
 
+/// Returns the keys with which to verify the signatures of a crawl: those of `--keys`, or the public
+/// keys of the user's own crawl.
+fn audit_keys(args: &AuditArgs) -> Result<Vec<Directory>, CommandError> {
+    if !args.keys.is_empty() {
+        return published_keys(&args.keys);
+    }
+    // Without readable settings or keys, the audit says that signatures are not verified.
+    let own = own_keys(args);
+    Ok(own
+        .into_iter()
+        .map(|(url, keys)| Directory::new(&url, keys.public()))
+        .collect())
+}
+
+/// Returns the private keys that the crawl's own settings name, and the URL of the public keys.
+/// `None` if they can't be read.
+fn own_keys(args: &AuditArgs) -> Option<(String, KeySet)> {
+    let mut layer = Layer::default();
+    layer.output.output = Some(FilePath(args.dir.clone()));
+    let settings = gather(layer, None, &UserFolders::of_process()).ok()?;
+    let url = key_url(&settings.operator).ok()?;
+    let keys = KeySource::of(&settings.operator.signature_key.0)
+        .read()
+        .ok()?;
+    Some((url, keys))
+}
+
+/// Writes the page about a host, signed if the user has the crawl's key.
+fn write_conduct(
+    args: &AuditArgs,
+    host: &str,
+    file: &Path,
+    audit: &crawl_records::Audit,
+) -> Result<(), CommandError> {
+    let key = HostKey::parse(host);
+    let key = key.map_err(|why| CommandError::usage(format!("unusable --host `{host}`: {why}")))?;
+    let page = crawl_records::conduct_page(&args.dir, &key, audit).map_err(of_records)?;
+    let Some(page) = page else {
+        let message = format!("{key} got no request in this crawl");
+        return Err(CommandError::usage(message).hint(
+            "`crawl report DIR` lists the hosts; on loopback, the port is part of the host",
+        ));
+    };
+    let now = u64::try_from(clock::now().as_second()).unwrap_or_default();
+    let keys = own_keys(args).map(|(_, keys)| keys);
+    let page = match keys.as_ref().and_then(|keys| keys.at(now).ok()) {
+        Some(signing_key) => sign_document(signing_key, &page, now),
+        None => page,
+    };
+    fs::write(file, page).map_err(|why| unwritable(file, &why))
+}
+
 /// Runs `crawl audit`.
 pub(crate) fn audit(args: &AuditArgs) -> Result<u8, CommandError> {
-    let audit = crawl_records::audit(&args.dir).map_err(of_records)?;
+    let keys = audit_keys(args)?;
+    let audit = crawl_records::audit(&args.dir, &keys).map_err(of_records)?;
+    if let (Some(host), Some(file)) = (&args.host, &args.html) {
+        write_conduct(args, host, file, &audit)?;
+    }
     let printed = show(&audit, args.json);
     Ok(match audit.breach_count() {
         0 => printed?,

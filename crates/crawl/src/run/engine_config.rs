@@ -267,6 +267,7 @@ pub(super) fn fetch_config(
         typed: checked.seeds.clone(),
         public_names: checked.public_names.clone(),
         referer: fetch.referer.is_on(),
+        signing: checked.signing.clone(),
         extra_roots: checked.roots.clone(),
         ..FetchConfig::new(user_agent)
     }

@@ -18,7 +18,7 @@ const MAX_CA_FILE_BYTES: u64 = 4 << 20;
 ///
 /// # Errors
 /// All problems found.
-pub(super) fn check_ca_files(files: &[FilePath]) -> Result<Option<Vec<u8>>, CommandError> {
+pub(crate) fn check_ca_files(files: &[FilePath]) -> Result<Option<Vec<u8>>, CommandError> {
     let mut problems = Problems::default();
     let mut all = Vec::new();
     for FilePath(file) in files {

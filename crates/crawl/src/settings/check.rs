@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crawl_engine::{HostGroup, MAX_PER_OTHERS_HOST, MIN_OTHERS_DELAY};
-use crawl_fetcher::{Contact, HostAccess};
+use crawl_fetcher::{Contact, HostAccess, Signing};
 use crawl_policy::ProductToken;
 use crawl_records::stored_settings;
 use crawl_scheduler::PolitenessOverrides;
@@ -27,6 +27,7 @@ use super::number_checks::check_numbers;
 use super::placeholders::check_placeholders;
 use super::reach::{Reach, reach};
 use super::shared_crawl::check_shared;
+use super::signing::check_signing;
 use super::sites::{accesses, by_name};
 use super::tables::{Operator, Settings};
 use crate::error::{CommandError, Problems, left_out};
@@ -63,6 +64,8 @@ pub(crate) struct Checked {
     pub(crate) groups: HostTable<Arc<HostGroup>>,
     /// Credentials and header fields for single hosts.
     pub(crate) access: Vec<HostAccess>,
+    /// The signer of requests, if any are to be signed.
+    pub(crate) signing: Option<Signing>,
 }
 
 impl Checked {
@@ -146,6 +149,7 @@ pub(super) fn check_all(settings: &Settings, problems: &mut Problems) -> Option<
     let sites = problems.note(sites);
     let access = problems.note(accesses(&settings.site));
     let groups = problems.note(host_groups(&settings.group));
+    let signing = problems.note(check_signing(&settings.operator));
     let public = seeds
         .iter()
         .find(|seed| reach(seed, &settings.fetch.resolve) == Reach::Public);
@@ -179,6 +183,7 @@ pub(super) fn check_all(settings: &Settings, problems: &mut Problems) -> Option<
         sites: sites?,
         access: access?,
         groups: groups?,
+        signing: signing?,
     };
     checked.crawl_at(seeds);
     Some(checked)

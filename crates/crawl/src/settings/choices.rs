@@ -2,6 +2,7 @@
 
 use clap::ValueEnum;
 use crawl_engine::{Forbidden, OffScopeMethod, Resources};
+use crawl_fetcher::SignWhen;
 use crawl_policy::Profile;
 use crawl_policy::usage::UsagePurpose;
 use crawl_sample::StratumRule;
@@ -112,6 +113,16 @@ words! {
         TrainAi => Some(UsagePurpose::TrainAi);
         /// A copy kept for others.
         Archive => Some(UsagePurpose::Archive);
+    }
+
+    /// When to sign requests.
+    SignatureName => Option<SignWhen> {
+        /// Never.
+        Off => None;
+        /// Once a host asks for it.
+        WhenChallenged => Some(SignWhen::Challenged);
+        /// Every request.
+        Always => Some(SignWhen::Always);
     }
 
     /// The meaning of a robots.txt that returns 401 or 403.

@@ -32,11 +32,13 @@ mod schema;
 mod seed_list;
 pub(crate) mod seeds;
 mod shared_crawl;
+mod signing;
 mod sites;
 mod sources;
 mod tables;
 
 pub(crate) use crate::values::IndexTypes;
+pub(crate) use ca_files::check_ca_files;
 pub(crate) use check::{
     Checked, check, check_agent, check_contact, check_seed, check_without_seeds, default_output,
     no_contact,
@@ -64,6 +66,7 @@ pub(crate) use schema::schema;
 pub(crate) use shared_crawl::shared_crawl;
 #[cfg(feature = "shared-frontier")]
 pub(crate) use shared_crawl::{check_name, frontier_of_file};
+pub(crate) use signing::key_url;
 pub(crate) use sites::budgets;
 pub(crate) use sources::{gather, gather_over, gather_with_sources, user_contact};
-pub(crate) use tables::{Display, Layer, Settings};
+pub(crate) use tables::{Display, Layer, OperatorLayer, Settings};

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::choices::{
     ForbiddenName, KindName, LogFormatName, OffScopeMethodName, ProfileName, ProgressMode,
-    PurposeName, ResourcesName, ScopeName, StratumName, WhenName,
+    PurposeName, ResourcesName, ScopeName, SignatureName, StratumName, WhenName,
 };
 use super::groups::Groups;
 use super::host_lists::HostList;
@@ -264,6 +264,25 @@ tables! {
         /// Page that informs site owners about the study and how to opt out
         #[arg(value_name = "URL")]
         study_page: String = String::new(), GoesOn;
+        /// Sign requests by Web Bot Auth: off, when-challenged or always
+        ///
+        /// when-challenged: requests to a host are signed once it answers 401, 403 or 429 with
+        /// Accept-Signature. Signatures need --signature-agent and a key. See docs/identity.md.
+        #[arg(value_name = "WHEN", value_enum, hide_possible_values = true)]
+        signature: SignatureName = SignatureName::Off, Guarded("sets which requests are signed");
+        /// https URL at which your public keys are published
+        ///
+        /// For a URL without a path, the keys are at
+        /// /.well-known/http-message-signatures-directory. `crawl identity directory` writes the
+        /// file.
+        #[arg(value_name = "URL")]
+        signature_agent: String = String::new(), Guarded("sets whom the signed requests name");
+        /// File with your private keys, readable by you alone
+        ///
+        /// `crawl identity new` creates the file. It may change during a crawl. Without a file, the
+        /// keys are read from the environment variable CRAWL_SIGNATURE_KEY.
+        #[arg(value_name = "FILE")]
+        signature_key: FilePath = FilePath::default(), Guarded("sets the key of signatures");
     }
 
     scope, "Scope", ScopeLayer, Scope {

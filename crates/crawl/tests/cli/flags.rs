@@ -19,6 +19,18 @@ const FLAGS: &[(&[&str], &str)] = &[
         &["--study-page", "https://e.example/study"],
         "study-page = \"https://e.example/study\"",
     ),
+    (
+        &["--signature", "when-challenged"],
+        "signature = \"when-challenged\"",
+    ),
+    (
+        &["--signature-agent", "https://b.example"],
+        "signature-agent = \"https://b.example\"",
+    ),
+    (
+        &["--signature-key", "bot.key"],
+        "signature-key = \"bot.key\"",
+    ),
     (&["--scope", "domain"], "scope = \"domain\""),
     (&["--scope", "prefix"], "scope = \"prefix\""),
     (&["--scope=any"], "scope = \"any\""),

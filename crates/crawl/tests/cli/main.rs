@@ -28,6 +28,7 @@ mod getting_started;
 mod harness;
 mod help;
 mod hints;
+mod identity;
 mod init;
 mod inspect;
 mod job;

@@ -80,6 +80,11 @@ fn row(
             Job::Page { lease, .. } => Some(CommitPoint::of(lease.after).row()),
             Job::Robots { .. } | Job::TdmRep { .. } => None,
         },
+        signed: match result {
+            Ok(exchange) => exchange.sent.is_signed(),
+            Err(failure) => failure.signed,
+        },
+        challenged: result.as_ref().is_ok_and(|exchange| exchange.challenged),
         worker: None,
     }
 }
@@ -203,6 +208,7 @@ mod tests {
             ended: at(22),
             address: Some(SocketAddr::from(([192, 0, 2, 7], 80))),
             detail: String::new(),
+            signed: false,
             answer: None,
         };
         let second = Duration::from_secs(1);
@@ -230,6 +236,8 @@ mod tests {
                 why: "first".to_owned(),
                 wait_asked,
                 after: None,
+                signed: false,
+                challenged: false,
                 worker: None,
             };
             assert_eq!(*line.row(), expected);

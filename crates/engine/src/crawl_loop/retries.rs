@@ -63,7 +63,7 @@ impl Retries {
 /// Returns whether a retry may succeed.
 fn is_worth_a_retry(result: &Result<Box<Exchange>, Failure>) -> bool {
     match result {
-        Ok(exchange) => matches!(exchange.status, 500 | 502 | 504),
+        Ok(exchange) => exchange.challenged || matches!(exchange.status, 500 | 502 | 504),
         Err(failure) => failure.retry,
     }
 }
@@ -92,6 +92,7 @@ mod tests {
             ended: at(20),
             address: None,
             detail: String::new(),
+            signed: false,
             answer: None,
         };
         let result = Err(failure);

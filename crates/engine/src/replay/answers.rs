@@ -224,6 +224,7 @@ impl Answers {
         };
         let timed = |mut exchange: Exchange| {
             exchange.sent.is_head = request.is_head;
+            exchange.challenged = pending.recorded.is_some_and(|recorded| recorded.challenged);
             Exchange {
                 started,
                 ended,
@@ -282,7 +283,7 @@ impl Answers {
             }
             (_, None) if request.is_head => return Err(NoAnswer::NotArchived),
             (Some(record), _) => record,
-            (None, Some(status)) if TRIED_AGAIN.contains(&status) => {
+            (None, Some(status)) if recorded.challenged || TRIED_AGAIN.contains(&status) => {
                 let wait = wait_of(recorded);
                 return Ok(exchange(url, address, status, wait, Bytes::new()));
             }
@@ -408,6 +409,7 @@ fn exchange(
         headers,
         body,
         truncated: None,
+        challenged: false,
         room: BodyMemory::default(),
     }
 }

@@ -53,6 +53,7 @@ pub(super) struct RecordedRequest {
     pub(super) status: Option<u16>,
     pub(super) failure: Option<FailureKind>,
     pub(super) wait_asked: Option<u64>,
+    pub(super) challenged: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -109,6 +110,7 @@ impl RecordedRequest {
             status: row.status,
             failure: failure.map(|kind| kind.unwrap_or(FailureKind::NotArchived)),
             wait_asked: row.wait_asked,
+            challenged: row.challenged,
         }
     }
 }

@@ -186,6 +186,7 @@ impl Servers for Web {
             body: Bytes::from(body),
             truncated: None,
             tls: None,
+            challenged: false,
             room: BodyMemory::default(),
         })
     }

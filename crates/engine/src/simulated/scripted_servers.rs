@@ -98,6 +98,7 @@ impl Answer {
             body: self.body.clone().into(),
             tls: None,
             truncated: None,
+            challenged: false,
             room: BodyMemory::default(),
         };
         match self.failure {
@@ -120,6 +121,7 @@ pub(crate) fn failure(kind: FailureKind, started: Tick, ended: Tick) -> Failure 
         ended,
         address: None,
         detail: "as the test says".to_owned(),
+        signed: false,
         answer: None,
     }
 }

@@ -42,11 +42,12 @@ pub enum RobotsAnswer {
     },
     /// The stored copy is current: the answer was 304 to a request with validators.
     NotModified,
-    /// The file is elsewhere (2.3.1.2). Rules found there apply to this origin.
+    /// The file is elsewhere (2.3.1.2), or at the same URL if the server asks for a signature
+    /// first. Rules found there apply to this origin.
     Redirect {
         /// The URL to fetch next.
         to: CanonicalUrl,
-        /// The status, 3xx.
+        /// The status: 3xx, or 401, 403 or 429 with a request for a signature.
         status: u16,
     },
     /// The rules are unknown, so nothing may be fetched (2.3.1.4). The answer was 429 or 5xx, was
@@ -81,6 +82,10 @@ impl RobotsAnswer {
             }
         };
         let status = exchange.status;
+        if exchange.challenged && hops < MAX_HOPS {
+            let to = exchange.url.clone();
+            return RobotsAnswer::Redirect { to, status };
+        }
         match RobotsStatus::of(status) {
             RobotsStatus::Successful => rules(exchange),
             RobotsStatus::Redirect if status == 304 && !request.validators.is_empty() => {

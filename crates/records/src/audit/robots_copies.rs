@@ -429,6 +429,10 @@ fn meaning(
     url: &CanonicalUrl,
     hop: u8,
 ) -> AnswerMeaning {
+    // The same request is sent again with a signature, like a redirect to the same URL.
+    if row.challenged && hop < MAX_HOPS {
+        return AnswerMeaning::Redirect(url.clone());
+    }
     match (row.status, exchange) {
         (None, _) => AnswerMeaning::Unreachable,
         (Some(429 | 500..), _) => AnswerMeaning::Unreachable,

@@ -20,7 +20,7 @@ use sample_crawl::{More, Sent, page, robots, write};
 fn check_with(sent: &[Sent], more: More, expect: Expect) {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), sent, &more);
-    let audit = audit(dir.path()).unwrap();
+    let audit = audit(dir.path(), &[]).unwrap();
     let mut text = String::new();
     let gaps = audit.checked.get("gaps").copied().unwrap_or(0);
     let pages = audit.checked.get("page_requests").copied().unwrap_or(0);
@@ -558,7 +558,7 @@ fn undecided_checks_are_counted() {
         .map(|sent| sent.row() + "\n")
         .collect::<String>();
     fs::write(dir.path().join("requests.jsonl"), log + "{\"url\":").unwrap();
-    let report = audit(dir.path()).unwrap();
+    let report = audit(dir.path(), &[]).unwrap();
     expect![[r#"
         hosts      1
         requests   2 rows of requests.jsonl
@@ -582,9 +582,9 @@ fn capture_log_is_optional() {
     let dir = tempfile::tempdir().unwrap();
     let sent = [robots((0, 100), 200, BARS_P), page((1100, 1200), "/p")];
     write(dir.path(), &sent, &More::default());
-    let with = audit(dir.path()).unwrap();
+    let with = audit(dir.path(), &[]).unwrap();
     fs::remove_file(dir.path().join("archive/captures.cdxj")).unwrap();
-    assert_eq!(audit(dir.path()).unwrap(), with);
+    assert_eq!(audit(dir.path(), &[]).unwrap(), with);
     expect![[r#"
         hosts      1
         requests   2 rows of requests.jsonl
@@ -607,7 +607,7 @@ fn at_most_twenty_breaches_are_listed() {
     let dir = tempfile::tempdir().unwrap();
     let sent: Vec<Sent> = pages.collect();
     write(dir.path(), &sent, &More::default());
-    let report = audit(dir.path()).unwrap();
+    let report = audit(dir.path(), &[]).unwrap();
     assert_eq!((report.breaches.len(), report.breach_count()), (20, 59));
     assert!(report.to_string().ends_with("\n  and 39 more\n"));
 }
@@ -616,7 +616,7 @@ fn at_most_twenty_breaches_are_listed() {
 fn unreadable_files_are_errors() {
     let dir = tempfile::tempdir().unwrap();
     let check = |wanted: fn(&RecordsError) -> bool| {
-        let error = audit(dir.path()).unwrap_err();
+        let error = audit(dir.path(), &[]).unwrap_err();
         assert!(wanted(&error), "{error}");
     };
     check(|why| matches!(why, RecordsError::NoCrawl { .. }));

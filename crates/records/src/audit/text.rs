@@ -5,6 +5,7 @@ use std::fmt;
 use crawl_archive::Timestamp;
 
 use super::findings::ROW_LOST;
+use super::signatures::UNKNOWN_SIGNER;
 use super::{
     Audit, BEYOND_TIMEOUT, Breach, CitedRow, EARLIER_RUN, JUST_THEN, NO_ROBOTS_BEFORE,
     NOT_ARCHIVED, PACE_BEFORE_RESTART, STALE_AFTER_RESTART, WAIT_JUST_THEN, WAIT_TAKEN_BACK,
@@ -48,6 +49,14 @@ impl fmt::Display for Audit {
         if let Some(why) = &self.rules_unchecked {
             writeln!(f, "robots.txt not checked: {why}; gaps and waits only")?;
         }
+        if self.signed > 0 {
+            writeln!(f, "signed     {} requests", self.signed)?;
+            let verified = self.checked.get("signatures").copied().unwrap_or(0);
+            match &self.signatures_unchecked {
+                Some(why) => writeln!(f, "signatures not verified: {why}")?,
+                None => writeln!(f, "signatures {verified} of archived requests verified")?,
+            }
+        }
         for (why, count) in &self.undecided {
             writeln!(f, "undecided  {count}: {}", undecided_words(why))?;
         }
@@ -89,6 +98,7 @@ fn undecided_words(key: &str) -> &str {
         PACE_BEFORE_RESTART => "another origin of the host set the pace before a restart",
         WAIT_JUST_THEN => "the wait was required only just before the request",
         WAIT_TAKEN_BACK => "another response may have lifted the wait",
+        UNKNOWN_SIGNER => "the key of the signature isn't among the given keys",
         ROW_LOST => "depends on a lost row of requests.jsonl",
         key => key,
     }

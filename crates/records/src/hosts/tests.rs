@@ -28,6 +28,8 @@ fn request(url: &str, host: &str, times: Times) -> RequestRow {
         why: "delay".to_owned(),
         wait_asked,
         after: None,
+        signed: false,
+        challenged: false,
         worker: None,
     }
 }

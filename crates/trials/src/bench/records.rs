@@ -291,6 +291,8 @@ fn request_row(row: &PageRow, hosts: u64, page: u64) -> RequestRow {
         why: "delay".to_owned(),
         wait_asked: None,
         after: None,
+        signed: false,
+        challenged: false,
         worker: None,
     }
 }

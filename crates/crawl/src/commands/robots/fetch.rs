@@ -5,7 +5,9 @@ use std::collections::btree_map::Entry;
 
 use bytes::Bytes;
 use crawl_fetcher::robots::RobotsAnswer;
-use crawl_fetcher::{Clock, Contact, FetchConfig, FetchRequest, Fetcher, Validators};
+use crawl_fetcher::{
+    Clock, Contact, Exchange, Failure, FetchConfig, FetchRequest, Fetcher, Validators,
+};
 use crawl_policy::ProductToken;
 use crawl_scheduler::{OutcomeKind, Permit, Politeness, Poll, Purpose, RequestOutcome, Scheduler};
 use crawl_weburl::{CanonicalUrl, Origin};
@@ -54,6 +56,33 @@ pub(super) fn robots_of(
     })
 }
 
+/// Fetches one file, with a permit, and follows no redirect.
+///
+/// # Errors
+/// The request can't be sent. A request that fails is the inner error.
+pub(crate) fn fetch_once(
+    url: CanonicalUrl,
+    config: FetchConfig,
+) -> Result<Result<Exchange, Failure>, CommandError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|why| no_threads(&why))?;
+    let mut fetcher = RobotsFetcher::with_config(config)?;
+    runtime.block_on(async {
+        let now = fetcher.clock.now();
+        let purpose = Purpose::Hop { of: url.origin() };
+        fetcher
+            .scheduler
+            .queue_request(now, &url.host_key(), purpose);
+        let Some(permit) = fetcher.permit().await else {
+            return Err(CommandError::disk(format!("no permit to fetch {url}")));
+        };
+        let request = FetchRequest::robots(url, Validators::default());
+        Ok(fetcher.fetcher.fetch(permit, request).await.1)
+    })
+}
+
 struct RobotsFetcher {
     clock: Clock,
     fetcher: Fetcher,
@@ -67,12 +96,15 @@ impl RobotsFetcher {
     ) -> Result<RobotsFetcher, CommandError> {
         // Send the requests as `crawl`, whatever agent the rules are judged for.
         let ourselves = ProductToken::leading("crawl");
-        let clock = Clock::start();
-        let config = FetchConfig {
+        RobotsFetcher::with_config(FetchConfig {
             from: contact.and_then(Contact::mail).map(str::to_owned),
             typed: urls.iter().copied().cloned().collect(),
             ..FetchConfig::new(user_agent(&ourselves, contact))
-        };
+        })
+    }
+
+    fn with_config(config: FetchConfig) -> Result<RobotsFetcher, CommandError> {
+        let clock = Clock::start();
         let fetcher = Fetcher::new(config, clock)
             .map_err(|why| CommandError::usage(format!("can't fetch: {why}")))?;
         Ok(RobotsFetcher {

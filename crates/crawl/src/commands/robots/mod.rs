@@ -13,6 +13,7 @@ use crawl_records::evidence_words;
 use crawl_weburl::{CanonicalUrl, Origin};
 use serde_json::{Value, json};
 
+pub(crate) use self::fetch::fetch_once;
 use self::records::Record;
 use crate::cli::args::RobotsArgs;
 use crate::error::{CommandError, FINISHED, NOTHING_DONE};

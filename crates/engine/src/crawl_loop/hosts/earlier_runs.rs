@@ -138,6 +138,8 @@ mod tests {
             why: why.to_owned(),
             wait_asked: wait_asked.map(|wait| wait * 1_000),
             after: None,
+            signed: false,
+            challenged: false,
             worker: None,
         }
     }

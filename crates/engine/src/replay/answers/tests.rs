@@ -33,6 +33,8 @@ fn row(start: u64, status: Option<u16>, failure: Option<&str>) -> RequestRow {
         why: "delay".to_owned(),
         wait_asked: (status == Some(503)).then_some(1_500),
         after: None,
+        signed: false,
+        challenged: false,
         worker: None,
     }
 }

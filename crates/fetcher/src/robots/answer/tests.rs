@@ -31,6 +31,7 @@ fn exchange(status: u16, headers: &[(&'static str, &'static str)], body: &[u8]) 
         headers: map,
         body: Bytes::copy_from_slice(body),
         truncated: None,
+        challenged: false,
         room: BodyMemory::default(),
     }
 }
@@ -45,6 +46,7 @@ fn failure(kind: FailureKind) -> Failure {
         ended: Tick::from_micros(1),
         address: None,
         detail: String::new(),
+        signed: false,
         answer: None,
     }
 }

@@ -38,6 +38,7 @@ fn result(
         headers: map,
         body: Bytes::new(),
         truncated: None,
+        challenged: false,
         room: BodyMemory::default(),
     })
 }
@@ -226,6 +227,7 @@ fn a_failure_is_dated_by_its_end() {
         ended: at(HOUR),
         address: None,
         detail: String::new(),
+        signed: false,
         answer: None,
     };
     let answer = RobotsAnswer::Unreachable {

@@ -1,0 +1,95 @@
+//! The arguments of `crawl identity`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use crate::identity::KeysOf;
+use crate::settings::OperatorLayer;
+use crate::values::Span;
+
+/// Create and publish the crawler's signed identity, or verify signed requests
+#[derive(Debug, Args)]
+pub(crate) struct IdentityArgs {
+    #[command(subcommand)]
+    pub(crate) command: IdentityCommand,
+}
+
+/// A command of `crawl identity`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum IdentityCommand {
+    /// Create a private key, or add one that signs later
+    ///
+    /// Writes an Ed25519 key to the file of --signature-key, which only you may read, and prints
+    /// the key's thumbprint. Exit code 0: done; 2: the file exists, or can't be used; 3: the disk
+    /// failed.
+    New {
+        /// File for the private key
+        #[arg(long, value_name = "FILE")]
+        signature_key: PathBuf,
+        /// Add a key to the file that signs after this time, so that it can be published first
+        #[arg(long, value_name = "DURATION")]
+        start_in: Option<Span>,
+    },
+    /// Write the public keys and the card that describes the crawler, to publish on your site
+    ///
+    /// The files lie in FOLDER as in the root folder of the host of --signature-agent. Exit code 0:
+    /// done; 2: a setting is missing or wrong; 3: the disk failed.
+    Directory {
+        /// Folder for the files
+        #[arg(long, value_name = "FOLDER")]
+        out: PathBuf,
+        #[command(flatten)]
+        who: WhoArgs,
+    },
+    /// Fetch the published keys and list what is wrong with them
+    ///
+    /// Sends one request, to the URL of --signature-agent. Exit code 0: verifiers can use the keys;
+    /// 1: they can't; 2: a setting is missing or wrong.
+    Check {
+        #[command(flatten)]
+        who: WhoArgs,
+    },
+    /// Tell which requests in a log are signed, and whether the signatures hold
+    ///
+    /// Reads WARC files and JSON lines with the header fields of each request, such as Caddy's log
+    /// or nginx's with `log_format escape=json`. A file signed by `crawl audit --html` is verified
+    /// as a whole. Sends no requests: fetch the keys of the crawlers yourself and name them with
+    /// --keys. Exit code 0: every signature holds; 1: nothing is signed; 4: a signature doesn't
+    /// hold; 2: the command line is wrong, or a file isn't a log; 3: a file can't be read.
+    Verify {
+        /// Log files; `-` is stdin
+        #[arg(value_name = "LOG", required = true)]
+        logs: Vec<PathBuf>,
+        /// Keys of a crawler: the URL in Signature-Agent, and a file with what it returned (may be
+        /// repeated)
+        #[arg(long, value_name = "URL=FILE")]
+        keys: Vec<KeysOf>,
+        /// Print each signature as a line of JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write the page about the crawler that --contact points to
+    ///
+    /// Exit code 0: done; 2: a setting is missing or wrong; 3: the disk failed.
+    Page {
+        /// The page's file
+        #[arg(long, value_name = "FILE")]
+        out: PathBuf,
+        /// URL of the list of addresses that the crawler uses
+        #[arg(long, value_name = "URL")]
+        ip_ranges: Option<String>,
+        #[command(flatten)]
+        who: WhoArgs,
+    },
+}
+
+/// Who the crawler is.
+#[derive(Debug, Args)]
+pub(crate) struct WhoArgs {
+    /// Settings file of the crawl
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) operator: OperatorLayer,
+}

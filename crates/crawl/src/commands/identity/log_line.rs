@@ -1,0 +1,146 @@
+//! Reads requests with their header fields from JSON lines.
+
+use crawl_identity::Message;
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+/// A request in a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct LoggedRequest {
+    pub(super) message: Message,
+    /// When the request came, in seconds since 1970. `None` if the log doesn't tell.
+    pub(super) at: Option<u64>,
+}
+
+/// Reads a line of a log. `None` if it is not a JSON object that describes a request.
+///
+/// The fields of the request are in the object itself or in its member `request`, as in Caddy's
+/// log. Header fields are members of `headers` or `request_headers`, each a string or a list of
+/// strings, or members with names like nginx's variables (`http_signature_input`).
+pub(super) fn read(line: &str) -> Option<LoggedRequest> {
+    let Value::Object(line) = serde_json::from_str(line).ok()? else {
+        return None;
+    };
+    let request = match line.get("request") {
+        Some(Value::Object(request)) => request,
+        _ => &line,
+    };
+    let mut fields = header_fields(request);
+    if fields.is_empty() {
+        fields = header_fields(&line);
+    }
+    let text = |names: &[&str]| {
+        let mut values = names.iter().filter_map(|name| request.get(*name)?.as_str());
+        values.next().unwrap_or_default().to_owned()
+    };
+    let mut message = Message {
+        method: text(&["method", "request_method"]),
+        scheme: text(&["scheme", "request_scheme"]),
+        authority: text(&["host", "http_host", "authority"]),
+        target: text(&["uri", "request_uri", "target", "path"]),
+        fields,
+    };
+    if message.authority.is_empty() {
+        message.authority = message.field("host")?;
+    }
+    Some(LoggedRequest {
+        at: time(&line),
+        message,
+    })
+}
+
+fn header_fields(object: &Map<String, Value>) -> Vec<(String, String)> {
+    let mut fields = Vec::new();
+    let headers = ["headers", "request_headers"].iter();
+    for (name, value) in headers
+        .filter_map(|name| object.get(*name)?.as_object())
+        .flatten()
+    {
+        push(&mut fields, name, value);
+    }
+    for (name, value) in object {
+        if let Some(name) = name.strip_prefix("http_") {
+            push(&mut fields, &name.replace('_', "-"), value);
+        }
+    }
+    fields
+}
+
+/// Adds the values of a field. nginx writes `-` or nothing for a field that a request lacks.
+fn push(fields: &mut Vec<(String, String)>, name: &str, value: &Value) {
+    let values = match value {
+        Value::Array(values) => values.as_slice(),
+        value => std::slice::from_ref(value),
+    };
+    let texts = values.iter().filter_map(Value::as_str);
+    let texts = texts.filter(|text| !matches!(*text, "" | "-"));
+    fields.extend(texts.map(|text| (name.to_owned(), text.to_owned())));
+}
+
+/// Returns the time in a line: seconds since 1970, or a date by RFC 3339.
+fn time(line: &Map<String, Value>) -> Option<u64> {
+    let names = [
+        "ts",
+        "time",
+        "timestamp",
+        "time_iso8601",
+        "msec",
+        "@timestamp",
+    ];
+    let mut values = names.iter().filter_map(|name| line.get(*name));
+    values.find_map(|value| {
+        let seconds = match value {
+            Value::Number(number) => number.as_f64()?,
+            Value::String(text) => match text.parse::<f64>() {
+                Ok(seconds) => seconds,
+                Err(_) => return u64::try_from(text.parse::<Timestamp>().ok()?.as_second()).ok(),
+            },
+            _ => return None,
+        };
+        // Out-of-range times are saturated.
+        (seconds >= 0.0).then_some(seconds as u64)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::read;
+
+    #[test]
+    fn a_line_of_caddy_nginx_or_plain_json_is_a_request() {
+        for line in [
+            r#"{"ts":1700000000.5,"request":{"method":"GET","host":"e.example","uri":"/a?b",
+                "headers":{"Signature-Input":["sig1=()"],"Accept":["*/*"]}},"status":200}"#,
+            r#"{"msec":"1700000000.123","request_method":"GET","http_host":"e.example",
+                "request_uri":"/a?b","http_signature_input":"sig1=()","http_accept":"*/*",
+                "http_from":"-"}"#,
+            r#"{"time":"2023-11-14T22:13:20+00:00","method":"GET","path":"/a?b",
+                "headers":{"host":"e.example","signature-input":"sig1=()","accept":"*/*"}}"#,
+        ] {
+            let read = read(line).unwrap();
+            assert_eq!(read.at, Some(1_700_000_000), "{line}");
+            assert_eq!(read.message.authority, "e.example");
+            assert_eq!(
+                (read.message.method, read.message.target),
+                ("GET".into(), "/a?b".into())
+            );
+            assert!(read.message.fields.iter().any(|(name, value)| {
+                name.eq_ignore_ascii_case("signature-input") && value == "sig1=()"
+            }));
+        }
+    }
+
+    #[test]
+    fn other_lines_are_no_requests() {
+        for line in [
+            "",
+            "GET /",
+            "[]",
+            "{}",
+            r#"{"method":"GET"}"#,
+            r#"{"request":7}"#,
+        ] {
+            assert_eq!(read(line), None, "{line}");
+        }
+    }
+}

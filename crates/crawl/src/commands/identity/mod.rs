@@ -1,0 +1,39 @@
+//! `crawl identity`: keys, their publication, and the verification of signed requests.
+
+mod check;
+mod directory;
+mod log_line;
+mod new;
+mod page;
+mod verify;
+
+use crate::cli::identity::{IdentityArgs, IdentityCommand, WhoArgs};
+use crate::error::CommandError;
+use crate::settings::{Layer, Settings, UserFolders, gather};
+use crate::values::Span;
+
+/// Runs `crawl identity`.
+pub(crate) fn run(args: IdentityArgs) -> Result<u8, CommandError> {
+    match args.command {
+        IdentityCommand::New {
+            signature_key,
+            start_in,
+        } => new::run(&signature_key, start_in.map(Span::get)),
+        IdentityCommand::Directory { out, who } => directory::run(&out, &settings(who)?),
+        IdentityCommand::Check { who } => check::run(&settings(who)?),
+        IdentityCommand::Verify { logs, keys, json } => verify::run(&logs, &keys, json),
+        IdentityCommand::Page {
+            out,
+            ip_ranges,
+            who,
+        } => page::run(&out, ip_ranges.as_deref(), &settings(who)?),
+    }
+}
+
+fn settings(who: WhoArgs) -> Result<Settings, CommandError> {
+    let layer = Layer {
+        operator: who.operator,
+        ..Layer::default()
+    };
+    gather(layer, who.config.as_deref(), &UserFolders::of_process())
+}

@@ -1,0 +1,168 @@
+//! Reads private keys from a file or from the environment. No error contains a key.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crawl_identity::KeySet;
+
+use crate::error::CommandError;
+
+/// The environment variable that holds private keys if no file is given.
+const KEY_VARIABLE: &str = "CRAWL_SIGNATURE_KEY";
+/// Maximum bytes of a key file, enough for hundreds of keys.
+/// Beyond the limit: refused.
+const MAX_KEY_BYTES: u64 = 64 << 10;
+
+/// Where private keys are stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum KeySource {
+    /// In this file.
+    File(PathBuf),
+    /// In the environment variable [`KEY_VARIABLE`].
+    UserFolders,
+}
+
+/// What a file's metadata tells about its content. It differs after the file was replaced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Stamp {
+    modified: Option<SystemTime>,
+    bytes: u64,
+    inode: u64,
+}
+
+impl KeySource {
+    /// Returns the given file, or the environment if the path is empty.
+    pub(crate) fn of(file: &Path) -> KeySource {
+        match file.as_os_str().is_empty() {
+            true => KeySource::UserFolders,
+            false => KeySource::File(file.to_owned()),
+        }
+    }
+
+    /// Returns whether there is a file or an environment variable to read.
+    pub(crate) fn is_given(&self) -> bool {
+        match self {
+            KeySource::File(_) => true,
+            KeySource::UserFolders => std::env::var_os(KEY_VARIABLE).is_some(),
+        }
+    }
+
+    /// Reads the keys.
+    ///
+    /// # Errors
+    /// The place and what is wrong with it, including a file that other users may read.
+    pub(crate) fn read(&self) -> Result<KeySet, CommandError> {
+        let text = match self {
+            KeySource::File(path) => read_file(path).map_err(|why| self.refused(&why))?,
+            KeySource::UserFolders => {
+                let text = std::env::var(KEY_VARIABLE);
+                text.map_err(|_| self.refused("it isn't set"))?
+            }
+        };
+        KeySet::parse(&text).map_err(|why| self.refused(&why.to_string()))
+    }
+
+    /// Returns the state of the file. `None` for the environment, or if there is no such file.
+    pub(super) fn stamp(&self) -> Option<Stamp> {
+        let KeySource::File(path) = self else {
+            return None;
+        };
+        let metadata = path.metadata().ok()?;
+        Some(Stamp {
+            modified: metadata.modified().ok(),
+            bytes: metadata.len(),
+            inode: metadata.ino(),
+        })
+    }
+
+    fn refused(&self, why: &str) -> CommandError {
+        let place = match self {
+            KeySource::File(path) => format!("the key file `{}`", path.display()),
+            KeySource::UserFolders => format!("the environment variable {KEY_VARIABLE}"),
+        };
+        let hint = match (self, why.ends_with(READABLE)) {
+            (KeySource::File(path), true) => format!("run `chmod 600 {}`", path.display()),
+            _ => "`crawl identity new --signature-key FILE` creates a key".to_owned(),
+        };
+        CommandError::usage(format!("can't use {place}: {why}"))
+            .hint(hint)
+            .about("signature-key")
+    }
+}
+
+/// The end of the message about a file that is not private.
+const READABLE: &str = "other users may read it";
+
+fn read_file(path: &Path) -> Result<String, String> {
+    let words = |why: std::io::Error| why.to_string();
+    // A pipe without a writer would block the open.
+    let file = File::options()
+        .read(true)
+        .custom_flags(nix::fcntl::OFlag::O_NONBLOCK.bits())
+        .open(path)
+        .map_err(words)?;
+    let metadata = file.metadata().map_err(words)?;
+    if !metadata.is_file() {
+        return Err("it isn't a regular file".to_owned());
+    }
+    if metadata.mode() & 0o077 != 0 {
+        return Err(format!(
+            "its mode is {:o}, so {READABLE}",
+            metadata.mode() & 0o777
+        ));
+    }
+    let mut bytes = Vec::new();
+    let read = file.take(MAX_KEY_BYTES + 1).read_to_end(&mut bytes);
+    read.map_err(words)?;
+    if bytes.len() as u64 > MAX_KEY_BYTES {
+        return Err(format!("it is larger than {MAX_KEY_BYTES} bytes"));
+    }
+    String::from_utf8(bytes).map_err(|_| "it isn't UTF-8".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::KeySource;
+
+    #[test]
+    fn a_key_file_that_others_may_read_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("bot.key");
+        let mut keys = crawl_identity::KeySet::default();
+        keys.add([1; 32], None).unwrap();
+        fs::write(&path, keys.to_private_json()).unwrap();
+        let source = KeySource::of(&path);
+        for (mode, is_private) in [(0o600, true), (0o400, true), (0o640, false), (0o604, false)] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            match source.read() {
+                Ok(read) => assert!(is_private && read.public() == keys.public()),
+                Err(refusal) => {
+                    assert!(!is_private, "{refusal:?}");
+                    assert!(refusal.message.contains(&format!("its mode is {mode:o}")));
+                    assert!(refusal.hint.unwrap().starts_with("run `chmod 600 "));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_refused_key_is_not_quoted() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("bot.key");
+        fs::write(&path, r#"{"kty":"OKP","crv":"Ed25519","d":"very-secret"}"#).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        let refusal = KeySource::of(&path).read().unwrap_err();
+        assert!(
+            refusal
+                .message
+                .ends_with("key 1: `d` isn't 32 bytes in base64url")
+        );
+        assert!(!format!("{refusal:?}").contains("very-secret"));
+    }
+}

@@ -1,0 +1,178 @@
+//! Signs the requests of a crawl, with keys that may change while the crawl runs.
+
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crawl_fetcher::RequestSigner;
+use crawl_identity::{KeySet, signature_fields};
+use http::header::{HeaderName, HeaderValue};
+use ring::rand::{SecureRandom as _, SystemRandom};
+
+use super::key_source::{KeySource, Stamp};
+use crate::clock;
+use crate::error::CommandError;
+
+/// How often to look whether the key file has changed.
+const CHECK_EVERY: Duration = Duration::from_secs(5);
+/// Bytes of a nonce.
+const NONCE_BYTES: usize = 32;
+
+/// Signs with the key that is due. A changed key file is read again; while it can't be read, the
+/// keys read before keep signing, so that no request goes unsigned.
+pub(crate) struct RotatingSigner {
+    source: KeySource,
+    /// The URL of the published keys.
+    agent: String,
+    held: Mutex<Held>,
+    random: SystemRandom,
+}
+
+struct Held {
+    keys: KeySet,
+    /// The state of the key file when `keys` were read.
+    stamp: Option<Stamp>,
+    /// When the file was last looked at.
+    checked: Instant,
+}
+
+impl RotatingSigner {
+    /// Creates a signer whose keys are published at `agent`.
+    ///
+    /// # Errors
+    /// The keys can't be read.
+    pub(crate) fn new(source: KeySource, agent: String) -> Result<RotatingSigner, CommandError> {
+        let stamp = source.stamp();
+        let held = Held {
+            keys: source.read()?,
+            stamp,
+            checked: Instant::now(),
+        };
+        Ok(RotatingSigner {
+            source,
+            agent,
+            held: Mutex::new(held),
+            random: SystemRandom::new(),
+        })
+    }
+
+    fn sign_at(
+        &self,
+        authority: &str,
+        now: u64,
+        instant: Instant,
+    ) -> Vec<(HeaderName, HeaderValue)> {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        if instant.saturating_duration_since(held.checked) >= CHECK_EVERY {
+            held.checked = instant;
+            self.reread(&mut held);
+        }
+        let Ok(key) = held.keys.at(now) else {
+            return Vec::new();
+        };
+        // The protocol requires no nonce, so a failed random source doesn't stop the request.
+        let mut nonce = [0; NONCE_BYTES];
+        let _ = self.random.fill(&mut nonce);
+        let fields = signature_fields(key, &self.agent, authority, now, &nonce);
+        let fields = fields.into_iter().filter_map(|(name, value)| {
+            let value = HeaderValue::from_str(&value).ok()?;
+            Some((HeaderName::from_static(name), value))
+        });
+        fields.collect()
+    }
+
+    fn reread(&self, held: &mut Held) {
+        let stamp = self.source.stamp();
+        if stamp == held.stamp {
+            return;
+        }
+        match self.source.read() {
+            Ok(keys) => {
+                held.keys = keys;
+                held.stamp = stamp;
+            }
+            Err(refusal) => {
+                tracing::warn!("{}; the keys read before still sign", refusal.message);
+            }
+        }
+    }
+}
+
+impl RequestSigner for RotatingSigner {
+    fn sign(&self, authority: &str) -> Vec<(HeaderName, HeaderValue)> {
+        let now = u64::try_from(clock::now().as_second()).unwrap_or_default();
+        self.sign_at(authority, now, Instant::now())
+    }
+}
+
+impl fmt::Debug for RotatingSigner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RotatingSigner")
+            .field("agent", &self.agent)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::path::Path;
+    use std::time::Instant;
+
+    use crawl_identity::KeySet;
+
+    use super::{CHECK_EVERY, KeySource, RotatingSigner};
+
+    fn write(path: &Path, text: &str) {
+        let beside = path.with_extension("new");
+        fs::write(&beside, text).unwrap();
+        fs::set_permissions(&beside, fs::Permissions::from_mode(0o600)).unwrap();
+        fs::rename(&beside, path).unwrap();
+    }
+
+    #[test]
+    fn keys_rotate_without_an_unsigned_request() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("bot.key");
+        let mut keys = KeySet::default();
+        let first = keys.add([1; 32], None).unwrap();
+        write(&path, &keys.to_private_json());
+        let agent = "https://bot.example/keys.json".to_owned();
+        let signer = RotatingSigner::new(KeySource::of(&path), agent).unwrap();
+        let begun = Instant::now();
+        let keyid = |now: u64, passed: u32| {
+            let fields = signer.sign_at("e.example", now, begun + CHECK_EVERY * passed);
+            assert_eq!(fields.len(), 3);
+            let input = fields[1].1.to_str().unwrap();
+            let (_, rest) = input.split_once("keyid=\"").unwrap();
+            rest.split('"').next().unwrap().to_owned()
+        };
+        assert_eq!(keyid(1000, 0), first);
+        let second = keys.add([2; 32], Some(2000)).unwrap();
+        write(&path, &keys.to_private_json());
+        for (now, passed, expected) in [(2000, 0, &first), (1999, 1, &first), (2000, 1, &second)] {
+            assert_eq!(&keyid(now, passed), expected, "{now} {passed}");
+        }
+        // A broken or missing file doesn't stop the signing.
+        write(&path, "{");
+        assert_eq!(keyid(2000, 3), second);
+        fs::remove_file(&path).unwrap();
+        assert_eq!(keyid(2000, 5), second);
+    }
+
+    #[test]
+    fn each_signature_has_its_own_nonce_and_no_debug_output_has_a_key() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("bot.key");
+        let mut keys = KeySet::default();
+        keys.add([1; 32], None).unwrap();
+        write(&path, &keys.to_private_json());
+        let agent = "https://bot.example/keys.json".to_owned();
+        let signer = RotatingSigner::new(KeySource::of(&path), agent).unwrap();
+        let now = Instant::now();
+        let [first, second] = [(), ()].map(|()| signer.sign_at("e.example", 1000, now));
+        assert_ne!(first[1], second[1]);
+        assert!(!format!("{signer:?}").contains("AQEBAQ"));
+    }
+}

@@ -1,0 +1,130 @@
+//! The published directory of keys, and the Signature Agent Card.
+
+use serde::Serialize;
+
+use crate::key::{KeyError, KeySet, PublicKey, jwks, set_json};
+
+/// The path where a host publishes the keys that sign for its whole domain.
+pub const DIRECTORY_PATH: &str = "/.well-known/http-message-signatures-directory";
+/// The media type of a directory at [`DIRECTORY_PATH`].
+pub const DIRECTORY_TYPE: &str = "application/http-message-signatures-directory+json";
+/// Maximum keys of a directory that are read.
+/// Beyond the limit: [`DirectoryFault::TooMany`].
+const MAX_KEYS: usize = 100;
+
+impl KeySet {
+    /// Returns the public keys as the JSON Web Key Set to publish.
+    #[must_use]
+    pub fn to_directory_json(&self) -> String {
+        set_json(self.public().iter().map(PublicKey::jwk).collect())
+    }
+}
+
+/// A defect of a published directory.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DirectoryFault {
+    /// The text is not a JSON Web Key Set.
+    #[error("{0}")]
+    Json(KeyError),
+    /// The directory has more keys than a verifier need read.
+    #[error("it has {0} keys; verifiers need not read more than {MAX_KEYS}")]
+    TooMany(usize),
+    /// A key has a private part.
+    #[error("key {0} is published with its private part `d`: replace this key")]
+    Private(usize),
+    /// A key's `x` is missing or not 32 bytes.
+    #[error("key {0}: `x` isn't 32 bytes in base64url")]
+    BadKey(usize),
+    /// A key's `kid` is not its thumbprint.
+    #[error("key {number}: `kid` is `{kid}`, but the key's thumbprint is `{thumbprint}`")]
+    Kid {
+        /// The number of the key, counted from 1.
+        number: usize,
+        /// The `kid` found.
+        kid: String,
+        /// The thumbprint by RFC 7638.
+        thumbprint: String,
+    },
+}
+
+/// Reads a published directory. Returns its Ed25519 keys and every defect found.
+#[must_use]
+pub fn check_directory(text: &str) -> (Vec<PublicKey>, Vec<DirectoryFault>) {
+    let keys = match jwks(text) {
+        Ok(keys) => keys,
+        Err(why) => return (Vec::new(), vec![DirectoryFault::Json(why)]),
+    };
+    let (mut public, mut faults) = (Vec::new(), Vec::new());
+    if keys.len() > MAX_KEYS {
+        faults.push(DirectoryFault::TooMany(keys.len()));
+    }
+    for (number, jwk) in (1..).zip(keys.into_iter().take(MAX_KEYS)) {
+        if jwk.d.is_some() {
+            faults.push(DirectoryFault::Private(number));
+        }
+        if !jwk.is_ed25519() {
+            continue;
+        }
+        let Some(key) = jwk.public_key() else {
+            faults.push(DirectoryFault::BadKey(number));
+            continue;
+        };
+        let thumbprint = key.thumbprint();
+        if let Some(kid) = jwk.kid.filter(|kid| *kid != thumbprint) {
+            faults.push(DirectoryFault::Kid {
+                number,
+                kid,
+                thumbprint,
+            });
+        }
+        public.push(key);
+    }
+    if public.is_empty() && faults.is_empty() {
+        faults.push(DirectoryFault::Json(KeyError::None));
+    }
+    (public, faults)
+}
+
+/// The Signature Agent Card (draft-meunier-webbotauth-registry-04): how a crawler describes itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Card {
+    /// The URL of the card itself.
+    pub client_id: String,
+    /// The name of the crawler.
+    pub client_name: String,
+    /// The page about the crawler.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_uri: Option<String>,
+    /// How to reach the operator, as URLs.
+    pub contacts: Vec<String>,
+    /// The URL of the published keys.
+    pub jwks_uri: String,
+    /// The members that describe crawlers.
+    pub web_bot_auth: CardDetails,
+}
+
+/// The object `web_bot_auth` of a [`Card`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct CardDetails {
+    /// The `User-Agent` field that requests carry.
+    pub expected_user_agent: String,
+    /// The product token for robots.txt.
+    pub rfc9309_product_token: String,
+    /// The directives of robots.txt that are obeyed.
+    pub rfc9309_compliance: Vec<String>,
+    /// The cause of requests: `crawler`, the program itself.
+    pub trigger: String,
+    /// The use of the pages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub purpose: Option<String>,
+    /// How a site sets the rate.
+    pub rate_control: String,
+    /// The rate to expect, in words.
+    pub rate_expectation: String,
+}
+
+#[cfg(test)]
+#[path = "directory_tests.rs"]
+mod tests;

@@ -1,0 +1,270 @@
+//! Ed25519 keys as JSON Web Keys (RFC 8037), and their thumbprints (RFC 7638).
+
+use std::fmt;
+
+use data_encoding::BASE64URL_NOPAD;
+use ring::digest::{SHA256, digest};
+use ring::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
+use serde::{Deserialize, Serialize};
+
+/// Why a key file can't be used. No variant contains a private key.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyError {
+    /// The text is neither a JSON Web Key nor a set of them.
+    #[error("not a JSON Web Key or a set of them (line {line}, column {column})")]
+    Json {
+        /// The line of the error, counted from 1.
+        line: usize,
+        /// The column of the error, counted from 1.
+        column: usize,
+    },
+    /// The set has no usable Ed25519 key.
+    #[error("it has no Ed25519 key")]
+    None,
+    /// A key of the set is broken.
+    #[error("key {number}: {why}")]
+    Broken {
+        /// The number of the key, counted from 1.
+        number: usize,
+        /// The defect.
+        why: &'static str,
+    },
+}
+
+/// A public Ed25519 key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublicKey {
+    bytes: [u8; 32],
+    /// The start of the key's use, in seconds since 1970.
+    pub not_before: Option<u64>,
+    /// The end of the key's use, in seconds since 1970.
+    pub expires: Option<u64>,
+}
+
+impl PublicKey {
+    /// Returns the RFC 7638 thumbprint (SHA-256, base64url), which is the key's id.
+    #[must_use]
+    pub fn thumbprint(&self) -> String {
+        let x = BASE64URL_NOPAD.encode(&self.bytes);
+        let canonical = format!(r#"{{"crv":"Ed25519","kty":"OKP","x":"{x}"}}"#);
+        BASE64URL_NOPAD.encode(digest(&SHA256, canonical.as_bytes()).as_ref())
+    }
+
+    /// Returns whether `signature` is this key's signature of `text`.
+    #[must_use]
+    pub fn verifies(&self, text: &[u8], signature: &[u8]) -> bool {
+        let key = UnparsedPublicKey::new(&ED25519, &self.bytes);
+        key.verify(text, signature).is_ok()
+    }
+
+    pub(crate) fn jwk(&self) -> Jwk {
+        Jwk {
+            kty: "OKP".to_owned(),
+            crv: Some("Ed25519".to_owned()),
+            kid: Some(self.thumbprint()),
+            x: Some(BASE64URL_NOPAD.encode(&self.bytes)),
+            d: None,
+            key_use: Some("sig".to_owned()),
+            nbf: self.not_before,
+            exp: self.expires,
+        }
+    }
+}
+
+/// A private Ed25519 key. `Debug` shows only its thumbprint.
+pub struct SigningKey {
+    seed: [u8; 32],
+    pair: Ed25519KeyPair,
+    public: PublicKey,
+    thumbprint: String,
+}
+
+impl SigningKey {
+    fn new(seed: [u8; 32], not_before: Option<u64>) -> Option<SigningKey> {
+        let pair = Ed25519KeyPair::from_seed_unchecked(&seed).ok()?;
+        let public = PublicKey {
+            bytes: pair.public_key().as_ref().try_into().ok()?,
+            not_before,
+            expires: None,
+        };
+        Some(SigningKey {
+            thumbprint: public.thumbprint(),
+            seed,
+            pair,
+            public,
+        })
+    }
+
+    /// Returns the RFC 7638 thumbprint of the public key.
+    #[must_use]
+    pub fn thumbprint(&self) -> &str {
+        &self.thumbprint
+    }
+
+    /// Returns the start of the key's use, in seconds since 1970.
+    #[must_use]
+    pub fn not_before(&self) -> Option<u64> {
+        self.public.not_before
+    }
+
+    pub(crate) fn sign(&self, text: &[u8]) -> Vec<u8> {
+        self.pair.sign(text).as_ref().to_vec()
+    }
+}
+
+impl fmt::Debug for SigningKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SigningKey").field(&self.thumbprint).finish()
+    }
+}
+
+/// The private keys of a crawler. Several keys have different starts, so that a key that signs
+/// later can be published before.
+#[derive(Debug, Default)]
+pub struct KeySet {
+    keys: Vec<SigningKey>,
+}
+
+impl KeySet {
+    /// Reads private keys from a JSON Web Key or Key Set. Keys of other types are skipped.
+    ///
+    /// # Errors
+    /// Fails if the text is not JSON of this form, a key is broken, or there is no Ed25519 key.
+    pub fn parse(text: &str) -> Result<KeySet, KeyError> {
+        let mut set = KeySet::default();
+        for (number, jwk) in (1..).zip(jwks(text)?) {
+            if !jwk.is_ed25519() {
+                continue;
+            }
+            let broken = |why| KeyError::Broken { number, why };
+            let seed = jwk.d.as_deref();
+            let seed = seed.ok_or(broken("it has no private part `d`"))?;
+            let seed = key_bytes(seed).ok_or(broken("`d` isn't 32 bytes in base64url"))?;
+            let key = SigningKey::new(seed, jwk.nbf).ok_or(broken("`d` isn't a key"))?;
+            if jwk
+                .public()
+                .is_some_and(|public| public != key.public.bytes)
+            {
+                return Err(broken("`x` isn't the public key of `d`"));
+            }
+            set.keys.push(key);
+        }
+        match set.keys.is_empty() {
+            true => Err(KeyError::None),
+            false => Ok(set),
+        }
+    }
+
+    /// Adds the key that RFC 8032 derives from a random `seed`. The key signs from `not_before` (in
+    /// seconds since 1970), or at once. Returns the thumbprint, or `None` if no key can be derived.
+    pub fn add(&mut self, seed: [u8; 32], not_before: Option<u64>) -> Option<String> {
+        let key = SigningKey::new(seed, not_before)?;
+        let thumbprint = key.thumbprint.clone();
+        self.keys.push(key);
+        Some(thumbprint)
+    }
+
+    /// Returns the key that signs at `now` (in seconds since 1970): the one that started last. If
+    /// none has started, returns the first one to start, so that no request goes unsigned.
+    ///
+    /// # Errors
+    /// Fails if the set is empty.
+    pub fn at(&self, now: u64) -> Result<&SigningKey, KeyError> {
+        let start = |key: &&SigningKey| key.public.not_before.unwrap_or(0);
+        let started = self.keys.iter().filter(|key| start(key) <= now);
+        started
+            .max_by_key(start)
+            .or_else(|| self.keys.iter().min_by_key(start))
+            .ok_or(KeyError::None)
+    }
+
+    /// Returns the public keys in the order of their addition.
+    #[must_use]
+    pub fn public(&self) -> Vec<PublicKey> {
+        self.keys.iter().map(|key| key.public.clone()).collect()
+    }
+
+    /// Returns the private keys as a JSON Web Key Set, for the key file.
+    #[must_use]
+    pub fn to_private_json(&self) -> String {
+        let private = |key: &SigningKey| Jwk {
+            d: Some(BASE64URL_NOPAD.encode(&key.seed)),
+            ..key.public.jwk()
+        };
+        set_json(self.keys.iter().map(private).collect())
+    }
+}
+
+/// A JSON Web Key (RFC 7517). Not `Debug`, because it may be private.
+#[derive(Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Jwk {
+    #[serde(default)]
+    kty: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    crv: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) kid: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    x: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) d: Option<String>,
+    #[serde(rename = "use", skip_serializing_if = "Option::is_none")]
+    key_use: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nbf: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exp: Option<u64>,
+}
+
+impl Jwk {
+    pub(crate) fn is_ed25519(&self) -> bool {
+        self.kty == "OKP" && self.crv.as_deref() == Some("Ed25519")
+    }
+
+    fn public(&self) -> Option<[u8; 32]> {
+        key_bytes(self.x.as_deref()?)
+    }
+
+    pub(crate) fn public_key(&self) -> Option<PublicKey> {
+        Some(PublicKey {
+            bytes: self.public()?,
+            not_before: self.nbf,
+            expires: self.exp,
+        })
+    }
+}
+
+#[derive(Deserialize, Serialize)]
+struct Set {
+    keys: Vec<Jwk>,
+}
+
+pub(crate) fn set_json(keys: Vec<Jwk>) -> String {
+    let mut text = serde_json::to_string_pretty(&Set { keys }).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+/// Reads a JSON Web Key Set, or a single key as a set of one.
+pub(crate) fn jwks(text: &str) -> Result<Vec<Jwk>, KeyError> {
+    // The text of a serde error may quote the input, so only its position is passed on.
+    let json = |why: serde_json::Error| KeyError::Json {
+        line: why.line(),
+        column: why.column(),
+    };
+    let value: serde_json::Value = serde_json::from_str(text).map_err(json)?;
+    if value.get("keys").is_some() {
+        return Ok(serde_json::from_value::<Set>(value).map_err(json)?.keys);
+    }
+    Ok(vec![serde_json::from_value(value).map_err(json)?])
+}
+
+fn key_bytes(text: &str) -> Option<[u8; 32]> {
+    let bytes = BASE64URL_NOPAD.decode(text.as_bytes()).ok()?;
+    bytes.try_into().ok()
+}
+
+#[cfg(test)]
+#[path = "key_tests.rs"]
+mod tests;

@@ -1,0 +1,42 @@
+//! The identity of a crawler by Web Bot Auth: HTTP Message Signatures (RFC 9421) with Ed25519, as
+//! profiled by draft-ietf-webbotauth-httpsig-protocol-01.
+//!
+//! This crate signs requests with a [`KeySet`] and verifies the signatures of a [`Message`] against
+//! published [`Directory`] keys. It does no I/O, reads no clock and draws no random numbers: time,
+//! nonce and key seeds are arguments.
+//!
+//! ```
+//! use crawl_identity::{Directory, KeySet, Message, signature_fields, verify};
+//!
+//! let (mut keys, agent) = (KeySet::default(), "https://bot.example/keys.json");
+//! keys.add([7; 32], None);
+//! let fields = signature_fields(keys.at(1_000)?, agent, "site.example", 1_000, &[1; 32]);
+//! let message = Message {
+//!     authority: "site.example".to_owned(),
+//!     fields: fields.iter().map(|(name, value)| (name.to_string(), value.clone())).collect(),
+//!     ..Message::default()
+//! };
+//! let directories = [Directory::new(agent, keys.public())];
+//! assert!(verify(&message, &directories, 1_010, 0)[0].result.is_ok());
+//! # Ok::<(), crawl_identity::KeyError>(())
+//! ```
+
+mod challenge;
+mod directory;
+mod document;
+mod key;
+mod message;
+mod sign;
+#[cfg(test)]
+mod test_key;
+mod verify;
+
+pub use challenge::asks_for_signature;
+pub use directory::{
+    Card, CardDetails, DIRECTORY_PATH, DIRECTORY_TYPE, DirectoryFault, check_directory,
+};
+pub use document::{DocumentFault, sign_document, verify_document};
+pub use key::{KeyError, KeySet, PublicKey, SigningKey};
+pub use message::{BaseError, Message};
+pub use sign::{LIFETIME, TAG, signature_fields};
+pub use verify::{Directory, Fault, Verdict, verify};

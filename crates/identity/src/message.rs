@@ -1,0 +1,155 @@
+//! The parts of a request that a signature can cover, and the signature base over them.
+
+use sfv::{
+    BareItem, Dictionary, InnerList, Item, ItemSerializer, ListEntry, ListSerializer, Parser,
+};
+
+/// A request as its signature sees it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Message {
+    /// The method. Empty if unknown.
+    pub method: String,
+    /// The scheme of the URL. Empty means https.
+    pub scheme: String,
+    /// The host, and the port if it is not the scheme's default.
+    pub authority: String,
+    /// The path and the query, as in the request line. Empty if unknown.
+    pub target: String,
+    /// The header fields in the order of the request.
+    pub fields: Vec<(String, String)>,
+}
+
+/// Why the signature base can't be built.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BaseError {
+    /// The signature covers a field or part that the request doesn't have.
+    #[error("it covers `{0}`, which the request doesn't have")]
+    Missing(String),
+    /// The signature covers a component that this crate can't resolve.
+    #[error("it covers `{0}`, which isn't supported")]
+    Unsupported(String),
+    /// The signature covers a component twice.
+    #[error("it covers `{0}` twice")]
+    Twice(String),
+}
+
+impl Message {
+    /// Returns the values of a field joined by commas (RFC 9421 section 2.1). `None` if there is no
+    /// such field.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<String> {
+        let fields = self.fields.iter();
+        let values = fields.filter(|(own, _)| own.eq_ignore_ascii_case(name));
+        let values: Vec<&str> = values.map(|(_, value)| value.trim()).collect();
+        (!values.is_empty()).then(|| values.join(", "))
+    }
+
+    /// Builds the signature base (RFC 9421 section 2.5) of a member of `Signature-Input`.
+    pub(crate) fn signature_base(&self, covered: &InnerList) -> Result<String, BaseError> {
+        let mut lines: Vec<(String, String)> = Vec::new();
+        for component in &covered.items {
+            let id = component_id(component);
+            if lines.iter().any(|(earlier, _)| *earlier == id) {
+                return Err(BaseError::Twice(id));
+            }
+            let value = self.value(component, &id)?;
+            lines.push((id, value));
+        }
+        lines.push(("\"@signature-params\"".to_owned(), params_text(covered)));
+        let lines: Vec<String> = lines
+            .iter()
+            .map(|(id, value)| format!("{id}: {value}"))
+            .collect();
+        Ok(lines.join("\n"))
+    }
+
+    fn value(&self, component: &Item, id: &str) -> Result<String, BaseError> {
+        let unsupported = || BaseError::Unsupported(id.to_owned());
+        let missing = || BaseError::Missing(id.to_owned());
+        let BareItem::String(name) = &component.bare_item else {
+            return Err(unsupported());
+        };
+        if name.as_str().starts_with('@') {
+            if !component.params.is_empty() {
+                return Err(unsupported());
+            }
+            let derived = self.derived(name.as_str()).ok_or_else(unsupported)?;
+            return Some(derived)
+                .filter(|text| !text.is_empty())
+                .ok_or_else(missing);
+        }
+        let text = self.field(name.as_str()).ok_or_else(missing)?;
+        let mut params = component.params.iter();
+        match (params.next(), params.next()) {
+            (None, _) => Ok(text),
+            (Some((param, BareItem::String(key))), None) if param.as_str() == "key" => {
+                let dictionary = Parser::new(&text).parse::<Dictionary>().ok();
+                let member = dictionary.and_then(|mut members| members.shift_remove(key.as_str()));
+                Ok(entry_text(member.ok_or_else(missing)?))
+            }
+            _ => Err(unsupported()),
+        }
+    }
+
+    /// Returns a derived component (RFC 9421 section 2.2), or `None` if it is not supported.
+    fn derived(&self, name: &str) -> Option<String> {
+        let scheme = self.scheme();
+        let (path, query) = match self.target.split_once('?') {
+            Some((path, query)) => (path, format!("?{query}")),
+            None => (self.target.as_str(), "?".to_owned()),
+        };
+        Some(match name {
+            "@method" => self.method.clone(),
+            "@authority" => self.authority(),
+            "@scheme" => scheme,
+            "@request-target" => self.target.clone(),
+            "@target-uri" => format!("{scheme}://{}{}", self.authority(), self.target),
+            "@path" => path.to_owned(),
+            "@query" => query,
+            _ => return None,
+        })
+    }
+
+    fn scheme(&self) -> String {
+        match self.scheme.is_empty() {
+            true => "https".to_owned(),
+            false => self.scheme.to_ascii_lowercase(),
+        }
+    }
+
+    /// Returns the authority in lower case, without the default port.
+    fn authority(&self) -> String {
+        let authority = self.authority.to_ascii_lowercase();
+        let port = match self.scheme().as_str() {
+            "http" => ":80",
+            _ => ":443",
+        };
+        authority
+            .strip_suffix(port)
+            .unwrap_or(&authority)
+            .to_owned()
+    }
+}
+
+/// Returns a covered component as it stands in the signature base, such as
+/// `"signature-agent";key="sig1"`.
+pub(crate) fn component_id(component: &Item) -> String {
+    let id = ItemSerializer::new().bare_item(&component.bare_item);
+    id.parameters(&component.params).finish()
+}
+
+/// Returns the covered components and their parameters, as in `Signature-Input`.
+pub(crate) fn params_text(covered: &InnerList) -> String {
+    entry_text(ListEntry::InnerList(covered.clone()))
+}
+
+fn entry_text(entry: ListEntry) -> String {
+    let mut list = ListSerializer::new();
+    list.members([&entry]);
+    list.finish().unwrap_or_default()
+}
+
+#[cfg(test)]
+#[path = "message_tests.rs"]
+mod tests;

@@ -1,0 +1,212 @@
+use super::{Directory, Fault, normalized, verify};
+use crate::key::KeySet;
+use crate::message::Message;
+use crate::sign::signature_fields;
+use crate::test_key::{JWK, THUMBPRINT};
+
+const AGENT: &str = "https://signature-agent.test";
+
+fn request(fields: &[(&str, &str)]) -> Message {
+    let owned = fields
+        .iter()
+        .map(|(name, value)| (name.to_string(), value.to_string()));
+    Message {
+        authority: "example.com".to_owned(),
+        fields: owned.collect(),
+        ..Message::default()
+    }
+}
+
+fn known() -> [Directory; 1] {
+    [Directory::new(AGENT, KeySet::parse(JWK).unwrap().public())]
+}
+
+fn judge(message: &Message, at: u64) -> Result<(), Fault> {
+    let mut verdicts = verify(message, &known(), at, 0);
+    assert_eq!(verdicts.len(), 1);
+    verdicts.remove(0).result
+}
+
+/// A request signed at 1000, with one part of one field replaced.
+fn changed(name: &str, from: &str, to: &str) -> Message {
+    let keys = KeySet::parse(JWK).unwrap();
+    let fields = signature_fields(keys.at(0).unwrap(), AGENT, "example.com", 1000, b"n");
+    let mut message = request(&[]);
+    for (own, value) in fields {
+        let value = if own == name {
+            value.replace(from, to)
+        } else {
+            value
+        };
+        message.fields.push((own.to_owned(), value));
+    }
+    message
+}
+
+/// The vector "EdDSA Using Curve edwards25519" of draft-ietf-webbotauth-httpsig-protocol-01.
+#[test]
+fn webbotauth_protocol_vector_with_a_dictionary_agent() {
+    let input = "sig2=(\"@authority\" \"signature-agent\";key=\"sig2\");created=1735689600\
+         ;keyid=\"poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U\";alg=\"ed25519\";expires=4889289600\
+         ;nonce=\"n9p433xm+NJ3ph3upfBIGmsuwHw387YV7Q/F+6BSpGCVjYCqQw6rznNA8PVVLySrAWsv0hQtFioQb6E1Ysau\
+         iA==\";tag=\"web-bot-auth\"";
+    let signature = "sig2=:CGokAoY/FrPpyuzTe1Fb2kLTAH9Idw6qSFd1+D77r1firsMRCxeuLu5e6O+ek3zQgDMAzjiX\
+                     tLVfqE00xnABCQ==:";
+    let message = request(&[
+        ("Signature-Agent", r#"sig2="https://signature-agent.test""#),
+        ("Signature-Input", input),
+        ("Signature", signature),
+    ]);
+    let verdict = &verify(&message, &known(), 1_735_689_700, 0)[0];
+    assert_eq!(verdict.result, Ok(()));
+    assert_eq!(verdict.agent.as_deref(), Some(AGENT));
+    assert_eq!(verdict.keyid.as_deref(), Some(THUMBPRINT));
+    let elsewhere = Message {
+        authority: "example.org".to_owned(),
+        ..message
+    };
+    assert_eq!(judge(&elsewhere, 1_735_689_700), Err(Fault::Wrong));
+}
+
+/// The vector of draft-meunier-web-bot-auth-architecture-05 appendix A.2.2, as in the JSON file that
+/// the draft points to.
+#[test]
+fn webbotauth_architecture_vector_with_a_dictionary_agent() {
+    let input = "sig2=(\"@authority\" \"signature-agent\";key=\"agent2\");created=1735689600\
+         ;keyid=\"poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U\";alg=\"ed25519\";expires=4889289600\
+         ;nonce=\"n9p433xm+NJ3ph3upfBIGmsuwHw387YV7Q/F+6BSpGCVjYCqQw6rznNA8PVVLySrAWsv0hQtFioQb6E1Ysau\
+         iA==\";tag=\"web-bot-auth\"";
+    let signature = "sig2=:RdNFx5Bj6au3YgAMQL/RzmUlZE8QZLIaXGRpw985hWnwPfMxT228NMk6ehRS1PSl4e8PhbNZ\
+                     ACSanGdhEwYCCg==:";
+    let message = request(&[
+        (
+            "Signature-Agent",
+            r#"agent2="https://signature-agent.test""#,
+        ),
+        ("Signature-Input", input),
+        ("Signature", signature),
+    ]);
+    assert_eq!(judge(&message, 1_735_689_700), Ok(()));
+}
+
+/// Appendix A.2.3 of the same draft, which the protocol draft keeps as "Legacy Signature-Agent".
+#[test]
+fn webbotauth_vector_with_a_legacy_agent() {
+    let input = "sig2=(\"@authority\" \"signature-agent\");created=1735689600\
+         ;keyid=\"poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U\";alg=\"ed25519\";expires=1735693200\
+         ;nonce=\"e8N7S2MFd/qrd6T2R3tdfAuuANngKI7LFtKYI/vowzk4lAZYadIX6wW25MwG7DCT9RUKAJ0qVkU0mEeLElW1\
+         qg==\";tag=\"web-bot-auth\"";
+    let signature = "sig2=:jdq0SqOwHdyHr9+r5jw3iYZH6aNGKijYp/EstF4RQTQdi5N5YYKrD+mCT1HA1nZDsi6nJKuH\
+                     xUi/5Syp3rLWBA==:";
+    let message = request(&[
+        ("Signature-Agent", r#""https://signature-agent.test""#),
+        ("Signature-Input", input),
+        ("Signature", signature),
+    ]);
+    assert_eq!(judge(&message, 1_735_689_700), Ok(()));
+    assert_eq!(judge(&message, 1_735_693_207), Err(Fault::Expired(7)));
+}
+
+#[test]
+fn a_signature_holds_for_a_minute() {
+    let message = changed("", "", "");
+    assert_eq!(judge(&message, 999), Err(Fault::Future(1)));
+    assert_eq!(judge(&message, 1000), Ok(()));
+    assert_eq!(judge(&message, 1060), Ok(()));
+    assert_eq!(judge(&message, 1061), Err(Fault::Expired(1)));
+    assert_eq!(verify(&message, &known(), 1065, 5)[0].result, Ok(()));
+}
+
+#[test]
+fn each_defect_of_a_signature_is_named() {
+    let other = "https://other.test";
+    for (name, from, to, fault) in [
+        ("signature", "sig1=:", "sig1=:AAAA", Fault::Wrong),
+        (
+            "signature",
+            "sig1",
+            "sig2",
+            Fault::NoSignature("sig1".to_owned()),
+        ),
+        (
+            "signature",
+            "sig1=:",
+            "sig1=:!",
+            Fault::Malformed("Signature"),
+        ),
+        (
+            "signature-input",
+            "(",
+            "((",
+            Fault::Malformed("Signature-Input"),
+        ),
+        ("signature-input", "web-bot-auth", "other", Fault::Tag),
+        (
+            "signature-input",
+            "\"@authority\"",
+            "\"@method\"",
+            Fault::NoAuthority,
+        ),
+        (
+            "signature-input",
+            "created",
+            "made",
+            Fault::NoParameter("created"),
+        ),
+        (
+            "signature-input",
+            "expires=1060",
+            "expires=999",
+            Fault::Backwards,
+        ),
+        (
+            "signature-input",
+            "expires=1060",
+            "expires=5000",
+            Fault::Wrong,
+        ),
+        (
+            "signature-input",
+            "=\"ed25519\"",
+            "=\"rsa\"",
+            Fault::Algorithm("rsa".to_owned()),
+        ),
+        (
+            "signature-input",
+            " \"signature-agent\";key=\"sig1\"",
+            "",
+            Fault::NoAgent,
+        ),
+        ("signature-agent", "https", "http", Fault::NoAgent),
+        (
+            "signature-agent",
+            AGENT,
+            other,
+            Fault::UnknownAgent(other.to_owned()),
+        ),
+        (
+            "signature-input",
+            THUMBPRINT,
+            "k",
+            Fault::UnknownKey {
+                agent: AGENT.to_owned(),
+                keyid: "k".to_owned(),
+            },
+        ),
+    ] {
+        assert_eq!(judge(&changed(name, from, to), 1000), Err(fault));
+    }
+    assert_eq!(verify(&request(&[]), &known(), 1000, 0), []);
+}
+
+#[test]
+fn rfc3986_6_2_spellings_of_an_agent_are_one() {
+    for url in [
+        "https://Bot.example/keys",
+        "HTTPS://bot.example:443/keys",
+        "https://bot.example/keys?x=1",
+    ] {
+        assert_eq!(normalized(url), "https://bot.example/keys");
+    }
+    assert_eq!(normalized("https://bot.example"), "https://bot.example/");
+}

@@ -1,0 +1,112 @@
+//! Verifies the signatures of archived requests.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+use crawl_archive::{FOLDER, ReadError, Timestamp, WarcReader, WarcRecord};
+use crawl_identity::{Directory, Fault, Message, verify};
+
+use super::exchange::key;
+use super::findings::{CheckResult, Findings, Source};
+use super::readable;
+use crate::error::RecordsError;
+use crate::rows::requests;
+
+/// Seconds by which the time of a signature and that of its row may differ: the row begins before
+/// the look-up of the host's address, and its clock doesn't follow changes of the system clock.
+const LEEWAY: u64 = 60;
+/// A key of [`Audit::undecided`](super::Audit::undecided).
+pub(super) const UNKNOWN_SIGNER: &str = "a signature whose key is not known";
+
+/// Returns the request in a WARC record, as its signature sees it. `None` if the record is not an
+/// HTTP request.
+#[must_use]
+pub fn signed_message(record: &WarcRecord) -> Option<Message> {
+    if record.kind() != "request" {
+        return None;
+    }
+    let http = record.http()?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let line = text(http.start_line);
+    let mut words = line.split(' ');
+    let scheme = record.url()?.split_once(':')?.0;
+    let fields = http.fields.iter();
+    Some(Message {
+        method: words.next()?.to_owned(),
+        target: words.next()?.to_owned(),
+        scheme: scheme.to_owned(),
+        authority: text(http.field("host")?),
+        fields: fields
+            .map(|(name, value)| (text(name), text(value)))
+            .collect(),
+    })
+}
+
+/// Checks the archived requests whose rows say that they were signed.
+pub(super) fn check(
+    dir: &Path,
+    known: &[Directory],
+    findings: &mut Findings,
+) -> Result<(), RecordsError> {
+    let mut signed: HashMap<u64, (u64, u64)> = HashMap::new();
+    let mut rows = requests(dir)?;
+    while let Some(row) = rows.next() {
+        if let Some(row) = readable(row)?.filter(|row| row.signed) {
+            signed.insert(key(&row.url, row.start), (row.start, rows.line()));
+        }
+    }
+    let folder = dir.join(FOLDER);
+    let entries = match fs::read_dir(&folder) {
+        Ok(entries) if !signed.is_empty() => entries,
+        _ => return Ok(()),
+    };
+    let mut files: Vec<_> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .collect();
+    files.retain(|path| path.to_string_lossy().ends_with(".warc.gz"));
+    files.sort();
+    for path in files {
+        for record in WarcReader::open(&path)? {
+            let record = match record {
+                Ok(record) => record,
+                Err(why @ ReadError::Io { .. }) => return Err(why.into()),
+                Err(ReadError::TooLong { .. }) => continue,
+                // `crawl verify` reports damaged records.
+                Err(_) => break,
+            };
+            let begun = record.date().map(Timestamp::as_millis);
+            let (Some(url), Some(begun)) = (record.url(), begun) else {
+                continue;
+            };
+            let row = signed
+                .get(&key(url, begun))
+                .filter(|(start, _)| *start == begun);
+            if let (Some((_, line)), Some(message)) = (row, signed_message(&record)) {
+                let result = judge(&message, known, begun / 1000);
+                let rows = [(Source::Requests, *line)];
+                findings.settle("signatures", &message.authority, result, &rows);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn judge(message: &Message, known: &[Directory], at: u64) -> CheckResult {
+    let verdicts = verify(message, known, at, LEEWAY);
+    let mut faults = verdicts
+        .iter()
+        .filter_map(|verdict| verdict.result.as_ref().err());
+    match (verdicts.is_empty(), faults.next()) {
+        (true, _) => {
+            CheckResult::Broke("signature", "the archived request isn't signed".to_owned())
+        }
+        (_, None) => CheckResult::Kept,
+        (_, Some(Fault::UnknownAgent(_) | Fault::UnknownKey { .. })) => {
+            CheckResult::Undecided(UNKNOWN_SIGNER)
+        }
+        (_, Some(fault)) => {
+            CheckResult::Broke("signature", format!("the signature doesn't hold: {fault}"))
+        }
+    }
+}

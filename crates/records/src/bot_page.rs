@@ -1,0 +1,235 @@
+//! The page about a crawler for the owners of visited sites, which `User-Agent` points to.
+//!
+//! The page has every item that the IETF draft on crawler best practices names: who crawls and how
+//! to reach them, the user agent, the purpose, what becomes of the data, how to slow down and
+//! exclude the crawler, how to test a robots.txt, caching, and the addresses.
+
+use crawl_weburl::safe_line;
+use maud::{Markup, html};
+
+use crate::html::{link, page};
+
+/// What a crawler says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BotPage {
+    /// The product token in robots.txt files.
+    pub agent: String,
+    /// The `User-Agent` field.
+    pub user_agent: String,
+    /// Who is responsible.
+    pub operator: Option<String>,
+    /// The institution of the operator.
+    pub institution: Option<String>,
+    /// What the crawl is for, in a sentence.
+    pub study: Option<String>,
+    /// A page about the study.
+    pub study_page: Option<String>,
+    /// The contact: a mail address or a URL.
+    pub contact: String,
+    /// The use of the pages, as sites can restrict it: `search`, `train-ai` ..
+    pub purpose: Option<String>,
+    /// Whether copies of pages are kept.
+    pub archives: bool,
+    /// The least pause between requests to a host.
+    pub delay: String,
+    /// Maximum requests to a host at the same time.
+    pub per_host: u32,
+    /// For how long a copy of robots.txt is used.
+    pub robots_max_age: String,
+    /// The URL of the crawler's public keys, if it signs requests.
+    pub key_url: Option<String>,
+    /// The URL of the list of addresses that requests come from.
+    pub ip_ranges: Option<String>,
+}
+
+impl BotPage {
+    /// Renders the page.
+    #[must_use]
+    pub fn to_html(&self) -> String {
+        let body = html! {
+            p.sums {
+                (self.agent) " is a web crawler"
+                @if let Some(operator) = &self.operator { " of " (safe_line(operator)) }
+                @if let Some(institution) = &self.institution { ", " (safe_line(institution)) }
+                ". It obeys robots.txt and fetches slowly."
+            }
+            h2 { "Who and why" }
+            (self.who())
+            h2 { "What is kept" }
+            (self.kept())
+            h2 { "How to exclude it" }
+            (self.exclusion())
+            h2 { "How to slow it down" }
+            (self.pace())
+            h2 { "How to recognize it" }
+            (self.recognition())
+            h2 { "Erasure and questions" }
+            p {
+                "Write to " (self.contact()) ". Name the site or the pages. On request, pages or a whole "
+                "host are erased from everything that the crawl has stored, and are not fetched again. "
+                "You also get the list of all requests to your host, with their times, the robots.txt "
+                "that was in force, and what was kept."
+            }
+        };
+        let html = page(&format!("About the crawler {}", self.agent), &body);
+        match &self.ip_ranges {
+            Some(url) => {
+                let link = html! { link rel="client-ranges" href=(safe_line(url)); };
+                html.replacen("</head>", &format!("{}</head>", link.into_string()), 1)
+            }
+            None => html,
+        }
+    }
+
+    fn contact(&self) -> Markup {
+        match self.contact.contains("://") {
+            true => link(&self.contact),
+            false => {
+                html! { a href=(format!("mailto:{}", self.contact)) { (safe_line(&self.contact)) } }
+            }
+        }
+    }
+
+    fn who(&self) -> Markup {
+        html! {
+            p {
+                @match &self.study {
+                    Some(study) => { (safe_line(study)) }
+                    None => { "The pages are used for " (self.purpose_words()) "." }
+                }
+                @if let Some(url) = &self.study_page { " More: " (link(url)) "." }
+            }
+            p { "Contact: " (self.contact()) }
+        }
+    }
+
+    fn purpose_words(&self) -> &str {
+        match self.purpose.as_deref() {
+            Some("search") => "a search index",
+            Some("ai-input") => "answers of a language model",
+            Some("train-ai") => "training a model",
+            Some("archive") => "a web archive",
+            _ => "a purpose that the operator names on request",
+        }
+    }
+
+    fn kept(&self) -> Markup {
+        html! {
+            ul {
+                li { "The use of the pages: " (self.purpose_words()) ". Usage preferences of a site that exclude it are followed." }
+                @if self.archives {
+                    li { "Copies of pages, unless they or their headers say noarchive." }
+                } @else {
+                    li { "No copies of pages." }
+                }
+                li { "For each request: its time, URL, address of the server, status and size." }
+                li { "Each robots.txt, to be able to show which rules were in force." }
+                li { "No cookies are sent back, no forms are filled in, and no logins or paywalls are bypassed." }
+            }
+        }
+    }
+
+    fn exclusion(&self) -> Markup {
+        let agent = &self.agent;
+        html! {
+            p { "In robots.txt (RFC 9309), the crawler's name is " code { (agent) } ". To exclude it from the whole site:" }
+            pre tabindex="0" { "User-agent: " (agent) "\nDisallow: /\n" }
+            p { "To exclude it from a folder:" }
+            pre tabindex="0" { "User-agent: " (agent) "\nDisallow: /private/\n" }
+            p {
+                "Rules for " code { "*" } " hold if there are none for " code { (agent) } ". A changed "
+                "robots.txt is noticed after at most " (self.robots_max_age) ". If robots.txt can't be "
+                "reached, nothing is fetched."
+            }
+            p {
+                "For single pages, a " code { "X-Robots-Tag" } " header or a " code { "robots" }
+                " meta element with " code { "noindex" } ", " code { "nofollow" } " or " code { "noarchive" }
+                " works, for all crawlers or for " code { (agent) } " alone."
+            }
+            p { "To see which line of a robots.txt decides about a URL, run the crawler's own command:" }
+            pre tabindex="0" { "crawl robots https://www.example.org/private/ --agent " (agent) }
+        }
+    }
+
+    fn pace(&self) -> Markup {
+        html! {
+            p {
+                "The crawler sends at most " (self.per_host) " "
+                @if self.per_host == 1 { "request" } @else { "requests" }
+                " to a host at the same time, and pauses for at least " (self.delay)
+                " after each. It slows down by itself if responses slow down. You can ask for more:"
+            }
+            ul {
+                li { code { "Crawl-delay: 10" } " in robots.txt: seconds between requests." }
+                li { "Status 429 or 503, with " code { "Retry-After" } " or without: the crawler waits." }
+                li {
+                    code { "Cache-Control" } ", " code { "ETag" } " and " code { "Last-Modified" }
+                    ": unchanged pages are not sent again. Visits adapt to how often a page changes."
+                }
+            }
+            p { "It sends only GET and HEAD requests." }
+        }
+    }
+
+    fn recognition(&self) -> Markup {
+        html! {
+            p { "Requests carry this " code { "User-Agent" } " header:" }
+            pre tabindex="0" { (safe_line(&self.user_agent)) }
+            @match &self.ip_ranges {
+                Some(url) => p { "Requests come only from these addresses: " (link(url)) },
+                None => p { "Requests come from no fixed addresses." },
+            }
+            @match &self.key_url {
+                Some(url) => {
+                    p {
+                        "Requests can be signed by Web Bot Auth (RFC 9421). A site asks for signatures by "
+                        "answering 401, 403 or 429 with this header:"
+                    }
+                    pre tabindex="0" { "Accept-Signature: sig1=(\"@authority\" \"signature-agent\";key=\"sig1\");created;expires;keyid;tag=\"web-bot-auth\"" }
+                    p { "The public keys are at " (link(url)) ". To verify the requests in a log:" }
+                    pre tabindex="0" { "curl -o keys.json " (safe_line(url)) "\ncrawl identity verify access.jsonl --keys " (safe_line(url)) "=keys.json" }
+                }
+                None => p { "Requests are not signed." },
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::BotPage;
+
+    #[test]
+    fn the_page_has_what_the_crawler_best_practices_draft_names() {
+        let page = BotPage {
+            agent: "tea-bot".to_owned(),
+            user_agent: "tea-bot/1 (+https://bot.example/bot.html)".to_owned(),
+            operator: Some("A <b> Library".to_owned()),
+            contact: "bot@e.example".to_owned(),
+            delay: "1s".to_owned(),
+            per_host: 1,
+            robots_max_age: "1d".to_owned(),
+            key_url: Some("https://bot.example/keys.json".to_owned()),
+            ip_ranges: Some("https://bot.example/ips.json".to_owned()),
+            ..BotPage::default()
+        };
+        let html = page.to_html();
+        for part in [
+            "User-agent: tea-bot\nDisallow: /\n",
+            "X-Robots-Tag",
+            "tea-bot/1 (+https://bot.example/bot.html)",
+            "at most 1 request to a host",
+            "Retry-After",
+            "Cache-Control",
+            "<link rel=\"client-ranges\" href=\"https://bot.example/ips.json\"></head>",
+            "crawl robots https://www.example.org/private/ --agent tea-bot",
+            "href=\"mailto:bot@e.example\"",
+            "The use of the pages: a purpose that the operator names on request.",
+            "Accept-Signature: ",
+            "A &lt;b&gt; Library",
+            "are erased",
+        ] {
+            assert!(html.contains(part), "{part}");
+        }
+    }
+}
