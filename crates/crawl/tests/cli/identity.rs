@@ -182,7 +182,7 @@ fn a_host_that_asks_gets_signatures_from_then_on_and_its_rules_are_read_signed()
     crawl(&cmd, &web.url(0, "/"), "c", "when-challenged");
     let rows = dir.rows("c/requests.jsonl");
     let signed: Vec<_> = rows.iter().map(|row| row["signed"] == true).collect();
-    assert_eq!(signed[0], false);
+    assert!(!signed[0]);
     assert!(
         signed.len() > 2 && signed[1..].iter().all(|signed| *signed),
         "{rows:?}"
