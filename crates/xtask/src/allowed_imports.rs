@@ -243,9 +243,10 @@ pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
 
 /// Pairs of a package and a crate that may name it in its manifest. No other crate may name these
 /// packages, so that they stay replaceable. `TOOLS` are exempt.
-pub(crate) const OWNED: [(&str, &str); 28] = [
+pub(crate) const OWNED: [(&str, &str); 29] = [
     ("axum", "crawl"),
     ("clap", "crawl"),
+    ("cookie_store", "crawl-fetcher"),
     ("fjall", "crawl-frontier"),
     // Limits the request rates of clients of `crawl serve`.
     ("governor", "crawl"),
@@ -300,7 +301,8 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
             ("excluded_rows", &[]),
             ("free_space", &[]),
             ("document_reader", &[]),
-            ("config", &["document_reader", "time"]),
+            ("login", &[]),
+            ("config", &["document_reader", "login", "time"]),
             ("control", &["config", "counters", "free_space"]),
             ("error", &["control"]),
             ("tombstones", &["error"]),
@@ -316,8 +318,8 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
             (
                 "messages",
                 &[
-                    "control", "counters", "error", "priority", "revisit", "summary", "time",
-                    "totals",
+                    "control", "counters", "error", "login", "priority", "revisit", "summary",
+                    "time", "totals",
                 ],
             ),
             (
@@ -372,6 +374,7 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
                     "control",
                     "counters",
                     "error",
+                    "login",
                     "messages",
                     "meta_keys",
                     "priority",

@@ -22,6 +22,7 @@ mod host_politeness;
 mod link_check;
 mod listed_seed;
 mod listing;
+mod logins;
 mod number_checks;
 mod placeholders;
 mod reach;

@@ -32,6 +32,7 @@ mod init;
 mod inspect;
 mod job;
 mod log;
+mod logins;
 mod mcp;
 mod metrics;
 mod mirror;

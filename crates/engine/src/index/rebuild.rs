@@ -62,7 +62,7 @@ impl Reindex {
         Reindex {
             agent: config.agent.clone(),
             profile: config.profile,
-            secrets: Secrets::of(&config.fetch.access),
+            secrets: config.fetch.secrets(),
             documents: config.documents.clone(),
         }
     }
