@@ -328,18 +328,7 @@ impl Fetcher {
             fields: self.request_headers(request),
             own: own.keys().cloned().collect(),
         };
-        let method = match (request.is_head, &request.form) {
-            (true, _) => Method::HEAD,
-            (false, None) => Method::GET,
-            (false, Some(_)) => Method::POST,
-        };
-        let mut http_request = reqwest::Request::new(method, url.as_url().clone());
-        *http_request.headers_mut() = with_own(&sent.fields, &own);
-        if let Some(form) = &request.form {
-            let encoded = HeaderValue::from_static("application/x-www-form-urlencoded");
-            http_request.headers_mut().insert(CONTENT_TYPE, encoded);
-            *http_request.body_mut() = Some(form.encoded().to_owned().into());
-        }
+        let http_request = http_request(request, with_own(&sent.fields, &own));
         let deadline = Instant::now() + self.config.timeout;
         let kept_connection = self.kept.begin(url.host_key(), Instant::now());
         let head = self
@@ -575,6 +564,22 @@ fn fixed(known: &ResolveOverride, names: &Names) -> Fixed {
         sockets: known.sockets(),
         others: names.clone(),
     }
+}
+
+fn http_request(request: &FetchRequest, headers: HeaderMap) -> reqwest::Request {
+    let method = match (request.is_head, &request.form) {
+        (true, _) => Method::HEAD,
+        (false, None) => Method::GET,
+        (false, Some(_)) => Method::POST,
+    };
+    let mut http_request = reqwest::Request::new(method, request.url.as_url().clone());
+    *http_request.headers_mut() = headers;
+    if let Some(form) = &request.form {
+        let encoded = HeaderValue::from_static("application/x-www-form-urlencoded");
+        http_request.headers_mut().insert(CONTENT_TYPE, encoded);
+        *http_request.body_mut() = Some(form.encoded().to_owned().into());
+    }
+    http_request
 }
 
 /// Adds the fields for one host to the fields of every request.

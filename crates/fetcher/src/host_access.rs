@@ -201,8 +201,8 @@ impl HostAccesses {
     }
 }
 
-/// Returns whether nobody on the way can read a request for this URL: it is encrypted, or goes to
-/// loopback without a proxy.
+/// Returns whether a request for this URL is safe from eavesdropping: the request is encrypted, or
+/// goes to loopback without a proxy.
 pub(crate) fn is_private(url: &CanonicalUrl, is_proxied: bool) -> bool {
     let is_loopback = class_of_host(url.host()) == Some(AddressClass::Loopback);
     url.scheme() == "https" || (is_loopback && !is_proxied)

@@ -10,11 +10,8 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
 
-use super::logins::LoginTerms;
+use super::login_terms::{IN_ENVIRONMENT, LoginTerms};
 use crate::values::{SchemaValue as _, Switch};
-
-/// Prefix of a value that names an environment variable.
-pub(super) const IN_ENVIRONMENT: &str = "env:";
 
 /// A value that is never displayed or written: the secret itself, or `env:NAME` for the variable
 /// that holds it.

@@ -147,7 +147,8 @@ impl Site {
                     .contains(&format!("sid={SESSION}{}", state.logins));
                 let has_token = seen.authorization == format!("Bearer {TOKEN}");
                 let is_over = state.lasts.is_some_and(|lasts| state.served >= lasts);
-                if !(state.logins > 0 && is_session && !is_over) && !has_token {
+                let is_in = has_token || (state.logins > 0 && is_session && !is_over);
+                if !is_in {
                     return match seen.authorization.is_empty() {
                         true => (302, "Location: /login\r\n".to_owned(), String::new()),
                         false => (401, String::new(), String::new()),

@@ -12,7 +12,7 @@ use super::robots::RobotsStanding;
 use crate::messages::login::{LoginRequest, PageSession};
 use crate::messages::{Effect, Job};
 
-/// What a permit for a page is used for, in view of the logins.
+/// The use of a permit for a page, which a login may take instead.
 pub(super) enum LoginTurn {
     /// A page.
     Page,

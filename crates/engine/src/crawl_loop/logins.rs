@@ -6,14 +6,14 @@ use std::sync::Arc;
 use crawl_extractor::{PageText, read_post_forms};
 use crawl_fetcher::{Exchange, Failure, SiteSessions};
 use crawl_weburl::{AddressClass, CanonicalUrl, HostKey, HostTable, Origin, class_of_host};
-use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 
-use crate::login::{LoginForm, LoginMethod, Session, SiteLogin, judge, login_form};
+use crate::login::{LoginForm, LoginMethod, Session, SiteLogin, decoded, judge, login_form};
 use crate::messages::login::{LoginRequest, LoginStep, PageSession};
 
 /// Maximum redirects in a login.
 /// Beyond the limit: the login fails, and its hosts are parked.
 const MAX_LOGIN_REDIRECTS: u8 = 10;
+
 /// The logins of a run, one state per site. Each site logs in before its first page, and once more
 /// when a page shows that the site has logged the crawl out. If that page, or the first page after
 /// a login, is still logged out, the login has failed, and the site gets no more requests.
@@ -59,10 +59,10 @@ enum Phase {
     Failed(String),
 }
 
-/// What a permit for a host is used for.
+/// The use of a permit for a page.
 #[derive(Debug)]
 pub(super) enum LoginGate {
-    /// A page. If its site needs a login, the session to judge the page by.
+    /// A page.
     Open,
     /// A request of the site's login.
     Login(LoginRequest),
@@ -72,7 +72,7 @@ pub(super) enum LoginGate {
     Failed(String),
 }
 
-/// What follows from a change of a site's login.
+/// The consequences of a change in a site's login.
 #[derive(Debug, Default)]
 pub(super) struct LoginReaction {
     /// Origins to wake: their pages may be fetched, or a request of the login is due.
@@ -81,7 +81,7 @@ pub(super) struct LoginReaction {
     pub(super) read: Option<Arc<SiteLogin>>,
     /// The site whose login just failed, and why.
     pub(super) failed: Option<(String, String)>,
-    /// The site to which the crawl just logged in.
+    /// The site whose login just succeeded.
     pub(super) logged_in: Option<String>,
 }
 
@@ -121,8 +121,8 @@ impl Logins {
         }
     }
 
-    /// Returns whether credentials are being read, so that the run goes on although no request is
-    /// in flight.
+    /// Returns whether credentials are being read. Until then the run must not end, even with no
+    /// request in flight.
     pub(super) fn are_credentials_awaited(&self) -> bool {
         let mut states = self.sites.values();
         states.any(|state| matches!(state.phase, Phase::Credentials(_)))
@@ -409,15 +409,7 @@ fn next_phase(
     let LoginMethod::Form { fields, .. } = &login.method else {
         return Ok(Phase::LoggedIn);
     };
-    let content_type = answer.headers.get(CONTENT_TYPE);
-    let content_type = content_type.and_then(|value| value.to_str().ok());
-    let codings = answer.headers.get_all(CONTENT_ENCODING).iter();
-    let codings = codings.map(|value| value.as_bytes());
-    let body = crawl_coding::decode(
-        codings,
-        &answer.body,
-        &crawl_coding::DecodeLimits::default(),
-    );
+    let (content_type, body) = decoded(answer);
     let forms = read_post_forms(&PageText::decode(&body.bytes, content_type));
     let form = login_form(&request.url, forms, fields);
     if request.step == LoginStep::Page {
@@ -438,7 +430,8 @@ fn next_phase(
     }
 }
 
-/// Checks that a login may continue at a URL: it belongs to the site, and nobody can read along.
+/// Checks that a login may continue at a URL: the URL belongs to the site, and the connection is
+/// private.
 fn check_target(
     login: &SiteLogin,
     url: &CanonicalUrl,

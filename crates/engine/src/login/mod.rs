@@ -13,20 +13,20 @@ use crawl_weburl::CanonicalUrl;
 
 pub(crate) use self::form::{LoginForm, login_form};
 pub use self::signs::{BadSign, PageSign};
-pub(crate) use self::signs::{Session, judge};
+pub(crate) use self::signs::{Session, decoded, judge};
 
 /// How the crawl logs in to a site.
 #[derive(Clone, Debug)]
 pub struct SiteLogin {
     /// The name of the site, as in a [`HostTable`](crawl_weburl::HostTable).
     pub site: String,
-    /// What a login consists of.
+    /// The form or token of the login.
     pub method: LoginMethod,
-    /// Where the secrets of the login come from.
+    /// The source of the login's secrets.
     pub credentials: Credentials,
-    /// What pages contain only if the crawl is logged in.
+    /// A text that pages contain only if the crawl is logged in.
     pub logged_in: Option<PageSign>,
-    /// What pages contain only if the crawl is logged out.
+    /// A text that pages contain only if the crawl is logged out.
     pub logged_out: Option<PageSign>,
     /// Whether links that look like actions, such as a log-out, are not followed.
     pub skips_actions: bool,
@@ -34,7 +34,7 @@ pub struct SiteLogin {
     pub plain_http: bool,
 }
 
-/// What a login consists of.
+/// The two kinds of login.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoginMethod {
     /// Fetch the page at `url`, fill in its form that has all these `fields`, and send the form.

@@ -1,21 +1,20 @@
-//! Tells from a response whether the crawl is logged in.
+//! Judges from a response whether the crawl is logged in.
 
-use crawl_coding::{DecodeEnd, DecodeLimits, decode};
+use crawl_coding::{DecodeEnd, DecodeLimits, Decoded, decode};
 use crawl_extractor::{PageText, is_html};
 use crawl_fetcher::Exchange;
-use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
 
 use super::{LoginMethod, SiteLogin};
 
-/// Maximum decoded bytes of a page to search for the texts `logged-in` and `logged-out`.
+/// Maximum decoded bytes of a page to search for `logged-in` and `logged-out`.
 /// Beyond the limit: the rest is not searched.
 const MAX_SEARCHED_BYTES: usize = 4 << 20;
 /// Maximum bytes of a text that shows whether the crawl is logged in.
 /// Beyond the limit: refused.
 const MAX_SIGN_BYTES: usize = 1_024;
 
-/// What a page contains only if the crawl is logged in, or only if it is logged out: a text of the
-/// page's source, such as `>Log out<` or `id="account"`.
+/// A text in the source of pages that shows whether the crawl is logged in, such as `>Log out<` or `id="account"`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageSign(String);
 
@@ -49,7 +48,7 @@ impl PageSign {
     }
 }
 
-/// What a response shows about the session.
+/// The state of a site's session, as far as a response shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Session {
     LoggedIn,
@@ -59,7 +58,19 @@ pub(crate) enum Session {
     Unknown,
 }
 
-/// Tells from a response of a site whether the crawl is logged in to it.
+/// Returns the content type of a response, and its decoded body.
+pub(crate) fn decoded(answer: &Exchange) -> (Option<&str>, Decoded) {
+    let content_type = answer.headers.get(CONTENT_TYPE);
+    let limits = DecodeLimits {
+        bytes: MAX_SEARCHED_BYTES,
+        ..DecodeLimits::default()
+    };
+    let codings = answer.headers.get_all(CONTENT_ENCODING).iter();
+    let body = decode(codings.map(HeaderValue::as_bytes), &answer.body, &limits);
+    (content_type.and_then(|value| value.to_str().ok()), body)
+}
+
+/// Judges from a response whether the crawl is logged in to the site that sent it.
 pub(crate) fn judge(login: &SiteLogin, answer: &Exchange) -> Session {
     let out = |why: &str| Session::LoggedOut(why.to_owned());
     if answer.status == 401 {
@@ -75,18 +86,7 @@ pub(crate) fn judge(login: &SiteLogin, answer: &Exchange) -> Session {
     if answer.sent.is_head {
         return Session::Unknown;
     }
-    let content_type = answer.headers.get(CONTENT_TYPE);
-    let content_type = content_type.and_then(|value| value.to_str().ok());
-    let limits = DecodeLimits {
-        bytes: MAX_SEARCHED_BYTES,
-        ..DecodeLimits::default()
-    };
-    let codings = answer.headers.get_all(CONTENT_ENCODING);
-    let body = decode(
-        codings.iter().map(|value| value.as_bytes()),
-        &answer.body,
-        &limits,
-    );
+    let (content_type, body) = decoded(answer);
     if !is_html(content_type, &body.bytes) {
         return Session::Unknown;
     }

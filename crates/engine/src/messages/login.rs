@@ -1,4 +1,4 @@
-//! Requests of logins, and what pages show about the session of their site.
+//! Requests of logins, and the sessions of pages.
 
 use std::sync::Arc;
 
@@ -59,6 +59,6 @@ pub(crate) struct PageSession {
     pub(crate) login: Arc<SiteLogin>,
     /// The number of the login whose session it is.
     pub(crate) generation: u32,
-    /// What the response shows. `Unknown` before the response.
+    /// The state of the session by the page's response. `Unknown` before the response.
     pub(crate) shown: Session,
 }

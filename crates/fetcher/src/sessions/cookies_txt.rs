@@ -12,7 +12,7 @@ const HTTP_ONLY: &str = "#HttpOnly_";
 pub struct BadCookieLine {
     /// The number of the line, counted from 1.
     pub line: usize,
-    /// What is wrong with the line.
+    /// The defect of the line.
     pub why: String,
 }
 

@@ -9,8 +9,8 @@ use time::{Duration, OffsetDateTime};
 
 use crate::host_access::is_private;
 
-/// Maximum bytes of a cookie's name and value together (RFC 6265bis section 5.7).
-/// Beyond the limit: the cookie is not kept; `too_long` in the log.
+/// Maximum bytes of a cookie's name and value (RFC 6265bis section 5.7).
+/// Beyond the limit: not kept; `too_long` in the log.
 pub(crate) const MAX_COOKIE_BYTES: usize = 4_096;
 /// Maximum cookies per site.
 /// Beyond the limit: the oldest cookie is dropped.
@@ -48,7 +48,7 @@ pub(crate) enum Refusal {
     Prefix,
 }
 
-/// A cookie in its stored form, which is also the form in which cookies are imported.
+/// A cookie in the form for storing and importing.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StoredCookie {
     pub(crate) name: String,

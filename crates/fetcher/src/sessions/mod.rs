@@ -1,5 +1,4 @@
-//! What the crawl keeps of single sites from one request to the next: cookies, and the token or
-//! cookies of a login.
+//! Sessions of single sites: the cookies and the token that later requests send again.
 
 mod cookies_txt;
 mod jar;
@@ -45,8 +44,8 @@ struct Session {
     imported: Option<String>,
     /// Whether the session differs from what [`SiteSessions::unsaved`] returned last.
     is_changed: bool,
-    /// Whether a refused cookie of this site was logged. Others are only counted on the host's
-    /// side, because a site may send thousands.
+    /// Whether a refused cookie of this site was logged. A site may send thousands, so only the
+    /// first is logged.
     has_warned: bool,
 }
 

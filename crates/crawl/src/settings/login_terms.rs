@@ -1,27 +1,20 @@
-//! Logins to sites: the tables `[site."example.org".login]`, and the cookies that are kept.
+//! Logins to sites: the tables `[site."example.org".login]`.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, Read as _};
-use std::path::Path;
+use std::io::Read as _;
 use std::process::{Command, Stdio};
-use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crawl_engine::{Credentials, LoginMethod, PageSign, SiteLogin};
-use crawl_fetcher::{CookieFile, SiteSessions};
 use crawl_weburl::{AddressClass, HostTable, canonicalize, class_of_host};
-use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 
-use super::host_access::IN_ENVIRONMENT;
-use super::sites::Sites;
-use crate::error::{CommandError, Problems};
-use crate::values::{FilePath, SchemaValue as _, Switch};
+use crate::values::{SchemaValue as _, Switch};
 
+/// Prefix of a value that names an environment variable.
+pub(super) const IN_ENVIRONMENT: &str = "env:";
 /// Prefix of a value that is the output of a command.
 const BY_COMMAND: &str = "command:";
 /// Maximum time for a command that prints a secret.
@@ -29,9 +22,6 @@ const MAX_COMMAND_TIME: Duration = Duration::from_secs(60);
 /// Maximum bytes of a command's output to read as a secret.
 /// Beyond the limit: refused.
 const MAX_SECRET_OUTPUT: u64 = 64 << 10;
-/// Maximum size of a `cookies.txt`, in bytes.
-/// Beyond the limit: refused.
-const MAX_COOKIE_FILE_BYTES: u64 = 1 << 20;
 /// How often to check whether a command has ended.
 const COMMAND_POLL: Duration = Duration::from_millis(20);
 /// The header field for a token, unless `credential-header` names another.
@@ -57,7 +47,7 @@ pub(super) struct LoginTerms {
     skip_actions: Option<Switch>,
 }
 
-/// Where a secret comes from: `env:NAME` or `command:COMMAND`. The secret itself is never in a
+/// The source of a secret: `env:NAME` or `command:COMMAND`. The secret itself is never in a
 /// settings file, so that a resumed crawl can log in again.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -132,7 +122,11 @@ impl LoginTerms {
     ///
     /// # Errors
     /// The key with the problem, and what is wrong.
-    fn login(&self, site: &str, plain_http: bool) -> Result<SiteLogin, (&'static str, String)> {
+    pub(super) fn login(
+        &self,
+        site: &str,
+        plain_http: bool,
+    ) -> Result<SiteLogin, (&'static str, String)> {
         let (method, credentials) = match (&self.form, &self.credential_command) {
             (Some(form), None) => self.form_login(form, site, plain_http)?,
             (None, Some(command)) => self.token_login(command)?,
@@ -212,88 +206,6 @@ impl LoginTerms {
         let credentials = Credentials::new(move || Ok(vec![(String::new(), output_of(&command)?)]));
         let header = header.to_owned();
         Ok((LoginMethod::Token { header }, credentials))
-    }
-}
-
-/// Returns the sessions of all sites that keep cookies or need a login, and the logins.
-///
-/// # Errors
-/// All problems found.
-pub(super) fn sessions(sites: &Sites) -> Result<(SiteSessions, Vec<Arc<SiteLogin>>), CommandError> {
-    let mut problems = Problems::default();
-    let mut logins = Vec::new();
-    let mut kept = Vec::new();
-    for (site, terms) in sites {
-        let access = &terms.access;
-        let plain_http = access.allows_plain_http();
-        if access.keeps_cookies() {
-            kept.push((&**site, plain_http));
-        }
-        let Some(login) = &access.login else {
-            continue;
-        };
-        match login.login(site, plain_http) {
-            Ok(login) => logins.push(Arc::new(login)),
-            Err((key, why)) => {
-                let message = format!("unusable `{key}` in [site.\"{site}\".login]: {why}");
-                let problem = CommandError::usage(message)
-                    .hint("docs/secrets.md has an example of each kind of login");
-                problems.note::<()>(Err(problem.about("login").about_site(site)));
-            }
-        }
-    }
-    // Unusable names of sites are reported by `sites::by_name`.
-    let sessions = SiteSessions::new(kept).unwrap_or_default();
-    problems.or((sessions, logins))
-}
-
-/// Reads the file of `--cookies`, and returns it with the digest of its contents. `None` if no file
-/// is given.
-///
-/// # Errors
-/// The file can't be read, a line is not a cookie, or no cookie belongs to a site that keeps
-/// cookies.
-pub(super) fn check_cookie_file(
-    file: &FilePath,
-    sessions: &SiteSessions,
-) -> Result<Option<(CookieFile, String)>, CommandError> {
-    if file.is_empty() {
-        return Ok(None);
-    }
-    let shown = file.0.display();
-    let unusable = |why: String| {
-        CommandError::usage(format!("unusable --cookies `{shown}`: {why}"))
-            .hint("give a Netscape cookies.txt, as browser add-ons, curl and wget write")
-            .about("cookies")
-    };
-    let text = cookie_text(&file.0).map_err(unusable)?;
-    let cookies = CookieFile::parse(&text).map_err(|why| unusable(why.to_string()))?;
-    if !sessions.takes_any_of(&cookies) {
-        let domains = cookies.domains();
-        let example = domains.first().copied().unwrap_or("example.org");
-        let message =
-            format!("none of the cookies in --cookies `{shown}` belongs to a site that keeps them");
-        let hint = format!("add to your settings file: [site.\"{example}\"] cookies = \"keep\"");
-        return Err(CommandError::usage(message).hint(hint).about("cookies"));
-    }
-    let digest = HEXLOWER.encode(&Sha256::digest(text.as_bytes()));
-    Ok(Some((cookies, digest)))
-}
-
-fn cookie_text(file: &Path) -> Result<String, String> {
-    let text = |why: io::Error| why.to_string();
-    if !fs::metadata(file).map_err(text)?.is_file() {
-        return Err("it isn't a regular file".to_owned());
-    }
-    let mut cookies = String::new();
-    let opened = File::open(file).map_err(text)?;
-    let read = opened
-        .take(MAX_COOKIE_FILE_BYTES + 1)
-        .read_to_string(&mut cookies);
-    read.map_err(text)?;
-    match cookies.len() as u64 > MAX_COOKIE_FILE_BYTES {
-        true => Err(format!("it is larger than {MAX_COOKIE_FILE_BYTES} bytes")),
-        false => Ok(cookies),
     }
 }
 
