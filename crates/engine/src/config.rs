@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crawl_fetcher::robots::RobotsTimes;
-use crawl_fetcher::{Contact, FetchConfig};
+use crawl_fetcher::{Contact, CookieFile, FetchConfig};
 use crawl_frontier::shared::{BoxError, MoveTarget, WorkerFrontier};
 use crawl_policy::usage::UsagePurpose;
 use crawl_policy::{ProductToken, Profile};
@@ -18,6 +18,7 @@ use crawl_scope::{ContentFilter, SeedTerms, SurtPrefix};
 use crawl_weburl::{CanonicalUrl, HostKey, HostTable, SpellingRules};
 
 use crate::document_reader::DocumentRules;
+use crate::login::SiteLogin;
 use crate::time::whole_seconds;
 
 /// The minimum delay between two requests to the same host, if the operator is not responsible for
@@ -111,6 +112,11 @@ pub struct Config {
     pub wait_unreachable: Duration,
     /// Limits of an exchange, and settings for DNS, addresses and headers.
     pub fetch: FetchConfig,
+    /// How the crawl logs in to sites. Each site is also one of
+    /// [`FetchConfig::sessions`](crawl_fetcher::FetchConfig::sessions).
+    pub logins: Vec<Arc<SiteLogin>>,
+    /// Cookies to add to the sites' sessions, and a digest of the file that they come from.
+    pub cookie_file: Option<(CookieFile, String)>,
     /// The maximum time until an ended request is on disk, which limits what a crash may lose. If a
     /// commit takes longer, no request is sent until it is done.
     pub commit_within: Duration,
@@ -186,6 +192,8 @@ impl Config {
                 allow_public: contact.is_some(),
                 ..FetchConfig::new(user_agent.clone())
             },
+            logins: Vec::new(),
+            cookie_file: None,
             commit_within: Duration::from_secs(1),
             min_free: 0,
             warc: true,

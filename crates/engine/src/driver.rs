@@ -21,7 +21,7 @@ use crawl_scheduler::Tick;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc as async_mpsc;
 use tokio::sync::watch;
-use tokio::task::{JoinError, JoinSet};
+use tokio::task::{JoinError, JoinSet, spawn_blocking};
 use tokio::time::{Sleep, sleep};
 use tracing::{Instrument as _, Span};
 
@@ -34,7 +34,7 @@ use crate::error::EngineError;
 use crate::free_space::DiskWatch;
 use crate::index::follower::{Indexer, Outcome};
 use crate::messages::key::{Keyed, MessageKeys};
-use crate::messages::{Effect, Event, NewRules, lines_to_log};
+use crate::messages::{Effect, Event, NewRules, SecretPairs, lines_to_log};
 use crate::read::pool::{ReaderPool, ReaderTask};
 use crate::runtime_waker::RuntimeWaker;
 use crate::sharing::{WorkerThread, WorkersGuard};
@@ -137,7 +137,7 @@ async fn off_the_runtime<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, EngineError> + Send + 'static,
 ) -> Result<T, EngineError> {
     let span = Span::current();
-    let worked = tokio::task::spawn_blocking(move || span.in_scope(work)).await;
+    let worked = spawn_blocking(move || span.in_scope(work)).await;
     worked.unwrap_or_else(|error| {
         Err(EngineError::Thread {
             what: format!("the driver: {error}"),
@@ -366,6 +366,15 @@ impl Driver {
                     });
                 }
                 Effect::Log(_) | Effect::NoteTurn(_) => {}
+                Effect::ReadCredentials(login) => {
+                    self.fetches.spawn(async move {
+                        let site = login.site.clone();
+                        let read = spawn_blocking(move || login.credentials.read()).await;
+                        let failed = |_| Err("the credentials can't be read".to_owned());
+                        let result = SecretPairs(read.unwrap_or_else(failed));
+                        Event::Credentials { site, result }
+                    });
+                }
                 Effect::NoteCommand(command) => {
                     let noted = self.order.note_command(command);
                     self.unless_broken(noted);

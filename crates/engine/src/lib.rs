@@ -27,6 +27,7 @@ mod excluded_rows;
 mod forget;
 mod free_space;
 mod index;
+mod login;
 mod messages;
 mod meta_keys;
 mod priority;
@@ -72,6 +73,7 @@ pub use forget::{Forget, Forgotten, count_forgotten, find_tombstone, finish_forg
 pub use free_space::FreeSpace;
 #[cfg(feature = "search")]
 pub use index::rebuild::{RebuildRules, Reindexed, reindex};
+pub use login::{BadSign, Credentials, LoginMethod, PageSign, SiteLogin};
 pub use replay::{RecordedCrawl, ReplayDifference, ReplayGaps, ReplayTiming, Replayed, replay};
 pub use state::at_rest::{LastRound, admit_at_rest, last_round, park_at_rest, unpark_at_rest};
 pub use state::discard::discard_unanswered;
@@ -79,7 +81,7 @@ pub use state::export::{GatheredWorker, export};
 pub use state::import::{Imported, import};
 pub use state::moved_crawl::MovedCrawl;
 pub use summary::{
-    Ended, HasArchive, IndexFault, Indexed, OriginRules, Reach, SeedFailure, Summary,
+    Ended, HasArchive, IndexFault, Indexed, LOGIN_FAILED, OriginRules, Reach, SeedFailure, Summary,
     UnreachableHost,
 };
 pub use totals::Changes;

@@ -33,5 +33,7 @@ pub(crate) const META_WALKED: &str = "walked ";
 pub(crate) const META_REPLAY: &str = "replay";
 /// The number of the log that the search index follows. Logs are numbered in order.
 pub(crate) const META_INDEX: &str = "index";
+/// Prefix of the keys for the sessions of sites: cookies and tokens. The name of the site follows.
+pub(crate) const META_SESSION: &str = "session ";
 /// The key with which the digests in tombstones are computed.
 pub(crate) const META_TOMBSTONE_KEY: &str = "tombstone_key";

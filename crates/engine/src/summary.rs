@@ -52,6 +52,9 @@ impl Ended {
     }
 }
 
+/// The beginning of [`UnreachableHost::why`] if the login to the host's site failed.
+pub const LOGIN_FAILED: &str = "its login failed";
+
 /// A host whose pending URLs can't be fetched, because it is unreachable, paused or parked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnreachableHost {

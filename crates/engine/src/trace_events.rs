@@ -56,7 +56,7 @@ pub(crate) struct TraceEvents {
 impl TraceEvents {
     pub(crate) fn new(config: &Config) -> TraceEvents {
         TraceEvents {
-            secrets: Secrets::of(&config.fetch.access),
+            secrets: config.fetch.secrets(),
         }
     }
 

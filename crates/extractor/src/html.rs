@@ -7,6 +7,7 @@ mod anchors;
 pub(crate) mod consumer;
 mod declared_type;
 mod foreign;
+mod forms;
 #[cfg(test)]
 mod html5lib_cases;
 mod images;
@@ -28,6 +29,7 @@ use crate::query_encoding::encode_queries;
 pub(crate) use address_edits::{PageEdits, page_edits};
 pub use anchors::read_anchors;
 use consumer::{Consumer, NoConsumer};
+pub use forms::{PostForm, read_post_forms};
 pub use images::{ImageTexts, read_image_texts};
 use page_reader::PageReader;
 pub use page_text::PageText;

@@ -71,8 +71,8 @@ pub use feed::{Feed, FeedEntry, FeedKind, FeedUrl, read_feed};
 #[cfg(fuzzing)]
 pub use html::compare_with_html5ever;
 pub use html::{
-    ImageTexts, PageObserver, PageText, read_anchors, read_html, read_image_texts, read_text,
-    walk_tokens,
+    ImageTexts, PageObserver, PageText, PostForm, read_anchors, read_html, read_image_texts,
+    read_post_forms, read_text, walk_tokens,
 };
 pub use limits::{DocumentOddity, DocumentOddityKind, Limits};
 pub use link::{Element, Link, LinkKind};

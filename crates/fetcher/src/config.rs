@@ -12,6 +12,8 @@ use crate::address_rules::typed_ports;
 use crate::body_filter::BodyFilter;
 use crate::contact::Contact;
 use crate::host_access::HostAccess;
+use crate::secrets::Secrets;
+use crate::sessions::SiteSessions;
 use crate::signing::Signing;
 
 /// The settings of exchanges. [`FetchConfig::new`] returns the defaults.
@@ -55,6 +57,8 @@ pub struct FetchConfig {
     pub name_server_rate: Option<f64>,
     /// Additional header fields for single hosts.
     pub access: Vec<HostAccess>,
+    /// Cookies and tokens that are kept for single sites.
+    pub sessions: SiteSessions,
     /// Allows loopback and private addresses. Addresses that can't belong to a single server, such
     /// as multicast addresses, stay refused.
     pub allow_private: bool,
@@ -100,6 +104,7 @@ impl FetchConfig {
             name_servers: Vec::new(),
             name_server_rate: Some(100.0),
             access: Vec::new(),
+            sessions: SiteSessions::default(),
             allow_private: false,
             allow_public: true,
             typed: Vec::new(),
@@ -108,6 +113,13 @@ impl FetchConfig {
             signing: None,
             extra_roots: None,
         }
+    }
+
+    /// Returns the secrets of all hosts, including those that are learned later from responses and
+    /// logins.
+    #[must_use]
+    pub fn secrets(&self) -> Secrets {
+        Secrets::of(&self.access).with_learned(self.sessions.secrets())
     }
 
     /// Returns whether the operator typed the host and port of this URL.

@@ -1,5 +1,6 @@
 //! A request and its answer.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use crawl_scheduler::{OutcomeKind, RequestOutcome, Tick};
 use crawl_weburl::{CanonicalUrl, Unusable, canonicalize};
 use http::header::{ETAG, HeaderMap, HeaderName, LAST_MODIFIED, LOCATION};
 use http::{StatusCode, Version};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 
 use crate::body_memory::BodyMemory;
@@ -18,7 +20,14 @@ use crate::retry_after::retry_after;
 use crate::robots::MAX_ROBOTS_BYTES;
 use crate::signing::SIGNATURE_INPUT;
 
-/// A GET or HEAD request.
+/// The bytes that are percent-encoded in a form.
+const FORM_ENCODED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'*')
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_');
+
+/// A GET or HEAD request, or a POST of a form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FetchRequest {
     /// The URL to fetch.
@@ -33,6 +42,42 @@ pub struct FetchRequest {
     pub is_filtered: bool,
     /// The document that contains the URL, for the `Referer` field.
     pub found_on: Option<CanonicalUrl>,
+    /// The form to send with POST. `None` for GET and HEAD.
+    pub form: Option<FormBody>,
+}
+
+/// A form as `application/x-www-form-urlencoded`. `Debug` hides it, since it may contain a
+/// password.
+#[derive(Clone, PartialEq, Eq)]
+pub struct FormBody(String);
+
+impl FormBody {
+    /// Encodes the fields of a form (URL Standard 5.2).
+    ///
+    /// ```
+    /// let form = crawl_fetcher::FormBody::of([("user", "me"), ("password", "x & ü")]);
+    /// assert_eq!(form.encoded(), "user=me&password=x+%26+%C3%BC");
+    /// ```
+    #[must_use]
+    pub fn of<'a>(fields: impl IntoIterator<Item = (&'a str, &'a str)>) -> FormBody {
+        let encoded = |text: &str| utf8_percent_encode(text, FORM_ENCODED).to_string();
+        let encoded = |text: &str| encoded(text).replace("%20", "+");
+        let fields = fields.into_iter();
+        let fields = fields.map(|(name, value)| format!("{}={}", encoded(name), encoded(value)));
+        FormBody(fields.collect::<Vec<_>>().join("&"))
+    }
+
+    /// Returns the encoded fields.
+    #[must_use]
+    pub fn encoded(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for FormBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(REDACTED)
+    }
 }
 
 impl FetchRequest {
@@ -46,6 +91,7 @@ impl FetchRequest {
             is_head: false,
             is_filtered: false,
             found_on: None,
+            form: None,
         }
     }
 
@@ -61,6 +107,7 @@ impl FetchRequest {
             is_head: false,
             is_filtered: false,
             found_on: None,
+            form: None,
         }
     }
 }

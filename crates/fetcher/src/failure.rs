@@ -52,6 +52,16 @@ impl Failure {
         }
     }
 
+    /// Creates the failure of a request whose answer shows that the site has logged the crawl out.
+    #[must_use]
+    pub fn logged_out(answer: &Exchange, detail: String) -> Failure {
+        Failure {
+            address: answer.address,
+            detail,
+            ..Failure::recorded(FailureKind::LoggedOut, answer.started, answer.ended)
+        }
+    }
+
     /// Returns the name of the kind: `connect_refused`, `timeout`, ...
     #[must_use]
     pub fn name(&self) -> &'static str {

@@ -61,6 +61,8 @@ pub enum FailureKind {
     ShortBody,
     /// The body's framing is broken.
     BadBody,
+    /// The answer shows that the site has logged the crawl out. The answer is not kept.
+    LoggedOut,
     /// The archive of a replayed crawl has no answer for the URL. Nothing was sent.
     NotArchived,
 }
@@ -120,7 +122,10 @@ impl FailureKind {
     /// fetched again as if it had never been tried.
     #[must_use]
     pub fn is_ours(self) -> bool {
-        matches!(self, FailureKind::NoDescriptors | FailureKind::GivenUp)
+        matches!(
+            self,
+            FailureKind::NoDescriptors | FailureKind::GivenUp | FailureKind::LoggedOut
+        )
     }
 
     /// Returns whether no connection to the host could be made, so that none of its URLs can be
@@ -150,6 +155,7 @@ impl FailureKind {
             | FailureKind::NoRoom
             | FailureKind::NoDescriptors
             | FailureKind::GivenUp
+            | FailureKind::LoggedOut
             | FailureKind::NotArchived => Fault::Operator,
             _ if self.is_no_connection() => Fault::Host,
             _ => Fault::Url,

@@ -9,7 +9,9 @@ use bytes::Bytes;
 use crawl_scheduler::{Permit, Spent, Tick};
 use crawl_weburl::{CanonicalUrl, host_address, without_trailing_dot};
 use http::Method;
-use http::header::{HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, REFERER};
+use http::header::{
+    CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, REFERER,
+};
 use reqwest::tls::TlsInfo;
 use reqwest::{Client, Response};
 use tokio::sync::watch;
@@ -337,18 +339,13 @@ impl Fetcher {
         if let Some(finding) = self.barred(url) {
             return Err(self.failed(started, None, finding));
         }
-        let own = self.accesses.fields(url);
+        let own = self.own_fields(url, started);
         let sent = SentFields {
             is_head: request.is_head,
             fields: self.request_headers(request, signed),
-            own: own.into_iter().flat_map(HeaderMap::keys).cloned().collect(),
+            own: own.keys().cloned().collect(),
         };
-        let method = match request.is_head {
-            true => Method::HEAD,
-            false => Method::GET,
-        };
-        let mut http_request = reqwest::Request::new(method, url.as_url().clone());
-        *http_request.headers_mut() = with_own(&sent.fields, own);
+        let http_request = http_request(request, with_own(&sent.fields, &own));
         let deadline = Instant::now() + self.config.timeout;
         let kept_connection = self.kept.begin(url.host_key(), Instant::now());
         let head = self
@@ -386,6 +383,8 @@ impl Fetcher {
         let until_close = ends_with_connection(&response);
         exchange.headers = std::mem::take(response.headers_mut());
         exchange.challenged = self.learn_challenge(&exchange);
+        let sessions = &self.config.sessions;
+        sessions.receive(url, &mut exchange.headers, self.clock.now());
         if request.is_head {
             exchange.ended = self.clock.now();
             exchange.truncated = Truncation::of_head(exchange.status);
@@ -489,6 +488,18 @@ impl Fetcher {
         asked && !exchange.sent.is_signed()
     }
 
+    /// Returns the secret fields of a request: those that the operator set for its host, and those
+    /// of the site's session.
+    fn own_fields(&self, url: &CanonicalUrl, now: Tick) -> HeaderMap {
+        let mut fields = self.accesses.fields(url).cloned().unwrap_or_default();
+        let is_proxied = self.config.proxy.is_some();
+        let session = self.config.sessions.fields(url, is_proxied, now);
+        for (name, value) in &session {
+            fields.insert(name, value.clone());
+        }
+        fields
+    }
+
     fn request_headers(&self, request: &FetchRequest, signed: bool) -> HeaderMap {
         let mut headers = self.headers.clone();
         if let Some(signing) = self.config.signing.as_ref().filter(|_| signed) {
@@ -589,10 +600,26 @@ fn fixed(known: &ResolveOverride, names: &Names) -> Fixed {
     }
 }
 
-/// Adds the operator's fields for one host to the fields of every request.
-fn with_own(headers: &HeaderMap, own: Option<&HeaderMap>) -> HeaderMap {
+fn http_request(request: &FetchRequest, headers: HeaderMap) -> reqwest::Request {
+    let method = match (request.is_head, &request.form) {
+        (true, _) => Method::HEAD,
+        (false, None) => Method::GET,
+        (false, Some(_)) => Method::POST,
+    };
+    let mut http_request = reqwest::Request::new(method, request.url.as_url().clone());
+    *http_request.headers_mut() = headers;
+    if let Some(form) = &request.form {
+        let encoded = HeaderValue::from_static("application/x-www-form-urlencoded");
+        http_request.headers_mut().insert(CONTENT_TYPE, encoded);
+        *http_request.body_mut() = Some(form.encoded().to_owned().into());
+    }
+    http_request
+}
+
+/// Adds the fields for one host to the fields of every request.
+fn with_own(headers: &HeaderMap, own: &HeaderMap) -> HeaderMap {
     let mut all = headers.clone();
-    for (name, value) in own.into_iter().flatten() {
+    for (name, value) in own {
         all.insert(name, value.clone());
     }
     all

@@ -200,10 +200,15 @@ impl HostAccesses {
         let key = url.host_key();
         let access = self.by_host.get(key.as_str());
         let access = access.or_else(|| self.by_host.get(key.host()))?;
-        let is_loopback = class_of_host(url.host()) == Some(AddressClass::Loopback);
-        let private = url.scheme() == "https" || (is_loopback && !self.proxied);
-        (private || access.plain_http).then_some(&access.fields)
+        (is_private(url, self.proxied) || access.plain_http).then_some(&access.fields)
     }
+}
+
+/// Returns whether a request for this URL is safe from eavesdropping: the request is encrypted, or
+/// goes to loopback without a proxy.
+pub(crate) fn is_private(url: &CanonicalUrl, is_proxied: bool) -> bool {
+    let is_loopback = class_of_host(url.host()) == Some(AddressClass::Loopback);
+    url.scheme() == "https" || (is_loopback && !is_proxied)
 }
 
 #[cfg(test)]

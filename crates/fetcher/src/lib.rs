@@ -9,7 +9,7 @@
 //! pages.
 //!
 //! The crate never decides when to fetch: the permit does. The crate never follows a redirect,
-//! keeps no cookies, sends no referer unless configured, and reads no proxy from the environment. A
+//! keeps no cookies and sends no referer unless configured, and reads no proxy from the environment. A
 //! request that was answered is never retried: one permit is one request.
 
 mod address_rules;
@@ -39,6 +39,7 @@ mod retry_after;
 pub mod robots;
 mod secrets;
 mod send_guard;
+mod sessions;
 mod signing;
 
 pub use body_filter::BodyFilter;
@@ -46,7 +47,9 @@ pub use body_memory::BodyMemory;
 pub use clock::Clock;
 pub use config::{BadRoots, FetchConfig, ResolveOverride, SetupError, check_roots, user_agent};
 pub use contact::{BadContact, Contact, MAX_CONTACT_BYTES};
-pub use exchange::{Exchange, FetchRequest, SentFields, TlsVersion, Truncation, Validators};
+pub use exchange::{
+    Exchange, FetchRequest, FormBody, SentFields, TlsVersion, Truncation, Validators,
+};
 pub use failure::Failure;
 pub use failure_kind::{FailureKind, FailurePhase, Fault};
 pub use fetch::Fetcher;
@@ -56,4 +59,5 @@ pub use rate_limit::rate_limit;
 pub use retry_after::retry_after;
 pub use secrets::{MIN_SECRET_BYTES, Secrets};
 pub use send_guard::SendGuard;
+pub use sessions::{BadCookieLine, CookieFile, SiteSessions};
 pub use signing::{RequestSigner, SignWhen, Signing};

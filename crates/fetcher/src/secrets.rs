@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use crawl_weburl::CanonicalUrl;
 use data_encoding::{BASE64, BASE64URL_NOPAD};
@@ -18,11 +18,48 @@ use crate::host_access::{HostAccess, REDACTED};
 /// redacting it would damage them.
 /// Beyond the limit: shorter ones are not found.
 pub const MIN_SECRET_BYTES: usize = 6;
+/// Maximum session cookies and other secrets learned during a crawl. A site that sends a new
+/// session cookie with each response makes the older ones worthless.
+/// Beyond the limit: the oldest is no longer redacted.
+const MAX_LEARNED_SECRETS: usize = 128;
 
-/// The secrets of a configuration: values of header fields and cookies. Credentials count as
+/// The secrets of a crawl: values of header fields and cookies. Credentials count as
 /// `user:password` and as the password alone, each also in base64. `Debug` hides them.
 #[derive(Clone, Default)]
-pub struct Secrets(Arc<[memmem::Finder<'static>]>);
+pub struct Secrets {
+    configured: Arc<[memmem::Finder<'static>]>,
+    learned: LearnedSecrets,
+}
+
+/// Secrets that come up during a crawl, such as session cookies. Clones share the same secrets.
+#[derive(Clone, Default)]
+pub(crate) struct LearnedSecrets(Arc<RwLock<LearnedFinders>>);
+
+/// The newest secret last. A lock is held only to clone or replace the list.
+type LearnedFinders = Arc<[Arc<memmem::Finder<'static>>]>;
+
+impl LearnedSecrets {
+    /// Adds a secret, unless it is too short. If there are too many, the oldest is dropped.
+    pub(crate) fn learn(&self, value: &str) {
+        let value = value.as_bytes();
+        if value.len() < MIN_SECRET_BYTES {
+            return;
+        }
+        let held = self.finders();
+        if held.iter().any(|finder| finder.needle() == value) {
+            return;
+        }
+        let excess = (held.len() + 1).saturating_sub(MAX_LEARNED_SECRETS);
+        let new = Arc::new(memmem::Finder::new(value).into_owned());
+        let kept = held.iter().skip(excess).cloned();
+        let kept = kept.chain([new]).collect();
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = kept;
+    }
+
+    fn finders(&self) -> LearnedFinders {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
 
 impl Secrets {
     /// Collects the secrets of all hosts, because a server may pass them to another.
@@ -35,13 +72,22 @@ impl Secrets {
         let finders = all
             .iter()
             .map(|secret| memmem::Finder::new(secret).into_owned());
-        Secrets(finders.collect())
+        Secrets {
+            configured: finders.collect(),
+            learned: LearnedSecrets::default(),
+        }
+    }
+
+    /// Adds secrets that are learned during the crawl, now or later.
+    pub(crate) fn with_learned(self, learned: &LearnedSecrets) -> Secrets {
+        let learned = learned.clone();
+        Secrets { learned, ..self }
     }
 
     /// Returns whether there are no secrets.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.configured.is_empty() && self.learned.finders().is_empty()
     }
 
     /// Returns whether the path or query of a URL contains a secret, literally or percent-encoded.
@@ -51,15 +97,16 @@ impl Secrets {
             return false;
         }
         let text = url.path_and_query().as_bytes();
-        let is_in = |text: &[u8]| self.0.iter().any(|secret| secret.find(text).is_some());
-        is_in(text)
-            || matches!(Cow::from(percent_decode(text)), Cow::Owned(decoded) if is_in(&decoded))
+        self.are_in(text)
+            || matches!(Cow::from(percent_decode(text)), Cow::Owned(decoded) if self.are_in(&decoded))
     }
 
     /// Returns whether a body contains a secret literally.
     #[must_use]
     pub fn are_in(&self, body: &[u8]) -> bool {
-        self.0.iter().any(|secret| secret.find(body).is_some())
+        let is_in = |secret: &memmem::Finder<'_>| secret.find(body).is_some();
+        let learned = self.learned.finders();
+        self.configured.iter().any(is_in) || learned.iter().any(|secret| is_in(secret))
     }
 
     /// Returns the text with each secret replaced by `[redacted]`.
@@ -106,7 +153,12 @@ impl Secrets {
     /// Returns the ranges of `text` that contain secrets, in order. Overlapping ranges are merged.
     fn places(&self, text: &str) -> Vec<Range<usize>> {
         let mut all: Vec<Range<usize>> = Vec::new();
-        for secret in &*self.0 {
+        let learned = self.learned.finders();
+        for secret in self
+            .configured
+            .iter()
+            .chain(learned.iter().map(|one| &**one))
+        {
             let matches = secret.find_iter(text.as_bytes());
             all.extend(matches.map(|at| at..at + secret.needle().len()));
         }
@@ -127,7 +179,7 @@ impl Secrets {
 
 impl fmt::Debug for Secrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Secrets({})", self.0.len())
+        write!(f, "Secrets({})", self.configured.len())
     }
 }
 

@@ -40,7 +40,8 @@ pub(crate) const REQUESTS: Table<RequestRow> = Table {
                 "purpose",
                 Text,
                 "word",
-                "`page`, `robots`, `hop`, `sitemap`, `resource`, `action`, `tdmrep`",
+                "`page`, `robots`, `hop`, `sitemap`, `resource`, `action`, `tdmrep`, \
+                 `login`",
                 "`purpose`",
                 |row| Value::from(&row.purpose),
             ),

@@ -249,9 +249,10 @@ pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
 
 /// Pairs of a package and a crate that may name it in its manifest. No other crate may name these
 /// packages, so that they stay replaceable. `TOOLS` are exempt.
-pub(crate) const OWNED: [(&str, &str); 28] = [
+pub(crate) const OWNED: [(&str, &str); 29] = [
     ("axum", "crawl"),
     ("clap", "crawl"),
+    ("cookie_store", "crawl-fetcher"),
     ("fjall", "crawl-frontier"),
     // Limits the request rates of clients of `crawl serve`.
     ("governor", "crawl"),
@@ -306,7 +307,8 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
             ("excluded_rows", &[]),
             ("free_space", &[]),
             ("document_reader", &[]),
-            ("config", &["document_reader", "time"]),
+            ("login", &[]),
+            ("config", &["document_reader", "login", "time"]),
             ("control", &["config", "counters", "free_space"]),
             ("error", &["control"]),
             ("tombstones", &["error"]),
@@ -322,8 +324,8 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
             (
                 "messages",
                 &[
-                    "control", "counters", "error", "priority", "revisit", "summary", "time",
-                    "totals",
+                    "control", "counters", "error", "login", "priority", "revisit", "summary",
+                    "time", "totals",
                 ],
             ),
             (
@@ -378,6 +380,7 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
                     "control",
                     "counters",
                     "error",
+                    "login",
                     "messages",
                     "meta_keys",
                     "priority",

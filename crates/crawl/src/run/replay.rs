@@ -24,6 +24,7 @@ pub(crate) struct ReplayRun {
 /// Replays the crawl in `dir` with these settings. The replay's records stay in the output
 /// directory of the settings.
 pub(crate) fn replay(dir: &Path, settings: &Settings) -> Result<ReplayRun, CommandError> {
+    refuse_login(settings)?;
     let mut checked = check(settings)?;
     let terminal = Terminal::new(settings);
     start_log(settings, &terminal)?;
@@ -62,4 +63,15 @@ fn as_crawled(dir: &Path, checked: &mut Checked) {
         }
     }
     checked.crawl_at(seeds);
+}
+
+/// Refuses to replay a crawl that logs in, because the archive has no answers of a login.
+fn refuse_login(settings: &Settings) -> Result<(), CommandError> {
+    match settings.site.iter().find(|(_, terms)| terms.has_login()) {
+        None => Ok(()),
+        Some((site, _)) => Err(CommandError::usage(format!(
+            "can't replay a crawl that logs in to {site}: the archive has no answers of a login"
+        ))
+        .hint("give a settings file without [site.\"HOST\".login] with --config")),
+    }
 }

@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crawl_engine::{HostGroup, MAX_PER_OTHERS_HOST, MIN_OTHERS_DELAY};
-use crawl_fetcher::{Contact, HostAccess, Signing};
+use crawl_engine::{HostGroup, MAX_PER_OTHERS_HOST, MIN_OTHERS_DELAY, SiteLogin};
+use crawl_fetcher::{Contact, CookieFile, HostAccess, Signing, SiteSessions};
 use crawl_policy::ProductToken;
 use crawl_records::stored_settings;
 use crawl_scheduler::PolitenessOverrides;
@@ -26,6 +26,7 @@ use super::listing::stored_seeds;
 use super::number_checks::check_numbers;
 use super::placeholders::check_placeholders;
 use super::reach::{Reach, reach};
+use super::sessions::{check_cookie_file, sessions};
 use super::shared_crawl::check_shared;
 use super::signing::check_signing;
 use super::sites::{accesses, by_name};
@@ -66,6 +67,12 @@ pub(crate) struct Checked {
     pub(crate) access: Vec<HostAccess>,
     /// The signer of requests, if any are to be signed.
     pub(crate) signing: Option<Signing>,
+    /// The sites that keep cookies or need a login.
+    pub(crate) sessions: SiteSessions,
+    /// How to log in to sites.
+    pub(crate) logins: Vec<Arc<SiteLogin>>,
+    /// The cookies of `--cookies`, and the digest of the file.
+    pub(crate) cookie_file: Option<(CookieFile, String)>,
 }
 
 impl Checked {
@@ -148,6 +155,11 @@ pub(super) fn check_all(settings: &Settings, problems: &mut Problems) -> Option<
         by_name(&settings.site).map(|sites| overrides(&sites, &terms_by_host(&settings.group)));
     let sites = problems.note(sites);
     let access = problems.note(accesses(&settings.site));
+    let sessions = problems.note(sessions(&settings.site));
+    let cookie_file = match &sessions {
+        Some((kept, _)) => problems.note(check_cookie_file(&settings.fetch.cookies, kept)),
+        None => None,
+    };
     let groups = problems.note(host_groups(&settings.group));
     let signing = problems.note(check_signing(&settings.operator));
     let public = seeds
@@ -170,6 +182,7 @@ pub(super) fn check_all(settings: &Settings, problems: &mut Problems) -> Option<
         false => settings.output.output.0.clone(),
     };
     problems.note(check_log(&settings.display.log.0, &output));
+    let (sessions, logins) = sessions?;
     let mut checked = Checked {
         roots: roots?,
         seeds: Vec::new(),
@@ -182,6 +195,9 @@ pub(super) fn check_all(settings: &Settings, problems: &mut Problems) -> Option<
         contact: contact?,
         sites: sites?,
         access: access?,
+        sessions,
+        logins,
+        cookie_file: cookie_file?,
         groups: groups?,
         signing: signing?,
     };

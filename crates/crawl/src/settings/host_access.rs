@@ -1,17 +1,17 @@
-//! Credentials and header fields for single hosts: the keys `basic-auth`, `headers`,
-//! `cookies` and `plain-http` of the tables `[site."example.org"]`.
+//! Credentials and header fields for single hosts: the keys `basic-auth`, `headers`, `cookies`,
+//! `plain-http` and `login` of the tables `[site."example.org"]`.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use crawl_fetcher::HostAccess;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
 
+use super::login_terms::{IN_ENVIRONMENT, LoginTerms};
 use crate::values::{SchemaValue as _, Switch};
-
-/// Prefix of a value that names an environment variable.
-const IN_ENVIRONMENT: &str = "env:";
 
 /// A value that is never displayed or written: the secret itself, or `env:NAME` for the variable
 /// that holds it.
@@ -26,12 +26,83 @@ pub(crate) struct AccessTerms {
     basic_auth: Option<Secret>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     headers: BTreeMap<String, Secret>,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    cookies: BTreeMap<String, Secret>,
+    #[serde(skip_serializing_if = "CookieTerms::are_none")]
+    cookies: CookieTerms,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) login: Option<LoginTerms>,
+}
+
+/// The key `cookies`.
+#[derive(Clone, Debug, PartialEq)]
+enum CookieTerms {
+    /// Cookies to send, by name.
+    Own(BTreeMap<String, Secret>),
+    /// Keep the cookies that the site sets.
+    Keep,
+}
+
+/// The value of the key `cookies` that keeps them.
+const KEEP: &str = "keep";
+
+impl CookieTerms {
+    fn are_none(&self) -> bool {
+        matches!(self, CookieTerms::Own(own) if own.is_empty())
+    }
+
+    fn own(&self) -> impl Iterator<Item = (&String, &Secret)> {
+        let own = match self {
+            CookieTerms::Own(own) => Some(own),
+            CookieTerms::Keep => None,
+        };
+        own.into_iter().flatten()
+    }
+}
+
+impl Default for CookieTerms {
+    fn default() -> CookieTerms {
+        CookieTerms::Own(BTreeMap::new())
+    }
+}
+
+impl Serialize for CookieTerms {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            CookieTerms::Own(own) => own.serialize(serializer),
+            CookieTerms::Keep => serializer.serialize_str(KEEP),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for CookieTerms {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<CookieTerms, D::Error> {
+        struct Terms;
+
+        impl<'de> Visitor<'de> for Terms {
+            type Value = CookieTerms;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("\"keep\" or a table of cookies")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<CookieTerms, E> {
+                match text {
+                    KEEP => Ok(CookieTerms::Keep),
+                    _ => Err(E::custom("must be \"keep\" or a table of cookies")),
+                }
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<CookieTerms, A::Error> {
+                let own = BTreeMap::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(CookieTerms::Own(own))
+            }
+        }
+
+        deserializer.deserialize_any(Terms)
+    }
 }
 
 /// Names of the keys, with underscores.
-pub(super) const FIELDS: [&str; 4] = ["basic_auth", "headers", "cookies", "plain_http"];
+pub(super) const FIELDS: [&str; 5] = ["basic_auth", "headers", "cookies", "plain_http", "login"];
 
 impl Secret {
     /// Returns the name of the variable that holds the value, if it is in the environment.
@@ -65,14 +136,15 @@ impl Serialize for Secret {
 
 impl AccessTerms {
     /// Returns the keys, each with the schema of its value.
-    pub(super) fn schemas() -> [(&'static str, Value); 4] {
+    pub(super) fn schemas() -> [(&'static str, Value); 5] {
         let named = json!({ "type": "object", "additionalProperties": String::schema() });
-        let [basic_auth, headers, cookies, plain_http] = FIELDS;
+        let [basic_auth, headers, cookies, plain_http, login] = FIELDS;
         [
             (basic_auth, String::schema()),
             (headers, named.clone()),
-            (cookies, named),
+            (cookies, json!({ "anyOf": [{ "const": KEEP }, named] })),
             (plain_http, Switch::schema()),
+            (login, LoginTerms::schema()),
         ]
     }
 
@@ -81,11 +153,23 @@ impl AccessTerms {
         let in_environment = |secret: &Secret| secret.variable().is_some();
         self.basic_auth = self.basic_auth.take().filter(in_environment);
         self.headers.retain(|_, secret| in_environment(secret));
-        self.cookies.retain(|_, secret| in_environment(secret));
+        if let CookieTerms::Own(own) = &mut self.cookies {
+            own.retain(|_, secret| in_environment(secret));
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.basic_auth.is_none() && self.headers.is_empty() && self.cookies.is_empty()
+        let has_cookies = self.cookies.own().next().is_some();
+        self.basic_auth.is_none() && self.headers.is_empty() && !has_cookies
+    }
+
+    /// Returns whether the cookies that the site sets are kept. A login needs them.
+    pub(super) fn keeps_cookies(&self) -> bool {
+        self.cookies == CookieTerms::Keep || self.login.is_some()
+    }
+
+    pub(super) fn allows_plain_http(&self) -> bool {
+        self.plain_http.is_some_and(Switch::is_on)
     }
 
     /// Converts these settings to the fetcher's type.
@@ -95,11 +179,11 @@ impl AccessTerms {
     pub(super) fn access(&self, host: &str) -> Result<HostAccess, Vec<(&'static str, String)>> {
         let mut wrong = Vec::new();
         let mut access = HostAccess::new(host);
-        if self.plain_http.is_some_and(Switch::is_on) {
+        if self.allows_plain_http() {
             access = access.over_plain_http();
         }
         let headers = self.headers.iter().map(|header| ("headers", header));
-        let cookies = self.cookies.iter().map(|header| ("cookies", header));
+        let cookies = self.cookies.own().map(|header| ("cookies", header));
         let no_name = String::new();
         let basic = self.basic_auth.iter();
         let basic = basic.map(|secret| ("basic-auth", (&no_name, secret)));

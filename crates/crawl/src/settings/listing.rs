@@ -38,6 +38,17 @@ pub(super) const SITE_EXAMPLE: &str = "
 # headers = { X-Api-Key = \"env:EXAMPLE_KEY\" }
 # cookies = { session = \"env:EXAMPLE_SESSION\" }
 # plain-http = \"on\"                                 # send them over http too
+#
+# Cookies that the site sets are dropped unless this is set. They are sent to this host and
+# its subdomains only.
+# cookies = \"keep\"
+#
+# Log in before the first page, and once more if the site logs the crawl out.
+#
+# [site.\"example.org\".login]
+# form = \"https://example.org/login\"
+# fields = { user = \"env:EXAMPLE_USER\", password = \"command:pass show example\" }
+# logged-in = \">Log out<\"                            # a text of the source of each page
 ";
 
 pub(super) const GROUP_EXAMPLE: &str = "

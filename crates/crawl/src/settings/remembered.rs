@@ -32,11 +32,12 @@ const TOP: &str = "";
 /// Keys outside the tables of settings that count only if the user set them (guarded keys), each
 /// with the harm it could do. Other keys of a site are harmless, since they have the same bounds as
 /// the keys for every host.
-const OTHER_GUARDED: [(&str, &str, &str); 5] = [
+const OTHER_GUARDED: [(&str, &str, &str); 6] = [
     (TOP, "seed", "could be in a private network"),
     (sites::TABLE, "basic-auth", "sends a secret"),
     (sites::TABLE, "headers", "sends a secret"),
     (sites::TABLE, "cookies", "sends a secret"),
+    (sites::TABLE, "login", "runs commands and sends secrets"),
     (sites::TABLE, "plain-http", "sends secrets over http"),
 ];
 

@@ -79,6 +79,15 @@ pub(super) fn check_shared(settings: &Settings, problems: &mut Problems) {
         }
         return;
     }
+    let mut sites = settings.site.iter();
+    if let Some((site, _)) = sites.find(|(_, terms)| terms.access.keeps_cookies()) {
+        let message = format!("[site.\"{site}\"] keeps cookies, which a shared crawl can't");
+        refuse(
+            "frontier",
+            message,
+            "crawl this site without --frontier, or remove `cookies` and `login` from its table",
+        );
+    }
     for url in &place.frontier {
         problems.note(check_url(&url.0).map_err(|why| why.about("frontier")));
     }

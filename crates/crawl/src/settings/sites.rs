@@ -32,6 +32,7 @@ pub(super) const FIELDS: &[&str] = &[
     host_access::FIELDS[1],
     host_access::FIELDS[2],
     host_access::FIELDS[3],
+    host_access::FIELDS[4],
 ];
 
 /// Tables by host name (which includes its subdomains) or address.
@@ -56,7 +57,7 @@ pub(crate) struct SiteTerms {
 impl SiteTerms {
     /// Returns the keys, each with the schema of its value.
     pub(super) fn schemas() -> [(&'static str, Value); FIELDS.len()] {
-        let [basic_auth, headers, cookies, plain_http] = AccessTerms::schemas();
+        let [basic_auth, headers, cookies, plain_http, login] = AccessTerms::schemas();
         let [
             delay,
             delay_factor,
@@ -80,7 +81,13 @@ impl SiteTerms {
             headers,
             cookies,
             plain_http,
+            login,
         ]
+    }
+
+    /// Returns whether the crawl logs in to the site.
+    pub(crate) fn has_login(&self) -> bool {
+        self.access.login.is_some()
     }
 
     /// Returns the budget of each host.

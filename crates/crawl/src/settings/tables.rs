@@ -739,6 +739,12 @@ tables! {
         /// For servers whose certificates are signed by your own CA.
         #[arg(value_name = "FILE")]
         ca_file: Vec<FilePath> = Vec::new(), Guarded("sets which certificates are trusted");
+        /// Import the cookies in this Netscape cookies.txt
+        ///
+        /// They go only to sites with `cookies = "keep"` in a settings file. The same file is
+        /// imported once: later runs use the cookies that the site has set since.
+        #[arg(value_name = "FILE")]
+        cookies: FilePath = FilePath::default(), EachRun;
         /// Follow links into loopback and private ranges
         ///
         /// A seed that you typed is allowed without it, at its own port (http and https if it names

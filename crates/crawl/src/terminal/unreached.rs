@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use crawl_engine::{Ended, SeedFailure, Summary, UnreachableHost};
+use crawl_engine::{Ended, LOGIN_FAILED, SeedFailure, Summary, UnreachableHost};
 use crawl_records::{counted, evidence_words, failure_words, grouped, status_words};
 use crawl_scheduler::Tick;
 
@@ -21,6 +21,7 @@ enum Advice {
     CheckServer,
     TrustIssuer,
     CheckCertificate,
+    CheckLogin,
     RepairRobots,
 }
 
@@ -32,6 +33,9 @@ impl Advice {
             Advice::CheckServer => "check that the server is running, and its port",
             Advice::TrustIssuer => "to trust your own CA, add --ca-file FILE",
             Advice::CheckCertificate => "check the server's certificate",
+            Advice::CheckLogin => {
+                "check the login's URL, fields and credentials; the next start logs in again"
+            }
             Advice::RepairRobots => {
                 "no page is fetched until robots.txt can be read; a site without one answers 404"
             }
@@ -250,6 +254,7 @@ impl Cause<'_> {
             // The user's own setting is the cause.
             Cause::Robots { words, .. } if words.contains("--exclude-host") => return None,
             Cause::Robots { .. } => return Some(Advice::RepairRobots),
+            Cause::Rests(why) if why.starts_with(LOGIN_FAILED) => return Some(Advice::CheckLogin),
             Cause::Rests(_) => return None,
         };
         match token(failure) {

@@ -230,6 +230,7 @@ const FLAGS: &[(&[&str], &str)] = &[
         "name-server = [\"127.0.0.1:5353\", \"::1\"]",
     ),
     (&["--name-server-rate", "20"], "name-server-rate = 20.0"),
+    (&["--cookies", "cookies.txt"], "cookies = \"cookies.txt\""),
     (&["--ca-file", "ca.pem"], "ca-file = [\"ca.pem\"]"),
     (&["--retries", "0"], "retries = 0"),
     (

@@ -33,6 +33,7 @@ mod init;
 mod inspect;
 mod job;
 mod log;
+mod logins;
 mod mcp;
 mod metrics;
 mod mirror;

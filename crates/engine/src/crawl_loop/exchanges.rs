@@ -44,7 +44,8 @@ impl Coordinator {
         // crawl chose.
         line.note_wait(learned.wait_asked.map(millis));
         self.events.exchange_ended(&span, line.row(), &result);
-        self.events.host_waits(now, &host, job.url(), &learned);
+        self.events
+            .host_waits(now, &host, &job.shown_url(), &learned);
         let is_given_up = matches!(&result, Err(failure) if failure.kind == FailureKind::GivenUp);
         // An unsent request isn't logged in a shared crawl, since another worker may own its host
         // now.
@@ -55,6 +56,10 @@ impl Coordinator {
         match job {
             Job::Page { lease, context } => {
                 self.page_fetched(now, lease, context, result, kind, out);
+            }
+            Job::Login(request) => {
+                let result = result.map(|exchange| *exchange);
+                self.login_answered(now, &request, &result, out);
             }
             // A request that was given up shows nothing about the origin's rules.
             _ if is_given_up => self.write_state(&host, out),
@@ -81,7 +86,7 @@ impl Coordinator {
         let host = Some(self.hosts.state(&job.url().host_key()));
         let scope = &self.scope;
         let (of, purpose, reaction) = match job {
-            Job::Page { .. } => return Ok(()),
+            Job::Page { .. } | Job::Login(_) => return Ok(()),
             Job::TdmRep { of, tries, .. } => {
                 let reaction = self.robots.tdmrep_fetched(of, *tries, &result, scope)?;
                 (of, "tdmrep", reaction)

@@ -123,5 +123,6 @@ pub(super) fn context(lease: &Lease, body: &'static str) -> FetchContext {
         past: None,
         label: None,
         is_only_checked: false,
+        session: None,
     }
 }

@@ -99,6 +99,10 @@ impl Coordinator {
         later: &mut Vec<(Lease, Priority)>,
         out: &mut Vec<Effect>,
     ) -> Result<LeaseStep, FrontierError> {
+        if let Some(exclusion) = self.action_at_login(&lease) {
+            self.settle_without_request(WriterMessage::PutAside { lease, exclusion }, out);
+            return Ok(LeaseStep::Next);
+        }
         let past = self.previous_visit(&lease)?;
         let judgement = match self.scope.out_of_scope(&lease) {
             Some(exclusion) => RobotsJudgement::Refused(exclusion),
@@ -112,6 +116,7 @@ impl Coordinator {
                     past,
                     label,
                     is_only_checked: self.is_only_checked(&lease),
+                    session: self.logins.page_session(&lease.url.host_key()),
                     ..context
                 };
                 return self.pass_gate(now, lease, context, later, out);
@@ -272,6 +277,9 @@ impl Coordinator {
         let host = lease.url.host_key();
         for origin in self.hosts.page_ended(&host) {
             self.wake_pending(now, &origin);
+        }
+        if let Some(session) = &context.session {
+            self.session_shown(now, session, &lease.url, out);
         }
         let is_ours = result.as_ref().is_err_and(|failure| failure.kind.is_ours());
         if kind == OutcomeKind::NoConnection || is_ours {

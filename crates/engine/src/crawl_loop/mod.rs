@@ -16,6 +16,8 @@ pub(crate) mod host_locks;
 mod host_turns;
 mod hosts;
 mod lease;
+mod login_requests;
+mod logins;
 mod new_rules;
 mod permits;
 mod progress;
@@ -49,6 +51,7 @@ use self::backlog::Backlog;
 use self::commands::reply;
 use self::host_turns::HostTurns;
 use self::hosts::Hosts;
+use self::logins::Logins;
 use self::robots::RobotsStates;
 use self::run_end::RunEnd;
 use self::run_report::RunReport;
@@ -67,7 +70,7 @@ use crate::trace_events::TraceEvents;
 /// these parts to the driver. Never waits or sleeps.
 ///
 /// Call the set-up methods first (`enter_round`, `sample`, `share_traps`, `share_hosts`, `suspect`,
-/// `park_again`, `share_crawl`, `read_by`), then those that restore what earlier runs left
+/// `park_again`, `share_crawl`, `read_by`, `log_in`), then those that restore what earlier runs left
 /// (`restore`, `note_past_request`, `note_unknown_requests`), then `begin`. From then on,
 /// [`handle`](Self::handle) takes each event, and [`advance`](Self::advance) is called after each
 /// batch of events, and at the time that its last call returned. Once `advance` returns
@@ -75,13 +78,14 @@ use crate::trace_events::TraceEvents;
 ///
 /// The doc of each part lists its events, its effects and the order of its calls:
 /// - permit to commit: [`Hosts`], [`HostTurns`], [`Backlog`];
-/// - what happens to a leased URL: [`RunScope`], [`RobotsStates`], [`UrlGate`];
+/// - what happens to a leased URL: [`RunScope`], [`RobotsStates`], [`UrlGate`], [`Logins`];
 /// - the run as a whole: [`RunEnd`], [`RunReport`], [`SharedHosts`].
 pub(crate) struct Coordinator {
     config: Arc<Config>,
     frontier: Arc<dyn Frontier>,
     hosts: Hosts,
     robots: RobotsStates,
+    logins: Logins,
     scope: RunScope,
     gate: UrlGate,
     shared: SharedHosts,
@@ -115,6 +119,7 @@ impl Coordinator {
         Coordinator {
             hosts: Hosts::new(&config, &frontier, seed),
             robots: RobotsStates::new(&config, &frontier),
+            logins: Logins::default(),
             scope: RunScope::new(scope, config.resources),
             gate: UrlGate::new(config.traps),
             shared: SharedHosts::default(),
@@ -162,6 +167,9 @@ impl Coordinator {
                 if traps_changed {
                     self.write(WriterMessage::TakeBack { scope: None }, out);
                 }
+            }
+            Event::Credentials { site, result } => {
+                self.credentials_read(now, &site, result.0, out);
             }
             Event::ReadingBegan { bytes } => self.backlog.reading_began(bytes),
             Event::GivenBackUnread(page) => {
@@ -301,8 +309,12 @@ impl Coordinator {
                 self.robots.meet(now, origin)?
             }
         };
-        self.hosts
-            .set_pending(now, origin, if has_room { urls } else { 0 });
+        let urls = match self.logins.is_due_at(origin) {
+            true => urls.max(1),
+            false if has_room => urls,
+            false => 0,
+        };
+        self.hosts.set_pending(now, origin, urls);
         if let Some(state) = state {
             self.hosts.set_robots(now, origin, state);
         }

@@ -3,9 +3,10 @@
 use crawl_scheduler::{Permit, Purpose, Tick};
 use crawl_weburl::CanonicalUrl;
 
+use super::login_requests::LoginTurn;
 use super::robots::never_fetched;
 use super::{Coordinator, request_rows};
-use crate::messages::Effect;
+use crate::messages::{Effect, Job};
 
 impl Coordinator {
     /// Uses a permit, or first looks up the address that its request would go to.
@@ -60,7 +61,12 @@ impl Coordinator {
         let before = out.len();
         self.turns.begin();
         let job = match permit.purpose().clone() {
-            Purpose::Page { origin } => self.next_page(now, permit.host(), &origin, out),
+            Purpose::Page { origin } => match self.login_turn(now, &origin, out) {
+                Ok(LoginTurn::Page) => self.next_page(now, permit.host(), &origin, out),
+                Ok(LoginTurn::Send(job)) => Ok(Some(job)),
+                Ok(LoginTurn::Nothing) => Ok(None),
+                Err(error) => Err(error),
+            },
             Purpose::Robots { origin } if self.scope.is_left_out(permit.host()) => {
                 self.hosts.set_robots(now, &origin, never_fetched());
                 self.scope.leave_out(&origin);
@@ -80,7 +86,8 @@ impl Coordinator {
                 job
             }
         };
-        let is_sent = matches!(job, Ok(Some(_)));
+        // Requests of logins are not part of turns, because the archive has no answers for them.
+        let is_sent = matches!(&job, Ok(Some(job)) if !matches!(job, Job::Login(_)));
         let progress = (
             self.hosts.requests().ended_in_run(),
             self.report.of_all_runs().messages,
@@ -93,8 +100,8 @@ impl Coordinator {
             Ok(Some(job)) => {
                 self.hosts.sent();
                 let purpose = request_rows::purpose(&job);
-                let (spans, url) = (self.hosts.spans(), job.url());
-                let span = self.events.exchange(spans, &permit, url, purpose);
+                let (spans, url) = (self.hosts.spans(), job.shown_url());
+                let span = self.events.exchange(spans, &permit, &url, purpose);
                 out.push(Effect::Fetch { permit, job, span });
             }
             Ok(None) => self.hosts.give_back_unneeded(now, permit),

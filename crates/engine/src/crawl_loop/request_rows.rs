@@ -8,6 +8,7 @@ use crawl_policy::Verdict;
 use crawl_scheduler::{OutcomeKind, Spent};
 use tracing::Span;
 
+use crate::login::{Session, judge};
 use crate::messages::{EndedExchange, Event, Job};
 use crate::priority::Priority;
 use crate::time::millis;
@@ -26,6 +27,7 @@ pub(crate) fn ended(
         Err(failure) => failure.signal(),
     };
     let signal = signal.with_url(job.url().as_str());
+    let (job, result) = judge_session(job, result);
     let line = Box::new(RequestLine::of(row(&job, &spent, &result, &signal.kind)));
     Event::Fetched(Box::new(EndedExchange {
         job,
@@ -35,6 +37,26 @@ pub(crate) fn ended(
         signal,
         line,
     }))
+}
+
+/// Judges by the answer for a page whether the crawl is logged in to its site. If it is not, the
+/// answer counts as a failure, so that no login page is archived in place of the page.
+fn judge_session(
+    mut job: Job,
+    result: Result<Exchange, Failure>,
+) -> (Job, Result<Exchange, Failure>) {
+    let Job::Page { context, .. } = &mut job else {
+        return (job, result);
+    };
+    let (Some(session), Ok(answer)) = (&mut context.session, &result) else {
+        return (job, result);
+    };
+    session.shown = judge(&session.login, answer);
+    let failure = match &session.shown {
+        Session::LoggedOut(why) => Failure::logged_out(answer, why.clone()),
+        Session::LoggedIn | Session::Unknown => return (job, result),
+    };
+    (job, Err(failure))
 }
 
 /// Creates the row of a request that ended.
@@ -65,7 +87,7 @@ fn row(
         _ => None,
     };
     RequestRow {
-        url: job.url().as_str().to_owned(),
+        url: job.shown_url().as_str().to_owned(),
         host: spent.host().as_str().to_owned(),
         address: address.map(|address| address.ip().to_string()),
         purpose: purpose(job).to_owned(),
@@ -78,7 +100,7 @@ fn row(
         wait_asked,
         after: match job {
             Job::Page { lease, .. } => Some(CommitPoint::of(lease.after).row()),
-            Job::Robots { .. } | Job::TdmRep { .. } => None,
+            Job::Robots { .. } | Job::TdmRep { .. } | Job::Login(_) => None,
         },
         signed: match result {
             Ok(exchange) => exchange.sent.is_signed(),
@@ -101,6 +123,7 @@ pub(crate) fn purpose(job: &Job) -> &'static str {
         Job::Robots { hop: 0, .. } => "robots",
         Job::Robots { .. } => "hop",
         Job::TdmRep { .. } => "tdmrep",
+        Job::Login(_) => "login",
     }
 }
 

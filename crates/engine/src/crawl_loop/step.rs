@@ -40,8 +40,9 @@ impl Coordinator {
         }
         self.evict_idle(now);
         // A run that is paused or waits for disk space is not over.
-        let is_held =
-            is_paused || (self.backlog.disk().is_low() && self.frontier.counts().pending > 0);
+        let is_held = self.logins.are_credentials_awaited()
+            || is_paused
+            || (self.backlog.disk().is_low() && self.frontier.counts().pending > 0);
         if self.is_drained() && !self.end.is_ending() && !is_held && self.end_naturally(now, out) {
             return self.advance(now, out);
         }

@@ -10,6 +10,7 @@ use std::thread::JoinHandle;
 use crawl_archive::LogFile;
 use crawl_archive::rows::{RequestRow, RunBegan};
 use crawl_fetcher::{Clock, Fetcher};
+use crawl_frontier::Frontier;
 use crawl_frontier::shared::WorkerFrontier;
 use crawl_scheduler::{RestartKind, Tick};
 use crawl_weburl::CanonicalUrl;
@@ -28,7 +29,7 @@ use crate::free_space::{DiskWatch, FreeSpace};
 use crate::index::follower::{self, Halt, Indexer, Indexing, IsBusy};
 use crate::messages::Event;
 use crate::messages::key::{Keyed, MessageKeys};
-use crate::meta_keys::META_TRAPS;
+use crate::meta_keys::{META_SESSION, META_TRAPS};
 use crate::read::PageReader;
 use crate::read::pool::{self, ReaderLoad, ReaderPool};
 use crate::revisit::round;
@@ -218,6 +219,7 @@ impl ThreadStart<'_> {
             .with_sampling(sampling)
             .with_shared_frontier(shared.clone())
             .with_tombstones(tombstones)
+            .with_sessions(self.config.fetch.sessions.clone())
             .with_order_log(self.order)
             .with_events(TraceEvents::new(self.config))
             .keeping_rows(self.has_consumer)
@@ -301,7 +303,27 @@ fn coordinator(
     }
     coordinator.suspect(directory.journal.deaths());
     coordinator.park_again(now, &parked(&**frontier)?);
+    restore_sessions(config, &**frontier, now)?;
+    coordinator.log_in();
     Ok(coordinator)
+}
+
+/// Restores the sites' cookies and tokens of earlier runs, and adds those that the operator imports.
+fn restore_sessions(
+    config: &Config,
+    frontier: &dyn Frontier,
+    now: Tick,
+) -> Result<(), EngineError> {
+    let sessions = &config.fetch.sessions;
+    for site in sessions.sites() {
+        if let Some(stored) = frontier.meta(&format!("{META_SESSION}{site}"))? {
+            sessions.restore(site, &stored, now);
+        }
+    }
+    if let Some((cookies, digest)) = &config.cookie_file {
+        sessions.import(cookies, digest, now);
+    }
+    Ok(())
 }
 
 /// Returns the row that begins a run in the order log.

@@ -27,7 +27,8 @@ use self::rows::{ROW_FILES, rewrite_file};
 use crate::error::EngineError;
 use crate::index::{INDEX_FOLDER, LOG, NEW_FOLDER, OLD_FOLDER};
 use crate::meta_keys::{
-    META_INDEX, META_PARKED, META_SCOPE_SEEDS, META_SEED_TARGETS, META_TOMBSTONE_KEY, META_TRAPS,
+    META_INDEX, META_PARKED, META_SCOPE_SEEDS, META_SEED_TARGETS, META_SESSION, META_TOMBSTONE_KEY,
+    META_TRAPS,
 };
 use crate::revisit::visit::without_redirect_to;
 use crate::sampling::walk::without_forgotten;
@@ -416,6 +417,12 @@ impl StoreRemoval for StateRemoval<'_> {
                 let text = String::from_utf8_lossy(&bytes).into_owned();
                 let lines = text.split('\n').filter(|line| !removal.is_named_in(line));
                 Some(lines.collect::<Vec<_>>().join("\n").into_bytes())
+            }
+            // The cookies and tokens of an erased host are erased too.
+            _ if let Some(site) = name.strip_prefix(META_SESSION)
+                && HostKey::parse(site).is_ok_and(|host| removal.holds_host(&host)) =>
+            {
+                None
             }
             _ => without_forgotten(name, bytes, &|url| removal.holds_text(url)),
         }

@@ -62,7 +62,7 @@ impl RebuildRules {
         RebuildRules {
             agent: config.agent.clone(),
             profile: config.profile,
-            secrets: Secrets::of(&config.fetch.access),
+            secrets: config.fetch.secrets(),
             documents: config.documents.clone(),
         }
     }

@@ -1,10 +1,13 @@
 //! The messages between the parts of the engine: jobs, events, effects, and messages to the writer.
 
 pub(crate) mod key;
+pub(crate) mod login;
 pub(crate) mod page;
 pub(crate) mod sharing;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -17,11 +20,13 @@ use crawl_scope::Scope;
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use tracing::Span;
 
+use self::login::LoginRequest;
 use self::page::{EncodedPage, FetchContext, FetchedPage, LinkBatch, UnansweredVisit, UsedPage};
 use self::sharing::{SharedNews, SharedRequest};
 use crate::control::{AnswerSender, CommandAnswer, PostedCommand, Refused, Stop};
 use crate::counters::Commit;
 use crate::error::EngineError;
+use crate::login::SiteLogin;
 use crate::priority::Priority;
 use crate::revisit::visit::PreviousVisit;
 use crate::summary::SeedFailure;
@@ -53,6 +58,8 @@ pub(crate) enum Job {
         /// How often the request was sent before.
         tries: u32,
     },
+    /// A request of a login.
+    Login(Box<LoginRequest>),
 }
 
 impl Job {
@@ -70,6 +77,7 @@ impl Job {
                 ..FetchRequest::page(lease.url.clone())
             },
             Job::Robots { request, .. } | Job::TdmRep { request, .. } => request.clone(),
+            Job::Login(request) => request.fetch(),
         }
     }
 
@@ -79,6 +87,16 @@ impl Job {
         match self {
             Job::Page { lease, .. } => &lease.url,
             Job::Robots { request, .. } | Job::TdmRep { request, .. } => &request.url,
+            Job::Login(request) => &request.url,
+        }
+    }
+
+    /// Returns the URL for rows and logs.
+    #[must_use]
+    pub(crate) fn shown_url(&self) -> Cow<'_, CanonicalUrl> {
+        match self {
+            Job::Login(request) => Cow::Owned(request.shown_url()),
+            _ => Cow::Borrowed(self.url()),
         }
     }
 }
@@ -124,6 +142,8 @@ pub(crate) enum Event {
     GivenBackUnread(Box<FetchedPage>),
     /// A reader gave back a page that it had started on.
     ReadingStopped(Box<FetchedPage>),
+    /// The credentials of a site's login were read, or why they can't be.
+    Credentials { site: String, result: SecretPairs },
     /// The writer committed a group.
     Committed(Box<Committed>),
     /// The free disk space was measured.
@@ -139,6 +159,17 @@ pub(crate) enum Event {
     Shared(SharedNews),
     /// A part of the engine failed, so the crawl ends.
     Broken(EngineError),
+}
+
+/// The names and values of a login's credentials, or why they can't be read. `Debug` hides the
+/// values.
+pub(crate) struct SecretPairs(pub(crate) Result<Vec<(String, String)>, String>);
+
+impl fmt::Debug for SecretPairs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = self.0.as_ref().map(Vec::len);
+        f.debug_tuple("SecretPairs").field(&count).finish()
+    }
 }
 
 /// An exchange that ended. The task that fetched it has already computed what depends on the
@@ -194,6 +225,8 @@ pub(crate) enum Effect {
     /// Make readers return the documents that wait to be read in another process.
     GiveUpDocuments,
     Write(WriterMessage),
+    /// Read the credentials of a login, which may take long.
+    ReadCredentials(Arc<SiteLogin>),
     /// Send a request to the shared frontier.
     Share(SharedRequest),
 }

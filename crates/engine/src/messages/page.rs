@@ -16,6 +16,7 @@ use crawl_traps::PageFingerprint;
 use crawl_weburl::CanonicalUrl;
 
 use super::HostState;
+use super::login::PageSession;
 use crate::revisit::visit::{PreviousVisit, RevisitSchedule, VisitResult};
 use crate::time::{millis, seconds};
 use crate::totals::Change;
@@ -34,6 +35,8 @@ pub(crate) struct FetchContext {
     /// Whether only the URL's status matters, because its links are not followed. HEAD is tried
     /// first; a page that GET has to fetch is stored like others.
     pub(crate) is_only_checked: bool,
+    /// The session of a site that needs a login.
+    pub(crate) session: Option<PageSession>,
 }
 
 impl FetchContext {

@@ -47,7 +47,7 @@ impl LinkPolicy {
             feeds: config.feeds,
             forms: config.forms,
             rows: config.links,
-            secrets: Secrets::of(&config.fetch.access),
+            secrets: config.fetch.secrets(),
             traps: config.traps,
         }
     }

@@ -545,9 +545,9 @@ impl Replay {
                 }
                 Effect::Log(_) | Effect::NoteTurn(_) | Effect::NoteCommand(_) => {}
                 Effect::NoteDelay(row) => self.delays.note(&row)?,
-                // A replay takes no new rules and has no shared frontier, so these effects don't
+                // A replay takes no new rules, has no shared frontier and logs in nowhere, so these effects don't
                 // occur.
-                Effect::NoteRules(_) | Effect::Share(_) => {}
+                Effect::NoteRules(_) | Effect::Share(_) | Effect::ReadCredentials(_) => {}
                 Effect::Read(page) => self.unread.push_back((page, key)),
                 // A replay reads all documents in its own process, so none wait.
                 Effect::GiveUpDocuments => {}

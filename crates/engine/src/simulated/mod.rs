@@ -416,6 +416,7 @@ fn play_run(run: Run<'_>, person: &mut Person<'_>, servers: &mut dyn Servers) ->
                 Effect::Log(line) => requests.push(line.row().clone()),
                 Effect::NoteTurn(_) | Effect::NoteCommand(_) => {}
                 Effect::Share(_) => unreachable!("no worker shares this crawl"),
+                Effect::ReadCredentials(_) => unreachable!("no site needs a login"),
                 Effect::NoteDelay(row) => assert_eq!(row.at, now.as_millis()),
                 Effect::NoteRules(rules) => {
                     assert_eq!(rules.row.at, now.as_millis());

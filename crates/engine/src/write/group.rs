@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use crawl_archive::rows::{ExcludedRow, LinkRow, PageRow, REDIRECT_LOOP, WarcPlace};
 use crawl_archive::{EncodedCapture, PageLine, RowFile, Timestamp};
+use crawl_fetcher::SiteSessions;
 use crawl_frontier::shared::{ReopenedUrls, WorkerFrontier};
 use crawl_frontier::{
     Admission, Admitted, Exclusion, Frontier, Lease, NewState, Outcome, Reason, UrlKind, Visit,
@@ -30,7 +31,9 @@ use crate::messages::page::{
 };
 use crate::messages::sharing::{MAX_REOPENED_URLS, MAX_TAKEN_LINKS};
 use crate::messages::{Committed, HostState, Order, Ordered, RobotsExchange, WriterMessage};
-use crate::meta_keys::{META_PARKED, META_SAMPLE, META_SHARED_SEED, META_TOTALS, META_TRAPS};
+use crate::meta_keys::{
+    META_PARKED, META_SAMPLE, META_SESSION, META_SHARED_SEED, META_TOTALS, META_TRAPS,
+};
 use crate::priority::{Priority, is_admitted_guess, is_guess};
 use crate::revisit::visit::{
     PreviousVisit, RevisitSchedule, VisitResult, fetch_in_full_next_time, without_redirect_to,
@@ -69,6 +72,7 @@ pub(super) struct Group<'a> {
     /// Pages that this group has already looked up for walkers that reached them.
     pub(super) walked: HashMap<String, Arc<WalkedPage>>,
     events: &'a TraceEvents,
+    sessions: &'a SiteSessions,
     pub(super) tombstones: &'a Tombstones,
     redirects: SettledRedirects,
     /// Whether to judge deferred URLs again after this group, and with which scope. The URLs are
@@ -111,6 +115,7 @@ impl<'a> Group<'a> {
             shared,
             walked: HashMap::new(),
             events: &writer.events,
+            sessions: &writer.sessions,
             tombstones: &writer.tombstones,
             redirects: SettledRedirects::default(),
             take_back: None,
@@ -762,6 +767,10 @@ impl Group<'_> {
         }
         if let Some(parked) = self.traps.and_then(|traps| traps.lock().stored()) {
             self.transaction.keep_meta(META_TRAPS, &parked);
+        }
+        for (site, session) in self.sessions.unsaved() {
+            let key = format!("{META_SESSION}{site}");
+            self.transaction.keep_meta(&key, &session);
         }
         let point = CommitPoint::since(&self.start, &self.totals);
         self.transaction.number(point.number());

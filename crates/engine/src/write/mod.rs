@@ -22,6 +22,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crawl_archive::Timestamp;
+use crawl_fetcher::SiteSessions;
 use crawl_frontier::shared::WorkerFrontier;
 use crawl_frontier::{Admission, Frontier};
 use crawl_scope::Scope;
@@ -76,6 +77,8 @@ pub(crate) struct Writer {
     tombstones: Tombstones,
     /// The channel that gets the committed length of the index log after each commit.
     indexer: Option<Sender<u64>>,
+    /// The sites' cookies and tokens, to store with each commit.
+    sessions: SiteSessions,
     /// The totals at the start of the run.
     start: Totals,
     /// The log of the order of commits. `None` if the order is not logged.
@@ -106,6 +109,7 @@ impl Writer {
             keeps_rows: true,
             tombstones: Tombstones::default(),
             indexer: None,
+            sessions: SiteSessions::default(),
             start: totals,
             order: None,
         }
@@ -132,6 +136,11 @@ impl Writer {
     /// Makes the writer respect tombstones: it does not write what the crawl was made to forget.
     pub(crate) fn with_tombstones(self, tombstones: Tombstones) -> Writer {
         Writer { tombstones, ..self }
+    }
+
+    /// Makes the writer store the sites' cookies and tokens with each commit.
+    pub(crate) fn with_sessions(self, sessions: SiteSessions) -> Writer {
+        Writer { sessions, ..self }
     }
 
     /// Makes the writer record the order of its commits.

@@ -6,6 +6,7 @@ mod natural_end;
 mod operator_commands;
 mod residency;
 
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -69,6 +70,8 @@ pub(crate) struct Hosts {
     budgets: HostBudgets,
     retries: Retries,
     requests: RequestsInFlight,
+    /// Why hosts get no requests because the login to their site failed in this run.
+    without_login: HashMap<HostKey, String>,
 }
 
 impl Hosts {
@@ -81,6 +84,7 @@ impl Hosts {
             budgets: HostBudgets::new(&config.budgets),
             retries: Retries::new(config.retries),
             requests: RequestsInFlight::default(),
+            without_login: HashMap::new(),
         }
     }
 

@@ -7,11 +7,15 @@ use crawl_weburl::HostKey;
 
 use super::super::robots::RobotsStates;
 use super::Hosts;
-use crate::summary::{Ended, UnreachableHost};
+use crate::summary::{Ended, LOGIN_FAILED, UnreachableHost};
 
 /// The longest gap that a run waits for. Longer gaps occur, for example because of a `Crawl-delay`
 /// of years.
 const MAX_GAP_WORTH_WAITING: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// How long a crawl in rounds waits before it tries a failed login again. Many sites lock an account
+/// after a few failures in a row.
+const LOGIN_RETRY: Duration = Duration::from_secs(60 * 60);
 
 impl Hosts {
     /// Returns how a run with nothing in flight ends. `None` if the run continues, because some
@@ -25,7 +29,7 @@ impl Hosts {
                 match (self.frontier.counts().pending, self.budgets.spent()) {
                     (0, _) => Ended::Finished,
                     _ if !resting.parked.is_empty() => {
-                        Ended::Unreachable(resting.parked.into_iter().map(parked).collect())
+                        Ended::Unreachable(self.describe_parked(now, resting.parked).collect())
                     }
                     (_, None) => Ended::Finished,
                     (_, Some(ended)) => ended,
@@ -51,19 +55,29 @@ impl Hosts {
                     host: rest.host,
                     next_try: Some(rest.until),
                 });
-                let hosts = hosts.chain(resting.parked.into_iter().map(parked));
+                let hosts = hosts.chain(self.describe_parked(now, resting.parked));
                 Some(Ended::Unreachable(hosts.collect()))
             }
             Some(_) => None,
         }
     }
-}
 
-fn parked(host: HostKey) -> UnreachableHost {
-    UnreachableHost {
-        host,
-        why: "it is parked".to_owned(),
-        next_try: None,
+    fn describe_parked(
+        &self,
+        now: Tick,
+        hosts: Vec<HostKey>,
+    ) -> impl Iterator<Item = UnreachableHost> {
+        hosts.into_iter().map(move |host| {
+            let (why, next_try) = match self.without_login.get(&host) {
+                Some(why) => (format!("{LOGIN_FAILED}: {why}"), Some(now + LOGIN_RETRY)),
+                None => ("it is parked".to_owned(), None),
+            };
+            UnreachableHost {
+                host,
+                why,
+                next_try,
+            }
+        })
     }
 }
 

@@ -45,6 +45,13 @@ impl Hosts {
         Ok(self.parked_order())
     }
 
+    /// Parks a host for the rest of the run, because the login to its site failed. The next run
+    /// tries again.
+    pub(crate) fn stop_for_login(&mut self, now: Tick, host: &HostKey, why: String) {
+        self.without_login.insert(host.clone(), why);
+        self.scheduler.park(now, host);
+    }
+
     /// Unparks a host. Returns the new list of parked hosts, for the writer to store.
     ///
     /// # Errors
@@ -56,8 +63,10 @@ impl Hosts {
         }
     }
 
+    /// Returns the hosts that an operator parked.
     pub(crate) fn parked(&self) -> impl Iterator<Item = &HostKey> {
-        self.scheduler.parked()
+        let parked = self.scheduler.parked();
+        parked.filter(|host| !self.without_login.contains_key(host))
     }
 
     fn parked_order(&mut self) -> Order {

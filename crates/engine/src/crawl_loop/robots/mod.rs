@@ -142,7 +142,7 @@ impl RobotsStates {
             strange: Vec::new(),
             max_retries: config.retries,
             reads_sitemaps: config.sitemaps,
-            secrets: Secrets::of(&config.fetch.access),
+            secrets: config.fetch.secrets(),
             events: TraceEvents::new(config),
         }
     }
@@ -281,6 +281,7 @@ impl RobotsStates {
                 past: None,
                 label: None,
                 is_only_checked: false,
+                session: None,
             }),
         }
     }

@@ -1,0 +1,466 @@
+//! Cookies that are kept, and logins to sites: what is sent, what is archived, and that secrets
+//! stay out of every file, log and message.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use crawl_archive::WarcReader;
+
+use crate::harness::{Cmd, Dir, Ran, setup};
+
+const PASSWORD: &str = "s3cret-word";
+const TOKEN: &str = "t0ken-of-command";
+/// The start of each session cookie's value. A number follows.
+const SESSION: &str = "c00kie-of-session-";
+
+/// A site whose pages need a session. `/1` to `/6` are pages, and each links to the next.
+#[derive(Clone)]
+struct Site {
+    port: u16,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The number of logins so far, which is also the number of the valid session.
+    logins: u32,
+    /// The number of pages served in the current session.
+    served: u32,
+    /// How many pages a session lasts. `None` if it does not end.
+    lasts: Option<u32>,
+    /// Whether the form redirects for ever.
+    has_endless_redirect: bool,
+    /// All requests: method, path, cookies, `Authorization`, body.
+    log: Vec<Seen>,
+}
+
+#[derive(Clone, Debug)]
+struct Seen {
+    method: String,
+    path: String,
+    cookie: String,
+    authorization: String,
+    body: String,
+}
+
+impl Site {
+    fn start() -> Site {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let site = Site {
+            port: listener.local_addr().unwrap().port(),
+            state: Arc::default(),
+        };
+        let serving = site.clone();
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let serving = serving.clone();
+                thread::spawn(move || serving.serve(stream.unwrap()));
+            }
+        });
+        site
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("http://127.0.0.1:{}{path}", self.port)
+    }
+
+    fn log(&self) -> Vec<Seen> {
+        self.state.lock().unwrap().log.clone()
+    }
+
+    fn count(&self, method: &str, path: &str) -> usize {
+        let log = self.log();
+        let is_same = |seen: &&Seen| seen.method == method && seen.path == path;
+        log.iter().filter(is_same).count()
+    }
+
+    fn serve(&self, stream: TcpStream) {
+        let mut reader = BufReader::new(stream);
+        let mut lines = Vec::new();
+        loop {
+            let mut line = String::new();
+            match reader.read_line(&mut line) {
+                Ok(read) if read > 2 => lines.push(line.trim_end().to_owned()),
+                _ => break,
+            }
+        }
+        let Some(first) = lines.first() else {
+            return;
+        };
+        let field = |name: &str| {
+            let mut values = lines.iter().filter_map(|line| {
+                let (own, value) = line.split_once(':')?;
+                own.eq_ignore_ascii_case(name)
+                    .then(|| value.trim().to_owned())
+            });
+            values.next().unwrap_or_default()
+        };
+        let length = field("content-length").parse().unwrap_or(0);
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body).unwrap();
+        let mut words = first.split(' ').map(str::to_owned);
+        let seen = Seen {
+            method: words.next().unwrap(),
+            path: words.next().unwrap(),
+            cookie: field("cookie"),
+            authorization: field("authorization"),
+            body: String::from_utf8(body).unwrap(),
+        };
+        let (status, fields, body) = self.answer(&seen);
+        let head = format!(
+            "HTTP/1.1 {status} x\r\nContent-Type: text/html\r\nContent-Length: {}\r\n\
+             Connection: close\r\n{fields}\r\n",
+            body.len()
+        );
+        let _ = reader.into_inner().write_all((head + &body).as_bytes());
+    }
+
+    fn answer(&self, seen: &Seen) -> (u16, String, String) {
+        let mut state = self.state.lock().unwrap();
+        state.log.push(seen.clone());
+        let path = seen.path.split('?').next().unwrap();
+        let form = "<title>Log in</title><form method=post action=/in><input type=hidden name=csrf \
+                    value=abc><input name=user><input type=password name=password></form>";
+        match (&*seen.method, path) {
+            (_, "/robots.txt" | "/sitemap.xml") => (404, String::new(), String::new()),
+            ("GET", "/login") if state.has_endless_redirect => {
+                (302, "Location: /login?again\r\n".to_owned(), String::new())
+            }
+            ("GET", "/login") => (200, String::new(), form.to_owned()),
+            ("POST", "/in") => {
+                let is_right = seen.body == format!("csrf=abc&user=me&password={PASSWORD}");
+                if !is_right {
+                    return (200, String::new(), format!("Wrong. {form}"));
+                }
+                (state.logins, state.served) = (state.logins + 1, 0);
+                let cookie = format!("sid={SESSION}{}; Path=/; HttpOnly", state.logins);
+                let fields = format!("Location: /1\r\nSet-Cookie: {cookie}\r\n");
+                (302, fields, String::new())
+            }
+            _ => {
+                let is_session = seen
+                    .cookie
+                    .contains(&format!("sid={SESSION}{}", state.logins));
+                let has_token = seen.authorization == format!("Bearer {TOKEN}");
+                let is_over = state.lasts.is_some_and(|lasts| state.served >= lasts);
+                let is_in = has_token || (state.logins > 0 && is_session && !is_over);
+                if !is_in {
+                    return match seen.authorization.is_empty() {
+                        true => (302, "Location: /login\r\n".to_owned(), String::new()),
+                        false => (401, String::new(), String::new()),
+                    };
+                }
+                state.served += 1;
+                let number: u32 = path[1..].parse().unwrap_or(99);
+                let words: String = (0..40)
+                    .map(|word| format!("w{} ", number * 100 + word))
+                    .collect();
+                let next = match number {
+                    1..=5 => format!("<a href=/{}>next</a>", number + 1),
+                    _ => String::new(),
+                };
+                let page = format!(
+                    "<title>Page {number}</title><p>{words}</p>{next}<a href=/logout>Log out</a>"
+                );
+                (200, String::new(), page)
+            }
+        }
+    }
+}
+
+fn form_config(site: &Site) -> String {
+    format!(
+        "[site.\"127.0.0.1\".login]\nform = \"{}\"\nlogged-in = \">Log out<\"\n\
+         fields = {{ user = \"env:USER_NAME\", password = \"env:PASSWORD\" }}\n",
+        site.url("/login")
+    )
+}
+
+const QUICK: [&str; 8] = [
+    "--output",
+    "c",
+    "--delay",
+    "1ms",
+    "--delay-factor",
+    "0",
+    "--progress",
+    "off",
+];
+
+/// Crawls the site with the settings in `c.toml` and a log.
+fn crawl(cmd: &Cmd, args: &[&str]) -> Ran {
+    let more = ["--log", "log", "-vv", "--index"];
+    let args: Vec<&str> = args.iter().chain(&QUICK).chain(&more).copied().collect();
+    cmd.run(&args)
+}
+
+fn paths(dir: &Dir) -> Vec<String> {
+    let rows = dir.rows("c/pages.jsonl");
+    let urls = rows
+        .iter()
+        .map(|row| row["url"].as_str().unwrap().to_owned());
+    let paths = urls.map(|url| url.split_at(url.rfind('/').unwrap()).1.to_owned());
+    let mut paths: Vec<_> = paths.filter(|path| path != "/sitemap.xml").collect();
+    paths.sort();
+    paths
+}
+
+/// Returns the contents of all files in a directory with archives unpacked, except for `state`.
+fn all_text(dir: &Path) -> String {
+    let mut text = String::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() && path.file_name().is_some_and(|name| name != "state") {
+            text.push_str(&all_text(&path));
+        } else if path.extension().is_some_and(|end| end == "gz") {
+            for record in WarcReader::open(&path).unwrap() {
+                text.push_str(&String::from_utf8_lossy(&record.unwrap().block));
+            }
+        } else if path.is_file() {
+            text.push_str(&String::from_utf8_lossy(&fs::read(&path).unwrap()));
+        }
+    }
+    text
+}
+
+fn check_secrets(dir: &Dir, ran: &Ran) {
+    let shown = format!("{}{}{}", ran.stdout, ran.stderr, all_text(dir.path()));
+    for secret in [PASSWORD, TOKEN, SESSION] {
+        assert!(!shown.contains(secret), "{secret} is written");
+    }
+}
+
+const ALL_PAGES: [&str; 6] = ["/1", "/2", "/3", "/4", "/5", "/6"];
+
+#[test]
+fn a_form_login_opens_the_pages_and_no_secret_is_written() {
+    let (dir, mut cmd) = setup("login");
+    let site = Site::start();
+    cmd.env("USER_NAME", "me");
+    cmd.env("PASSWORD", PASSWORD);
+    dir.write("c.toml", &form_config(&site));
+    let ran = crawl(&cmd, &[&site.url("/1"), "--config", "c.toml"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(paths(&dir), ALL_PAGES);
+    check_secrets(&dir, &ran);
+    assert!(all_text(&dir.file("c")).contains("Cookie: [redacted]"));
+    // The login took its turns like any other request, and its answers are not archived.
+    let requests = dir.rows("c/requests.jsonl");
+    let purposes = requests.iter().filter(|row| row["purpose"] == "login");
+    let shown: Vec<_> = purposes.map(|row| row["status"].clone()).collect();
+    assert_eq!(shown, [200, 302, 200]);
+    assert!(!all_text(&dir.file("c/archive")).contains("csrf"));
+    // The link that would end the session is not followed.
+    assert_eq!(site.count("GET", "/logout"), 0);
+    let excluded = dir.rows("c/excluded.jsonl");
+    assert_eq!(excluded.last().unwrap()["reason"], "action");
+    for check in ["audit", "verify"] {
+        assert_eq!(cmd.run(&[check, "c"]).code, 0, "{check}");
+    }
+    // Another run uses the session of this one.
+    let again = crawl(&cmd, &["--recrawl"]);
+    assert_eq!(
+        (again.code, site.count("POST", "/in")),
+        (0, 1),
+        "{}",
+        again.stderr
+    );
+    check_secrets(&dir, &again);
+    let replayed = cmd.run(&["replay", "c", "--output", "r"]);
+    assert_eq!(replayed.code, 2);
+    let expected = "can't replay a crawl that logs in to 127.0.0.1";
+    assert!(replayed.stderr.contains(expected), "{}", replayed.stderr);
+}
+
+#[test]
+fn a_session_that_ends_in_the_middle_is_renewed_once_each_time() {
+    let (dir, mut cmd) = setup("renewed");
+    let site = Site::start();
+    // The page after the login, and two more.
+    site.state.lock().unwrap().lasts = Some(4);
+    cmd.env("USER_NAME", "me");
+    cmd.env("PASSWORD", PASSWORD);
+    dir.write("c.toml", &form_config(&site));
+    let args = [&site.url("/1"), "--config", "c.toml", "--sitemaps", "off"];
+    let ran = crawl(&cmd, &args);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(paths(&dir), ALL_PAGES);
+    let archived = all_text(&dir.file("c/archive"));
+    assert!(!archived.contains("Location: /login") && !archived.contains("location: /login"));
+    assert_eq!(site.count("POST", "/in"), 2);
+    let requests = dir.rows("c/requests.jsonl");
+    let out = requests.iter().filter(|row| row["failure"] == "logged_out");
+    assert_eq!(out.count(), 1);
+    check_secrets(&dir, &ran);
+}
+
+#[test]
+fn a_wrong_password_stops_the_host_and_archives_nothing() {
+    let (dir, mut cmd) = setup("wrong");
+    let site = Site::start();
+    cmd.env("USER_NAME", "me");
+    cmd.env("PASSWORD", "wr0ng-word");
+    dir.write("c.toml", &form_config(&site));
+    let ran = crawl(&cmd, &[&site.url("/1"), "--config", "c.toml"]);
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    assert!(ran.stderr.contains("its login failed: "), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("check the login's URL, fields"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(site.count("POST", "/in"), 1);
+    assert_eq!(paths(&dir), [""; 0]);
+    assert!(!format!("{}{}", ran.stderr, all_text(dir.path())).contains("wr0ng-word"));
+    // The next run tries again, with the right password.
+    cmd.env("PASSWORD", PASSWORD);
+    let right = crawl(&cmd, &[]);
+    assert_eq!(right.code, 0, "{}", right.stderr);
+    assert_eq!(paths(&dir), ALL_PAGES);
+}
+
+#[test]
+fn redirects_of_a_login_without_end_have_an_outcome() {
+    let (dir, mut cmd) = setup("endless");
+    let site = Site::start();
+    site.state.lock().unwrap().has_endless_redirect = true;
+    cmd.env("USER_NAME", "me");
+    cmd.env("PASSWORD", PASSWORD);
+    dir.write("c.toml", &form_config(&site));
+    let ran = crawl(&cmd, &[&site.url("/1"), "--config", "c.toml"]);
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("it redirects more than 10 times"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(paths(&dir), [""; 0]);
+}
+
+#[test]
+fn a_token_comes_from_a_command() {
+    let (dir, mut cmd) = setup("token");
+    let site = Site::start();
+    cmd.env("THE_TOKEN", TOKEN);
+    let command = "credential-command = \"echo $THE_TOKEN; echo x >> runs\"";
+    dir.write(
+        "c.toml",
+        &format!("[site.\"127.0.0.1\".login]\n{command}\n"),
+    );
+    let ran = crawl(&cmd, &[&site.url("/1"), "--config", "c.toml"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(paths(&dir), ALL_PAGES);
+    assert_eq!(dir.read("runs"), "x\n");
+    check_secrets(&dir, &ran);
+    // A wrong token: the command runs once more, and the second 401 ends the host.
+    fs::remove_dir_all(dir.file("c")).unwrap();
+    cmd.env("THE_TOKEN", "another-token");
+    let refused = crawl(&cmd, &[&site.url("/1"), "--config", "c.toml"]);
+    assert_eq!(refused.code, 1, "{}", refused.stderr);
+    let expected = "its login failed: still logged out after a login";
+    assert!(refused.stderr.contains(expected), "{}", refused.stderr);
+    assert_eq!(paths(&dir), [""; 0]);
+}
+
+#[test]
+fn imported_cookies_go_to_sites_that_keep_cookies() {
+    let (dir, cmd) = setup("imported");
+    let site = Site::start();
+    site.state.lock().unwrap().logins = 7;
+    let value = format!("{SESSION}7");
+    let line = format!("127.0.0.1\tFALSE\t/\tFALSE\t0\tsid\t{value}\n");
+    dir.write("cookies.txt", &line);
+    let args = [&site.url("/1"), "--cookies", "cookies.txt"];
+    let refused = crawl(&cmd, &args);
+    assert_eq!(refused.code, 2);
+    let hint = "hint: add to your settings file: [site.\"127.0.0.1\"] cookies = \"keep\"";
+    assert!(refused.stderr.contains(hint), "{}", refused.stderr);
+    dir.write("c.toml", "[site.\"127.0.0.1\"]\ncookies = \"keep\"\n");
+    let args = [args[0], args[1], args[2], "--config", "c.toml"];
+    // The file is read at the first start only.
+    let ran = crawl(&cmd, &[&args[..], &["--max-pages", "3"]].concat());
+    fs::remove_file(dir.file("cookies.txt")).unwrap();
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    check_secrets(&dir, &ran);
+    let resumed = crawl(&cmd, &["--max-pages", "unlimited"]);
+    assert_eq!(resumed.code, 0, "{}", resumed.stderr);
+    let paths = paths(&dir);
+    assert!(
+        ALL_PAGES
+            .iter()
+            .all(|path| paths.contains(&(*path).to_owned())),
+        "{paths:?}"
+    );
+    dir.write("cookies.txt", "sid=s3cret-word\n");
+    let broken = crawl(&cmd, &["--cookies", "cookies.txt"]);
+    assert_eq!(broken.code, 2);
+    let expected = "unusable --cookies `cookies.txt`: line 1: 1 fields between tabs";
+    assert!(broken.stderr.contains(expected), "{}", broken.stderr);
+    assert!(!broken.stderr.contains(PASSWORD));
+}
+
+#[test]
+fn a_killed_crawl_continues_in_its_session() {
+    let (dir, mut cmd) = setup("killed");
+    let site = Site::start();
+    cmd.env("USER_NAME", "me");
+    cmd.env("PASSWORD", PASSWORD);
+    dir.write("c.toml", &form_config(&site));
+    let seed = site.url("/1");
+    let slow = [
+        "--delay",
+        "100ms",
+        "--delay-factor",
+        "0",
+        "--progress",
+        "off",
+    ];
+    let args = [&[&*seed, "--config", "c.toml", "--output", "c"], &slow[..]].concat();
+    let commits = ["--commit-within", "10ms"];
+    let mut child = cmd
+        .command(&[&args[..], &commits].concat())
+        .spawn()
+        .unwrap();
+    // Wait until pages of the session are committed, however long that takes.
+    while fs::read_to_string(dir.file("c/pages.jsonl")).map_or(0, |rows| rows.lines().count()) < 2 {
+        thread::yield_now();
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let ran = crawl(&cmd, &[]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(paths(&dir), ALL_PAGES);
+    assert_eq!(site.count("POST", "/in"), 1);
+}
+
+#[test]
+fn unusable_logins_are_refused_by_name() {
+    let (dir, cmd) = setup("refused");
+    let (of_site, of_login) = ("[site.\"a.example\"]\n", "[site.\"a.example\".login]\n");
+    for (text, message) in [
+        (
+            format!("{of_site}cookies = \"yes\""),
+            "`cookies`: must be \"keep\" or a table of cookies",
+        ),
+        (
+            format!("{of_login}form = \"https://a.example/\"\nfields = {{ p = \"s3cret-word\" }}"),
+            "must be `env:NAME` or `command:COMMAND`, not the secret itself",
+        ),
+        (
+            format!("{of_login}logged-in = \"x\""),
+            "unusable `login` in [site.\"a.example\".login]: it needs `form` and `fields`, or \
+             `credential-command`",
+        ),
+        (format!("{of_login}forms = \"x\""), "unknown field `forms`"),
+    ] {
+        dir.write("c.toml", &text);
+        let ran = cmd.run(&["--config", "c.toml", "http://127.0.0.1:1/"]);
+        assert_eq!(ran.code, 2, "{text}");
+        assert!(ran.stderr.contains(message), "{text}\n{}", ran.stderr);
+        assert!(!ran.stderr.contains(PASSWORD), "{}", ran.stderr);
+    }
+}

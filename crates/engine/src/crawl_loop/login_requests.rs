@@ -1,0 +1,150 @@
+//! Uses permits for logins, and acts on their results.
+
+use crawl_fetcher::{Exchange, Failure};
+use crawl_frontier::{Exclusion, FrontierError, Lease, Reason};
+use crawl_scheduler::{RobotsState, Tick};
+use crawl_scope::action;
+use crawl_weburl::{CanonicalUrl, Origin};
+
+use super::Coordinator;
+use super::logins::{LoginGate, LoginReaction, Logins};
+use super::robots::RobotsStanding;
+use crate::messages::login::{LoginRequest, PageSession};
+use crate::messages::{Effect, Job};
+
+/// The use of a permit for a page, which a login may take instead.
+pub(super) enum LoginTurn {
+    /// A page.
+    Page,
+    /// A request of a login.
+    Send(Job),
+    /// Nothing, because the pages of the origin wait for a login.
+    Nothing,
+}
+
+impl Coordinator {
+    /// Makes the run log in to sites. Without this call, as in a replay, no site needs a login.
+    pub(crate) fn log_in(&mut self) {
+        let config = &self.config;
+        self.logins = Logins::new(&config.logins, &config.fetch.sessions, config.retries);
+    }
+
+    /// Decides whether a permit for a page is used for a login instead.
+    pub(super) fn login_turn(
+        &mut self,
+        now: Tick,
+        origin: &Origin,
+        out: &mut Vec<Effect>,
+    ) -> Result<LoginTurn, FrontierError> {
+        let (gate, reaction) = self.logins.gate(origin);
+        self.react_to_login(now, reaction, out);
+        match gate {
+            LoginGate::Open => return Ok(LoginTurn::Page),
+            LoginGate::Login(request) => return self.login_job(now, origin, request, out),
+            LoginGate::Wait => self.hosts.set_pending(now, origin, 0),
+            LoginGate::Failed(why) => self.hosts.stop_for_login(now, &origin.host_key(), why),
+        }
+        Ok(LoginTurn::Nothing)
+    }
+
+    /// Returns the job for a request of a login, if robots.txt allows it.
+    fn login_job(
+        &mut self,
+        now: Tick,
+        origin: &Origin,
+        request: LoginRequest,
+        out: &mut Vec<Effect>,
+    ) -> Result<LoginTurn, FrontierError> {
+        let is_allowed = match self.robots.standing(origin)? {
+            RobotsStanding::InForce(rules) => rules.robots.judge(request.url.as_url()).is_allowed(),
+            RobotsStanding::Forbidden(_) | RobotsStanding::Refused(_) => false,
+            RobotsStanding::Unknown => {
+                self.logins.put_back(request);
+                self.hosts.set_robots(now, origin, RobotsState::Unknown);
+                return Ok(LoginTurn::Nothing);
+            }
+        };
+        if is_allowed {
+            return Ok(LoginTurn::Send(Job::Login(Box::new(request))));
+        }
+        let reaction = self.logins.disallowed(&request);
+        self.react_to_login(now, reaction, out);
+        Ok(LoginTurn::Nothing)
+    }
+
+    pub(super) fn login_answered(
+        &mut self,
+        now: Tick,
+        request: &LoginRequest,
+        result: &Result<Exchange, Failure>,
+        out: &mut Vec<Effect>,
+    ) {
+        let reaction = self.logins.answered(request, result);
+        self.react_to_login(now, reaction, out);
+        self.wake_pending(now, &request.url.origin());
+        // The commit of the host's state also stores the cookies of the answer.
+        self.write_state(&request.url.host_key(), out);
+    }
+
+    pub(super) fn credentials_read(
+        &mut self,
+        now: Tick,
+        site: &str,
+        credentials: Result<Vec<(String, String)>, String>,
+        out: &mut Vec<Effect>,
+    ) {
+        let reaction = self.logins.credentials_read(site, credentials);
+        self.react_to_login(now, reaction, out);
+    }
+
+    /// Takes in what the response for a page shows about its site's session.
+    pub(super) fn session_shown(
+        &mut self,
+        now: Tick,
+        session: &PageSession,
+        url: &CanonicalUrl,
+        out: &mut Vec<Effect>,
+    ) {
+        let reaction = self.logins.page_ended(session, url);
+        self.react_to_login(now, reaction, out);
+    }
+
+    /// Returns why a URL of a site with a login is not fetched: it looks like an action, and a
+    /// log-out would end the session.
+    pub(super) fn action_at_login(&self, lease: &Lease) -> Option<Exclusion> {
+        let host = lease.url.host_key();
+        let login = self.config.logins.iter().find(|login| {
+            login.skips_actions && self.config.fetch.sessions.site_of(&host) == Some(&login.site)
+        });
+        let action = login.and_then(|_| action(&lease.url))?;
+        (!lease.is_seed).then(|| Exclusion {
+            rule: Some(action.to_string()),
+            ..Exclusion::of(Reason::Action)
+        })
+    }
+
+    fn react_to_login(&mut self, now: Tick, reaction: LoginReaction, out: &mut Vec<Effect>) {
+        let LoginReaction {
+            wake,
+            read,
+            failed,
+            logged_in,
+        } = reaction;
+        if let Some(login) = read {
+            out.push(Effect::ReadCredentials(login));
+        }
+        if let Some(site) = logged_in {
+            tracing::info!(site, "logged in");
+        }
+        if let Some((site, why)) = failed {
+            tracing::warn!(
+                site,
+                why,
+                "the login failed; its hosts get no more requests in this run"
+            );
+        }
+        for origin in wake {
+            self.wake_pending(now, &origin);
+        }
+    }
+}

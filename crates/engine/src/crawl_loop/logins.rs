@@ -1,0 +1,474 @@
+//! Which sites are logged in, and the next request of each login.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crawl_extractor::{PageText, read_post_forms};
+use crawl_fetcher::{Exchange, Failure, SiteSessions};
+use crawl_weburl::{AddressClass, CanonicalUrl, HostKey, HostTable, Origin, class_of_host};
+
+use crate::login::{LoginForm, LoginMethod, Session, SiteLogin, decoded, judge, login_form};
+use crate::messages::login::{LoginRequest, LoginStep, PageSession};
+
+/// Maximum redirects in a login.
+/// Beyond the limit: the login fails, and its hosts are parked.
+const MAX_LOGIN_REDIRECTS: u8 = 10;
+
+/// The logins of a run, one state per site. Each site logs in before its first page, and once more
+/// when a page shows that the site has logged the crawl out. If that page, or the first page after
+/// a login, is still logged out, the login has failed, and the site gets no more requests.
+///
+/// [`gate`](Self::gate) decides what a permit of a host is used for. Its requests end with
+/// [`answered`](Self::answered), and its need for credentials with
+/// [`credentials_read`](Self::credentials_read). [`page_ended`](Self::page_ended) takes what each
+/// page of the site shows.
+#[derive(Debug, Default)]
+pub(super) struct Logins {
+    by_site: HostTable<String>,
+    sites: BTreeMap<String, SiteState>,
+    sessions: SiteSessions,
+    max_retries: u32,
+}
+
+#[derive(Debug)]
+struct SiteState {
+    login: Arc<SiteLogin>,
+    phase: Phase,
+    /// The number of successful logins in this run, plus one if an earlier run had logged in. A
+    /// page that was requested before the last login shows nothing about it.
+    generation: u32,
+    /// Whether a page has shown since the last login that the crawl is logged in.
+    is_proven: bool,
+    /// The page that showed that the site had logged the crawl out.
+    cause: Option<CanonicalUrl>,
+    /// Origins whose pages wait for the login.
+    waiting: BTreeSet<Origin>,
+}
+
+#[derive(Debug)]
+enum Phase {
+    LoggedIn,
+    /// A login is due, but no request of it was sent yet.
+    Due,
+    /// The credentials are being read. A form login has its form by then.
+    Credentials(Option<LoginForm>),
+    /// The next request of the login.
+    Request(LoginRequest),
+    InFlight,
+    /// The login failed, and why.
+    Failed(String),
+}
+
+/// The use of a permit for a page.
+#[derive(Debug)]
+pub(super) enum LoginGate {
+    /// A page.
+    Open,
+    /// A request of the site's login.
+    Login(LoginRequest),
+    /// Nothing: the pages of the host wait for the login.
+    Wait,
+    /// Nothing, because the login failed, and why.
+    Failed(String),
+}
+
+/// The consequences of a change in a site's login.
+#[derive(Debug, Default)]
+pub(super) struct LoginReaction {
+    /// Origins to wake: their pages may be fetched, or a request of the login is due.
+    pub(super) wake: Vec<Origin>,
+    /// The login whose credentials to read.
+    pub(super) read: Option<Arc<SiteLogin>>,
+    /// The site whose login just failed, and why.
+    pub(super) failed: Option<(String, String)>,
+    /// The site whose login just succeeded.
+    pub(super) logged_in: Option<String>,
+}
+
+impl Logins {
+    /// Creates the states of all sites with a login, at the start of a run. `sessions` has what
+    /// earlier runs stored.
+    pub(super) fn new(
+        logins: &[Arc<SiteLogin>],
+        sessions: &SiteSessions,
+        max_retries: u32,
+    ) -> Logins {
+        let mut by_site = HostTable::default();
+        let states = logins.iter().map(|login| {
+            // The settings have checked the names.
+            let _ = by_site.insert(&login.site, login.site.clone());
+            let may_be_in = sessions.may_be_logged_in(&login.site);
+            let state = SiteState {
+                login: Arc::clone(login),
+                phase: if may_be_in {
+                    Phase::LoggedIn
+                } else {
+                    Phase::Due
+                },
+                generation: u32::from(may_be_in),
+                is_proven: may_be_in,
+                cause: None,
+                waiting: BTreeSet::new(),
+            };
+            (login.site.clone(), state)
+        });
+        let sites = states.collect();
+        Logins {
+            by_site,
+            sites,
+            sessions: sessions.clone(),
+            max_retries,
+        }
+    }
+
+    /// Returns whether credentials are being read. Until then the run must not end, even with no
+    /// request in flight.
+    pub(super) fn are_credentials_awaited(&self) -> bool {
+        let mut states = self.sites.values();
+        states.any(|state| matches!(state.phase, Phase::Credentials(_)))
+    }
+
+    /// Returns the session to judge pages of a host by. `None` if its site needs no login.
+    pub(super) fn page_session(&self, host: &HostKey) -> Option<PageSession> {
+        let state = self.state(host)?;
+        Some(PageSession {
+            login: Arc::clone(&state.login),
+            generation: state.generation,
+            shown: Session::Unknown,
+        })
+    }
+
+    /// Returns whether a request of a login waits for a permit of this origin.
+    pub(super) fn is_due_at(&self, origin: &Origin) -> bool {
+        self.sites.values().any(|state| match &state.phase {
+            Phase::Request(request) => request.url.origin() == *origin,
+            _ => false,
+        })
+    }
+
+    /// Decides what a permit of an origin is used for.
+    pub(super) fn gate(&mut self, origin: &Origin) -> (LoginGate, LoginReaction) {
+        let mut reaction = LoginReaction::default();
+        let site = self.by_site.find(&origin.host_key()).map(|(_, site)| site);
+        let Some(state) = site.and_then(|site| self.sites.get_mut(site)) else {
+            return (LoginGate::Open, reaction);
+        };
+        if matches!(state.phase, Phase::Due) {
+            reaction = state.begin();
+            reaction.wake.retain(|woken| woken != origin);
+        }
+        let gate = match &state.phase {
+            Phase::LoggedIn => LoginGate::Open,
+            Phase::Failed(why) => LoginGate::Failed(why.clone()),
+            Phase::Request(request) if request.url.origin() == *origin => {
+                let request = request.clone();
+                state.waiting.insert(origin.clone());
+                state.phase = Phase::InFlight;
+                LoginGate::Login(request)
+            }
+            Phase::Due | Phase::Request(_) | Phase::Credentials(_) | Phase::InFlight => {
+                state.waiting.insert(origin.clone());
+                LoginGate::Wait
+            }
+        };
+        (gate, reaction)
+    }
+
+    /// Puts a request back that [`gate`](Self::gate) returned, because it was not sent.
+    pub(super) fn put_back(&mut self, request: LoginRequest) {
+        if let Some(state) = self.sites.get_mut(&request.login.site) {
+            state.phase = Phase::Request(request);
+        }
+    }
+
+    /// Ends a login because robots.txt disallows its next request. The page after the login is not
+    /// necessary: the login counts as successful without it.
+    pub(super) fn disallowed(&mut self, request: &LoginRequest) -> LoginReaction {
+        self.change(&request.login.site, |_| match request.step {
+            LoginStep::Landing => Ok(Phase::LoggedIn),
+            LoginStep::Page | LoginStep::Submit => Err(format!(
+                "robots.txt disallows {}",
+                without_query(&request.url)
+            )),
+        })
+    }
+
+    /// Takes in what the response for a page shows about its site's session.
+    pub(super) fn page_ended(
+        &mut self,
+        session: &PageSession,
+        url: &CanonicalUrl,
+    ) -> LoginReaction {
+        let site = session.login.site.clone();
+        let Some(state) = self.sites.get_mut(&site) else {
+            return LoginReaction::default();
+        };
+        let is_current =
+            session.generation == state.generation && matches!(state.phase, Phase::LoggedIn);
+        let why = match &session.shown {
+            _ if !is_current => return LoginReaction::default(),
+            Session::Unknown => return LoginReaction::default(),
+            Session::LoggedIn => {
+                state.is_proven = true;
+                return LoginReaction::default();
+            }
+            Session::LoggedOut(why) => why,
+        };
+        let is_again = state.cause.as_ref() == Some(url);
+        if !state.is_proven || is_again {
+            let why = format!(
+                "still logged out after a login: {} ({why})",
+                without_query(url)
+            );
+            return self.change(&site, |_| Err(why));
+        }
+        state.cause = Some(url.clone());
+        state.phase = Phase::Due;
+        self.sessions.set_logged_in(&site, false);
+        tracing::info!(site, %why, "logged out");
+        LoginReaction::default()
+    }
+
+    /// Takes in the credentials of a login.
+    pub(super) fn credentials_read(
+        &mut self,
+        site: &str,
+        credentials: Result<Vec<(String, String)>, String>,
+    ) -> LoginReaction {
+        let sessions = self.sessions.clone();
+        self.change(site, |state| {
+            let Phase::Credentials(form) = &state.phase else {
+                return Ok(Phase::Due);
+            };
+            let credentials = credentials?;
+            for (name, value) in &credentials {
+                if form.as_ref().is_none_or(|form| form.is_secret(name)) {
+                    sessions.learn_secret(value);
+                }
+            }
+            match (&state.login.method, form) {
+                (LoginMethod::Form { .. }, Some(form)) => Ok(Phase::Request(LoginRequest {
+                    form: Some(form.filled_in(&credentials)),
+                    ..LoginRequest::new(&state.login, LoginStep::Submit, form.action.clone())
+                })),
+                (LoginMethod::Form { .. }, None) => Ok(Phase::Due),
+                (LoginMethod::Token { header }, _) => {
+                    let token = credentials.first().map_or("", |(_, token)| token.trim());
+                    let value = token_value(header, token)?;
+                    let set = sessions.set_token(site, header, &value);
+                    set.map_err(|why| format!("the token can't be sent: {why}"))?;
+                    Ok(Phase::LoggedIn)
+                }
+            }
+        })
+    }
+
+    /// Takes in the result of a login's request.
+    pub(super) fn answered(
+        &mut self,
+        request: &LoginRequest,
+        result: &Result<Exchange, Failure>,
+    ) -> LoginReaction {
+        let max_retries = self.max_retries;
+        let by_site = std::mem::take(&mut self.by_site);
+        let is_own = |url: &CanonicalUrl| {
+            let site = by_site.find(&url.host_key()).map(|(_, site)| site);
+            site == Some(&request.login.site)
+        };
+        let reaction = self.change(&request.login.site, |state| match result {
+            Ok(answer) => match answer.status {
+                429 | 500.. if request.tries < max_retries => Ok(request.again()),
+                _ => next_phase(&state.login, request, answer, &is_own),
+            },
+            Err(failure) if failure.kind.is_ours() => Ok(Phase::Request(request.clone())),
+            Err(failure) if failure.retry && request.tries < max_retries => Ok(request.again()),
+            Err(failure) => Err(format!(
+                "{} can't be fetched ({})",
+                without_query(&request.url),
+                failure.name()
+            )),
+        });
+        self.by_site = by_site;
+        reaction
+    }
+
+    fn state(&self, host: &HostKey) -> Option<&SiteState> {
+        let (_, site) = self.by_site.find(host)?;
+        self.sites.get(site)
+    }
+
+    /// Changes the phase of a site, and returns what follows from that.
+    fn change(
+        &mut self,
+        site: &str,
+        next: impl FnOnce(&SiteState) -> Result<Phase, String>,
+    ) -> LoginReaction {
+        let mut reaction = LoginReaction::default();
+        let Some(state) = self.sites.get_mut(site) else {
+            return reaction;
+        };
+        state.phase = next(state).unwrap_or_else(Phase::Failed);
+        match &state.phase {
+            Phase::LoggedIn => {
+                state.generation += 1;
+                state.is_proven = false;
+                self.sessions.set_logged_in(site, true);
+                reaction.logged_in = Some(site.to_owned());
+                reaction.wake.extend(std::mem::take(&mut state.waiting));
+            }
+            Phase::Failed(why) => {
+                reaction.failed = Some((site.to_owned(), why.clone()));
+                reaction.wake.extend(std::mem::take(&mut state.waiting));
+            }
+            Phase::Due => reaction = state.begin(),
+            Phase::Request(request) => reaction.wake.push(request.url.origin()),
+            Phase::Credentials(_) => reaction.read = Some(Arc::clone(&state.login)),
+            Phase::InFlight => {}
+        }
+        reaction
+    }
+}
+
+impl SiteState {
+    /// Begins a login: with its form, or with its token.
+    fn begin(&mut self) -> LoginReaction {
+        let mut reaction = LoginReaction::default();
+        match &self.login.method {
+            LoginMethod::Form { url, .. } => {
+                let request = LoginRequest::new(&self.login, LoginStep::Page, url.clone());
+                self.phase = Phase::Request(request);
+                reaction.wake.push(url.origin());
+            }
+            LoginMethod::Token { .. } => {
+                self.phase = Phase::Credentials(None);
+                reaction.read = Some(Arc::clone(&self.login));
+            }
+        }
+        reaction
+    }
+}
+
+impl LoginRequest {
+    fn new(login: &Arc<SiteLogin>, step: LoginStep, url: CanonicalUrl) -> LoginRequest {
+        LoginRequest {
+            login: Arc::clone(login),
+            step,
+            url,
+            form: None,
+            redirects: 0,
+            tries: 0,
+        }
+    }
+
+    /// Returns the phase that begins a failed login again with its first page, because a form must
+    /// not be sent twice with the same values.
+    fn again(&self) -> Phase {
+        let url = match &self.login.method {
+            LoginMethod::Form { url, .. } => url.clone(),
+            LoginMethod::Token { .. } => self.url.clone(),
+        };
+        Phase::Request(LoginRequest {
+            tries: self.tries + 1,
+            ..LoginRequest::new(&self.login, LoginStep::Page, url)
+        })
+    }
+}
+
+/// Returns the phase after the answer to a login's request.
+///
+/// # Errors
+/// Why the login failed.
+fn next_phase(
+    login: &Arc<SiteLogin>,
+    request: &LoginRequest,
+    answer: &Exchange,
+    is_own: &dyn Fn(&CanonicalUrl) -> bool,
+) -> Result<Phase, String> {
+    let page = without_query(&request.url);
+    if let Some(target) = answer.redirect_target() {
+        let step = match request.step {
+            LoginStep::Page => LoginStep::Page,
+            LoginStep::Submit | LoginStep::Landing => LoginStep::Landing,
+        };
+        let target = target.map_err(|_| format!("{page} redirects to an unusable address"))?;
+        check_target(login, &target, is_own)?;
+        if request.redirects >= MAX_LOGIN_REDIRECTS {
+            return Err(format!(
+                "it redirects more than {MAX_LOGIN_REDIRECTS} times"
+            ));
+        }
+        return Ok(Phase::Request(LoginRequest {
+            redirects: request.redirects + 1,
+            tries: request.tries,
+            ..LoginRequest::new(login, step, target)
+        }));
+    }
+    if answer.status != 200 {
+        return Err(format!("{page} answered {}", answer.status));
+    }
+    let LoginMethod::Form { fields, .. } = &login.method else {
+        return Ok(Phase::LoggedIn);
+    };
+    let (content_type, body) = decoded(answer);
+    let forms = read_post_forms(&PageText::decode(&body.bytes, content_type));
+    let form = login_form(&request.url, forms, fields);
+    if request.step == LoginStep::Page {
+        let form = form?;
+        check_target(login, &form.action, is_own)?;
+        return Ok(Phase::Credentials(Some(form)));
+    }
+    match judge(login, answer) {
+        Session::LoggedOut(why) => Err(format!(
+            "{page} shows no login after the form was sent: {why}"
+        )),
+        // Without a text of `logged-in`, the form itself is the sign: sites show it again if the
+        // password is wrong.
+        _ if login.logged_in.is_none() && form.is_ok() => {
+            Err(format!("{page} shows the form again after it was sent"))
+        }
+        _ => Ok(Phase::LoggedIn),
+    }
+}
+
+/// Checks that a login may continue at a URL: the URL belongs to the site, and the connection is
+/// private.
+fn check_target(
+    login: &SiteLogin,
+    url: &CanonicalUrl,
+    is_own: &dyn Fn(&CanonicalUrl) -> bool,
+) -> Result<(), String> {
+    let is_loopback = class_of_host(url.host()) == Some(AddressClass::Loopback);
+    if !is_own(url) {
+        let (host, site) = (url.host_key(), &login.site);
+        return Err(format!(
+            "it leads to {host}, which is not part of [site.\"{site}\"]"
+        ));
+    }
+    match url.scheme() == "https" || is_loopback || login.plain_http {
+        true => Ok(()),
+        false => Err(format!(
+            "{} is not encrypted, and `plain-http` is not on",
+            without_query(url)
+        )),
+    }
+}
+
+/// Returns the value of the header field for a token.
+fn token_value(header: &str, token: &str) -> Result<String, String> {
+    if token.is_empty() {
+        return Err("the token is empty".to_owned());
+    }
+    let has_scheme = token.contains(' ') || !header.eq_ignore_ascii_case("authorization");
+    Ok(match has_scheme {
+        true => token.to_owned(),
+        false => format!("Bearer {token}"),
+    })
+}
+
+/// Returns a URL without its query, which may contain a one-time secret during a login.
+fn without_query(url: &CanonicalUrl) -> String {
+    format!("{}{}", url.origin(), url.path())
+}
+
+#[cfg(test)]
+mod tests;

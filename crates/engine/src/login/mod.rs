@@ -1,0 +1,81 @@
+//! Logins to sites: how the crawl logs in, and how pages show whether the crawl is logged in.
+//!
+//! Nothing here does I/O. The crawl loop sends the requests of a login (`crawl_loop/logins.rs`),
+//! and the driver reads the credentials.
+
+mod form;
+mod signs;
+
+use std::fmt;
+use std::sync::Arc;
+
+use crawl_weburl::CanonicalUrl;
+
+pub(crate) use self::form::{LoginForm, login_form};
+pub use self::signs::{BadSign, PageSign};
+pub(crate) use self::signs::{Session, decoded, judge};
+
+/// How the crawl logs in to a site.
+#[derive(Clone, Debug)]
+pub struct SiteLogin {
+    /// The name of the site, as in a [`HostTable`](crawl_weburl::HostTable).
+    pub site: String,
+    /// The form or token of the login.
+    pub method: LoginMethod,
+    /// The source of the login's secrets.
+    pub credentials: Credentials,
+    /// A text that pages contain only if the crawl is logged in.
+    pub logged_in: Option<PageSign>,
+    /// A text that pages contain only if the crawl is logged out.
+    pub logged_out: Option<PageSign>,
+    /// Whether links that look like actions, such as a log-out, are not followed.
+    pub skips_actions: bool,
+    /// Whether the login may use plain http.
+    pub plain_http: bool,
+}
+
+/// The two kinds of login.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LoginMethod {
+    /// Fetch the page at `url`, fill in its form that has all these `fields`, and send the form.
+    Form {
+        /// The page with the form.
+        url: CanonicalUrl,
+        /// Names of the form's fields for which there are credentials.
+        fields: Vec<String>,
+    },
+    /// Send a token with each request.
+    Token {
+        /// The name of the header field with the token.
+        header: String,
+    },
+}
+
+/// Reads the secrets of a login when they are needed: the value of each field, or the token.
+/// `Debug` shows nothing.
+#[derive(Clone)]
+pub struct Credentials(Arc<ReadSecrets>);
+
+/// Returns names and values, or why they can't be read. The names are those of the form's fields; a
+/// token's name is ignored.
+type ReadSecrets = dyn Fn() -> Result<Vec<(String, String)>, String> + Send + Sync;
+
+impl Credentials {
+    /// Creates credentials from a function that may block, for example because it runs a command.
+    pub fn new(
+        read: impl Fn() -> Result<Vec<(String, String)>, String> + Send + Sync + 'static,
+    ) -> Credentials {
+        Credentials(Arc::new(read))
+    }
+
+    /// Reads the secrets. May block.
+    pub(crate) fn read(&self) -> Result<Vec<(String, String)>, String> {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Credentials")
+    }
+}

@@ -1,0 +1,64 @@
+//! Requests of logins, and the sessions of pages.
+
+use std::sync::Arc;
+
+use crawl_fetcher::{FetchRequest, FormBody};
+use crawl_weburl::{CanonicalUrl, canonicalize};
+
+use crate::login::{Session, SiteLogin};
+
+/// Maximum bytes of a page to read during a login.
+/// Beyond the limit: cut off.
+const MAX_LOGIN_BODY: u64 = 2 << 20;
+
+/// A request of a login.
+#[derive(Clone, Debug)]
+pub(crate) struct LoginRequest {
+    pub(crate) login: Arc<SiteLogin>,
+    pub(crate) step: LoginStep,
+    pub(crate) url: CanonicalUrl,
+    /// The form to send. `None` for GET.
+    pub(crate) form: Option<FormBody>,
+    /// The number of redirects that were followed in this login.
+    pub(crate) redirects: u8,
+    /// How often the login was begun again because a request failed.
+    pub(crate) tries: u32,
+}
+
+/// The purpose of a login's request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LoginStep {
+    /// Fetch the page with the form.
+    Page,
+    /// Send the form.
+    Submit,
+    /// Fetch the page that the site redirects to afterwards.
+    Landing,
+}
+
+impl LoginRequest {
+    /// Returns the HTTP request.
+    pub(crate) fn fetch(&self) -> FetchRequest {
+        FetchRequest {
+            max_body: Some(MAX_LOGIN_BODY),
+            form: self.form.clone(),
+            ..FetchRequest::page(self.url.clone())
+        }
+    }
+
+    /// Returns the URL for rows and logs: without its query, which may contain a one-time secret.
+    pub(crate) fn shown_url(&self) -> CanonicalUrl {
+        let shown = format!("{}{}", self.url.origin(), self.url.path());
+        canonicalize(None, &shown).unwrap_or_else(|_| self.url.origin().url("/"))
+    }
+}
+
+/// The session that a page was requested in.
+#[derive(Clone, Debug)]
+pub(crate) struct PageSession {
+    pub(crate) login: Arc<SiteLogin>,
+    /// The number of the login whose session it is.
+    pub(crate) generation: u32,
+    /// The state of the session by the page's response. `Unknown` before the response.
+    pub(crate) shown: Session,
+}
