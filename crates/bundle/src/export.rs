@@ -21,7 +21,7 @@ use crate::facts::{CrawlFacts, row_files_and_reports};
 use crate::payload::Payload;
 use crate::public_config::public_config;
 use crate::readme::{README, readme};
-use crate::ro_crate::{RO_CRATE, ro_crate};
+use crate::ro_crate::{CONTEXT, CONTEXT_DOCUMENT, RO_CRATE, ro_crate};
 use crate::robots_copies::each_robots_copy;
 
 /// The file with the texts of all archived robots.txt files.
@@ -199,6 +199,7 @@ fn describe(facts: &CrawlFacts, payload: &mut Payload) -> Result<(), BundleError
     if let Some(citation) = citation_file(facts) {
         payload.write(CITATION, &citation)?;
     }
+    payload.write(CONTEXT, CONTEXT_DOCUMENT)?;
     payload.write(README, &readme(facts, &payload.files()))?;
     payload.write(RO_CRATE, &ro_crate(facts, &payload.files()))
 }

@@ -138,7 +138,7 @@ pub(crate) fn meaning(path: &str) -> FileMeaning {
 
 const JSON_LINES: &str = "application/jsonl";
 /// The media type and description of files with a fixed name.
-const NAMED: [(&str, &str, &str); 22] = [
+const NAMED: [(&str, &str, &str); 23] = [
     ("CITATION.cff", "application/yaml", "how to cite this crawl"),
     (
         "README.md",
@@ -196,6 +196,11 @@ const NAMED: [(&str, &str, &str); 22] = [
         "requests.jsonl",
         JSON_LINES,
         "a row for each request, with the gap before it",
+    ),
+    (
+        "ro-crate-context.json",
+        "application/ld+json",
+        "the JSON-LD context of ro-crate-metadata.json, to read it without a network",
     ),
     (
         "ro-crate-metadata.json",

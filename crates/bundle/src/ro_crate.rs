@@ -9,6 +9,12 @@ use crate::payload::BundledFile;
 use crate::readme::README;
 
 pub(crate) const RO_CRATE: &str = "ro-crate-metadata.json";
+/// The URL of the JSON-LD context. RO-Crate 1.2 requires that metadata refer to it by this URL.
+const CONTEXT_URL: &str = "https://w3id.org/ro/crate/1.2/context";
+pub(crate) const CONTEXT: &str = "ro-crate-context.json";
+/// The document at [`CONTEXT_URL`] (CC0), which each bundle contains so that its metadata can be
+/// read without a network.
+pub(crate) const CONTEXT_DOCUMENT: &str = include_str!("ro-crate-1.2-context.json");
 const CONFIG: &str = "crawl.toml";
 const PROFILE: &str = "https://w3id.org/ro/wfrun/process/0.5";
 const LICENSE: &str = "#license";
@@ -76,7 +82,7 @@ pub(crate) fn ro_crate(facts: &CrawlFacts, files: &[BundledFile]) -> String {
     graph.insert(1, Value::Object(root));
     graph.push(Value::Object(run));
     graph.extend(files.iter().map(described));
-    let crate_ = json!({"@context": "https://w3id.org/ro/crate/1.2/context", "@graph": graph});
+    let crate_ = json!({"@context": CONTEXT_URL, "@graph": graph});
     format!("{crate_:#}\n")
 }
 

@@ -1,11 +1,12 @@
 """Holds a bundle against the validators of the formats that it is in.
 
-Arguments: the bundle, the JSON-LD context of RO-Crate 1.2 as a file, and a folder for a cache.
-Nothing is fetched: the context is put into the validator's cache, and it is told to go by that.
+Arguments: the bundle, a published copy of the JSON-LD context of RO-Crate 1.2, and a folder for a
+cache. Nothing is fetched: the bundle's own copy of the context is put into the validator's cache.
 Prints a line for each validator that found nothing wrong.
 """
 
 import io
+import json
 import pathlib
 import subprocess
 import sys
@@ -16,8 +17,9 @@ import urllib3
 
 CONTEXT = "https://w3id.org/ro/crate/1.2/context"
 
-bundle, context, cache = (pathlib.Path(argument) for argument in sys.argv[1:])
+bundle, published, cache = (pathlib.Path(argument) for argument in sys.argv[1:])
 data = bundle / "data"
+context = data / "ro-crate-context.json"
 programs = pathlib.Path(sys.executable).parent
 
 
@@ -50,6 +52,10 @@ def check(name, *command):
     print(name, flush=True)
 
 
+if context.read_bytes() != published.read_bytes():
+    sys.exit(f"{context} is not the published context {published}")
+if json.loads((data / "ro-crate-metadata.json").read_text())["@context"] != CONTEXT:
+    sys.exit("ro-crate-metadata.json refers to another context")
 fill_cache()
 # The profile of runs was written for RO-Crate 1.1, and its validator asks for that version below it:
 # so it is held to its own rules alone. What is recommended (ORCID, ROR, a license) nobody told us.

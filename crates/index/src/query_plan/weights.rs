@@ -89,11 +89,11 @@ pub(crate) const WEIGHTS: Weights = Weights {
     heading: Nearness {
         gain: 1.5,
         power: 4.0,
-        words: 8,
+        words: 5,
     },
     rarity_power: 0.3,
     least_part: 0.3,
-    stem: 0.8,
+    stem: 0.85,
     synonym: 0.9,
     beginning: 0.7,
     longer: 0.3,

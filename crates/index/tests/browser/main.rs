@@ -57,7 +57,7 @@ fn the_static_search_passes_its_browser_checks() {
 }
 
 /// Queries for which the index and the static search find the same pages.
-const QUERIES: [&str; 20] = [
+const QUERIES: [&str; 21] = [
     "green tea",
     "gree",
     "zzzz lantern",
@@ -66,6 +66,7 @@ const QUERIES: [&str; 20] = [
     "brewed",
     "\"boiling water\"",
     "\"water boiling\"",
+    "\"spring harvest\"",
     "tea -black",
     "title:coffee",
     "site:tea.example/docs tea",
@@ -127,6 +128,13 @@ fn pages() -> Vec<IndexedPage> {
             "/docs/black.html",
             "Black tea",
             "Black tea is brewed with boiling water.",
+        ),
+        // Only the title of this page has the phrase of a query, and only the text of the next one.
+        page("/harvest.html", "Spring harvest", "It is early."),
+        page(
+            "/picking.html",
+            "Picking",
+            "The spring harvest is the best.",
         ),
         page(
             "/coffee.html",

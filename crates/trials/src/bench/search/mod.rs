@@ -33,7 +33,7 @@ const MIN_AHEAD: f64 = 0.15;
 const ROUNDS: usize = 5;
 
 /// The documentation to measure: the name, the queries, and the folder of the pages of each.
-const DOCUMENTATIONS: [(&str, &str, Locate); 8] = [
+const DOCUMENTATIONS: [(&str, &str, Locate); 9] = [
     (
         "Python",
         include_str!("../../../queries/python-docs.tsv"),
@@ -74,6 +74,11 @@ const DOCUMENTATIONS: [(&str, &str, Locate); 8] = [
         include_str!("../../../queries/aptitude-fr-docs.tsv"),
         debian::french_docs,
     ),
+    (
+        "Django",
+        include_str!("../../../queries/django-docs.tsv"),
+        debian::django_docs,
+    ),
 ];
 
 type Locate = fn(&Workspace) -> Result<PathBuf>;
@@ -90,7 +95,7 @@ pub(crate) struct SearchArgs {
     #[arg(long)]
     bundle: bool,
     /// Measure only one manual: Python, Git, Postfix, PostgreSQL, Apache, SQLite,
-    /// Octave or French
+    /// Octave, French or Django
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
 }

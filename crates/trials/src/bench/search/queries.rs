@@ -86,10 +86,11 @@ mod tests {
 
     const PYTHON: &str = include_str!("../../../queries/python-docs.tsv");
     const GIT: &str = include_str!("../../../queries/git-docs.tsv");
-    const HELD_OUT: [&str; 3] = [
+    const HELD_OUT: [&str; 4] = [
         include_str!("../../../queries/sqlite-docs.tsv"),
         include_str!("../../../queries/octave-docs.tsv"),
         include_str!("../../../queries/aptitude-fr-docs.tsv"),
+        include_str!("../../../queries/django-docs.tsv"),
     ];
     const OTHERS: [&str; 3] = [
         include_str!("../../../queries/postfix-docs.tsv"),

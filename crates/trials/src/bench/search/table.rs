@@ -146,18 +146,21 @@ impl Measured {
         text.push('\n');
     }
 
-    /// Returns the queries that a baseline answers better, and those that our first result doesn't
-    /// answer.
+    /// Returns the queries that a baseline answers better, those that our first result doesn't
+    /// answer, and those that the static bundle answers worse than the index.
     pub(super) fn losses(&self) -> String {
         let mut text = String::new();
         for (n, judged) in self.queries.iter().enumerate() {
             let ranks: Vec<f64> = self.engines.iter().map(|engine| rank(engine, n)).collect();
             let ours = ranks.first().copied().unwrap_or(0.0);
             let theirs = ranks.iter().skip(1).take(2).copied().fold(0.0, f64::max);
-            if ours >= 1.0 && ours >= theirs {
-                continue;
-            }
-            let sign = if ours < theirs { "worse" } else { "not first" };
+            let bundle = ranks.get(3).copied().unwrap_or(ours);
+            let sign = match () {
+                () if ours < theirs => "worse",
+                () if ours < 1.0 => "not first",
+                () if bundle < ours => "bundle worse",
+                () => continue,
+            };
             let _ = writeln!(
                 text,
                 "{sign} ({:?}, {}): {}",

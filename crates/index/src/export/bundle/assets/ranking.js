@@ -279,19 +279,19 @@ class Search {
 
   // Keeps those of the best pages that have the phrases and no excluded phrase.
   async withPhrases(found, plan) {
-    const holds = async (hit, phrase) => {
-      const pieces = piecesOf(hit, phrase.units, plan);
-      for (const piece of pieces) {
+    const hasPhrase = async (hit, phrase) => {
+      for (const piece of phrase.inTitle ? [] : piecesOf(hit, phrase.units)) {
         const text = await this.files.text(hit.page, piece);
-        if (stands(phrase.words, phrase.inTitle ? words(text.t) : wordsOf(text))) {
-          hit.piece = phrase.inTitle ? undefined : piece;
-          return true;
-        }
+        if (!stands(phrase.words, wordsOf(text))) continue;
+        hit.piece = piece;
+        return true;
       }
-      return false;
+      if (!isInTitle(hit, phrase.units)) return false;
+      const text = await this.files.text(hit.page, bestPiece(hit));
+      return stands(phrase.words, words(text.t));
     };
     const checked = await Promise.all(found.slice(0, MAX_CHECKED_FOR_PHRASES).map(async (hit) => {
-      for (const phrase of plan.phrases) if (!(await holds(hit, phrase))) return null;
+      for (const phrase of plan.phrases) if (!(await hasPhrase(hit, phrase))) return null;
       return hit;
     }));
     return checked.filter(Boolean);
@@ -391,6 +391,15 @@ function piecesOf(hit, units) {
   const found = [];
   for (let piece = 0; piece < 30; piece++) if (pieces & (1 << piece)) found.push(piece);
   return found;
+}
+
+// Returns whether the title of a page has all words of a phrase, in any order.
+function isInTitle(hit, units) {
+  return units.every((unit) => {
+    let has = false;
+    unit.each((page, _weight, inTitle) => (has = has || (inTitle && page === hit.page)));
+    return has;
+  });
 }
 
 function wordsOf(text) {
