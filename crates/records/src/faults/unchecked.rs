@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::broken::{is_demanded, is_wait, key};
 use crate::error::RecordsError;
+use crate::reported_crawl::unreachable_origin;
 use crate::rows::{excluded, waiting};
 
 /// The reason of a link whose server answered 429 until the end of the crawl.
@@ -64,8 +65,6 @@ pub(super) struct Unfetched {
     excluded: HashMap<u64, String>,
     /// Why each origin with pending URLs can't be fetched from.
     waiting: HashMap<String, String>,
-    /// Number of pending URLs of other origins.
-    pending: u64,
 }
 
 impl Unfetched {
@@ -85,21 +84,11 @@ impl Unfetched {
         let mut rows = waiting(dir)?;
         while let Some(row) = rows.next_sound() {
             let row = row?;
-            match (row.reason.as_str(), row.origin, row.detail) {
-                ("robots" | "unreachable", Some(origin), Some(why)) => {
-                    unfetched.waiting.insert(origin, why);
-                }
-                (_, Some(_), _) => unfetched.pending += row.urls,
-                // The row of the whole crawl.
-                (_, None, _) => {}
+            if let Some((origin, why)) = unreachable_origin(&row) {
+                unfetched.waiting.insert(origin.to_owned(), why.to_owned());
             }
         }
         Ok(unfetched)
-    }
-
-    /// Returns the number of pending URLs, without those of unreachable hosts.
-    pub(super) fn pending(&self) -> u64 {
-        self.pending
     }
 
     /// Returns why a URL was not fetched. `name` is the URL after the spelling rules. `None` if the
