@@ -71,7 +71,7 @@ pub use feed::{Feed, FeedEntry, FeedKind, FeedUrl, read_feed};
 #[cfg(fuzzing)]
 pub use html::compare_with_html5ever;
 pub use html::{
-    ImageTexts, PageObserver, PageText, PostForm, read_anchors, read_html, read_image_texts,
+    ElementAudit, PageObserver, PageText, PostForm, audit_elements, read_anchors, read_html,
     read_post_forms, read_text, walk_tokens,
 };
 pub use limits::{DocumentOddity, DocumentOddityKind, Limits};

@@ -71,7 +71,9 @@ impl BotPage {
                 "that was in force, and what was kept."
             }
         };
-        let html = page(&format!("About the crawler {}", self.agent), &body);
+        let title = format!("About the crawler {}", self.agent);
+        let description = "Who runs this crawler, why, and how to slow it down or exclude it.";
+        let html = page(&title, description, &body);
         match &self.ip_ranges {
             Some(url) => {
                 let link = html! { link rel="client-ranges" href=(safe_line(url)); };

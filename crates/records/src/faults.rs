@@ -4,6 +4,7 @@
 mod baseline;
 mod broken_pages;
 mod csv;
+mod elements;
 mod formats;
 mod fragments;
 mod text_fragment;
@@ -18,11 +19,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::broken::{Archived, LatestRows, broken, key, naming};
 use crate::error::RecordsError;
+use crate::reported_crawl::ReportedCrawl;
 use crate::rows::pages;
 use crate::words::status_words;
 
 pub use baseline::Baseline;
 use broken_pages::{broken_faults, unreachable_words};
+use elements::{UnnamedLinks, element_words};
 use fragments::Fragments;
 pub use unchecked::UncheckedLink;
 use unchecked::{NotFetched, Unfetched};
@@ -64,6 +67,9 @@ pub struct Faults {
     pub pending: u64,
     /// Number of pages whose links could not be checked, because their body is not archived.
     pub unread: u64,
+    /// The crawl.
+    #[serde(default)]
+    pub crawl: ReportedCrawl,
     /// The HTML pages whose links were checked, for the grades of the HTML page. Empty without an
     /// archive.
     #[serde(skip)]
@@ -92,6 +98,10 @@ pub struct Fault {
     pub error: Option<String>,
     /// The link's text, if it has one.
     pub text: Option<String>,
+    /// The element with the link, if the link has no text and the element is known: `image`,
+    /// `style sheet`, `script`, or another element's name.
+    #[serde(default)]
+    pub element: Option<String>,
 }
 
 /// A kind of fault.
@@ -143,24 +153,26 @@ pub fn faults(dir: &Path, kinds: &[FaultKind]) -> Result<Faults, RecordsError> {
         round: broken.round,
         unread: broken.unread,
         kinds: kinds.to_vec(),
+        crawl: ReportedCrawl::read(dir, &latest)?,
         ..Faults::default()
     };
+    result.pending = result.crawl.pending;
     let (mut faults, mut unchecked) = broken_faults(&broken, &latest);
-    let unfetched = Unfetched::read(dir)?;
-    result.pending = unfetched.pending();
     result.source = match Archived::open(dir) {
         Some(archived) => {
             let mut search = Search {
                 redirects: redirects(dir, &latest, &archived)?,
                 naming: naming(dir),
                 latest: &latest,
-                unfetched,
+                unfetched: Unfetched::read(dir)?,
+                unnamed: UnnamedLinks::of(&faults),
                 fragments: Fragments::default(),
                 faults: Vec::new(),
                 unchecked: Vec::new(),
             };
             (result.graded, result.unread) = search.read_pages(dir, &archived)?;
             let fragments = std::mem::take(&mut search.fragments);
+            search.unnamed.write_to(&mut faults);
             faults.append(&mut search.faults);
             unchecked.append(&mut search.unchecked);
             fragments.check(dir, &latest, &archived, &mut faults)?;
@@ -252,6 +264,7 @@ struct Search<'a> {
     naming: SpellingRules,
     latest: &'a LatestRows,
     unfetched: Unfetched,
+    unnamed: UnnamedLinks,
     fragments: Fragments,
     faults: Vec<Fault>,
     unchecked: Vec<UncheckedLink>,
@@ -306,6 +319,7 @@ impl Search<'_> {
             why,
             status: None,
             error: Some("malformed_url".to_owned()),
+            element: link.text.is_none().then(|| element_words(link)),
             text: link.text.as_deref().map(str::to_owned),
         });
     }
@@ -361,18 +375,24 @@ impl Search<'_> {
             status: None,
             error: None,
             text: text.map(str::to_owned),
+            element: link.filter(|_| text.is_none()).map(element_words),
         };
         if link.is_some_and(is_loaded) && page.scheme() == "https" && to.scheme() == "http" {
-            let element = link
-                .map(|link| link.element.to_string())
-                .unwrap_or_default();
-            self.faults.push(fault(FaultKind::Mixed, element));
+            let element = link.map(|link| link.element.to_string());
+            let element = element.unwrap_or_default();
+            self.faults.push(Fault {
+                element: None,
+                ..fault(FaultKind::Mixed, element)
+            });
         }
         let renamed = match self.latest.knows(to.as_str()) {
             true => None,
             false => self.naming.apply(to).map(|named| named.to_string()),
         };
         let first = renamed.as_deref().unwrap_or(to.as_str());
+        if text.is_none() {
+            self.unnamed.found(page.as_str(), first, link);
+        }
         if !self.latest.knows(first) {
             let fault = Fault {
                 to: first.to_owned(),

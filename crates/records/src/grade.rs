@@ -34,6 +34,18 @@ impl Grade {
     }
 }
 
+impl Grade {
+    const ALL: [Grade; 6] = [Grade::A, Grade::B, Grade::C, Grade::D, Grade::E, Grade::F];
+
+    /// Returns the average of some grades, rounded to the worse one: the average is A only if all
+    /// grades are. `None` without grades.
+    pub(crate) fn average(grades: &[Grade]) -> Option<Grade> {
+        let sum: usize = grades.iter().map(|grade| *grade as usize).sum();
+        let steps = (!grades.is_empty()).then(|| sum.div_ceil(grades.len()))?;
+        Grade::ALL.get(steps).copied()
+    }
+}
+
 impl fmt::Display for Grade {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(self, f)
@@ -77,6 +89,15 @@ mod tests {
         assert_eq!(Grade::of(0, 0), None);
         assert_eq!(Grade::of(3, 0), None);
         assert_eq!(Grade::of(0, 1), Some(Grade::A));
+    }
+
+    #[test]
+    fn an_average_is_rounded_to_the_worse_grade() {
+        use Grade::{A, B, C, F};
+        let averages = [&[][..], &[A, A], &[A, A, B], &[B, C], &[A, F], &[F, F]];
+        let averages = averages.map(Grade::average);
+        let expected = [None, Some(A), Some(B), Some(C), Some(Grade::D), Some(F)];
+        assert_eq!(averages, expected);
     }
 
     #[test]

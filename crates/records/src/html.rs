@@ -2,12 +2,15 @@
 //! without which the pages are complete. The pages are built from checks, tables and plots.
 
 mod check;
+mod site_origin;
 mod table;
 
 use crawl_weburl::safe_line;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 pub(crate) use check::{Check, Measure, checks};
+pub(crate) use site_origin::SiteOrigin;
+use site_origin::breakable;
 pub(crate) use table::{Cell, Table};
 
 const STYLE: &str = include_str!("html/page.css");
@@ -23,14 +26,16 @@ pub const SORT_SCRIPT: &str = include_str!("html/sort.js");
 /// Beyond the limit: a count.
 pub(crate) const MAX_LISTED_HOSTS: usize = 1000;
 
-/// Renders a self-contained page with a heading.
-pub(crate) fn page(title: &str, body: &Markup) -> String {
+/// Renders a self-contained page with a heading. `description` says in one sentence what the page
+/// shows.
+pub(crate) fn page(title: &str, description: &str, body: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width,initial-scale=1";
+                meta name="description" content=(description);
                 title { (title) }
                 style { (PreEscaped(STYLE)) (PreEscaped(PARTS_STYLE)) }
             }
@@ -67,12 +72,18 @@ pub(crate) fn scrolling_table(title: &str, rows: &Markup) -> Markup {
 /// browser would fetch the URL, it is rendered as plain text.
 #[must_use]
 pub fn link(url: &str) -> Markup {
-    let text = safe_line(url);
+    anchor(url, None)
+}
+
+/// Renders a URL as a link. `shortened` is shown in place of the URL.
+fn anchor(url: &str, shortened: Option<&str>) -> Markup {
+    let full = safe_line(url);
+    let shown = breakable(shortened.unwrap_or(url));
     html! {
         @if url.starts_with("http://") || url.starts_with("https://") {
-            a href=(text) rel="nofollow noopener noreferrer" { (text) }
+            a href=(full) title=[shortened.map(|_| &full)] rel="nofollow noopener noreferrer" { (shown) }
         } @else {
-            (text)
+            (shown)
         }
     }
 }

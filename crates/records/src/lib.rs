@@ -52,6 +52,7 @@ mod recheck;
 mod report;
 mod report_files;
 mod report_page;
+mod reported_crawl;
 mod round_view;
 mod rows;
 mod sample;
@@ -89,13 +90,15 @@ pub use report::{
 };
 pub use report_files::{list_digests, report_page, site_page, write_report};
 pub use report_page::broken_table;
+pub use reported_crawl::ReportedCrawl;
 pub use round_view::{RoundView, Rounds};
 pub use rows::{
     GATHERED_DELAYS, RowsOf, WORKERS, delays, excluded, links, pages, requests, waiting, walk,
 };
 pub use sample::{SampleEstimates, SampleReport, sample};
 pub use site::{
-    BarredUrl, MAX_CLICKS, PageImages, PageNumber, RedirectChain, SharedText, SiteReport, site,
+    BarredUrl, ImagePages, MAX_CLICKS, NoindexPage, PageFiles, PageImages, PageNumber,
+    RedirectChain, SharedText, SiteReport, VagueLinks, site,
 };
 pub use text::in_words;
 pub use walk::{VisitedPage, WalkReport};

@@ -5,13 +5,12 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use crawl_archive::{ChangedFiles, DIGESTS, FOLDER, write_digests};
-use maud::Markup;
 
 use crate::error::RecordsError;
 use crate::faults::{FaultKind, faults};
 use crate::figures::figures;
-use crate::report::{CrawlSettings, Report, report_with_gaps};
-use crate::report_page::page_of;
+use crate::report::{Report, report_with_gaps};
+use crate::report_page::{PagesToFix, page_of};
 use crate::rows::waiting;
 use crate::site::{MAX_CLICKS, site};
 
@@ -34,13 +33,16 @@ pub fn report_page(dir: &Path) -> Result<(Report, String), RecordsError> {
 
 /// Returns what the owner of the site should fix, if the crawl has an archive and few enough pages.
 /// `None` if a row is malformed: the report lists it as a flaw.
-fn to_fix(dir: &Path, report: &Report) -> Result<Option<Markup>, RecordsError> {
+fn to_fix(dir: &Path, report: &Report) -> Result<Option<PagesToFix>, RecordsError> {
     if report.pages.visits() > MAX_READ_PAGES || !dir.join(FOLDER).is_dir() {
         return Ok(None);
     }
     let checked = site(dir, MAX_CLICKS)
         .and_then(|site| Ok((site, faults(dir, &FaultKind::ALL)?)))
-        .map(|(site, faults)| site.to_fix(&faults));
+        .map(|(site, faults)| PagesToFix {
+            checks: site.to_fix(&faults),
+            html_pages: site.pages,
+        });
     match checked {
         Ok(to_fix) => Ok(Some(to_fix)),
         Err(RecordsError::Row { .. }) => Ok(None),
@@ -55,9 +57,7 @@ fn to_fix(dir: &Path, report: &Report) -> Result<Option<Markup>, RecordsError> {
 /// The errors of [`site()`](crate::site()).
 pub fn site_page(dir: &Path, max_clicks: u32) -> Result<String, RecordsError> {
     let report = site(dir, max_clicks)?;
-    let seeds = CrawlSettings::read(dir)?.seeds;
-    let seed = seeds.first().map_or("", String::as_str);
-    Ok(report.html(&faults(dir, &FaultKind::ALL)?, seed))
+    Ok(report.html(&faults(dir, &FaultKind::ALL)?))
 }
 
 /// Sums up the records of a crawl and writes the result to `dir`: as `report.json`, as the page

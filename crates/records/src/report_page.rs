@@ -21,6 +21,7 @@ use crate::hosts::HostReport;
 use crate::html::{Cell, MAX_LISTED_HOSTS, Table, fold, link, page, scrolling_table};
 use crate::numbers::{counted, grouped, size};
 use crate::report::{BrokenCounts, Report};
+use crate::reported_crawl::ReportedCrawl;
 use crate::text::{
     all_rounds, coverage_words, gaps, in_words as named, kept, label_counts, operator_lines,
     robots_line, unvisited_line, waits,
@@ -36,13 +37,21 @@ const MAX_ROWS: usize = 100;
 /// Maximum number of seeds listed on the page.
 const MAX_SEEDS: usize = 20;
 
+/// What the owner of a site should fix on its pages.
+pub(crate) struct PagesToFix {
+    /// The checks with their findings.
+    pub(crate) checks: Markup,
+    /// Number of HTML pages that were checked.
+    pub(crate) html_pages: u64,
+}
+
 /// Renders the page. `to_fix` is the part about the site's pages, if they were read. All text from
 /// servers is escaped.
 pub(crate) fn page_of(
     report: &Report,
     gaps: &GapHistograms,
     figures: &Figures,
-    to_fix: Option<&Markup>,
+    to_fix: Option<&PagesToFix>,
 ) -> String {
     let title = match report.crawl.seeds.first() {
         Some(seed) => format!("Crawl of {}", safe_line(seed)),
@@ -54,13 +63,13 @@ pub(crate) fn page_of(
         @if let Some(of) = &report.crawl.replay_of {
             p { "A replay of " (safe_line(of)) ": no requests were sent, and all times are virtual." }
         }
-        (sums(report))
+        (sums(report, to_fix.map(|to_fix| to_fix.html_pages)))
         @for flaw in &report.flaws {
             p { strong { "Flaw: " (safe_line(flaw)) } }
         }
         h2 { "What to fix" }
         @match to_fix {
-            Some(to_fix) => (to_fix),
+            Some(to_fix) => (to_fix.checks),
             None => (broken_alone(&report.broken)),
         }
         h2 { "How the crawl went" }
@@ -82,14 +91,19 @@ pub(crate) fn page_of(
         (fold("Hosts", &hosts(report)))
         (fold("Counts", &all_counts(report)))
     };
-    page(&title, &body)
+    let description = "What to fix on the crawled sites, how the crawl went, and its numbers.";
+    page(&title, description, &body)
 }
 
-/// Renders the headline numbers.
-fn sums(report: &Report) -> Markup {
+/// Renders the headline numbers. `html_pages` is the number of HTML pages, if they were counted.
+fn sums(report: &Report, html_pages: Option<u64>) -> Markup {
     html! {
         p.sums {
-            (counted(report.pages.total, "page", "pages")) ", " (size(report.pages.bytes)) "; "
+            @match html_pages {
+                Some(html_pages) => (ReportedCrawl::visited_words(report.pages.total, html_pages)),
+                None => { (counted(report.pages.total, "URL", "URLs")) " visited" },
+            }
+            ", " (size(report.pages.bytes)) "; "
             (grouped(report.pages.failed)) " failed; "
             (grouped(report.excluded.decided())) " excluded; "
             @if let Some(pending) = report.pending.as_ref().filter(|pending| pending.total > 0) {
@@ -162,9 +176,13 @@ fn permissions_section(report: &Report, figures: &Figures) -> Markup {
         p {
             "robots.txt was requested from " (counted(origins, "origin", "origins"))
             @if origins > 0 { " (" (in_words(&states)) ")" }
-            @if let Some(agent) = &manners.agent { ", and read for the agent " code { (safe_line(agent)) } }
-            @if let Some(rules) = &manners.robots { " by the rules of " (safe_line(rules)) }
-            ". " (counted(permissions.allowed_by_rule, "page is", "pages are")) " allowed by a rule, "
+            ". "
+            @if manners.agent.is_some() || manners.robots.is_some() {
+                "robots.txt rules"
+                @if let Some(rules) = &manners.robots { " of " (robots_rules(rules)) }
+                @if let Some(agent) = &manners.agent { ", for user agent " code { (safe_line(agent)) } }
+                ". "
+            } (counted(permissions.allowed_by_rule, "page is", "pages are")) " allowed by a rule, "
             (grouped(permissions.no_rule)) " because no rule matches. "
             (counted(report.excluded.by_reason.get("robots").copied().unwrap_or(0), "URL was", "URLs were")) " excluded by a rule."
         }
@@ -191,6 +209,14 @@ fn permissions_section(report: &Report, figures: &Figures) -> Markup {
         }
     };
     card("Permissions", &body)
+}
+
+/// Returns the name of the rules by which robots.txt was read: `RFC 9309` for `rfc9309`.
+fn robots_rules(profile: &str) -> String {
+    match profile.strip_prefix("rfc") {
+        Some(number) => format!("RFC {}", safe_line(number)),
+        None => safe_line(profile).into_owned(),
+    }
 }
 
 fn politeness_section(report: &Report, figures: &Figures) -> Markup {

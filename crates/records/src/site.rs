@@ -2,24 +2,32 @@
 //! pages, redirect chains, and linked pages that robots.txt excludes.
 
 mod draw;
+mod elements;
+mod files;
 mod page_texts;
 mod sums;
 mod text;
 
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::Path;
 
-use crawl_extractor::{Limits, PageText, read_image_texts, read_text};
+use crawl_extractor::{Limits, PageText, read_text};
 use crawl_weburl::{CanonicalUrl, SpellingRules, canonicalize};
 use serde::{Deserialize, Serialize};
 
 use crate::broken::{Archived, LatestRows, naming};
 use crate::directory::{holds_any, seeds_of, stored_settings};
 use crate::error::RecordsError;
+use crate::reported_crawl::ReportedCrawl;
 use crate::rows::{excluded, pages};
+use elements::PageElements;
+pub use elements::{ImagePages, NoindexPage, VagueLinks};
+use files::FileSums;
+pub use files::PageFiles;
 use page_texts::PageTexts;
-use sums::{bin, count_from, extremes};
+pub use sums::PageNumber;
+pub(crate) use sums::{LARGE_FROM, SLOW_FROM};
+use sums::{SIZE_BINS, TIME_BINS, bin, count_from, extremes};
 pub(crate) use text::times_median;
 
 /// The usual number of clicks from a seed beyond which a page is deep.
@@ -39,6 +47,9 @@ pub struct SiteReport {
     pub format: u32,
     /// The last round of the crawl, starting at 1.
     pub round: u32,
+    /// The crawl.
+    #[serde(default)]
+    pub crawl: ReportedCrawl,
     /// HTML pages with a status from 200 to 299.
     pub pages: u64,
     /// Number of pages whose body is not archived. Only their time and size are known.
@@ -63,6 +74,25 @@ pub struct SiteReport {
     /// Pages with images that have no alternative text, those with the most such images first.
     #[serde(default)]
     pub without_alt: Vec<PageImages>,
+    /// The images without alternative text, those on the most pages first.
+    #[serde(default)]
+    pub images_without_alt: Vec<ImagePages>,
+    /// The images without a width and a height, those on the most pages first. A style sheet may
+    /// set both.
+    #[serde(default)]
+    pub images_without_size: Vec<ImagePages>,
+    /// Pages without `meta name=viewport`.
+    #[serde(default)]
+    pub without_viewport: Vec<String>,
+    /// Pages whose `html` element has no `lang`.
+    #[serde(default)]
+    pub without_language: Vec<String>,
+    /// English link texts that don't say where the link leads, those with the most links first.
+    #[serde(default)]
+    pub vague_links: Vec<VagueLinks>,
+    /// Pages with `noindex` that other pages link to.
+    #[serde(default)]
+    pub noindex: Vec<NoindexPage>,
     /// Pages that are in a sitemap or a feed, but linked from no page.
     pub orphans: Vec<String>,
     /// Number of pages by distance in clicks from a seed. Pages that no chain of links reaches are
@@ -86,6 +116,9 @@ pub struct SiteReport {
     pub times: Vec<u64>,
     /// Number of pages by size: below 10, 50, 100, 500, 1,000, 5,000 kB, and above.
     pub sizes: Vec<u64>,
+    /// The images, style sheets, scripts and fonts of the pages.
+    #[serde(default)]
+    pub files: PageFiles,
     /// Links that lead through more than one redirect.
     pub redirect_chains: Vec<RedirectChain>,
     /// URLs that robots.txt excludes although pages link to them.
@@ -99,15 +132,6 @@ pub struct SharedText {
     pub text: String,
     /// The pages.
     pub pages: Vec<String>,
-}
-
-/// A page with a number.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PageNumber {
-    /// The page.
-    pub url: String,
-    /// Clicks (in `deep`), milliseconds (in `slow`) or bytes (in `large`).
-    pub number: u64,
 }
 
 /// A page with images that have no alternative text.
@@ -148,16 +172,6 @@ pub struct BarredUrl {
     pub linked_from: Vec<String>,
 }
 
-/// Pages that take this many milliseconds or more are slow.
-pub(crate) const SLOW_FROM: u64 = 1_000;
-/// Pages of this many bytes or more are large.
-pub(crate) const LARGE_FROM: u64 = 500_000;
-
-/// Upper limits of the time bins, in milliseconds.
-const TIME_BINS: [u64; 6] = [100, 200, 500, 1_000, 2_000, 5_000];
-/// Upper limits of the size bins, in bytes.
-const SIZE_BINS: [u64; 6] = [10_000, 50_000, 100_000, 500_000, 1_000_000, 5_000_000];
-
 impl SiteReport {
     /// Returns the number of slow pages.
     pub(crate) fn slow_pages(&self) -> u64 {
@@ -168,12 +182,17 @@ impl SiteReport {
     pub(crate) fn large_pages(&self) -> u64 {
         count_from(LARGE_FROM, &SIZE_BINS, &self.sizes)
     }
+
+    /// Returns the number of pages whose body was read.
+    pub(crate) fn read_pages(&self) -> u64 {
+        self.pages.saturating_sub(self.unread)
+    }
 }
 
 /// Sums up the pages of the crawl in `dir`. Pages more than `max_clicks` clicks away from a seed
 /// are deep.
 ///
-/// Reads `pages.jsonl` three times, `excluded.jsonl` once, and each archived page once. Memory: the
+/// Reads `pages.jsonl` four times, `excluded.jsonl` once, and each archived page once. Memory: the
 /// URLs, titles and descriptions of all pages, and 4 bytes per link.
 ///
 /// # Errors
@@ -189,6 +208,7 @@ pub fn site(dir: &Path, max_clicks: u32) -> Result<SiteReport, RecordsError> {
     let mut report = SiteReport {
         format: 1,
         round: latest.round(),
+        crawl: ReportedCrawl::read(dir, &latest)?,
         max_clicks,
         times: vec![0; TIME_BINS.len() + 1],
         sizes: vec![0; SIZE_BINS.len() + 1],
@@ -235,14 +255,20 @@ impl Site {
             .collect();
         let mut rows = pages(dir)?;
         let (mut slow, mut large) = (Vec::new(), Vec::new());
+        let mut files = FileSums::default();
         while let Some(row) = rows.next() {
             let row = row?;
             let is_last = latest.is_last(&row, rows.line());
-            if let (true, Some(to)) = (is_last, &row.redirect) {
+            // An endless redirect is a broken link, and not a chain of redirects.
+            if let (true, None, Some(to)) = (is_last, row.broken_redirect(), &row.redirect) {
                 self.redirects.insert(row.url.clone(), to.clone());
             }
-            // Skip everything that isn't HTML: only documents read as HTML have a charset.
-            if !latest.is_body(&row, rows.line()) || row.charset.is_none() {
+            if !latest.is_body(&row, rows.line()) {
+                continue;
+            }
+            // Only documents read as HTML have a charset.
+            if row.charset.is_none() {
+                files.add(row);
                 continue;
             }
             report.pages += 1;
@@ -265,6 +291,7 @@ impl Site {
         }
         (report.slow, report.median_ms) = extremes(slow);
         (report.large, report.median_bytes) = extremes(large);
+        report.files = files.into_files();
         for row in excluded(dir)? {
             let row = row?;
             if row.reason == "robots" && !self.ids.contains_key(&row.url) {
@@ -289,7 +316,7 @@ impl Site {
         report: &mut SiteReport,
     ) -> Result<(), RecordsError> {
         let archived = Archived::open(dir);
-        let mut texts = PageTexts::default();
+        let (mut texts, mut elements) = (PageTexts::default(), PageElements::default());
         let mut rows = pages(dir)?;
         while let Some(row) = rows.next() {
             let row = row?;
@@ -307,13 +334,15 @@ impl Site {
                 }
                 continue;
             }
-            let body = archived.as_ref().and_then(|archived| archived.body(&row));
+            let answer = archived
+                .as_ref()
+                .and_then(|archived| archived.html_answer(&row));
             let url = canonicalize(None, &row.url).ok();
-            let (Some(body), Some(url)) = (body, url) else {
+            let (Some(answer), Some(url)) = (answer, url) else {
                 report.unread += 1;
                 continue;
             };
-            let text = PageText::decode(&body, row.content_type.as_deref());
+            let text = PageText::decode(&answer.body, row.content_type.as_deref());
             let page = read_text(&text, &Limits::default(), &mut ());
             let base = page.base_url(&url);
             for link in &page.links {
@@ -322,19 +351,10 @@ impl Site {
                 }
             }
             texts.add(&page, &url, &row.url, report);
-            let images = read_image_texts(&text);
-            report.images += images.images;
-            if images.without_text > 0 {
-                report.without_alt.push(PageImages {
-                    url: row.url,
-                    without_alt: images.without_text,
-                    sources: images.sources,
-                });
-            }
+            elements.add(&row, &base, &page, &text, &answer.robots_tags, report);
         }
+        elements.write_to(report);
         texts.write_to(report);
-        let most_images = |page: &PageImages| (Reverse(page.without_alt), page.url.clone());
-        report.without_alt.sort_by_cached_key(most_images);
         Ok(())
     }
 
@@ -394,6 +414,7 @@ impl Site {
     }
 
     fn write_to(mut self, report: &mut SiteReport) {
+        self.count_noindex_links(report);
         let clicks = self.clicks();
         for (page, clicks) in self.found.iter().zip(&clicks) {
             if page.is_listed && !page.is_linked && !page.is_seed {
@@ -435,6 +456,22 @@ impl Site {
         }
         let barred = self.barred.into_values();
         report.barred = barred.filter(|barred| barred.links > 0).collect();
+    }
+
+    /// Counts the links to pages with `noindex`, and drops the pages that no page links to.
+    fn count_noindex_links(&self, report: &mut SiteReport) {
+        let by_id = report.noindex.iter().enumerate();
+        let by_id: HashMap<usize, usize> = by_id
+            .filter_map(|(at, page)| Some((*self.ids.get(&page.url)?, at)))
+            .collect();
+        for page in self.found.iter().filter(|_| !by_id.is_empty()) {
+            for link in &page.links {
+                if let Some(at) = by_id.get(&(*link as usize)) {
+                    report.noindex[*at].linked(&page.url, MAX_LINKING_PAGES);
+                }
+            }
+        }
+        report.noindex.retain(|page| page.links > 0);
     }
 
     /// Returns the clicks from a seed to each page; `None` if no chain of links reaches the page.

@@ -1,5 +1,6 @@
 //! What the owner of a site should fix: checks of links, texts, images, speed and reach.
 
+mod elements;
 mod pages;
 
 use std::collections::BTreeMap;
@@ -9,8 +10,8 @@ use maud::{Markup, html};
 
 use crate::broken::key;
 use crate::faults::{Fault, FaultKind, Faults, MOVED_TO};
-use crate::html::{Cell, Check, Measure, Table, link};
-use crate::numbers::counted;
+use crate::html::{Cell, Check, Measure, SiteOrigin, Table};
+use crate::numbers::{counted, grouped};
 use crate::site::{RedirectChain, SiteReport};
 
 pub(crate) use pages::of_pages;
@@ -20,6 +21,8 @@ pub(crate) use pages::of_pages;
 pub(crate) const MAX_ROWS: usize = 1_000;
 /// Number of pages that a cell shows before it is unfolded.
 const MAX_SHOWN_PAGES: usize = 3;
+/// Minimum number of pages of a site on which its template is recognized.
+const MIN_TEMPLATE_PAGES: u64 = 3;
 /// Maximum number of pages listed for a broken link on a page of reports.
 /// Beyond the limit: a count.
 const MAX_LISTED_PAGES: usize = 100;
@@ -27,6 +30,8 @@ const MAX_LISTED_PAGES: usize = 100;
 /// Returns the checks of a crawl's links, those most urgent first. `site` adds redirect chains.
 pub(crate) fn of_links(faults: &Faults, site: Option<&SiteReport>) -> Vec<Check> {
     let mut checks = Vec::new();
+    let origin = faults.crawl.origin();
+    let graded = faults.graded.len() as u64;
     let kinds = match faults.kinds[..] {
         [] => &FaultKind::ALL[..],
         ref kinds => kinds,
@@ -39,8 +44,8 @@ pub(crate) fn of_links(faults: &Faults, site: Option<&SiteReport>) -> Vec<Check>
         let chains = chains.map_or(&[][..], |site| site.redirect_chains.as_slice());
         let findings = (!links_to.targets.is_empty() || !chains.is_empty()).then(|| {
             html! {
-                @if !links_to.targets.is_empty() { (links_to.table(links)) }
-                @if !chains.is_empty() { (chain_table(chains)) }
+                @if !links_to.targets.is_empty() { (links_to.table(links, graded, &origin)) }
+                @if !chains.is_empty() { (chain_table(chains, &origin)) }
             }
         });
         checks.push(Check {
@@ -49,11 +54,16 @@ pub(crate) fn of_links(faults: &Faults, site: Option<&SiteReport>) -> Vec<Check>
             // Faults that a baseline lists are left out, so their share is unknown.
             measure: (faults.known == 0).then_some(Measure {
                 affected: links_to.pages,
-                items: faults.graded.len() as u64,
+                items: graded,
                 of: "pages",
                 have: links.have,
+                causes: (!links_to.targets.is_empty()).then(|| links_to.counted(links)),
             }),
             advice: links.advice,
+            summary: match links_to.targets.is_empty() {
+                true => counted(chains.len() as u64, "redirect chain", "redirect chains"),
+                false => links_to.summary(links),
+            },
             findings,
         });
     }
@@ -67,6 +77,8 @@ struct Links {
     kinds: &'static [FaultKind],
     have: &'static str,
     advice: &'static str,
+    /// A target with the problem, and several.
+    target: [&'static str; 2],
     /// The columns: target, problem, and the pages with the link.
     columns: [&'static str; 3],
 }
@@ -78,6 +90,7 @@ const LINKS: &[Links] = &[
         kinds: &[FaultKind::Broken, FaultKind::Unreachable],
         have: "have a broken link",
         advice: "On the pages to fix, correct or remove the link, or restore its target.",
+        target: ["broken address", "broken addresses"],
         columns: ["broken link", "answer", "pages to fix"],
     },
     Links {
@@ -86,6 +99,7 @@ const LINKS: &[Links] = &[
         kinds: &[FaultKind::Redirect],
         have: "link to an address that moved permanently",
         advice: "Replace the old address by the new one: each redirect costs visitors a request.",
+        target: ["moved address", "moved addresses"],
         columns: ["old address", "new address", "pages to fix"],
     },
     Links {
@@ -94,6 +108,7 @@ const LINKS: &[Links] = &[
         kinds: &[FaultKind::Fragment, FaultKind::TextFragment],
         have: "link to a place that doesn't exist in the target page",
         advice: "Correct the part after #, or add the id to the target page.",
+        target: ["missing anchor", "missing anchors"],
         columns: ["link", "problem", "pages to fix"],
     },
     Links {
@@ -102,6 +117,7 @@ const LINKS: &[Links] = &[
         kinds: &[FaultKind::Mixed],
         have: "use https but load or submit something over http",
         advice: "Load the resource over https: browsers block it or warn about it.",
+        target: ["insecure resource", "insecure resources"],
         columns: ["resource", "element", "pages to fix"],
     },
 ];
@@ -110,7 +126,9 @@ const LINKS: &[Links] = &[
 struct Targets<'f> {
     /// The faults of each target and problem.
     targets: Vec<((&'f str, &'f str), Vec<&'f Fault>)>,
-    /// Number of distinct graded pages with one of the faults.
+    /// Number of distinct pages with one of the faults.
+    linked_from: u64,
+    /// Number of these pages that are graded.
     pages: u64,
 }
 
@@ -125,24 +143,40 @@ impl<'f> Targets<'f> {
                 pages.extend(fault.page.as_deref().map(key));
             }
         }
-        pages.retain(|page| faults.graded.contains(page));
         pages.sort_unstable();
         pages.dedup();
+        let linked_from = pages.len() as u64;
+        pages.retain(|page| faults.graded.contains(page));
         let mut targets: Vec<_> = by_target.into_iter().collect();
         targets.sort_by_key(|(_, faults)| std::cmp::Reverse(faults.len()));
         Targets {
             targets,
+            linked_from,
             pages: pages.len() as u64,
         }
     }
 
-    fn table(&self, links: &Links) -> Markup {
+    fn counted(&self, links: &Links) -> String {
+        let [one, more] = links.target;
+        counted(self.targets.len() as u64, one, more)
+    }
+
+    fn summary(&self, links: &Links) -> String {
+        let pages = counted(self.linked_from, "page", "pages");
+        match self.linked_from {
+            0 => self.counted(links),
+            _ => format!("{} on {pages}", self.counted(links)),
+        }
+    }
+
+    /// Renders the targets with the pages to fix. `graded` is the number of graded pages.
+    fn table(&self, links: &Links, graded: u64, origin: &SiteOrigin) -> Markup {
         let rows = self.targets.iter().take(MAX_ROWS);
         let rows = rows.map(|((to, why), faults)| {
             vec![
-                Cell::link(to),
-                reason(why),
-                Cell::Markup(pages_with_text(faults)),
+                origin.cell(to),
+                reason(why, origin),
+                Cell::Markup(pages_with_text(faults, graded, origin)),
             ]
         });
         Table {
@@ -156,39 +190,59 @@ impl<'f> Targets<'f> {
 }
 
 /// Renders the reason of a fault. That of a moved page is the new address, as a link.
-fn reason(why: &str) -> Cell {
+fn reason(why: &str, origin: &SiteOrigin) -> Cell {
     match why.strip_prefix(MOVED_TO) {
-        Some(to) => Cell::link(to),
+        Some(to) => origin.cell(to),
         None => Cell::text(why),
     }
 }
 
-fn pages_with_text(faults: &[&Fault]) -> Markup {
+fn pages_with_text(faults: &[&Fault], graded: u64, origin: &SiteOrigin) -> Markup {
     let pages = faults.iter().map(|fault| {
         html! {
-            @match &fault.page { Some(page) => (link(page)), None => "a seed of the crawl" }
+            @match &fault.page { Some(page) => (origin.link(page)), None => "a seed of the crawl" }
             @if let Some(text) = &fault.text { " “" (safe_line(text)) "”" }
+            @else if let Some(element) = &fault.element { " (" (element) ")" }
         }
     });
-    page_list(pages.take(MAX_LISTED_PAGES).collect(), faults.len())
+    let note = template_note(faults.len() as u64, graded);
+    page_list(pages.take(MAX_LISTED_PAGES).collect(), faults.len(), note)
 }
 
-fn page_links(pages: &[String], all: usize) -> Markup {
-    let links = pages.iter().map(|page| link(page));
-    page_list(links.take(MAX_LISTED_PAGES).collect(), all)
+/// Renders links to pages. `note` says what the pages have in common.
+fn page_links(pages: &[String], origin: &SiteOrigin, note: Option<String>) -> Markup {
+    let links = pages.iter().map(|page| origin.link(page));
+    page_list(links.take(MAX_LISTED_PAGES).collect(), pages.len(), note)
+}
+
+/// Returns a note for a problem on (nearly) every page of a site: it is probably in the template,
+/// so that one change fixes all pages. `None` for any other problem.
+fn template_note(pages: u64, all: u64) -> Option<String> {
+    let is_in_template = all >= MIN_TEMPLATE_PAGES && pages * 10 >= all * 9;
+    let place = match pages >= all {
+        true => "on every page".to_owned(),
+        false => format!("on {} of {} pages", grouped(pages), grouped(all)),
+    };
+    is_in_template.then(|| format!("{place}: probably in the template"))
 }
 
 /// Renders a list of pages: the first few, and the others folded. `all` is the number of pages,
-/// including those that are not listed.
-fn page_list(pages: Vec<Markup>, all: usize) -> Markup {
-    let (first, others) = pages.split_at(pages.len().min(MAX_SHOWN_PAGES));
+/// including those that are not listed. After a note, all pages are folded.
+fn page_list(pages: Vec<Markup>, all: usize, note: Option<String>) -> Markup {
+    let shown = if note.is_some() { 0 } else { MAX_SHOWN_PAGES };
+    let (first, others) = pages.split_at(pages.len().min(shown));
     let unlisted = all.saturating_sub(pages.len()) as u64;
     let folded = all.saturating_sub(first.len()) as u64;
+    let folded = match first {
+        [] => counted(folded, "page", "pages"),
+        _ => counted(folded, "more page", "more pages"),
+    };
     html! {
-        ul { @for page in first { li { (page) } } }
+        @if let Some(note) = note { strong { (note) } }
+        @if !first.is_empty() { ul { @for page in first { li { (page) } } } }
         @if !others.is_empty() {
             details {
-                summary { (counted(folded, "more page", "more pages")) }
+                summary { (folded) }
                 ul {
                     @for page in others { li { (page) } }
                     @if unlisted > 0 { li { "and " (counted(unlisted, "other page", "other pages")) } }
@@ -198,16 +252,31 @@ fn page_list(pages: Vec<Markup>, all: usize) -> Markup {
     }
 }
 
+/// Renders a table of pages.
+fn url_table(name: &str, urls: &[String], origin: &SiteOrigin) -> Markup {
+    Table {
+        name,
+        columns: &[name],
+        rows: urls
+            .iter()
+            .take(MAX_ROWS)
+            .map(|url| vec![origin.cell(url)])
+            .collect(),
+        more: left_out(urls.len()),
+    }
+    .draw()
+}
+
 pub(crate) fn left_out(rows: usize) -> u64 {
     rows.saturating_sub(MAX_ROWS) as u64
 }
 
-fn chain_table(chains: &[RedirectChain]) -> Markup {
+fn chain_table(chains: &[RedirectChain], origin: &SiteOrigin) -> Markup {
     let rows = chains.iter().take(MAX_ROWS).map(|chain| {
         let last = chain.to.last().map_or("", String::as_str);
         vec![
-            Cell::link(&chain.url),
-            Cell::link(last),
+            origin.cell(&chain.url),
+            origin.cell(last),
             Cell::count(chain.to.len() as u64),
             Cell::count(chain.links),
         ]

@@ -187,6 +187,7 @@ impl Conduct<'_> {
         };
         page(
             &format!("Requests to {}", safe_line(self.host.as_str())),
+            "Every request of a crawl to one host, with its gap and the rule that allowed it.",
             &body,
         )
     }

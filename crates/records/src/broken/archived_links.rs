@@ -96,6 +96,22 @@ impl Archived {
         decoded_body(&self.record(row)?.http()?)
     }
 
+    /// Returns the body and the `X-Robots-Tag` headers of a page; `None` if it can't be read.
+    pub(crate) fn html_answer(&self, row: &PageRow) -> Option<HtmlAnswer> {
+        if !row.may_show_body() {
+            return None;
+        }
+        let record = self.record(row)?;
+        let http = record.http()?;
+        let is_tag = |name: &[u8]| name.eq_ignore_ascii_case(b"x-robots-tag");
+        let tags = http.fields.iter().filter(|(name, _)| is_tag(name));
+        let tags = tags.map(|(_, value)| String::from_utf8_lossy(value).into_owned());
+        Some(HtmlAnswer {
+            body: decoded_body(&http)?,
+            robots_tags: tags.collect(),
+        })
+    }
+
     /// Returns the fragment in the `Location` of a redirect. `None` if there is no fragment, or the
     /// response is not archived.
     pub(crate) fn location_fragment(&self, row: &PageRow) -> Option<String> {
@@ -111,6 +127,13 @@ impl Archived {
     fn record(&self, row: &PageRow) -> Option<WarcRecord> {
         read_place(&self.dir, row.warc.as_ref()?, row.bytes).ok()
     }
+}
+
+/// A page as the server sent it.
+pub(crate) struct HtmlAnswer {
+    pub(crate) body: Bytes,
+    /// The values of the `X-Robots-Tag` headers.
+    pub(crate) robots_tags: Vec<String>,
 }
 
 /// A page whose links are being collected.

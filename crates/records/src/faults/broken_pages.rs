@@ -39,6 +39,7 @@ pub(super) fn broken_faults(
             status: page.status,
             error: page.error.clone(),
             text: None,
+            element: None,
         };
         for link in &page.links {
             if latest.is_off_scope(&link.page) {

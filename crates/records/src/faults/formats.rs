@@ -8,6 +8,7 @@ use maud::{Markup, html};
 use super::{Fault, FaultKind, Faults, UncheckedLink};
 use crate::html::{Cell, Table, checks, page};
 use crate::numbers::{counted, grouped};
+use crate::reported_crawl::ReportedCrawl;
 use crate::to_fix::{MAX_ROWS, left_out, of_links};
 
 /// Width of the column that shows the kind of fault.
@@ -29,6 +30,7 @@ impl Display for Faults {
                 to: &fault.to,
                 why: &fault.why,
                 text: fault.text.as_deref(),
+                element: fault.element.as_deref(),
             });
             write_lines(f, heading, lines)?;
         }
@@ -38,6 +40,7 @@ impl Display for Faults {
             to: &link.to,
             why: link.why(),
             text: link.text.as_deref(),
+            element: None,
         });
         write_lines(f, Some("links not checked"), unchecked)?;
         if self.source != "archive" {
@@ -66,6 +69,7 @@ struct TextLine<'a> {
     to: &'a str,
     why: &'a str,
     text: Option<&'a str>,
+    element: Option<&'a str>,
 }
 
 /// Writes lines under their pages, after the heading. Writes nothing without lines.
@@ -86,6 +90,8 @@ fn write_lines<'a>(
         write!(f, "  {label:<KIND_WIDTH$}  {to}  {}", safe_line(line.why))?;
         if let Some(text) = line.text {
             write!(f, "  \"{}\"", safe_line(text))?;
+        } else if let Some(element) = line.element {
+            write!(f, "  ({element})")?;
         }
         writeln!(f)?;
         last = Some(line.page);
@@ -205,13 +211,14 @@ impl Faults {
         let _ = self.head(&mut head);
         let body = html! {
             p.sums { (head.trim_end()) }
+            p.sums { (ReportedCrawl::visited_words(self.crawl.visited, self.graded.len() as u64)) }
+            (self.crawl.note())
             @if self.source != "archive" {
                 p { "No archive was kept: only links to broken pages are known, and nothing is graded." }
             }
             @if self.unread > 0 {
                 p { (counted(self.unread, "page is", "pages are")) " not in the archive and may have more faults." }
             }
-            (self.pending_note())
             h2 { "What to fix" }
             (checks(&of_links(self, None)))
             @if !self.unchecked.is_empty() {
@@ -219,24 +226,19 @@ impl Faults {
                 (self.unchecked_table())
             }
         };
-        page("Faults", &body)
+        let host = self.crawl.host();
+        let description = format!("Broken links, redirects and other faults of links on {host}.");
+        page(&format!("Faults of links on {host}"), &description, &body)
     }
 
-    /// Renders what may be missing because the crawl has not visited all URLs.
-    pub(crate) fn pending_note(&self) -> Markup {
-        html! {
-            @if self.pending > 0 {
-                p { (counted(self.pending, "known URL was", "known URLs were")) " not visited, so there may be more faults." }
-            }
-        }
-    }
-
-    fn unchecked_table(&self) -> Markup {
+    /// Renders the links whose target was not checked, with the reasons.
+    pub(crate) fn unchecked_table(&self) -> Markup {
+        let site = self.crawl.origin();
         let row = |link: &UncheckedLink| {
             vec![
-                Cell::link(&link.to),
+                site.cell(&link.to),
                 Cell::text(link.why()),
-                Cell::link(&link.page),
+                site.cell(&link.page),
             ]
         };
         let rows = self.unchecked.iter().take(MAX_ROWS);

@@ -142,6 +142,7 @@ fn check_page(
             status: None,
             error: None,
             text: link.text,
+            element: None,
         });
     }
 }

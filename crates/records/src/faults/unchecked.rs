@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::broken::{is_demanded, is_wait, key};
 use crate::error::RecordsError;
+use crate::reported_crawl::unreachable_origin;
 use crate::rows::{excluded, requests, waiting};
 
 /// The reason of a link whose server answered 429 until the end of the crawl.
@@ -73,14 +74,12 @@ pub(super) struct Unfetched {
     waiting: HashMap<String, String>,
     /// The last status of URLs that demanded a wait.
     demanded: HashMap<u64, u16>,
-    /// Number of pending URLs of other origins.
-    pending: u64,
 }
 
 impl Unfetched {
     /// Reads `excluded.jsonl` and `waiting.jsonl`, and `requests.jsonl` if a host demanded a wait.
-    /// Takes about 40 bytes per URL that the rules of
-    /// its site exclude. The user's own limits (scope, budgets, samples) are left out.
+    /// Takes about 40 bytes per URL that the rules of its site exclude. The user's own limits
+    /// (scope, budgets, samples) are left out.
     pub(super) fn read(dir: &Path) -> Result<Unfetched, RecordsError> {
         let mut unfetched = Unfetched::default();
         let mut rows = excluded(dir)?;
@@ -95,13 +94,8 @@ impl Unfetched {
         let mut rows = waiting(dir)?;
         while let Some(row) = rows.next_sound() {
             let row = row?;
-            match (row.reason.as_str(), row.origin, row.detail) {
-                ("robots" | "unreachable", Some(origin), Some(why)) => {
-                    unfetched.waiting.insert(origin, why);
-                }
-                (_, Some(_), _) => unfetched.pending += row.urls,
-                // The row of the whole crawl.
-                (_, None, _) => {}
+            if let Some((origin, why)) = unreachable_origin(&row) {
+                unfetched.waiting.insert(origin.to_owned(), why.to_owned());
             }
         }
         if unfetched.waiting.values().any(|why| is_demanded(why)) {
@@ -125,11 +119,6 @@ impl Unfetched {
             }
         }
         Ok(())
-    }
-
-    /// Returns the number of pending URLs, without those of unreachable hosts.
-    pub(super) fn pending(&self) -> u64 {
-        self.pending
     }
 
     /// Returns why a URL was not fetched. `name` is the URL after the spelling rules. `None` if the

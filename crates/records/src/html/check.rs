@@ -1,5 +1,7 @@
 //! Checks: what to fix on a site, one section per kind of problem, each with its grade and rule.
 
+use std::cmp::Reverse;
+
 use maud::{Markup, html};
 
 use crate::grade::{Grade, percent, rule};
@@ -15,6 +17,8 @@ pub(crate) struct Measure {
     pub(crate) of: &'static str,
     /// The problem, after the number of items: `have a broken link`.
     pub(crate) have: &'static str,
+    /// What causes the problem, if several items can share it: `2 moved addresses`.
+    pub(crate) causes: Option<String>,
 }
 
 impl Measure {
@@ -30,6 +34,14 @@ impl Measure {
             self.of
         )
     }
+
+    /// Returns the causes before the share of the items: `2 moved addresses on 44 of 60 pages`.
+    fn words_with_causes(&self) -> String {
+        match &self.causes {
+            Some(causes) => format!("{causes} on {}", self.words()),
+            None => self.words(),
+        }
+    }
 }
 
 /// The result of a check.
@@ -41,6 +53,8 @@ pub(crate) struct Check {
     pub(crate) measure: Option<Measure>,
     /// What the owner of the site should do.
     pub(crate) advice: &'static str,
+    /// The findings in a few words, for the sentence above the grades: `3 slow pages`.
+    pub(crate) summary: String,
     /// The findings. `None` if there are none.
     pub(crate) findings: Option<Markup>,
 }
@@ -55,7 +69,7 @@ impl Check {
     fn line(&self) -> Markup {
         let grade = self.grade();
         let judged = self.measure.as_ref().filter(|_| grade.is_some());
-        let words = judged.map(Measure::words);
+        let words = judged.map(Measure::words_with_causes);
         let text = html! {
             (chip(grade)) " " strong { (self.title) } " "
             span.soft { (words.as_deref().unwrap_or("not graded")) }
@@ -74,7 +88,7 @@ impl Check {
                     @if let Some((measure, _)) = self.measure.as_ref().zip(self.grade()) {
                         p.soft {
                             (measure.words()) " (" (percent(measure.affected, measure.items)) ") "
-                            (measure.have) ". Rule: " (rule()) "."
+                            (measure.have) "."
                         }
                     }
                     p { (self.advice) }
@@ -96,12 +110,45 @@ fn chip(grade: Option<Grade>) -> Markup {
     }
 }
 
-/// Renders a list of grades, then a section for each check with findings.
+/// Renders the findings in one sentence with the overall grade, a list of grades, their rules, and
+/// then a section for each check with findings. The worst grades come first, and checks without a
+/// grade last.
 pub(crate) fn checks(checks: &[Check]) -> Markup {
+    let mut checks: Vec<&Check> = checks.iter().collect();
+    checks.sort_by_key(|check| Reverse(check.grade()));
+    let grades: Vec<Grade> = checks.iter().filter_map(|check| check.grade()).collect();
     html! {
-        ul.grades aria-label="Grades" { @for check in checks { (check.line()) } }
-        @if checks.iter().all(|check| check.findings.is_none()) { p { "Nothing to fix was found." } }
+        (overall(&checks, &grades))
+        ul.grades aria-label="Grades" { @for check in &checks { (check.line()) } }
+        @if !grades.is_empty() {
+            p.soft {
+                "A grade follows from the share with the problem: " (rule()) ". "
+                @if grades.len() > 1 {
+                    "The overall grade is the average of these " (grades.len()) " grades, rounded to the worse one."
+                }
+            }
+        }
         @for check in checks { (check.section()) }
+    }
+}
+
+/// Renders what the checks with a grade found, in one sentence after the overall grade.
+fn overall(checks: &[&Check], grades: &[Grade]) -> Markup {
+    let is_listed = |check: &&&Check| check.findings.is_some() && check.measure.is_some();
+    let summaries: Vec<&str> = checks
+        .iter()
+        .filter(is_listed)
+        .map(|check| check.summary.as_str())
+        .collect();
+    let has_findings = checks.iter().any(|check| check.findings.is_some());
+    html! {
+        @if !summaries.is_empty() || !has_findings || grades.len() > 1 {
+            p.overall {
+                @if grades.len() > 1 { (chip(Grade::average(grades))) " " strong { "Overall." } " " }
+                @if !has_findings { "Nothing to fix was found." }
+                @else if !summaries.is_empty() { (summaries.join(", ")) "." }
+            }
+        }
     }
 }
 
@@ -120,18 +167,22 @@ mod tests {
                 items,
                 of: "pages",
                 have: "have a broken link",
+                causes: Some("2 addresses".to_owned()),
             }),
             advice: "Correct the link.",
+            summary: "2 addresses on 3 pages".to_owned(),
             findings: has_findings.then(|| html! { p { "one" } }),
         }
     }
 
     #[test]
-    fn a_section_has_its_grade_with_its_rule() {
+    fn a_section_has_its_grade_and_the_rule_is_given_once() {
         let html = checks(&[check(3, 42, true)]).into_string();
-        assert!(
-            html.contains("3 of 42 pages (7.1\u{a0}%) have a broken link. Rule: A none, B up to")
-        );
+        assert!(html.contains("3 of 42 pages (7.1\u{a0}%) have a broken link."));
+        assert!(html.contains("2 addresses on 3 of 42 pages"), "{html}");
+        assert_eq!(html.matches("A none, B up to").count(), 1);
+        // The average of a single grade says nothing more.
+        assert!(html.contains("<p class=\"overall\">2 addresses on 3 pages.</p>"));
         assert_eq!(html.matches("class=\"g gD\"").count(), 2);
         assert!(html.contains("<a href=\"#links\">") && html.contains("id=\"links\""));
     }
@@ -149,8 +200,35 @@ mod tests {
         assert!(!html.contains("Broken links"), "{html}");
         let html = checks(&[check(2, 0, true)]).into_string();
         assert!(
-            html.contains("not graded") && !html.contains("Rule:") && !html.contains("of 0"),
+            html.contains("not graded") && !html.contains("A none") && !html.contains("of 0"),
             "{html}"
         );
+    }
+
+    #[test]
+    fn the_worst_grades_come_first_and_ungraded_checks_last() {
+        let named = |id, check: Check| Check { id, ..check };
+        let ungraded = Check {
+            measure: None,
+            summary: "not in the sentence".to_owned(),
+            ..check(1, 1, true)
+        };
+        let html = checks(&[
+            named("none", ungraded),
+            named("a", check(0, 42, false)),
+            named("d1", check(3, 42, true)),
+            named("f", check(42, 42, true)),
+            named("d2", check(3, 42, true)),
+        ]);
+        let html = html.into_string();
+        let sections: Vec<_> = html.split("class=\"check\" id=\"").skip(1).collect();
+        let ids = sections.iter().map(|part| part.split('"').next().unwrap());
+        assert_eq!(ids.collect::<Vec<_>>(), ["f", "d1", "d2", "none"]);
+        // F, D, D and A are 5, 3, 3 and 0: 2.75 on average, which is nearly a D.
+        assert!(
+            html.contains("g gD\"><span class=\"hidden\">grade </span>D</span> <strong>Overall.")
+        );
+        assert!(html.contains("average of these 4 grades"));
+        assert!(!html.contains("not in the sentence"), "{html}");
     }
 }

@@ -8,6 +8,10 @@ use crate::numbers::{counted, grouped};
 
 /// Maximum rows of a table that are shown before it is unfolded.
 const MAX_SHOWN: usize = 20;
+/// Maximum rows that phones show before the reader asks for more; `parts.css` has the same number.
+const MAX_SHOWN_ON_PHONES: usize = 5;
+/// Tables with at most this many columns are tables on phones too, one line per row.
+const MAX_PHONE_COLUMNS: usize = 2;
 /// Tables with more columns than this are shown as a list of blocks on screens of medium width.
 const MAX_NARROW_COLUMNS: usize = 5;
 
@@ -64,26 +68,30 @@ pub(crate) struct Table<'a> {
 }
 
 impl Table<'_> {
-    /// Renders the table: the first rows, and the others folded.
+    /// Renders the table: the first rows, and the others folded. On phones, a check box shows all
+    /// but the first few rows, which needs no script.
     pub(crate) fn draw(&self) -> Markup {
         let (first, others) = self.rows.split_at(self.rows.len().min(MAX_SHOWN));
         let folded = format!("{}, continued", self.name);
         html! {
-            (self.part(self.name, first))
+            (self.part(self.name, first, self.rows.len()))
             @if !others.is_empty() {
                 details.rest {
                     summary { (counted(others.len() as u64, "more row", "more rows")) }
-                    (self.part(&folded, others))
+                    (self.part(&folded, others, 0))
                 }
             }
             @if self.more > 0 { p.soft { "And " (grouped(self.more)) " more, which are not listed here." } }
         }
     }
 
-    fn part(&self, name: &str, rows: &[Vec<Cell>]) -> Markup {
-        let class = match self.columns.len() > MAX_NARROW_COLUMNS {
-            true => "t w",
-            false => "t m",
+    /// Renders some rows. If `all`, the number of the table's rows, exceeds what phones show, a
+    /// check box follows.
+    fn part(&self, name: &str, rows: &[Vec<Cell>], all: usize) -> Markup {
+        let class = match self.columns.len() {
+            ..=MAX_PHONE_COLUMNS => "t",
+            ..=MAX_NARROW_COLUMNS => "t m",
+            _ => "t w",
         };
         html! {
             div class=(class) role="region" aria-label=(name) tabindex="0" {
@@ -94,6 +102,9 @@ impl Table<'_> {
                             tr { @for (cell, column) in row.iter().zip(self.columns) { (cell.draw(column)) } }
                         }
                     }
+                }
+                @if all > MAX_SHOWN_ON_PHONES {
+                    label.all { input type="checkbox"; " Show all " (grouped(all as u64)) " rows" }
                 }
             }
         }

@@ -45,7 +45,8 @@ impl Plan {
             h2 { "Load of each host" }
             (hosts(self))
         };
-        page(&title, &body)
+        let description = "The load that the crawl would cause, before it starts.";
+        page(&title, description, &body)
     }
 }
 

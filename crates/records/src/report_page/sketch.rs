@@ -17,7 +17,7 @@ const RADIUS: f64 = 115.0;
 /// The radii of the smallest and the largest node.
 const NODE: (f64, f64) = (9.0, 20.0);
 
-/// Draws the links between hosts or folders. Returns `None` if there are fewer than two.
+/// Draws the links between hosts or folders. Returns `None` if there are no such links.
 pub(super) fn sketch(links: &LinkSketch) -> Option<Markup> {
     if links.nodes.len() < 2 {
         return None;
@@ -32,6 +32,9 @@ pub(super) fn sketch(links: &LinkSketch) -> Option<Markup> {
         .filter(|((from, to), _)| from != to)
         .map(|(_, count)| count)
         .sum();
+    if between == 0 {
+        return None;
+    }
     let within: u64 = links.links.values().sum::<u64>() - between;
     let source = match (links.source, links.is_cut) {
         (LinkSource::Links, false) => "all links".to_owned(),

@@ -1,30 +1,34 @@
 //! Renders the site report as a page: what to fix, then how the site is built.
 
-use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
-use super::{SIZE_BINS, SiteReport, TIME_BINS};
+use super::SiteReport;
+use super::sums::{SIZE_BINS, TIME_BINS};
 use crate::faults::Faults;
-use crate::html::{checks, page};
+use crate::grade::percent;
+use crate::html::{checks, fold, page};
 use crate::numbers::{counted, grouped, size};
 use crate::report_page::svg::{Figure, bars, rows_height};
+use crate::reported_crawl::ReportedCrawl;
 use crate::to_fix::{of_links, of_pages};
 
 impl SiteReport {
-    /// Renders a self-contained page. `faults` are the faults of the same crawl, and `seed` is its
-    /// first seed.
+    /// Renders a self-contained page. `faults` are the faults of the same crawl.
     #[must_use]
-    pub fn html(&self, faults: &Faults, seed: &str) -> String {
+    pub fn html(&self, faults: &Faults) -> String {
         let body = html! {
             p.sums {
-                (counted(self.pages, "page", "pages"))
+                (ReportedCrawl::visited_words(self.crawl.visited, self.pages))
                 @if self.unread > 0 { "; " (grouped(self.unread)) " of them not in the archive, so their texts and links are unknown" }
             }
+            (self.crawl.note())
             h2 { "What to fix" }
             (self.to_fix(faults))
             (self.build())
         };
-        page(&format!("Report of the site {}", safe_line(seed)), &body)
+        let host = self.crawl.host();
+        let description = format!("What to fix on {host}: links, texts, images, speed and reach.");
+        page(&format!("Report of the site {host}"), &description, &body)
     }
 
     /// Renders what the owner of the site should fix.
@@ -32,12 +36,10 @@ impl SiteReport {
         let mut all = of_links(faults, Some(self));
         all.extend(of_pages(self));
         let unchecked = faults.unchecked.len() as u64;
+        let title = counted(unchecked, "link was not checked", "links were not checked");
         html! {
-            (faults.pending_note())
             (checks(&all))
-            @if unchecked > 0 {
-                p { (counted(unchecked, "link was", "links were")) " not checked." }
-            }
+            @if unchecked > 0 { (fold(&title, &faults.unchecked_table())) }
         }
     }
 
@@ -67,11 +69,14 @@ fn plot(id: &str, title: &str, rows: Vec<(String, u64)>) -> Option<Markup> {
     if rows.len() < 2 {
         return None;
     }
-    let words: Vec<String> = rows
-        .iter()
-        .map(|(name, pages)| format!("{name}: {}", grouped(*pages)))
-        .collect();
-    let words = format!("Pages by {}: {}.", title.to_lowercase(), words.join(", "));
+    let all: u64 = rows.iter().map(|(_, pages)| pages).sum();
+    let (most, pages) = rows.iter().rev().max_by_key(|(_, pages)| *pages)?;
+    let words = format!(
+        "Most of the {}: {} ({}).",
+        counted(all, "page", "pages"),
+        most,
+        percent(*pages, all)
+    );
     let figure = Figure {
         id,
         title,

@@ -1,6 +1,25 @@
 //! Bins, extremes and medians of pages.
 
-use super::PageNumber;
+use serde::{Deserialize, Serialize};
+
+/// Pages that take this many milliseconds or more are slow.
+pub(crate) const SLOW_FROM: u64 = 1_000;
+/// Pages of this many bytes or more are large.
+pub(crate) const LARGE_FROM: u64 = 500_000;
+
+/// Upper limits of the time bins, in milliseconds.
+pub(super) const TIME_BINS: [u64; 6] = [100, 200, 500, 1_000, 2_000, 5_000];
+/// Upper limits of the size bins, in bytes.
+pub(super) const SIZE_BINS: [u64; 6] = [10_000, 50_000, 100_000, 500_000, 1_000_000, 5_000_000];
+
+/// A page with a number.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PageNumber {
+    /// The page.
+    pub url: String,
+    /// Clicks (in `deep`), milliseconds (in `slow`) or bytes (in `large`).
+    pub number: u64,
+}
 
 /// Number of pages listed as the slowest, and as the largest.
 const MAX_EXTREMES: usize = 20;

@@ -177,7 +177,7 @@ fn the_page_begins_with_what_to_fix_and_draws_only_bins_with_pages() {
     let dir = made_site();
     let report = site(dir.path(), 2).unwrap();
     let faults = faults(dir.path(), &FaultKind::ALL).unwrap();
-    let html = report.html(&faults, HOST);
+    let html = report.html(&faults);
     let at = |part: &str| html.find(part).unwrap_or_else(|| panic!("{part}: {html}"));
     assert!(at("What to fix") < at("id=\"titles\"") && at("id=\"titles\"") < at("<svg"));
     // All pages have nearly the same size, so there is nothing to plot.
@@ -187,15 +187,66 @@ fn the_page_begins_with_what_to_fix_and_draws_only_bins_with_pages() {
     assert!(html.contains("357 ×"), "{html}");
     assert!(html.contains("<code>Disallow: /private/</code> (line 2)"));
     assert!(html.contains(
-        "<a href=\"https://e.example/c\" rel=\"nofollow noopener noreferrer\">https://e.example/c</a>"
+        "<a href=\"https://e.example/c\" title=\"https://e.example/c\" rel=\"nofollow noopener noreferrer\">/c</a>"
     ));
     assert!(!html.contains("id=\"images\""), "there are no images");
     let text = report.to_string();
     assert!(text.contains("excluded by robots.txt, but linked: 1\n  https://e.example/private/x  `Disallow: /private/`  2 links"), "{text}");
     let mut odd = report;
     odd.double_titles[0].text = "<script>\u{1b}".into();
-    let html = odd.html(&faults, HOST);
+    let html = odd.html(&faults);
     assert!(html.contains("&lt;script&gt;") && !html.contains('\u{1b}'));
     assert_eq!(html.matches("<script>").count(), 1, "the page's own script");
     assert!(site(&dir.path().join("none"), 2).is_err());
+}
+
+#[test]
+fn a_redirect_loop_is_a_broken_link_and_not_a_chain() {
+    let mut made = MadeCrawl::new();
+    made.page_with(
+        &format!("{HOST}/"),
+        "text/html",
+        "<a href=/loop>wishlist</a><a href=/one>two redirects</a>",
+        &json!({"charset": "UTF-8"}),
+    );
+    let loops = format!("{HOST}/loop");
+    made.row(
+        &loops,
+        &json!({"status": 302, "redirect": loops, "error": "redirect_loop", "via": format!("{HOST}/")}),
+    );
+    for (from, to) in [("/one", "/two"), ("/two", "/end")] {
+        let to = format!("{HOST}{to}");
+        made.row(
+            &format!("{HOST}{from}"),
+            &json!({"status": 302, "redirect": to}),
+        );
+    }
+    let dir = made.finish();
+    let report = site(dir.path(), 2).unwrap();
+    let chains: Vec<_> = report
+        .redirect_chains
+        .iter()
+        .map(|chain| &chain.url)
+        .collect();
+    assert_eq!(chains, [&format!("{HOST}/one")]);
+    let faults = faults(dir.path(), &FaultKind::ALL).unwrap();
+    assert_eq!(
+        (faults.faults.len(), faults.faults[0].to.as_str()),
+        (1, &*loops)
+    );
+}
+
+#[test]
+fn the_page_names_the_links_that_were_not_checked() {
+    let dir = made_site();
+    let report = site(dir.path(), 2).unwrap();
+    let faults = faults(dir.path(), &FaultKind::ALL).unwrap();
+    let html = report.html(&faults);
+    let (_, folded) = html
+        .split_once("<summary><h3>1 link was not checked</h3></summary>")
+        .unwrap();
+    assert!(folded.contains("/private/<wbr>x</a>") && folded.contains(">robots.txt</td>"));
+    assert!(html.contains("<h1>Report of the site e.example</h1>"));
+    assert!(html.contains("<meta name=\"description\" content=\"What to fix on e.example"));
+    assert!(html.contains("URLs visited, 7 of them HTML pages"));
 }

@@ -4,7 +4,7 @@ use std::fmt::{self, Display};
 
 use crawl_weburl::safe_line;
 
-use super::{PageImages, PageNumber, SharedText, SiteReport};
+use super::{ImagePages, PageImages, PageNumber, SharedText, SiteReport};
 use crate::numbers::{counted, grouped, size};
 
 /// Maximum lines shown per list.
@@ -40,7 +40,7 @@ impl Display for SiteReport {
 
 impl SiteReport {
     /// Returns the lists with their headings, one line per entry.
-    pub(super) fn lists(&self) -> [(String, Vec<String>); 13] {
+    pub(super) fn lists(&self) -> Vec<(String, Vec<String>)> {
         let deep = format!(
             "more than {} from the start",
             counted(u64::from(self.max_clicks), "click", "clicks")
@@ -57,7 +57,19 @@ impl SiteReport {
                 counted(barred.links, "link", "links")
             )
         });
-        [
+        let noindex = self
+            .noindex
+            .iter()
+            .map(|page| format!("{}  {}", page.url, counted(page.links, "link", "links")));
+        let vague = self.vague_links.iter().map(|link| {
+            let links = counted(link.links, "link", "links");
+            format!(
+                "\"{}\"  {links}  {}",
+                safe_line(&link.text),
+                link.pages.join(", ")
+            )
+        });
+        vec![
             ("without a title".to_owned(), self.without_title.clone()),
             (
                 "titles shared by several pages".to_owned(),
@@ -105,8 +117,49 @@ impl SiteReport {
                     format!("{}{}", size(bytes), multiple(bytes, self.median_bytes))
                 }),
             ),
+            (
+                "slowest files of pages".to_owned(),
+                numbers(&self.files.slow, |ms| {
+                    format!("{} ms{}", grouped(ms), multiple(ms, self.files.median_ms))
+                }),
+            ),
+            (
+                "largest files of pages".to_owned(),
+                numbers(&self.files.large, |bytes| {
+                    format!(
+                        "{}{}",
+                        size(bytes),
+                        multiple(bytes, self.files.median_bytes)
+                    )
+                }),
+            ),
+            (
+                "without a viewport".to_owned(),
+                self.without_viewport.clone(),
+            ),
+            (
+                "without a language".to_owned(),
+                self.without_language.clone(),
+            ),
+            ("noindex, but linked".to_owned(), noindex.collect()),
+            (
+                "link texts that say nothing (English only)".to_owned(),
+                vague.collect(),
+            ),
+            (
+                "images without width and height".to_owned(),
+                images(&self.images_without_size),
+            ),
         ]
     }
+}
+
+fn images(images: &[ImagePages]) -> Vec<String> {
+    let lines = images.iter().map(|image| {
+        let pages = counted(image.pages.len() as u64, "page", "pages");
+        format!("{}  {pages}", safe_line(&image.image))
+    });
+    lines.collect()
 }
 
 fn image_line(page: &PageImages) -> String {

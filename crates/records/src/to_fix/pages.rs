@@ -3,8 +3,9 @@
 use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
-use super::{MAX_ROWS, left_out, page_links};
-use crate::html::{Cell, Check, Measure, Table, link};
+use super::elements::{images_without_size, images_without_text, language, vague_links, viewport};
+use super::{MAX_ROWS, left_out, page_links, url_table};
+use crate::html::{Cell, Check, Measure, SiteOrigin, Table};
 use crate::numbers::{counted, grouped, size};
 use crate::site::{LARGE_FROM, PageNumber, SLOW_FROM, SharedText, SiteReport, times_median};
 
@@ -14,11 +15,16 @@ pub(crate) fn of_pages(site: &SiteReport) -> Vec<Check> {
         texts(site, &TITLES),
         texts(site, &DESCRIPTIONS),
         texts(site, &HEADINGS),
-        images(site),
+        images_without_text(site),
         slow(site),
         large(site),
         reach(site),
+        viewport(site),
+        language(site),
         barred(site),
+        noindex(site),
+        vague_links(site),
+        images_without_size(site),
     ]
 }
 
@@ -27,6 +33,8 @@ struct Texts {
     id: &'static str,
     title: &'static str,
     have: &'static str,
+    /// The problem, after a number of pages.
+    problem: &'static str,
     advice: &'static str,
     /// The name of the text in tables.
     text: &'static str,
@@ -38,6 +46,7 @@ const TITLES: Texts = Texts {
     id: "titles",
     title: "Titles",
     have: "have no title, or share it with another page",
+    problem: "with a missing or shared title",
     advice: "Give each page a title of its own: search engines and browser tabs show it.",
     text: "shared title",
     without: "pages without a title",
@@ -48,6 +57,7 @@ const DESCRIPTIONS: Texts = Texts {
     id: "descriptions",
     title: "Descriptions",
     have: "have no description, or share it with another page",
+    problem: "with a missing or shared description",
     advice: "Describe each page in its own words (meta name=description): search engines may show it.",
     text: "shared description",
     without: "pages without a description",
@@ -58,6 +68,7 @@ const HEADINGS: Texts = Texts {
     id: "headings",
     title: "Headings",
     have: "have no h1, or share it with another page",
+    problem: "with a missing or shared h1",
     advice: "Begin each page with an h1 that says what the page is about.",
     text: "shared h1",
     without: "pages without an h1",
@@ -65,53 +76,38 @@ const HEADINGS: Texts = Texts {
 };
 
 fn texts(site: &SiteReport, texts: &Texts) -> Check {
+    let origin = site.crawl.origin();
     let (without, shared) = (texts.of)(site);
     let sharing: usize = shared.iter().map(|text| text.pages.len()).sum();
     let findings = (!without.is_empty() || !shared.is_empty()).then(|| {
         html! {
-            @if !without.is_empty() { (url_table(texts.without, without)) }
-            @if !shared.is_empty() { (shared_table(texts.text, shared)) }
+            @if !without.is_empty() { (url_table(texts.without, without, &origin)) }
+            @if !shared.is_empty() { (shared_table(texts.text, shared, &origin)) }
         }
     });
+    let affected = (without.len() + sharing) as u64;
     Check {
         id: texts.id,
         title: texts.title,
         measure: Some(Measure {
-            affected: (without.len() + sharing) as u64,
-            items: read_pages(site),
+            affected,
+            items: site.read_pages(),
             of: "pages",
             have: texts.have,
+            causes: None,
         }),
         advice: texts.advice,
+        summary: format!("{} {}", counted(affected, "page", "pages"), texts.problem),
         findings,
     }
 }
 
-/// Returns the number of pages whose body was read.
-fn read_pages(site: &SiteReport) -> u64 {
-    site.pages.saturating_sub(site.unread)
-}
-
-fn url_table(name: &str, urls: &[String]) -> Markup {
-    Table {
-        name,
-        columns: &[name],
-        rows: urls
-            .iter()
-            .take(MAX_ROWS)
-            .map(|url| vec![Cell::link(url)])
-            .collect(),
-        more: left_out(urls.len()),
-    }
-    .draw()
-}
-
-fn shared_table(name: &str, texts: &[SharedText]) -> Markup {
+fn shared_table(name: &str, texts: &[SharedText], origin: &SiteOrigin) -> Markup {
     let rows = texts.iter().take(MAX_ROWS).map(|text| {
         vec![
             Cell::text(&text.text),
             Cell::count(text.pages.len() as u64),
-            Cell::Markup(page_links(&text.pages, text.pages.len())),
+            Cell::Markup(page_links(&text.pages, origin, None)),
         ]
     });
     Table {
@@ -123,145 +119,175 @@ fn shared_table(name: &str, texts: &[SharedText]) -> Markup {
     .draw()
 }
 
-fn images(site: &SiteReport) -> Check {
-    let affected = site.without_alt.iter().map(|page| page.without_alt).sum();
-    let rows = site.without_alt.iter().take(MAX_ROWS).map(|page| {
-        let unlisted = page.without_alt.saturating_sub(page.sources.len() as u64);
-        let sources = html! {
-            ul {
-                @for source in &page.sources { li { code { (safe_line(source)) } } }
-                @if unlisted > 0 { li { "and " (counted(unlisted, "other", "others")) } }
-            }
-        };
-        vec![
-            Cell::link(&page.url),
-            Cell::count(page.without_alt),
-            Cell::Markup(sources),
-        ]
-    });
-    let table = Table {
-        name: "Images without alternative text",
-        columns: &["page to fix", "images", "which"],
-        rows: rows.collect(),
-        more: left_out(site.without_alt.len()),
-    };
-    Check {
-        id: "images",
-        title: "Images",
-        measure: Some(Measure {
-            affected,
-            items: site.images,
-            of: "images",
-            have: "have no alternative text",
-        }),
-        advice: "Describe what the image shows in its alt attribute, or write alt=\"\" if it is decoration.",
-        findings: (!site.without_alt.is_empty()).then(|| table.draw()),
-    }
-}
-
 fn slow(site: &SiteReport) -> Check {
     let milliseconds = |ms: u64| format!("{} ms", grouped(ms));
+    let files = &site.files;
+    let slow_files = files.slow_files();
+    let tables = [
+        Extremes {
+            name: "Slow pages",
+            columns: ["page", "time"],
+            items: &site.slow,
+            from: SLOW_FROM,
+            median: site.median_ms,
+            all: site.slow_pages(),
+        },
+        Extremes {
+            name: "Slow files of pages",
+            columns: ["file", "time"],
+            items: &files.slow,
+            from: SLOW_FROM,
+            median: files.median_ms,
+            all: slow_files,
+        },
+    ];
     Check {
         id: "slow-pages",
-        title: "Slow pages",
+        title: "Slow pages and files",
         measure: Some(Measure {
-            affected: site.slow_pages(),
-            items: site.pages,
-            of: "pages",
+            affected: site.slow_pages() + slow_files,
+            items: site.pages + files.files,
+            of: "pages and files",
             have: "took a second or longer, from request to end of response",
+            causes: None,
         }),
-        advice: "Find out what these pages wait for: they keep visitors waiting too.",
-        findings: number_table(
-            "Slow pages",
-            "time",
-            &site.slow,
-            SLOW_FROM,
-            (site.median_ms, site.slow_pages()),
-            milliseconds,
-        ),
+        advice: "Find out what these URLs wait for: they keep visitors waiting too.",
+        summary: format!("{} slow", counted_both(site.slow_pages(), slow_files)),
+        findings: extreme_tables(&tables, &site.crawl.origin(), milliseconds),
     }
 }
 
 fn large(site: &SiteReport) -> Check {
+    let files = &site.files;
+    let large_files = files.large_files();
+    let tables = [
+        Extremes {
+            name: "Large pages",
+            columns: ["page", "size"],
+            items: &site.large,
+            from: LARGE_FROM,
+            median: site.median_bytes,
+            all: site.large_pages(),
+        },
+        Extremes {
+            name: "Large files of pages",
+            columns: ["file", "size"],
+            items: &files.large,
+            from: LARGE_FROM,
+            median: files.median_bytes,
+            all: large_files,
+        },
+    ];
     Check {
         id: "large-pages",
-        title: "Large pages",
+        title: "Large pages and files",
         measure: Some(Measure {
-            affected: site.large_pages(),
-            items: site.pages,
-            of: "pages",
-            have: "have 500 kB or more, without images and other resources",
+            affected: site.large_pages() + large_files,
+            items: site.pages + files.files,
+            of: "pages and files",
+            have: "have 500 kB or more, each counted alone",
+            causes: None,
         }),
-        advice: "Split these pages, compress them in transfer, or move embedded data out of them.",
-        findings: number_table(
-            "Large pages",
-            "size",
-            &site.large,
-            LARGE_FROM,
-            (site.median_bytes, site.large_pages()),
-            size,
-        ),
+        advice: "Split these pages, shrink these images and scripts, or compress them in transfer.",
+        summary: format!("{} large", counted_both(site.large_pages(), large_files)),
+        findings: extreme_tables(&tables, &site.crawl.origin(), size),
     }
 }
 
-/// Renders the pages whose number is at least `from`. `all` is the number of these pages.
-fn number_table(
-    name: &str,
-    column: &str,
-    pages: &[PageNumber],
+/// Counts pages and files, without those that are zero: `1 page and 2 files`.
+fn counted_both(pages: u64, files: u64) -> String {
+    let pages_words = counted(pages, "page", "pages");
+    let files_words = counted(files, "file", "files");
+    match (pages, files) {
+        (_, 0) => pages_words,
+        (0, _) => files_words,
+        _ => format!("{pages_words} and {files_words}"),
+    }
+}
+
+/// The pages or files with the highest numbers.
+struct Extremes<'a> {
+    name: &'a str,
+    /// The column of the URL, and that of the number.
+    columns: [&'a str; 2],
+    items: &'a [PageNumber],
+    /// Items with a lower number are not listed.
     from: u64,
-    (median, all): (Option<u64>, u64),
+    median: Option<u64>,
+    /// Number of items with this number or a higher one.
+    all: u64,
+}
+
+/// Renders the tables that have rows. `None` if none has any.
+fn extreme_tables(
+    tables: &[Extremes<'_>],
+    origin: &SiteOrigin,
     show: impl Fn(u64) -> String,
 ) -> Option<Markup> {
-    let rows = pages.iter().filter(|page| page.number >= from);
-    let rows: Vec<_> = rows
-        .map(|page| {
-            let times = match times_median(page.number, median) {
-                Some(times) => Cell::Number(page.number, format!("{times} ×")),
-                None => Cell::Empty,
-            };
-            vec![
-                Cell::link(&page.url),
-                Cell::Number(page.number, show(page.number)),
-                times,
-            ]
-        })
+    let tables: Vec<Markup> = tables
+        .iter()
+        .filter_map(|extremes| extremes.table(origin, &show))
         .collect();
-    let more = all.saturating_sub(rows.len() as u64);
-    let median = median.map(show);
-    (!rows.is_empty()).then(|| {
-        html! {
-            @if let Some(median) = median { p.soft { "The median of all pages is " (median) "." } }
-            (Table { name, columns: &["page", column, "times the median"], rows, more }.draw())
-        }
-    })
+    (!tables.is_empty()).then(|| html! { @for table in tables { (table) } })
+}
+
+impl Extremes<'_> {
+    fn table(&self, origin: &SiteOrigin, show: impl Fn(u64) -> String) -> Option<Markup> {
+        let rows = self.items.iter().filter(|item| item.number >= self.from);
+        let rows: Vec<_> = rows
+            .map(|item| {
+                let times = match times_median(item.number, self.median) {
+                    Some(times) => Cell::Number(item.number, format!("{times} ×")),
+                    None => Cell::Empty,
+                };
+                vec![
+                    origin.cell(&item.url),
+                    Cell::Number(item.number, show(item.number)),
+                    times,
+                ]
+            })
+            .collect();
+        let more = self.all.saturating_sub(rows.len() as u64);
+        let [item, number] = self.columns;
+        let columns = &[item, number, "times the median"];
+        (!rows.is_empty()).then(|| {
+            html! {
+                @if let Some(median) = self.median { p.soft { "The median of all " (item) "s is " (show(median)) "." } }
+                (Table { name: self.name, columns, rows, more }.draw())
+            }
+        })
+    }
 }
 
 fn reach(site: &SiteReport) -> Check {
+    let origin = site.crawl.origin();
     let deep = site.deep.iter().take(MAX_ROWS);
     let deep = Table {
         name: "Pages far from the start",
         columns: &["page", "clicks from the start"],
         rows: deep
-            .map(|page| vec![Cell::link(&page.url), Cell::count(page.number)])
+            .map(|page| vec![origin.cell(&page.url), Cell::count(page.number)])
             .collect(),
         more: left_out(site.deep.len()),
     };
     let orphans = "in a sitemap or feed, but linked from no page";
+    let affected = (site.deep.len() + site.orphans.len()) as u64;
     let has_findings = !site.deep.is_empty() || !site.orphans.is_empty();
     Check {
         id: "reach",
         title: "Pages hard to reach",
         measure: Some(Measure {
-            affected: (site.deep.len() + site.orphans.len()) as u64,
-            items: read_pages(site),
+            affected,
+            items: site.read_pages(),
             of: "pages",
             have: "are far from the start, or linked from no page",
+            causes: None,
         }),
+        summary: format!("{} hard to reach", counted(affected, "page", "pages")),
         advice: "Link to these pages from pages that visitors find, or remove them.",
         findings: has_findings.then(|| {
             html! {
-                @if !site.orphans.is_empty() { (url_table(orphans, &site.orphans)) }
+                @if !site.orphans.is_empty() { (url_table(orphans, &site.orphans, &origin)) }
                 @if !site.deep.is_empty() { (deep.draw()) }
             }
         }),
@@ -269,14 +295,15 @@ fn reach(site: &SiteReport) -> Check {
 }
 
 fn barred(site: &SiteReport) -> Check {
+    let origin = site.crawl.origin();
     let rows = site.barred.iter().take(MAX_ROWS).map(|barred| {
         let line = barred.line.map(|line| format!(" (line {line})"));
         let rule = html! {
             @if let Some(rule) = &barred.rule { code { (safe_line(rule)) } (line.unwrap_or_default()) }
         };
-        let pages = page_links(&barred.linked_from, barred.linked_from.len());
+        let pages = page_links(&barred.linked_from, &origin, None);
         vec![
-            Cell::Markup(link(&barred.url)),
+            origin.cell(&barred.url),
             Cell::Markup(rule),
             Cell::count(barred.links),
             Cell::Markup(pages),
@@ -294,6 +321,34 @@ fn barred(site: &SiteReport) -> Check {
         measure: None,
         advice: "Pages link to these URLs, but your robots.txt blocks crawlers: they can't be found by search. \
                  If that is intended, nothing needs a fix.",
+        summary: String::new(),
         findings: (!site.barred.is_empty()).then(|| table.draw()),
+    }
+}
+
+fn noindex(site: &SiteReport) -> Check {
+    let origin = site.crawl.origin();
+    let rows = site.noindex.iter().take(MAX_ROWS).map(|page| {
+        vec![
+            origin.cell(&page.url),
+            Cell::Markup(html! { code { (safe_line(&page.directive)) } }),
+            Cell::count(page.links),
+            Cell::Markup(page_links(&page.linked_from, &origin, None)),
+        ]
+    });
+    let table = Table {
+        name: "Linked pages with noindex",
+        columns: &["page", "directive", "links", "linked from"],
+        rows: rows.collect(),
+        more: left_out(site.noindex.len()),
+    };
+    Check {
+        id: "noindex",
+        title: "Linked pages with noindex",
+        measure: None,
+        advice: "Pages link to these pages, but noindex keeps them out of search engines. \
+                 If that is intended, nothing needs a fix.",
+        summary: String::new(),
+        findings: (!site.noindex.is_empty()).then(|| table.draw()),
     }
 }

@@ -1,9 +1,9 @@
 //! The checks of links, from faults.
 
-use super::{of_links, reason};
+use super::{of_links, reason, template_note};
 use crate::broken::key;
 use crate::faults::{Fault, FaultKind, Faults};
-use crate::html::{Cell, checks};
+use crate::html::{Cell, SiteOrigin, checks};
 
 fn fault(page: &str, to: &str, kind: FaultKind, why: &str) -> Fault {
     Fault {
@@ -14,6 +14,7 @@ fn fault(page: &str, to: &str, kind: FaultKind, why: &str) -> Fault {
         text: Some("<b>the link</b>".to_owned()),
         status: None,
         error: None,
+        element: None,
     }
 }
 
@@ -74,10 +75,31 @@ fn kinds_that_were_not_searched_for_have_no_grade() {
 
 #[test]
 fn the_reason_of_a_moved_page_is_a_link() {
-    let words = |why: &str| match reason(why) {
+    let words = |why: &str| match reason(why, &SiteOrigin::default()) {
         Cell::Markup(markup) => markup.into_string(),
         _ => String::new(),
     };
     assert_eq!(words("no element has the id é"), "no element has the id é");
     assert!(words("moved to http://e.example/b").starts_with("<a href="));
+}
+
+#[test]
+fn a_link_on_every_page_is_probably_in_the_template() {
+    let all = (0..40).map(|page| {
+        let moved = "moved to https://e.example/new";
+        fault(&format!("/p{page}"), "/old", FaultKind::Redirect, moved)
+    });
+    let mut all: Vec<Fault> = all.collect();
+    all.push(fault("/p0", "/old2", FaultKind::Redirect, "moved to x"));
+    let html = checks(&of_links(&faults(all), None)).into_string();
+    assert!(html.contains("<strong>on every page: probably in the template</strong>"));
+    assert!(html.contains("<summary>40 pages</summary>"), "{html}");
+    assert_eq!(html.matches("in the template").count(), 1);
+    assert!(html.contains("2 moved addresses on 40 of 40 pages"));
+    assert!(html.contains("2 moved addresses on 40 pages."));
+    assert_eq!(
+        template_note(37, 40).unwrap(),
+        "on 37 of 40 pages: probably in the template"
+    );
+    assert_eq!((template_note(35, 40), template_note(2, 2)), (None, None));
 }

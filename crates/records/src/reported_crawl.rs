@@ -1,0 +1,241 @@
+//! Which crawl a report is about: its site, when it was crawled, and how completely.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crawl_archive::rows::WaitingRow;
+use crawl_weburl::{canonicalize, safe_line};
+use maud::{Markup, html};
+use serde::{Deserialize, Serialize};
+
+use crate::broken::LatestRows;
+use crate::error::RecordsError;
+use crate::html::{SiteOrigin, link};
+use crate::numbers::{counted, grouped};
+use crate::report::CrawlSettings;
+use crate::rows::{pages, waiting};
+
+/// The crawl that a report is about.
+///
+/// Field names are stable; later versions of the program may add fields.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ReportedCrawl {
+    /// Scheme, host and port with the most visited URLs. `None` without pages.
+    pub site: Option<String>,
+    /// The first seed as typed.
+    pub seed: Option<String>,
+    /// Number of seeds.
+    pub seeds: u64,
+    /// The version of the program in the last run.
+    pub version: Option<String>,
+    /// When the first URL was visited, in RFC 3339.
+    pub first_visit: Option<String>,
+    /// When the last URL was visited, in RFC 3339.
+    pub last_visit: Option<String>,
+    /// Number of visited URLs.
+    pub visited: u64,
+    /// Number of known URLs that the crawl has yet to visit, without those of unreachable hosts.
+    pub pending: u64,
+    /// Whether the last run has ended.
+    pub has_ended: bool,
+}
+
+impl ReportedCrawl {
+    /// Reads `pages.jsonl`, `waiting.jsonl` and the settings of the crawl in `dir`.
+    ///
+    /// # Errors
+    /// [`RecordsError::NoCrawl`] if `dir` holds no crawl; [`RecordsError::Row`] for a malformed
+    /// row of `pages.jsonl`; file system errors.
+    pub(crate) fn read(dir: &Path, latest: &LatestRows) -> Result<ReportedCrawl, RecordsError> {
+        let settings = CrawlSettings::read(dir)?;
+        let mut crawl = ReportedCrawl {
+            seed: settings.seeds.first().cloned(),
+            seeds: settings.seeds.len() as u64,
+            version: settings.version,
+            visited: latest.urls(),
+            ..ReportedCrawl::default()
+        };
+        let (mut visits, mut origins) = (None, BTreeMap::new());
+        let mut rows = pages(dir)?;
+        while let Some(row) = rows.next() {
+            let row = row?;
+            let (first, last) = visits.unwrap_or((row.fetched_at, row.fetched_at));
+            visits = Some((first.min(row.fetched_at), last.max(row.fetched_at)));
+            if latest.is_last(&row, rows.line())
+                && row.hops_off_scope == 0
+                && let Ok(url) = canonicalize(None, &row.url)
+            {
+                match origins.get_mut(url.origin_text()) {
+                    Some(urls) => *urls += 1,
+                    None => {
+                        origins.insert(url.origin_text().to_owned(), 1_u64);
+                    }
+                }
+            }
+        }
+        let most = origins.into_iter().rev().max_by_key(|(_, urls)| *urls);
+        crawl.site = most.map(|(origin, _)| origin);
+        crawl.first_visit = visits.map(|(first, _)| first.rfc3339_millis());
+        crawl.last_visit = visits.map(|(_, last)| last.rfc3339_millis());
+        let mut rows = waiting(dir)?;
+        while let Some(row) = rows.next_sound() {
+            let row = row?;
+            match row.origin {
+                Some(_) if unreachable_origin(&row).is_none() => crawl.pending += row.urls,
+                Some(_) => {}
+                // The row of the whole crawl.
+                None => crawl.has_ended = true,
+            }
+        }
+        Ok(crawl)
+    }
+
+    /// Returns the site whose URLs are shown as paths.
+    pub(crate) fn origin(&self) -> SiteOrigin {
+        SiteOrigin::of(self.site.as_deref())
+    }
+
+    /// Returns the site's host and port for a heading.
+    pub(crate) fn host(&self) -> String {
+        match (self.origin().host(), &self.seed) {
+            (Some(host), _) => safe_line(host).into_owned(),
+            (None, Some(seed)) => safe_line(seed).into_owned(),
+            (None, None) => "an empty crawl".to_owned(),
+        }
+    }
+
+    /// Describes how many URLs were visited: `60 URLs visited, 44 of them HTML pages`.
+    pub(crate) fn visited_words(visited: u64, html_pages: u64) -> String {
+        format!(
+            "{} visited, {} of them HTML {}",
+            counted(visited, "URL", "URLs"),
+            grouped(html_pages),
+            if html_pages == 1 { "page" } else { "pages" },
+        )
+    }
+
+    /// Describes when the crawl visited the site: `2026-11-28 06:10 to 06:12 UTC`.
+    pub(crate) fn time_words(&self) -> Option<String> {
+        let minutes = |time: &str| Some(time.get(..16)?.replace('T', " "));
+        let first = minutes(self.first_visit.as_deref()?)?;
+        let last = minutes(self.last_visit.as_deref()?)?;
+        Some(match last.strip_prefix(&first[..11]) {
+            _ if first == last => format!("{first} UTC"),
+            Some(time) => format!("{first} to {time} UTC"),
+            None => format!("{first} to {last} UTC"),
+        })
+    }
+
+    /// Describes how complete the crawl is.
+    pub(crate) fn completeness_words(&self) -> String {
+        let urls = counted(self.pending, "known URL was", "known URLs were");
+        match (self.has_ended, self.pending) {
+            (true, 0) => "Complete: no known URL is left to visit".to_owned(),
+            (true, _) => format!("Incomplete: {urls} not visited, so there may be more to fix"),
+            (false, _) => "Incomplete: the crawl is running or was interrupted".to_owned(),
+        }
+    }
+
+    /// Renders when the crawl visited the site, from which seed, how completely, and by which
+    /// version of the program.
+    pub(crate) fn note(&self) -> Markup {
+        let others = self.seeds.saturating_sub(1);
+        html! {
+            p.soft {
+                @if let Some(times) = self.time_words() { "Crawled " (times) }
+                @else { "Crawled" }
+                @if let Some(seed) = &self.seed {
+                    " from " (link(seed))
+                    @if others > 0 { " and " (counted(others, "other seed", "other seeds")) }
+                }
+                @if let Some(version) = &self.version { " by crawl " (safe_line(version)) }
+                ". " (self.completeness_words()) "."
+            }
+        }
+    }
+}
+
+/// Returns the origin in a row of `waiting.jsonl` whose URLs can't be fetched until its host
+/// responds, and the reason. `None` for other rows.
+pub(crate) fn unreachable_origin(row: &WaitingRow) -> Option<(&str, &str)> {
+    match (row.reason.as_str(), &row.origin, &row.detail) {
+        ("robots" | "unreachable", Some(origin), Some(why)) => Some((origin, why)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use serde_json::json;
+
+    use super::ReportedCrawl;
+    use crate::broken::LatestRows;
+    use crate::made_crawl::MadeCrawl;
+
+    fn read(rows: &[(&str, &str)], waiting: &[serde_json::Value]) -> ReportedCrawl {
+        let mut made = MadeCrawl::new();
+        for (url, time) in rows {
+            made.row(url, &json!({"status": 200, "fetched_at": time}));
+        }
+        let dir = made.finish();
+        let toml =
+            "seed = [\"http://e.example/\", \"http://f.example/\"]\n[crawl]\nversion = \"0.1.0\"\n";
+        fs::write(dir.path().join("crawl.toml"), toml).unwrap();
+        let waiting: String = waiting.iter().map(|row| format!("{row}\n")).collect();
+        fs::write(dir.path().join("waiting.jsonl"), waiting).unwrap();
+        let latest = LatestRows::read(dir.path()).unwrap();
+        ReportedCrawl::read(dir.path(), &latest).unwrap()
+    }
+
+    #[test]
+    fn the_site_is_the_origin_with_the_most_urls() {
+        let end = json!({"origin": null, "urls": 0, "reason": "finished", "detail": null});
+        let rows = [
+            ("http://e.example/", "2026-11-20T23:59:59.123Z"),
+            ("https://www.e.example/a", "2026-11-21T00:01:00.000Z"),
+            ("https://www.e.example/b", "2026-11-20T23:58:00.000Z"),
+        ];
+        let crawl = read(&rows, &[end]);
+        assert_eq!(crawl.site.as_deref(), Some("https://www.e.example"));
+        assert_eq!(
+            (crawl.host(), crawl.visited),
+            ("www.e.example".to_owned(), 3)
+        );
+        assert_eq!(
+            crawl.time_words().unwrap(),
+            "2026-11-20 23:58 to 2026-11-21 00:01 UTC"
+        );
+        let note = crawl.note().into_string();
+        assert!(
+            note.contains("from <a href=\"http://e.example/\""),
+            "{note}"
+        );
+        assert!(
+            note.ends_with(
+                "and 1 other seed by crawl 0.1.0. Complete: no known URL is left to visit.</p>"
+            ),
+            "{note}"
+        );
+    }
+
+    #[test]
+    fn a_crawl_is_incomplete_while_urls_wait_or_the_run_goes_on() {
+        let row = [("http://e.example/", "2026-11-20T23:59:59.123Z")];
+        assert!(!read(&row, &[]).has_ended);
+        let waits = [
+            json!({"origin": null, "urls": 9, "reason": "budget", "detail": "max-pages"}),
+            json!({"origin": "http://e.example", "urls": 7, "reason": "budget", "detail": "max-pages"}),
+            json!({"origin": "http://dead.example", "urls": 2, "reason": "unreachable", "detail": "connect_refused"}),
+        ];
+        let crawl = read(&row, &waits);
+        assert_eq!((crawl.pending, crawl.has_ended), (7, true));
+        assert_eq!(
+            crawl.completeness_words(),
+            "Incomplete: 7 known URLs were not visited, so there may be more to fix"
+        );
+        assert_eq!(crawl.time_words().unwrap(), "2026-11-20 23:59 UTC");
+    }
+}

@@ -1,0 +1,123 @@
+//! The files that browsers load to show the pages: their times and sizes.
+
+use crawl_archive::rows::PageRow;
+use crawl_extractor::essence;
+use serde::{Deserialize, Serialize};
+
+use super::sums::{LARGE_FROM, PageNumber, SIZE_BINS, SLOW_FROM, TIME_BINS};
+use super::sums::{bin, count_from, extremes};
+
+/// The images, style sheets, scripts and fonts of a crawl.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PageFiles {
+    /// Number of files.
+    pub files: u64,
+    /// The slowest files, in milliseconds from request to end of response.
+    pub slow: Vec<PageNumber>,
+    /// The median of the files' times, in milliseconds. `None` without files.
+    pub median_ms: Option<u64>,
+    /// The largest files, in bytes as received.
+    pub large: Vec<PageNumber>,
+    /// The median of the files' sizes, in bytes. `None` without files.
+    pub median_bytes: Option<u64>,
+    /// Number of files by time, in the bins of `times` of the report.
+    pub times: Vec<u64>,
+    /// Number of files by size, in the bins of `sizes` of the report.
+    pub sizes: Vec<u64>,
+}
+
+impl PageFiles {
+    /// Returns the number of slow files.
+    pub(crate) fn slow_files(&self) -> u64 {
+        count_from(SLOW_FROM, &TIME_BINS, &self.times)
+    }
+
+    /// Returns the number of large files.
+    pub(crate) fn large_files(&self) -> u64 {
+        count_from(LARGE_FROM, &SIZE_BINS, &self.sizes)
+    }
+}
+
+/// Collects the times and sizes of files.
+#[derive(Default)]
+pub(super) struct FileSums {
+    slow: Vec<(u64, String)>,
+    large: Vec<(u64, String)>,
+}
+
+impl FileSums {
+    /// Adds a response that isn't HTML. Anything that browsers don't load to show a page, such as
+    /// a PDF, is skipped.
+    pub(super) fn add(&mut self, row: PageRow) {
+        if essence(row.content_type.as_deref()).is_some_and(|kind| is_page_file(&kind)) {
+            self.slow.push((row.ms, row.url.clone()));
+            self.large.push((row.bytes, row.url));
+        }
+    }
+
+    pub(super) fn into_files(self) -> PageFiles {
+        let mut files = PageFiles {
+            files: self.slow.len() as u64,
+            times: vec![0; TIME_BINS.len() + 1],
+            sizes: vec![0; SIZE_BINS.len() + 1],
+            ..PageFiles::default()
+        };
+        for ((ms, _), (bytes, _)) in self.slow.iter().zip(&self.large) {
+            bin(&mut files.times, &TIME_BINS, *ms);
+            bin(&mut files.sizes, &SIZE_BINS, *bytes);
+        }
+        (files.slow, files.median_ms) = extremes(self.slow);
+        (files.large, files.median_bytes) = extremes(self.large);
+        files
+    }
+}
+
+/// Returns whether a media type is that of an image, style sheet, script or font.
+fn is_page_file(media_type: &str) -> bool {
+    media_type.starts_with("image/")
+        || media_type.starts_with("font/")
+        || media_type == "text/css"
+        || media_type.ends_with("javascript")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::made_crawl::MadeCrawl;
+    use crate::site::site;
+
+    #[test]
+    fn slow_and_large_files_of_pages_are_found_and_other_documents_are_not() {
+        let mut made = MadeCrawl::new();
+        for (path, content_type, ms, bytes) in [
+            ("/big.png", "image/png", 7, 2_900_000),
+            ("/slow.js", "text/javascript; charset=utf-8", 1_200, 29),
+            ("/a.css", "text/css", 7, 1_000),
+            ("/book.pdf", "application/pdf", 9_000, 9_000_000),
+        ] {
+            let columns = json!({"ms": ms, "bytes": bytes});
+            made.page_with(
+                &format!("https://e.example{path}"),
+                content_type,
+                "x",
+                &columns,
+            );
+        }
+        let report = site(made.finish().path(), 2).unwrap();
+        let files = &report.files;
+        assert_eq!(
+            (files.files, files.slow_files(), files.large_files()),
+            (3, 1, 1)
+        );
+        assert!(files.slow[0].url.ends_with("/slow.js"));
+        assert!(files.large[0].url.ends_with("/big.png"));
+        assert_eq!(
+            (files.median_ms, files.median_bytes),
+            (Some(7), Some(1_000))
+        );
+        let text = report.to_string();
+        assert!(text.contains("slowest files of pages: 3\n  1,200 ms, 171 times the median  https://e.example/slow.js\n"), "{text}");
+    }
+}
