@@ -27,7 +27,7 @@ fn malformed_lines_are_counted_and_cause_no_breach() {
         let mut bytes = whole.clone();
         bytes[zeros].fill(0);
         fs::write(&path, &bytes).unwrap();
-        let audit = audit(dir.path()).unwrap();
+        let audit = audit(dir.path(), &[]).unwrap();
         let rules: Vec<_> = audit.by_rule.keys().map(String::as_str).collect();
         // The last two requests are too close together, whatever rows are lost before them.
         assert_eq!(rules, ["gap"]);
@@ -74,7 +74,7 @@ fn a_lost_row_explains_no_more_than_it_can() {
     let lost = rows.lines().nth(2).unwrap().to_owned();
     rows = rows.replace(&lost, "lost");
     fs::write(&path, rows).unwrap();
-    let audit = audit(dir.path()).unwrap();
+    let audit = audit(dir.path(), &[]).unwrap();
     let lines = audit.breaches.iter().map(|breach| breach.rows[1].line);
     assert_eq!(lines.collect::<Vec<_>>(), [2, 5, 7]);
     assert!(audit.undecided.is_empty(), "{:?}", audit.undecided);
