@@ -1,7 +1,7 @@
 //! Which crates may depend on which, as `docs/architecture.md` explains.
 
 /// For each package, the crates it may depend on directly, except in tests.
-pub(crate) const SEES: [(&str, &[&str]); 27] = [
+pub(crate) const SEES: [(&str, &[&str]); 28] = [
     ("crawl-coding", &[]),
     ("crawl-dates", &[]),
     ("crawl-documents", &[]),
@@ -10,6 +10,7 @@ pub(crate) const SEES: [(&str, &[&str]); 27] = [
     ("crawl-scope", &["crawl-weburl"]),
     ("crawl-traps", &["crawl-weburl"]),
     ("crawl-extractor", &["crawl-weburl", "crawl-dates"]),
+    ("crawl-fields", &["crawl-dates"]),
     ("crawl-sample", &["crawl-weburl"]),
     ("crawl-scheduler", &["crawl-weburl"]),
     ("crawl-frontier", &["crawl-weburl"]),
@@ -165,7 +166,7 @@ pub(crate) const FOR_TESTS: &str = "crawl-testweb";
 pub(crate) const FOR_TESTS_OF: [(&str, &str); 1] = [("crawl-engine", "crawl-records")];
 
 /// Crates that do no I/O, read no clock and start no task.
-pub(crate) const PURE: [&str; 10] = [
+pub(crate) const PURE: [&str; 11] = [
     "crawl-coding",
     "crawl-dates",
     "crawl-documents",
@@ -174,6 +175,7 @@ pub(crate) const PURE: [&str; 10] = [
     "crawl-scope",
     "crawl-traps",
     "crawl-extractor",
+    "crawl-fields",
     "crawl-sample",
     "crawl-scheduler",
 ];
@@ -221,6 +223,7 @@ pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
             "crawl-scope",
             "crawl-traps",
             "crawl-extractor",
+            "crawl-fields",
             "crawl-sample",
             "crawl-scheduler",
             "crawl-frontier",
@@ -243,15 +246,19 @@ pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
 
 /// Pairs of a package and a crate that may name it in its manifest. No other crate may name these
 /// packages, so that they stay replaceable. `TOOLS` are exempt.
-pub(crate) const OWNED: [(&str, &str); 28] = [
+pub(crate) const OWNED: [(&str, &str); 34] = [
     ("axum", "crawl"),
     ("clap", "crawl"),
+    ("cssparser", "crawl-fields"),
+    ("ego-tree", "crawl-fields"),
     ("fjall", "crawl-frontier"),
     // Limits the request rates of clients of `crawl serve`.
     ("governor", "crawl"),
     ("governor", "crawl-scheduler"),
     ("hickory-resolver", "crawl-fetcher"),
     ("html5ever", "crawl-extractor"),
+    // Parses pages into the tree that fields are selected from.
+    ("html5ever", "crawl-fields"),
     ("indicatif", "crawl"),
     ("maud", "crawl"),
     // Generates `report.html`, which is a file of the crawl directory.
@@ -266,10 +273,14 @@ pub(crate) const OWNED: [(&str, &str); 28] = [
     // Encrypts connections to the PostgreSQL server.
     ("rustls", "crawl-shared-frontier"),
     ("rustls-native-certs", "crawl-shared-frontier"),
+    ("scraper", "crawl-fields"),
+    ("selectors", "crawl-fields"),
     ("tantivy", "crawl-index"),
     ("tokio-postgres", "crawl-shared-frontier"),
     ("tokio-postgres-rustls", "crawl-shared-frontier"),
     ("tower-http", "crawl"),
+    // Joins the references of pages with their base, without a canonical form.
+    ("url", "crawl-fields"),
     // Users of the robots.txt library need no other crate of ours for its URLs.
     ("url", "crawl-policy"),
     ("url", "crawl-weburl"),
