@@ -22,6 +22,11 @@ const MAX_GROUPS: usize = 4;
 /// Columns of a rule's table that are not fields.
 const OTHER_COLUMNS: [&str; 3] = ["page_url", "page_round", "item"];
 
+/// Names of tables that every export has.
+const OTHER_TABLES: [&str; 7] = [
+    "excluded", "hosts", "links", "pages", "requests", "robots", "walk",
+];
+
 /// Compiles rules.
 ///
 /// # Errors
@@ -37,6 +42,15 @@ pub(crate) fn rules(configs: &[RuleConfig]) -> Result<Vec<Rule>, Vec<RuleError>>
             errors: &mut errors,
         };
         check.name("rule", &config.name, "name");
+        if OTHER_TABLES.contains(&config.name.as_str()) {
+            let message = format!("a rule can't be named `{}`", config.name);
+            check.error(
+                Some("name"),
+                None,
+                message,
+                "an export has a table of this name",
+            );
+        }
         if !names.insert(config.name.as_str()) {
             let message = format!("there are two rules named `{}`", config.name);
             check.error(

@@ -27,6 +27,12 @@ impl Rules {
         }
     }
 
+    /// Returns nothing: there are no rules.
+    #[must_use]
+    pub fn configs(&self) -> &[RuleConfig] {
+        &[]
+    }
+
     /// Returns true: there are no rules.
     #[must_use]
     pub fn is_empty(&self) -> bool {

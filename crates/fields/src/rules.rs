@@ -13,6 +13,7 @@ use crate::{compile, evaluate, nearest};
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     rules: Vec<Rule>,
+    configs: Vec<RuleConfig>,
 }
 
 impl Rules {
@@ -21,7 +22,16 @@ impl Rules {
     /// # Errors
     /// All mistakes in the rules, with their places.
     pub fn compile(configs: &[RuleConfig]) -> Result<Rules, Vec<RuleError>> {
-        compile::rules(configs).map(|rules| Rules { rules })
+        Ok(Rules {
+            rules: compile::rules(configs)?,
+            configs: configs.to_vec(),
+        })
+    }
+
+    /// Returns the rules as they were written.
+    #[must_use]
+    pub fn configs(&self) -> &[RuleConfig] {
+        &self.configs
     }
 
     /// Returns whether there are no rules.

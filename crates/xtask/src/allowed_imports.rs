@@ -48,6 +48,7 @@ pub(crate) const SEES: [(&str, &[&str]); 28] = [
             "crawl-scope",
             "crawl-traps",
             "crawl-extractor",
+            "crawl-fields",
             "crawl-sample",
             "crawl-scheduler",
             "crawl-frontier",
@@ -65,6 +66,7 @@ pub(crate) const SEES: [(&str, &[&str]); 28] = [
             "crawl-coding",
             "crawl-policy",
             "crawl-extractor",
+            "crawl-fields",
             "crawl-sample",
             "crawl-frontier",
             "crawl-archive",
@@ -72,7 +74,12 @@ pub(crate) const SEES: [(&str, &[&str]); 28] = [
     ),
     (
         "crawl-tables",
-        &["crawl-weburl", "crawl-archive", "crawl-records"],
+        &[
+            "crawl-weburl",
+            "crawl-fields",
+            "crawl-archive",
+            "crawl-records",
+        ],
     ),
     // `crawl-wacz` extracts the text of pages from the archive, so it needs the extractor.
     (
@@ -117,6 +124,7 @@ pub(crate) const SEES: [(&str, &[&str]); 28] = [
             "crawl-policy",
             "crawl-scope",
             "crawl-extractor",
+            "crawl-fields",
             "crawl-sample",
             "crawl-scheduler",
             "crawl-frontier",
@@ -347,6 +355,7 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
                     "totals",
                 ],
             ),
+            ("extracts", &["error", "state"]),
             ("trace_events", &["config", "messages", "secrets", "time"]),
             ("sharing", &["config", "messages"]),
             (
@@ -403,6 +412,7 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
                     "config",
                     "content_filter",
                     "document_reader",
+                    "extracts",
                     "index",
                     "messages",
                     "priority",

@@ -33,13 +33,13 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Publish", &["serve", "export", "mcp"]),
     (
         "Maintain",
-        &["index", "recheck", "forget", "replay", "gather"],
+        &["extract", "index", "recheck", "forget", "replay", "gather"],
     ),
     ("Set up", &["config", "frontier", "completions", "man"]),
 ];
 
 /// For each command, the example at the top of its help.
-pub(super) const COMMAND_EXAMPLES: [(&str, &str); 23] = [
+pub(super) const COMMAND_EXAMPLES: [(&str, &str); 24] = [
     (
         "plan",
         "crawl plan https://www.example.org/ --contact you@example.org",
@@ -62,6 +62,7 @@ pub(super) const COMMAND_EXAMPLES: [(&str, &str); 23] = [
         "crawl explain site https://www.example.org/private/",
     ),
     ("audit", "crawl audit site"),
+    ("extract", "crawl extract site --config rules.toml"),
     ("recheck", "crawl recheck site"),
     ("verify", "crawl verify site"),
     (

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crawl_engine::{HostGroup, MAX_PER_OTHERS_HOST, MIN_OTHERS_DELAY};
 use crawl_fetcher::{Contact, HostAccess};
+use crawl_fields::Rules;
 use crawl_policy::ProductToken;
 use crawl_records::stored_settings;
 use crawl_scheduler::PolitenessOverrides;
@@ -18,6 +19,7 @@ use super::choices::KindName;
 use super::contact::{
     AGENT_HINT, CONTACT_HINT, PATTERN_HINT, check_pattern, read_agent, read_contact,
 };
+use super::extract_rules::compile;
 use super::groups::{host_groups, terms_by_host};
 use super::host_lists::{check_read_in, names};
 use super::host_politeness::{HostTerms, overrides};
@@ -63,6 +65,8 @@ pub(crate) struct Checked {
     pub(crate) groups: HostTable<Arc<HostGroup>>,
     /// Credentials and header fields for single hosts.
     pub(crate) access: Vec<HostAccess>,
+    /// The compiled rules for the fields of pages.
+    pub(crate) extract: Arc<Rules>,
 }
 
 impl Checked {
@@ -146,6 +150,7 @@ pub(super) fn check_all(settings: &Settings, problems: &mut Problems) -> Option<
     let sites = problems.note(sites);
     let access = problems.note(accesses(&settings.site));
     let groups = problems.note(host_groups(&settings.group));
+    let extract = problems.note(compile(&settings.extract));
     let public = seeds
         .iter()
         .find(|seed| reach(seed, &settings.fetch.resolve) == Reach::Public);
@@ -179,6 +184,7 @@ pub(super) fn check_all(settings: &Settings, problems: &mut Problems) -> Option<
         sites: sites?,
         access: access?,
         groups: groups?,
+        extract: Arc::new(extract?),
     };
     checked.crawl_at(seeds);
     Some(checked)
