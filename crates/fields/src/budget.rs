@@ -2,8 +2,8 @@
 
 use std::cell::Cell;
 
-/// Maximum steps from node to node that all rules together take on a page.
-/// Beyond the limit: fields that are not read yet are missing, and the row has `cut: steps`.
+/// Maximum steps from node to node in a page.
+/// Beyond the limit: other fields are missing (`cut: steps`).
 pub(crate) const MAX_STEPS: u64 = 50_000_000;
 
 /// Maximum elements that one field takes from a page.
