@@ -277,12 +277,12 @@ impl<'a> Source<'a> {
         };
         for error in &errors {
             let name = rules.get(error.rule).map(|rule| &rule.name);
-            let table = tables
+            let mut table = tables
                 .iter()
                 .filter(|table| extract_rules::name_of(table).as_ref() == name);
             // Rules that can't be read are not in the list, so the indices may differ.
             let place = table
-                .last()
+                .next_back()
                 .map_or(0, |table| extract_rules::place(table, error));
             let message = extract_rules::message(error, name);
             let problem = self.at(place, message).hint(error.hint);
