@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::timestamp::Timestamp;
 
@@ -558,6 +559,30 @@ pub struct LinkRow {
     pub at: Option<Timestamp>,
 }
 
+/// A line of `extracts.jsonl`: the fields that a rule extracted from a page.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExtractRow {
+    /// The page.
+    pub url: String,
+    /// The name of the rule.
+    pub rule: String,
+    /// The round that read the page, from 1.
+    pub round: u32,
+    /// A value for each field of the rule. Null if the field is missing or failed.
+    pub fields: Map<String, Value>,
+    /// The fields that the page doesn't have. Fields of a group are named `group.field`.
+    #[serde(default)]
+    pub missing: Vec<String>,
+    /// Why fields failed, by field: the text is not of the field's type, or the field is required
+    /// and missing.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub failed: BTreeMap<String, String>,
+    /// The limit at which reading the page ended: `bytes`, `nodes`, `depth`, `steps`, `values` or
+    /// `size`. Absent if the page was read to its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut: Option<String>,
+}
+
 /// A line of `recheck.jsonl`, written by `crawl recheck`: how today's rules apply to a crawled
 /// page. The first line is about the recheck itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -635,9 +660,9 @@ mod tests {
     use serde::{Deserializer, Serialize};
 
     use super::{
-        DelayRow, ExcludedRow, LinkRow, OrderRow, PageRow, PageUsage, RandomWalkRow, RecheckRow,
-        RequestRow, RobotsVerdict, SampleRow, TombstoneRow, UsageStatement, WaitingRow, WarcPlace,
-        WorkerRow,
+        DelayRow, ExcludedRow, ExtractRow, LinkRow, OrderRow, PageRow, PageUsage, RandomWalkRow,
+        RecheckRow, RequestRow, RobotsVerdict, SampleRow, TombstoneRow, UsageStatement, WaitingRow,
+        WarcPlace, WorkerRow,
     };
     use crate::Timestamp;
 
@@ -673,6 +698,7 @@ mod tests {
         check("requests.jsonl", columns::<RequestRow>());
         check("excluded.jsonl", columns::<ExcludedRow>());
         check("links.jsonl", columns::<LinkRow>());
+        check("extracts.jsonl", columns::<ExtractRow>());
         check("walk.jsonl", columns::<RandomWalkRow>());
         check("waiting.jsonl", columns::<WaitingRow>());
         check("recheck.jsonl", columns::<RecheckRow>());

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use crawl_archive::rows::{
-    DelayRow, ExcludedRow, LinkRow, PageRow, RandomWalkRow, RequestRow, TombstoneRow, WaitingRow,
-    WorkerRow,
+    DelayRow, ExcludedRow, ExtractRow, LinkRow, PageRow, RandomWalkRow, RequestRow, TombstoneRow,
+    WaitingRow, WorkerRow,
 };
 use crawl_archive::{ArchiveError, FOLDER, MAX_CONFIG_BYTES, check_entries, read_text};
 use crawl_records::{CrawlSettings, GATHERED_DELAYS, WORKERS};
@@ -160,6 +160,17 @@ fn check_all_rows(
             source.clone_from(&row.from);
             cross
                 .source("links.jsonl", line, &row.from)
+                .map_err(VerifyError::Scratch)
+        },
+    )?;
+    check_rows(
+        dir,
+        "extracts.jsonl",
+        is_ended,
+        verification,
+        |line, row: &ExtractRow, _| {
+            cross
+                .source("extracts.jsonl", line, &row.url)
                 .map_err(VerifyError::Scratch)
         },
     )?;

@@ -138,7 +138,7 @@ pub(crate) fn meaning(path: &str) -> FileMeaning {
 
 const JSON_LINES: &str = "application/jsonl";
 /// The media type and description of files with a fixed name.
-const NAMED: [(&str, &str, &str); 23] = [
+const NAMED: [(&str, &str, &str); 25] = [
     ("CITATION.cff", "application/yaml", "how to cite this crawl"),
     (
         "README.md",
@@ -179,6 +179,16 @@ const NAMED: [(&str, &str, &str); 23] = [
         "hosts.jsonl",
         JSON_LINES,
         "a row for each host: whether it is complete and what is missing",
+    ),
+    (
+        "extract-rules.json",
+        "application/json",
+        "the rules for the fields of pages",
+    ),
+    (
+        "extracts.jsonl",
+        JSON_LINES,
+        "a row for each page and rule, with the fields",
     ),
     ("links.jsonl", JSON_LINES, "a row for each link of a page"),
     (

@@ -91,6 +91,7 @@ fn run(cli: Cli) -> Result<u8, CommandError> {
             run::finish_interrupted(dir)?;
         }
         Some(Command::Control(args)) => run::finish_interrupted(&args.dir)?,
+        Some(Command::Extract(args)) => run::finish_interrupted(&args.dir)?,
         _ => {}
     }
     match cli.command {
@@ -127,6 +128,7 @@ fn run(cli: Cli) -> Result<u8, CommandError> {
             let _gathered = commands::gather::as_one(&args.dirs, &mut args.dir)?;
             records::audit(&args)
         }
+        Some(Command::Extract(args)) => commands::extract::run(&args),
         Some(Command::Recheck(args)) => recheck::run(&remembered(&args.dir)?, args.json),
         #[cfg(feature = "tables")]
         Some(Command::Verify(mut args)) => {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crawl_fetcher::robots::RobotsTimes;
 use crawl_fetcher::{Contact, CookieFile, FetchConfig};
+use crawl_fields::Rules;
 use crawl_frontier::shared::{BoxError, MoveTarget, WorkerFrontier};
 use crawl_policy::usage::UsagePurpose;
 use crawl_policy::{ProductToken, Profile};
@@ -126,6 +127,8 @@ pub struct Config {
     pub warc: bool,
     /// Whether `links.jsonl` is written.
     pub links: bool,
+    /// The rules for `extracts.jsonl`. Without rules, the file is not written.
+    pub extract: Arc<Rules>,
     /// Whether a search index is built.
     pub index: bool,
     /// The documents to index.
@@ -198,6 +201,7 @@ impl Config {
             min_free: 0,
             warc: true,
             links: false,
+            extract: Arc::default(),
             index: false,
             documents: DocumentRules::default(),
             extent: Extent::Crawl,

@@ -24,6 +24,7 @@ mod document_reader;
 mod driver;
 mod error;
 mod excluded_rows;
+mod extracts;
 mod forget;
 mod free_space;
 mod index;
@@ -69,6 +70,7 @@ pub use crawl_loop::running_crawls::RunningCrawl;
 pub use document_reader::{DocumentRules, UNREADABLE_EXIT_CODE};
 pub use driver::run;
 pub use error::EngineError;
+pub use extracts::{Extracted, extract_again, extract_rows};
 pub use forget::{Forget, Forgotten, count_forgotten, find_tombstone, finish_forget, forget};
 pub use free_space::FreeSpace;
 #[cfg(feature = "search")]

@@ -110,6 +110,7 @@ pub fn gather(dirs: &[PathBuf], to: &Path, purpose: &Purpose<'_>) -> Result<Gath
     let last = rows::requests(&mut workers, to)?;
     rows::excluded(&mut workers, &mut duplicates, to)?;
     rows::links(&mut workers, to)?;
+    rows::extracts(&mut workers, to)?;
     rows::operators_rows(&mut workers, goes_on, to)?;
     waiting::write_waiting(&workers, &last, to)?;
     if !goes_on {

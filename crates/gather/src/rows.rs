@@ -5,7 +5,9 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::path::Path;
 
-use crawl_archive::rows::{DelayRow, LinkRow, PageRow, RequestRow, TombstoneRow, WorkerRow};
+use crawl_archive::rows::{
+    DelayRow, ExtractRow, LinkRow, PageRow, RequestRow, TombstoneRow, WorkerRow,
+};
 use crawl_archive::{RowFile, RowReader};
 use crawl_records::{GATHERED_DELAYS, WORKERS};
 use serde::Serialize;
@@ -114,6 +116,30 @@ pub(crate) fn links(workers: &mut [Worker], to: &Path) -> Result<(), GatherError
             append(&mut out, to, NAME, &row)?;
         }
         worker.row.unreadable += u64::from(rows.is_torn());
+    }
+    sync(out)
+}
+
+/// Writes `extracts.jsonl`, and the rules of the first worker that has any: all workers of a crawl
+/// have the same.
+pub(crate) fn extracts(workers: &mut [Worker], to: &Path) -> Result<(), GatherError> {
+    const NAME: &str = "extracts.jsonl";
+    const RULES: &str = "extract-rules.json";
+    let mut out = None;
+    for worker in &mut *workers {
+        let mut rows = RowReader::<ExtractRow>::open_if_any(&worker.dir.join(NAME))?;
+        for row in rows.by_ref() {
+            match sound(row)? {
+                Some(row) => append(&mut out, to, NAME, &row)?,
+                None => worker.row.unreadable += 1,
+            }
+        }
+        worker.row.unreadable += u64::from(rows.is_torn());
+    }
+    let rules = workers.iter().map(|worker| worker.dir.join(RULES));
+    if let Some(rules) = rules.into_iter().find(|rules| rules.is_file()) {
+        let copy = to.join(RULES);
+        std::fs::copy(rules, &copy).map_err(GatherError::io(&copy))?;
     }
     sync(out)
 }

@@ -37,6 +37,7 @@ mod decoded_body;
 mod directory;
 mod error;
 mod explain;
+mod extraction;
 mod faults;
 mod figures;
 mod grade;
@@ -77,6 +78,9 @@ pub use decoded_body::decoded_body;
 pub use directory::{seeds_of, stored_settings};
 pub use error::RecordsError;
 pub use explain::{Explanation, NamedBy, SamplePlace, StateRead, WalkPlace, explain};
+pub use extraction::{
+    ExtractRules, Extraction, FieldCounts, RuleCounts, extract_rules, extraction,
+};
 pub use faults::{Baseline, Fault, FaultKind, Faults, UncheckedLink, faults};
 pub use hosts::{Gaps, HostReport, HostSums, RobotsReport, Waits};
 pub use html::{PARTS_STYLE, SORT_SCRIPT, link};
@@ -93,7 +97,8 @@ pub use report_page::broken_table;
 pub use reported_crawl::ReportedCrawl;
 pub use round_view::{RoundView, Rounds};
 pub use rows::{
-    GATHERED_DELAYS, RowsOf, WORKERS, delays, excluded, links, pages, requests, waiting, walk,
+    GATHERED_DELAYS, RowsOf, WORKERS, delays, excluded, extracts, links, pages, requests, waiting,
+    walk,
 };
 pub use sample::{SampleEstimates, SampleReport, sample};
 pub use site::{
@@ -105,6 +110,6 @@ pub use walk::{VisitedPage, WalkReport};
 pub use words::{answer_words, evidence_words, failure_words, outcome_words, status_words};
 
 pub use crawl_archive::rows::{
-    ExcludedRow, LinkRow, PageRow, RandomWalkRow, RecheckRow, RequestRow, RobotsVerdict,
-    WaitingRow, WarcPlace,
+    ExcludedRow, ExtractRow, LinkRow, PageRow, RandomWalkRow, RecheckRow, RequestRow,
+    RobotsVerdict, WaitingRow, WarcPlace,
 };

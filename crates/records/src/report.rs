@@ -12,9 +12,11 @@ use crate::bins::GapHistograms;
 use crate::coverage::Coverage;
 use crate::directory::{holds_any, seeds_of, stored_settings};
 use crate::error::RecordsError;
+use crate::extraction::{Extraction, extraction};
 use crate::hosts::{HostReport, HostSums};
 use crate::numbers::grouped;
 use crate::outcome::outcome;
+use crate::round_view::Rounds;
 use crate::rows::{excluded, pages, requests, waiting};
 use crate::sample::{SampleReport, SampleRows};
 use crate::walk::{WalkReport, WalkSteps};
@@ -51,6 +53,9 @@ pub struct Report {
     /// The random walk, if the crawl is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub walk: Option<WalkReport>,
+    /// The fields that rules found in pages, if the crawl has rules.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extraction: Option<Extraction>,
     /// Number of hosts by coverage verdict. A host has no verdict if none of its URLs was to be
     /// fetched.
     #[serde(default)]
@@ -287,6 +292,7 @@ pub(crate) fn report_with_gaps(dir: &Path) -> Result<(Report, GapHistograms), Re
     report.read_pages(dir, &mut hosts)?;
     report.read_excluded(dir, &mut hosts)?;
     report.read_waiting(dir, &mut hosts)?;
+    report.extraction = extraction(dir, Rounds::Last)?;
     let (hosts, gaps) = hosts.finish_with_gaps();
     report.hosts = hosts;
     for coverage in report.hosts.iter().filter_map(|host| host.coverage) {

@@ -1,6 +1,7 @@
 //! The report as an HTML page, for site owners and for the appendix of a paper: what to fix, how the
 //! crawl went, plots, and the details.
 
+mod fields;
 mod plots;
 mod sample;
 mod sites;
@@ -79,6 +80,7 @@ pub(crate) fn page_of(
             (politeness_section(report, figures))
             (coverage_section(report))
         }
+        @if let Some(extraction) = &report.extraction { (fields::fields(extraction)) }
         @if let Some(sample) = &report.sample { (sample::drawn(sample, report.crawl.sample.as_ref())) }
         @if let Some(walk) = &report.walk { (sample::walked(walk)) }
         @if !plots.is_empty() || sketch.is_some() {

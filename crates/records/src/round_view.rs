@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crawl_archive::rows::{ExcludedRow, LinkRow, PageRow};
+use crawl_archive::rows::{ExcludedRow, ExtractRow, LinkRow, PageRow};
 
 use crate::broken::key;
 use crate::error::RecordsError;
@@ -86,6 +86,17 @@ impl RoundView {
             .as_ref()
             .and_then(|several| several.url(&row.from));
         round <= self.last_round && read.is_none_or(|url| url.read == round)
+    }
+
+    /// Returns whether to keep a row of `extracts.jsonl`: it comes from the last visit that read its
+    /// page.
+    #[must_use]
+    pub fn holds_extract(&self, row: &ExtractRow) -> bool {
+        let read = self
+            .several
+            .as_ref()
+            .and_then(|several| several.url(&row.url));
+        row.round <= self.last_round && read.is_none_or(|url| url.read == row.round)
     }
 
     /// Returns whether to keep a row on this line of `excluded.jsonl`. A row is kept if no later

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crawl_archive::RowReader;
 use crawl_archive::rows::{
-    DelayRow, ExcludedRow, LinkRow, PageRow, RandomWalkRow, RequestRow, WaitingRow,
+    DelayRow, ExcludedRow, ExtractRow, LinkRow, PageRow, RandomWalkRow, RequestRow, WaitingRow,
 };
 use serde::de::DeserializeOwned;
 
@@ -55,6 +55,14 @@ pub fn waiting(dir: &Path) -> Result<RowsOf<WaitingRow>, RecordsError> {
 /// As for [`RowsOf`]; a file that is missing has no rows.
 pub fn links(dir: &Path) -> Result<RowsOf<LinkRow>, RecordsError> {
     RowsOf::open(dir, "links.jsonl")
+}
+
+/// Returns the rows of `extracts.jsonl`: fields that rules extracted from pages.
+///
+/// # Errors
+/// As for [`RowsOf`]; a file that is missing has no rows.
+pub fn extracts(dir: &Path) -> Result<RowsOf<ExtractRow>, RecordsError> {
+    RowsOf::open(dir, "extracts.jsonl")
 }
 
 /// Returns the rows of `walk.jsonl`: the steps of a random walk, in order for each walker.

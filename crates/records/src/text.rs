@@ -82,6 +82,9 @@ impl Display for Report {
         if let Some(walk) = &self.walk {
             write!(f, "{walk}")?;
         }
+        if let Some(extraction) = &self.extraction {
+            write!(f, "{extraction}")?;
+        }
         let (hosts, unasked) = self.hosts_asked();
         writeln!(f, "coverage  {}", self.coverage_line())?;
         writeln!(f, "hosts     {}", grouped(hosts.len() as u64))?;

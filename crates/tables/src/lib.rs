@@ -32,6 +32,8 @@ mod csv_file;
 #[cfg(test)]
 mod docs_page;
 mod export;
+mod extract_plan;
+mod extract_tables;
 mod graph;
 mod language_codes;
 mod pages;
@@ -45,6 +47,7 @@ mod url_parts;
 
 pub use check::{ColumnMeaning, TableColumns, TableDefect, check_tables, table_columns};
 pub use export::{Format, RowsRead, TablesError, WrittenTable, export};
+pub use extract_tables::{WrittenRule, export_extracts};
 pub use graph::{WrittenGraph, export_graph};
 pub use table::Kind as ColumnKind;
 

@@ -11,6 +11,7 @@ pub(crate) const SEES: [(&str, &[&str]); 28] = [
     ("crawl-scope", &["crawl-weburl"]),
     ("crawl-traps", &["crawl-weburl"]),
     ("crawl-extractor", &["crawl-weburl", "crawl-dates"]),
+    ("crawl-fields", &["crawl-dates"]),
     ("crawl-sample", &["crawl-weburl"]),
     ("crawl-scheduler", &["crawl-weburl"]),
     ("crawl-frontier", &["crawl-weburl"]),
@@ -49,6 +50,7 @@ pub(crate) const SEES: [(&str, &[&str]); 28] = [
             "crawl-scope",
             "crawl-traps",
             "crawl-extractor",
+            "crawl-fields",
             "crawl-sample",
             "crawl-scheduler",
             "crawl-frontier",
@@ -67,6 +69,7 @@ pub(crate) const SEES: [(&str, &[&str]); 28] = [
             "crawl-identity",
             "crawl-policy",
             "crawl-extractor",
+            "crawl-fields",
             "crawl-sample",
             "crawl-frontier",
             "crawl-archive",
@@ -74,7 +77,12 @@ pub(crate) const SEES: [(&str, &[&str]); 28] = [
     ),
     (
         "crawl-tables",
-        &["crawl-weburl", "crawl-archive", "crawl-records"],
+        &[
+            "crawl-weburl",
+            "crawl-fields",
+            "crawl-archive",
+            "crawl-records",
+        ],
     ),
     // `crawl-wacz` extracts the text of pages from the archive, so it needs the extractor.
     (
@@ -120,6 +128,7 @@ pub(crate) const SEES: [(&str, &[&str]); 28] = [
             "crawl-policy",
             "crawl-scope",
             "crawl-extractor",
+            "crawl-fields",
             "crawl-sample",
             "crawl-scheduler",
             "crawl-frontier",
@@ -179,6 +188,7 @@ pub(crate) const PURE: [&str; 11] = [
     "crawl-scope",
     "crawl-traps",
     "crawl-extractor",
+    "crawl-fields",
     "crawl-sample",
     "crawl-scheduler",
 ];
@@ -227,6 +237,7 @@ pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
             "crawl-scope",
             "crawl-traps",
             "crawl-extractor",
+            "crawl-fields",
             "crawl-sample",
             "crawl-scheduler",
             "crawl-frontier",
@@ -249,16 +260,20 @@ pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
 
 /// Pairs of a package and a crate that may name it in its manifest. No other crate may name these
 /// packages, so that they stay replaceable. `TOOLS` are exempt.
-pub(crate) const OWNED: [(&str, &str); 29] = [
+pub(crate) const OWNED: [(&str, &str); 35] = [
     ("axum", "crawl"),
     ("clap", "crawl"),
     ("cookie_store", "crawl-fetcher"),
+    ("cssparser", "crawl-fields"),
+    ("ego-tree", "crawl-fields"),
     ("fjall", "crawl-frontier"),
     // Limits the request rates of clients of `crawl serve`.
     ("governor", "crawl"),
     ("governor", "crawl-scheduler"),
     ("hickory-resolver", "crawl-fetcher"),
     ("html5ever", "crawl-extractor"),
+    // Parses pages into the tree that fields are selected from.
+    ("html5ever", "crawl-fields"),
     ("indicatif", "crawl"),
     ("maud", "crawl"),
     // Generates `report.html`, which is a file of the crawl directory.
@@ -273,10 +288,14 @@ pub(crate) const OWNED: [(&str, &str); 29] = [
     // Encrypts connections to the PostgreSQL server.
     ("rustls", "crawl-shared-frontier"),
     ("rustls-native-certs", "crawl-shared-frontier"),
+    ("scraper", "crawl-fields"),
+    ("selectors", "crawl-fields"),
     ("tantivy", "crawl-index"),
     ("tokio-postgres", "crawl-shared-frontier"),
     ("tokio-postgres-rustls", "crawl-shared-frontier"),
     ("tower-http", "crawl"),
+    // Joins the references of pages with their base, without a canonical form.
+    ("url", "crawl-fields"),
     // Users of the robots.txt library need no other crate of ours for its URLs.
     ("url", "crawl-policy"),
     ("url", "crawl-weburl"),
@@ -344,6 +363,7 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
                     "totals",
                 ],
             ),
+            ("extracts", &["error", "state"]),
             ("trace_events", &["config", "messages", "secrets", "time"]),
             ("sharing", &["config", "messages"]),
             (
@@ -401,6 +421,7 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
                     "config",
                     "content_filter",
                     "document_reader",
+                    "extracts",
                     "index",
                     "messages",
                     "priority",

@@ -21,7 +21,7 @@ const END: &str = "<!-- End of the generated table -->\n";
 const MARK: &str = "Beyond the limit: ";
 
 /// The crates of the product in the order of the table, each with its heading.
-const PARTS: [(&str, &str); 17] = [
+const PARTS: [(&str, &str); 18] = [
     ("fetcher", "Fetching"),
     ("coding", "Fetching"),
     ("scheduler", "Politeness"),
@@ -29,6 +29,7 @@ const PARTS: [(&str, &str); 17] = [
     ("weburl", "URLs"),
     ("extractor", "Reading documents"),
     ("documents", "Reading documents"),
+    ("fields", "Fields of pages"),
     ("traps", "Traps"),
     ("frontier", "Frontier"),
     ("shared-frontier", "Shared frontier"),

@@ -111,6 +111,8 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     /// Check from its records that a crawl respected delays, waits and robots.txt
     Audit(AuditArgs),
+    /// Extract fields from the archived pages of a crawl again, with new rules
+    Extract(ExtractArgs),
     /// List the pages of a crawl that today's robots.txt and usage preferences exclude
     Recheck(RecheckArgs),
     /// Verify a crawl's files: digests, counts and cross-references
@@ -279,6 +281,12 @@ pub(crate) struct InspectArgs {
     /// Content-Type of the page
     #[arg(long, value_name = "TYPE")]
     pub(crate) content_type: Option<String>,
+    /// Print instead the fields that the rules of this file extract, one JSON object per rule
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Print instead the tree of elements, as html5ever parses it for extraction
+    #[arg(long, conflicts_with = "config")]
+    pub(crate) tree: bool,
 }
 
 /// Inspect a shared frontier, check its engine, import or export a crawl, stop a worker, or recover
@@ -477,6 +485,25 @@ pub(crate) struct AuditArgs {
     /// File for the page about --host
     #[arg(long, value_name = "FILE", requires = "host")]
     pub(crate) html: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Extract fields from the archived pages of a crawl again, with new rules
+///
+/// Applies the rules `[[extract]]` of FILE to the pages in the archive, without a request, and
+/// replaces extracts.jsonl. Pages whose site or operator forbids keeping them are left out. Prints
+/// how often each field was found. Exit code 0: done; 2: the rules are wrong, or DIR holds no crawl
+/// or a running one; 3: the disk failed; 130: interrupted, and the old rows are unchanged.
+#[derive(Debug, Args)]
+pub(crate) struct ExtractArgs {
+    /// Directory of the crawl
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// File with the rules; its other settings have no effect
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: PathBuf,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -33,7 +33,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Publish", &["serve", "export", "mcp"]),
     (
         "Maintain",
-        &["index", "recheck", "forget", "replay", "gather"],
+        &["extract", "index", "recheck", "forget", "replay", "gather"],
     ),
     (
         "Set up",
@@ -42,7 +42,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
 ];
 
 /// For each command, the example at the top of its help.
-pub(super) const COMMAND_EXAMPLES: [(&str, &str); 24] = [
+pub(super) const COMMAND_EXAMPLES: [(&str, &str); 25] = [
     (
         "plan",
         "crawl plan https://www.example.org/ --contact you@example.org",
@@ -65,6 +65,7 @@ pub(super) const COMMAND_EXAMPLES: [(&str, &str); 24] = [
         "crawl explain site https://www.example.org/private/",
     ),
     ("audit", "crawl audit site"),
+    ("extract", "crawl extract site --config rules.toml"),
     ("recheck", "crawl recheck site"),
     ("verify", "crawl verify site"),
     (

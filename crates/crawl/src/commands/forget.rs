@@ -229,6 +229,7 @@ fn show(counts: &Forgotten, done: &str, as_json: bool) -> Result<u8, CommandErro
         ("requests", counted(counts.requests, "row", "rows")),
         ("excluded", counted(counts.excluded, "row", "rows")),
         ("links", counted(counts.links, "row", "rows")),
+        ("extracts", counted(counts.extracts, "row", "rows")),
         ("archive", counted(counts.records, "record", "records")),
         ("waiting", counted(counts.waiting, "URL", "URLs")),
         (

@@ -5,6 +5,7 @@ mod bundle;
 pub(crate) mod check;
 pub(crate) mod control;
 pub(crate) mod export;
+pub(crate) mod extract;
 mod faults;
 pub(crate) mod forget;
 #[cfg(feature = "shared-frontier")]

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crawl_archive::{AtomicFileError, AtomicFolder};
 use crawl_records::{Rounds, counted};
-use crawl_tables::{Format, RowsRead, TablesError, WrittenTable};
+use crawl_tables::{Format, RowsRead, TablesError, WrittenTable, export_extracts};
 
 use crate::cli::args::{ExportArgs, RoundChoice};
 use crate::error::records::of_records;
@@ -15,14 +15,21 @@ use crate::terminal::note;
 /// Writes the tables.
 pub(crate) fn export(args: &ExportArgs, format: Format) -> Result<u8, CommandError> {
     let rounds = rounds(args);
-    let tables = folder(args, |out| {
-        crawl_tables::export(&args.dir, out, format, rounds)
+    let (tables, (of_rules, read)) = folder(args, |out| {
+        let tables = crawl_tables::export(&args.dir, out, format, rounds)?;
+        Ok((tables, export_extracts(&args.dir, out, format, rounds)?))
     })?;
+    let of_rules = of_rules.iter().map(|table| {
+        let rows = counted(table.rows, "row", "rows");
+        format!(", {} {rows}", table.name)
+    });
     note(&format!(
-        "{} written: {}",
+        "{} written: {}{}",
         args.out.display(),
-        rows(&tables)
+        rows(&tables),
+        of_rules.collect::<String>()
     ));
+    report_defects("extracts", read);
     for table in &tables {
         report_defects(table.name, table.read);
     }

@@ -1,6 +1,7 @@
 //! Conversion of settings into the engine's configuration.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use crawl_engine::{
     Budgets, Config, Extent, HostBudget, Revisits, Rules, ScopeRules, Study, TrapRules,
@@ -88,6 +89,7 @@ pub(super) fn engine_config(settings: &Settings, checked: &Checked) -> Config {
         min_free: settings.output.min_free.0,
         warc: settings.output.warc.is_on(),
         links: settings.output.links.is_on(),
+        extract: Arc::clone(&checked.extract),
         index: settings.output.index.is_on(),
         documents: settings.output.index_types.rules(&DocumentBounds {
             timeout: settings.output.document_timeout.get(),

@@ -9,7 +9,6 @@
 
 use std::fs;
 use std::sync::Arc;
-#[cfg(feature = "search")]
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -39,7 +38,6 @@ pub(crate) fn listen(
 /// Starts listening for signals. The first one sets `noted`, the second one kills the process.
 ///
 /// Must be called within a tokio runtime.
-#[cfg(feature = "search")]
 pub(crate) fn note_first(noted: Arc<AtomicBool>) -> Result<(), CommandError> {
     let mut signals = EndSignals::register()?;
     tokio::spawn(async move {

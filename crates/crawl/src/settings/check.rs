@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crawl_engine::{HostGroup, MAX_PER_OTHERS_HOST, MIN_OTHERS_DELAY, SiteLogin};
 use crawl_fetcher::{Contact, CookieFile, HostAccess, Signing, SiteSessions};
+use crawl_fields::Rules;
 use crawl_policy::ProductToken;
 use crawl_records::stored_settings;
 use crawl_scheduler::PolitenessOverrides;
@@ -18,6 +19,7 @@ use super::choices::KindName;
 use super::contact::{
     AGENT_HINT, CONTACT_HINT, PATTERN_HINT, check_pattern, read_agent, read_contact,
 };
+use super::extract_rules::compile;
 use super::groups::{host_groups, terms_by_host};
 use super::host_lists::{check_read_in, names};
 use super::host_politeness::{HostTerms, overrides};
@@ -73,6 +75,8 @@ pub(crate) struct Checked {
     pub(crate) logins: Vec<Arc<SiteLogin>>,
     /// The cookies of `--cookies`, and the digest of the file.
     pub(crate) cookie_file: Option<(CookieFile, String)>,
+    /// The compiled rules for the fields of pages.
+    pub(crate) extract: Arc<Rules>,
 }
 
 impl Checked {
@@ -162,6 +166,7 @@ pub(super) fn check_all(settings: &Settings, problems: &mut Problems) -> Option<
     };
     let groups = problems.note(host_groups(&settings.group));
     let signing = problems.note(check_signing(&settings.operator));
+    let extract = problems.note(compile(&settings.extract));
     let public = seeds
         .iter()
         .find(|seed| reach(seed, &settings.fetch.resolve) == Reach::Public);
@@ -200,6 +205,7 @@ pub(super) fn check_all(settings: &Settings, problems: &mut Problems) -> Option<
         cookie_file: cookie_file?,
         groups: groups?,
         signing: signing?,
+        extract: Arc::new(extract?),
     };
     checked.crawl_at(seeds);
     Some(checked)

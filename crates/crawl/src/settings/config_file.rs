@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use crawl_fields::Rules;
 use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeArray, DeString, DeTable, DeValue};
@@ -12,6 +13,7 @@ use self::statements::{Fault, readable};
 use super::contact::{
     AGENT_HINT, CONTACT_HINT, PATTERN_HINT, check_pattern, read_agent, read_contact,
 };
+use super::extract_rules;
 use super::groups;
 use super::host_access;
 use super::sites;
@@ -28,6 +30,22 @@ pub(crate) fn read(path: &Path) -> Result<Layer, CommandError> {
     let mut problems = Problems::default();
     let layer = read_usable(path, &mut problems)?;
     problems.or(layer)
+}
+
+/// Reads the rules for fields of a settings file.
+///
+/// # Errors
+/// The file can't be read, has mistakes, or has no rules.
+pub(crate) fn rules_of_file(path: &Path) -> Result<Rules, CommandError> {
+    let layer = read(path)?;
+    let rules = layer.extract.unwrap_or_default();
+    if rules.is_empty() {
+        return Err(
+            CommandError::usage(format!("{} has no rules [[extract]]", path.display()))
+                .hint("docs/extract.md shows how to write one"),
+        );
+    }
+    extract_rules::compile(&rules)
 }
 
 /// Reads the usable parts of a settings file. Everything else is noted as a problem with its place,
@@ -56,6 +74,7 @@ fn usable(text: &str, name: &str, problems: &mut Problems) -> Layer {
     let source = Source { text: &text, name };
     let mut layer = source.read(problems);
     source.check_values(&mut layer, problems);
+    source.check_rules(&mut layer, problems);
     layer
 }
 
@@ -66,7 +85,9 @@ fn usable(text: &str, name: &str, problems: &mut Problems) -> Layer {
 pub(crate) fn parse(text: &str, name: &str) -> Result<Layer, CommandError> {
     let mut problems = Problems::default();
     let text = Source { text, name }.without_faults(&mut problems);
-    let layer = Source { text: &text, name }.read(&mut problems);
+    let source = Source { text: &text, name };
+    let mut layer = source.read(&mut problems);
+    source.check_rules(&mut layer, &mut problems);
     problems.or(layer)
 }
 
@@ -151,6 +172,7 @@ impl<'a> Source<'a> {
                 problems
                     .note(read.map_err(|problem| problem.hiding(keys_unread(None, ["seed"]))))?;
             }
+            (extract_rules::TABLE, _) => self.keep_rules(&name, &mut value, problems)?,
             (kind @ (sites::TABLE | groups::TABLE), _) => {
                 let (kind, fields, example) = match kind {
                     sites::TABLE => (sites::TABLE, sites::FIELDS, "[site.\"example.org\"]"),
@@ -201,6 +223,76 @@ impl<'a> Source<'a> {
                 seeds.push(seed);
             }
         }
+    }
+
+    /// Keeps the readable rules for fields. `None` if the value isn't a list of tables.
+    fn keep_rules(
+        &self,
+        name: &Spanned<DeString<'a>>,
+        value: &mut Spanned<DeValue<'a>>,
+        problems: &mut Problems,
+    ) -> Option<()> {
+        let span = value.span();
+        let DeValue::Array(rules) = value.get_mut() else {
+            let message = "`extract` must be a list of tables, each begun by [[extract]]";
+            let problem = self.at(name.span().start, message);
+            let hint = "write [[extract]] with two brackets";
+            return problems.note(Err(problem.hint(hint).hiding(Unread::Anything)));
+        };
+        for rule in std::mem::replace(rules, DeArray::new()) {
+            let alone = DeArray::from_iter([rule.clone()]);
+            let alone = Spanned::new(span.clone(), DeValue::Array(alone));
+            let alone = DeTable::from_iter([(name.clone(), alone)]);
+            let read =
+                Layer::deserialize(toml::Deserializer::from(Spanned::new(span.clone(), alone)));
+            let read = read.map_err(|error| match error.span() {
+                Some(place) if place != span => self.problem(&error, 0, None),
+                // The whole list has no place of its own: name the rule.
+                _ => self
+                    .at(
+                        rule.span().start,
+                        format!("[[extract]]: {}", error.message().trim()),
+                    )
+                    .hint("docs/extract.md has every key"),
+            });
+            if problems.note(read).is_some() {
+                rules.push(rule);
+            }
+        }
+        Some(())
+    }
+
+    /// Compiles the rules for fields, and removes the rules with mistakes from the layer.
+    fn check_rules(&self, layer: &mut Layer, problems: &mut Problems) {
+        let (root, _) = DeTable::parse_recoverable(self.text);
+        let Some(rules) = &mut layer.extract else {
+            return;
+        };
+        let tables = root.get_ref().get(extract_rules::TABLE);
+        let tables = tables.and_then(|rules| rules.get_ref().as_array());
+        let tables: Vec<_> = tables.into_iter().flatten().collect();
+        extract_rules::put_in_order(rules, &tables);
+        let Err(errors) = Rules::compile(rules) else {
+            return;
+        };
+        for error in &errors {
+            let name = rules.get(error.rule).map(|rule| &rule.name);
+            let mut table = tables
+                .iter()
+                .filter(|table| extract_rules::name_of(table).as_ref() == name);
+            // Rules that can't be read are not in the list, so the indices may differ.
+            let place = table
+                .next_back()
+                .map_or(0, |table| extract_rules::place(table, error));
+            let message = extract_rules::message(error, name);
+            let problem = self.at(place, message).hint(error.hint);
+            problems.note::<()>(Err(problem));
+        }
+        let mut index = 0;
+        rules.retain(|_| {
+            index += 1;
+            errors.iter().all(|error| error.rule + 1 != index)
+        });
     }
 
     /// Applies `keep_usable` to each named table of one kind.
@@ -477,10 +569,11 @@ fn other_type(message: &str, is_secret: bool) -> Option<String> {
     Some(format!("expected {wanted}, found {actual}"))
 }
 
-/// Rewords serde's ``unknown variant `x`, expected one of `a`, `b` ``, and returns the message with
-/// the variant nearest to the word. `None` for other errors.
+/// Rewords serde's ``unknown variant `x`, expected one of `a`, `b` ``, or the same about a key, and
+/// returns the message with the variant nearest to the word. `None` for other errors.
 fn no_variant(message: &str) -> Option<(String, String)> {
-    let names = message.strip_prefix("unknown variant ")?;
+    let key = message.strip_prefix("unknown field ");
+    let names = key.or_else(|| message.strip_prefix("unknown variant "))?;
     let names: Vec<&str> = names.split('`').skip(1).step_by(2).collect();
     let (word, variants) = names.split_first()?;
     let likeness = |name: &&&str| strsim::jaro_winkler(word, name);
@@ -489,7 +582,10 @@ fn no_variant(message: &str) -> Option<(String, String)> {
         .max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
     let variants = variants.join("`, `");
     Some((
-        format!("`{word}` isn't one of `{variants}`"),
+        match key {
+            Some(_) => format!("unknown key `{word}`"),
+            None => format!("`{word}` isn't one of `{variants}`"),
+        },
         (*nearest).to_owned(),
     ))
 }

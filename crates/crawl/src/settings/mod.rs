@@ -15,6 +15,7 @@ mod docs_page;
 #[cfg(feature = "search")]
 mod document_rules;
 mod environment;
+mod extract_rules;
 mod groups;
 mod host_access;
 mod host_lists;
@@ -46,6 +47,7 @@ pub(crate) use check::{
     no_contact,
 };
 pub(crate) use choices::{LogFormatName, ProfileName, ProgressMode};
+pub(crate) use config_file::rules_of_file;
 pub(crate) use config_file::{located, parse};
 pub(crate) use config_mac::{MarkStatus, Purpose, sign, verify};
 pub(crate) use contact::{CONTACT_HINT, read_contact, user_agent};

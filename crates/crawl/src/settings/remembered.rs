@@ -155,6 +155,7 @@ impl StoredConfig {
             seeds.extend(new_seeds);
             self.layer.site = None;
             self.layer.group = None;
+            self.layer.extract = None;
         }
         Ok(self.layer)
     }

@@ -5,6 +5,7 @@ use clap::{Args as _, Command};
 use serde_json::{Map, Value, json};
 
 use super::config_file::{NOTES, key_of};
+use super::extract_rules;
 use super::groups::{self, GroupTerms};
 use super::listed_seed::ListedSeed;
 use super::listing::{heading, table_of};
@@ -49,6 +50,14 @@ pub(crate) fn schema() -> String {
     properties.insert(
         groups::TABLE.to_owned(),
         json!({ "type": "object", "additionalProperties": group }),
+    );
+    properties.insert(
+        extract_rules::TABLE.to_owned(),
+        json!({
+            "type": "array",
+            "description": "Rules for the fields of pages; docs/extract.md has every key",
+            "items": { "type": "object", "required": ["name", "fields"] },
+        }),
     );
     properties.insert(
         NOTES.to_owned(),
@@ -207,6 +216,7 @@ mod tests {
                     "seed-sitemap",
                     "site",
                     "group",
+                    "extract",
                     "crawl"
                 ]
                 .len()

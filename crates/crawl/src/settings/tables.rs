@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crawl_fields::RuleConfig;
 use serde::{Deserialize, Serialize};
 
 use super::choices::{
@@ -111,6 +112,9 @@ macro_rules! tables {
             /// Groups of hosts that share a budget and politeness settings; only in files.
             #[arg(skip)]
             pub(crate) group: Option<Groups>,
+            /// Rules for the fields of pages; only in files.
+            #[arg(skip)]
+            pub(crate) extract: Option<Vec<RuleConfig>>,
         }
 
         /// The settings in force.
@@ -121,6 +125,7 @@ macro_rules! tables {
             $( pub(crate) $table: $settled, )+
             pub(crate) site: Sites,
             pub(crate) group: Groups,
+            pub(crate) extract: Vec<RuleConfig>,
         }
 
         /// The tables with their fields, in order; field names have underscores.
@@ -139,6 +144,7 @@ macro_rules! tables {
                     }, )+
                     site: self.site.or(beneath.site),
                     group: self.group.or(beneath.group),
+                    extract: self.extract.or(beneath.extract),
                 }
             }
 
@@ -151,6 +157,7 @@ macro_rules! tables {
                     }, )+
                     site: self.site.unwrap_or_default(),
                     group: self.group.unwrap_or_default(),
+                    extract: self.extract.unwrap_or_default(),
                 }
             }
 

@@ -134,7 +134,6 @@ pub(crate) fn note(message: &str) {
 }
 
 /// Returns a spinner that shows on a terminal that work is in progress.
-#[cfg(feature = "search")]
 pub(crate) fn spinner() -> ProgressBar {
     match io::stderr().is_terminal() {
         true => ProgressBar::new_spinner(),

@@ -19,6 +19,7 @@ mod entries;
 mod every;
 mod explain;
 mod export;
+mod extract;
 mod flags;
 mod foreign;
 mod forget;

@@ -34,6 +34,7 @@ use crate::revisit::visit::without_redirect_to;
 use crate::sampling::walk::without_forgotten;
 use crate::scope_seeds::{seeds_without, targets_without};
 use crate::state::directory::{examine, open_at_rest, open_resting};
+use crate::state::extracts::finish_replacement;
 use crate::state::swap::{self, LIST, Swap};
 use crate::tombstones::{
     HOST, PAGE, TOMBSTONES, TombstoneKey, Tombstones, host_digest, page_digest, tombstone_of,
@@ -52,6 +53,8 @@ pub struct Forgotten {
     pub excluded: u64,
     /// Rows of `links.jsonl`.
     pub links: u64,
+    /// Rows of `extracts.jsonl`.
+    pub extracts: u64,
     /// Records of the archive.
     pub records: u64,
     /// Erased URLs that were pending, leased or deferred.
@@ -72,12 +75,15 @@ impl Forgotten {
             requests,
             excluded,
             links,
+            extracts,
             records,
             waiting,
             changed,
             tombstones: _,
         } = *self;
-        [pages, requests, excluded, links, records, waiting, changed] == [0; 7]
+        [
+            pages, requests, excluded, links, extracts, records, waiting, changed,
+        ] == [0; 8]
     }
 }
 
@@ -206,6 +212,7 @@ pub fn forget(dir: &Path, order: &Forget<'_>) -> Result<Forgotten, EngineError> 
         source,
     };
     let marks = resting.marks().map_err(open_error)?;
+    finish_replacement(dir, &marks)?;
     let stored_key = resting.meta(META_TOMBSTONE_KEY).map_err(open_error)?;
     let follows = resting.meta(META_INDEX).map_err(open_error)?;
     let staging = swap::begin(dir)?;

@@ -5,15 +5,17 @@ use std::fs;
 use std::path::Path;
 
 use crawl_archive::rows::{
-    DelayRow, ExcludedRow, LinkRow, OrderRow, PageRow, RandomWalkRow, RecheckRow, RequestRow,
-    WaitingRow,
+    DelayRow, ExcludedRow, ExtractRow, LinkRow, OrderRow, PageRow, RandomWalkRow, RecheckRow,
+    RequestRow, WaitingRow,
 };
 use crawl_archive::{Removal, RewrittenArchive, RewrittenRows, RowEdit, rewrite_rows};
 use crawl_weburl::HostKey;
+use serde_json::Value;
 
 use super::Counts;
 use crate::error::EngineError;
 use crate::state::directory::WALK;
+use crate::state::extracts::EXTRACTS;
 use crate::state::order_log::ORDER;
 
 /// A row file in the crawl directory.
@@ -23,6 +25,7 @@ pub(super) enum RowFileKind {
     Requests,
     Excluded,
     Links,
+    Extracts,
     Walk,
     Delays,
     Order,
@@ -31,11 +34,12 @@ pub(super) enum RowFileKind {
 }
 
 /// All row files. The file of pending URLs is last, since it counts what remains in the state.
-pub(super) const ROW_FILES: [RowFileKind; 9] = [
+pub(super) const ROW_FILES: [RowFileKind; 10] = [
     RowFileKind::Pages,
     RowFileKind::Requests,
     RowFileKind::Excluded,
     RowFileKind::Links,
+    RowFileKind::Extracts,
     RowFileKind::Walk,
     RowFileKind::Delays,
     RowFileKind::Order,
@@ -51,6 +55,7 @@ impl RowFileKind {
             RowFileKind::Requests => "requests.jsonl",
             RowFileKind::Excluded => "excluded.jsonl",
             RowFileKind::Links => "links.jsonl",
+            RowFileKind::Extracts => EXTRACTS,
             RowFileKind::Walk => WALK,
             RowFileKind::Delays => "state/delays.jsonl",
             RowFileKind::Order => ORDER,
@@ -90,6 +95,9 @@ pub(super) fn rewrite_file(
             let is_out = removal.holds_text(&row.from) || removal.holds_text(&row.to);
             keep_unless(is_out || !is_committed)
         }),
+        RowFileKind::Extracts => rewrite_rows(&from, to, mark, |row, is_committed| {
+            extract(row, is_committed, removal)
+        }),
         // Drop steps from or to an erased page. The remaining steps keep their numbers.
         RowFileKind::Walk => {
             rewrite_rows(&from, to, mark, |row: &mut RandomWalkRow, is_committed| {
@@ -126,6 +134,7 @@ pub(super) fn rewrite_file(
         RowFileKind::Requests => done.requests = rewritten.dropped,
         RowFileKind::Excluded => done.excluded = rewritten.dropped,
         RowFileKind::Links => done.links = rewritten.dropped,
+        RowFileKind::Extracts => done.extracts = rewritten.dropped,
         RowFileKind::Walk
         | RowFileKind::Delays
         | RowFileKind::Order
@@ -202,6 +211,41 @@ fn page(
 
 fn request(row: &mut RequestRow, removal: &Removal) -> RowEdit {
     keep_unless(removal.holds_text(&row.url) || is_host(removal, &row.host))
+}
+
+/// Drops the fields of an erased page, and clears values of other pages that name one.
+fn extract(row: &mut ExtractRow, is_committed: bool, removal: &Removal) -> RowEdit {
+    if !is_committed || removal.holds_text(&row.url) {
+        return RowEdit::Drop;
+    }
+    let mut is_cleared = false;
+    for value in row.fields.values_mut() {
+        is_cleared |= clear_value(value, removal);
+    }
+    let failed = row.failed.len();
+    row.failed.retain(|_, why| !removal.is_named_in(why));
+    match is_cleared || row.failed.len() < failed {
+        true => RowEdit::Clear,
+        false => RowEdit::Keep,
+    }
+}
+
+fn clear_value(value: &mut Value, removal: &Removal) -> bool {
+    match value {
+        Value::String(text) if removal.holds_text(text) || removal.is_named_in(text) => {
+            *value = Value::Null;
+            true
+        }
+        Value::Array(items) => {
+            let clear = |cleared, item| clear_value(item, removal) || cleared;
+            items.iter_mut().fold(false, clear)
+        }
+        Value::Object(fields) => {
+            let clear = |cleared, item| clear_value(item, removal) || cleared;
+            fields.values_mut().fold(false, clear)
+        }
+        _ => false,
+    }
 }
 
 fn excluded(row: &mut ExcludedRow, removal: &Removal) -> RowEdit {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crawl_archive::rows::{LinkRow, PageRow, RobotsVerdict};
+use crawl_archive::rows::{ExtractRow, LinkRow, PageRow, RobotsVerdict};
 use crawl_archive::{EncodedCapture, PageLine, Timestamp};
 use crawl_fetcher::robots::CompiledRobots;
 use crawl_fetcher::{BodyMemory, Exchange, Failure, Validators};
@@ -194,6 +194,8 @@ pub(crate) struct PageFindings {
     pub(crate) looked_at: Option<u64>,
     /// Rows for `links.jsonl`.
     pub(crate) link_rows: Vec<LinkRow>,
+    /// Rows for `extracts.jsonl`.
+    pub(crate) extract_rows: Vec<ExtractRow>,
     /// The number of links that are not fetchable URLs, by reason.
     pub(crate) unusable: HashMap<&'static str, u64>,
     /// The target of a redirect from a seed. The target's host joins the scope.
@@ -247,7 +249,7 @@ pub(crate) struct HeldMemory {
     pub(crate) body: BodyMemory,
     /// Memory for the index entry, held until the entry is written.
     pub(crate) entry: Option<BytePass>,
-    /// Memory for the page's links, held until they are committed.
+    /// Memory for the page's links and fields, held until they are committed.
     pub(crate) links: Option<BytePass>,
 }
 

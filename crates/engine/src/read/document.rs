@@ -71,11 +71,12 @@ impl ReadDocument {
         }
     }
 
-    /// Drops the title and the link texts, because they quote the page.
+    /// Drops the title, the link texts and the fields, because they quote the page.
     pub(crate) fn drop_own_words(&mut self) {
         self.title = None;
         let rows = &mut self.findings.link_rows;
         rows.iter_mut().for_each(|row| row.text = None);
+        self.findings.extract_rows.clear();
     }
 }
 

@@ -17,6 +17,7 @@ use super::PageReader;
 use super::document_queue::DocumentQueue;
 use super::page_encoder::PageEncoder;
 use crate::config::Config;
+use crate::extracts::extract_bytes;
 use crate::messages::key::{Keyed, MessageKey};
 use crate::messages::page::{FetchedPage, LinkBatch, UsedPage};
 use crate::messages::{Event, WriterMessage};
@@ -308,8 +309,9 @@ impl ReaderWorker {
         let mut page = page?;
         let entry = page.findings.entry.as_ref();
         page.held.entry = entry.map(|entry| self.entries.enter(entry.bytes()));
-        let links = page.findings.links.len();
-        page.held.links = Some(self.links.enter(links * LINK_BYTES));
+        let links = page.findings.links.len() * LINK_BYTES;
+        let extracts: usize = page.findings.extract_rows.iter().map(extract_bytes).sum();
+        page.held.links = Some(self.links.enter(links + extracts));
         let message = WriterMessage::Page(Box::new(page));
         Ok(Keyed { key, message })
     }

@@ -361,6 +361,7 @@ fn play_run(run: Run<'_>, person: &mut Person<'_>, servers: &mut dyn Servers) ->
         pages: rows("pages.jsonl"),
         excluded: rows("excluded.jsonl"),
         links: None,
+        extracts: None,
         walk: is_walk.then(|| rows("walk.jsonl")),
         index: None,
         requests: None,

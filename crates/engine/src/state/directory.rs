@@ -20,6 +20,10 @@ use crawl_sample::SampleMethod;
 use crawl_weburl::CanonicalUrl;
 
 use super::crash_journal::CrashJournal;
+use super::extracts::{
+    EXTRACT_RULES, EXTRACTS, EXTRACTS_IN_PROGRESS, NEW_EXTRACT_RULES, NEW_EXTRACTS,
+    finish_replacement, write_rules,
+};
 use super::files::{make_folder, replace};
 use super::shared_state;
 use super::swap::{self, LIST, LIST_BESIDE, STAGING};
@@ -57,7 +61,7 @@ pub(crate) const WALK: &str = "walk.jsonl";
 const WORKERS: &str = "workers.jsonl";
 
 /// The names of all files and folders that a crawl directory may contain.
-const OURS: [&str; 28] = [
+const OURS: [&str; 33] = [
     "crawl.toml",
     TOML_BESIDE,
     "state",
@@ -65,6 +69,11 @@ const OURS: [&str; 28] = [
     "requests.jsonl",
     "excluded.jsonl",
     "links.jsonl",
+    EXTRACTS,
+    NEW_EXTRACTS,
+    EXTRACTS_IN_PROGRESS,
+    EXTRACT_RULES,
+    NEW_EXTRACT_RULES,
     WALK,
     "archive",
     "index",
@@ -94,6 +103,8 @@ pub(crate) struct Files {
     pub(crate) pages: RowFile,
     pub(crate) excluded: RowFile,
     pub(crate) links: Option<RowFile>,
+    /// The fields that rules extract. `None` without rules.
+    pub(crate) extracts: Option<RowFile>,
     /// The steps of a random walk. `None` in any other crawl.
     pub(crate) walk: Option<RowFile>,
     /// The log that the search index follows.
@@ -254,7 +265,6 @@ pub(crate) fn open_at_rest(dir: &Path) -> Result<FjallFrontier, EngineError> {
 
 /// Locks a directory that was gathered from the directories of several workers, for as long as the
 /// returned file is open. `None` for any other directory.
-#[cfg(feature = "search")]
 pub(crate) fn hold_gathered(dir: &Path) -> Result<Option<File>, EngineError> {
     let path = dir.join(WORKERS);
     let file = match crawl_archive::open_regular(&path) {
@@ -325,7 +335,10 @@ pub(crate) fn examine(dir: &Path) -> Result<bool, EngineError> {
 pub(crate) fn open_frontier(dir: &Path, state: &Path) -> Result<FjallFrontier, EngineError> {
     shared_state::refuse_shared(dir, state)?;
     swap::recover(dir)?;
-    FjallFrontier::open(state, &Options::default()).map_err(|error| unopened(dir, state, error))
+    let frontier = FjallFrontier::open(state, &Options::default())
+        .map_err(|error| unopened(dir, state, error))?;
+    finish_replacement(dir, &frontier.marks()?)?;
+    Ok(frontier)
 }
 
 /// Opens only the frontier's store, for a crawl that is not running.
@@ -358,6 +371,13 @@ fn open_files(config: &Config, marks: &BTreeMap<String, u64>) -> Result<Files, E
     let links = (config.links || has("links.jsonl"))
         .then(|| rows("links.jsonl"))
         .transpose()?;
+    let has_rules = !config.extract.is_empty();
+    let extracts = (has_rules || has(EXTRACTS))
+        .then(|| rows(EXTRACTS))
+        .transpose()?;
+    if has_rules {
+        write_rules(dir, &config.extract)?;
+    }
     let is_walk = matches!(config.sample, Some(SampleMethod::Walk(_)));
     let walk = (is_walk || has(WALK)).then(|| rows(WALK)).transpose()?;
     Ok(Files {
@@ -365,6 +385,7 @@ fn open_files(config: &Config, marks: &BTreeMap<String, u64>) -> Result<Files, E
         pages: rows("pages.jsonl")?,
         excluded: rows("excluded.jsonl")?,
         links: links.filter(|_| config.links),
+        extracts: extracts.filter(|_| has_rules),
         walk: walk.filter(|_| is_walk),
         index: None,
         requests: None,

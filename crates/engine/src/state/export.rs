@@ -16,6 +16,7 @@ use crawl_traps::Traps;
 use crawl_weburl::HostKey;
 
 use super::directory::{self, STATE};
+use super::extracts::EXTRACTS;
 use super::moved_crawl::{MovedCrawl, states};
 use super::parked_hosts::listed;
 use crate::error::EngineError;
@@ -32,7 +33,7 @@ const BATCH_BYTES: usize = 8 << 20;
 
 const EXCLUDED: &str = "excluded.jsonl";
 /// The row files whose committed lengths a frontier records.
-const MARKED_FILES: [&str; 3] = ["pages.jsonl", EXCLUDED, "links.jsonl"];
+const MARKED_FILES: [&str; 4] = ["pages.jsonl", EXCLUDED, "links.jsonl", EXTRACTS];
 
 /// A worker's directory whose files were gathered.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,6 +6,7 @@ pub(crate) mod delay_log;
 pub(crate) mod directory;
 pub(crate) mod discard;
 pub(crate) mod export;
+pub(crate) mod extracts;
 mod files;
 pub(crate) mod import;
 pub(crate) mod moved_crawl;

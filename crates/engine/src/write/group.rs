@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crawl_archive::rows::{ExcludedRow, LinkRow, PageRow, REDIRECT_LOOP, WarcPlace};
+use crawl_archive::rows::{ExcludedRow, ExtractRow, LinkRow, PageRow, REDIRECT_LOOP, WarcPlace};
 use crawl_archive::{EncodedCapture, PageLine, RowFile, Timestamp};
 use crawl_fetcher::SiteSessions;
 use crawl_frontier::shared::{ReopenedUrls, WorkerFrontier};
@@ -455,20 +455,36 @@ impl Group<'_> {
         Ok(())
     }
 
+    /// Writes the rows of a page's links and fields.
     fn append_links(
         &mut self,
         rows: Vec<LinkRow>,
-        round: u32,
-        fetched_at: Timestamp,
+        extracts: &[ExtractRow],
+        page: &PageRow,
     ) -> Result<(), EngineError> {
+        // The links and fields of a repeated body were listed at an earlier visit.
+        if page.repeats_body() {
+            return Ok(());
+        }
+        self.append_extracts(extracts)?;
         let Some(file) = &mut self.files.links else {
             return Ok(());
         };
         for mut row in rows {
             if !self.tombstones.holds_link(&row.to) {
-                (row.round, row.at) = (Some(round), Some(fetched_at));
+                (row.round, row.at) = (Some(page.round), Some(page.fetched_at));
                 file.append(&row)?;
             }
+        }
+        Ok(())
+    }
+
+    fn append_extracts(&mut self, rows: &[ExtractRow]) -> Result<(), EngineError> {
+        let Some(file) = &mut self.files.extracts else {
+            return Ok(());
+        };
+        for row in rows {
+            file.append(row)?;
         }
         Ok(())
     }
@@ -494,6 +510,7 @@ impl Group<'_> {
             mut entry,
             mut links,
             link_rows,
+            extract_rows,
             unusable,
             joins_scope,
             ..
@@ -524,10 +541,7 @@ impl Group<'_> {
         }
         // The reader didn't know of a redirect loop when it encoded the line.
         self.append_row(&mut row, line.filter(|_| !is_loop))?;
-        // The links of a repeated body were listed at an earlier visit.
-        if !row.repeats_body() {
-            self.append_links(link_rows, row.round, row.fetched_at)?;
-        }
+        self.append_links(link_rows, &extract_rows, &row)?;
         if let Some(entry) = &entry {
             self.append_to_index_log(entry)?;
         }
@@ -741,6 +755,7 @@ impl Group<'_> {
             Some(&mut self.files.pages),
             Some(&mut self.files.excluded),
             self.files.links.as_mut(),
+            self.files.extracts.as_mut(),
             self.files.walk.as_mut(),
             self.files.index.as_mut(),
         ];

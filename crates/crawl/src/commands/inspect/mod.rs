@@ -2,19 +2,21 @@
 
 mod text;
 
+use crawl_engine::extract_rows;
 use crawl_extractor::{
-    Content, ContentLimits, DocumentOddity, Limits, Page, PageContext, Sitemap, is_html, read_page,
-    read_sitemap,
+    Content, ContentLimits, DocumentOddity, Limits, Page, PageContext, PageText, Sitemap, is_html,
+    read_page, read_sitemap,
 };
+use crawl_fields::{PageFacts, Rules, tree_listing};
 use crawl_policy::{PageDirectives, ProductToken, Profile};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use serde_json::{Value, json};
 
 use crate::cli::args::InspectArgs;
-use crate::error::CommandError;
+use crate::error::{CommandError, left_out};
 use crate::input::read_file;
-use crate::settings::seeds;
-use crate::terminal::print_json;
+use crate::settings::{rules_of_file, seeds};
+use crate::terminal::{note, print, print_json, print_json_lines};
 use text::text_object;
 
 /// Maximum bytes read from a file.
@@ -30,6 +32,14 @@ pub(crate) fn run(args: &InspectArgs) -> Result<u8, CommandError> {
     let base = base.url;
     let body = read_file(&args.file, MAX_FILE_BYTES)?;
     let content_type = args.content_type.as_deref();
+    if args.tree {
+        let text = PageText::decode(&body, content_type);
+        let tree = tree_listing(text.as_str()).ok_or_else(|| left_out("--tree", "extract"))?;
+        return print(tree.as_bytes());
+    }
+    if let Some(config) = &args.config {
+        return print_fields(&rules_of_file(config)?, &base, content_type, &body);
+    }
     let limits = Limits::default();
     let object = match is_html(content_type, &body) {
         true => {
@@ -43,6 +53,32 @@ pub(crate) fn run(args: &InspectArgs) -> Result<u8, CommandError> {
         false => sitemap_object(&base, &read_sitemap(&body, content_type, &limits)),
     };
     print_json(&object)
+}
+
+/// Prints the fields that rules extract from a page, as in extracts.jsonl.
+fn print_fields(
+    rules: &Rules,
+    url: &CanonicalUrl,
+    content_type: Option<&str>,
+    body: &[u8],
+) -> Result<u8, CommandError> {
+    let facts = PageFacts {
+        url: url.as_str(),
+        content_type: content_type.or(Some("text/html")),
+        ..PageFacts::default()
+    };
+    let rows = extract_rows(rules, body, &facts, 1);
+    if rows.is_empty() {
+        note(&format!(
+            "no rule reads {url}\nhint: check `host`, `path`, `match` and `language`"
+        ));
+    }
+    let mut text = String::new();
+    for row in &rows {
+        text += &serde_json::to_string(row).unwrap_or_default();
+        text.push('\n');
+    }
+    print_json_lines(&text)
 }
 
 fn page_object(url: &CanonicalUrl, page: &Page, content: &Content) -> Value {

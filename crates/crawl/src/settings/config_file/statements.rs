@@ -7,7 +7,7 @@ use toml::de::{DeTable, DeValue, Error};
 use toml_parser::Source;
 use toml_parser::lexer::{Token, TokenKind};
 
-use super::{groups, key_of, sites};
+use super::{extract_rules, groups, key_of, sites};
 use crate::error::{NamedTable, Unread};
 use crate::settings::tables::TABLES;
 
@@ -211,10 +211,13 @@ fn is_known_head(text: &str, line: &[Token]) -> bool {
         text.get(span.start()..span.end())
     };
     let heads = TABLES.iter().map(|(table, _)| *table);
-    let mut heads = heads.chain([sites::TABLE, groups::TABLE]);
+    let mut heads = heads.chain([sites::TABLE, groups::TABLE, extract_rules::TABLE]);
     word(0) == Some("[")
         && word(line.len() - 1) == Some("]")
-        && word(1).is_some_and(|table| heads.any(|head| head == table))
+        && [word(1), word(2).filter(|_| word(1) == Some("["))]
+            .into_iter()
+            .flatten()
+            .any(|table| heads.any(|head| head == table))
 }
 
 fn begins_with_key(line: &[Token]) -> bool {

@@ -1,0 +1,80 @@
+//! `crawl extract`: extracts fields from the archived pages of a crawl again.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crawl_archive::ChangedFiles;
+use crawl_engine::{EngineError, extract_again};
+use crawl_records::{Rounds, counted, extraction, list_digests};
+
+use crate::cli::args::ExtractArgs;
+use crate::error::engine::of_engine;
+use crate::error::records::of_records;
+use crate::error::{CommandError, FINISHED, INTERRUPTED, no_crawl, no_threads};
+use crate::run::signals;
+use crate::settings::rules_of_file;
+use crate::terminal::{note, print, print_json, spinner};
+
+/// The files that the command changes.
+const CHANGED: [&str; 3] = ["extracts.jsonl", "extract-rules.json", "state"];
+
+/// Runs `crawl extract`.
+pub(crate) fn run(args: &ExtractArgs) -> Result<u8, CommandError> {
+    let dir = args.dir.as_path();
+    let rules = rules_of_file(&args.config)?;
+    if !dir.join("crawl.toml").is_file() {
+        return Err(no_crawl(dir));
+    }
+    let stopped = Arc::new(AtomicBool::new(false));
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .map_err(|why| no_threads(&why))?;
+    runtime.block_on(async { signals::note_first(Arc::clone(&stopped)) })?;
+    let bar = spinner();
+    let done = extract_again(
+        dir,
+        &rules,
+        &|| stopped.load(Ordering::Relaxed),
+        &mut |read| bar.set_message(format!("{} read", counted(read, "page", "pages"))),
+    );
+    bar.finish_and_clear();
+    runtime.shutdown_background();
+    let done = done.map_err(|error| match error {
+        EngineError::NoArchive { .. } => CommandError::usage(format!(
+            "can't extract: the crawl in `{}` has no archive, since it ran with --warc off",
+            dir.display()
+        ))
+        .hint("crawl again into another --output, with the rules in its --config"),
+        other => of_engine(&other, dir),
+    })?;
+    if done.is_stopped {
+        note("interrupted; extracts.jsonl was not changed");
+        return Ok(INTERRUPTED);
+    }
+    list_digests(dir, ChangedFiles::Named(&CHANGED)).map_err(of_records)?;
+    let fields = extraction(dir, Rounds::Last).map_err(of_records)?;
+    if args.json {
+        return print_json(&serde_json::json!({
+            "pages": done.pages,
+            "rows": done.rows,
+            "unreadable": done.unreadable,
+            "rules": fields.map(|fields| fields.rules).unwrap_or_default(),
+        }));
+    }
+    note(&format!(
+        "{} read, {} in {}",
+        counted(done.pages, "page", "pages"),
+        counted(done.rows, "row", "rows"),
+        dir.join("extracts.jsonl").display()
+    ));
+    if done.unreadable > 0 {
+        let records = counted(done.unreadable, "page has", "pages have");
+        note(&format!("{records} no readable record in the archive"));
+    }
+    if let Some(fields) = fields {
+        print(fields.to_string().as_bytes())?;
+    }
+    Ok(FINISHED)
+}

@@ -1,0 +1,220 @@
+//! `[[extract]]` and `crawl extract`: fields of a small shop, in the crawl and again from its archive.
+
+use crawl_testweb::{Answer, LinkMix, TestWeb};
+use expect_test::expect;
+use serde_json::json;
+
+use crate::harness::{Cmd, Dir, setup};
+
+const QUICK: [&str; 6] = ["--delay", "0s", "--delay-factor", "0", "--progress", "off"];
+
+const RULES: &str = r#"
+[[extract]]
+name = "items"
+path = "/item/"
+[extract.fields]
+title = "h1"
+price = { select = ".price", type = "number", locale = "de" }
+next = { select = "a.more", attr = "href", type = "url" }
+colours = { select = "li", all = true }
+day = { select = "time", attr = "datetime", type = "date" }
+author = ".review span.author"
+reviews = { select = ".review", all = true, fields = { by = { attr = "data-by" }, stars = { select = "b", type = "number" } } }
+"#;
+
+fn item(number: u32, price: &str) -> Answer {
+    Answer::html(&format!(
+        "<h1> Thing\n {number}</h1><b class=price>{price}</b><ul><li>red<li>blue</ul>\
+         <a class=more href=/item/2>more</a><time datetime=2026-03-08>8. März</time>\
+         <p class=review data-by=Ann><b>4</b></p>"
+    ))
+}
+
+fn web() -> TestWeb {
+    let web = TestWeb::builder()
+        .hosts(1)
+        .pages(1)
+        .mix(LinkMix::plain())
+        .start();
+    let home = Answer::html("<a href=item/1>1</a> <a href=item/2>2</a> <a href=item/3>3</a>");
+    web.script(0, "/", home);
+    web.script(0, "/item/1", item(1, "1.207,50 €"));
+    web.script(0, "/item/2", item(2, "auf Anfrage"));
+    let kept_out = item(3, "7").header("Content-Usage", "search=n");
+    web.script(0, "/item/3", kept_out);
+    web
+}
+
+fn crawled(dir: &Dir, cmd: &Cmd, web: &TestWeb) {
+    dir.write("rules.toml", RULES);
+    let url = web.url(0, "/");
+    let args = ["--seed", &url, "--output", "c", "--config", "rules.toml"];
+    let ran = cmd.run(&[&args[..], &["--purpose", "search"], &QUICK].concat());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+}
+
+#[test]
+fn a_crawl_writes_a_row_for_each_page_and_rule() {
+    let (dir, cmd) = setup("extract-crawl");
+    let web = web();
+    crawled(&dir, &cmd, &web);
+    let mut rows = dir.rows("c/extracts.jsonl");
+    rows.sort_by_key(|row| row["url"].to_string());
+    // The site refuses the purpose of the crawl for the third item.
+    let reviews = json!([{"by": "Ann", "stars": 4}]);
+    let expected = |number: u32, price: serde_json::Value| {
+        json!({
+            "url": web.url(0, &format!("/item/{number}")), "rule": "items", "round": 1,
+            "fields": {
+                "title": format!("Thing {number}"), "price": price, "next": web.url(0, "/item/2"),
+                "colours": ["red", "blue"], "day": "2026-03-08", "author": null, "reviews": reviews,
+            },
+            "missing": ["author"],
+        })
+    };
+    let mut second = expected(2, json!(null));
+    second["failed"] = json!({"price": "not a number in locale de: \"auf Anfrage\""});
+    assert_eq!(rows, [expected(1, json!(1207.5)), second]);
+    let report = cmd.run(&["report", "c"]).ok();
+    assert!(
+        report.contains(
+            "warning   rule \"items\", field \"author\": nothing found on 2 pages; the nearest \
+             match is \".review\""
+        ),
+        "{report}"
+    );
+    assert!(
+        report.contains("  price: 1 filled, 0 missing, 1 failed\n"),
+        "{report}"
+    );
+    let html = dir.read("c/report.html");
+    assert!(html.contains("<h2>Fields</h2>"));
+}
+
+#[test]
+fn rules_run_again_over_the_archive_without_a_request() {
+    let (dir, cmd) = setup("extract-again");
+    let web = web();
+    crawled(&dir, &cmd, &web);
+    let (first, requests) = (dir.read("c/extracts.jsonl"), dir.read("c/requests.jsonl"));
+    let again = ["extract", "c", "--config", "rules.toml"];
+    assert_eq!(cmd.run(&again).code, 0);
+    let lines = |text: &str| {
+        let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    assert_eq!(lines(&dir.read("c/extracts.jsonl")), lines(&first));
+    dir.write("rules.toml", &RULES.replace("\"h1\"", "\".review b\""));
+    assert_eq!(cmd.run(&again).code, 0);
+    assert!(
+        dir.rows("c/extracts.jsonl")
+            .iter()
+            .all(|row| row["fields"]["title"] == "4")
+    );
+    assert_eq!(dir.read("c/requests.jsonl"), requests);
+    // The crawl continues with the rows as they are, and its records agree with each other.
+    let rows = dir.read("c/extracts.jsonl");
+    assert_eq!(cmd.run(&[&["--output", "c"], &QUICK[..]].concat()).code, 0);
+    assert_eq!(dir.read("c/extracts.jsonl"), rows);
+    assert_eq!(cmd.run(&["verify", "c"]).code, 0);
+    let gone = web.url(0, "/item/2");
+    assert_eq!(cmd.run(&["forget", "c", &gone]).code, 0);
+    let rows = dir.rows("c/extracts.jsonl");
+    assert_eq!(rows.len(), 1);
+    assert_eq!(rows[0]["fields"]["next"], json!(null));
+}
+
+#[test]
+fn a_rule_has_a_table_and_a_list_of_groups_has_another() {
+    let (dir, cmd) = setup("extract-tables");
+    let web = web();
+    crawled(&dir, &cmd, &web);
+    let ran = cmd.run(&["export", "c", "--to", "csv", "--out", "t"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let table = |name: &str| {
+        let text = dir
+            .read(name)
+            .replace(&web.url(0, ""), "")
+            .replace('\r', "");
+        let (head, rows) = text.split_once('\n').unwrap();
+        let mut rows: Vec<_> = rows.lines().collect();
+        rows.sort_unstable();
+        format!("{head}\n{}\n", rows.join("\n"))
+    };
+    expect![[r#"
+        page_url,page_round,title,price,next,colours,day,author
+        /item/1,1,Thing 1,1207.5,/item/2,red; blue,2026-03-08,
+        /item/2,1,Thing 2,,/item/2,red; blue,2026-03-08,
+    "#]]
+    .assert_eq(&table("t/items.csv"));
+    expect![[r#"
+        page_url,page_round,item,by,stars
+        /item/1,1,1,Ann,4
+        /item/2,1,1,Ann,4
+    "#]]
+    .assert_eq(&table("t/items.reviews.csv"));
+    let ran = cmd.run(&["export", "c", "--to", "parquet", "--out", "p"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let bytes = std::fs::read(dir.file("p/items.parquet")).unwrap();
+    assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"));
+}
+
+#[test]
+fn mistakes_in_rules_are_reported_with_line_and_column() {
+    let (dir, cmd) = setup("extract-check");
+    dir.write(
+        "rules.toml",
+        "[[extract]]\nname = \"a\"\npth = \"/\"\nfields = { t = \"h1\" }\n\
+         [[extract]]\nname = \"b\"\nmatch = \"(\"\n[extract.fields]\nx = \"h1..y\"\n\
+         y = { select = \"p::text\" }\nz = { select = \"p\", type = \"numbr\" }\n\
+         [[extract]]\nname = \"c\"\nmatch = \"(\"\n[extract.fields]\nx = \"h1..y\"\n\
+         y = { select = \"p\", locale = \"de\" }\n",
+    );
+    let ran = cmd.run(&["config", "--check", "rules.toml"]);
+    assert_eq!(ran.code, 2);
+    expect![[r#"
+        error: rules.toml:3:1: unknown key `pth`
+        hint: did you mean `path`?
+        error: rules.toml:11:28: `numbr` isn't one of `text`, `number`, `date`, `url`, `bool`
+        hint: did you mean `number`?
+        error: rules.toml:14:9: [[extract]] "c", match: bad regular expression `(`: unclosed group
+        hint: the syntax is that of https://docs.rs/regex; look-around doesn't exist
+        error: rules.toml:16:10: [[extract]] "c", x: bad selector `h1..y`: this is not a CSS selector
+        hint: selectors are CSS; use the keys `content` and `attr` for ::text and ::attr(..)
+        error: rules.toml:17:30: [[extract]] "c", y.locale: `locale` of the field `y` has no effect
+        hint: only numbers and dates have a locale: add `type`
+    "#]].assert_eq(&ran.stderr);
+    dir.write("none.toml", "[politeness]\ndelay = \"1s\"\n");
+    let ran = cmd.run(&["extract", "c", "--config", "none.toml"]);
+    assert_eq!(
+        (ran.code, ran.stderr.contains("has no rules [[extract]]")),
+        (2, true)
+    );
+}
+
+#[test]
+fn inspect_shows_the_fields_and_the_tree_of_a_page() {
+    let (dir, cmd) = setup("extract-inspect");
+    dir.write("rules.toml", RULES);
+    dir.write("p.html", "<h1>A</h1><p class=price>1.207,50");
+    let page = ["inspect", "p.html", "--base", "http://e.example/item/1"];
+    let fields = cmd
+        .run(&[&page[..], &["--config", "rules.toml"]].concat())
+        .ok();
+    let row: serde_json::Value = serde_json::from_str(&fields).unwrap();
+    assert_eq!(
+        (&row["fields"]["title"], &row["fields"]["price"]),
+        (&json!("A"), &json!(1207.5))
+    );
+    expect![[r#"
+        <html>
+          <head>
+          <body>
+            <h1>
+              "A"
+            <p class="price">
+              "1.207,50"
+    "#]]
+    .assert_eq(&cmd.run(&[&page[..], &["--tree"]].concat()).ok());
+}

@@ -1,0 +1,77 @@
+//! The work that the rules may do on one page, counted in steps.
+
+use std::cell::Cell;
+
+/// Maximum steps from node to node in a page.
+/// Beyond the limit: other fields are missing (`cut: steps`).
+pub(crate) const MAX_STEPS: u64 = 50_000_000;
+
+/// Maximum elements that one field takes from a page.
+/// Beyond the limit: the others are ignored, and the row has `cut: values`.
+pub(crate) const MAX_VALUES: usize = 10_000;
+
+/// Maximum bytes of text that one rule takes from a page.
+/// Beyond the limit: the rest is ignored, and the row has `cut: size`.
+pub(crate) const MAX_RULE_BYTES: usize = 2 << 20;
+
+/// Counts down the steps, values and bytes of a page's rules, and notes the first limit that is
+/// reached.
+pub(crate) struct Budget {
+    steps: Cell<u64>,
+    bytes: Cell<usize>,
+    cut: Cell<Option<&'static str>>,
+    cut_of_page: Option<&'static str>,
+}
+
+impl Budget {
+    /// Returns the budget of a page whose tree was cut for the reason `cut_of_page`.
+    pub(crate) fn new(cut_of_page: Option<&'static str>) -> Budget {
+        Budget {
+            steps: Cell::new(MAX_STEPS),
+            bytes: Cell::new(MAX_RULE_BYTES),
+            cut: Cell::new(cut_of_page),
+            cut_of_page,
+        }
+    }
+
+    /// Takes a step. Returns false if no steps are left.
+    pub(crate) fn step(&self) -> bool {
+        match self.steps.get().checked_sub(1) {
+            Some(left) => {
+                self.steps.set(left);
+                true
+            }
+            None => {
+                self.note("steps");
+                false
+            }
+        }
+    }
+
+    /// Takes up to `wanted` bytes, and returns how many of them are granted.
+    pub(crate) fn bytes(&self, wanted: usize) -> usize {
+        let granted = wanted.min(self.bytes.get());
+        self.bytes.set(self.bytes.get() - granted);
+        if granted < wanted {
+            self.note("size");
+        }
+        granted
+    }
+
+    /// Notes that a limit was reached, unless another one was reached before.
+    pub(crate) fn note(&self, limit: &'static str) {
+        if self.cut.get().is_none() {
+            self.cut.set(Some(limit));
+        }
+    }
+
+    /// Returns the first limit that the current rule reached, and begins with the next rule.
+    pub(crate) fn end_rule(&self) -> Option<&'static str> {
+        self.bytes.set(MAX_RULE_BYTES);
+        let next = match self.steps.get() {
+            0 => Some("steps"),
+            _ => None,
+        };
+        self.cut.replace(self.cut_of_page.or(next))
+    }
+}

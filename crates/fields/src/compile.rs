@@ -1,0 +1,378 @@
+//! Checks rules and compiles their selectors and regular expressions.
+
+use std::collections::HashSet;
+
+use regex::Regex;
+
+use crate::config::{FieldConfig, FieldKind, FieldTable, Fields, RuleConfig};
+use crate::locale::Locale;
+use crate::rule::{Field, Part, Rule, Source};
+use crate::rule_error::RuleError;
+use crate::select::Selector;
+use crate::value::ValueType;
+
+/// Maximum bytes of the name of a rule or a field.
+/// Beyond the limit: refused.
+const MAX_NAME_BYTES: usize = 64;
+
+/// Maximum groups within each other.
+/// Beyond the limit: refused.
+const MAX_GROUPS: usize = 4;
+
+/// Columns of a rule's table that are not fields.
+const OTHER_COLUMNS: [&str; 3] = ["page_url", "page_round", "item"];
+
+/// Names of tables that every export has.
+const OTHER_TABLES: [&str; 7] = [
+    "excluded", "hosts", "links", "pages", "requests", "robots", "walk",
+];
+
+/// Compiles rules.
+///
+/// # Errors
+/// All mistakes in the rules, with their places.
+pub(crate) fn rules(configs: &[RuleConfig]) -> Result<Vec<Rule>, Vec<RuleError>> {
+    let mut errors = Vec::new();
+    let mut names = HashSet::new();
+    let mut rules = Vec::new();
+    for (index, config) in configs.iter().enumerate() {
+        let mut check = Check {
+            rule: index,
+            path: Vec::new(),
+            errors: &mut errors,
+        };
+        check.name("rule", &config.name, "name");
+        if OTHER_TABLES.contains(&config.name.as_str()) {
+            let message = format!("a rule can't be named `{}`", config.name);
+            check.error(
+                Some("name"),
+                None,
+                message,
+                "an export has a table of this name",
+            );
+        }
+        if !names.insert(config.name.as_str()) {
+            let message = format!("there are two rules named `{}`", config.name);
+            check.error(
+                Some("name"),
+                None,
+                message,
+                "give each rule a name of its own",
+            );
+        }
+        rules.push(check.rule(config));
+    }
+    match errors.is_empty() {
+        true => Ok(rules),
+        false => Err(errors),
+    }
+}
+
+const REGEX_HINT: &str = "the syntax is that of https://docs.rs/regex; look-around doesn't exist";
+const NAME_HINT: &str = "use letters, digits, `-` and `_`";
+const SOURCE_HINT: &str = "give one of `select`, `json-ld`, `microdata`, `open-graph`";
+
+/// Compiles one rule and notes the mistakes.
+struct Check<'a> {
+    rule: usize,
+    /// The keys that lead to the table that is being checked.
+    path: Vec<String>,
+    errors: &'a mut Vec<RuleError>,
+}
+
+impl Check<'_> {
+    fn error(
+        &mut self,
+        key: Option<&str>,
+        offset: Option<usize>,
+        message: String,
+        hint: &'static str,
+    ) {
+        let mut path = self.path.clone();
+        path.extend(key.map(str::to_owned));
+        self.errors.push(RuleError {
+            rule: self.rule,
+            path,
+            offset,
+            message,
+            hint,
+        });
+    }
+
+    fn name(&mut self, what: &str, name: &str, key: &str) {
+        let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_');
+        if name.is_empty() || name.len() > MAX_NAME_BYTES || !name.chars().all(is_plain) {
+            self.error(
+                Some(key),
+                None,
+                format!("unusable name of a {what}: `{name}`"),
+                NAME_HINT,
+            );
+        }
+    }
+
+    fn regex(&mut self, key: &str, text: Option<&String>) -> Option<Regex> {
+        Regex::new(text?)
+            .map_err(|error| {
+                let why = error.to_string();
+                let why = why
+                    .lines()
+                    .last()
+                    .unwrap_or_default()
+                    .trim_start_matches("error: ");
+                let message = format!(
+                    "bad regular expression `{}`: {why}",
+                    text.map_or("", |text| text)
+                );
+                self.error(Some(key), None, message, REGEX_HINT);
+            })
+            .ok()
+    }
+
+    fn rule(&mut self, config: &RuleConfig) -> Rule {
+        if let Some(path) = config.path.as_ref().filter(|path| !path.starts_with('/')) {
+            let message = format!("`path` is `{path}`, but a path begins with `/`");
+            self.error(
+                Some("path"),
+                None,
+                message,
+                "use `match` for a regular expression",
+            );
+        }
+        if let Some(host) = config
+            .host
+            .as_ref()
+            .filter(|host| host.contains('/') || host.is_empty())
+        {
+            let message = format!("`host` is `{host}`, which is not a host");
+            self.error(
+                Some("host"),
+                None,
+                message,
+                "use a name such as example.org",
+            );
+        }
+        if let Some(kind) = config
+            .content_type
+            .as_ref()
+            .filter(|kind| !kind.contains('/'))
+        {
+            let message = format!("`content-type` is `{kind}`, which is not a media type");
+            self.error(
+                Some("content-type"),
+                None,
+                message,
+                "use for example text/html",
+            );
+        }
+        if config.fields.0.is_empty() {
+            let message = format!("the rule `{}` has no fields", config.name);
+            self.error(
+                Some("fields"),
+                None,
+                message,
+                "add a table [extract.fields]",
+            );
+        }
+        Rule {
+            name: config.name.clone(),
+            host: config.host.as_ref().map(|host| host.to_ascii_lowercase()),
+            path: config.path.clone(),
+            matches: self.regex("match", config.matches.as_ref()),
+            label: config.label.clone(),
+            content_type: config.content_type.clone(),
+            language: config.language.clone(),
+            fields: self.fields(&config.fields, 0),
+        }
+    }
+
+    fn fields(&mut self, fields: &Fields, groups: usize) -> Vec<Field> {
+        self.path.push("fields".to_owned());
+        let mut compiled = Vec::new();
+        for (name, config) in fields.iter() {
+            self.name("field", name, name);
+            if OTHER_COLUMNS.contains(&name) {
+                let message = format!("a field can't be named `{name}`");
+                self.error(
+                    Some(name),
+                    None,
+                    message,
+                    "tables have a column with this name",
+                );
+            }
+            let is_table = matches!(config, FieldConfig::Table(_));
+            if is_table {
+                self.path.push(name.to_owned());
+            }
+            let key = |key: &'static str| if is_table { key } else { name };
+            compiled.extend(self.field(name, &config.to_table(), groups, &key));
+            if is_table {
+                self.path.pop();
+            }
+        }
+        self.path.pop();
+        compiled
+    }
+
+    /// Compiles a field. `key` returns where a key of the field is written.
+    fn field<'k>(
+        &mut self,
+        name: &str,
+        table: &FieldTable,
+        groups: usize,
+        key: &dyn Fn(&'static str) -> &'k str,
+    ) -> Option<Field> {
+        let source = self.source(table, groups, key);
+        self.check_keys(name, table);
+        let part = match &table.attr {
+            Some(attr) => Part::Attribute(attr.to_ascii_lowercase()),
+            None => Part::Content(table.content.unwrap_or_default()),
+        };
+        let locale = table
+            .locale
+            .as_deref()
+            .map(|locale| (locale, Locale::find(locale)));
+        if let Some((name, None)) = locale {
+            let message = format!("unknown locale `{name}`: known are {}", Locale::languages());
+            self.error(
+                Some("locale"),
+                None,
+                message,
+                "a region may follow, as in de-CH",
+            );
+        }
+        let group = table.fields.as_ref().map(|fields| {
+            if groups >= MAX_GROUPS {
+                let message = format!("more than {MAX_GROUPS} groups within each other");
+                self.error(Some("fields"), None, message, "use a rule for each");
+                return Vec::new();
+            }
+            self.fields(fields, groups + 1)
+        });
+        Some(Field {
+            name: name.to_owned(),
+            source: source?,
+            part,
+            all: table.all,
+            regex: self.regex("regex", table.regex.as_ref()),
+            value: ValueType {
+                kind: table.kind,
+                locale: locale.and_then(|(_, locale)| locale),
+                locale_name: table.locale.clone(),
+            },
+            required: table.required,
+            group,
+        })
+    }
+
+    fn source<'k>(
+        &mut self,
+        table: &FieldTable,
+        groups: usize,
+        key: &dyn Fn(&'static str) -> &'k str,
+    ) -> Option<Source> {
+        let path = |text: &String| text.split('.').map(str::to_owned).collect::<Vec<_>>();
+        let mut sources = Vec::new();
+        if let Some(text) = &table.select {
+            match Selector::parse(text) {
+                Ok(selector) => sources.push(Source::Select {
+                    selector,
+                    text: text.clone(),
+                }),
+                Err((at, why)) => {
+                    let message = format!("bad selector `{text}`: {why}");
+                    let hint = "selectors are CSS; use the keys `content` and `attr` for ::text and ::attr(..)";
+                    self.error(Some(key("select")), Some(at), message, hint);
+                    return None;
+                }
+            }
+        }
+        for (name, text) in [("json-ld", &table.json_ld), ("microdata", &table.microdata)] {
+            let Some(parts) = text.as_ref().map(path) else {
+                continue;
+            };
+            if parts.len() < 2 || parts.iter().any(String::is_empty) {
+                let text = parts.join(".");
+                let message = format!("`{name}` is `{text}`, but needs a type and a property");
+                self.error(Some(name), None, message, "use for example Product.name");
+                return None;
+            }
+            sources.push(match name {
+                "json-ld" => Source::JsonLd(parts),
+                _ => Source::Microdata(parts),
+            });
+        }
+        sources.extend(table.open_graph.clone().map(Source::OpenGraph));
+        if groups > 0 && sources.is_empty() {
+            sources.push(Source::GroupElement);
+        }
+        let count = sources.len();
+        if count != 1 {
+            let message = match count {
+                0 => "nothing says where the field is",
+                _ => "the field is looked for in more than one place",
+            };
+            self.error(None, None, message.to_owned(), SOURCE_HINT);
+        }
+        sources.pop().filter(|_| count == 1)
+    }
+
+    /// Checks that the keys of a field go together.
+    fn check_keys(&mut self, name: &str, table: &FieldTable) {
+        let mut refuse =
+            |key: &str, message: String, hint| self.error(Some(key), None, message, hint);
+        let has_data = [&table.json_ld, &table.microdata, &table.open_graph];
+        let has_data = has_data.into_iter().any(Option::is_some);
+        for (key, is_set) in [
+            ("attr", table.attr.is_some()),
+            ("content", table.content.is_some()),
+        ] {
+            if is_set && has_data {
+                let message = format!("`{key}` of the field `{name}` needs `select`");
+                refuse(key, message, "structured data has values of its own");
+            }
+        }
+        if table.attr.is_some() && table.content.is_some() {
+            let message = format!("the field `{name}` has both `attr` and `content`");
+            refuse(
+                "content",
+                message,
+                "an attribute has no content; remove one of them",
+            );
+        }
+        if table.locale.is_some() && !matches!(table.kind, FieldKind::Number | FieldKind::Date) {
+            let message = format!("`locale` of the field `{name}` has no effect");
+            refuse(
+                "locale",
+                message,
+                "only numbers and dates have a locale: add `type`",
+            );
+        }
+        let is_value = [
+            ("attr", table.attr.is_some()),
+            ("content", table.content.is_some()),
+            ("regex", table.regex.is_some()),
+            ("type", table.kind != FieldKind::Text),
+            ("json-ld", table.json_ld.is_some()),
+            ("microdata", table.microdata.is_some()),
+            ("open-graph", table.open_graph.is_some()),
+        ];
+        let is_value = is_value.into_iter().filter(|(_, is_set)| *is_set);
+        for (key, _) in is_value.filter(|_| table.fields.is_some()) {
+            let message = format!("the group `{name}` can't have `{key}`");
+            refuse(key, message, "put it into the fields of the group");
+        }
+        if table
+            .fields
+            .as_ref()
+            .is_some_and(|fields| fields.0.is_empty())
+        {
+            let message = format!("the group `{name}` has no fields");
+            refuse(
+                "fields",
+                message,
+                "add fields, such as fields = { name = \"h2\" }",
+            );
+        }
+    }
+}

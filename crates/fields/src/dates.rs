@@ -1,0 +1,178 @@
+//! Reads days from texts.
+
+use crawl_dates::{Moment, Precision};
+
+use crate::locale::Locale;
+
+/// Maximum bytes of a text that may be a date.
+const MAX_DATE_BYTES: usize = 120;
+
+/// Returns the day in a text, as `2026-03-08`. If a time of day follows, the day is the one that is
+/// written, in whatever time zone. `None` if the text is not a date, or not one in `locale`.
+pub(crate) fn read_day(text: &str, locale: Option<&Locale>) -> Option<String> {
+    let text = text.trim();
+    if text.len() > MAX_DATE_BYTES {
+        return None;
+    }
+    let day = without_time(text);
+    let local = || locale.and_then(|locale| numeric(day, locale).or_else(|| named(day, locale)));
+    let written = local()
+        .or_else(|| full_day(day))
+        .or_else(|| full_day(text))?;
+    Some(written)
+}
+
+fn full_day(text: &str) -> Option<String> {
+    let moment = Moment::parse(text)?;
+    let is_day = matches!(moment.precision, Precision::Day | Precision::Time);
+    is_day.then(|| moment.to_string()[..10].to_owned())
+}
+
+/// Returns the part of a text before its time of day.
+fn without_time(text: &str) -> &str {
+    let bytes = text.as_bytes();
+    let is_digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
+    let colon =
+        (1..bytes.len()).find(|at| bytes[*at] == b':' && is_digit(at - 1) && is_digit(at + 1));
+    let Some(colon) = colon else {
+        return text;
+    };
+    let digits = bytes[..colon]
+        .iter()
+        .rev()
+        .take_while(|byte| byte.is_ascii_digit());
+    let before = &text[..colon - digits.count()];
+    // The time leads in `10:30, 8 March 2026`.
+    if before.trim().is_empty() {
+        return text;
+    }
+    let before =
+        before.trim_end_matches(|c: char| c.is_whitespace() || matches!(c, ',' | '-' | '|'));
+    before.strip_suffix('T').unwrap_or(before)
+}
+
+/// Reads `08.03.2026`, `8/3/26` and `8-3-2026`, in the order of the locale.
+fn numeric(text: &str, locale: &Locale) -> Option<String> {
+    let start = text.find(|c: char| c.is_ascii_digit())?;
+    let is_part = |c: char| c.is_ascii_digit() || matches!(c, '.' | '/' | '-' | ' ');
+    let part = &text[start..];
+    let end = part.find(|c| !is_part(c)).unwrap_or(part.len());
+    let numbers: Vec<&str> = part[..end]
+        .split(|c: char| !c.is_ascii_digit())
+        .filter(|number| !number.is_empty())
+        .collect();
+    let [first, second, year] = numbers.try_into().ok()?;
+    if first.len() > 2 || second.len() > 2 {
+        return None;
+    }
+    let (day, month) = match locale.is_month_first {
+        true => (second, first),
+        false => (first, second),
+    };
+    written(year_of(year)?, month.parse().ok()?, day.parse().ok()?)
+}
+
+/// Reads `8. März 2026` and `Sonntag, 8 mars 2026`, with the names of the locale's months.
+fn named(text: &str, locale: &Locale) -> Option<String> {
+    let (mut day, mut month, mut year) = (None, None, None);
+    let words = text.split(|c: char| !c.is_alphanumeric());
+    for word in words.filter(|word| !word.is_empty()) {
+        let digits = word.trim_end_matches(|c: char| !c.is_ascii_digit());
+        match digits.len() {
+            1 | 2 if day.is_none() => day = digits.parse().ok(),
+            4 if year.is_none() => year = year_of(digits),
+            _ if month.is_none() => month = month_of(word, locale),
+            _ => {}
+        }
+    }
+    written(year?, month?, day?)
+}
+
+/// Returns the month that a word names or abbreviates with at least three letters.
+fn month_of(word: &str, locale: &Locale) -> Option<u32> {
+    let word = word.to_lowercase();
+    let is_name =
+        |name: &&str| word.chars().count() >= 3 && (name.starts_with(&word) || *name == word);
+    let mut named = locale
+        .months
+        .iter()
+        .enumerate()
+        .filter(|(_, name)| is_name(name));
+    // `jui` abbreviates two French months, and so names none.
+    match (named.next(), named.next()) {
+        (Some((at, _)), None) => u32::try_from(at + 1).ok(),
+        _ => None,
+    }
+}
+
+/// Returns the year of four digits, or of two digits as POSIX reads it.
+fn year_of(digits: &str) -> Option<u32> {
+    let year: u32 = digits.parse().ok()?;
+    match (digits.len(), year) {
+        (4, _) => Some(year),
+        (2, 69..) => Some(1900 + year),
+        (2, _) => Some(2000 + year),
+        _ => None,
+    }
+}
+
+fn written(year: u32, month: u32, day: u32) -> Option<String> {
+    full_day(&format!("{year:04}-{month:02}-{day:02}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::read_day;
+    use crate::locale::Locale;
+
+    fn check(locale: &str, cases: &[(&str, Option<&str>)]) {
+        let locale = Locale::find(locale);
+        for (text, expected) in cases {
+            assert_eq!(
+                read_day(text, locale.as_ref()).as_deref(),
+                *expected,
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_day_is_read_without_a_locale_if_only_one_is_meant() {
+        check(
+            "",
+            &[
+                ("2026-03-08", Some("2026-03-08")),
+                ("2026-03-08T00:30:00+02:00", Some("2026-03-08")),
+                ("Sun, 08 Mar 2026 23:30:00 -0500", Some("2026-03-08")),
+                ("March 8, 2026", Some("2026-03-08")),
+                ("08.03.2026", None),
+                ("2026-03", None),
+                ("2026-02-30", None),
+                ("soon", None),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_locale_gives_the_order_and_the_names_of_months() {
+        check(
+            "de",
+            &[
+                ("08.03.2026", Some("2026-03-08")),
+                ("So, 8. März 2026, 19:30 Uhr", Some("2026-03-08")),
+                ("8.3.26", Some("2026-03-08")),
+                ("31. Dez. 2025", Some("2025-12-31")),
+                ("31.02.2026", None),
+            ],
+        );
+        check("en-US", &[("3/8/2026", Some("2026-03-08"))]);
+        check("en-GB", &[("3/8/2026", Some("2026-08-03"))]);
+        check(
+            "fr",
+            &[
+                ("dimanche 8 mars 2026", Some("2026-03-08")),
+                ("8 jui 2026", None),
+            ],
+        );
+    }
+}

@@ -1,0 +1,277 @@
+//! Applies compiled rules to the tree of a page.
+
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet};
+
+use scraper::ElementRef;
+use serde_json::{Map, Value};
+use url::Url;
+
+use crate::budget::{Budget, MAX_VALUES};
+use crate::config::{Content, FieldKind};
+use crate::page::Extract;
+use crate::rule::{Field, Part, Rule, Source};
+use crate::select::Selector;
+use crate::text::{html_of, normalized, own_text, text_of};
+use crate::tree::Tree;
+use crate::{json_ld, microdata};
+
+/// Applies rules to a page. `language` is the language of the page, if it is known from elsewhere.
+pub(crate) fn rules(
+    rules: &[&Rule],
+    tree: &Tree,
+    url: Url,
+    language: Option<&str>,
+) -> Vec<Extract> {
+    let Some(root) = tree.root() else {
+        return Vec::new();
+    };
+    let budget = Budget::new(tree.cut);
+    let page = Page {
+        root,
+        base: base_of(root, url, &budget),
+        json_ld: OnceCell::new(),
+        budget: &budget,
+    };
+    let language = language.or_else(|| root.attr("lang"));
+    let rules = rules.iter().filter(|rule| rule.is_language(language));
+    rules.map(|rule| page.rule(rule)).collect()
+}
+
+/// Returns the base URL of a page: its URL, or that of its first BASE element.
+fn base_of(root: ElementRef<'_>, url: Url, budget: &Budget) -> Url {
+    let Ok(selector) = Selector::parse("base[href]") else {
+        return url;
+    };
+    let element = selector.matches(root, budget).next();
+    let href = element.and_then(|element| element.attr("href"));
+    href.and_then(|href| url.join(href).ok()).unwrap_or(url)
+}
+
+struct Page<'a> {
+    root: ElementRef<'a>,
+    base: Url,
+    /// The JSON-LD of the page, read when a field first needs it.
+    json_ld: OnceCell<Vec<Value>>,
+    budget: &'a Budget,
+}
+
+/// The fields of a rule whose values are not simply there.
+#[derive(Default)]
+struct Notes {
+    missing: BTreeSet<String>,
+    failed: BTreeMap<String, String>,
+}
+
+impl<'a> Page<'a> {
+    fn rule(&self, rule: &Rule) -> Extract {
+        let mut notes = Notes::default();
+        let fields = self.fields(&rule.fields, self.root, "", &mut notes);
+        let Notes {
+            mut missing,
+            failed,
+        } = notes;
+        // A field of a group may be missing in one item and fail in another.
+        missing.retain(|name| !failed.contains_key(name));
+        Extract {
+            rule: rule.name.clone(),
+            fields,
+            missing: in_order(&rule.fields, missing),
+            failed,
+            cut: self.budget.end_rule(),
+        }
+    }
+
+    /// Reads fields within an element. `prefix` is the path of the group, with a dot at its end.
+    fn fields(
+        &self,
+        fields: &[Field],
+        scope: ElementRef<'_>,
+        prefix: &str,
+        notes: &mut Notes,
+    ) -> Map<String, Value> {
+        let values = fields.iter().map(|field| {
+            let path = format!("{prefix}{}", field.name);
+            let value = match &field.group {
+                Some(group) => self.group(field, group, scope, &path, notes),
+                None => self.value(field, scope, &path, notes),
+            };
+            let is_missing = match &value {
+                Value::Null => true,
+                Value::Array(items) => items.is_empty(),
+                _ => false,
+            };
+            if is_missing && !notes.failed.contains_key(&path) {
+                match field.required {
+                    true => {
+                        let why = "required, but nothing matches".to_owned();
+                        notes.failed.insert(path, why);
+                    }
+                    false => {
+                        notes.missing.insert(path);
+                    }
+                }
+            }
+            (field.name.clone(), value)
+        });
+        values.collect()
+    }
+
+    /// Reads a group: an object for each element, or for the first one.
+    fn group(
+        &self,
+        field: &Field,
+        group: &[Field],
+        scope: ElementRef<'_>,
+        path: &str,
+        notes: &mut Notes,
+    ) -> Value {
+        let prefix = format!("{path}.");
+        let mut objects = Vec::new();
+        for element in self.elements(field, scope) {
+            objects.push(Value::Object(self.fields(group, element, &prefix, notes)));
+        }
+        match field.all {
+            true => Value::Array(objects),
+            false => objects.pop().unwrap_or(Value::Null),
+        }
+    }
+
+    /// Reads a field that is a single value, or a list of values with `all`.
+    fn value(&self, field: &Field, scope: ElementRef<'_>, path: &str, notes: &mut Notes) -> Value {
+        let texts = self.texts(field, scope);
+        if field.value.kind == FieldKind::Bool && !field.all && texts.is_empty() {
+            return Value::Bool(false);
+        }
+        let values = texts.into_iter().map(|text| {
+            let value = field.value.value(&text, Some(&self.base));
+            value.unwrap_or_else(|why| {
+                notes.failed.entry(path.to_owned()).or_insert(why);
+                Value::Null
+            })
+        });
+        let mut values: Vec<Value> = values.collect();
+        match field.all {
+            true => Value::Array(values),
+            false => values.pop().unwrap_or(Value::Null),
+        }
+    }
+
+    /// Returns the texts that a field finds, after its regular expression: at most one without
+    /// `all`. Empty texts are left out, except for the type bool, which is about the element.
+    fn texts(&self, field: &Field, scope: ElementRef<'_>) -> Vec<String> {
+        let is_markup = matches!(field.part, Part::Content(Content::Html));
+        let texts: Vec<String> = match &field.source {
+            Source::Select { .. } | Source::GroupElement => {
+                let elements = self.elements(field, scope);
+                let texts = elements
+                    .iter()
+                    .filter_map(|element| self.part(field, *element));
+                texts.collect()
+            }
+            Source::JsonLd(path) => {
+                let data = self.json_ld.get_or_init(|| self.read_json_ld());
+                self.bounded(field, json_ld::values(data, path, self.budget))
+            }
+            Source::Microdata(path) => {
+                let base = Some(&self.base);
+                let values = microdata::values(self.root, path, base, self.budget);
+                self.bounded(field, values)
+            }
+            Source::OpenGraph(property) => self.bounded(field, self.open_graph(property)),
+        };
+        let is_bool = field.value.kind == FieldKind::Bool && field.regex.is_none();
+        let texts = texts.into_iter().filter_map(|text| match &field.regex {
+            None => Some(text),
+            Some(regex) => {
+                let captures = regex.captures(&text)?;
+                let group = captures.get(1).or_else(|| captures.get(0))?;
+                Some(match is_markup {
+                    true => group.as_str().to_owned(),
+                    false => group.as_str().trim().to_owned(),
+                })
+            }
+        });
+        texts.filter(|text| is_bool || !text.is_empty()).collect()
+    }
+
+    /// Returns the elements of a field: at most one without `all`.
+    fn elements<'s>(&self, field: &'s Field, scope: ElementRef<'s>) -> Vec<ElementRef<'s>>
+    where
+        'a: 's,
+    {
+        let budget: &'s Budget = self.budget;
+        match &field.source {
+            Source::Select { selector, .. } => {
+                let mut elements = selector.matches(scope, budget);
+                let most = if field.all { MAX_VALUES } else { 1 };
+                let found: Vec<_> = elements.by_ref().take(most).collect();
+                if field.all && found.len() == MAX_VALUES && elements.next().is_some() {
+                    budget.note("values");
+                }
+                found
+            }
+            _ => vec![scope],
+        }
+    }
+
+    fn part(&self, field: &Field, element: ElementRef<'_>) -> Option<String> {
+        match &field.part {
+            Part::Attribute(name) => {
+                let value = element.attr(name)?;
+                Some(normalized(value, self.budget))
+            }
+            Part::Content(Content::Text) => Some(text_of(element, self.budget)),
+            Part::Content(Content::OwnText) => Some(own_text(element, self.budget)),
+            Part::Content(Content::Html) => Some(html_of(element, self.budget)),
+        }
+    }
+
+    fn bounded(&self, field: &Field, values: Vec<String>) -> Vec<String> {
+        let most = if field.all { MAX_VALUES } else { 1 };
+        if field.all && values.len() > most {
+            self.budget.note("values");
+        }
+        let values = values.into_iter().take(most);
+        values
+            .map(|value| normalized(&value, self.budget))
+            .collect()
+    }
+
+    fn read_json_ld(&self) -> Vec<Value> {
+        let scripts = Selector::parse("script[type=\"application/ld+json\" i]");
+        scripts.map_or_else(
+            |_| Vec::new(),
+            |scripts| json_ld::read(self.root, &scripts, self.budget),
+        )
+    }
+
+    fn open_graph(&self, property: &str) -> Vec<String> {
+        let Ok(metas) = Selector::parse("meta[content]") else {
+            return Vec::new();
+        };
+        let metas = metas.matches(self.root, self.budget).filter(|meta| {
+            let names = ["property", "name"]
+                .into_iter()
+                .filter_map(|name| meta.attr(name));
+            names
+                .flat_map(str::split_ascii_whitespace)
+                .any(|name| name == property)
+        });
+        metas
+            .filter_map(|meta| meta.attr("content").map(str::to_owned))
+            .collect()
+    }
+}
+
+/// Returns the names of missing fields in the order of the rule.
+fn in_order(fields: &[Field], mut missing: BTreeSet<String>) -> Vec<String> {
+    let mut names = Vec::new();
+    for field in fields {
+        names.extend(missing.take(&field.name));
+        let group = format!("{}.", field.name);
+        let within = missing.iter().filter(|name| name.starts_with(&group));
+        names.extend(within.cloned().collect::<Vec<_>>());
+    }
+    names
+}

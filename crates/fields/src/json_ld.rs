@@ -1,0 +1,98 @@
+//! Values in the JSON-LD of a page, by path.
+//!
+//! The first part of a path is the type of an object anywhere in the page's JSON-LD, and each
+//! further part is a property. Lists are searched item by item.
+
+use scraper::ElementRef;
+use serde_json::Value;
+
+use crate::budget::Budget;
+use crate::select::Selector;
+
+/// Reads every script with JSON-LD. A script that is not JSON is ignored.
+pub(crate) fn read(root: ElementRef<'_>, scripts: &Selector, budget: &Budget) -> Vec<Value> {
+    let scripts = scripts.matches(root, budget);
+    let values = scripts.filter_map(|script| {
+        let text: String = script.text().collect();
+        serde_json::from_str(text.trim()).ok()
+    });
+    values.collect()
+}
+
+/// Returns the values at a path, in the order of the page.
+pub(crate) fn values(data: &[Value], path: &[String], budget: &Budget) -> Vec<String> {
+    let Some((kind, properties)) = path.split_first() else {
+        return Vec::new();
+    };
+    let mut objects = Vec::new();
+    for value in data {
+        collect_typed(value, kind, &mut objects, budget);
+    }
+    let mut found = Vec::new();
+    for object in objects {
+        follow(object, properties, &mut found, budget);
+    }
+    found
+}
+
+/// Collects the objects of a type. serde_json limits how deep values are nested.
+fn collect_typed<'a>(value: &'a Value, kind: &str, into: &mut Vec<&'a Value>, budget: &Budget) {
+    if !budget.step() {
+        return;
+    }
+    match value {
+        Value::Array(items) => {
+            for item in items {
+                collect_typed(item, kind, into, budget);
+            }
+        }
+        Value::Object(object) => {
+            if object
+                .get("@type")
+                .is_some_and(|types| has_type(types, kind))
+            {
+                into.push(value);
+            }
+            for inner in object.values() {
+                collect_typed(inner, kind, into, budget);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn has_type(types: &Value, kind: &str) -> bool {
+    let is_kind = |name: &str| name.rsplit(['/', '#', ':']).next() == Some(kind);
+    match types {
+        Value::String(name) => is_kind(name),
+        Value::Array(names) => names.iter().filter_map(Value::as_str).any(is_kind),
+        _ => false,
+    }
+}
+
+fn follow(value: &Value, properties: &[String], found: &mut Vec<String>, budget: &Budget) {
+    if !budget.step() {
+        return;
+    }
+    match (value, properties) {
+        (Value::Array(items), _) => {
+            for item in items {
+                follow(item, properties, found, budget);
+            }
+        }
+        (Value::Object(object), [first, rest @ ..]) => {
+            if let Some(inner) = object.get(first) {
+                follow(inner, rest, found, budget);
+            }
+        }
+        (Value::Object(object), []) => {
+            if let Some(inner) = object.get("@value").or_else(|| object.get("@id")) {
+                follow(inner, &[], found, budget);
+            }
+        }
+        (Value::String(text), []) => found.push(text.clone()),
+        (Value::Number(number), []) => found.push(number.to_string()),
+        (Value::Bool(value), []) => found.push(value.to_string()),
+        _ => {}
+    }
+}

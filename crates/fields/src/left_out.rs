@@ -1,0 +1,65 @@
+//! Stands in for rules in a program that was built without the feature `tree`.
+
+use crate::config::RuleConfig;
+use crate::page::{Extract, PageFacts};
+use crate::rule_error::RuleError;
+
+/// Compiled rules, of which a program without the feature `tree` has none.
+#[derive(Clone, Debug, Default)]
+pub struct Rules(());
+
+impl Rules {
+    /// Refuses every rule, because this program can't apply any.
+    ///
+    /// # Errors
+    /// An error for each rule.
+    pub fn compile(configs: &[RuleConfig]) -> Result<Rules, Vec<RuleError>> {
+        let errors = configs.iter().enumerate().map(|(rule, config)| RuleError {
+            rule,
+            path: Vec::new(),
+            offset: None,
+            message: format!("this build can't apply the rule `{}`", config.name),
+            hint: "build with the feature `extract`, or remove the rule",
+        });
+        match configs.is_empty() {
+            true => Ok(Rules(())),
+            false => Err(errors.collect()),
+        }
+    }
+
+    /// Returns nothing: there are no rules.
+    #[must_use]
+    pub fn configs(&self) -> &[RuleConfig] {
+        &[]
+    }
+
+    /// Returns true: there are no rules.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        true
+    }
+
+    /// Returns false: no rule reads the page.
+    #[must_use]
+    pub fn may_match(&self, _: &PageFacts<'_>) -> bool {
+        false
+    }
+
+    /// Returns nothing.
+    #[must_use]
+    pub fn extract(&self, _: &str, _: &PageFacts<'_>) -> Vec<Extract> {
+        Vec::new()
+    }
+
+    /// Returns `None`.
+    #[must_use]
+    pub fn nearest(&self, _: &str, _: &str, _: &str) -> Option<String> {
+        None
+    }
+}
+
+/// Returns `None`, because this program has no tree.
+#[must_use]
+pub fn tree_listing(_: &str) -> Option<String> {
+    None
+}

@@ -1,0 +1,74 @@
+//! Fields that the user's rules extract from pages.
+//!
+//! [`Rules::compile`] checks rules as they are written in a settings file, and [`Rules::extract`]
+//! applies them to a page, which html5ever parses into a tree of bounded size and depth. The crate
+//! fetches nothing, writes nothing and never fails on a page: what exceeds a limit is named in
+//! [`Extract::cut`], and what can't be read as its type in [`Extract::failed`].
+//!
+//! ```
+//! # #[cfg(feature = "tree")] {
+//! use crawl_fields::{PageFacts, RuleConfig, Rules};
+//!
+//! let rule: RuleConfig = toml::from_str(r#"
+//!     name = "items"
+//!     path = "/item/"
+//!     [fields]
+//!     title = "h1"
+//!     price = { select = ".price", type = "number", locale = "de" }
+//! "#).unwrap();
+//! let rules = Rules::compile(&[rule]).unwrap();
+//! let facts = PageFacts { url: "https://shop.example/item/7", ..PageFacts::default() };
+//! let html = "<h1>Thing 7</h1> <b class=price>1.207,50 €</b>";
+//! let extract = &rules.extract(html, &facts)[0];
+//! assert_eq!(extract.fields["price"], 1207.5);
+//! # }
+//! ```
+//!
+//! Without the feature `tree`, which needs html5ever and selectors, rules can be read but not
+//! compiled.
+
+#[cfg(feature = "tree")]
+mod budget;
+#[cfg(feature = "tree")]
+mod compile;
+mod config;
+#[cfg(feature = "tree")]
+mod dates;
+#[cfg(feature = "tree")]
+mod evaluate;
+#[cfg(feature = "tree")]
+mod json_ld;
+#[cfg(not(feature = "tree"))]
+mod left_out;
+#[cfg(feature = "tree")]
+mod locale;
+#[cfg(feature = "tree")]
+mod microdata;
+#[cfg(feature = "tree")]
+mod nearest;
+#[cfg(feature = "tree")]
+mod number;
+mod page;
+#[cfg(feature = "tree")]
+mod rule;
+mod rule_error;
+#[cfg(feature = "tree")]
+mod rules;
+#[cfg(feature = "tree")]
+mod select;
+#[cfg(feature = "tree")]
+mod text;
+#[cfg(feature = "tree")]
+mod tree;
+#[cfg(feature = "tree")]
+mod value;
+
+pub use config::{Content, FieldConfig, FieldKind, FieldTable, Fields, RuleConfig};
+#[cfg(not(feature = "tree"))]
+pub use left_out::{Rules, tree_listing};
+pub use page::{Extract, PageFacts};
+pub use rule_error::RuleError;
+#[cfg(feature = "tree")]
+pub use rules::Rules;
+#[cfg(feature = "tree")]
+pub use tree::tree_listing;

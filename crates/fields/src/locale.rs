@@ -1,0 +1,190 @@
+//! How locales write numbers and dates.
+
+/// The conventions of a locale.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Locale {
+    /// The characters that may separate groups of digits.
+    pub(crate) groups: &'static str,
+    /// The character before the fraction of a number.
+    pub(crate) decimal: char,
+    /// Whether groups may have two digits, as in India.
+    pub(crate) has_short_groups: bool,
+    /// Whether the month comes before the day in a date of numbers.
+    pub(crate) is_month_first: bool,
+    /// Names of the twelve months, or at least their first letters. Empty if they are English.
+    pub(crate) months: [&'static str; 12],
+}
+
+const SPACES: &str = " \u{a0}\u{202f}\u{2009}";
+const NO_MONTHS: [&str; 12] = [""; 12];
+
+/// Numbers and dates as programs write them: `1,207.5` and `2026-03-08`.
+pub(crate) const NEUTRAL: Locale = Locale {
+    groups: ",",
+    decimal: '.',
+    has_short_groups: false,
+    is_month_first: false,
+    months: NO_MONTHS,
+};
+
+/// A group of languages that write numbers alike.
+type Numbers = (&'static [&'static str], &'static str, char);
+
+/// Languages, with their group separators and their decimal separator. A locale with a region comes
+/// before its language.
+const NUMBERS: &[Numbers] = &[
+    (&["de-ch", "de-li", "it-ch"], "'\u{2019}", '.'),
+    (&["de-at"], ".\u{a0}\u{202f}", ','),
+    (&["es-mx", "es-us", "es-pr"], ",", '.'),
+    (&["en", "zh", "ja", "ko", "th", "he"], ",", '.'),
+    (
+        &[
+            "de", "nl", "es", "it", "id", "tr", "da", "el", "sl", "hr", "sr", "ro", "vi", "ca",
+        ],
+        ".",
+        ',',
+    ),
+    (&["pt"], ".", ','),
+    (
+        &[
+            "fr", "ru", "uk", "pl", "cs", "sk", "sv", "nb", "nn", "no", "fi", "hu", "bg", "lt",
+            "lv", "et",
+        ],
+        SPACES,
+        ',',
+    ),
+];
+
+const MONTHS: &[(&str, [&str; 12])] = &[
+    (
+        "de",
+        [
+            "januar",
+            "februar",
+            "märz",
+            "april",
+            "mai",
+            "juni",
+            "juli",
+            "august",
+            "september",
+            "oktober",
+            "november",
+            "dezember",
+        ],
+    ),
+    (
+        "fr",
+        [
+            "janvier",
+            "février",
+            "mars",
+            "avril",
+            "mai",
+            "juin",
+            "juillet",
+            "août",
+            "septembre",
+            "octobre",
+            "novembre",
+            "décembre",
+        ],
+    ),
+    (
+        "es",
+        [
+            "enero",
+            "febrero",
+            "marzo",
+            "abril",
+            "mayo",
+            "junio",
+            "julio",
+            "agosto",
+            "septiembre",
+            "octubre",
+            "noviembre",
+            "diciembre",
+        ],
+    ),
+    (
+        "it",
+        [
+            "gennaio",
+            "febbraio",
+            "marzo",
+            "aprile",
+            "maggio",
+            "giugno",
+            "luglio",
+            "agosto",
+            "settembre",
+            "ottobre",
+            "novembre",
+            "dicembre",
+        ],
+    ),
+    (
+        "nl",
+        [
+            "januari",
+            "februari",
+            "maart",
+            "april",
+            "mei",
+            "juni",
+            "juli",
+            "augustus",
+            "september",
+            "oktober",
+            "november",
+            "december",
+        ],
+    ),
+    (
+        "pt",
+        [
+            "janeiro",
+            "fevereiro",
+            "março",
+            "abril",
+            "maio",
+            "junho",
+            "julho",
+            "agosto",
+            "setembro",
+            "outubro",
+            "novembro",
+            "dezembro",
+        ],
+    ),
+];
+
+impl Locale {
+    /// Returns the conventions of a locale, such as `de` or `de-CH`. `None` if they are unknown.
+    pub(crate) fn find(name: &str) -> Option<Locale> {
+        let name = name.to_ascii_lowercase().replace('_', "-");
+        let language = name.split('-').next().unwrap_or_default();
+        let by_name = |wanted: &str| {
+            let mut rows = NUMBERS.iter();
+            rows.find(|(names, ..)| names.contains(&wanted))
+        };
+        let (_, groups, decimal) = by_name(&name).or_else(|| by_name(language))?;
+        let months = MONTHS.iter().find(|(of, _)| *of == language);
+        Some(Locale {
+            groups,
+            decimal: *decimal,
+            has_short_groups: name == "en-in",
+            is_month_first: matches!(name.as_str(), "en" | "en-us" | "en-ph"),
+            months: months.map_or(NO_MONTHS, |(_, months)| *months),
+        })
+    }
+
+    /// Returns the languages that have conventions, for messages.
+    pub(crate) fn languages() -> String {
+        let languages = NUMBERS.iter().flat_map(|(names, ..)| *names);
+        let mut languages: Vec<_> = languages.copied().collect();
+        languages.sort_unstable();
+        languages.join(", ")
+    }
+}

@@ -1,0 +1,77 @@
+//! The rules of a crawl, checked and ready for use.
+
+use url::Url;
+
+use crate::config::RuleConfig;
+use crate::page::{Extract, PageFacts};
+use crate::rule::Rule;
+use crate::rule_error::RuleError;
+use crate::tree::Tree;
+use crate::{compile, evaluate, nearest};
+
+/// Compiled rules.
+#[derive(Clone, Debug, Default)]
+pub struct Rules {
+    rules: Vec<Rule>,
+    configs: Vec<RuleConfig>,
+}
+
+impl Rules {
+    /// Compiles rules.
+    ///
+    /// # Errors
+    /// All mistakes in the rules, with their places.
+    pub fn compile(configs: &[RuleConfig]) -> Result<Rules, Vec<RuleError>> {
+        Ok(Rules {
+            rules: compile::rules(configs)?,
+            configs: configs.to_vec(),
+        })
+    }
+
+    /// Returns the rules as they were written.
+    #[must_use]
+    pub fn configs(&self) -> &[RuleConfig] {
+        &self.configs
+    }
+
+    /// Returns whether there are no rules.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// Returns whether a rule may read the page. A rule with a language may refuse the page later,
+    /// once the language is known.
+    #[must_use]
+    pub fn may_match(&self, facts: &PageFacts<'_>) -> bool {
+        let url = Url::parse(facts.url).ok();
+        url.is_some_and(|url| self.rules.iter().any(|rule| rule.may_match(&url, facts)))
+    }
+
+    /// Applies each rule that reads the page. Parses the page once, unless no rule reads it.
+    #[must_use]
+    pub fn extract(&self, html: &str, facts: &PageFacts<'_>) -> Vec<Extract> {
+        let Ok(url) = Url::parse(facts.url) else {
+            return Vec::new();
+        };
+        let rules: Vec<_> = self
+            .rules
+            .iter()
+            .filter(|rule| rule.may_match(&url, facts))
+            .collect();
+        if rules.is_empty() {
+            return Vec::new();
+        }
+        let tree = Tree::parse(html);
+        evaluate::rules(&rules, &tree, url, facts.language)
+    }
+
+    /// Returns the longest beginning of a field's selector that matches an element of a page. `None`
+    /// if no beginning does, or if the field has no selector. A field of a group is named
+    /// `group.field`.
+    #[must_use]
+    pub fn nearest(&self, html: &str, rule: &str, field: &str) -> Option<String> {
+        let rule = self.rules.iter().find(|candidate| candidate.name == rule)?;
+        nearest::nearest(&rule.fields, field, &Tree::parse(html))
+    }
+}

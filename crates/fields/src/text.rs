@@ -1,0 +1,197 @@
+//! The text and the markup of an element.
+
+use std::io::{self, Write};
+
+use ego_tree::iter::Edge;
+use html5ever::serialize::{SerializeOpts, TraversalScope, serialize};
+use scraper::ElementRef;
+use scraper::node::Node;
+
+use crate::budget::Budget;
+
+/// Returns the text of an element and its descendants, with each run of white space replaced by a
+/// space. Blocks and line breaks separate words. Scripts and styles have no text, except for the
+/// element itself.
+pub(crate) fn text_of(element: ElementRef<'_>, budget: &Budget) -> String {
+    let mut text = Words::default();
+    let mut hidden = 0_usize;
+    for edge in element.traverse() {
+        if !budget.step() {
+            break;
+        }
+        match edge {
+            Edge::Open(node) => match node.value() {
+                Node::Text(part) if hidden == 0 && !text.push(part, budget) => break,
+                Node::Element(inner) => {
+                    let is_hidden = node.id() != element.id() && is_hidden(inner.name());
+                    hidden += usize::from(is_hidden);
+                    text.is_space |= separates(inner.name());
+                }
+                _ => {}
+            },
+            Edge::Close(node) => {
+                if let Node::Element(inner) = node.value() {
+                    let is_hidden = node.id() != element.id() && is_hidden(inner.name());
+                    hidden -= usize::from(is_hidden);
+                    text.is_space |= separates(inner.name());
+                }
+            }
+        }
+    }
+    text.out
+}
+
+/// Returns the text that belongs to an element itself, not to its descendants.
+pub(crate) fn own_text(element: ElementRef<'_>, budget: &Budget) -> String {
+    let mut text = Words::default();
+    for child in element.children() {
+        if !budget.step() {
+            break;
+        }
+        match child.value() {
+            Node::Text(part) if !text.push(part, budget) => break,
+            Node::Element(_) => text.is_space = true,
+            _ => {}
+        }
+    }
+    text.out
+}
+
+/// Returns a text with each run of white space replaced by a space.
+pub(crate) fn normalized(text: &str, budget: &Budget) -> String {
+    let mut words = Words::default();
+    words.push(text, budget);
+    words.out
+}
+
+/// Returns the markup of an element, including its own tags.
+pub(crate) fn html_of(element: ElementRef<'_>, budget: &Budget) -> String {
+    let mut out = BoundedWriter {
+        out: Vec::new(),
+        budget,
+    };
+    let options = SerializeOpts {
+        traversal_scope: TraversalScope::IncludeNode,
+        ..SerializeOpts::default()
+    };
+    // The only error is the writer's own, at the limit.
+    let _ = serialize(&mut out, &element, options);
+    let mut out = out.out;
+    let whole = match std::str::from_utf8(&out) {
+        Ok(_) => out.len(),
+        Err(error) => error.valid_up_to(),
+    };
+    out.truncate(whole);
+    String::from_utf8(out).unwrap_or_default()
+}
+
+/// Collects words, with one space between them.
+#[derive(Default)]
+struct Words {
+    out: String,
+    is_space: bool,
+}
+
+impl Words {
+    /// Adds a part of a text. Returns false if it doesn't fit.
+    fn push(&mut self, part: &str, budget: &Budget) -> bool {
+        let mut words = part.split_whitespace().peekable();
+        self.is_space |= part.starts_with(char::is_whitespace);
+        while let Some(word) = words.next() {
+            let space = match self.is_space && !self.out.is_empty() {
+                true => " ",
+                false => "",
+            };
+            let wanted = space.len() + word.len();
+            let granted = budget.bytes(wanted);
+            if granted > space.len() {
+                self.out.push_str(space);
+                let end = word.floor_char_boundary(granted - space.len());
+                self.out.push_str(&word[..end]);
+            }
+            if granted < wanted {
+                return false;
+            }
+            self.is_space = words.peek().is_some() || part.ends_with(char::is_whitespace);
+        }
+        true
+    }
+}
+
+struct BoundedWriter<'a> {
+    out: Vec<u8>,
+    budget: &'a Budget,
+}
+
+impl Write for BoundedWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let granted = self.budget.bytes(bytes.len());
+        self.out.extend_from_slice(&bytes[..granted]);
+        match self.budget.step() && granted == bytes.len() {
+            true => Ok(granted),
+            false => Err(io::ErrorKind::StorageFull.into()),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn is_hidden(name: &str) -> bool {
+    matches!(name, "script" | "style" | "template")
+}
+
+/// Returns whether an element separates the words before it from those within it and behind it.
+fn separates(name: &str) -> bool {
+    matches!(
+        name,
+        "address"
+            | "article"
+            | "aside"
+            | "blockquote"
+            | "br"
+            | "button"
+            | "caption"
+            | "dd"
+            | "details"
+            | "dialog"
+            | "div"
+            | "dl"
+            | "dt"
+            | "fieldset"
+            | "figcaption"
+            | "figure"
+            | "footer"
+            | "form"
+            | "h1"
+            | "h2"
+            | "h3"
+            | "h4"
+            | "h5"
+            | "h6"
+            | "header"
+            | "hr"
+            | "legend"
+            | "li"
+            | "main"
+            | "nav"
+            | "ol"
+            | "optgroup"
+            | "option"
+            | "p"
+            | "pre"
+            | "section"
+            | "select"
+            | "summary"
+            | "table"
+            | "tbody"
+            | "td"
+            | "textarea"
+            | "tfoot"
+            | "th"
+            | "thead"
+            | "tr"
+            | "ul"
+    )
+}

@@ -1,0 +1,74 @@
+//! Turns what a field found into a value of its type.
+
+use serde_json::{Number, Value};
+use url::Url;
+
+use crate::config::FieldKind;
+use crate::dates::read_day;
+use crate::locale::{Locale, NEUTRAL};
+use crate::number::read_number;
+
+/// Maximum characters of a text that a failure quotes.
+const MAX_QUOTED: usize = 80;
+
+/// The type of a field, with what its values depend on.
+#[derive(Clone, Debug)]
+pub(crate) struct ValueType {
+    pub(crate) kind: FieldKind,
+    pub(crate) locale: Option<Locale>,
+    /// The locale as the rule names it.
+    pub(crate) locale_name: Option<String>,
+}
+
+impl ValueType {
+    /// Returns the value of a text.
+    ///
+    /// # Errors
+    /// Why the text can't be read as the type, with the text.
+    pub(crate) fn value(&self, text: &str, base: Option<&Url>) -> Result<Value, String> {
+        match self.kind {
+            FieldKind::Text => Ok(Value::String(text.to_owned())),
+            FieldKind::Number => {
+                let number = read_number(text, &self.locale.unwrap_or(NEUTRAL));
+                number
+                    .map(number_value)
+                    .ok_or_else(|| self.refusal("a number", text))
+            }
+            FieldKind::Date => {
+                let day = read_day(text, self.locale.as_ref());
+                day.map(Value::String)
+                    .ok_or_else(|| self.refusal("a date", text))
+            }
+            FieldKind::Url => {
+                let parsed = Url::options().base_url(base).parse(text);
+                let url = parsed.ok().filter(|url| url.scheme() != "javascript");
+                let url = url.map(|url| Value::String(url.into()));
+                url.ok_or_else(|| self.refusal("a URL", text))
+            }
+            FieldKind::Bool => {
+                let is_no = ["false", "no", "off", "0"];
+                Ok(Value::Bool(
+                    !is_no.iter().any(|no| text.eq_ignore_ascii_case(no)),
+                ))
+            }
+        }
+    }
+
+    fn refusal(&self, what: &str, text: &str) -> String {
+        let quoted: String = text.chars().take(MAX_QUOTED).collect();
+        let locale = match &self.locale_name {
+            Some(name) if self.kind != FieldKind::Url => format!(" in locale {name}"),
+            _ => String::new(),
+        };
+        format!("not {what}{locale}: {quoted:?}")
+    }
+}
+
+/// Returns a number as JSON: without a fraction if it is whole.
+fn number_value(number: f64) -> Value {
+    const MAX_WHOLE: f64 = 9_007_199_254_740_992.0;
+    if number.fract() == 0.0 && number.abs() < MAX_WHOLE {
+        return Value::from(number as i64);
+    }
+    Number::from_f64(number).map_or(Value::Null, Value::Number)
+}

@@ -1,0 +1,96 @@
+//! Pages that exceed the limits: each limit has a name, and the work is counted.
+#![cfg(feature = "tree")]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use crawl_fields::{Extract, PageFacts, RuleConfig, Rules};
+
+fn extract(field: &str, html: &str) -> Extract {
+    let rule = format!("name = \"r\"\nfields = {{ a = {field} }}");
+    let rule: RuleConfig = toml::from_str(&rule).unwrap();
+    let facts = PageFacts {
+        url: "http://a.example/",
+        ..PageFacts::default()
+    };
+    let rules = Rules::compile(&[rule]).unwrap();
+    rules.extract(html, &facts).pop().unwrap()
+}
+
+fn count(extract: &Extract) -> usize {
+    extract.fields["a"].as_array().unwrap().len()
+}
+
+#[test]
+fn nesting_of_100_000_ends_the_tree() {
+    let html = format!("<h1>a</h1>{}<h2>deep</h2>", "<div>".repeat(100_000));
+    let found = extract("\"h1\"", &html);
+    assert_eq!(
+        (&found.fields["a"], found.cut),
+        (&"a".into(), Some("depth"))
+    );
+    assert_eq!(extract("\"h2\"", &html).missing, ["a"]);
+    // Formatting elements are opened again in each block.
+    let html = "<b a><i><u>".repeat(30_000) + &"<p>".repeat(100_000);
+    assert_eq!(extract("\"p\"", &html).cut, Some("depth"));
+}
+
+#[test]
+fn a_million_matches_end_at_the_limits() {
+    let html = "<p>x".repeat(1_000_000);
+    let found = extract("{ select = \"p\", all = true }", &html);
+    assert_eq!((count(&found), found.cut), (10_000, Some("nodes")));
+    let html = "<p>x".repeat(20_000);
+    let found = extract("{ select = \"p\", all = true }", &html);
+    assert_eq!((count(&found), found.cut), (10_000, Some("values")));
+}
+
+#[test]
+fn a_page_of_50_mb_is_parsed_to_a_limit() {
+    let html = "lorem ipsum ".repeat(50_000_000 / 12) + "<h1>end</h1>";
+    let found = extract("\"h1\"", &html);
+    assert_eq!(
+        (found.missing, found.cut),
+        (vec!["a".to_owned()], Some("bytes"))
+    );
+    let found = extract("\"body\"", &html);
+    assert_eq!(found.fields["a"].as_str().unwrap().len(), 2 << 20);
+}
+
+#[test]
+fn selectors_that_search_all_siblings_run_out_of_steps() {
+    let html = "<p>".repeat(100_000);
+    for selector in [
+        "h2 ~ p",
+        "p:nth-last-of-type(1) ~ p",
+        "p:not(i ~ p ~ b) ~ h1 ~ p",
+    ] {
+        let found = extract(&format!("{{ select = \"{selector}\", all = true }}"), &html);
+        assert_eq!((count(&found), found.cut), (0, Some("steps")), "{selector}");
+    }
+}
+
+#[test]
+fn long_values_end_at_the_limit_of_a_rule() {
+    let html = format!("<div>{}</div>", "é ".repeat(2_000_000));
+    for field in ["\"div\"", "{ select = \"div\", content = \"html\" }"] {
+        let found = extract(field, &html);
+        assert_eq!(found.cut, Some("size"), "{field}");
+        assert!(found.fields["a"].as_str().unwrap().len() <= 2 << 20);
+    }
+    // Nested elements: each has the text of all that are within.
+    let html = format!("{}{}", "<div>".repeat(400), "word ".repeat(100_000));
+    let found = extract("{ select = \"div\", all = true }", &html);
+    assert_eq!(found.cut, Some("size"));
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_page_and_selector_give_a_result(html in "[<>/a-d =\"'&;!\\-\\[\\]]{0,200}", selector in ".{0,30}") {
+        let field = crawl_fields::FieldConfig::Select(selector);
+        let fields = crawl_fields::Fields(vec![("a".to_owned(), field)]);
+        let config = RuleConfig { name: "r".to_owned(), fields, ..RuleConfig::default() };
+        if let Ok(rules) = Rules::compile(&[config]) {
+            let facts = PageFacts { url: "http://a.example/", ..PageFacts::default() };
+            proptest::prop_assert_eq!(rules.extract(&html, &facts).len(), 1);
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! The tables of the rules for fields: one for each rule, and one for each list of groups.
+
+use crawl_fields::{FieldConfig, FieldKind, Fields, RuleConfig};
+use crawl_records::ExtractRow;
+use serde_json::{Map, Value};
+
+/// A table of fields.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ExtractTable {
+    /// The name of the rule, and of the groups below it, separated by dots.
+    pub(crate) name: String,
+    /// The names of the groups, each of which is a list. Empty for the table of the rule itself.
+    groups: Vec<Vec<String>>,
+    pub(crate) columns: Vec<FieldColumn>,
+}
+
+/// A column with a field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FieldColumn {
+    /// The name of the field, after the names of the groups that contain it.
+    pub(crate) name: String,
+    path: Vec<String>,
+    pub(crate) kind: FieldKind,
+    pub(crate) is_list: bool,
+}
+
+/// Returns the tables of a rule.
+pub(crate) fn tables_of(rule: &RuleConfig) -> Vec<ExtractTable> {
+    let mut tables = Vec::new();
+    add_table(rule.name.clone(), Vec::new(), &rule.fields, &mut tables);
+    tables
+}
+
+fn add_table(
+    name: String,
+    groups: Vec<Vec<String>>,
+    fields: &Fields,
+    tables: &mut Vec<ExtractTable>,
+) {
+    let at = tables.len();
+    tables.push(ExtractTable {
+        name,
+        groups,
+        columns: Vec::new(),
+    });
+    add_columns(at, &[], fields, tables);
+}
+
+/// Adds the columns of fields to the table `at`. A single group becomes columns, and a list of
+/// groups becomes a further table.
+fn add_columns(at: usize, prefix: &[String], fields: &Fields, tables: &mut Vec<ExtractTable>) {
+    for (name, field) in fields.iter() {
+        let mut path = prefix.to_vec();
+        path.push(name.to_owned());
+        let (kind, is_list, group) = match field {
+            FieldConfig::Select(_) => (FieldKind::Text, false, None),
+            FieldConfig::Table(table) => (table.kind, table.all, table.fields.as_ref()),
+        };
+        match group {
+            Some(group) if is_list => {
+                let name = format!("{}.{}", tables[at].name, path.join("."));
+                let mut groups = tables[at].groups.clone();
+                groups.push(path);
+                add_table(name, groups, group, tables);
+            }
+            Some(group) => add_columns(at, &path, group, tables),
+            None => tables[at].columns.push(FieldColumn {
+                name: path.join("."),
+                path,
+                kind,
+                is_list,
+            }),
+        }
+    }
+}
+
+impl ExtractTable {
+    /// Whether a page may have several rows.
+    pub(crate) fn has_items(&self) -> bool {
+        !self.groups.is_empty()
+    }
+
+    /// Returns the objects of a page's row, each of which is a row of the table.
+    pub(crate) fn objects<'r>(&self, row: &'r ExtractRow) -> Vec<&'r Map<String, Value>> {
+        let mut objects = vec![&row.fields];
+        for group in &self.groups {
+            let lists = objects
+                .into_iter()
+                .filter_map(|object| at(object, group)?.as_array());
+            objects = lists.flatten().filter_map(Value::as_object).collect();
+        }
+        objects
+    }
+}
+
+impl FieldColumn {
+    /// Returns the values of the column in an object: at most one, unless the column is a list.
+    pub(crate) fn values<'o>(&self, object: &'o Map<String, Value>) -> Vec<&'o Value> {
+        match at(object, &self.path) {
+            Some(Value::Array(items)) => items.iter().collect(),
+            Some(Value::Null) | None => Vec::new(),
+            Some(value) => vec![value],
+        }
+    }
+}
+
+fn at<'o>(object: &'o Map<String, Value>, path: &[String]) -> Option<&'o Value> {
+    let (first, rest) = path.split_first()?;
+    let first = object.get(first)?;
+    rest.iter()
+        .try_fold(first, |value, name| value.as_object()?.get(name))
+}
