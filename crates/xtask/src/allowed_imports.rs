@@ -1,7 +1,7 @@
 //! Which crates may depend on which, as `docs/architecture.md` explains.
 
 /// For each package, the crates it may depend on directly, except in tests.
-pub(crate) const SEES: [(&str, &[&str]); 28] = [
+pub(crate) const SEES: [(&str, &[&str]); 29] = [
     ("crawl-coding", &[]),
     ("crawl-dates", &[]),
     ("crawl-documents", &[]),
@@ -178,7 +178,7 @@ pub(crate) const FOR_TESTS: &str = "crawl-testweb";
 pub(crate) const FOR_TESTS_OF: [(&str, &str); 1] = [("crawl-engine", "crawl-records")];
 
 /// Crates that do no I/O, read no clock and start no task.
-pub(crate) const PURE: [&str; 11] = [
+pub(crate) const PURE: [&str; 12] = [
     "crawl-coding",
     "crawl-dates",
     "crawl-documents",

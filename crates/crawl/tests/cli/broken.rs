@@ -256,7 +256,7 @@ fn faults_fail_a_build_unless_a_baseline_lists_them() {
         "4 faults: broken 3, fragment 1; 1 link not checked\n\n/\n  broken         /gone  not \
          found (404)  \"our news\"\n\n/a\n  fragment       /#no  no such anchor #no  \"no\"\n  \
          broken         /moved  not found (404), after a redirect to /gone  \"there\"\n  broken  \
-         \u{20}      /none.png  not found (404)\n\nlinks not checked:\n\n/\n  not checked    \
+         \u{20}      /none.png  not found (404)  (image)\n\nlinks not checked:\n\n/\n  not checked    \
          /barred  robots.txt  \"b\"\n"
     );
     let failed = faults(&[

@@ -89,8 +89,8 @@ impl Table<'_> {
     /// check box follows.
     fn part(&self, name: &str, rows: &[Vec<Cell>], all: usize) -> Markup {
         let class = match self.columns.len() {
-            ..=MAX_PHONE_COLUMNS => "t",
-            ..=MAX_NARROW_COLUMNS => "t m",
+            columns if columns <= MAX_PHONE_COLUMNS => "t",
+            columns if columns <= MAX_NARROW_COLUMNS => "t m",
             _ => "t w",
         };
         html! {

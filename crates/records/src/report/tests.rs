@@ -148,7 +148,7 @@ fn each_url_counts_once_by_its_last_visit() {
         "{text}"
     );
     let (_, html) = report_page(dir.path()).unwrap();
-    assert!(html.contains("3 pages, 189 B; 1 failed; "), "{html}");
+    assert!(html.contains("3 URLs visited, 189 B; 1 failed; "), "{html}");
     assert!(
         html.contains("All rounds: 6 visits (346 B), 2 failed."),
         "{html}"
@@ -418,7 +418,7 @@ fn page_of_the_report_has_links_and_omits_hosts_without_requests() {
     lines(dir.path(), "excluded.jsonl", &excluded, "");
     let (report, html) = report_page(dir.path()).unwrap();
     let link = "<a href=\"http://e.example/&lt;b&gt;\" rel=\"nofollow noopener noreferrer\">\
-                http://e.example/&lt;b&gt;</a>";
+                http://e.example/<wbr>&lt;b&gt;</a>";
     assert!(html.contains(link), "{html}");
     assert!(html.contains("prefers-color-scheme: dark"));
     assert!(html.contains("; 1,214 excluded; 4 requests."), "{html}");
