@@ -176,11 +176,6 @@ const NAMED: [(&str, &str, &str); 25] = [
         "a row for each URL that was not fetched, with the rule",
     ),
     (
-        "hosts.jsonl",
-        JSON_LINES,
-        "a row for each host: whether it is complete and what is missing",
-    ),
-    (
         "extract-rules.json",
         "application/json",
         "the rules for the fields of pages",
@@ -189,6 +184,11 @@ const NAMED: [(&str, &str, &str); 25] = [
         "extracts.jsonl",
         JSON_LINES,
         "a row for each page and rule, with the fields",
+    ),
+    (
+        "hosts.jsonl",
+        JSON_LINES,
+        "a row for each host: whether it is complete and what is missing",
     ),
     ("links.jsonl", JSON_LINES, "a row for each link of a page"),
     (
@@ -297,6 +297,8 @@ mod tests {
             meaning("archive/crawl-a-0.warc.gz").media_type,
             "application/warc"
         );
-        assert_eq!(meaning("hosts.jsonl").what, NAMED[8].2);
+        for (name, _, what) in NAMED {
+            assert_eq!(meaning(name).what, what, "{name}");
+        }
     }
 }

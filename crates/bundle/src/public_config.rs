@@ -5,7 +5,7 @@ use toml::{Table, Value};
 use crate::error::BundleError;
 
 /// Keys of `[site."HOST"]` whose values are secrets, or refer to where secrets are stored.
-const SECRET: [&str; 3] = ["basic-auth", "headers", "cookies"];
+const SECRET: [&str; 4] = ["basic-auth", "headers", "cookies", "login"];
 /// The text that replaces a secret. The archive uses the same text.
 const REDACTED: &str = "[redacted]";
 /// The table of the program's notes, and the key in that table which marks a configuration as the
@@ -66,7 +66,8 @@ mod tests {
         let text = "seed = [\"http://e.example/\"]\n[crawl]\nmark = \"m4rk\"\nversion = \"1\"\n\
             [fetch]\nproxy = \"http://me:s3cret@proxy.example:1\"\n[site.\"e.example\"]\n\
             delay = \"2s\"\nbasic-auth = \"me:s3cret\"\ncookies = { a = \"s3cret\" }\n\
-            headers = { X-Key = \"s3cret\", Y = \"env:S3CRET\" }\n";
+            headers = { X-Key = \"s3cret\", Y = \"env:S3CRET\" }\n\
+            [site.\"e.example\".login]\ncredential-command = \"pass show s3cret\"\n";
         let public = public_config(text).unwrap();
         let lower = public.to_lowercase();
         assert!(

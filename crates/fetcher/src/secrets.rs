@@ -45,15 +45,14 @@ impl LearnedSecrets {
         if value.len() < MIN_SECRET_BYTES {
             return;
         }
-        let held = self.finders();
+        let mut held = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if held.iter().any(|finder| finder.needle() == value) {
             return;
         }
         let excess = (held.len() + 1).saturating_sub(MAX_LEARNED_SECRETS);
         let new = Arc::new(memmem::Finder::new(value).into_owned());
         let kept = held.iter().skip(excess).cloned();
-        let kept = kept.chain([new]).collect();
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = kept;
+        *held = kept.chain([new]).collect();
     }
 
     fn finders(&self) -> LearnedFinders {

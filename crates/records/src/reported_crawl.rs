@@ -107,11 +107,14 @@ impl ReportedCrawl {
 
     /// Describes how many URLs were visited: `60 URLs visited, 44 of them HTML pages`.
     pub(crate) fn visited_words(visited: u64, html_pages: u64) -> String {
+        let pages = match html_pages {
+            1 => "an HTML page",
+            _ => "HTML pages",
+        };
         format!(
-            "{} visited, {} of them HTML {}",
+            "{} visited, {} of them {pages}",
             counted(visited, "URL", "URLs"),
             grouped(html_pages),
-            if html_pages == 1 { "page" } else { "pages" },
         )
     }
 

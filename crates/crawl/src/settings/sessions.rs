@@ -1,5 +1,6 @@
 //! The sites that keep cookies or need a login, and the cookies of `--cookies`.
 
+use std::borrow::Cow;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::Path;
@@ -7,6 +8,7 @@ use std::sync::Arc;
 
 use crawl_engine::SiteLogin;
 use crawl_fetcher::{CookieFile, SiteSessions};
+use crawl_weburl::{HostKey, host_and_port};
 use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
 
@@ -27,15 +29,16 @@ pub(super) fn sessions(sites: &Sites) -> Result<(SiteSessions, Vec<Arc<SiteLogin
     let mut logins = Vec::new();
     let mut kept = Vec::new();
     for (site, terms) in sites {
+        let name = canonical_name(site);
         let access = &terms.access;
         let plain_http = access.allows_plain_http();
         if access.keeps_cookies() {
-            kept.push((&**site, plain_http));
+            kept.push((name.to_string(), plain_http));
         }
         let Some(login) = &access.login else {
             continue;
         };
-        match login.login(site, plain_http) {
+        match login.login(&name, plain_http) {
             Ok(login) => logins.push(Arc::new(login)),
             Err((key, why)) => {
                 let message = format!("unusable `{key}` in [site.\"{site}\".login]: {why}");
@@ -46,8 +49,23 @@ pub(super) fn sessions(sites: &Sites) -> Result<(SiteSessions, Vec<Arc<SiteLogin
         }
     }
     // Unusable names of sites are reported by `sites::by_name`.
-    let sessions = SiteSessions::new(kept).unwrap_or_default();
+    let sessions = SiteSessions::new(
+        kept.iter()
+            .map(|(name, plain_http)| (name.as_str(), *plain_http)),
+    );
+    let sessions = sessions.unwrap_or_default();
     problems.or((sessions, logins))
+}
+
+/// Returns the name of a `[site]` table as host tables store it, in lower case and Punycode.
+fn canonical_name(site: &str) -> Cow<'_, str> {
+    let has_port = host_and_port(site).1.is_some();
+    match HostKey::parse(site) {
+        Ok(key) if has_port => Cow::Owned(key.as_str().to_owned()),
+        Ok(key) => Cow::Owned(key.host().to_owned()),
+        // The name is reported where the tables are made.
+        Err(_) => Cow::Borrowed(site),
+    }
 }
 
 /// Reads the file of `--cookies`, and returns it with the digest of its contents. `None` if no file
@@ -76,7 +94,8 @@ pub(super) fn check_cookie_file(
         let example = domains.first().copied().unwrap_or("example.org");
         let message =
             format!("none of the cookies in --cookies `{shown}` belongs to a site that keeps them");
-        let hint = format!("add to your settings file: [site.\"{example}\"] cookies = \"keep\"");
+        let hint =
+            format!("add `cookies = \"keep\"` to [site.\"{example}\"] in your settings file");
         return Err(CommandError::usage(message).hint(hint).about("cookies"));
     }
     let digest = HEXLOWER.encode(&Sha256::digest(text.as_bytes()));

@@ -127,6 +127,14 @@ impl Site {
                     value=abc><input name=user><input type=password name=password></form>";
         match (&*seen.method, path) {
             (_, "/robots.txt" | "/sitemap.xml") => (404, String::new(), String::new()),
+            (_, "/long" | "/huge" | "/many") => {
+                let bytes = if path == "/huge" { 1_000_000 } else { 5_000 };
+                let fields = match path {
+                    "/many" => "Set-Cookie: a=1\r\n".repeat(3_000),
+                    _ => format!("Set-Cookie: a={}\r\n", "x".repeat(bytes)),
+                };
+                (200, fields, "<p>tea</p>".to_owned())
+            }
             ("GET", "/login") if state.has_endless_redirect => {
                 (302, "Location: /login?again\r\n".to_owned(), String::new())
             }
@@ -377,7 +385,7 @@ fn imported_cookies_go_to_sites_that_keep_cookies() {
     let args = [&site.url("/1"), "--cookies", "cookies.txt"];
     let refused = crawl(&cmd, &args);
     assert_eq!(refused.code, 2);
-    let hint = "hint: add to your settings file: [site.\"127.0.0.1\"] cookies = \"keep\"";
+    let hint = "hint: add `cookies = \"keep\"` to [site.\"127.0.0.1\"] in your settings file";
     assert!(refused.stderr.contains(hint), "{}", refused.stderr);
     dir.write("c.toml", "[site.\"127.0.0.1\"]\ncookies = \"keep\"\n");
     let args = [args[0], args[1], args[2], "--config", "c.toml"];
@@ -401,6 +409,24 @@ fn imported_cookies_go_to_sites_that_keep_cookies() {
     let expected = "unusable --cookies `cookies.txt`: line 1: 1 fields between tabs";
     assert!(broken.stderr.contains(expected), "{}", broken.stderr);
     assert!(!broken.stderr.contains(PASSWORD));
+}
+
+#[test]
+fn cookies_beyond_the_limits_have_named_outcomes() {
+    let (dir, cmd) = setup("limits");
+    let site = Site::start();
+    dir.write("c.toml", "[site.\"127.0.0.1\"]\ncookies = \"keep\"\n");
+    let seeds = ["/long", "/huge", "/many"].map(|path| site.url(path));
+    let [long, huge, many] = &seeds;
+    let args = [long, huge, many, "--config", "c.toml", "--sitemaps", "off"];
+    let ran = crawl(&cmd, &args);
+    assert!(ran.stderr.contains("too_long"), "{}", ran.stderr);
+    let rows = dir.rows("c/requests.jsonl");
+    let too_large = Some("headers_too_large");
+    for (url, expected) in seeds.iter().zip([None, too_large, too_large]) {
+        let row = rows.iter().find(|row| row["url"] == **url).unwrap();
+        assert_eq!(row["failure"].as_str(), expected, "{url}");
+    }
 }
 
 #[test]
@@ -455,7 +481,7 @@ fn unusable_logins_are_refused_by_name() {
             "unusable `login` in [site.\"a.example\".login]: it needs `form` and `fields`, or \
              `credential-command`",
         ),
-        (format!("{of_login}forms = \"x\""), "unknown field `forms`"),
+        (format!("{of_login}forms = \"x\""), "unknown key `forms`"),
     ] {
         dir.write("c.toml", &text);
         let ran = cmd.run(&["--config", "c.toml", "http://127.0.0.1:1/"]);

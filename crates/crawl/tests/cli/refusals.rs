@@ -84,7 +84,7 @@ fn a_mistyped_command_is_not_a_host() {
         2
         error: unrecognized subcommand 'serach'
 
-        hint: some similar subcommands exist: 'serve', 'search'
+        hint: some similar subcommands exist: 'serve', 'extract', 'search'
 
         Usage: crawl URL [URL ..] [--output DIR] [FLAGS]
                crawl --output DIR

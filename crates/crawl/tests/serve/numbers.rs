@@ -105,7 +105,8 @@ fn by_page(html: &str) -> Numbers {
     };
     [
         first_word(pages),
-        parts[0].to_owned(),
+        // The number of HTML pages precedes the bytes.
+        parts[0].rsplit(", ").next().unwrap().to_owned(),
         number(" failed"),
         number(" excluded"),
         number(" pending"),

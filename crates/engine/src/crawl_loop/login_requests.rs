@@ -36,6 +36,10 @@ impl Coordinator {
         origin: &Origin,
         out: &mut Vec<Effect>,
     ) -> Result<LoginTurn, FrontierError> {
+        // The operator left this host out, so it gets no login. The page's turn excludes its URLs.
+        if self.scope.is_left_out(&origin.host_key()) {
+            return Ok(LoginTurn::Page);
+        }
         let (gate, reaction) = self.logins.gate(origin);
         self.react_to_login(now, reaction, out);
         match gate {

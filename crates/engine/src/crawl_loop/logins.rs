@@ -13,6 +13,9 @@ use crate::messages::login::{LoginRequest, LoginStep, PageSession};
 /// Maximum redirects in a login.
 /// Beyond the limit: the login fails, and its hosts are parked.
 const MAX_LOGIN_REDIRECTS: u8 = 10;
+/// Maximum logins of a site in a run after the first, each because the site had logged the crawl out.
+/// Beyond the limit: the site gets no more requests.
+const MAX_LOGOUTS: u32 = 100;
 
 /// The logins of a run, one state per site. Each site logs in before its first page, and once more
 /// when a page shows that the site has logged the crawl out. If that page, or the first page after
@@ -41,6 +44,8 @@ struct SiteState {
     is_proven: bool,
     /// The page that showed that the site had logged the crawl out.
     cause: Option<CanonicalUrl>,
+    /// How often the site logged the crawl out in this run.
+    logouts: u32,
     /// Origins whose pages wait for the login.
     waiting: BTreeSet<Origin>,
 }
@@ -108,6 +113,7 @@ impl Logins {
                 generation: u32::from(may_be_in),
                 is_proven: may_be_in,
                 cause: None,
+                logouts: 0,
                 waiting: BTreeSet::new(),
             };
             (login.site.clone(), state)
@@ -222,6 +228,12 @@ impl Logins {
             );
             return self.change(&site, |_| Err(why));
         }
+        state.logouts += 1;
+        if state.logouts > MAX_LOGOUTS {
+            return self.change(&site, |_| {
+                Err(format!("logged out more than {MAX_LOGOUTS} times in a run"))
+            });
+        }
         state.cause = Some(url.clone());
         state.phase = Phase::Due;
         self.sessions.set_logged_in(&site, false);
@@ -269,7 +281,8 @@ impl Logins {
         request: &LoginRequest,
         result: &Result<Exchange, Failure>,
     ) -> LoginReaction {
-        let max_retries = self.max_retries;
+        // Credentials are sent once. Sent again and again, they could lock the account.
+        let may_retry = request.step != LoginStep::Submit && request.tries < self.max_retries;
         let by_site = std::mem::take(&mut self.by_site);
         let is_own = |url: &CanonicalUrl| {
             let site = by_site.find(&url.host_key()).map(|(_, site)| site);
@@ -277,11 +290,11 @@ impl Logins {
         };
         let reaction = self.change(&request.login.site, |state| match result {
             Ok(answer) => match answer.status {
-                429 | 500.. if request.tries < max_retries => Ok(request.again()),
+                429 | 500.. if may_retry => Ok(request.again()),
                 _ => next_phase(&state.login, request, answer, &is_own),
             },
             Err(failure) if failure.kind.is_ours() => Ok(Phase::Request(request.clone())),
-            Err(failure) if failure.retry && request.tries < max_retries => Ok(request.again()),
+            Err(failure) if failure.retry && may_retry => Ok(request.again()),
             Err(failure) => Err(format!(
                 "{} can't be fetched ({})",
                 without_query(&request.url),

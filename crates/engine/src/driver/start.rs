@@ -20,7 +20,7 @@ use tokio::task::JoinSet;
 use tracing::Span;
 
 use super::{Driver, LastWork, Workers};
-use crate::config::Config;
+use crate::config::{Config, Extent};
 use crate::control::Stop;
 use crate::crawl_loop::Coordinator;
 use crate::crawl_loop::host_locks::HostLocks;
@@ -304,7 +304,10 @@ fn coordinator(
     coordinator.suspect(directory.journal.deaths());
     coordinator.park_again(now, &parked(&**frontier)?);
     restore_sessions(config, &**frontier, now)?;
-    coordinator.log_in();
+    // A plan or a recheck requests no pages, so it needs no login.
+    if config.extent == Extent::Crawl {
+        coordinator.log_in();
+    }
     Ok(coordinator)
 }
 

@@ -437,7 +437,8 @@ fn a_site_of_its_own_table_has_its_own_delay_and_budget() {
     };
     crawl.config.budgets.per_site.insert(&own, budget).unwrap();
     let summary = crawl.run().unwrap();
-    assert_eq!(summary.ended, Ended::Budget("max-pages-per-host"));
+    let ended = Ended::TableBudget(format!("max-pages of [site.\"{own}\"]"));
+    assert_eq!(summary.ended, ended);
     let gaps = gaps(&web.log_of(1));
     assert!(
         gaps.len() >= 3 && gaps.iter().all(|gap| *gap >= 50_000),

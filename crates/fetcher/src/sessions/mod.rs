@@ -192,7 +192,8 @@ impl SiteSessions {
     /// Returns the fields to add to a request for this URL: cookies and the token.
     pub(crate) fn fields(&self, url: &CanonicalUrl, is_proxied: bool, now: Tick) -> HeaderMap {
         let mut fields = HeaderMap::new();
-        let Some((_, session)) = self.0.sites.find(&url.host_key()) else {
+        let host = url.host_key();
+        let Some((site, session)) = self.0.sites.find(&host) else {
             return fields;
         };
         let session = lock(session);
@@ -206,7 +207,9 @@ impl SiteSessions {
             cookies.set_sensitive(true);
             fields.insert(COOKIE, cookies);
         }
-        if let Some((name, value)) = &session.token {
+        // Cookies have a domain, but a token goes to the host of the table alone.
+        let is_own_host = host_and_port(host.as_str()).0 == host_and_port(site).0;
+        if let Some((name, value)) = session.token.as_ref().filter(|_| is_own_host) {
             fields.insert(name, value.clone());
         }
         fields
