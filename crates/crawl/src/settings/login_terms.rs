@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::process::{Command, Stdio};
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -223,11 +224,13 @@ fn output_of(command: &str) -> Result<String, String> {
     let stdout = child.stdout.take();
     // Read in another thread, so that a full pipe doesn't block the command, and a command that
     // never ends doesn't block this thread.
-    let reader = thread::spawn(move || {
+    let (sender, received) = mpsc::channel();
+    thread::spawn(move || {
         let mut output = Vec::new();
         let stdout = stdout.map(|stdout| stdout.take(MAX_SECRET_OUTPUT + 1));
         let read = stdout.map(|mut stdout| stdout.read_to_end(&mut output));
-        read.transpose().map(|_| output)
+        // Nobody receives the output of a command that took too long.
+        let _ = sender.send(read.transpose().map(|_| output));
     });
     let started = Instant::now();
     let status = loop {
@@ -243,15 +246,18 @@ fn output_of(command: &str) -> Result<String, String> {
             }
         }
     };
-    if !status.success() {
-        return Err(format!("{shown} failed: {status}"));
-    }
-    let output = reader.join().map_err(|_| format!("{shown}: no output"))?;
+    // Processes that the command left behind may keep its output open.
+    let left = MAX_COMMAND_TIME.saturating_sub(started.elapsed());
+    let output = received.recv_timeout(left);
+    let output = output.map_err(|_| format!("{shown} ended, but its output did not"))?;
     let output = output.map_err(|why| format!("{shown}: {why}"))?;
     if output.len() as u64 > MAX_SECRET_OUTPUT {
         return Err(format!(
             "{shown} printed more than {MAX_SECRET_OUTPUT} bytes"
         ));
+    }
+    if !status.success() {
+        return Err(format!("{shown} failed: {status}"));
     }
     let text = String::from_utf8(output).map_err(|_| format!("{shown} printed no UTF-8"))?;
     Ok(text.trim_end_matches(['\r', '\n']).to_owned())

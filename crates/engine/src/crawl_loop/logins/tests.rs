@@ -7,7 +7,7 @@ use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 
-use super::{LoginGate, Logins, MAX_LOGIN_REDIRECTS};
+use super::{LoginGate, Logins, MAX_LOGIN_REDIRECTS, without_query};
 use crate::login::{Credentials, LoginMethod, PageSign, Session, SiteLogin};
 use crate::messages::login::{LoginRequest, LoginStep, PageSession};
 
@@ -239,7 +239,7 @@ fn redirects_without_end_fail() {
 #[test]
 fn a_failed_request_begins_the_login_again_a_few_times() {
     let (mut logins, _) = logins(form());
-    let mut request = submit(&mut logins);
+    let mut request = next(&mut logins);
     let failed = |kind| {
         Err(Failure::recorded(
             kind,
@@ -250,7 +250,7 @@ fn a_failed_request_begins_the_login_again_a_few_times() {
     // The run ended before the exchange did, so the attempt doesn't count.
     logins.answered(&request, &failed(FailureKind::GivenUp));
     request = next(&mut logins);
-    assert_eq!((request.step, request.tries), (LoginStep::Submit, 0));
+    assert_eq!((request.step, request.tries), (LoginStep::Page, 0));
     for tries in 1..=2 {
         logins.answered(&request, &failed(FailureKind::Reset));
         request = next(&mut logins);
@@ -261,6 +261,17 @@ fn a_failed_request_begins_the_login_again_a_few_times() {
         failure(&mut logins),
         "https://a.example/login can't be fetched (reset)"
     );
+}
+
+#[test]
+fn credentials_are_not_sent_again_after_a_failure() {
+    for status in [429, 500, 503] {
+        let (mut logins, _) = logins(form());
+        let request = submit(&mut logins);
+        logins.answered(&request, &answer(status, None, ""));
+        let expected = format!("{} answered {status}", without_query(&request.url));
+        assert_eq!(failure(&mut logins), expected);
+    }
 }
 
 #[test]
