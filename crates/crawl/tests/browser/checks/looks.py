@@ -147,7 +147,7 @@ def check_what_to_fix_comes_first_and_needs_no_script(look):
         expect(page.get_by_role("link", name=re.compile("grade [A-F] Broken links"))).to_be_visible()
     page = open_report(look, look.told["to_fix"][1])
     for name in ("Titles", "Descriptions", "Headings", "Images", "Large pages", "Blocked by robots.txt"):
-        expect(page.get_by_role("heading", name=re.compile("^" + name))).to_be_visible()
+        expect(page.get_by_role("heading", name=re.compile("^" + name)).first).to_be_visible()
     for link in page.locator("td a").all():
         assert re.match("https?://", link.get_attribute("href"))
         assert link.get_attribute("rel") == "nofollow noopener noreferrer"
@@ -182,7 +182,7 @@ def check_tables_are_sorted_by_a_click_on_a_column(look):
 def check_the_report_s_plots_are_told_in_words(look):
     page = open_report(look)
     plots = page.get_by_role("img")
-    assert plots.count() == page.locator("svg").count() > 5
+    assert plots.count() == page.locator("svg").count() > 3
     for plot in plots.all():
         # The title, and what is to be seen.
         expect(plot).to_have_accessible_name(re.compile(r"\w+ .*\d"))
