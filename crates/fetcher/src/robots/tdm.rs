@@ -23,11 +23,12 @@ pub enum TdmFile {
 
 impl TdmFile {
     /// Interprets the result of a request for the file. `None` if the request may succeed at
-    /// another time: 429, 5xx, no answer.
+    /// another time: 429, 5xx, no answer, or a demand for a signed request.
     #[must_use]
     pub fn of(result: &Result<Exchange, Failure>) -> Option<TdmFile> {
         let exchange = result.as_ref().ok()?;
         match exchange.status {
+            _ if exchange.challenged => None,
             200..=299 => Some(decoded(exchange).map_or(TdmFile::None, TdmFile::File)),
             429 | 500.. => None,
             _ => Some(TdmFile::None),

@@ -1,13 +1,12 @@
 //! `crawl identity new`: creates private keys.
 
-use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use crawl_identity::KeySet;
 use ring::rand::{SecureRandom as _, SystemRandom};
+use tempfile::NamedTempFile;
 
 use crate::clock;
 use crate::error::{CommandError, FINISHED, unwritable};
@@ -33,7 +32,7 @@ pub(super) fn run(path: &Path, start_in: Option<Duration>) -> Result<u8, Command
     let mut seed = [0; 32];
     SystemRandom::new().fill(&mut seed).map_err(|_| no_key())?;
     let thumbprint = keys.add(seed, not_before).ok_or_else(no_key)?;
-    write(path, &keys.to_private_json()).map_err(|why| unwritable(path, &why))?;
+    write(path, exists, &keys.to_private_json()).map_err(|why| unwritable(path, &why))?;
     note(&format!(
         "wrote {}; publish the public key with `crawl identity directory` before it signs",
         path.display()
@@ -43,27 +42,23 @@ pub(super) fn run(path: &Path, start_in: Option<Duration>) -> Result<u8, Command
 }
 
 /// Writes the file so that no other user can read it at any time, and so that a crawl that rereads
-/// it sees either the old keys or the new ones.
-fn write(path: &Path, text: &str) -> io::Result<()> {
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".new");
-    let beside = PathBuf::from(beside);
-    let written = private_file(&beside).and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
-        file.sync_all()
-    });
-    let moved = written.and_then(|()| fs::rename(&beside, path));
-    if moved.is_err() {
-        // The first error is reported, so it doesn't matter if this fails too.
-        let _ = fs::remove_file(&beside);
-    }
-    moved
-}
-
-fn private_file(path: &Path) -> io::Result<File> {
-    File::options()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)
+/// it sees either the old keys or the new ones. A new file never replaces another one, and a
+/// symbolic link keeps leading to the file that is replaced.
+fn write(path: &Path, exists: bool, text: &str) -> io::Result<()> {
+    let path = match exists {
+        true => path.canonicalize()?,
+        false => path.to_owned(),
+    };
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    // Only this user may read a temporary file.
+    let mut file = NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().sync_all()?;
+    let moved = match exists {
+        true => file.persist(&path),
+        false => file.persist_noclobber(&path),
+    };
+    moved.map(drop).map_err(|failed| failed.error)
 }
