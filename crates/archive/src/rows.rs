@@ -315,7 +315,7 @@ pub struct RequestRow {
     /// Whether the request was signed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub signed: bool,
-    /// Whether the response asked for a signature, so that the request was sent again.
+    /// Whether the response demanded a signature, so that the request was sent again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub challenged: bool,
     /// The worker that sent the request, if the requests of several workers were gathered.

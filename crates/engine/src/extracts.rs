@@ -56,7 +56,7 @@ pub(crate) fn may_extract(row: &PageRow) -> bool {
     matches!(row.status, Some(200..=299)) && row.may_show_body() && !is_unread
 }
 
-/// What a new extraction read and found.
+/// The counts of a new extraction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extracted {
     /// HTML pages whose bodies a rule read, over all rounds.
@@ -131,7 +131,7 @@ pub fn extract_again(
     Ok(done)
 }
 
-/// Whether a rule may read a page that has an archived body of its own.
+/// Returns whether rules may read this page.
 fn is_read(rules: &Rules, row: &PageRow) -> bool {
     row.warc.is_some() && !row.repeats_body() && may_extract(row) && rules.may_match(&facts(row))
 }

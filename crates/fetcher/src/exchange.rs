@@ -171,7 +171,7 @@ pub struct Exchange {
     pub body: Bytes,
     /// Why the body is incomplete. `None` if it is complete.
     pub truncated: Option<Truncation>,
-    /// Whether the answer asks for a signature that the next request to the host will carry, so
+    /// Whether the answer demands a signature that the next request to the host will carry, so
     /// that the same request is worth sending again.
     pub challenged: bool,
     /// The memory reserved for a long body, released when the last clone is dropped.

@@ -477,7 +477,7 @@ impl Fetcher {
         host_address(url.host()).is_none() && self.overridden(url).is_some()
     }
 
-    /// Remembers a host whose answer asks for a signature. Returns whether the request should be
+    /// Remembers a host whose answer demands a signature. Returns whether the request should be
     /// sent again: it was unsigned, and the next one will be signed.
     fn learn_challenge(&self, exchange: &Exchange) -> bool {
         let asked =

@@ -1,4 +1,4 @@
-//! Which requests are signed, and how a host asks for signatures.
+//! The choice of requests to sign, and demands of hosts for signatures.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -8,8 +8,8 @@ use crawl_identity::asks_for_signature;
 use crawl_weburl::{CanonicalUrl, HostKey};
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
-/// Maximum hosts remembered to have asked for signatures.
-/// Beyond the limit: all are forgotten and have to ask again.
+/// Maximum remembered hosts that demanded signatures.
+/// Beyond the limit: all are forgotten.
 const MAX_HOSTS: usize = 1 << 16;
 const ACCEPT_SIGNATURE: &str = "accept-signature";
 /// The field that every signed request carries.
@@ -25,7 +25,7 @@ pub trait RequestSigner: fmt::Debug + Send + Sync {
 /// When to sign requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignWhen {
-    /// Sign the requests to a host that has asked for it.
+    /// Sign the requests to hosts that demanded it.
     Challenged,
     /// Sign every request.
     Always,
@@ -40,7 +40,7 @@ pub struct Signing {
     pub when: SignWhen,
 }
 
-/// Hosts that have asked for signatures since the fetcher was created.
+/// Hosts that demanded signatures since the fetcher was created.
 #[derive(Debug, Default)]
 pub(crate) struct Challenges {
     hosts: Mutex<HashSet<HostKey>>,
@@ -56,7 +56,7 @@ impl Challenges {
         }
     }
 
-    /// Remembers that the host of this URL asks for signatures.
+    /// Remembers that the host of this URL demands signatures.
     pub(crate) fn remember(&self, url: &CanonicalUrl) {
         let mut hosts = self.hosts();
         if hosts.len() >= MAX_HOSTS {

@@ -48,7 +48,7 @@ impl Budget {
         }
     }
 
-    /// Takes up to `wanted` bytes, and returns how many of them are granted.
+    /// Takes up to `wanted` bytes, and returns the number granted.
     pub(crate) fn bytes(&self, wanted: usize) -> usize {
         let granted = wanted.min(self.bytes.get());
         self.bytes.set(self.bytes.get() - granted);

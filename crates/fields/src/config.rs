@@ -73,14 +73,14 @@ pub struct FieldTable {
     /// Whether to take all matches, as a list, instead of the first one.
     #[serde(default, skip_serializing_if = "is_false")]
     pub all: bool,
-    /// A regular expression over the text. Its first group is taken, or its whole match if it has
-    /// no group.
+    /// A regular expression over the text. The value is the first group, or the whole match if the
+    /// regex has no group.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub regex: Option<String>,
     /// The type of the value.
     #[serde(rename = "type", default, skip_serializing_if = "is_text")]
     pub kind: FieldKind,
-    /// The locale in which numbers and dates are written, such as `de`.
+    /// The locale of numbers and dates, such as `de`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub locale: Option<String>,
     /// Whether a page without the field is a failure.

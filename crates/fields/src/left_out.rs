@@ -4,7 +4,7 @@ use crate::config::RuleConfig;
 use crate::page::{Extract, PageFacts};
 use crate::rule_error::RuleError;
 
-/// Compiled rules, of which a program without the feature `tree` has none.
+/// Compiled rules. Always empty without the feature `tree`.
 #[derive(Clone, Debug, Default)]
 pub struct Rules(());
 

@@ -1,10 +1,10 @@
-//! What a caller knows of a page, and what a rule extracts from the page.
+//! The facts about a page that rules read, and a rule's result.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-/// The facts about a page that rules ask about, apart from its text.
+/// The facts about a page, apart from its text, that decide which rules apply.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PageFacts<'a> {
     /// The absolute URL of the page.

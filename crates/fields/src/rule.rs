@@ -35,7 +35,7 @@ pub(crate) struct Field {
     pub(crate) group: Option<Vec<Field>>,
 }
 
-/// Where a field is looked for.
+/// The source of a field in a page.
 #[derive(Clone, Debug)]
 pub(crate) enum Source {
     Select {
@@ -57,7 +57,7 @@ pub(crate) enum Part {
 }
 
 impl Rule {
-    /// Returns whether the rule reads a page, as far as the facts show.
+    /// Returns whether the rule applies to a page with these facts.
     pub(crate) fn may_match(&self, url: &Url, facts: &PageFacts<'_>) -> bool {
         let is = |wanted: &Option<String>, test: &dyn Fn(&str) -> bool| {
             wanted.as_deref().is_none_or(test)

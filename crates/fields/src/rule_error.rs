@@ -12,9 +12,9 @@ pub struct RuleError {
     /// The number of characters before the mistake within the value, if the mistake is at one
     /// place.
     pub offset: Option<usize>,
-    /// What is wrong, in lower case and with the offending value.
+    /// The problem, in lower case, with the offending value.
     pub message: String,
-    /// What to do instead.
+    /// Advice for the user.
     pub hint: &'static str,
 }
 

@@ -9,18 +9,18 @@ use maud::{Markup, html};
 
 use crate::html::{link, page};
 
-/// What a crawler says of itself.
+/// The facts about a crawler on its page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BotPage {
     /// The product token in robots.txt files.
     pub agent: String,
     /// The `User-Agent` field.
     pub user_agent: String,
-    /// Who is responsible.
+    /// The person or organisation that runs the crawler.
     pub operator: Option<String>,
     /// The institution of the operator.
     pub institution: Option<String>,
-    /// What the crawl is for, in a sentence.
+    /// The purpose of the crawl, in a sentence.
     pub study: Option<String>,
     /// A page about the study.
     pub study_page: Option<String>,

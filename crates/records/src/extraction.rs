@@ -37,7 +37,7 @@ pub struct Extraction {
     pub rules: Vec<RuleCounts>,
 }
 
-/// What a rule found.
+/// The results of a rule.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RuleCounts {
     /// The name of the rule.

@@ -26,8 +26,8 @@ pub const SORT_SCRIPT: &str = include_str!("html/sort.js");
 /// Beyond the limit: a count.
 pub(crate) const MAX_LISTED_HOSTS: usize = 1000;
 
-/// Renders a self-contained page with a heading. `description` says in one sentence what the page
-/// shows.
+/// Renders a self-contained page with a heading. `description` summarizes the page in one
+/// sentence.
 pub(crate) fn page(title: &str, description: &str, body: &Markup) -> String {
     let page = html! {
         (DOCTYPE)

@@ -213,7 +213,7 @@ fn permissions_section(report: &Report, figures: &Figures) -> Markup {
     card("Permissions", &body)
 }
 
-/// Returns the name of the rules by which robots.txt was read: `RFC 9309` for `rfc9309`.
+/// Returns the name of the rules for reading robots.txt: `RFC 9309` for `rfc9309`.
 fn robots_rules(profile: &str) -> String {
     match profile.strip_prefix("rfc") {
         Some(number) => format!("RFC {}", safe_line(number)),

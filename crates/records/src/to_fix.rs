@@ -128,7 +128,7 @@ struct Targets<'f> {
     targets: Vec<((&'f str, &'f str), Vec<&'f Fault>)>,
     /// Number of distinct pages with one of the faults.
     linked_from: u64,
-    /// Number of these pages that are graded.
+    /// Number of graded pages.
     pages: u64,
 }
 
@@ -209,7 +209,7 @@ fn pages_with_text(faults: &[&Fault], graded: u64, origin: &SiteOrigin) -> Marku
     page_list(pages.take(MAX_LISTED_PAGES).collect(), faults.len(), note)
 }
 
-/// Renders links to pages. `note` says what the pages have in common.
+/// Renders links to pages. `note` describes what the pages have in common.
 fn page_links(pages: &[String], origin: &SiteOrigin, note: Option<String>) -> Markup {
     let links = pages.iter().map(|page| origin.link(page));
     page_list(links.take(MAX_LISTED_PAGES).collect(), pages.len(), note)

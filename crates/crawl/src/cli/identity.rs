@@ -42,7 +42,7 @@ pub(crate) enum IdentityCommand {
         #[command(flatten)]
         who: WhoArgs,
     },
-    /// Fetch the published keys and list what is wrong with them
+    /// Fetch the published keys and list their faults
     ///
     /// Sends one request, to the URL of --signature-agent. Exit code 0: verifiers can use the keys;
     /// 1: they can't; 2: a setting is missing or wrong.
@@ -84,7 +84,7 @@ pub(crate) enum IdentityCommand {
     },
 }
 
-/// Who the crawler is.
+/// Identity of the crawler.
 #[derive(Debug, Args)]
 pub(crate) struct WhoArgs {
     /// Settings file of the crawl

@@ -1,8 +1,5 @@
 //! `crawl extract`: extracts fields from the archived pages of a crawl again.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use crawl_archive::ChangedFiles;
 use crawl_engine::{EngineError, extract_again};
 use crawl_records::{Rounds, counted, extraction, list_digests};
@@ -10,10 +7,10 @@ use crawl_records::{Rounds, counted, extraction, list_digests};
 use crate::cli::args::ExtractArgs;
 use crate::error::engine::of_engine;
 use crate::error::records::of_records;
-use crate::error::{CommandError, FINISHED, INTERRUPTED, no_crawl, no_threads};
-use crate::run::signals;
+use crate::error::{CommandError, FINISHED, INTERRUPTED, no_crawl};
+use crate::run::while_reading;
 use crate::settings::rules_of_file;
-use crate::terminal::{note, print, print_json, spinner};
+use crate::terminal::{note, print, print_json};
 
 /// The files that the command changes.
 const CHANGED: [&str; 3] = ["extracts.jsonl", "extract-rules.json", "state"];
@@ -25,22 +22,7 @@ pub(crate) fn run(args: &ExtractArgs) -> Result<u8, CommandError> {
     if !dir.join("crawl.toml").is_file() {
         return Err(no_crawl(dir));
     }
-    let stopped = Arc::new(AtomicBool::new(false));
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build()
-        .map_err(|why| no_threads(&why))?;
-    runtime.block_on(async { signals::note_first(Arc::clone(&stopped)) })?;
-    let bar = spinner();
-    let done = extract_again(
-        dir,
-        &rules,
-        &|| stopped.load(Ordering::Relaxed),
-        &mut |read| bar.set_message(format!("{} read", counted(read, "page", "pages"))),
-    );
-    bar.finish_and_clear();
-    runtime.shutdown_background();
+    let done = while_reading(|is_stopped, report| extract_again(dir, &rules, is_stopped, report))?;
     let done = done.map_err(|error| match error {
         EngineError::NoArchive { .. } => CommandError::usage(format!(
             "can't extract: the crawl in `{}` has no archive, since it ran with --warc off",

@@ -1,22 +1,20 @@
 //! `crawl index`: rebuilds a crawl's search index from its archive.
 
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use crawl_archive::ChangedFiles;
 use crawl_engine::{EngineError, RebuildRules, Reindexed, reindex};
 use crawl_fetcher::Secrets;
 use crawl_policy::ProductToken;
-use crawl_records::{counted, list_digests, stored_settings};
+use crawl_records::{list_digests, stored_settings};
 
 use crate::cli::args::IndexArgs;
 use crate::error::engine::of_engine;
 use crate::error::records::of_records;
-use crate::error::{CommandError, FINISHED, INTERRUPTED, no_crawl, no_threads};
-use crate::run::signals;
+use crate::error::{CommandError, FINISHED, INTERRUPTED, no_crawl};
+use crate::run::while_reading;
 use crate::settings::{ProfileName, default_of, document_rules};
-use crate::terminal::{index_counts, note, print_json, spinner};
+use crate::terminal::{index_counts, note, print_json};
 
 /// Runs `crawl index`.
 pub(crate) fn run(args: &IndexArgs) -> Result<u8, CommandError> {
@@ -49,22 +47,7 @@ pub(crate) fn run(args: &IndexArgs) -> Result<u8, CommandError> {
 pub(super) fn build(args: &IndexArgs) -> Result<Option<Reindexed>, CommandError> {
     let dir = args.dir.as_path();
     let rules = rules(args)?;
-    let stopped = Arc::new(AtomicBool::new(false));
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build()
-        .map_err(|why| no_threads(&why))?;
-    runtime.block_on(async { signals::note_first(Arc::clone(&stopped)) })?;
-    let bar = spinner();
-    let done = reindex(
-        dir,
-        &rules,
-        &|| stopped.load(Ordering::Relaxed),
-        &mut |read| bar.set_message(format!("{} read", counted(read, "page", "pages"))),
-    );
-    bar.finish_and_clear();
-    runtime.shutdown_background();
+    let done = while_reading(|is_stopped, report| reindex(dir, &rules, is_stopped, report))?;
     let done = done.map_err(|error| refusal(&error, dir))?;
     Ok(Some(done).filter(|done| !done.is_stopped))
 }

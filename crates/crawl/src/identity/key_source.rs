@@ -16,7 +16,7 @@ const KEY_VARIABLE: &str = "CRAWL_SIGNATURE_KEY";
 /// Beyond the limit: refused.
 const MAX_KEY_BYTES: u64 = 64 << 10;
 
-/// Where private keys are stored.
+/// The file or environment variable that holds the private keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum KeySource {
     /// In this file.

@@ -1,4 +1,4 @@
-//! The crawler's private keys: where they are stored, and how requests are signed with them.
+//! The crawler's private keys: their storage, and the signing of requests.
 
 mod key_source;
 mod published;

@@ -1,5 +1,6 @@
 //! Runs a crawl from checked settings to its end: engine configuration, rounds and signals.
 
+mod archive_reading;
 pub(crate) mod connection_limit;
 mod engine_config;
 mod interrupted_forget;
@@ -13,6 +14,7 @@ mod seed_schemes;
 pub(crate) mod signals;
 mod start;
 
+pub(crate) use archive_reading::while_reading;
 pub(crate) use interrupted_forget::finish_interrupted;
 pub(crate) use job::Directory;
 pub(crate) use own_folder::OwnFolder;

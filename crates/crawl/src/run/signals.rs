@@ -38,7 +38,7 @@ pub(crate) fn listen(
 /// Starts listening for signals. The first one sets `noted`, the second one kills the process.
 ///
 /// Must be called within a tokio runtime.
-pub(crate) fn note_first(noted: Arc<AtomicBool>) -> Result<(), CommandError> {
+pub(super) fn note_first(noted: Arc<AtomicBool>) -> Result<(), CommandError> {
     let mut signals = EndSignals::register()?;
     tokio::spawn(async move {
         let mut last = None;

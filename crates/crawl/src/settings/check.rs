@@ -67,7 +67,7 @@ pub(crate) struct Checked {
     pub(crate) groups: HostTable<Arc<HostGroup>>,
     /// Credentials and header fields for single hosts.
     pub(crate) access: Vec<HostAccess>,
-    /// The signer of requests, if any are to be signed.
+    /// The signer of requests. `None` if requests aren't signed.
     pub(crate) signing: Option<Signing>,
     /// The sites that keep cookies or need a login.
     pub(crate) sessions: SiteSessions,

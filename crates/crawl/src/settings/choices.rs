@@ -119,7 +119,7 @@ words! {
     SignatureName => Option<SignWhen> {
         /// Never.
         Off => None;
-        /// Once a host asks for it.
+        /// Once a host demands it.
         WhenChallenged => Some(SignWhen::Challenged);
         /// Every request.
         Always => Some(SignWhen::Always);

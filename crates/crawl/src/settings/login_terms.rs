@@ -229,7 +229,7 @@ fn output_of(command: &str) -> Result<String, String> {
         let mut output = Vec::new();
         let stdout = stdout.map(|stdout| stdout.take(MAX_SECRET_OUTPUT + 1));
         let read = stdout.map(|mut stdout| stdout.read_to_end(&mut output));
-        // Nobody receives the output of a command that took too long.
+        // If the command took too long, the receiver is gone.
         let _ = sender.send(read.transpose().map(|_| output));
     });
     let started = Instant::now();

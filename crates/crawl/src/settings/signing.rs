@@ -25,7 +25,7 @@ pub(super) fn check_signing(operator: &Operator) -> Result<Option<Signing>, Comm
     Ok(Some(Signing { signer, when }))
 }
 
-/// Returns the URL at which the crawler's keys are published. For a URL without a path, it is the
+/// Returns the URL of the crawler's published keys. For a URL without a path, it is the
 /// well-known path of that host.
 ///
 /// # Errors

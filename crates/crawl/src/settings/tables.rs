@@ -277,7 +277,7 @@ tables! {
         /// Accept-Signature. Signatures need --signature-agent and a key. See docs/identity.md.
         #[arg(value_name = "WHEN", value_enum, hide_possible_values = true)]
         signature: SignatureName = SignatureName::Off, Guarded("sets which requests are signed");
-        /// https URL at which your public keys are published
+        /// https URL of your published public keys
         ///
         /// For a URL without a path, the keys are at
         /// /.well-known/http-message-signatures-directory. `crawl identity directory` writes the

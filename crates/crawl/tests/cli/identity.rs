@@ -79,6 +79,34 @@ fn site() -> TestWeb {
 }
 
 #[test]
+fn a_new_key_touches_no_other_file_and_follows_links() {
+    let (dir, cmd) = setup("identity-beside");
+    dir.write("bot.key.new", "mine");
+    let new = ["identity", "new", "--signature-key", "bot.key"];
+    fine(cmd.run(&new));
+    assert_eq!(dir.read("bot.key.new"), "mine");
+    std::os::unix::fs::symlink("bot.key", dir.file("link.key")).unwrap();
+    let later = [
+        "identity",
+        "new",
+        "--signature-key",
+        "link.key",
+        "--start-in",
+        "2d",
+    ];
+    fine(cmd.run(&later));
+    let keys: Value = serde_json::from_str(&dir.read("bot.key")).unwrap();
+    assert_eq!(keys["keys"].as_array().unwrap().len(), 2);
+    let link = fs::symlink_metadata(dir.file("link.key")).unwrap();
+    assert!(link.is_symlink());
+    let mode = fs::metadata(dir.file("bot.key"))
+        .unwrap()
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
 fn a_key_is_readable_by_its_owner_alone_and_a_later_one_is_added() {
     let (dir, cmd) = setup("identity-new");
     let printed = fine(cmd.run(&["identity", "new", "--signature-key", "bot.key"]));

@@ -3,6 +3,8 @@
 //! Nothing here does I/O. The crawl loop sends the requests of a login (`crawl_loop/logins.rs`),
 //! and the driver reads the credentials.
 
+#[cfg(test)]
+pub(crate) mod fixtures;
 mod form;
 mod signs;
 

@@ -111,41 +111,18 @@ pub(crate) fn judge(login: &SiteLogin, answer: &Exchange) -> Session {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use bytes::Bytes;
-    use crawl_fetcher::{BodyMemory, Exchange, SentFields};
-    use crawl_scheduler::Tick;
+    use crawl_fetcher::Exchange;
     use crawl_weburl::canonicalize;
-    use http::header::{HeaderMap, HeaderName, HeaderValue};
 
-    use super::super::{Credentials, LoginMethod, SiteLogin};
+    use super::super::{Credentials, LoginMethod, SiteLogin, fixtures};
     use super::{BadSign, MAX_SIGN_BYTES, PageSign, Session, judge};
 
-    /// Returns an answer of HTML with more header fields.
+    /// Returns an answer of HTML, unless `fields` has another type.
     fn answer(status: u16, fields: &[(&'static str, &str)], body: &'static str) -> Exchange {
         let html = ("content-type", "text/html; charset=iso-8859-1");
-        let mut headers = HeaderMap::new();
-        for (name, value) in [html].iter().chain(fields) {
-            let value = HeaderValue::from_str(value).unwrap();
-            headers.insert(HeaderName::from_static(name), value);
-        }
-        Exchange {
-            challenged: false,
-            url: canonicalize(None, "https://a.example/page").unwrap(),
-            sent: SentFields::default(),
-            started: Tick::from_micros(1),
-            ended: Tick::from_micros(2),
-            first_byte: Duration::ZERO,
-            address: None,
-            status,
-            version: http::Version::HTTP_11,
-            tls: None,
-            headers,
-            body: Bytes::from_static(body.as_bytes()),
-            truncated: None,
-            room: BodyMemory::default(),
-        }
+        let fields: Vec<_> = [html].iter().chain(fields).copied().collect();
+        fixtures::answer("https://a.example/page", status, &fields, body)
     }
 
     fn login(logged_in: Option<&str>, logged_out: Option<&str>) -> SiteLogin {

@@ -128,7 +128,7 @@ impl WorkerThread {
     }
 }
 
-/// What the coordinator reported of its rests, which are times without work.
+/// The coordinator's reports of rests, which are times without work.
 #[derive(Default)]
 struct RestReports {
     /// The number of the current rest. `None` while the coordinator has work.

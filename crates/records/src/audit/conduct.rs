@@ -23,7 +23,7 @@ struct Conduct<'a> {
     audit: &'a Audit,
     /// The requests to the host, in the order of their starts.
     requests: Vec<RequestRow>,
-    /// What is known of the page of each request, by URL and start.
+    /// Facts about the page of each request, by URL and start.
     pages: HashMap<u64, KeptPage>,
     /// The copies of robots.txt, in the order of their ends.
     copies: Vec<RobotsText>,
@@ -31,7 +31,7 @@ struct Conduct<'a> {
     excluded: BTreeMap<String, u64>,
 }
 
-/// What was kept of a page.
+/// The parts of a page that the crawl kept.
 struct KeptPage {
     robots: Option<RobotsVerdict>,
     words: String,

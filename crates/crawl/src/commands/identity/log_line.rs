@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LoggedRequest {
     pub(super) message: Message,
-    /// When the request came, in seconds since 1970. `None` if the log doesn't tell.
+    /// When the request came, in seconds since 1970. `None` if the log doesn't have it.
     pub(super) at: Option<u64>,
 }
 

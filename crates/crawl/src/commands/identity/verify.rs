@@ -1,4 +1,4 @@
-//! `crawl identity verify`: which requests of a log are signed, and by whom.
+//! `crawl identity verify`: lists the signed requests in a log and their signers.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -17,13 +17,13 @@ use crate::terminal::print;
 
 /// Seconds by which the clocks of crawler and server may differ, and by which a log may be late.
 const LEEWAY: u64 = 60;
-/// Bytes at the start of a file that tell its kind.
+/// Number of bytes at the start of a file that show its kind.
 const MAGIC_BYTES: usize = 16;
 /// Maximum bytes of a line.
 /// Beyond the limit: the line is skipped.
 const MAX_LINE_BYTES: u64 = 1 << 20;
 
-/// What was found in the logs.
+/// Counts of the requests and signatures in the logs.
 #[derive(Default)]
 struct Found {
     requests: u64,
@@ -33,9 +33,9 @@ struct Found {
     invalid: u64,
     /// Number of signatures whose request has no time, so that their age isn't known.
     undated: u64,
-    /// Number of lines that are no requests.
+    /// Number of lines that aren't requests.
     skipped: u64,
-    /// One line per signature for `--json`, or per invalid one otherwise.
+    /// With `--json`, a line per signature. Otherwise, a line per invalid signature.
     lines: String,
     as_json: bool,
     keys: Vec<Directory>,
@@ -144,7 +144,7 @@ impl Found {
 
     fn judge(&mut self, request: &LoggedRequest) {
         self.requests += 1;
-        // Without a time, the signature is judged as of its own time.
+        // A request without a time is judged as of the time of its signature.
         let mut verdicts = verify(
             &request.message,
             &self.keys,

@@ -46,7 +46,8 @@ impl Hosts {
                         why @ (PauseReason::Robots | PauseReason::Failures(_)) => robots
                             .why_unreachable_host(&rest.host)
                             .unwrap_or_else(|| describe_pause(why)),
-                        // One origin whose robots.txt is unreachable is not why the others wait.
+                        // The robots.txt of one origin may be unreachable for another reason, which
+                        // doesn't explain this wait.
                         why @ (PauseReason::Wait | PauseReason::RetryAfter) => robots
                             .why_host_waits(&rest.host)
                             .unwrap_or_else(|| describe_pause(why)),

@@ -1,14 +1,11 @@
 use std::sync::Arc;
-use std::time::Duration;
 
-use bytes::Bytes;
-use crawl_fetcher::{BodyMemory, Exchange, Failure, FailureKind, SentFields, SiteSessions};
+use crawl_fetcher::{Exchange, Failure, FailureKind, SiteSessions};
 use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
-use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 
 use super::{LoginGate, Logins, MAX_LOGIN_REDIRECTS, without_query};
-use crate::login::{Credentials, LoginMethod, PageSign, Session, SiteLogin};
+use crate::login::{Credentials, LoginMethod, PageSign, Session, SiteLogin, fixtures};
 use crate::messages::login::{LoginRequest, LoginStep, PageSession};
 
 const FORM: &str = "<form method=post action=/in><input name=user><input name=pass></form>";
@@ -47,27 +44,10 @@ fn logins(login: Arc<SiteLogin>) -> (Logins, SiteSessions) {
 }
 
 fn answer(status: u16, location: Option<&str>, body: &'static str) -> Result<Exchange, Failure> {
-    let mut headers = HeaderMap::new();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html"));
-    if let Some(location) = location {
-        headers.insert(LOCATION, HeaderValue::from_str(location).unwrap());
-    }
-    Ok(Exchange {
-        challenged: false,
-        url: url("https://a.example/login"),
-        sent: SentFields::default(),
-        started: Tick::from_micros(1),
-        ended: Tick::from_micros(2),
-        first_byte: Duration::ZERO,
-        address: None,
-        status,
-        version: http::Version::HTTP_11,
-        tls: None,
-        headers,
-        body: Bytes::from_static(body.as_bytes()),
-        truncated: None,
-        room: BodyMemory::default(),
-    })
+    let mut fields = vec![("content-type", "text/html")];
+    fields.extend(location.map(|location| ("location", location)));
+    let url = "https://a.example/login";
+    Ok(fixtures::answer(url, status, &fields, body))
 }
 
 fn next(logins: &mut Logins) -> LoginRequest {

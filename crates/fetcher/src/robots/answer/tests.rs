@@ -7,6 +7,7 @@ use super::*;
 use crate::body_memory::BodyMemory;
 use crate::exchange::{SentFields, Truncation, Validators};
 use crate::failure_kind::{FailureKind, FailurePhase, Fault};
+use crate::robots::TdmFile;
 
 fn request() -> FetchRequest {
     let url = canonicalize(None, "http://a.example/robots.txt").unwrap();
@@ -183,4 +184,16 @@ fn rfc9309_2_5_a_long_file_is_cut_and_kept() {
     cut.truncated = Some(Truncation::Length);
     let answer = RobotsAnswer::of(&request(), &Ok(cut), 0);
     assert!(summary(&answer).starts_with("rules 200: "));
+}
+
+/// The next request for the file is signed, so a challenge doesn't show that there is no file.
+#[test]
+fn a_challenge_on_tdmrep_json_says_nothing_about_the_file() {
+    let refused = exchange(403, &[], b"");
+    let challenged = Exchange {
+        challenged: true,
+        ..exchange(403, &[], b"")
+    };
+    assert_eq!(TdmFile::of(&Ok(refused)), Some(TdmFile::None));
+    assert_eq!(TdmFile::of(&Ok(challenged)), None);
 }

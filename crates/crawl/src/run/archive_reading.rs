@@ -1,0 +1,32 @@
+//! Commands that read the whole archive of a crawl: progress, and what a signal does.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crawl_records::counted;
+
+use super::signals;
+use crate::error::{CommandError, no_threads};
+use crate::terminal::spinner;
+
+/// Runs `work` with a progress line, and returns its result. `work` receives a function that
+/// returns whether a signal has arrived, and one that takes the number of pages read so far. A
+/// second signal ends the process.
+pub(crate) fn while_reading<T>(
+    work: impl FnOnce(&dyn Fn() -> bool, &mut dyn FnMut(u64)) -> T,
+) -> Result<T, CommandError> {
+    let stopped = Arc::new(AtomicBool::new(false));
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .map_err(|why| no_threads(&why))?;
+    runtime.block_on(async { signals::note_first(Arc::clone(&stopped)) })?;
+    let bar = spinner();
+    let done = work(&|| stopped.load(Ordering::Relaxed), &mut |read| {
+        bar.set_message(format!("{} read", counted(read, "page", "pages")));
+    });
+    bar.finish_and_clear();
+    runtime.shutdown_background();
+    Ok(done)
+}
