@@ -35,7 +35,7 @@ pub struct Secrets {
 #[derive(Clone, Default)]
 pub(crate) struct LearnedSecrets(Arc<RwLock<LearnedFinders>>);
 
-/// The newest secret last. A lock is held only to clone or replace the list.
+/// The newest secret last. Readers hold the lock only to clone the list.
 type LearnedFinders = Arc<[Arc<memmem::Finder<'static>>]>;
 
 impl LearnedSecrets {

@@ -116,7 +116,7 @@ impl Coordinator {
                     past,
                     label,
                     is_only_checked: self.is_only_checked(&lease),
-                    session: self.logins.page_session(&lease.url.host_key()),
+                    session: self.logins.page_session(&lease.url),
                     ..context
                 };
                 return self.pass_gate(now, lease, context, later, out);
@@ -362,7 +362,8 @@ fn needs_get(url: &CanonicalUrl, result: &Result<Box<Exchange>, Failure>) -> boo
         Ok(exchange) => match exchange.redirect_target() {
             Some(Ok(target)) => target == *url,
             Some(Err(_)) => true,
-            None => exchange.status >= 300,
+            // A redirect without a target leads nowhere too.
+            None => matches!(exchange.status, 301 | 302 | 303 | 307 | 308 | 400..),
         },
         Err(failure) => failure.retry,
     }

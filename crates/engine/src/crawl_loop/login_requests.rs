@@ -36,8 +36,8 @@ impl Coordinator {
         origin: &Origin,
         out: &mut Vec<Effect>,
     ) -> Result<LoginTurn, FrontierError> {
-        // The operator left this host out, so it gets no login. The page's turn excludes its URLs.
-        if self.scope.is_left_out(&origin.host_key()) {
+        // A host that the operator left out gets no login. The page's turn excludes its URLs.
+        if self.logins.is_empty() || self.scope.is_left_out(&origin.host_key()) {
             return Ok(LoginTurn::Page);
         }
         let (gate, reaction) = self.logins.gate(origin);
@@ -116,6 +116,9 @@ impl Coordinator {
     /// Returns why a URL of a site with a login is not fetched: it looks like an action, and a
     /// log-out would end the session.
     pub(super) fn action_at_login(&self, lease: &Lease) -> Option<Exclusion> {
+        if self.logins.is_empty() {
+            return None;
+        }
         let host = lease.url.host_key();
         let login = self.config.logins.iter().find(|login| {
             login.skips_actions && self.config.fetch.sessions.site_of(&host) == Some(&login.site)

@@ -134,9 +134,17 @@ impl Logins {
         states.any(|state| matches!(state.phase, Phase::Credentials(_)))
     }
 
-    /// Returns the session to judge pages of a host by. `None` if its site needs no login.
-    pub(super) fn page_session(&self, host: &HostKey) -> Option<PageSession> {
-        let state = self.state(host)?;
+    /// Returns whether no site needs a login.
+    pub(super) fn is_empty(&self) -> bool {
+        self.sites.is_empty()
+    }
+
+    /// Returns the session to judge a page by. `None` if its site needs no login.
+    pub(super) fn page_session(&self, url: &CanonicalUrl) -> Option<PageSession> {
+        if self.is_empty() {
+            return None;
+        }
+        let state = self.state(&url.host_key())?;
         Some(PageSession {
             login: Arc::clone(&state.login),
             generation: state.generation,

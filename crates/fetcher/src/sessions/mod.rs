@@ -192,6 +192,9 @@ impl SiteSessions {
     /// Returns the fields to add to a request for this URL: cookies and the token.
     pub(crate) fn fields(&self, url: &CanonicalUrl, is_proxied: bool, now: Tick) -> HeaderMap {
         let mut fields = HeaderMap::new();
+        if self.0.sites.is_empty() {
+            return fields;
+        }
         let host = url.host_key();
         let Some((site, session)) = self.0.sites.find(&host) else {
             return fields;
@@ -217,12 +220,12 @@ impl SiteSessions {
 
     /// Keeps the cookies of a response, and redacts them in its header fields.
     pub(crate) fn receive(&self, url: &CanonicalUrl, headers: &mut HeaderMap, now: Tick) {
+        if self.0.sites.is_empty() || !headers.contains_key(SET_COOKIE) {
+            return;
+        }
         let Some((site, session)) = self.0.sites.find(&url.host_key()) else {
             return;
         };
-        if !headers.contains_key(SET_COOKIE) {
-            return;
-        }
         let mut session = lock(session);
         for field in headers.get_all(SET_COOKIE) {
             let text = std::str::from_utf8(field.as_bytes()).map_err(|_| Refusal::Malformed);
