@@ -95,11 +95,12 @@ impl ExtractTable {
 
 impl FieldColumn {
     /// Returns the values of the column in an object: at most one, unless the column is a list.
-    pub(crate) fn values<'o>(&self, object: &'o Map<String, Value>) -> Vec<&'o Value> {
-        match at(object, &self.path) {
-            Some(Value::Array(items)) => items.iter().collect(),
-            Some(Value::Null) | None => Vec::new(),
-            Some(value) => vec![value],
+    /// `None` if the value is null, or a group that contains it is.
+    pub(crate) fn values<'o>(&self, object: &'o Map<String, Value>) -> Option<Vec<&'o Value>> {
+        match at(object, &self.path)? {
+            Value::Array(items) => Some(items.iter().collect()),
+            Value::Null => None,
+            value => Some(vec![value]),
         }
     }
 }

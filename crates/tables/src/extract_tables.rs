@@ -170,7 +170,7 @@ fn csv_line(
     }
     for column in &table.columns {
         line.push(',');
-        let values = column.values(object);
+        let values = column.values(object).unwrap_or_default();
         let texts: Vec<String> = values.iter().map(|value| text_of(value)).collect();
         if !texts.is_empty() {
             push_text(&texts.join(LIST_SEPARATOR), &mut line);
@@ -258,13 +258,13 @@ impl ParquetSink {
     ) -> io::Result<()> {
         let url = Value::from(row.url.as_str());
         let (round, item) = (Value::from(row.round), Value::from(item));
-        let mut fixed = vec![vec![&url], vec![&round]];
+        let mut fixed = vec![Some(vec![&url]), Some(vec![&round])];
         if table.has_items() {
-            fixed.push(vec![&item]);
+            fixed.push(Some(vec![&item]));
         }
         let values = table.columns.iter().map(|column| column.values(object));
         for (buffer, values) in self.columns.iter_mut().zip(fixed.into_iter().chain(values)) {
-            self.bytes += buffer.push(&values);
+            self.bytes += buffer.push(values.as_deref());
         }
         self.rows += 1;
         match self.rows >= MAX_GROUP_ROWS || self.bytes >= MAX_GROUP_BYTES {
@@ -300,13 +300,14 @@ impl ParquetSink {
 }
 
 impl ColumnBuffer {
-    /// Adds the values of a row, and returns the memory that they take.
-    fn push(&mut self, values: &[&Value]) -> usize {
+    /// Adds the values of a row, and returns the memory that they take. `None` is null.
+    fn push(&mut self, values: Option<&[&Value]>) -> usize {
         let mut bytes = 0;
         let present = if self.is_list { 3 } else { 1 };
+        let is_empty_list = self.is_list && values.is_some();
+        let values = values.unwrap_or_default();
         if values.is_empty() {
-            // A list without values is empty, and any other column is null.
-            self.definition.push(present / 2);
+            self.definition.push(i16::from(is_empty_list));
             self.repetition.push(0);
         }
         for (at, value) in values.iter().enumerate() {
