@@ -1,7 +1,7 @@
 //! Stands in for rules in a program that was built without the feature `tree`.
 
 use crate::config::RuleConfig;
-use crate::page::{Extract, PageFacts};
+use crate::page::{Extract, Nearest, PageFacts};
 use crate::rule_error::RuleError;
 
 /// Compiled rules. Always empty without the feature `tree`.
@@ -51,10 +51,16 @@ impl Rules {
         Vec::new()
     }
 
-    /// Returns `None`.
+    /// Returns nothing.
     #[must_use]
-    pub fn nearest(&self, _: &str, _: &str, _: &str) -> Option<String> {
-        None
+    pub fn conditions(&self, _: &str, _: &PageFacts<'_>) -> Vec<(&'static str, bool)> {
+        Vec::new()
+    }
+
+    /// Returns nothing.
+    #[must_use]
+    pub fn nearest(&self, _: &str, _: &str, _: &[&str]) -> Vec<Option<Nearest>> {
+        Vec::new()
     }
 }
 

@@ -66,7 +66,7 @@ mod value;
 pub use config::{Content, FieldConfig, FieldKind, FieldTable, Fields, RuleConfig};
 #[cfg(not(feature = "tree"))]
 pub use left_out::{Rules, tree_listing};
-pub use page::{Extract, PageFacts};
+pub use page::{Extract, Nearest, PageFacts};
 pub use rule_error::RuleError;
 #[cfg(feature = "tree")]
 pub use rules::Rules;

@@ -33,3 +33,15 @@ pub struct Extract {
     /// `None` if the page was read to its end.
     pub cut: Option<&'static str>,
 }
+
+/// The reason why a selector matches nothing on a page.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Nearest {
+    /// The longest beginning of the selector that matches something. `None` if no beginning does.
+    pub beginning: Option<String>,
+    /// The first element, class or id of the selector that the page doesn't have, such as
+    /// `.prices`.
+    pub lacking: Option<String>,
+    /// The class or id of the page that resembles the lacking one most, such as `.price`.
+    pub similar: Option<String>,
+}

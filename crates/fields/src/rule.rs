@@ -56,25 +56,42 @@ pub(crate) enum Part {
     Attribute(String),
 }
 
+/// The conditions of a rule on a page, by their keys.
+const CONDITIONS: [&str; 6] = ["host", "path", "match", "label", "content-type", "language"];
+
 impl Rule {
     /// Returns whether the rule applies to a page with these facts.
     pub(crate) fn may_match(&self, url: &Url, facts: &PageFacts<'_>) -> bool {
-        let is = |wanted: &Option<String>, test: &dyn Fn(&str) -> bool| {
-            wanted.as_deref().is_none_or(test)
-        };
-        let media_type = facts.content_type.unwrap_or_default();
-        let media_type = media_type.split(';').next().unwrap_or_default().trim();
-        is(&self.host, &|host| is_host(url, host))
-            && is(&self.path, &|path| url.path().starts_with(path))
-            && self
-                .matches
-                .as_ref()
-                .is_none_or(|regex| regex.is_match(facts.url))
-            && is(&self.label, &|label| facts.label == Some(label))
-            && is(&self.content_type, &|kind| {
-                media_type.eq_ignore_ascii_case(kind)
-            })
-            && (facts.language.is_none() || self.is_language(facts.language))
+        self.conditions(url, facts).all(|(_, is_met)| is_met)
+    }
+
+    /// Iterates over the conditions that the rule has, and whether a page meets them.
+    pub(crate) fn conditions(
+        &self,
+        url: &Url,
+        facts: &PageFacts<'_>,
+    ) -> impl Iterator<Item = (&'static str, bool)> {
+        let named = CONDITIONS.into_iter();
+        named.filter_map(|name| Some((name, self.meets(name, url, facts)?)))
+    }
+
+    /// Returns whether a page meets a condition. `None` if the rule doesn't have it.
+    fn meets(&self, condition: &str, url: &Url, facts: &PageFacts<'_>) -> Option<bool> {
+        Some(match condition {
+            "host" => is_host(url, self.host.as_deref()?),
+            "path" => url.path().starts_with(self.path.as_deref()?),
+            "match" => self.matches.as_ref()?.is_match(facts.url),
+            "label" => facts.label == Some(self.label.as_deref()?),
+            "content-type" => {
+                let sent = facts.content_type.unwrap_or_default();
+                let media_type = sent.split(';').next().unwrap_or_default().trim();
+                media_type.eq_ignore_ascii_case(self.content_type.as_deref()?)
+            }
+            _ => {
+                self.language.as_ref()?;
+                facts.language.is_none() || self.is_language(facts.language)
+            }
+        })
     }
 
     /// Returns whether the rule reads pages in a language. `None` is an unknown language.

@@ -3,7 +3,7 @@
 use url::Url;
 
 use crate::config::RuleConfig;
-use crate::page::{Extract, PageFacts};
+use crate::page::{Extract, Nearest, PageFacts};
 use crate::rule::Rule;
 use crate::rule_error::RuleError;
 use crate::tree::Tree;
@@ -66,12 +66,24 @@ impl Rules {
         evaluate::rules(&rules, &tree, url, facts.language)
     }
 
-    /// Returns the longest beginning of a field's selector that matches an element of a page. `None`
-    /// if no beginning does, or if the field has no selector. A field of a group is named
-    /// `group.field`.
+    /// Returns the conditions that a rule has, by their keys, and whether a page meets them.
     #[must_use]
-    pub fn nearest(&self, html: &str, rule: &str, field: &str) -> Option<String> {
-        let rule = self.rules.iter().find(|candidate| candidate.name == rule)?;
-        nearest::nearest(&rule.fields, field, &Tree::parse(html))
+    pub fn conditions(&self, rule: &str, facts: &PageFacts<'_>) -> Vec<(&'static str, bool)> {
+        let rule = self.rules.iter().find(|candidate| candidate.name == rule);
+        let url = Url::parse(facts.url).ok();
+        let conditions = rule.zip(url);
+        conditions.map_or_else(Vec::new, |(rule, url)| {
+            rule.conditions(&url, facts).collect()
+        })
+    }
+
+    /// Returns why the selectors of these fields of a rule match nothing on a page. `None` for a
+    /// field without a selector. A field of a group is named `group.field`.
+    #[must_use]
+    pub fn nearest(&self, html: &str, rule: &str, fields: &[&str]) -> Vec<Option<Nearest>> {
+        let rule = self.rules.iter().find(|candidate| candidate.name == rule);
+        let tree = Tree::parse(html);
+        let nearest = |field: &&str| nearest::nearest(&rule?.fields, field, &tree);
+        fields.iter().map(nearest).collect()
     }
 }

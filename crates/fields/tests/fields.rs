@@ -312,19 +312,33 @@ fn an_unknown_key_is_named() {
 }
 
 #[test]
-fn the_longest_beginning_that_matches_is_the_nearest() {
+fn a_selector_that_matches_nothing_is_explained() {
     let rules = Rules::compile(&[rule(
-        r#"
+        r##"
         [fields]
         price = "div.list > .item .price.now"
         name = ".none"
-        group = { select = ".item", fields = { x = "b > i" } }
-        "#,
+        group = { select = ".item", fields = { x = "b > i", cost = "#Price7 b" } }
+        data = { json-ld = "Product.name" }
+        "##,
     )])
     .unwrap();
-    let html = "<div class=list><p class=item><b class=price>5</b></p></div>";
-    let nearest = |field| rules.nearest(html, "r", field);
-    assert_eq!(nearest("price").as_deref(), Some("div.list > .item .price"));
-    assert_eq!(nearest("name"), None);
-    assert_eq!(nearest("group.x").as_deref(), Some("b"));
+    let html = "<div class='list md:flex'><p class=item><b class='price no' id=price-7>5</b></p></div>\
+        <p class='none-left'>";
+    let fields = ["price", "name", "group.x", "group.cost", "data"];
+    let found = rules.nearest(html, "r", &fields);
+    let texts = found.iter().map(|nearest| {
+        let Some(nearest) = nearest else {
+            return "-".to_owned();
+        };
+        let parts = [&nearest.beginning, &nearest.lacking, &nearest.similar];
+        parts.map(|part| part.as_deref().unwrap_or("-")).join(" | ")
+    });
+    expect![[r#"
+        div.list > .item .price | .now | .no
+        - | .none | .none-left
+        b | i | -
+        - | #Price7 | #price-7
+        -"#]]
+    .assert_eq(&texts.collect::<Vec<_>>().join("\n"));
 }

@@ -1,6 +1,11 @@
 //! Five pages read by rules, held against parsel, the library that Scrapy selects with.
 #![cfg(feature = "tree")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the pages lie in files, and parsel is a program"
+)]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,22 +1,21 @@
 //! How often the rules of a crawl found each field.
 
 use std::collections::BTreeMap;
-use std::fmt::{self, Display};
+use std::fmt::{self, Display, Write as _};
 use std::path::Path;
 
 use crawl_archive::read_text;
 use crawl_archive::rows::ExtractRow;
-use crawl_extractor::PageText;
-use crawl_fields::{FieldConfig, Fields, RuleConfig, Rules};
+use crawl_fields::{FieldConfig, Fields, RuleConfig};
 use crawl_weburl::safe_line;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::archived_pages::read_archived;
 use crate::error::RecordsError;
 use crate::numbers::{counted, grouped};
 use crate::round_view::{RoundView, Rounds};
-use crate::rows::{extracts, pages};
+use crate::rows::extracts;
+use crate::unmatched_rules::{self, PagesRead};
 
 /// The file with the rules that the rows of `extracts.jsonl` come from.
 const RULES: &str = "extract-rules.json";
@@ -44,6 +43,10 @@ pub struct RuleCounts {
     pub rule: String,
     /// Number of pages that the rule read.
     pub pages: u64,
+    /// If the rule read no page: the condition that no page meets. `None` if each condition is met
+    /// by some page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unmet: Option<UnmetCondition>,
     /// Number of pages that were read only to a limit, by limit.
     pub cut: BTreeMap<String, u64>,
     /// The fields, in the order of the rule. Fields of a group are named `group.field`.
@@ -71,6 +74,35 @@ pub struct FieldCounts {
     /// the first page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nearest: Option<String>,
+    /// If no page has the field: the part of its selector that the pages don't have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lacking: Option<LackingName>,
+}
+
+/// An element, class or id of a selector that the pages don't have.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LackingName {
+    /// The name as a selector, such as `.prices`.
+    pub name: String,
+    /// The class or id that resembles it most, such as `.price`.
+    pub similar: Option<String>,
+    /// Number of pages with the similar one, among those that were looked at.
+    pub pages: u64,
+    /// Number of pages that were looked at.
+    pub of: u64,
+}
+
+/// A condition of a rule that no page meets.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnmetCondition {
+    /// The key of the condition, such as `path`.
+    pub key: String,
+    /// The value of the condition.
+    pub value: String,
+    /// For a path: the beginning of a page's path that resembles it most.
+    pub nearest: Option<String>,
+    /// Number of pages whose path has that beginning.
+    pub pages: u64,
 }
 
 /// A value or a failure on a page.
@@ -101,15 +133,17 @@ pub fn extraction(dir: &Path, rounds: Rounds) -> Result<Option<Extraction>, Reco
     }
     let view = RoundView::read(dir, rounds)?;
     let mut counts: Vec<RuleCounts> = rules.iter().map(RuleCounts::of).collect();
+    let mut read = PagesRead::default();
     let mut rows = extracts(dir)?;
     while let Some(row) = rows.next_sound() {
         let row = row?;
-        let rule = counts.iter_mut().find(|rule| rule.rule == row.rule);
+        let rule = counts.iter().position(|rule| rule.rule == row.rule);
         if let Some(rule) = rule.filter(|_| view.holds_extract(&row)) {
-            rule.add(&row);
+            counts[rule].add(&row);
+            read.note(rule, &row.url);
         }
     }
-    find_nearest(dir, &rules, &mut counts)?;
+    unmatched_rules::explain(dir, &rules, &read, &mut counts)?;
     Ok(Some(Extraction { rules: counts }))
 }
 
@@ -138,25 +172,35 @@ impl RuleCounts {
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         if self.pages == 0 {
-            let message = "no page meets its conditions (host, path, match, label, language)";
-            return vec![format!("rule {:?}: {message}", self.rule)];
-        }
-        let never = self
-            .fields
-            .iter()
-            .filter(|field| field.missing == self.pages);
-        let warning = |field: &FieldCounts| {
-            let nearest = match &field.nearest {
-                Some(nearest) => format!("; the nearest match is {nearest:?}"),
-                None => String::new(),
+            let why = match &self.unmet {
+                Some(unmet) => unmet.to_string(),
+                None => "no HTML page that may be kept meets all its conditions".to_owned(),
             };
-            let pages = counted(self.pages, "page", "pages");
-            format!(
-                "rule {:?}, field {:?}: nothing found on {pages}{nearest}",
-                self.rule, field.field
-            )
+            return vec![format!("rule {:?}: {why}", self.rule)];
+        }
+        let never = self.fields.iter().filter(|field| field.is_never_found());
+        let pages = counted(self.pages, "page", "pages");
+        let warning = |field: &FieldCounts| {
+            let (rule, name) = (&self.rule, &field.field);
+            let why = field.why_not_found(&pages);
+            format!("rule {rule:?}, field {name:?}: {why}")
         };
         never.map(warning).collect()
+    }
+}
+
+impl Display for UnmetCondition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let UnmetCondition { key, value, .. } = self;
+        match key.as_str() {
+            "path" => write!(f, "no page has a path that begins with {value:?}")?,
+            _ => write!(f, "no page meets its condition {key} = {value:?}")?,
+        }
+        if let Some(nearest) = &self.nearest {
+            let pages = counted(self.pages, "page has", "pages have");
+            write!(f, "; {pages} one with {nearest:?}")?;
+        }
+        Ok(())
     }
 }
 
@@ -177,6 +221,30 @@ fn name_fields(fields: &Fields, prefix: &str, names: &mut Vec<FieldCounts>) {
 }
 
 impl FieldCounts {
+    /// Whether the rule read pages, and none of them has a value.
+    pub(crate) fn is_never_found(&self) -> bool {
+        self.filled == 0 && self.missing + self.failed > 0
+    }
+
+    fn why_not_found(&self, pages: &str) -> String {
+        if let Some(failure) = self.failures.first().filter(|_| self.lacking.is_none()) {
+            return format!("no value on {pages}; {}", failure.text);
+        }
+        let mut why = format!("nothing found on {pages}");
+        if let Some(lacking) = &self.lacking {
+            let _ = write!(why, "; {lacking}");
+        }
+        if let Some(nearest) = &self.nearest
+            && self
+                .lacking
+                .as_ref()
+                .is_none_or(|lacking| lacking.similar.is_none())
+        {
+            let _ = write!(why, "; the nearest match is {nearest:?}");
+        }
+        why
+    }
+
     fn add(&mut self, row: &ExtractRow) {
         if let Some(why) = row.failed.get(&self.field) {
             self.failed += 1;
@@ -207,6 +275,24 @@ impl FieldCounts {
     }
 }
 
+impl Display for LackingName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.name.strip_prefix('.'), self.name.strip_prefix('#')) {
+            (Some(class), _) => write!(f, "no element has the class {class:?}")?,
+            (_, Some(id)) => write!(f, "no element has the id {id:?}")?,
+            _ => write!(f, "there is no element {:?}", self.name)?,
+        }
+        let Some(similar) = &self.similar else {
+            return Ok(());
+        };
+        let pages = counted(self.pages, "page has", "pages have");
+        match self.pages == self.of {
+            true => write!(f, "; {pages} {similar:?}"),
+            false => write!(f, "; {pages} {similar:?}, of {} looked at", self.of),
+        }
+    }
+}
+
 fn note(examples: &mut Vec<Example>, url: &str, text: &str) {
     if examples.len() < MAX_EXAMPLES {
         let mut short: String = text.chars().take(MAX_EXAMPLE_CHARS).collect();
@@ -232,50 +318,6 @@ fn value_at<'a>(value: &'a Value, path: std::str::Split<'_, char>) -> Option<&'a
         (Value::Object(fields), Some(name)) => value_at(fields.get(name)?, rest),
         _ => None,
     }
-}
-
-/// Looks on one page, in the archive, for the beginning of each selector that matched on no page.
-fn find_nearest(
-    dir: &Path,
-    rules: &[RuleConfig],
-    counts: &mut [RuleCounts],
-) -> Result<(), RecordsError> {
-    let Ok(rules) = Rules::compile(rules) else {
-        return Ok(());
-    };
-    let is_never = |field: &FieldCounts, pages: u64| pages > 0 && field.missing == pages;
-    let mut wanted: BTreeMap<String, Vec<(usize, usize)>> = BTreeMap::new();
-    for (at, rule) in counts.iter().enumerate() {
-        for (of_field, field) in rule.fields.iter().enumerate() {
-            if let Some(url) = field
-                .missing_on
-                .first()
-                .filter(|_| is_never(field, rule.pages))
-            {
-                wanted.entry(url.clone()).or_default().push((at, of_field));
-            }
-        }
-    }
-    let mut rows = pages(dir)?;
-    while let Some(row) = rows.next_sound().filter(|_| !wanted.is_empty()) {
-        let row = row?;
-        if row.repeats_body() || row.warc.is_none() {
-            continue;
-        }
-        let Some(fields) = wanted.remove(&row.url) else {
-            continue;
-        };
-        let Some(page) = read_archived(dir, &row) else {
-            continue;
-        };
-        let text = PageText::decode(&page.body, page.content_type.as_deref());
-        for (at, of_field) in fields {
-            let rule = &mut counts[at];
-            let field = &mut rule.fields[of_field];
-            field.nearest = rules.nearest(text.as_str(), &rule.rule, &field.field);
-        }
-    }
-    Ok(())
 }
 
 impl Display for Extraction {

@@ -60,6 +60,7 @@ mod sample;
 mod site;
 mod text;
 mod to_fix;
+mod unmatched_rules;
 mod walk;
 mod words;
 
@@ -79,7 +80,8 @@ pub use directory::{seeds_of, stored_settings};
 pub use error::RecordsError;
 pub use explain::{Explanation, NamedBy, SamplePlace, StateRead, WalkPlace, explain};
 pub use extraction::{
-    ExtractRules, Extraction, FieldCounts, RuleCounts, extract_rules, extraction,
+    ExtractRules, Extraction, FieldCounts, LackingName, RuleCounts, UnmetCondition, extract_rules,
+    extraction,
 };
 pub use faults::{Baseline, Fault, FaultKind, Faults, UncheckedLink, faults};
 pub use hosts::{Gaps, HostReport, HostSums, RobotsReport, Waits};

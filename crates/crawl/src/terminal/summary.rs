@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use crawl_engine::{Ended, HasArchive, IndexFault, Indexed, Summary};
-use crawl_records::{PendingCounts, Report, counted, grouped, size};
+use crawl_records::{PendingCounts, Report, RuleCounts, counted, grouped, size};
+use crawl_weburl::safe_line;
 
 use super::index_counts::{by_reason, index_counts};
 use super::progress::roughly;
@@ -44,6 +45,7 @@ pub(crate) enum HasMark {
 pub(crate) fn closing(summary: &Summary, report: &Report, exe: &str, mark: HasMark) -> String {
     let mut text = format!("{}\n", how(summary));
     name_problems(summary, &mut text);
+    name_unmatched_rules(summary, report, &mut text);
     let mut line = |name: &str, value: String| {
         let _ = writeln!(text, "  {:<9} {value}", format!("{name}:"));
     };
@@ -240,6 +242,33 @@ fn name_problems(summary: &Summary, text: &mut String) {
             "  odd: {url} doesn't look like a robots.txt file; its rules were applied anyway"
         );
     }
+}
+
+/// Lists the rules for fields, and the fields, that matched nothing in the whole crawl. An
+/// interrupted crawl may still find them.
+fn name_unmatched_rules(summary: &Summary, report: &Report, text: &mut String) {
+    let rules = report.extraction.iter().flat_map(|fields| &fields.rules);
+    let warnings: Vec<String> = rules.flat_map(RuleCounts::warnings).collect();
+    let may_continue = matches!(summary.ended, Ended::Interrupted | Ended::HandedOver);
+    if warnings.is_empty() || may_continue {
+        return;
+    }
+    for warning in warnings.iter().take(MAX_NAMED) {
+        let _ = writeln!(text, "  warning: {}", safe_line(warning));
+    }
+    if let Some(more @ 1..) = warnings.len().checked_sub(MAX_NAMED) {
+        let more = counted(more as u64, "warning", "warnings");
+        let _ = writeln!(
+            text,
+            "  and {more} more: crawl report {}",
+            summary.output.display()
+        );
+    }
+    let _ = writeln!(
+        text,
+        "  hint: correct the rules in FILE; crawl extract {} --config FILE reads the archive again",
+        quoted(&summary.output.display().to_string())
+    );
 }
 
 /// Returns the exit code of a run that ended.

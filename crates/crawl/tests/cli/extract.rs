@@ -1,10 +1,13 @@
 //! `[[extract]]` and `crawl extract`: fields of a small shop, in the crawl and again from its archive.
 
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
 use crawl_testweb::{Answer, LinkMix, TestWeb};
 use expect_test::expect;
 use serde_json::json;
 
-use crate::harness::{Cmd, Dir, setup};
+use crate::harness::{Cmd, Dir, Ran, setup};
 
 const QUICK: [&str; 6] = ["--delay", "0s", "--delay-factor", "0", "--progress", "off"];
 
@@ -78,8 +81,8 @@ fn a_crawl_writes_a_row_for_each_page_and_rule() {
     let report = cmd.run(&["report", "c"]).ok();
     assert!(
         report.contains(
-            "warning   rule \"items\", field \"author\": nothing found on 2 pages; the nearest \
-             match is \".review\""
+            "warning   rule \"items\", field \"author\": nothing found on 2 pages; there is no \
+             element \"span\"; the nearest match is \".review\""
         ),
         "{report}"
     );
@@ -89,6 +92,67 @@ fn a_crawl_writes_a_row_for_each_page_and_rule() {
     );
     let html = dir.read("c/report.html");
     assert!(html.contains("<h2>Fields</h2>"));
+}
+
+#[test]
+fn a_crawl_ends_with_warnings_about_rules_and_fields_that_matched_nothing() {
+    let (dir, cmd) = setup("extract-warnings");
+    let web = web();
+    dir.write(
+        "rules.toml",
+        r##"
+        [[extract]]
+        name = "items"
+        path = "/item/"
+        [extract.fields]
+        title = "h1"
+        price = { select = "b.prices", type = "number", required = true }
+        more = { select = "#next a", attr = "href" }
+        reviews = { select = ".review", all = true, fields = { stars = ".Stars" } }
+        day = { select = "h1", type = "date" }
+
+        [[extract]]
+        name = "moved"
+        path = "/items/"
+        fields = { title = "h1" }
+
+        [[extract]]
+        name = "labelled"
+        label = "news"
+        fields = { title = "h1" }
+        "##,
+    );
+    let url = web.url(0, "/");
+    let args = ["--seed", &url, "--output", "c", "--config", "rules.toml"];
+    let ran = cmd.run(&[&args[..], &["--purpose", "search"], &QUICK].concat());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let lines = |text: &str, mark: &str| {
+        let warnings = text
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix(mark));
+        warnings
+            .map(|line| format!("{}\n", line.trim()))
+            .collect::<String>()
+    };
+    let warnings = lines(&ran.stderr, "warning: ");
+    expect![[r#"
+        rule "items", field "price": nothing found on 2 pages; no element has the class "prices"; 2 pages have ".price"
+        rule "items", field "more": nothing found on 2 pages; no element has the id "next"
+        rule "items", field "reviews.stars": nothing found on 2 pages; no element has the class "Stars"
+        rule "items", field "day": no value on 2 pages; not a date: "Thing 1"
+        rule "moved": no page has a path that begins with "/items/"; 2 pages have one with "/item/"
+        rule "labelled": no page meets its condition label = "news"
+    "#]]
+    .assert_eq(&warnings);
+    assert!(
+        ran.stderr
+            .contains("hint: correct the rules in FILE; crawl extract c"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(lines(&cmd.run(&["report", "c"]).ok(), "warning "), warnings);
+    let again = cmd.run(&["extract", "c", "--config", "rules.toml"]);
+    assert_eq!(lines(&again.stdout, "warning "), warnings);
 }
 
 #[test]
@@ -158,6 +222,87 @@ fn a_rule_has_a_table_and_a_list_of_groups_has_another() {
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let bytes = std::fs::read(dir.file("p/items.parquet")).unwrap();
     assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"));
+}
+
+/// Rules with each type, alone and in lists, in groups and in lists of groups.
+const TYPED_RULES: &str = r#"
+[[extract]]
+name = "things"
+path = "/thing/"
+[extract.fields]
+title = "h1"
+price = { select = ".price", type = "number" }
+prices = { select = ".price", type = "number", all = true }
+day = { select = "time", type = "date" }
+days = { select = "time", type = "date", all = true }
+is-sold = { select = ".sold", type = "bool" }
+flags = { select = ".flag", type = "bool", all = true }
+next = { select = "a", attr = "href", type = "url" }
+links = { select = "a", attr = "href", type = "url", all = true }
+maker = { select = ".maker", fields = { name = "b", since = { select = "u", type = "date" }, tags = { select = "i", all = true } } }
+[extract.fields.rows]
+select = "tr"
+all = true
+[extract.fields.rows.fields]
+name = "th"
+amounts = { select = "td", type = "number", all = true }
+seller = { select = ".seller", fields = { name = "b", shops = { select = "i", all = true } } }
+parts = { select = "li", all = true, fields = { id = { attr = "id" }, size = { content = "own-text", type = "number" } } }
+
+[[extract]]
+name = "never"
+path = "/never/"
+fields = { lists = { select = "p", all = true }, day = { select = "p", type = "date" } }
+"#;
+
+/// A page with every field, one with failures, one with empty lists in groups, and one with nothing.
+const TYPED_PAGES: [&str; 4] = [
+    "<h1>Tee \u{1fad6}; \"a, b\"</h1><b class=price>1,207.5</b><b class=price>-3</b><b class=price>0.1</b>\
+     <time>2026-03-08</time><time>1 January 1969</time><p class=sold>yes<p class=flag>no<p class=flag>\
+     <a href=/thing/2>2</a><a href=../x?a=1>x</a><div class=maker><b>M</b><u>1999-12-31</u><i>a<i>b</div>\
+     <table><tr><th>one<td>1<td>none<td>NaN<td class=seller><b>S</b><i>s1</i><i>s2</i>\
+     <td><ul><li id=p1>7<li id=p2>x</ul><tr><th>two<td><ul><li id=p3>9007199254740993</ul></table>",
+    "<h1></h1><b class=price>NaN</b><b class=price>5</b><b class=price>inf</b><time>soon</time><time>2024-02-29</time>\
+     <p class=sold>no<p class=flag>off<a href=http://[>bad</a><table><tr><td class=seller></table>",
+    "<div class=maker></div><table><tr><tr></table>",
+    "",
+];
+
+/// `CRAWL_PYTHON_BIN` is the folder of programs of a Python environment with pyarrow.
+#[test]
+#[ignore = "needs pyarrow: cargo xtask test sets it up"]
+fn pyarrow_reads_the_values_of_the_rows_from_the_tables() {
+    let (dir, cmd) = setup("extract-pyarrow");
+    let web = TestWeb::builder()
+        .hosts(1)
+        .pages(1)
+        .mix(LinkMix::plain())
+        .start();
+    let links = (1..=TYPED_PAGES.len()).map(|number| format!("<a href=/thing/{number}>x</a>"));
+    web.script(0, "/", Answer::html(&links.collect::<String>()));
+    for (number, html) in (1..).zip(TYPED_PAGES) {
+        web.script(0, &format!("/thing/{number}"), Answer::html(html));
+    }
+    dir.write("rules.toml", TYPED_RULES);
+    let url = web.url(0, "/");
+    let args = ["--seed", &url, "--output", "c", "--config", "rules.toml"];
+    let ran = cmd.run(&[&args[..], &QUICK].concat());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let ran = cmd.run(&["export", "c", "--to", "parquet", "--out", "p"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let python = PathBuf::from(std::env::var_os("CRAWL_PYTHON_BIN").unwrap()).join("python");
+    let mut read = Command::new(python);
+    read.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/extract_tables.py"))
+        .args(["c", "p"].map(|folder| dir.file(folder)));
+    let read = Ran::of_command(&mut read);
+    assert_eq!(read.code, 0, "{}", read.stderr);
+    expect![[r#"
+        things 4
+        things.rows 5
+        things.rows.parts 3
+        never 0
+    "#]]
+    .assert_eq(&read.stdout);
 }
 
 #[test]
