@@ -1,6 +1,7 @@
 //! Benchmarks that take too long or too much disk for tests, or measure what tests can't.
 
 mod crawl;
+mod extract;
 mod frontier;
 mod hostile;
 mod long_pages;
@@ -19,6 +20,8 @@ use xtask::workspace::Workspace;
 pub(crate) enum Bench {
     /// Crawl a site of documentation with this program and others; prints a table
     Crawl(crawl::CrawlArgs),
+    /// Extract fields from pages again with this program and with Scrapy's HTTP cache; prints a table
+    Extract(extract::ExtractArgs),
     /// Fetch URLs and do no more, as `bench crawl` does to compare
     #[command(hide = true)]
     Floor(crawl::FloorArgs),
@@ -49,6 +52,7 @@ pub(crate) enum Bench {
 pub(crate) fn bench(workspace: &Workspace, bench: &Bench) -> Result<()> {
     match bench {
         Bench::Crawl(args) => crawl::crawl(workspace, args),
+        Bench::Extract(args) => extract::measure(workspace, args),
         Bench::Floor(args) => crawl::fetch_all(args),
         Bench::Frontier(args) => frontier::fill(workspace, args),
         Bench::Shared => frontier::share(workspace),
