@@ -14,6 +14,10 @@ pub(crate) const MAX_VALUES: usize = 10_000;
 /// Beyond the limit: the rest is ignored, and the row has `cut: size`.
 pub(crate) const MAX_RULE_BYTES: usize = 2 << 20;
 
+/// Maximum bytes of JSON-LD that are parsed in a page. A byte may take up to a hundred bytes of memory.
+/// Beyond the limit: the other scripts are ignored, and rows that need JSON-LD have `cut: size`.
+pub(crate) const MAX_JSON_LD_BYTES: usize = 1 << 20;
+
 /// Counts down the steps, values and bytes of a page's rules, and notes the first limit that is
 /// reached.
 pub(crate) struct Budget {

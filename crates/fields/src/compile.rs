@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use regex::Regex;
+use regex::{Regex, RegexBuilder};
 
 use crate::config::{FieldConfig, FieldKind, FieldTable, Fields, RuleConfig};
 use crate::locale::Locale;
@@ -18,6 +18,14 @@ const MAX_NAME_BYTES: usize = 64;
 /// Maximum groups within each other.
 /// Beyond the limit: refused.
 const MAX_GROUPS: usize = 4;
+
+/// Maximum bytes of a compiled regular expression. Matching takes time in proportion to it.
+/// Beyond the limit: refused.
+const MAX_REGEX_BYTES: usize = 1 << 20;
+
+/// Maximum brackets within each other in a selector, which the parser reads by recursion.
+/// Beyond the limit: refused.
+const MAX_BRACKETS: usize = 32;
 
 /// Columns of a rule's table that are not fields.
 const OTHER_COLUMNS: [&str; 3] = ["page_url", "page_round", "item"];
@@ -70,6 +78,8 @@ pub(crate) fn rules(configs: &[RuleConfig]) -> Result<Vec<Rule>, Vec<RuleError>>
 
 const REGEX_HINT: &str = "the syntax is that of https://docs.rs/regex; look-around doesn't exist";
 const NAME_HINT: &str = "use letters, digits, `-` and `_`";
+const XPATH_HINT: &str = "write CSS: //ul/li[2]//a[@class='x']/@href is select = \"ul > li:nth-of-type(2) \
+     a.x\", attr = \"href\"; contains(., 'x') is a `regex`";
 const SOURCE_HINT: &str = "give one of `select`, `json-ld`, `microdata`, `open-graph`";
 
 /// Compiles one rule and notes the mistakes.
@@ -112,7 +122,9 @@ impl Check<'_> {
     }
 
     fn regex(&mut self, key: &str, text: Option<&String>) -> Option<Regex> {
-        Regex::new(text?)
+        RegexBuilder::new(text?)
+            .size_limit(MAX_REGEX_BYTES)
+            .build()
             .map_err(|error| {
                 let why = error.to_string();
                 let why = why
@@ -273,8 +285,20 @@ impl Check<'_> {
     ) -> Option<Source> {
         let path = |text: &String| text.split('.').map(str::to_owned).collect::<Vec<_>>();
         let mut sources = Vec::new();
+        if let Some(text) = &table.xpath {
+            let message = format!("XPath is not supported: `{text}`");
+            self.error(Some("xpath"), None, message, XPATH_HINT);
+            return None;
+        }
         if let Some(text) = &table.select {
-            match Selector::parse(text) {
+            let parsed = match brackets(text) > MAX_BRACKETS {
+                true => Err((
+                    0,
+                    format!("more than {MAX_BRACKETS} brackets within each other"),
+                )),
+                false => Selector::parse(text),
+            };
+            match parsed {
                 Ok(selector) => sources.push(Source::Select {
                     selector,
                     text: text.clone(),
@@ -375,4 +399,18 @@ impl Check<'_> {
             );
         }
     }
+}
+
+/// Returns how deep the brackets of a selector are nested, at most.
+fn brackets(selector: &str) -> usize {
+    let (mut open, mut most) = (0_usize, 0);
+    for byte in selector.bytes() {
+        match byte {
+            b'(' | b'[' | b'{' => open += 1,
+            b')' | b']' | b'}' => open = open.saturating_sub(1),
+            _ => {}
+        }
+        most = most.max(open);
+    }
+    most
 }

@@ -55,6 +55,9 @@ pub struct FieldTable {
     /// A CSS selector.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub select: Option<String>,
+    /// An XPath expression, which is refused with a hint.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub xpath: Option<String>,
     /// A path in the JSON-LD of the page, such as `Product.offers.price`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub json_ld: Option<String>,

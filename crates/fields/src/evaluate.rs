@@ -9,6 +9,7 @@ use url::Url;
 
 use crate::budget::{Budget, MAX_VALUES};
 use crate::config::{Content, FieldKind};
+use crate::json_ld::JsonLd;
 use crate::page::Extract;
 use crate::rule::{Field, Part, Rule, Source};
 use crate::select::Selector;
@@ -52,7 +53,7 @@ struct Page<'a> {
     root: ElementRef<'a>,
     base: Url,
     /// The JSON-LD of the page, read when a field first needs it.
-    json_ld: OnceCell<Vec<Value>>,
+    json_ld: OnceCell<JsonLd>,
     budget: &'a Budget,
 }
 
@@ -170,8 +171,11 @@ impl<'a> Page<'a> {
                 texts.collect()
             }
             Source::JsonLd(path) => {
-                let data = self.json_ld.get_or_init(|| self.read_json_ld());
-                self.bounded(field, json_ld::values(data, path, self.budget))
+                let json_ld = self.json_ld.get_or_init(|| self.read_json_ld());
+                if json_ld.is_cut {
+                    self.budget.note("size");
+                }
+                self.bounded(field, json_ld::values(&json_ld.data, path, self.budget))
             }
             Source::Microdata(path) => {
                 let base = Some(&self.base);
@@ -238,10 +242,10 @@ impl<'a> Page<'a> {
             .collect()
     }
 
-    fn read_json_ld(&self) -> Vec<Value> {
+    fn read_json_ld(&self) -> JsonLd {
         let scripts = Selector::parse("script[type=\"application/ld+json\" i]");
         scripts.map_or_else(
-            |_| Vec::new(),
+            |_| JsonLd::default(),
             |scripts| json_ld::read(self.root, &scripts, self.budget),
         )
     }

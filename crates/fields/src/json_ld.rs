@@ -6,17 +6,36 @@
 use scraper::ElementRef;
 use serde_json::Value;
 
-use crate::budget::Budget;
+use crate::budget::{Budget, MAX_JSON_LD_BYTES};
 use crate::select::Selector;
 
-/// Reads every script with JSON-LD. A script that is not JSON is ignored.
-pub(crate) fn read(root: ElementRef<'_>, scripts: &Selector, budget: &Budget) -> Vec<Value> {
-    let scripts = scripts.matches(root, budget);
-    let values = scripts.filter_map(|script| {
+/// The JSON-LD of a page.
+#[derive(Debug, Default)]
+pub(crate) struct JsonLd {
+    pub(crate) data: Vec<Value>,
+    /// Whether a script was ignored because of its size.
+    pub(crate) is_cut: bool,
+}
+
+/// Reads the scripts with JSON-LD. A script that is not JSON is ignored.
+pub(crate) fn read(root: ElementRef<'_>, scripts: &Selector, budget: &Budget) -> JsonLd {
+    let mut found = JsonLd::default();
+    let mut left = MAX_JSON_LD_BYTES;
+    for script in scripts.matches(root, budget) {
+        let bytes: usize = script.text().map(str::len).sum();
+        match left.checked_sub(bytes) {
+            Some(rest) => left = rest,
+            None => {
+                found.is_cut = true;
+                continue;
+            }
+        }
         let text: String = script.text().collect();
-        serde_json::from_str(text.trim()).ok()
-    });
-    values.collect()
+        found
+            .data
+            .extend(serde_json::from_str::<Value>(text.trim()));
+    }
+    found
 }
 
 /// Returns the values at a path, in the order of the page.

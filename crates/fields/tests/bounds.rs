@@ -82,6 +82,63 @@ fn long_values_end_at_the_limit_of_a_rule() {
     assert_eq!(found.cut, Some("size"));
 }
 
+#[test]
+fn large_and_deep_json_ld_is_ignored() {
+    let field = "{ json-ld = \"Product.name\" }";
+    let page = |data: &str| {
+        let small = r#"{"@type": "Product", "name": "Tea"}"#;
+        let begin = "<script type=application/ld+json>";
+        format!("{begin}{data}</script>{begin}{small}</script>")
+    };
+    let many = format!("[{}0]", "{\"a\":0},".repeat(10_000_000 / 8));
+    let found = extract(field, &page(&many));
+    assert_eq!(
+        (&found.fields["a"], found.cut),
+        (&"Tea".into(), Some("size"))
+    );
+    for deep in ["[".repeat(100_000), "{\"a\":".repeat(100_000)] {
+        let found = extract(field, &page(&deep));
+        assert_eq!((&found.fields["a"], found.cut), (&"Tea".into(), None));
+    }
+}
+
+#[test]
+fn broken_markup_is_read_as_browsers_read_it() {
+    let html = "<p class=a class=b>one<div>two</p><table><b>three</b><tr><td>four</table><!-- <h1>no</h1> -->\
+        <svg><title>five</title><h1>six\0</svg><ul><li>seven<li id='x>eight</li>' >nine</x></b><h2 ";
+    for (selector, expected) in [
+        ("p.a", "one"),
+        ("div > b", "three"),
+        ("tbody > tr > td", "four"),
+        ("svg > title", "five"),
+        ("h1", "six seven nine"),
+        ("li[id]", "nine"),
+    ] {
+        let found = extract(&format!("\"{selector}\""), html);
+        assert_eq!(found.fields["a"], expected, "{selector}");
+    }
+    assert_eq!(extract("\".b\"", html).missing, ["a"]);
+    assert_eq!(extract("\"h2\"", html).missing, ["a"]);
+}
+
+#[test]
+fn rules_that_would_cost_too_much_are_refused() {
+    let refusal = |field: &str| {
+        let rule = format!("name = \"r\"\nfields = {{ a = {field} }}");
+        let rule: RuleConfig = toml::from_str(&rule).unwrap();
+        let mut errors = Rules::compile(&[rule]).unwrap_err();
+        errors.pop().unwrap().message
+    };
+    let regex = refusal("{ select = \"p\", regex = '(?:a{100}){100}{100}' }");
+    assert!(regex.contains("1048576"), "{regex}");
+    let selector = format!("\"{}\"", ":not(".repeat(100_000));
+    assert!(refusal(&selector).ends_with("more than 32 brackets within each other"));
+    // Linear, though an engine that backtracks would take years.
+    let html = format!("<p>{}", "a".repeat(1 << 20));
+    let found = extract("{ select = \"p\", regex = '(a*)*b' }", &html);
+    assert_eq!(found.missing, ["a"]);
+}
+
 proptest::proptest! {
     #[test]
     fn any_page_and_selector_give_a_result(html in "[<>/a-d =\"'&;!\\-\\[\\]]{0,200}", selector in ".{0,30}") {

@@ -342,3 +342,21 @@ fn a_selector_that_matches_nothing_is_explained() {
         -"#]]
     .assert_eq(&texts.collect::<Vec<_>>().join("\n"));
 }
+
+#[test]
+fn xpath_is_refused_with_the_same_in_css() {
+    let config = rule("fields = { a = { xpath = \"//ul/li[2]\" } }");
+    let errors = Rules::compile(&[config]).unwrap_err();
+    let found: Vec<_> = errors
+        .iter()
+        .map(|error| (error.to_string(), error.hint))
+        .collect();
+    let [(message, hint)] = &found[..] else {
+        panic!("{found:?}");
+    };
+    assert_eq!(
+        message,
+        "fields.a.xpath: XPath is not supported: `//ul/li[2]`"
+    );
+    assert!(hint.contains("ul > li:nth-of-type(2)"), "{hint}");
+}
