@@ -34,6 +34,16 @@ pub fn extract_rows(
         return Vec::new();
     }
     let text = PageText::decode(body, facts.content_type);
+    rows_of_text(rules, &text, facts, round)
+}
+
+/// Applies rules to the text of an HTML page.
+pub(crate) fn rows_of_text(
+    rules: &Rules,
+    text: &PageText<'_>,
+    facts: &PageFacts<'_>,
+    round: u32,
+) -> Vec<ExtractRow> {
     let extracts = rules.extract(text.as_str(), facts).into_iter();
     let rows = extracts.map(|extract| ExtractRow {
         url: facts.url.to_owned(),

@@ -11,6 +11,7 @@ use crawl_extractor::{
 };
 use crawl_fetcher::robots::CompiledRobots;
 use crawl_fetcher::{Exchange, Interstitial};
+use crawl_fields::PageFacts;
 use crawl_frontier::{Exclusion, Lease, Reason, UrlKind};
 use crawl_index_entry::IndexEntry;
 use crawl_policy::PageDirectives;
@@ -25,8 +26,9 @@ use super::main_text_digest::{ComparedText, text_digest};
 use super::sitemap_budget::SITEMAP_LIMIT;
 use super::trap_evidence::TrapEvidence;
 use super::{PageReader, content_type, is_successful};
+use crate::extracts::rows_of_text;
 use crate::index::entry::{entry, interstitial_of, linked_canonical, pairs, read_both};
-use crate::messages::page::{LinkBatch, PageFindings, TrapSignal};
+use crate::messages::page::{FetchedPage, LinkBatch, PageFindings, TrapSignal};
 use crate::priority::{IsTooDeep, MAX_SITEMAP_LEVELS, Priority};
 use crate::revisit::document_state::DocumentState;
 use crate::secrets::redacted_entry;
@@ -48,14 +50,40 @@ struct ParsedPage {
 }
 
 impl PageReader {
-    /// Reads an HTML page. Returns an error if the page is an interstitial, which reveals nothing
-    /// about the site.
+    /// Reads an HTML page, and extracts its fields. Returns an error if the page is an
+    /// interstitial, which reveals nothing about the site.
     pub(super) fn html(
+        &self,
+        page: &FetchedPage,
+        links: &mut Links<'_>,
+        bytes: &[u8],
+        compared: ComparedText,
+    ) -> Result<ReadDocument, Interstitial> {
+        let exchange = &page.exchange;
+        let content_type = content_type(exchange);
+        let text = PageText::decode(bytes, content_type.as_deref());
+        let rules = &page.context.rules;
+        let mut document = self.html_text(links, rules, exchange, &text, compared)?;
+        if is_successful(exchange) && !document.is_given_up {
+            // Whether the fields may be kept is decided once the row of the page is known.
+            let facts = PageFacts {
+                url: page.lease.url.as_str(),
+                content_type: content_type.as_deref(),
+                language: document.language.as_deref(),
+                label: page.context.label.as_deref(),
+            };
+            let round = self.visits.round.number;
+            document.findings.extract_rows = rows_of_text(&self.extract, &text, &facts, round);
+        }
+        Ok(document)
+    }
+
+    fn html_text(
         &self,
         links: &mut Links<'_>,
         rules: &CompiledRobots,
         exchange: &Exchange,
-        bytes: &[u8],
+        text: &PageText<'_>,
         compared: ComparedText,
     ) -> Result<ReadDocument, Interstitial> {
         let lease = links.from();
@@ -66,13 +94,12 @@ impl PageReader {
             reader: self.fingerprint(lease).filter(|_| is_page),
             gives_back: &self.gives_back,
         };
-        let text = PageText::decode(bytes, content_type(exchange).as_deref());
         // Don't judge a seed by its language, since its links may lead to pages in a wanted
         // language.
         let is_judged = is_page && lease.kind == UrlKind::Page && !links.is_of_scope_seed();
         let is_judged = is_judged && !self.wanted.languages.is_empty();
         let is_content_wanted = may_index || is_judged || compared.is_wanted;
-        let parsed = self.parse(&text, exchange, is_content_wanted, &mut evidence);
+        let parsed = self.parse(text, exchange, is_content_wanted, &mut evidence);
         let ParsedPage {
             page,
             content,
@@ -81,7 +108,7 @@ impl PageReader {
         if evidence.is_given_up() {
             return Ok(ReadDocument::given_up());
         }
-        let in_place = interstitial_of(exchange.status, headers, &page, &text);
+        let in_place = interstitial_of(exchange.status, headers, &page, text);
         if let Some(found) = in_place.filter(|found| !found.has_own_links()) {
             return Err(found);
         }

@@ -30,7 +30,7 @@ use crawl_coding::{DecodeEnd, DecodeLimits, Decoded, decode};
 use crawl_extractor::{ContentKind, Limits, Meta, document_kind, may_be_read, sniff_media_type};
 use crawl_fetcher::robots::CompiledRobots;
 use crawl_fetcher::{Exchange, Interstitial, PageOutline, interstitial};
-use crawl_fields::{PageFacts, Rules};
+use crawl_fields::Rules;
 use crawl_frontier::{Frontier, Lease, UrlKind};
 use crawl_policy::usage::{UsagePurpose, UsageStatements};
 use crawl_policy::{PageDirectives, ProductToken, Profile};
@@ -47,7 +47,7 @@ use self::sitemap_budget::SitemapBudget;
 use crate::config::{Config, TrapRules};
 use crate::content_filter;
 use crate::document_reader::DocumentRules;
-use crate::extracts::{extract_rows, may_extract};
+use crate::extracts::may_extract;
 use crate::index::entry::{directives, pairs};
 use crate::messages::page::{FetchedPage, LinkBatch, PageFindings, TrapSignal};
 use crate::revisit::visit::RevisitSchedule;
@@ -420,11 +420,7 @@ impl PageReader {
         match body.kind {
             ContentKind::Html => {
                 let compared = self.compared(page, body.decoded.as_ref());
-                let mut document = self.html(links, rules, exchange, body.bytes(), compared)?;
-                if is_page && !document.is_given_up {
-                    self.extract(page, body, &mut document);
-                }
-                return Ok(document);
+                return self.html(page, links, body.bytes(), compared);
             }
             ContentKind::Feed if is_page => {
                 document = self.feed(links, body.bytes(), content_type);
@@ -447,24 +443,6 @@ impl PageReader {
             _ => {}
         }
         Ok(document)
-    }
-
-    /// Extracts the fields of an HTML page. Whether they may be kept is decided once the row of
-    /// the page is known.
-    fn extract(&self, page: &FetchedPage, body: &Body<'_>, document: &mut ReadDocument) {
-        let facts = PageFacts {
-            url: page.lease.url.as_str(),
-            content_type: body.content_type.as_deref(),
-            language: document.language.as_deref(),
-            label: page.context.label.as_deref(),
-        };
-        let rows = extract_rows(
-            &self.extract,
-            body.bytes(),
-            &facts,
-            self.visits.round.number,
-        );
-        document.findings.extract_rows = rows;
     }
 
     /// Whether a document may be indexed.
