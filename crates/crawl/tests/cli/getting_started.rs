@@ -1,5 +1,5 @@
-//! Runs the commands in docs/getting-started.md and docs/small-site.md on the sites that these
-//! pages describe. The commands must print what the pages show.
+//! Runs the commands in docs/getting-started.md, docs/small-site.md and docs/extract.md on the sites
+//! that these pages describe. The commands must print what the pages show.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,6 +12,7 @@ use crate::harness::{Cmd, Ran, setup};
 
 const PAGE: &str = include_str!("../../../../docs/getting-started.md");
 const SMALL_SITE: &str = include_str!("../../../../docs/small-site.md");
+const EXTRACT: &str = include_str!("../../../../docs/extract.md");
 
 /// The site's address, as shown in the documentation page.
 const ADDRESS: &str = "127.0.0.1:8000";
@@ -163,4 +164,54 @@ fn the_small_site_shows_what_its_commands_print() {
          http://127.0.0.1:8000/private/notes.html  robots.txt  \"Notes of the cook\"\n"
     );
     expect_file!["../../../../docs/small-site.md"].assert_eq(&page);
+}
+
+/// Copies examples/teapots to where the commands look for it, writes the rules that the page shows to
+/// shop.toml, and serves the shop.
+fn teapots(cmd: &Cmd) -> TestWeb {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/teapots");
+    let copy = cmd
+        .command(&[])
+        .get_current_dir()
+        .unwrap()
+        .join("examples/teapots");
+    fs::create_dir_all(copy.join("kanne")).unwrap();
+    let robots = fs::read_to_string(folder.join("robots.txt")).unwrap();
+    let web = TestWeb::builder().hosts(1).sitemap(false);
+    let web = web.robots(0, &robots).start();
+    let items = [41, 42, 43].map(|number| format!("kanne/{number}.html"));
+    for name in ["index.html", "seite-2.html"]
+        .into_iter()
+        .chain(items.iter().map(|name| &**name))
+    {
+        let html = fs::read_to_string(folder.join(name)).unwrap();
+        fs::write(copy.join(name), &html).unwrap();
+        let path = if name == "index.html" { "" } else { name };
+        web.script(0, &format!("/{path}"), Answer::html(&html));
+    }
+    let rules = EXTRACT
+        .split("```toml\n")
+        .nth(1)
+        .unwrap()
+        .split("```")
+        .next()
+        .unwrap();
+    let rules = rules.replace(ADDRESS, &web.address(0).to_string());
+    let here = copy.join("../../shop.toml");
+    fs::write(here, rules + "[politeness]\ndelay = \"0s\"\n").unwrap();
+    web
+}
+
+#[test]
+fn the_tutorial_of_extraction_shows_what_its_commands_print() {
+    let (_dir, cmd) = setup("teapots");
+    let web = teapots(&cmd);
+    let address = web.address(0).to_string();
+    let (page, commands) = played(EXTRACT, &address, &|line| {
+        let typed = line.strip_prefix("$ ");
+        let typed = typed.filter(|typed| !typed.starts_with("python3 "));
+        typed.map(|typed| run(&cmd, typed, &address))
+    });
+    assert!(commands >= 9, "{commands}");
+    expect_file!["../../../../docs/extract.md"].assert_eq(&page.replace('\r', ""));
 }
