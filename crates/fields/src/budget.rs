@@ -14,8 +14,8 @@ pub(crate) const MAX_VALUES: usize = 10_000;
 /// Beyond the limit: the rest is ignored, and the row has `cut: size`.
 pub(crate) const MAX_RULE_BYTES: usize = 2 << 20;
 
-/// Maximum bytes of JSON-LD that are parsed in a page. A byte may take up to a hundred bytes of memory.
-/// Beyond the limit: the other scripts are ignored, and rows that need JSON-LD have `cut: size`.
+/// Maximum bytes of JSON-LD in a page. In memory, they take up to a hundred times as much.
+/// Beyond the limit: other scripts are ignored (`cut: size`).
 pub(crate) const MAX_JSON_LD_BYTES: usize = 1 << 20;
 
 /// Counts down the steps, values and bytes of a page's rules, and notes the first limit that is

@@ -21,7 +21,7 @@ const MAX_GROUPS: usize = 4;
 
 /// Maximum bytes of a compiled regular expression. Matching takes time in proportion to it.
 /// Beyond the limit: refused.
-const MAX_REGEX_BYTES: usize = 1 << 20;
+const MAX_REGEX_BYTES: usize = 4 << 20;
 
 /// Maximum brackets within each other in a selector, which the parser reads by recursion.
 /// Beyond the limit: refused.

@@ -77,8 +77,8 @@ impl Rules {
         })
     }
 
-    /// Returns why the selectors of these fields of a rule match nothing on a page. `None` for a
-    /// field without a selector. A field of a group is named `group.field`.
+    /// Explains why the selectors of a rule's fields match nothing on a page. `None` for a field
+    /// without a selector. A field of a group is named `group.field`.
     #[must_use]
     pub fn nearest(&self, html: &str, rule: &str, fields: &[&str]) -> Vec<Option<Nearest>> {
         let rule = self.rules.iter().find(|candidate| candidate.name == rule);

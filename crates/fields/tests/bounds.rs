@@ -130,7 +130,7 @@ fn rules_that_would_cost_too_much_are_refused() {
         errors.pop().unwrap().message
     };
     let regex = refusal("{ select = \"p\", regex = '(?:a{100}){100}{100}' }");
-    assert!(regex.contains("1048576"), "{regex}");
+    assert!(regex.contains("4194304"), "{regex}");
     let selector = format!("\"{}\"", ":not(".repeat(100_000));
     assert!(refusal(&selector).ends_with("more than 32 brackets within each other"));
     // Linear, though an engine that backtracks would take years.

@@ -1,5 +1,7 @@
 //! How often the rules of a crawl found each field.
 
+mod unmatched_rules;
+
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Write as _};
 use std::path::Path;
@@ -11,11 +13,11 @@ use crawl_weburl::safe_line;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use self::unmatched_rules::PagesRead;
 use crate::error::RecordsError;
 use crate::numbers::{counted, grouped};
 use crate::round_view::{RoundView, Rounds};
 use crate::rows::extracts;
-use crate::unmatched_rules::{self, PagesRead};
 
 /// The file with the rules that the rows of `extracts.jsonl` come from.
 const RULES: &str = "extract-rules.json";
@@ -86,7 +88,7 @@ pub struct LackingName {
     pub name: String,
     /// The class or id that resembles it most, such as `.price`.
     pub similar: Option<String>,
-    /// Number of pages with the similar one, among those that were looked at.
+    /// Number of pages that have the similar name, of those that were looked at.
     pub pages: u64,
     /// Number of pages that were looked at.
     pub of: u64,
@@ -221,7 +223,7 @@ fn name_fields(fields: &Fields, prefix: &str, names: &mut Vec<FieldCounts>) {
 }
 
 impl FieldCounts {
-    /// Whether the rule read pages, and none of them has a value.
+    /// Returns whether the rule read pages, but found no value on them.
     pub(crate) fn is_never_found(&self) -> bool {
         self.filled == 0 && self.missing + self.failed > 0
     }
@@ -230,7 +232,7 @@ impl FieldCounts {
         if let Some(failure) = self.failures.first().filter(|_| self.lacking.is_none()) {
             return format!("no value on {pages}; {}", failure.text);
         }
-        let mut why = format!("nothing found on {pages}");
+        let mut why = format!("not found on {pages}");
         if let Some(lacking) = &self.lacking {
             let _ = write!(why, "; {lacking}");
         }
@@ -278,8 +280,8 @@ impl FieldCounts {
 impl Display for LackingName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.name.strip_prefix('.'), self.name.strip_prefix('#')) {
-            (Some(class), _) => write!(f, "no element has the class {class:?}")?,
-            (_, Some(id)) => write!(f, "no element has the id {id:?}")?,
+            (Some(class), _) => write!(f, "no element has class {class:?}")?,
+            (_, Some(id)) => write!(f, "no element has id {id:?}")?,
             _ => write!(f, "there is no element {:?}", self.name)?,
         }
         let Some(similar) = &self.similar else {

@@ -60,7 +60,6 @@ mod sample;
 mod site;
 mod text;
 mod to_fix;
-mod unmatched_rules;
 mod walk;
 mod words;
 

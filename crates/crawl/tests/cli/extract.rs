@@ -81,7 +81,7 @@ fn a_crawl_writes_a_row_for_each_page_and_rule() {
     let report = cmd.run(&["report", "c"]).ok();
     assert!(
         report.contains(
-            "warning   rule \"items\", field \"author\": nothing found on 2 pages; there is no \
+            "warning   rule \"items\", field \"author\": not found on 2 pages; there is no \
              element \"span\"; the nearest match is \".review\""
         ),
         "{report}"
@@ -136,9 +136,9 @@ fn a_crawl_ends_with_warnings_about_rules_and_fields_that_matched_nothing() {
     };
     let warnings = lines(&ran.stderr, "warning: ");
     expect![[r#"
-        rule "items", field "price": nothing found on 2 pages; no element has the class "prices"; 2 pages have ".price"
-        rule "items", field "more": nothing found on 2 pages; no element has the id "next"
-        rule "items", field "reviews.stars": nothing found on 2 pages; no element has the class "Stars"
+        rule "items", field "price": not found on 2 pages; no element has class "prices"; 2 pages have ".price"
+        rule "items", field "more": not found on 2 pages; no element has id "next"
+        rule "items", field "reviews.stars": not found on 2 pages; no element has class "Stars"
         rule "items", field "day": no value on 2 pages; not a date: "Thing 1"
         rule "moved": no page has a path that begins with "/items/"; 2 pages have one with "/item/"
         rule "labelled": no page meets its condition label = "news"

@@ -9,10 +9,10 @@ use crawl_extractor::PageText;
 use crawl_fields::{Nearest, PageFacts, RuleConfig, Rules};
 use crawl_weburl::canonicalize;
 
+use super::{LackingName, RuleCounts, UnmetCondition};
 use crate::archived_pages::read_archived;
 use crate::broken::key;
 use crate::error::RecordsError;
-use crate::extraction::{LackingName, RuleCounts, UnmetCondition};
 use crate::rows::pages;
 
 /// Maximum pages that are parsed to explain the fields that a rule never found.
