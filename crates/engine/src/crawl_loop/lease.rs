@@ -270,7 +270,7 @@ impl Coordinator {
         now: Tick,
         lease: Lease,
         context: FetchContext,
-        result: Result<Box<Exchange>, Failure>,
+        mut result: Result<Box<Exchange>, Failure>,
         kind: OutcomeKind,
         out: &mut Vec<Effect>,
     ) {
@@ -279,7 +279,7 @@ impl Coordinator {
             self.wake_pending(now, &origin);
         }
         if let Some(session) = &context.session {
-            self.session_shown(now, session, &lease.url, out);
+            self.session_shown(now, session, &lease.url, &mut result, out);
         }
         let is_ours = result.as_ref().is_err_and(|failure| failure.kind.is_ours());
         if kind == OutcomeKind::NoConnection || is_ours {

@@ -4,7 +4,7 @@ use crawl_fetcher::{Exchange, Failure};
 use crawl_frontier::{Exclusion, FrontierError, Lease, Reason};
 use crawl_scheduler::{RobotsState, Tick};
 use crawl_scope::action;
-use crawl_weburl::{CanonicalUrl, Origin};
+use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 
 use super::Coordinator;
 use super::logins::{LoginGate, LoginReaction, Logins};
@@ -24,9 +24,25 @@ pub(super) enum LoginTurn {
 
 impl Coordinator {
     /// Makes the run log in to sites. Without this call, as in a replay, no site needs a login.
-    pub(crate) fn log_in(&mut self) {
+    /// `unusable` names sites whose login can't be used in this run, and why.
+    pub(crate) fn log_in(&mut self, unusable: Vec<(String, String)>) {
         let config = &self.config;
-        self.logins = Logins::new(&config.logins, &config.fetch.sessions, config.retries);
+        let logins = Logins::new(&config.logins, &config.fetch.sessions, config.retries);
+        self.logins = logins.proxied(config.fetch.proxy.is_some());
+        for (site, why) in unusable {
+            self.logins.fail(&site, why);
+        }
+    }
+
+    /// Begins the failed login of a host's site again. Returns whether it had failed.
+    pub(super) fn retry_login(&mut self, now: Tick, host: &HostKey) -> bool {
+        let Some(site) = self.logins.retry(host) else {
+            return false;
+        };
+        let logins = &self.logins;
+        self.hosts
+            .unpark_after_login(now, |host| logins.is_of(host, &site));
+        true
     }
 
     /// Decides whether a permit for a page is used for a login instead.
@@ -46,7 +62,7 @@ impl Coordinator {
             LoginGate::Open => return Ok(LoginTurn::Page),
             LoginGate::Login(request) => return self.login_job(now, origin, request, out),
             LoginGate::Wait => self.hosts.set_pending(now, origin, 0),
-            LoginGate::Failed(why) => self.hosts.stop_for_login(now, &origin.host_key(), why),
+            LoginGate::Failed(why) => self.hosts.stop_for_login(now, &origin.host_key(), &why),
         }
         Ok(LoginTurn::Nothing)
     }
@@ -97,19 +113,29 @@ impl Coordinator {
         credentials: Result<Vec<(String, String)>, String>,
         out: &mut Vec<Effect>,
     ) {
-        let reaction = self.logins.credentials_read(site, credentials);
+        let reaction = self.logins.credentials_read(now, site, credentials);
         self.react_to_login(now, reaction, out);
     }
 
-    /// Takes in what the response for a page shows about its site's session.
+    /// Takes in what the response for a page shows about its site's session. A page that is set
+    /// aside is not fetched again in this round, and its row says why.
     pub(super) fn session_shown(
         &mut self,
         now: Tick,
         session: &PageSession,
         url: &CanonicalUrl,
+        result: &mut Result<Box<Exchange>, Failure>,
         out: &mut Vec<Effect>,
     ) {
         let reaction = self.logins.page_ended(session, url);
+        if let Err(failure) = result
+            && reaction.is_set_aside
+        {
+            failure.retry = false;
+            failure
+                .detail
+                .push_str(", but other pages of the site are logged in");
+        }
         self.react_to_login(now, reaction, out);
     }
 
@@ -136,6 +162,7 @@ impl Coordinator {
             read,
             failed,
             logged_in,
+            is_set_aside: _,
         } = reaction;
         if let Some(login) = read {
             out.push(Effect::ReadCredentials(login));
@@ -143,10 +170,10 @@ impl Coordinator {
         if let Some(site) = logged_in {
             tracing::info!(site, "logged in");
         }
-        if let Some((site, why)) = failed {
+        if let Some((site, failure)) = failed {
             tracing::warn!(
                 site,
-                why,
+                why = failure.why,
                 "the login failed; its hosts get no more requests in this run"
             );
         }

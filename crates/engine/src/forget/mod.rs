@@ -19,6 +19,7 @@ use crawl_archive::{
     CAPTURES, DIGESTS, FOLDER, INDEX, Removal, RewrittenArchive, TEMPORARY_DIGESTS, Timestamp,
     replace_file, rewrite_archive, write_index,
 };
+use crawl_fetcher::SiteSessions;
 use crawl_frontier::{Frontier as _, StoreRemoval};
 use crawl_weburl::{CanonicalUrl, HostKey};
 use serde::Serialize;
@@ -425,11 +426,13 @@ impl StoreRemoval for StateRemoval<'_> {
                 let lines = text.split('\n').filter(|line| !removal.is_named_in(line));
                 Some(lines.collect::<Vec<_>>().join("\n").into_bytes())
             }
-            // The cookies and tokens of an erased host are erased too.
-            _ if let Some(site) = name.strip_prefix(META_SESSION)
-                && HostKey::parse(site).is_ok_and(|host| removal.holds_host(&host)) =>
-            {
-                None
+            // The cookies and tokens of an erased host are erased too, also those in the session of
+            // a domain above it.
+            _ if let Some(site) = name.strip_prefix(META_SESSION) => {
+                let is_erased = HostKey::parse(site).is_ok_and(|host| removal.holds_host(&host));
+                // Cookies don't know ports.
+                let is_of = |domain: &str| removal.hosts().iter().any(|host| host.host() == domain);
+                (!is_erased).then(|| SiteSessions::without_cookies(bytes, &is_of))
             }
             _ => without_forgotten(name, bytes, &|url| removal.holds_text(url)),
         }

@@ -6,6 +6,7 @@
 #[cfg(test)]
 pub(crate) mod fixtures;
 mod form;
+pub(crate) mod refusal;
 mod signs;
 
 use std::fmt;
@@ -51,6 +52,31 @@ pub enum LoginMethod {
         /// The name of the header field with the token.
         header: String,
     },
+}
+
+impl SiteLogin {
+    /// Returns whether a page can show by its contents that the crawl is logged in or out.
+    pub(crate) fn has_signs(&self) -> bool {
+        self.logged_in.is_some() || self.logged_out.is_some()
+    }
+}
+
+/// Why a login failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LoginFailure {
+    pub(crate) why: String,
+    /// Whether the site refused the credentials. They are not sent again, because some sites lock an
+    /// account after a few wrong passwords.
+    pub(crate) is_refused: bool,
+}
+
+impl From<String> for LoginFailure {
+    fn from(why: String) -> LoginFailure {
+        LoginFailure {
+            why,
+            is_refused: false,
+        }
+    }
 }
 
 /// Reads the secrets of a login when they are needed: the value of each field, or the token.
