@@ -152,9 +152,16 @@ fn is_text(kind: &FieldKind) -> bool {
 
 impl Serialize for Fields {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // A TOML file has tables behind all plain values, which would change the order of the
+        // fields. So write either no tables or only tables.
+        let is_table = |(_, field): &(String, FieldConfig)| matches!(field, FieldConfig::Table(_));
+        let has_tables = self.0.iter().any(is_table);
         let mut map = serializer.serialize_map(Some(self.0.len()))?;
         for (name, field) in &self.0 {
-            map.serialize_entry(name, field)?;
+            match has_tables {
+                true => map.serialize_entry(name, &field.to_table())?,
+                false => map.serialize_entry(name, field)?,
+            }
         }
         map.end()
     }
@@ -208,7 +215,12 @@ impl<'de> Deserialize<'de> for FieldConfig {
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<FieldConfig, A::Error> {
                 let table = FieldTable::deserialize(MapAccessDeserializer::new(map))?;
-                Ok(FieldConfig::Table(Box::new(table)))
+                // A table with nothing but a selector is the same as that selector.
+                let config = FieldConfig::Table(Box::new(table));
+                let select = config.to_table().select.map(FieldConfig::Select);
+                Ok(select
+                    .filter(|select| select.to_table() == config.to_table())
+                    .unwrap_or(config))
             }
         }
         deserializer.deserialize_any(TextOrTable)

@@ -7,7 +7,7 @@ use crawl_scope::action;
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 
 use super::Coordinator;
-use super::logins::{LoginGate, LoginReaction, Logins};
+use super::logins::{LoggedOutPage, LoginGate, LoginReaction, Logins};
 use super::robots::RobotsStanding;
 use crate::messages::login::{LoginRequest, PageSession};
 use crate::messages::{Effect, Job};
@@ -117,8 +117,9 @@ impl Coordinator {
         self.react_to_login(now, reaction, out);
     }
 
-    /// Takes in what the response for a page shows about its site's session. A page that is set
-    /// aside is not fetched again in this round, and its row says why.
+    /// Takes in what the response for a page shows about its site's session. Returns whether the
+    /// attempt counts although the page looks logged out. The row of a page that is set aside says
+    /// why.
     pub(super) fn session_shown(
         &mut self,
         now: Tick,
@@ -126,17 +127,18 @@ impl Coordinator {
         url: &CanonicalUrl,
         result: &mut Result<Box<Exchange>, Failure>,
         out: &mut Vec<Effect>,
-    ) {
+    ) -> bool {
         let reaction = self.logins.page_ended(session, url);
-        if let Err(failure) = result
-            && reaction.is_set_aside
-        {
-            failure.retry = false;
-            failure
-                .detail
-                .push_str(", but other pages of the site are logged in");
-        }
+        let page = reaction.page;
         self.react_to_login(now, reaction, out);
+        if let Err(failure) = result {
+            failure.retry |= page == LoggedOutPage::Later;
+            if page == LoggedOutPage::SetAside {
+                let others = ", but other pages of the site are logged in";
+                failure.detail.push_str(others);
+            }
+        }
+        page != LoggedOutPage::Again
     }
 
     /// Returns why a URL of a site with a login is not fetched: it looks like an action, and a
@@ -162,7 +164,7 @@ impl Coordinator {
             read,
             failed,
             logged_in,
-            is_set_aside: _,
+            page: _,
         } = reaction;
         if let Some(login) = read {
             out.push(Effect::ReadCredentials(login));

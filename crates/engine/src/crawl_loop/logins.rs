@@ -34,6 +34,7 @@ const MAX_LOGOUTS: u32 = 100;
 /// page of the site shows.
 #[derive(Debug, Default)]
 pub(super) struct Logins {
+    /// The sites with a session, also those without a login.
     by_site: HostTable<String>,
     sites: BTreeMap<String, SiteState>,
     sessions: SiteSessions,
@@ -95,8 +96,21 @@ pub(super) struct LoginReaction {
     pub(super) failed: Option<(String, LoginFailure)>,
     /// The site whose login just succeeded.
     pub(super) logged_in: Option<String>,
-    /// Whether the page is set aside: it looks logged out, but its site is logged in.
-    pub(super) is_set_aside: bool,
+    /// What becomes of the page that looks logged out.
+    pub(super) page: LoggedOutPage,
+}
+
+/// What becomes of a page that looks logged out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum LoggedOutPage {
+    /// It is fetched again, because the session was over. The attempt doesn't count.
+    #[default]
+    Again,
+    /// It is fetched again behind the others, because the session may not be over. The attempt
+    /// counts.
+    Later,
+    /// It is set aside, because its site is logged in.
+    SetAside,
 }
 
 impl Logins {
@@ -107,10 +121,14 @@ impl Logins {
         sessions: &SiteSessions,
         max_retries: u32,
     ) -> Logins {
+        // A table below that keeps its own cookies has a session of its own, which the login does not
+        // reach.
         let mut by_site = HostTable::default();
-        let states = logins.iter().map(|login| {
+        for site in sessions.sites() {
             // The settings have checked the names.
-            let _ = by_site.insert(&login.site, login.site.clone());
+            let _ = by_site.insert(site, site.to_owned());
+        }
+        let states = logins.iter().map(|login| {
             let may_be_in = sessions.may_be_logged_in(&login.site);
             let state = SiteState {
                 login: Arc::clone(login),
@@ -268,9 +286,12 @@ impl Logins {
             Session::LoggedOut(why) => why,
         };
         match state.evidence.note_logged_out(url) {
-            Conclusion::Undecided => LoginReaction::default(),
+            Conclusion::Undecided => LoginReaction {
+                page: LoggedOutPage::Later,
+                ..LoginReaction::default()
+            },
             Conclusion::SetAside => LoginReaction {
-                is_set_aside: true,
+                page: LoggedOutPage::SetAside,
                 ..LoginReaction::default()
             },
             Conclusion::LoginFailed => {

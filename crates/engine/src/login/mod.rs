@@ -27,9 +27,9 @@ pub struct SiteLogin {
     pub method: LoginMethod,
     /// The source of the login's secrets.
     pub credentials: Credentials,
-    /// A text that pages contain only if the crawl is logged in.
+    /// A sign that pages have only if the crawl is logged in.
     pub logged_in: Option<PageSign>,
-    /// A text that pages contain only if the crawl is logged out.
+    /// A sign that pages have only if the crawl is logged out.
     pub logged_out: Option<PageSign>,
     /// Whether links that look like actions, such as a log-out, are not followed.
     pub skips_actions: bool,
@@ -56,7 +56,8 @@ pub enum LoginMethod {
 
 impl SiteLogin {
     /// Returns whether a page can show by its contents that the crawl is logged in or out.
-    pub(crate) fn has_signs(&self) -> bool {
+    #[must_use]
+    pub fn has_signs(&self) -> bool {
         self.logged_in.is_some() || self.logged_out.is_some()
     }
 }

@@ -5,7 +5,7 @@ use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 
 use super::evidence::MAX_VAIN_LOGINS;
-use super::{LoginGate, Logins, MAX_LOGIN_REDIRECTS, without_query};
+use super::{LoggedOutPage, LoginGate, Logins, MAX_LOGIN_REDIRECTS, without_query};
 use crate::login::{
     Credentials, LoginFailure, LoginMethod, PageSign, Session, SiteLogin, fixtures,
 };
@@ -146,7 +146,7 @@ fn a_form_is_fetched_filled_in_and_sent_before_the_first_page() {
 
 /// Takes in a page that looks logged out. Returns whether it is set aside.
 fn shows_out(logins: &mut Logins, url: &CanonicalUrl) -> bool {
-    logins.page_ended(&page(logins, out()), url).is_set_aside
+    logins.page_ended(&page(logins, out()), url).page == LoggedOutPage::SetAside
 }
 
 fn shows_in(logins: &mut Logins, url: &CanonicalUrl) {
@@ -479,5 +479,21 @@ fn a_token_is_read_and_sent_without_a_request() {
         let _ = logins.gate(&origin());
         logins.credentials_read(NOW, "a.example", result);
         assert_eq!(failure(&mut logins), expected);
+    }
+}
+
+#[test]
+fn a_table_below_with_its_own_cookies_needs_no_login() {
+    let sessions = SiteSessions::new([("a.example", false), ("m.a.example", false)]).unwrap();
+    let mut logins = Logins::new(&[form()], &sessions, 2);
+    for (host, is_own) in [
+        ("a.example", true),
+        ("www.a.example", true),
+        ("m.a.example", false),
+    ] {
+        let url = url(&format!("https://{host}/"));
+        assert_eq!(logins.page_session(&url).is_some(), is_own, "{host}");
+        let is_open = matches!(logins.gate(&url.origin()).0, LoginGate::Open);
+        assert_eq!(is_open, !is_own, "{host}");
     }
 }
