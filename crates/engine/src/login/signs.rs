@@ -271,8 +271,8 @@ mod tests {
 
     #[test]
     fn a_sign_is_neither_empty_nor_long() {
-        assert_eq!(PageSign::text(""), Err(BadSign::Empty));
+        assert_eq!(PageSign::text("").unwrap_err(), BadSign::Empty);
         let long = "x".repeat(MAX_SIGN_BYTES + 1);
-        assert_eq!(PageSign::text(&long), Err(BadSign::TooLong));
+        assert_eq!(PageSign::text(&long).unwrap_err(), BadSign::TooLong);
     }
 }
