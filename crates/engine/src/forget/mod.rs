@@ -442,3 +442,37 @@ impl StoreRemoval for StateRemoval<'_> {
         without_redirect_to(bytes, &|url| self.0.holds_text(url))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crawl_archive::Removal;
+    use crawl_fetcher::{CookieFile, SiteSessions};
+    use crawl_frontier::StoreRemoval as _;
+    use crawl_scheduler::Tick;
+    use crawl_weburl::HostKey;
+
+    use super::{META_SESSION, StateRemoval};
+
+    #[test]
+    fn cookies_of_an_erased_subdomain_leave_the_session_of_the_domain() {
+        let sessions = SiteSessions::new([("example.org", false)]).unwrap();
+        let file = "m.example.org\tFALSE\t/\tFALSE\t0\tsid\tof-m\n\
+                    example.org\tFALSE\t/\tFALSE\t0\tsid\tof-top\n";
+        let now = Tick::from_micros(1);
+        sessions.import(&CookieFile::parse(file).unwrap(), "digest", now);
+        let stored = sessions.unsaved().remove(0).1;
+        let left = |host: &str| {
+            let mut removal = Removal::default();
+            removal.add_host(HostKey::parse(host).unwrap());
+            let name = format!("{META_SESSION}example.org");
+            let left = StateRemoval(&removal).meta(&name, stored.clone());
+            left.map(|left| {
+                let text = String::from_utf8(left).unwrap();
+                (text.contains("of-m"), text.contains("of-top"))
+            })
+        };
+        assert_eq!(left("m.example.org"), Some((false, true)));
+        assert_eq!(left("www.example.org"), Some((true, true)));
+        assert_eq!(left("example.org"), None);
+    }
+}
