@@ -56,7 +56,7 @@ impl Ended {
 pub const LOGIN_FAILED: &str = "its login failed";
 
 /// The beginning of [`UnreachableHost::why`] if the host's site refused the credentials of the login.
-/// They are sent again only once they have changed, or the operator unparks the host.
+/// Refused credentials are sent again only after a change, or after the operator unparks the host.
 pub const LOGIN_REFUSED: &str = "its login was refused";
 
 /// A host whose pending URLs can't be fetched, because it is unreachable, paused or parked.

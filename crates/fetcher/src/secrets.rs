@@ -22,8 +22,8 @@ pub const MIN_SECRET_BYTES: usize = 6;
 /// response makes the older ones worthless.
 /// Beyond the limit: the oldest is no longer redacted.
 const MAX_LEARNED_COOKIES: usize = 128;
-/// Maximum passwords and tokens learned during a crawl. They have a limit of their own, so that
-/// cookies can't push them out.
+/// Maximum passwords and tokens learned during a crawl. The limit is separate from that of cookies,
+/// so that cookies can't evict passwords.
 /// Beyond the limit: the oldest is no longer redacted.
 const MAX_LEARNED_CREDENTIALS: usize = 1_024;
 

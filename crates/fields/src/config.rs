@@ -40,7 +40,7 @@ pub struct RuleConfig {
 pub struct Fields(pub Vec<(String, FieldConfig)>);
 
 /// A field: either only its selector, or a table.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub enum FieldConfig {
     /// The text of the first element that this selector matches.
     Select(String),
@@ -142,6 +142,13 @@ impl FieldConfig {
     }
 }
 
+// A table with nothing but a selector is the same field as that selector.
+impl PartialEq for FieldConfig {
+    fn eq(&self, other: &FieldConfig) -> bool {
+        self.to_table() == other.to_table()
+    }
+}
+
 fn is_false(value: &bool) -> bool {
     !value
 }
@@ -215,12 +222,7 @@ impl<'de> Deserialize<'de> for FieldConfig {
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<FieldConfig, A::Error> {
                 let table = FieldTable::deserialize(MapAccessDeserializer::new(map))?;
-                // A table with nothing but a selector is the same as that selector.
-                let config = FieldConfig::Table(Box::new(table));
-                let select = config.to_table().select.map(FieldConfig::Select);
-                Ok(select
-                    .filter(|select| select.to_table() == config.to_table())
-                    .unwrap_or(config))
+                Ok(FieldConfig::Table(Box::new(table)))
             }
         }
         deserializer.deserialize_any(TextOrTable)

@@ -62,8 +62,8 @@ enum Phase {
     LoggedIn,
     /// A login is due, but no request of it was sent yet.
     Due,
-    /// The credentials are being read. A form login has its form by then, unless it first has to
-    /// compare the credentials with those that the site refused.
+    /// The credentials are being read. The form is `None` for a token, and for a form login that
+    /// first compares the credentials with the refused ones.
     Credentials(Option<LoginForm>),
     /// The next request of the login.
     Request(LoginRequest),
@@ -96,20 +96,19 @@ pub(super) struct LoginReaction {
     pub(super) failed: Option<(String, LoginFailure)>,
     /// The site whose login just succeeded.
     pub(super) logged_in: Option<String>,
-    /// What becomes of the page that looks logged out.
+    /// When to fetch the page again, if it looks logged out.
     pub(super) page: LoggedOutPage,
 }
 
-/// What becomes of a page that looks logged out.
+/// When to fetch a page again that looks logged out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum LoggedOutPage {
-    /// It is fetched again, because the session was over. The attempt doesn't count.
+    /// After the next login, because the session was over. The attempt doesn't count.
     #[default]
     Again,
-    /// It is fetched again behind the others, because the session may not be over. The attempt
-    /// counts.
+    /// Behind the other pages, because the session may not be over. The attempt counts.
     Later,
-    /// It is set aside, because its site is logged in.
+    /// Not in this round, because the site is logged in.
     SetAside,
 }
 
@@ -121,8 +120,7 @@ impl Logins {
         sessions: &SiteSessions,
         max_retries: u32,
     ) -> Logins {
-        // A table below that keeps its own cookies has a session of its own, which the login does not
-        // reach.
+        // A subdomain whose table keeps cookies has its own session, so its pages need no login.
         let mut by_site = HostTable::default();
         for site in sessions.sites() {
             // The settings have checked the names.
@@ -537,8 +535,7 @@ fn next_phase(
     })
 }
 
-/// Returns the request that follows a redirect. After the form was sent, that is a GET, unless the
-/// status asks for the same request again.
+/// Returns the request that follows a redirect: a GET, or the form again after a 307 or 308.
 fn redirected(
     request: &LoginRequest,
     answer: &Exchange,
@@ -576,7 +573,7 @@ fn redirected(
     })
 }
 
-/// Where the requests of a login may go.
+/// Limits the URLs to which a login may send requests.
 struct Bounds<'a> {
     login: &'a SiteLogin,
     by_site: &'a HostTable<String>,

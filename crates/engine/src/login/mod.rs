@@ -66,8 +66,8 @@ impl SiteLogin {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LoginFailure {
     pub(crate) why: String,
-    /// Whether the site refused the credentials. They are not sent again, because some sites lock an
-    /// account after a few wrong passwords.
+    /// Whether the site refused the credentials. Refused credentials are not sent again, because some
+    /// sites lock an account after a few wrong passwords.
     pub(crate) is_refused: bool,
 }
 

@@ -11,8 +11,8 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 
 use super::{LoginFailure, LoginMethod, SiteLogin};
 
-/// Rounds of a digest. They make it slow to guess a password from its digest in the state, but hold
-/// up the crawl loop only for milliseconds per login.
+/// Rounds of a digest. More rounds make guessing a password from its digest slower, but block the
+/// crawl loop longer at each login.
 const ROUNDS: NonZeroU32 = NonZeroU32::new(20_000).unwrap();
 const SALT_BYTES: usize = 16;
 const DIGEST_BYTES: usize = 32;

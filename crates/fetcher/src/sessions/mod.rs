@@ -63,8 +63,7 @@ struct StoredSession {
     refused: Option<CredentialsDigest>,
 }
 
-/// A digest of credentials that a site refused. It shows whether other credentials are the same,
-/// without containing them.
+/// A salted digest of credentials that a site refused, for comparing other credentials with them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CredentialsDigest {
     /// When the credentials were sent, in milliseconds since 1970 UTC.

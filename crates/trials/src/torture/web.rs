@@ -41,7 +41,7 @@ impl Web {
         let (hosts, pages) = (2 + dice.below(4) as u32, 20 + dice.below(60));
         let mut drawn = Web::drawn(seed, dice, (hosts, pages))?;
         drawn.index = seed.is_multiple_of(2);
-        drawn.extracts = seed % 3 != 0;
+        drawn.extracts = !seed.is_multiple_of(3);
         Ok(drawn)
     }
 

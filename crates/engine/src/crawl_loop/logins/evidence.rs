@@ -13,7 +13,7 @@ pub(super) const MAX_VAIN_LOGINS: u32 = 3;
 /// Beyond the limit: the oldest is forgotten, and may cause a login again.
 const MAX_SUSPECTS: usize = 256;
 
-/// What the pages of a site have shown about its sessions in this run.
+/// The pages of a site that looked logged in or out in this run.
 #[derive(Debug, Default)]
 pub(super) struct Evidence {
     /// Whether a page has shown since the last login that the crawl is logged in.
