@@ -9,6 +9,7 @@ use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use super::Coordinator;
 use super::logins::{LoggedOutPage, LoginGate, LoginReaction, Logins};
 use super::robots::RobotsStanding;
+use crate::login::learn_passwords;
 use crate::messages::login::{LoginRequest, PageSession};
 use crate::messages::{Effect, Job};
 
@@ -24,9 +25,10 @@ pub(super) enum LoginTurn {
 
 impl Coordinator {
     /// Makes the run log in to sites. Without this call, as in a replay, no site needs a login.
-    /// `unusable` names sites whose login can't be used in this run, and why.
-    pub(crate) fn log_in(&mut self, unusable: Vec<(String, String)>) {
+    /// May block, because it reads the passwords that earlier runs sent.
+    pub(crate) fn log_in(&mut self) {
         let config = &self.config;
+        let unusable = learn_passwords(&config.logins, &config.fetch.sessions);
         let logins = Logins::new(&config.logins, &config.fetch.sessions, config.retries);
         self.logins = logins.proxied(config.fetch.proxy.is_some());
         for (site, why) in unusable {

@@ -27,7 +27,6 @@ use crate::crawl_loop::host_locks::HostLocks;
 use crate::error::EngineError;
 use crate::free_space::{DiskWatch, FreeSpace};
 use crate::index::follower::{self, Halt, Indexer, Indexing, IsBusy};
-use crate::login::LoginMethod;
 use crate::messages::Event;
 use crate::messages::key::{Keyed, MessageKeys};
 use crate::meta_keys::{META_SESSION, META_TRAPS};
@@ -307,7 +306,7 @@ fn coordinator(
     restore_sessions(config, &**frontier, now)?;
     // A plan or a recheck requests no pages, so it needs no login.
     if config.extent == Extent::Crawl {
-        coordinator.log_in(learn_passwords(config));
+        coordinator.log_in();
     }
     Ok(coordinator)
 }
@@ -328,30 +327,6 @@ fn restore_sessions(
         sessions.import(cookies, digest, now);
     }
     Ok(())
-}
-
-/// Reads the passwords that earlier runs sent, so that they are redacted from the first response on.
-/// May block. Returns the sites whose passwords can't be read, and why.
-fn learn_passwords(config: &Config) -> Vec<(String, String)> {
-    let sessions = &config.fetch.sessions;
-    let mut unusable = Vec::new();
-    for login in &config.logins {
-        // Tokens are stored with the session.
-        let is_form = matches!(login.method, LoginMethod::Form { .. });
-        let Some(secret_fields) = sessions.secret_fields(&login.site).filter(|_| is_form) else {
-            continue;
-        };
-        match login.credentials.read() {
-            Ok(credentials) => {
-                let is_secret = |name: &String| secret_fields.contains(name);
-                for (_, value) in credentials.iter().filter(|(name, _)| is_secret(name)) {
-                    sessions.learn_secret(value);
-                }
-            }
-            Err(why) => unusable.push((login.site.clone(), why)),
-        }
-    }
-    unusable
 }
 
 /// Returns the row that begins a run in the order log.

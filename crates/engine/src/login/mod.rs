@@ -12,6 +12,7 @@ mod signs;
 use std::fmt;
 use std::sync::Arc;
 
+use crawl_fetcher::SiteSessions;
 use crawl_weburl::CanonicalUrl;
 
 pub(crate) use self::form::{LoginForm, login_form};
@@ -60,6 +61,32 @@ impl SiteLogin {
     pub fn has_signs(&self) -> bool {
         self.logged_in.is_some() || self.logged_out.is_some()
     }
+}
+
+/// Reads the passwords that earlier runs sent, so that they are redacted from the first response on.
+/// May block. Returns the sites whose passwords can't be read, and why.
+pub(crate) fn learn_passwords(
+    logins: &[Arc<SiteLogin>],
+    sessions: &SiteSessions,
+) -> Vec<(String, String)> {
+    let mut unusable = Vec::new();
+    for login in logins {
+        // Tokens are stored with the session.
+        let is_form = matches!(login.method, LoginMethod::Form { .. });
+        let Some(secret_fields) = sessions.secret_fields(&login.site).filter(|_| is_form) else {
+            continue;
+        };
+        match login.credentials.read() {
+            Ok(credentials) => {
+                let is_secret = |name: &String| secret_fields.contains(name);
+                for (_, value) in credentials.iter().filter(|(name, _)| is_secret(name)) {
+                    sessions.learn_secret(value);
+                }
+            }
+            Err(why) => unusable.push((login.site.clone(), why)),
+        }
+    }
+    unusable
 }
 
 /// Why a login failed.

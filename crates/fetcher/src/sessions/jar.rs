@@ -13,8 +13,7 @@ use crate::host_access::is_private;
 /// Beyond the limit: not kept; `too_long` in the log.
 pub(crate) const MAX_COOKIE_BYTES: usize = 4_096;
 /// Maximum bytes of an attribute's value, such as `Path` (RFC 6265bis section 5.6).
-/// Beyond the limit: the attribute is ignored, and the cookie gets the path of its URL if that is
-/// not longer either, and otherwise `/`.
+/// Beyond the limit: the attribute is ignored.
 pub(crate) const MAX_ATTRIBUTE_BYTES: usize = 1_024;
 /// Maximum cookies per site.
 /// Beyond the limit: the oldest cookie is dropped.

@@ -7,10 +7,10 @@ use crawl_weburl::CanonicalUrl;
 const FAILED_AFTER: usize = 3;
 /// Maximum logins of a site in a run that changed nothing, because the page that caused the login
 /// looks logged out even in a session that is logged in.
-/// Beyond the limit: a single page causes no more logins, only [`FAILED_AFTER`] pages in a row do.
+/// Beyond the limit: only several pages in a row cause a login.
 pub(super) const MAX_VAIN_LOGINS: u32 = 3;
 /// Maximum pages per site to remember because they looked logged out.
-/// Beyond the limit: the oldest is forgotten, and may cause a login again.
+/// Beyond the limit: the oldest is forgotten.
 const MAX_SUSPECTS: usize = 256;
 
 /// The pages of a site that looked logged in or out in this run.
