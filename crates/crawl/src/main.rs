@@ -220,8 +220,13 @@ fn check_config(job: JobArgs) -> Result<u8, CommandError> {
     let file = job.config.clone().unwrap_or_default();
     let flags = job.layer.clone();
     let settings = gather_settings(job)?;
-    check_without_seeds(&settings).map_err(|problem| located(problem, &file, &flags))?;
-    print(format!("{}: no problems found\n", file.display()).as_bytes())
+    let warnings =
+        check_without_seeds(&settings).map_err(|problem| located(problem, &file, &flags))?;
+    let mut text = format!("{}: no problems found\n", file.display());
+    for warning in warnings {
+        text += &format!("warning: {warning}\n");
+    }
+    print(text.as_bytes())
 }
 
 /// Prints the main page of the manual, or writes a page for each command into a directory.

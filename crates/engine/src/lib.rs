@@ -83,7 +83,7 @@ pub use state::export::{GatheredWorker, export};
 pub use state::import::{Imported, import};
 pub use state::moved_crawl::MovedCrawl;
 pub use summary::{
-    Ended, HasArchive, IndexFault, Indexed, LOGIN_FAILED, OriginRules, Reach, SeedFailure, Summary,
-    UnreachableHost,
+    Ended, HasArchive, IndexFault, Indexed, LOGIN_FAILED, LOGIN_REFUSED, OriginRules, Reach,
+    SeedFailure, Summary, UnreachableHost,
 };
 pub use totals::Changes;

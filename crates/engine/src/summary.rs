@@ -55,6 +55,10 @@ impl Ended {
 /// The beginning of [`UnreachableHost::why`] if the login to the host's site failed.
 pub const LOGIN_FAILED: &str = "its login failed";
 
+/// The beginning of [`UnreachableHost::why`] if the host's site refused the credentials of the login.
+/// Refused credentials are sent again only after a change, or after the operator unparks the host.
+pub const LOGIN_REFUSED: &str = "its login was refused";
+
 /// A host whose pending URLs can't be fetched, because it is unreachable, paused or parked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnreachableHost {

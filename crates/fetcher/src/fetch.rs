@@ -10,7 +10,8 @@ use crawl_scheduler::{Permit, Spent, Tick};
 use crawl_weburl::{CanonicalUrl, host_address, without_trailing_dot};
 use http::Method;
 use http::header::{
-    CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, REFERER,
+    CONTENT_TYPE, COOKIE, HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH,
+    REFERER,
 };
 use reqwest::tls::TlsInfo;
 use reqwest::{Client, Response};
@@ -489,13 +490,15 @@ impl Fetcher {
     }
 
     /// Returns the secret fields of a request: those that the operator set for its host, and those
-    /// of the site's session.
+    /// of the site's session. Cookies of both are sent, the operator's first.
     fn own_fields(&self, url: &CanonicalUrl, now: Tick) -> HeaderMap {
         let mut fields = self.accesses.fields(url).cloned().unwrap_or_default();
         let is_proxied = self.config.proxy.is_some();
         let session = self.config.sessions.fields(url, is_proxied, now);
         for (name, value) in &session {
-            fields.insert(name, value.clone());
+            let own = fields.get(name).filter(|_| name == COOKIE);
+            let value = own.map_or_else(|| value.clone(), |own| joined_cookies(own, value));
+            fields.insert(name, value);
         }
         fields
     }
@@ -660,4 +663,12 @@ fn tls_version(response: &Response) -> Option<TlsVersion> {
 
 fn refusal(why: String) -> Finding {
     Finding::new(FailureKind::AddressRefused, FailurePhase::Address, why)
+}
+
+/// Returns one `Cookie` field with the cookies of two.
+fn joined_cookies(one: &HeaderValue, other: &HeaderValue) -> HeaderValue {
+    let joined = HeaderValue::from_bytes(&[one.as_bytes(), b"; ", other.as_bytes()].concat());
+    let mut joined = joined.unwrap_or_else(|_| other.clone());
+    joined.set_sensitive(true);
+    joined
 }

@@ -59,5 +59,5 @@ pub use rate_limit::rate_limit;
 pub use retry_after::retry_after;
 pub use secrets::{MIN_SECRET_BYTES, Secrets};
 pub use send_guard::SendGuard;
-pub use sessions::{BadCookieLine, CookieFile, SiteSessions};
+pub use sessions::{BadCookieLine, CookieFile, CredentialsDigest, SiteSessions};
 pub use signing::{RequestSigner, SignWhen, Signing};

@@ -18,10 +18,14 @@ use crate::host_access::{HostAccess, REDACTED};
 /// redacting it would damage them.
 /// Beyond the limit: shorter ones are not found.
 pub const MIN_SECRET_BYTES: usize = 6;
-/// Maximum session cookies and other secrets learned during a crawl. A site that sends a new
-/// session cookie with each response makes the older ones worthless.
+/// Maximum session cookies learned during a crawl. A site that sends a new session cookie with each
+/// response makes the older ones worthless.
 /// Beyond the limit: the oldest is no longer redacted.
-const MAX_LEARNED_SECRETS: usize = 128;
+const MAX_LEARNED_COOKIES: usize = 128;
+/// Maximum passwords and tokens learned during a crawl. The limit is separate from that of cookies,
+/// so that cookies can't evict passwords.
+/// Beyond the limit: the oldest is no longer redacted.
+const MAX_LEARNED_CREDENTIALS: usize = 1_024;
 
 /// The secrets of a crawl: values of header fields and cookies. Credentials count as
 /// `user:password` and as the password alone, each also in base64. `Debug` hides them.
@@ -36,23 +40,58 @@ pub struct Secrets {
 pub(crate) struct LearnedSecrets(Arc<RwLock<LearnedFinders>>);
 
 /// The newest secret last. Readers hold the lock only to clone the list.
-type LearnedFinders = Arc<[Arc<memmem::Finder<'static>>]>;
+type LearnedFinders = Arc<[Arc<Learned>]>;
+
+struct Learned {
+    finder: memmem::Finder<'static>,
+    kind: SecretKind,
+}
+
+/// The kind of a learned secret. Each kind has its own limit.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SecretKind {
+    /// A password or token of a login.
+    Credential,
+    /// The value of a cookie that the site has set.
+    Cookie,
+}
+
+impl SecretKind {
+    fn limit(self) -> usize {
+        match self {
+            SecretKind::Credential => MAX_LEARNED_CREDENTIALS,
+            SecretKind::Cookie => MAX_LEARNED_COOKIES,
+        }
+    }
+}
 
 impl LearnedSecrets {
-    /// Adds a secret, unless it is too short. If there are too many, the oldest is dropped.
-    pub(crate) fn learn(&self, value: &str) {
+    /// Adds a secret, unless it is too short. If there are too many of its kind, the oldest is
+    /// dropped.
+    pub(crate) fn learn(&self, value: &str, kind: SecretKind) {
         let value = value.as_bytes();
         if value.len() < MIN_SECRET_BYTES {
             return;
         }
         let mut held = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        if held.iter().any(|finder| finder.needle() == value) {
+        let is_same = |learned: &Learned| learned.finder.needle() == value;
+        let same = held.iter().find(|learned| is_same(learned));
+        if same.is_some_and(|same| same.kind == kind || same.kind == SecretKind::Credential) {
             return;
         }
-        let excess = (held.len() + 1).saturating_sub(MAX_LEARNED_SECRETS);
-        let new = Arc::new(memmem::Finder::new(value).into_owned());
-        let kept = held.iter().skip(excess).cloned();
-        *held = kept.chain([new]).collect();
+        let of_kind = held.iter().filter(|learned| learned.kind == kind).count();
+        let mut excess = (of_kind + 1).saturating_sub(kind.limit());
+        let new = Arc::new(Learned {
+            finder: memmem::Finder::new(value).into_owned(),
+            kind,
+        });
+        let kept = held.iter().filter(|learned| {
+            let is_excess = learned.kind == kind && excess > 0;
+            excess -= usize::from(is_excess);
+            !is_excess && !is_same(learned)
+        });
+        let all = kept.cloned().chain([new]).collect();
+        *held = all;
     }
 
     fn finders(&self) -> LearnedFinders {
@@ -105,7 +144,7 @@ impl Secrets {
     pub fn are_in(&self, body: &[u8]) -> bool {
         let is_in = |secret: &memmem::Finder<'_>| secret.find(body).is_some();
         let learned = self.learned.finders();
-        self.configured.iter().any(is_in) || learned.iter().any(|secret| is_in(secret))
+        self.configured.iter().any(is_in) || learned.iter().any(|secret| is_in(&secret.finder))
     }
 
     /// Returns the text with each secret replaced by `[redacted]`.
@@ -156,7 +195,7 @@ impl Secrets {
         for secret in self
             .configured
             .iter()
-            .chain(learned.iter().map(|one| &**one))
+            .chain(learned.iter().map(|one| &one.finder))
         {
             let matches = secret.find_iter(text.as_bytes());
             all.extend(matches.map(|at| at..at + secret.needle().len()));

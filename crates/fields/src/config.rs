@@ -40,7 +40,7 @@ pub struct RuleConfig {
 pub struct Fields(pub Vec<(String, FieldConfig)>);
 
 /// A field: either only its selector, or a table.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub enum FieldConfig {
     /// The text of the first element that this selector matches.
     Select(String),
@@ -145,6 +145,13 @@ impl FieldConfig {
     }
 }
 
+// A table with nothing but a selector is the same field as that selector.
+impl PartialEq for FieldConfig {
+    fn eq(&self, other: &FieldConfig) -> bool {
+        self.to_table() == other.to_table()
+    }
+}
+
 fn is_false(value: &bool) -> bool {
     !value
 }
@@ -155,9 +162,16 @@ fn is_text(kind: &FieldKind) -> bool {
 
 impl Serialize for Fields {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // A TOML file has tables behind all plain values, which would change the order of the
+        // fields. So write either no tables or only tables.
+        let is_table = |(_, field): &(String, FieldConfig)| matches!(field, FieldConfig::Table(_));
+        let has_tables = self.0.iter().any(is_table);
         let mut map = serializer.serialize_map(Some(self.0.len()))?;
         for (name, field) in &self.0 {
-            map.serialize_entry(name, field)?;
+            match has_tables {
+                true => map.serialize_entry(name, &field.to_table())?,
+                false => map.serialize_entry(name, field)?,
+            }
         }
         map.end()
     }

@@ -64,6 +64,26 @@ impl Rules {
     }
 }
 
+/// A CSS selector. Can't exist without the feature `tree`.
+#[derive(Clone, Debug)]
+pub struct PageSelector(std::convert::Infallible);
+
+impl PageSelector {
+    /// Refuses every selector, because this program can't apply any.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn parse(_: &str) -> Result<PageSelector, String> {
+        Err("this build can't apply selectors; build with the feature `extract`".to_owned())
+    }
+
+    /// Never called.
+    #[must_use]
+    pub fn is_on(&self, _: &str) -> Option<bool> {
+        match self.0 {}
+    }
+}
+
 /// Returns `None`, because this program has no tree.
 #[must_use]
 pub fn tree_listing(_: &str) -> Option<String> {

@@ -50,6 +50,8 @@ mod nearest;
 mod number;
 mod page;
 #[cfg(feature = "tree")]
+mod page_selector;
+#[cfg(feature = "tree")]
 mod rule;
 mod rule_error;
 #[cfg(feature = "tree")]
@@ -65,8 +67,10 @@ mod value;
 
 pub use config::{Content, FieldConfig, FieldKind, FieldTable, Fields, RuleConfig};
 #[cfg(not(feature = "tree"))]
-pub use left_out::{Rules, tree_listing};
+pub use left_out::{PageSelector, Rules, tree_listing};
 pub use page::{Extract, Nearest, PageFacts};
+#[cfg(feature = "tree")]
+pub use page_selector::PageSelector;
 pub use rule_error::RuleError;
 #[cfg(feature = "tree")]
 pub use rules::Rules;

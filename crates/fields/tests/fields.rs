@@ -360,3 +360,20 @@ fn xpath_is_refused_with_the_same_in_css() {
     );
     assert!(hint.contains("ul > li:nth-of-type(2)"), "{hint}");
 }
+
+#[test]
+fn a_written_rule_has_its_fields_in_the_same_order() {
+    let text = "name = \"r\"\n[fields]\nz = { select = \"a\", all = true }\ny = \"b\"\n\
+                x = { select = \"c\", fields = { n = { select = \"d\", attr = \"e\" }, m = \"f\" } }\n\
+                w = \"g\"\n";
+    let mut rule: RuleConfig = toml::from_str(text).unwrap();
+    // The reader of settings files restores the order, which the parser has lost.
+    rule.fields.0.sort_by(|one, other| other.0.cmp(&one.0));
+    let written = toml::to_string(&rule).unwrap();
+    let at = |line: &str| written.find(line).unwrap_or_else(|| panic!("{written}"));
+    let places = ["[fields.z]", "[fields.y]", "[fields.x]", "[fields.w]"].map(at);
+    assert!(places.is_sorted(), "{written}");
+    let mut read: RuleConfig = toml::from_str(&written).unwrap();
+    read.fields.0.sort_by(|one, other| other.0.cmp(&one.0));
+    assert_eq!(read, rule);
+}

@@ -28,7 +28,7 @@ use super::listing::stored_seeds;
 use super::number_checks::check_numbers;
 use super::placeholders::check_placeholders;
 use super::reach::{Reach, reach};
-use super::sessions::{check_cookie_file, sessions};
+use super::sessions::{check_cookie_file, login_warnings, sessions};
 use super::shared_crawl::check_shared;
 use super::signing::check_signing;
 use super::sites::{accesses, by_name};
@@ -118,14 +118,16 @@ pub(crate) fn check(settings: &Settings) -> Result<Checked, CommandError> {
     checked.ok_or_else(no_seed)
 }
 
-/// Checks settings without requiring seeds, which another source may add.
+/// Checks settings without requiring seeds, which another source may add. Returns warnings.
 ///
 /// # Errors
 /// All problems found.
-pub(crate) fn check_without_seeds(settings: &Settings) -> Result<(), CommandError> {
+pub(crate) fn check_without_seeds(settings: &Settings) -> Result<Vec<String>, CommandError> {
     let mut problems = Problems::default();
     check_all(settings, &mut problems);
-    problems.or(())
+    problems.or(())?;
+    let (_, logins) = sessions(&settings.site, !settings.fetch.proxy.is_empty())?;
+    Ok(login_warnings(&logins))
 }
 
 /// Notes settings that need a feature which this build doesn't have.
@@ -159,7 +161,7 @@ pub(super) fn check_all(settings: &Settings, problems: &mut Problems) -> Option<
         by_name(&settings.site).map(|sites| overrides(&sites, &terms_by_host(&settings.group)));
     let sites = problems.note(sites);
     let access = problems.note(accesses(&settings.site));
-    let sessions = problems.note(sessions(&settings.site));
+    let sessions = problems.note(sessions(&settings.site, !settings.fetch.proxy.is_empty()));
     let cookie_file = match &sessions {
         Some((kept, _)) => problems.note(check_cookie_file(&settings.fetch.cookies, kept)),
         None => None,

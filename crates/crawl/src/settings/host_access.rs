@@ -168,6 +168,13 @@ impl AccessTerms {
         self.cookies == CookieTerms::Keep || self.login.is_some()
     }
 
+    /// Returns whether the table sets this header field itself.
+    pub(super) fn sets(&self, header: &str) -> bool {
+        let is_same = |name: &String| name.eq_ignore_ascii_case(header);
+        let is_basic = header.eq_ignore_ascii_case("authorization") && self.basic_auth.is_some();
+        is_basic || self.headers.keys().any(is_same)
+    }
+
     pub(super) fn allows_plain_http(&self) -> bool {
         self.plain_http.is_some_and(Switch::is_on)
     }

@@ -48,7 +48,7 @@ pub(super) const SITE_EXAMPLE: &str = "
 # [site.\"example.org\".login]
 # form = \"https://example.org/login\"
 # fields = { user = \"env:EXAMPLE_USER\", password = \"command:pass show example\" }
-# logged-in = \">Log out<\"                            # a text of the source of each page
+# logged-in = \">Log out<\"                            # a text or { select = \"SELECTOR\" }
 ";
 
 pub(super) const GROUP_EXAMPLE: &str = "

@@ -1,15 +1,18 @@
 //! Logins to sites: the tables `[site."example.org".login]`.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io::Read as _;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crawl_engine::{Credentials, LoginMethod, PageSign, SiteLogin};
-use crawl_weburl::{AddressClass, HostTable, canonicalize, class_of_host};
-use serde::{Deserialize, Serialize};
+use crawl_engine::{BadSign, Credentials, LoginMethod, PageSign, SiteLogin};
+use crawl_weburl::{AddressClass, CanonicalUrl, HostTable, canonicalize, class_of_host};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
 
 use crate::values::{SchemaValue as _, Switch};
@@ -41,11 +44,68 @@ pub(super) struct LoginTerms {
     #[serde(skip_serializing_if = "Option::is_none")]
     credential_header: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    logged_in: Option<String>,
+    logged_in: Option<SignTerm>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    logged_out: Option<String>,
+    logged_out: Option<SignTerm>,
     #[serde(skip_serializing_if = "Option::is_none")]
     skip_actions: Option<Switch>,
+}
+
+/// A sign of `logged-in` or `logged-out`: a text, or a table with a CSS selector.
+#[derive(Clone, Debug, PartialEq)]
+enum SignTerm {
+    Text(String),
+    Selector(SelectorTerm),
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SelectorTerm {
+    select: String,
+}
+
+impl SignTerm {
+    fn sign(&self) -> Result<PageSign, BadSign> {
+        match self {
+            SignTerm::Text(text) => PageSign::text(text),
+            SignTerm::Selector(term) => PageSign::selector(&term.select),
+        }
+    }
+}
+
+impl Serialize for SignTerm {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            SignTerm::Text(text) => serializer.serialize_str(text),
+            SignTerm::Selector(term) => term.serialize(serializer),
+        }
+    }
+}
+
+// Not an untagged enum: its errors would name neither the unknown key nor the place.
+impl<'de> Deserialize<'de> for SignTerm {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<SignTerm, D::Error> {
+        struct TextOrTable;
+
+        impl<'de> Visitor<'de> for TextOrTable {
+            type Value = SignTerm;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a text or a table such as { select = \"a.logout\" }")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<SignTerm, E> {
+                Ok(SignTerm::Text(text.to_owned()))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<SignTerm, A::Error> {
+                let term = SelectorTerm::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(SignTerm::Selector(term))
+            }
+        }
+
+        deserializer.deserialize_any(TextOrTable)
+    }
 }
 
 /// The source of a secret: `env:NAME` or `command:COMMAND`. The secret itself is never in a
@@ -82,8 +142,8 @@ impl From<SecretSource> for String {
     }
 }
 
-impl std::fmt::Debug for SecretSource {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for SecretSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&String::from(self.clone()))
     }
 }
@@ -100,10 +160,26 @@ impl SecretSource {
     }
 }
 
+/// How requests of a login are sent.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Channel {
+    /// Whether the login may use plain http.
+    pub(super) plain_http: bool,
+    /// Whether requests go to a proxy, also those to loopback.
+    pub(super) is_proxied: bool,
+}
+
 impl LoginTerms {
     /// Returns the schema of the table.
     pub(super) fn schema() -> Value {
         let text = String::schema();
+        let select = json!({
+            "type": "object",
+            "additionalProperties": false,
+            "required": ["select"],
+            "properties": { "select": text },
+        });
+        let sign = json!({ "anyOf": [text, select] });
         json!({
             "type": "object",
             "additionalProperties": false,
@@ -112,8 +188,8 @@ impl LoginTerms {
                 "fields": { "type": "object", "additionalProperties": text },
                 "credential-command": text,
                 "credential-header": text,
-                "logged-in": text,
-                "logged-out": text,
+                "logged-in": sign,
+                "logged-out": sign,
                 "skip-actions": Switch::schema(),
             }
         })
@@ -126,10 +202,10 @@ impl LoginTerms {
     pub(super) fn login(
         &self,
         site: &str,
-        plain_http: bool,
+        channel: Channel,
     ) -> Result<SiteLogin, (&'static str, String)> {
         let (method, credentials) = match (&self.form, &self.credential_command) {
-            (Some(form), None) => self.form_login(form, site, plain_http)?,
+            (Some(form), None) => self.form_login(form, site, channel)?,
             (None, Some(command)) => self.token_login(command)?,
             (Some(_), Some(_)) => {
                 let why = "`form` and `credential-command` exclude each other";
@@ -140,8 +216,8 @@ impl LoginTerms {
                 return Err(("login", why.to_owned()));
             }
         };
-        let sign = |key, text: &Option<String>| {
-            let sign = text.as_deref().map(PageSign::text).transpose();
+        let sign = |key, term: &Option<SignTerm>| {
+            let sign = term.as_ref().map(SignTerm::sign).transpose();
             sign.map_err(|why| (key, why.to_string()))
         };
         Ok(SiteLogin {
@@ -151,15 +227,26 @@ impl LoginTerms {
             logged_in: sign("logged-in", &self.logged_in)?,
             logged_out: sign("logged-out", &self.logged_out)?,
             skips_actions: self.skip_actions.is_none_or(Switch::is_on),
-            plain_http,
+            plain_http: channel.plain_http,
         })
+    }
+
+    /// Returns the name of the header field in which the login sends its token. `None` for a form.
+    pub(super) fn token_header(&self) -> Option<&str> {
+        self.credential_command.as_ref()?;
+        Some(self.credential_header.as_deref().unwrap_or(TOKEN_HEADER))
+    }
+
+    /// Returns the address of the form. `None` for a token.
+    pub(super) fn form(&self) -> Option<CanonicalUrl> {
+        canonicalize(None, self.form.as_ref()?).ok()
     }
 
     fn form_login(
         &self,
         form: &str,
         site: &str,
-        plain_http: bool,
+        channel: Channel,
     ) -> Result<(LoginMethod, Credentials), (&'static str, String)> {
         let url = canonicalize(None, form)
             .map_err(|_| ("form", format!("`{form}` isn't an http or https URL")))?;
@@ -169,7 +256,8 @@ impl LoginTerms {
             return Err(("form", format!("`{form}` is not on {site} or a subdomain")));
         }
         let is_loopback = class_of_host(url.host()) == Some(AddressClass::Loopback);
-        if url.scheme() != "https" && !is_loopback && !plain_http {
+        let is_private = url.scheme() == "https" || (is_loopback && !channel.is_proxied);
+        if !is_private && !channel.plain_http {
             let why = format!("`{form}` would send the secrets unencrypted; use https");
             return Err(("form", why));
         }
@@ -199,7 +287,7 @@ impl LoginTerms {
             let why = "they belong to a `form`".to_owned();
             return Err(("fields", why));
         }
-        let header = self.credential_header.as_deref().unwrap_or(TOKEN_HEADER);
+        let header = self.token_header().unwrap_or(TOKEN_HEADER);
         // Check the name with a harmless value.
         let checked = crawl_fetcher::HostAccess::new("a.example").header(header, "x");
         checked.map_err(|why| ("credential-header", why.to_string()))?;
@@ -267,7 +355,7 @@ fn output_of(command: &str) -> Result<String, String> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::{LoginTerms, SecretSource, output_of};
+    use super::{Channel, LoginTerms, SecretSource, SignTerm, output_of};
 
     fn terms(form: &str, user: &str) -> LoginTerms {
         let source = SecretSource::try_from(user.to_owned()).unwrap();
@@ -317,7 +405,7 @@ mod tests {
             ),
             (
                 LoginTerms {
-                    logged_in: Some(String::new()),
+                    logged_in: Some(SignTerm::Text(String::new())),
                     ..terms(https, "command:true")
                 },
                 "logged-in: it is empty",
@@ -330,17 +418,24 @@ mod tests {
                 "credential-header: the crawler sets `User-Agent` itself",
             ),
         ] {
-            let (key, why) = terms.login("a.example", false).unwrap_err();
+            let (key, why) = terms.login("a.example", Channel::default()).unwrap_err();
             assert_eq!(format!("{key}: {why}"), expected);
         }
-        assert!(token.login("a.example", false).is_ok());
+        assert!(token.login("a.example", Channel::default()).is_ok());
         assert!(
             terms(https, "command:true")
-                .login("a.example", false)
+                .login("a.example", Channel::default())
                 .is_ok()
         );
         let plain = terms("http://a.example/login", "command:true");
-        assert!(plain.login("a.example", true).is_ok());
+        let channel = |plain_http, is_proxied| Channel {
+            plain_http,
+            is_proxied,
+        };
+        assert!(plain.login("a.example", channel(true, true)).is_ok());
+        let loopback = terms("http://127.0.0.1/login", "command:true");
+        assert!(loopback.login("127.0.0.1", channel(false, false)).is_ok());
+        assert!(loopback.login("127.0.0.1", channel(false, true)).is_err());
         assert!(SecretSource::try_from("s3cret".to_owned()).is_err());
     }
 

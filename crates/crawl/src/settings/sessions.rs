@@ -12,6 +12,8 @@ use crawl_weburl::{HostKey, host_and_port};
 use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
 
+use super::host_access::AccessTerms;
+use super::login_terms::Channel;
 use super::sites::Sites;
 use crate::error::{CommandError, Problems};
 use crate::values::FilePath;
@@ -24,21 +26,38 @@ const MAX_COOKIE_FILE_BYTES: u64 = 1 << 20;
 ///
 /// # Errors
 /// All problems found.
-pub(super) fn sessions(sites: &Sites) -> Result<(SiteSessions, Vec<Arc<SiteLogin>>), CommandError> {
+pub(super) fn sessions(
+    sites: &Sites,
+    is_proxied: bool,
+) -> Result<(SiteSessions, Vec<Arc<SiteLogin>>), CommandError> {
     let mut problems = Problems::default();
     let mut logins = Vec::new();
-    let mut kept = Vec::new();
+    let keeping = sites
+        .iter()
+        .filter(|(_, terms)| terms.access.keeps_cookies());
+    let kept: Vec<_> = keeping
+        .map(|(site, terms)| (canonical_name(site), terms.access.allows_plain_http()))
+        .collect();
+    // Unusable names of sites are reported by `sites::by_name`.
+    let sessions = SiteSessions::new(kept.iter().map(|(name, plain_http)| (&**name, *plain_http)));
+    let sessions = sessions.unwrap_or_default();
     for (site, terms) in sites {
-        let name = canonical_name(site);
-        let access = &terms.access;
-        let plain_http = access.allows_plain_http();
-        if access.keeps_cookies() {
-            kept.push((name.to_string(), plain_http));
-        }
-        let Some(login) = &access.login else {
+        let Some(login) = &terms.access.login else {
             continue;
         };
-        match login.login(&name, plain_http) {
+        let name = canonical_name(site);
+        let channel = Channel {
+            plain_http: terms.access.allows_plain_http(),
+            is_proxied,
+        };
+        let made = login.login(&name, channel);
+        let made = made.and_then(
+            |made| match contradiction(&name, &terms.access, &sessions) {
+                None => Ok(made),
+                Some(problem) => Err(problem),
+            },
+        );
+        match made {
             Ok(login) => logins.push(Arc::new(login)),
             Err((key, why)) => {
                 let message = format!("unusable `{key}` in [site.\"{site}\".login]: {why}");
@@ -48,13 +67,44 @@ pub(super) fn sessions(sites: &Sites) -> Result<(SiteSessions, Vec<Arc<SiteLogin
             }
         }
     }
-    // Unusable names of sites are reported by `sites::by_name`.
-    let sessions = SiteSessions::new(
-        kept.iter()
-            .map(|(name, plain_http)| (name.as_str(), *plain_http)),
-    );
-    let sessions = sessions.unwrap_or_default();
     problems.or((sessions, logins))
+}
+
+/// Returns the key of a login that other settings make useless, and why.
+fn contradiction(
+    site: &str,
+    access: &AccessTerms,
+    sessions: &SiteSessions,
+) -> Option<(&'static str, String)> {
+    let login = access.login.as_ref()?;
+    if let Some(header) = login.token_header()
+        && access.sets(header)
+    {
+        let why = format!("the table sets `{header}` too, and the token would replace it");
+        return Some(("credential-header", why));
+    }
+    let form = login.form()?;
+    let other = sessions.site_of(&form.host_key())?;
+    (other != site).then(|| {
+        let why = format!(
+            "`{form}` belongs to [site.\"{other}\"], which has a session of its own; move the login \
+             there"
+        );
+        ("form", why)
+    })
+}
+
+/// Returns a warning for each login whose pages can't show by their contents that a session is over.
+pub(crate) fn login_warnings(logins: &[Arc<SiteLogin>]) -> Vec<String> {
+    let without_signs = logins.iter().filter(|login| !login.has_signs());
+    let warnings = without_signs.map(|login| {
+        format!(
+            "[site.\"{}\".login] has neither `logged-in` nor `logged-out`: only a 401 or a redirect \
+             to the form shows that a session is over",
+            login.site
+        )
+    });
+    warnings.collect()
 }
 
 /// Returns the name of a `[site]` table as host tables store it, in lower case and Punycode.

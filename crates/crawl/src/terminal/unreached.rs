@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use crawl_engine::{Ended, LOGIN_FAILED, SeedFailure, Summary, UnreachableHost};
+use crawl_engine::{Ended, LOGIN_FAILED, LOGIN_REFUSED, SeedFailure, Summary, UnreachableHost};
 use crawl_records::{counted, evidence_words, failure_words, grouped, status_words};
 use crawl_scheduler::Tick;
 
@@ -22,6 +22,7 @@ enum Advice {
     TrustIssuer,
     CheckCertificate,
     CheckLogin,
+    ChangeCredentials,
     RepairRobots,
 }
 
@@ -35,6 +36,10 @@ impl Advice {
             Advice::CheckCertificate => "check the server's certificate",
             Advice::CheckLogin => {
                 "check the login's URL, fields and credentials; the next start logs in again"
+            }
+            Advice::ChangeCredentials => {
+                "correct the credentials; to send the same ones once more, run \
+                 `crawl control DIR unpark HOST` first"
             }
             Advice::RepairRobots => {
                 "no page is fetched until robots.txt can be read; a site without one answers 404"
@@ -255,6 +260,9 @@ impl Cause<'_> {
             Cause::Robots { words, .. } if words.contains("--exclude-host") => return None,
             Cause::Robots { .. } => return Some(Advice::RepairRobots),
             Cause::Rests(why) if why.starts_with(LOGIN_FAILED) => return Some(Advice::CheckLogin),
+            Cause::Rests(why) if why.starts_with(LOGIN_REFUSED) => {
+                return Some(Advice::ChangeCredentials);
+            }
             Cause::Rests(_) => return None,
         };
         match token(failure) {

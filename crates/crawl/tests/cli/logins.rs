@@ -135,6 +135,8 @@ impl Site {
                 };
                 (200, fields, "<p>tea</p>".to_owned())
             }
+            // A page that always looks logged out.
+            ("GET", "/out") => (302, "Location: /login\r\n".to_owned(), String::new()),
             ("GET", "/login") if state.has_endless_redirect => {
                 (302, "Location: /login?again\r\n".to_owned(), String::new())
             }
@@ -167,6 +169,11 @@ impl Site {
                 let words: String = (0..40)
                     .map(|word| format!("w{} ", number * 100 + word))
                     .collect();
+                // A page repeats the password.
+                let words = match path {
+                    "/echo" => format!("<b>{PASSWORD}</b> {words}"),
+                    _ => words,
+                };
                 let next = match number {
                     1..=5 => format!("<a href=/{}>next</a>", number + 1),
                     _ => String::new(),
@@ -315,20 +322,117 @@ fn a_wrong_password_stops_the_host_and_archives_nothing() {
     dir.write("c.toml", &form_config(&site));
     let ran = crawl(&cmd, &[&site.url("/1"), "--config", "c.toml"]);
     assert_eq!(ran.code, 1, "{}", ran.stderr);
-    assert!(ran.stderr.contains("its login failed: "), "{}", ran.stderr);
     assert!(
-        ran.stderr.contains("check the login's URL, fields"),
+        ran.stderr.contains("its login was refused: "),
         "{}",
         ran.stderr
     );
+    let hint = "`crawl control DIR unpark HOST`";
+    assert!(ran.stderr.contains(hint), "{}", ran.stderr);
     assert_eq!(site.count("POST", "/in"), 1);
     assert_eq!(paths(&dir), [""; 0]);
-    assert!(!format!("{}{}", ran.stderr, all_text(dir.path())).contains("wr0ng-word"));
-    // The next run tries again, with the right password.
+    // The next run and the next round send nothing while the credentials are the same.
+    let forms = site.count("GET", "/login");
+    for args in [&[][..], &["--recrawl"]] {
+        let same = crawl(&cmd, args);
+        let expected = "the credentials have not changed since the site refused them at 20";
+        assert!(same.stderr.contains(expected), "{}", same.stderr);
+        assert_eq!(
+            (site.count("POST", "/in"), site.count("GET", "/login")),
+            (1, forms)
+        );
+    }
+    // The operator asks for another attempt.
+    let host = format!("127.0.0.1:{}", site.port);
+    let unparked = cmd.run(&["control", "c", "unpark", &host]);
+    assert_eq!(unparked.code, 0, "{}", unparked.stderr);
+    let again = crawl(&cmd, &[]);
+    assert!(
+        again.stderr.contains("its login was refused: "),
+        "{}",
+        again.stderr
+    );
+    assert_eq!(site.count("POST", "/in"), 2);
+    for text in [&ran.stderr, &again.stderr, &all_text(dir.path())] {
+        assert!(!text.contains("wr0ng-word"), "{text}");
+    }
+    // The right password.
     cmd.env("PASSWORD", PASSWORD);
     let right = crawl(&cmd, &[]);
     assert_eq!(right.code, 0, "{}", right.stderr);
     assert_eq!(paths(&dir), ALL_PAGES);
+}
+
+#[test]
+fn a_page_that_always_looks_logged_out_does_not_stop_its_site() {
+    let (dir, mut cmd) = setup("always-out");
+    let site = Site::start();
+    cmd.env("USER_NAME", "me");
+    cmd.env("PASSWORD", PASSWORD);
+    dir.write("c.toml", &form_config(&site));
+    let seeds = [site.url("/out"), site.url("/1")];
+    let ran = crawl(&cmd, &[&seeds[0], &seeds[1], "--config", "c.toml"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let mut expected = ALL_PAGES.to_vec();
+    expected.push("/out");
+    assert_eq!(paths(&dir), expected);
+    let rows = dir.rows("c/pages.jsonl");
+    let row = rows.iter().find(|row| row["url"] == *seeds[0]).unwrap();
+    assert_eq!(
+        row["error"],
+        "logged_out: it redirects to the login form, but other pages of the site are logged in"
+    );
+    assert!(site.count("POST", "/in") <= 2);
+}
+
+#[test]
+fn a_resumed_run_redacts_the_password_from_its_first_response_on() {
+    let (dir, mut cmd) = setup("resumed-secret");
+    let site = Site::start();
+    cmd.env("USER_NAME", "me");
+    cmd.env("PASSWORD", PASSWORD);
+    dir.write("c.toml", &form_config(&site));
+    let seeds = [site.url("/1"), site.url("/echo")];
+    let limits = [
+        "--config",
+        "c.toml",
+        "--max-pages",
+        "1",
+        "--sitemaps",
+        "off",
+    ];
+    let ran = crawl(&cmd, &[&[&*seeds[0], &*seeds[1]], &limits[..]].concat());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let resumed = crawl(&cmd, &["--max-pages", "unlimited"]);
+    assert_eq!(resumed.code, 0, "{}", resumed.stderr);
+    assert_eq!(site.count("POST", "/in"), 1);
+    let rows = dir.rows("c/pages.jsonl");
+    let row = rows.iter().find(|row| row["url"] == *seeds[1]).unwrap();
+    assert_eq!(row["echoes_secret"], true);
+    let searched = cmd.run(&["search", "c", "w9900"]);
+    assert!(
+        searched.stdout.contains("[redacted]"),
+        "{}",
+        searched.stdout
+    );
+    // Without the password, the site gets no request, because its pages could not be redacted.
+    let broken = form_config(&site).replace("env:PASSWORD", "command:exit 3");
+    dir.write("c.toml", &broken);
+    let before = site.log().len();
+    let failed = crawl(
+        &cmd,
+        &["--recrawl", "--revisit-least", "0s", "--config", "c.toml"],
+    );
+    assert!(
+        failed.stderr.contains("the command `exit 3` failed"),
+        "{}",
+        failed.stderr
+    );
+    let pages = site.log()[before..]
+        .iter()
+        .filter(|seen| seen.path != "/robots.txt")
+        .count();
+    assert_eq!(pages, 0);
 }
 
 #[test]
@@ -369,9 +473,55 @@ fn a_token_comes_from_a_command() {
     cmd.env("THE_TOKEN", "another-token");
     let refused = crawl(&cmd, &[&site.url("/1"), "--config", "c.toml"]);
     assert_eq!(refused.code, 1, "{}", refused.stderr);
-    let expected = "its login failed: still logged out after a login";
+    let expected = "its login was refused: still logged out after a login";
     assert!(refused.stderr.contains(expected), "{}", refused.stderr);
     assert_eq!(paths(&dir), [""; 0]);
+}
+
+#[test]
+fn a_selector_is_a_sign_too() {
+    let (dir, mut cmd) = setup("selector");
+    let site = Site::start();
+    cmd.env("USER_NAME", "me");
+    cmd.env("PASSWORD", PASSWORD);
+    let sign = "logged-in = { select = \"a[href='/logout']\" }";
+    let config = form_config(&site).replace("logged-in = \">Log out<\"", sign);
+    dir.write("c.toml", &config);
+    let ran = crawl(
+        &cmd,
+        &[&site.url("/1"), "--config", "c.toml", "--max-pages", "2"],
+    );
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    // The next run reads the selector from `crawl.toml`.
+    let resumed = crawl(&cmd, &["--max-pages", "unlimited"]);
+    assert_eq!(resumed.code, 0, "{}", resumed.stderr);
+    assert_eq!(paths(&dir), ALL_PAGES);
+    let checked = cmd.run(&["config", "--check", "c.toml"]);
+    assert_eq!(checked.ok(), "c.toml: no problems found\n");
+    dir.write("c.toml", &config.replace(sign, ""));
+    let checked = cmd.run(&["config", "--check", "c.toml"]);
+    assert_eq!(
+        checked.ok(),
+        "c.toml: no problems found\n\
+         warning: [site.\"127.0.0.1\".login] has neither `logged-in` nor `logged-out`: only a 401 or \
+         a redirect to the form shows that a session is over\n"
+    );
+}
+
+#[test]
+fn own_cookies_are_sent_together_with_those_of_the_login() {
+    let (dir, mut cmd) = setup("own-cookies");
+    let site = Site::start();
+    cmd.env("USER_NAME", "me");
+    cmd.env("PASSWORD", PASSWORD);
+    let own = "[site.\"127.0.0.1\"]\ncookies = { consent = \"yes\" }\n";
+    dir.write("c.toml", &format!("{own}{}", form_config(&site)));
+    let ran = crawl(&cmd, &[&site.url("/1"), "--config", "c.toml"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(paths(&dir), ALL_PAGES);
+    let log = site.log();
+    let page = log.iter().find(|seen| seen.path == "/3").unwrap();
+    assert_eq!(page.cookie, format!("consent=yes; sid={SESSION}1"));
 }
 
 #[test]
@@ -467,6 +617,7 @@ fn a_killed_crawl_continues_in_its_session() {
 fn unusable_logins_are_refused_by_name() {
     let (dir, cmd) = setup("refused");
     let (of_site, of_login) = ("[site.\"a.example\"]\n", "[site.\"a.example\".login]\n");
+    let form = "form = \"https://www.a.example/\"\nfields = { p = \"command:true\" }\n";
     for (text, message) in [
         (
             format!("{of_site}cookies = \"yes\""),
@@ -482,6 +633,19 @@ fn unusable_logins_are_refused_by_name() {
              `credential-command`",
         ),
         (format!("{of_login}forms = \"x\""), "unknown key `forms`"),
+        (
+            format!("{of_login}{form}logged-in = {{ select = \"a..b\" }}"),
+            "unusable `logged-in` in [site.\"a.example\".login]: bad selector `a..b`",
+        ),
+        (
+            format!("{of_login}{form}[site.\"www.a.example\"]\ncookies = \"keep\""),
+            "`https://www.a.example/` belongs to [site.\"www.a.example\"], which has a session of \
+             its own; move the login there",
+        ),
+        (
+            format!("{of_site}basic-auth = \"a:b\"\n{of_login}credential-command = \"true\""),
+            "the table sets `Authorization` too, and the token would replace it",
+        ),
     ] {
         dir.write("c.toml", &text);
         let ran = cmd.run(&["--config", "c.toml", "http://127.0.0.1:1/"]);

@@ -51,7 +51,10 @@ impl Coordinator {
             Command::Add(url) => usable(&url, &self.config)
                 .and_then(|url| self.scope.add_seed(&url, &*self.frontier)),
             Command::Park(host) => self.hosts.park(now, &host),
-            Command::Unpark(host) => self.hosts.unpark(now, &host),
+            Command::Unpark(host) => match self.retry_login(now, &host) {
+                true => Ok(self.hosts.parked_order()),
+                false => self.hosts.unpark(now, &host),
+            },
         };
         match order {
             Ok(order) => {

@@ -270,7 +270,7 @@ impl Coordinator {
         now: Tick,
         lease: Lease,
         context: FetchContext,
-        result: Result<Box<Exchange>, Failure>,
+        mut result: Result<Box<Exchange>, Failure>,
         kind: OutcomeKind,
         out: &mut Vec<Effect>,
     ) {
@@ -278,10 +278,10 @@ impl Coordinator {
         for origin in self.hosts.page_ended(&host) {
             self.wake_pending(now, &origin);
         }
-        if let Some(session) = &context.session {
-            self.session_shown(now, session, &lease.url, out);
-        }
-        let is_ours = result.as_ref().is_err_and(|failure| failure.kind.is_ours());
+        let session = context.session.as_ref();
+        let is_judged = session
+            .is_some_and(|session| self.session_shown(now, session, &lease.url, &mut result, out));
+        let is_ours = !is_judged && result.as_ref().is_err_and(|failure| failure.kind.is_ours());
         if kind == OutcomeKind::NoConnection || is_ours {
             // The failure is due to the host or to the crawl, so the URL returns to the head of its
             // queue, and the attempt does not count.

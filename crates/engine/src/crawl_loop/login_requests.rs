@@ -4,11 +4,12 @@ use crawl_fetcher::{Exchange, Failure};
 use crawl_frontier::{Exclusion, FrontierError, Lease, Reason};
 use crawl_scheduler::{RobotsState, Tick};
 use crawl_scope::action;
-use crawl_weburl::{CanonicalUrl, Origin};
+use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 
 use super::Coordinator;
-use super::logins::{LoginGate, LoginReaction, Logins};
+use super::logins::{LoggedOutPage, LoginGate, LoginReaction, Logins};
 use super::robots::RobotsStanding;
+use crate::login::learn_passwords;
 use crate::messages::login::{LoginRequest, PageSession};
 use crate::messages::{Effect, Job};
 
@@ -24,9 +25,26 @@ pub(super) enum LoginTurn {
 
 impl Coordinator {
     /// Makes the run log in to sites. Without this call, as in a replay, no site needs a login.
+    /// May block, because it reads the passwords that earlier runs sent.
     pub(crate) fn log_in(&mut self) {
         let config = &self.config;
-        self.logins = Logins::new(&config.logins, &config.fetch.sessions, config.retries);
+        let unusable = learn_passwords(&config.logins, &config.fetch.sessions);
+        let logins = Logins::new(&config.logins, &config.fetch.sessions, config.retries);
+        self.logins = logins.proxied(config.fetch.proxy.is_some());
+        for (site, why) in unusable {
+            self.logins.fail(&site, why);
+        }
+    }
+
+    /// Begins the failed login of a host's site again. Returns whether it had failed.
+    pub(super) fn retry_login(&mut self, now: Tick, host: &HostKey) -> bool {
+        let Some(site) = self.logins.retry(host) else {
+            return false;
+        };
+        let logins = &self.logins;
+        self.hosts
+            .unpark_after_login(now, |host| logins.is_of(host, &site));
+        true
     }
 
     /// Decides whether a permit for a page is used for a login instead.
@@ -46,7 +64,7 @@ impl Coordinator {
             LoginGate::Open => return Ok(LoginTurn::Page),
             LoginGate::Login(request) => return self.login_job(now, origin, request, out),
             LoginGate::Wait => self.hosts.set_pending(now, origin, 0),
-            LoginGate::Failed(why) => self.hosts.stop_for_login(now, &origin.host_key(), why),
+            LoginGate::Failed(why) => self.hosts.stop_for_login(now, &origin.host_key(), &why),
         }
         Ok(LoginTurn::Nothing)
     }
@@ -97,20 +115,32 @@ impl Coordinator {
         credentials: Result<Vec<(String, String)>, String>,
         out: &mut Vec<Effect>,
     ) {
-        let reaction = self.logins.credentials_read(site, credentials);
+        let reaction = self.logins.credentials_read(now, site, credentials);
         self.react_to_login(now, reaction, out);
     }
 
-    /// Takes in what the response for a page shows about its site's session.
+    /// Takes in what the response for a page shows about its site's session. Returns whether the
+    /// attempt counts although the page looks logged out. The row of a page that is set aside says
+    /// why.
     pub(super) fn session_shown(
         &mut self,
         now: Tick,
         session: &PageSession,
         url: &CanonicalUrl,
+        result: &mut Result<Box<Exchange>, Failure>,
         out: &mut Vec<Effect>,
-    ) {
+    ) -> bool {
         let reaction = self.logins.page_ended(session, url);
+        let page = reaction.page;
         self.react_to_login(now, reaction, out);
+        if let Err(failure) = result {
+            failure.retry |= page == LoggedOutPage::Later;
+            if page == LoggedOutPage::SetAside {
+                let others = ", but other pages of the site are logged in";
+                failure.detail.push_str(others);
+            }
+        }
+        page != LoggedOutPage::Again
     }
 
     /// Returns why a URL of a site with a login is not fetched: it looks like an action, and a
@@ -136,6 +166,7 @@ impl Coordinator {
             read,
             failed,
             logged_in,
+            page: _,
         } = reaction;
         if let Some(login) = read {
             out.push(Effect::ReadCredentials(login));
@@ -143,10 +174,10 @@ impl Coordinator {
         if let Some(site) = logged_in {
             tracing::info!(site, "logged in");
         }
-        if let Some((site, why)) = failed {
+        if let Some((site, failure)) = failed {
             tracing::warn!(
                 site,
-                why,
+                why = failure.why,
                 "the login failed; its hosts get no more requests in this run"
             );
         }

@@ -1,13 +1,20 @@
 //! Which sites are logged in, and the next request of each login.
 
+mod evidence;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crawl_extractor::{PageText, read_post_forms};
-use crawl_fetcher::{Exchange, Failure, SiteSessions};
+use crawl_fetcher::{CredentialsDigest, Exchange, Failure, SiteSessions};
+use crawl_scheduler::Tick;
 use crawl_weburl::{AddressClass, CanonicalUrl, HostKey, HostTable, Origin, class_of_host};
 
-use crate::login::{LoginForm, LoginMethod, Session, SiteLogin, decoded, judge, login_form};
+use self::evidence::{Conclusion, Evidence};
+use crate::login::refusal::{digest_of, is_same, refused_before};
+use crate::login::{
+    LoginFailure, LoginForm, LoginMethod, Session, SiteLogin, decoded, judge, login_form,
+};
 use crate::messages::login::{LoginRequest, LoginStep, PageSession};
 
 /// Maximum redirects in a login.
@@ -16,10 +23,10 @@ const MAX_LOGIN_REDIRECTS: u8 = 10;
 /// Maximum logins of a site in a run after the first, each because the site had logged the crawl out.
 /// Beyond the limit: the site gets no more requests.
 const MAX_LOGOUTS: u32 = 100;
-
 /// The logins of a run, one state per site. Each site logs in before its first page, and once more
-/// when a page shows that the site has logged the crawl out. If that page, or the first page after
-/// a login, is still logged out, the login has failed, and the site gets no more requests.
+/// when a page shows that the site has logged the crawl out. A page that still looks logged out
+/// after that, although others do not, is set aside. If several pages in a row still look logged
+/// out, the login has failed, and the site gets no more requests.
 ///
 /// [`gate`](Self::gate) decides what a permit of a host is used for. Its requests end with
 /// [`answered`](Self::answered), and its need for credentials with
@@ -27,10 +34,13 @@ const MAX_LOGOUTS: u32 = 100;
 /// page of the site shows.
 #[derive(Debug, Default)]
 pub(super) struct Logins {
+    /// The sites with a session, also those without a login.
     by_site: HostTable<String>,
     sites: BTreeMap<String, SiteState>,
     sessions: SiteSessions,
     max_retries: u32,
+    /// Whether requests go to a proxy, also those to loopback.
+    is_proxied: bool,
 }
 
 #[derive(Debug)]
@@ -40,12 +50,9 @@ struct SiteState {
     /// The number of successful logins in this run, plus one if an earlier run had logged in. A
     /// page that was requested before the last login shows nothing about it.
     generation: u32,
-    /// Whether a page has shown since the last login that the crawl is logged in.
-    is_proven: bool,
-    /// The page that showed that the site had logged the crawl out.
-    cause: Option<CanonicalUrl>,
-    /// How often the site logged the crawl out in this run.
-    logouts: u32,
+    evidence: Evidence,
+    /// The digest of the credentials that were sent last.
+    tried: Option<CredentialsDigest>,
     /// Origins whose pages wait for the login.
     waiting: BTreeSet<Origin>,
 }
@@ -55,13 +62,14 @@ enum Phase {
     LoggedIn,
     /// A login is due, but no request of it was sent yet.
     Due,
-    /// The credentials are being read. A form login has its form by then.
+    /// The credentials are being read. The form is `None` for a token, and for a form login that
+    /// first compares the credentials with the refused ones.
     Credentials(Option<LoginForm>),
     /// The next request of the login.
     Request(LoginRequest),
     InFlight,
     /// The login failed, and why.
-    Failed(String),
+    Failed(LoginFailure),
 }
 
 /// The use of a permit for a page.
@@ -74,7 +82,7 @@ pub(super) enum LoginGate {
     /// Nothing: the pages of the host wait for the login.
     Wait,
     /// Nothing, because the login failed, and why.
-    Failed(String),
+    Failed(LoginFailure),
 }
 
 /// The consequences of a change in a site's login.
@@ -85,9 +93,23 @@ pub(super) struct LoginReaction {
     /// The login whose credentials to read.
     pub(super) read: Option<Arc<SiteLogin>>,
     /// The site whose login just failed, and why.
-    pub(super) failed: Option<(String, String)>,
+    pub(super) failed: Option<(String, LoginFailure)>,
     /// The site whose login just succeeded.
     pub(super) logged_in: Option<String>,
+    /// When to fetch the page again, if it looks logged out.
+    pub(super) page: LoggedOutPage,
+}
+
+/// When to fetch a page again that looks logged out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum LoggedOutPage {
+    /// After the next login, because the session was over. The attempt doesn't count.
+    #[default]
+    Again,
+    /// Behind the other pages, because the session may not be over. The attempt counts.
+    Later,
+    /// Not in this round, because the site is logged in.
+    SetAside,
 }
 
 impl Logins {
@@ -98,10 +120,13 @@ impl Logins {
         sessions: &SiteSessions,
         max_retries: u32,
     ) -> Logins {
+        // A subdomain whose table keeps cookies has its own session, so its pages need no login.
         let mut by_site = HostTable::default();
-        let states = logins.iter().map(|login| {
+        for site in sessions.sites() {
             // The settings have checked the names.
-            let _ = by_site.insert(&login.site, login.site.clone());
+            let _ = by_site.insert(site, site.to_owned());
+        }
+        let states = logins.iter().map(|login| {
             let may_be_in = sessions.may_be_logged_in(&login.site);
             let state = SiteState {
                 login: Arc::clone(login),
@@ -111,9 +136,8 @@ impl Logins {
                     Phase::Due
                 },
                 generation: u32::from(may_be_in),
-                is_proven: may_be_in,
-                cause: None,
-                logouts: 0,
+                evidence: Evidence::new(may_be_in),
+                tried: None,
                 waiting: BTreeSet::new(),
             };
             (login.site.clone(), state)
@@ -124,7 +148,39 @@ impl Logins {
             sites,
             sessions: sessions.clone(),
             max_retries,
+            is_proxied: false,
         }
+    }
+
+    /// Makes plain http to loopback count as unprotected, because it goes to a proxy.
+    pub(super) fn proxied(self, is_proxied: bool) -> Logins {
+        Logins { is_proxied, ..self }
+    }
+
+    /// Makes the login of a site fail before its first request.
+    pub(super) fn fail(&mut self, site: &str, why: String) {
+        if let Some(state) = self.sites.get_mut(site) {
+            state.phase = Phase::Failed(why.into());
+        }
+    }
+
+    /// Begins the failed login of a host's site again, even with credentials that the site refused.
+    /// Returns the name of the site. `None` if its login has not failed.
+    pub(super) fn retry(&mut self, host: &HostKey) -> Option<String> {
+        let (_, site) = self.by_site.find(host)?;
+        let state = self.sites.get_mut(site)?;
+        if !matches!(state.phase, Phase::Failed(_)) {
+            return None;
+        }
+        self.sessions.set_refused(site, None);
+        self.sessions.set_logged_in(site, false);
+        state.phase = Phase::Due;
+        Some(site.clone())
+    }
+
+    /// Returns whether a host belongs to a site.
+    pub(super) fn is_of(&self, host: &HostKey, site: &str) -> bool {
+        self.by_site.find(host).is_some_and(|(_, own)| own == site)
     }
 
     /// Returns whether credentials are being read. Until then the run must not end, even with no
@@ -168,7 +224,7 @@ impl Logins {
             return (LoginGate::Open, reaction);
         };
         if matches!(state.phase, Phase::Due) {
-            reaction = state.begin();
+            reaction = state.begin(&self.sessions);
             reaction.wake.retain(|woken| woken != origin);
         }
         let gate = match &state.phase {
@@ -200,10 +256,9 @@ impl Logins {
     pub(super) fn disallowed(&mut self, request: &LoginRequest) -> LoginReaction {
         self.change(&request.login.site, |_| match request.step {
             LoginStep::Landing => Ok(Phase::LoggedIn),
-            LoginStep::Page | LoginStep::Submit => Err(format!(
-                "robots.txt disallows {}",
-                without_query(&request.url)
-            )),
+            LoginStep::Page | LoginStep::Submit => {
+                Err(format!("robots.txt disallows {}", without_query(&request.url)).into())
+            }
         })
     }
 
@@ -223,35 +278,44 @@ impl Logins {
             _ if !is_current => return LoginReaction::default(),
             Session::Unknown => return LoginReaction::default(),
             Session::LoggedIn => {
-                state.is_proven = true;
+                state.evidence.note_logged_in(url);
                 return LoginReaction::default();
             }
             Session::LoggedOut(why) => why,
         };
-        let is_again = state.cause.as_ref() == Some(url);
-        if !state.is_proven || is_again {
-            let why = format!(
-                "still logged out after a login: {} ({why})",
-                without_query(url)
-            );
-            return self.change(&site, |_| Err(why));
+        match state.evidence.note_logged_out(url) {
+            Conclusion::Undecided => LoginReaction {
+                page: LoggedOutPage::Later,
+                ..LoginReaction::default()
+            },
+            Conclusion::SetAside => LoginReaction {
+                page: LoggedOutPage::SetAside,
+                ..LoginReaction::default()
+            },
+            Conclusion::LoginFailed => {
+                let page = without_query(url);
+                let why = format!("still logged out after a login: {page} ({why})");
+                // A token opens the pages or doesn't. After a form, the account may lack a right.
+                let is_refused = matches!(session.login.method, LoginMethod::Token { .. });
+                self.change(&site, |_| Err(LoginFailure { why, is_refused }))
+            }
+            Conclusion::LoggedOut if state.evidence.logouts > MAX_LOGOUTS => {
+                let why = format!("logged out more than {MAX_LOGOUTS} times in a run");
+                self.change(&site, |_| Err(why.into()))
+            }
+            Conclusion::LoggedOut => {
+                state.phase = Phase::Due;
+                self.sessions.set_logged_in(&site, false);
+                tracing::info!(site, %why, "logged out");
+                LoginReaction::default()
+            }
         }
-        state.logouts += 1;
-        if state.logouts > MAX_LOGOUTS {
-            return self.change(&site, |_| {
-                Err(format!("logged out more than {MAX_LOGOUTS} times in a run"))
-            });
-        }
-        state.cause = Some(url.clone());
-        state.phase = Phase::Due;
-        self.sessions.set_logged_in(&site, false);
-        tracing::info!(site, %why, "logged out");
-        LoginReaction::default()
     }
 
-    /// Takes in the credentials of a login.
+    /// Takes in the credentials of a login. Credentials that the site refused are not sent again.
     pub(super) fn credentials_read(
         &mut self,
+        now: Tick,
         site: &str,
         credentials: Result<Vec<(String, String)>, String>,
     ) -> LoginReaction {
@@ -261,18 +325,29 @@ impl Logins {
                 return Ok(Phase::Due);
             };
             let credentials = credentials?;
-            for (name, value) in &credentials {
-                if form.as_ref().is_none_or(|form| form.is_secret(name)) {
-                    sessions.learn_secret(value);
-                }
+            if let Some(refused) = sessions.refused(site)
+                && is_same(&refused, &state.login, &credentials)
+            {
+                return Err(refused_before(&refused));
             }
+            if let (LoginMethod::Form { url, .. }, None) = (&state.login.method, form) {
+                let request = LoginRequest::new(&state.login, LoginStep::Page, url.clone());
+                return Ok(Phase::Request(request));
+            }
+            let is_secret = |name: &str| form.as_ref().is_none_or(|form| form.is_secret(name));
+            let secret = credentials.iter().filter(|(name, _)| is_secret(name));
+            for (_, value) in secret.clone() {
+                sessions.learn_secret(value);
+            }
+            sessions.set_secret_fields(site, secret.map(|(name, _)| name.clone()).collect());
+            state.tried = digest_of(now, &state.login, &credentials);
             match (&state.login.method, form) {
-                (LoginMethod::Form { .. }, Some(form)) => Ok(Phase::Request(LoginRequest {
+                (_, Some(form)) => Ok(Phase::Request(LoginRequest {
                     form: Some(form.filled_in(&credentials)),
                     ..LoginRequest::new(&state.login, LoginStep::Submit, form.action.clone())
                 })),
                 (LoginMethod::Form { .. }, None) => Ok(Phase::Due),
-                (LoginMethod::Token { header }, _) => {
+                (LoginMethod::Token { header }, None) => {
                     let token = credentials.first().map_or("", |(_, token)| token.trim());
                     let value = token_value(header, token)?;
                     let set = sessions.set_token(site, header, &value);
@@ -292,22 +367,27 @@ impl Logins {
         // Credentials are sent once. Sent again and again, they could lock the account.
         let may_retry = request.step != LoginStep::Submit && request.tries < self.max_retries;
         let by_site = std::mem::take(&mut self.by_site);
-        let is_own = |url: &CanonicalUrl| {
-            let site = by_site.find(&url.host_key()).map(|(_, site)| site);
-            site == Some(&request.login.site)
+        let bounds = Bounds {
+            login: &request.login,
+            by_site: &by_site,
+            is_proxied: self.is_proxied,
         };
         let reaction = self.change(&request.login.site, |state| match result {
             Ok(answer) => match answer.status {
                 429 | 500.. if may_retry => Ok(request.again()),
-                _ => next_phase(&state.login, request, answer, &is_own),
+                _ => {
+                    let next = next_phase(&state.login, request, answer, &bounds)?;
+                    state.evidence.is_landing_in =
+                        state.login.has_signs() && judge(&state.login, answer) == Session::LoggedIn;
+                    Ok(next)
+                }
             },
             Err(failure) if failure.kind.is_ours() => Ok(Phase::Request(request.clone())),
             Err(failure) if failure.retry && may_retry => Ok(request.again()),
-            Err(failure) => Err(format!(
-                "{} can't be fetched ({})",
-                without_query(&request.url),
-                failure.name()
-            )),
+            Err(failure) => {
+                let page = without_query(&request.url);
+                Err(format!("{page} can't be fetched ({})", failure.name()).into())
+            }
         });
         self.by_site = by_site;
         reaction
@@ -322,7 +402,7 @@ impl Logins {
     fn change(
         &mut self,
         site: &str,
-        next: impl FnOnce(&SiteState) -> Result<Phase, String>,
+        next: impl FnOnce(&mut SiteState) -> Result<Phase, LoginFailure>,
     ) -> LoginReaction {
         let mut reaction = LoginReaction::default();
         let Some(state) = self.sites.get_mut(site) else {
@@ -332,16 +412,24 @@ impl Logins {
         match &state.phase {
             Phase::LoggedIn => {
                 state.generation += 1;
-                state.is_proven = false;
+                state.evidence.note_login();
+                // A token is sent without an answer, so only pages show whether it is accepted.
+                if matches!(state.login.method, LoginMethod::Form { .. }) {
+                    self.sessions.set_refused(site, None);
+                }
                 self.sessions.set_logged_in(site, true);
                 reaction.logged_in = Some(site.to_owned());
                 reaction.wake.extend(std::mem::take(&mut state.waiting));
             }
-            Phase::Failed(why) => {
-                reaction.failed = Some((site.to_owned(), why.clone()));
+            Phase::Failed(failure) => {
+                if failure.is_refused && state.tried.is_some() {
+                    self.sessions.set_refused(site, state.tried.take());
+                }
+                self.sessions.set_logged_in(site, false);
+                reaction.failed = Some((site.to_owned(), failure.clone()));
                 reaction.wake.extend(std::mem::take(&mut state.waiting));
             }
-            Phase::Due => reaction = state.begin(),
+            Phase::Due => reaction = state.begin(&self.sessions),
             Phase::Request(request) => reaction.wake.push(request.url.origin()),
             Phase::Credentials(_) => reaction.read = Some(Arc::clone(&state.login)),
             Phase::InFlight => {}
@@ -351,16 +439,17 @@ impl Logins {
 }
 
 impl SiteState {
-    /// Begins a login: with its form, or with its token.
-    fn begin(&mut self) -> LoginReaction {
+    /// Begins a login: with its form, or with its token. If the site refused the credentials before,
+    /// reads them first, so that the site gets no request if they are still the same.
+    fn begin(&mut self, sessions: &SiteSessions) -> LoginReaction {
         let mut reaction = LoginReaction::default();
         match &self.login.method {
-            LoginMethod::Form { url, .. } => {
+            LoginMethod::Form { url, .. } if sessions.refused(&self.login.site).is_none() => {
                 let request = LoginRequest::new(&self.login, LoginStep::Page, url.clone());
                 self.phase = Phase::Request(request);
                 reaction.wake.push(url.origin());
             }
-            LoginMethod::Token { .. } => {
+            LoginMethod::Form { .. } | LoginMethod::Token { .. } => {
                 self.phase = Phase::Credentials(None);
                 reaction.read = Some(Arc::clone(&self.login));
             }
@@ -377,6 +466,7 @@ impl LoginRequest {
             url,
             form: None,
             redirects: 0,
+            is_resent: false,
             tries: 0,
         }
     }
@@ -403,29 +493,19 @@ fn next_phase(
     login: &Arc<SiteLogin>,
     request: &LoginRequest,
     answer: &Exchange,
-    is_own: &dyn Fn(&CanonicalUrl) -> bool,
-) -> Result<Phase, String> {
+    bounds: &Bounds<'_>,
+) -> Result<Phase, LoginFailure> {
     let page = without_query(&request.url);
     if let Some(target) = answer.redirect_target() {
-        let step = match request.step {
-            LoginStep::Page => LoginStep::Page,
-            LoginStep::Submit | LoginStep::Landing => LoginStep::Landing,
-        };
         let target = target.map_err(|_| format!("{page} redirects to an unusable address"))?;
-        check_target(login, &target, is_own)?;
-        if request.redirects >= MAX_LOGIN_REDIRECTS {
-            return Err(format!(
-                "it redirects more than {MAX_LOGIN_REDIRECTS} times"
-            ));
-        }
-        return Ok(Phase::Request(LoginRequest {
-            redirects: request.redirects + 1,
-            tries: request.tries,
-            ..LoginRequest::new(login, step, target)
-        }));
+        return Ok(Phase::Request(redirected(request, answer, target, bounds)?));
     }
+    let is_sent = request.step != LoginStep::Page;
     if answer.status != 200 {
-        return Err(format!("{page} answered {}", answer.status));
+        return Err(LoginFailure {
+            why: format!("{page} answered {}", answer.status),
+            is_refused: is_sent && matches!(answer.status, 401 | 403),
+        });
     }
     let LoginMethod::Form { fields, .. } = &login.method else {
         return Ok(Phase::LoggedIn);
@@ -433,44 +513,92 @@ fn next_phase(
     let (content_type, body) = decoded(answer);
     let forms = read_post_forms(&PageText::decode(&body.bytes, content_type));
     let form = login_form(&request.url, forms, fields);
-    if request.step == LoginStep::Page {
+    if !is_sent {
         let form = form?;
-        check_target(login, &form.action, is_own)?;
+        bounds.check_target(&form.action)?;
         return Ok(Phase::Credentials(Some(form)));
     }
-    match judge(login, answer) {
-        Session::LoggedOut(why) => Err(format!(
-            "{page} shows no login after the form was sent: {why}"
-        )),
-        // Without a text of `logged-in`, the form itself is the sign: sites show it again if the
+    let why = match judge(login, answer) {
+        Session::LoggedOut(why) => {
+            format!("{page} shows no login after the form was sent: {why}")
+        }
+        // Without a sign of `logged-in`, the form itself is the sign: sites show it again if the
         // password is wrong.
         _ if login.logged_in.is_none() && form.is_ok() => {
-            Err(format!("{page} shows the form again after it was sent"))
+            format!("{page} shows the form again after it was sent")
         }
-        _ => Ok(Phase::LoggedIn),
-    }
+        _ => return Ok(Phase::LoggedIn),
+    };
+    Err(LoginFailure {
+        why,
+        is_refused: true,
+    })
 }
 
-/// Checks that a login may continue at a URL: the URL belongs to the site, and the connection is
-/// private.
-fn check_target(
-    login: &SiteLogin,
-    url: &CanonicalUrl,
-    is_own: &dyn Fn(&CanonicalUrl) -> bool,
-) -> Result<(), String> {
-    let is_loopback = class_of_host(url.host()) == Some(AddressClass::Loopback);
-    if !is_own(url) {
-        let (host, site) = (url.host_key(), &login.site);
-        return Err(format!(
-            "it leads to {host}, which is not part of [site.\"{site}\"]"
-        ));
+/// Returns the request that follows a redirect: a GET, or the form again after a 307 or 308.
+fn redirected(
+    request: &LoginRequest,
+    answer: &Exchange,
+    target: CanonicalUrl,
+    bounds: &Bounds<'_>,
+) -> Result<LoginRequest, LoginFailure> {
+    bounds.check_target(&target)?;
+    if request.redirects >= MAX_LOGIN_REDIRECTS {
+        return Err(format!("it redirects more than {MAX_LOGIN_REDIRECTS} times").into());
     }
-    match url.scheme() == "https" || is_loopback || login.plain_http {
-        true => Ok(()),
-        false => Err(format!(
-            "{} is not encrypted, and `plain-http` is not on",
-            without_query(url)
-        )),
+    let is_repeated = request.step == LoginStep::Submit && matches!(answer.status, 307 | 308);
+    let page = without_query(&request.url);
+    let status = answer.status;
+    if is_repeated && target.origin() != request.url.origin() {
+        return Err(format!(
+            "{page} answered {status}, which would send the form on to {}",
+            target.origin()
+        )
+        .into());
+    }
+    if is_repeated && request.is_resent {
+        return Err(format!("{page} answered {status}, but the form was sent twice").into());
+    }
+    let step = match request.step {
+        LoginStep::Page => LoginStep::Page,
+        LoginStep::Submit if is_repeated => LoginStep::Submit,
+        LoginStep::Submit | LoginStep::Landing => LoginStep::Landing,
+    };
+    Ok(LoginRequest {
+        form: request.form.clone().filter(|_| is_repeated),
+        redirects: request.redirects + 1,
+        is_resent: is_repeated,
+        tries: request.tries,
+        ..LoginRequest::new(&request.login, step, target)
+    })
+}
+
+/// Limits the URLs to which a login may send requests.
+struct Bounds<'a> {
+    login: &'a SiteLogin,
+    by_site: &'a HostTable<String>,
+    is_proxied: bool,
+}
+
+impl Bounds<'_> {
+    /// Checks that the login may continue at a URL: the URL belongs to the site, and the connection
+    /// is private.
+    fn check_target(&self, url: &CanonicalUrl) -> Result<(), String> {
+        let (host, site) = (url.host_key(), &self.login.site);
+        if self.by_site.find(&host).map(|(_, own)| own) != Some(site) {
+            return Err(format!(
+                "it leads to {host}, which is not part of [site.\"{site}\"]"
+            ));
+        }
+        let is_loopback = class_of_host(url.host()) == Some(AddressClass::Loopback);
+        let is_private = url.scheme() == "https" || (is_loopback && !self.is_proxied);
+        match is_private || self.login.plain_http {
+            true => Ok(()),
+            false => Err(format!(
+                "{} is not encrypted, and `plain-http` is not on",
+                without_query(url)
+            )),
+        }
     }
 }
 

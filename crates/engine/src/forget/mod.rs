@@ -19,6 +19,7 @@ use crawl_archive::{
     CAPTURES, DIGESTS, FOLDER, INDEX, Removal, RewrittenArchive, TEMPORARY_DIGESTS, Timestamp,
     replace_file, rewrite_archive, write_index,
 };
+use crawl_fetcher::SiteSessions;
 use crawl_frontier::{Frontier as _, StoreRemoval};
 use crawl_weburl::{CanonicalUrl, HostKey};
 use serde::Serialize;
@@ -425,11 +426,13 @@ impl StoreRemoval for StateRemoval<'_> {
                 let lines = text.split('\n').filter(|line| !removal.is_named_in(line));
                 Some(lines.collect::<Vec<_>>().join("\n").into_bytes())
             }
-            // The cookies and tokens of an erased host are erased too.
-            _ if let Some(site) = name.strip_prefix(META_SESSION)
-                && HostKey::parse(site).is_ok_and(|host| removal.holds_host(&host)) =>
-            {
-                None
+            // The cookies and tokens of an erased host are erased too, also those in the session of
+            // a domain above it.
+            _ if let Some(site) = name.strip_prefix(META_SESSION) => {
+                let is_erased = HostKey::parse(site).is_ok_and(|host| removal.holds_host(&host));
+                // Cookies don't know ports.
+                let is_of = |domain: &str| removal.hosts().iter().any(|host| host.host() == domain);
+                (!is_erased).then(|| SiteSessions::without_cookies(bytes, &is_of))
             }
             _ => without_forgotten(name, bytes, &|url| removal.holds_text(url)),
         }
@@ -437,5 +440,39 @@ impl StoreRemoval for StateRemoval<'_> {
 
     fn visit(&self, bytes: Vec<u8>) -> Vec<u8> {
         without_redirect_to(bytes, &|url| self.0.holds_text(url))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crawl_archive::Removal;
+    use crawl_fetcher::{CookieFile, SiteSessions};
+    use crawl_frontier::StoreRemoval as _;
+    use crawl_scheduler::Tick;
+    use crawl_weburl::HostKey;
+
+    use super::{META_SESSION, StateRemoval};
+
+    #[test]
+    fn cookies_of_an_erased_subdomain_leave_the_session_of_the_domain() {
+        let sessions = SiteSessions::new([("example.org", false)]).unwrap();
+        let file = "m.example.org\tFALSE\t/\tFALSE\t0\tsid\tof-m\n\
+                    example.org\tFALSE\t/\tFALSE\t0\tsid\tof-top\n";
+        let now = Tick::from_micros(1);
+        sessions.import(&CookieFile::parse(file).unwrap(), "digest", now);
+        let stored = sessions.unsaved().remove(0).1;
+        let left = |host: &str| {
+            let mut removal = Removal::default();
+            removal.add_host(HostKey::parse(host).unwrap());
+            let name = format!("{META_SESSION}example.org");
+            let left = StateRemoval(&removal).meta(&name, stored.clone());
+            left.map(|left| {
+                let text = String::from_utf8(left).unwrap();
+                (text.contains("of-m"), text.contains("of-top"))
+            })
+        };
+        assert_eq!(left("m.example.org"), Some((false, true)));
+        assert_eq!(left("www.example.org"), Some((true, true)));
+        assert_eq!(left("example.org"), None);
     }
 }

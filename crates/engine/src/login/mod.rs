@@ -6,11 +6,13 @@
 #[cfg(test)]
 pub(crate) mod fixtures;
 mod form;
+pub(crate) mod refusal;
 mod signs;
 
 use std::fmt;
 use std::sync::Arc;
 
+use crawl_fetcher::SiteSessions;
 use crawl_weburl::CanonicalUrl;
 
 pub(crate) use self::form::{LoginForm, login_form};
@@ -26,9 +28,9 @@ pub struct SiteLogin {
     pub method: LoginMethod,
     /// The source of the login's secrets.
     pub credentials: Credentials,
-    /// A text that pages contain only if the crawl is logged in.
+    /// A sign that pages have only if the crawl is logged in.
     pub logged_in: Option<PageSign>,
-    /// A text that pages contain only if the crawl is logged out.
+    /// A sign that pages have only if the crawl is logged out.
     pub logged_out: Option<PageSign>,
     /// Whether links that look like actions, such as a log-out, are not followed.
     pub skips_actions: bool,
@@ -51,6 +53,58 @@ pub enum LoginMethod {
         /// The name of the header field with the token.
         header: String,
     },
+}
+
+impl SiteLogin {
+    /// Returns whether a page can show by its contents that the crawl is logged in or out.
+    #[must_use]
+    pub fn has_signs(&self) -> bool {
+        self.logged_in.is_some() || self.logged_out.is_some()
+    }
+}
+
+/// Reads the passwords that earlier runs sent, so that they are redacted from the first response on.
+/// May block. Returns the sites whose passwords can't be read, and why.
+pub(crate) fn learn_passwords(
+    logins: &[Arc<SiteLogin>],
+    sessions: &SiteSessions,
+) -> Vec<(String, String)> {
+    let mut unusable = Vec::new();
+    for login in logins {
+        // Tokens are stored with the session.
+        let is_form = matches!(login.method, LoginMethod::Form { .. });
+        let Some(secret_fields) = sessions.secret_fields(&login.site).filter(|_| is_form) else {
+            continue;
+        };
+        match login.credentials.read() {
+            Ok(credentials) => {
+                let is_secret = |name: &String| secret_fields.contains(name);
+                for (_, value) in credentials.iter().filter(|(name, _)| is_secret(name)) {
+                    sessions.learn_secret(value);
+                }
+            }
+            Err(why) => unusable.push((login.site.clone(), why)),
+        }
+    }
+    unusable
+}
+
+/// Why a login failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LoginFailure {
+    pub(crate) why: String,
+    /// Whether the site refused the credentials. Refused credentials are not sent again, because some
+    /// sites lock an account after a few wrong passwords.
+    pub(crate) is_refused: bool,
+}
+
+impl From<String> for LoginFailure {
+    fn from(why: String) -> LoginFailure {
+        LoginFailure {
+            why,
+            is_refused: false,
+        }
+    }
 }
 
 /// Reads the secrets of a login when they are needed: the value of each field, or the token.

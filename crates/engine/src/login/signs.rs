@@ -3,6 +3,7 @@
 use crawl_coding::{DecodeEnd, DecodeLimits, Decoded, decode};
 use crawl_extractor::{PageText, is_html};
 use crawl_fetcher::Exchange;
+use crawl_fields::PageSelector;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
 
 use super::{LoginMethod, SiteLogin};
@@ -14,12 +15,19 @@ const MAX_SEARCHED_BYTES: usize = 4 << 20;
 /// Beyond the limit: refused.
 const MAX_SIGN_BYTES: usize = 1_024;
 
-/// A text in the source of pages that shows whether the crawl is logged in, such as `>Log out<` or `id="account"`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PageSign(String);
+/// A sign in pages of whether the crawl is logged in: a text in the source, such as `>Log out<` or
+/// `id="account"`, or a CSS selector that an element matches.
+#[derive(Clone, Debug)]
+pub struct PageSign(Sign);
+
+#[derive(Clone, Debug)]
+enum Sign {
+    Text(String),
+    Selector(PageSelector),
+}
 
 /// Why a text can't be used as a [`PageSign`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadSign {
     /// Every page contains the empty text.
@@ -28,6 +36,14 @@ pub enum BadSign {
     /// The text is too long.
     #[error("it is longer than {MAX_SIGN_BYTES} bytes")]
     TooLong,
+    /// The text is not a selector that is supported.
+    #[error("bad selector `{text}`: {why}")]
+    Selector {
+        /// The text.
+        text: String,
+        /// The mistake.
+        why: String,
+    },
 }
 
 impl PageSign {
@@ -36,15 +52,37 @@ impl PageSign {
     /// # Errors
     /// The text is empty or too long.
     pub fn text(text: &str) -> Result<PageSign, BadSign> {
-        match text.len() {
-            0 => Err(BadSign::Empty),
-            1..=MAX_SIGN_BYTES => Ok(PageSign(text.to_owned())),
-            _ => Err(BadSign::TooLong),
-        }
+        check_length(text)?;
+        Ok(PageSign(Sign::Text(text.to_owned())))
     }
 
-    fn is_on(&self, page: &PageText<'_>) -> bool {
-        page.as_str().contains(&self.0)
+    /// Creates a sign from a CSS selector that the elements of pages are compared with.
+    ///
+    /// # Errors
+    /// The selector is empty, too long or invalid, or this build can't apply selectors.
+    pub fn selector(text: &str) -> Result<PageSign, BadSign> {
+        check_length(text)?;
+        let selector = PageSelector::parse(text).map_err(|why| BadSign::Selector {
+            text: text.to_owned(),
+            why,
+        })?;
+        Ok(PageSign(Sign::Selector(selector)))
+    }
+
+    /// Returns whether a page has the sign. `None` if the page is too large to know.
+    fn is_on(&self, page: &PageText<'_>) -> Option<bool> {
+        match &self.0 {
+            Sign::Text(text) => Some(page.as_str().contains(text)),
+            Sign::Selector(selector) => selector.is_on(page.as_str()),
+        }
+    }
+}
+
+fn check_length(text: &str) -> Result<(), BadSign> {
+    match text.len() {
+        0 => Err(BadSign::Empty),
+        1..=MAX_SIGN_BYTES => Ok(()),
+        _ => Err(BadSign::TooLong),
     }
 }
 
@@ -91,21 +129,29 @@ pub(crate) fn judge(login: &SiteLogin, answer: &Exchange) -> Session {
         return Session::Unknown;
     }
     let page = PageText::decode(&body.bytes, content_type);
-    if login
-        .logged_out
-        .as_ref()
-        .is_some_and(|sign| sign.is_on(&page))
+    if let Some(sign) = &login.logged_out
+        && sign.is_on(&page) == Some(true)
     {
-        return out("it contains the text of `logged-out`");
+        return out(match sign.0 {
+            Sign::Text(_) => "it contains the text of `logged-out`",
+            Sign::Selector(_) => "an element matches `logged-out`",
+        });
     }
+    // An error page often lacks the navigation that shows the user's name.
+    if answer.status != 200 {
+        return Session::Unknown;
+    }
+    let Some(sign) = &login.logged_in else {
+        return Session::LoggedIn;
+    };
     let is_whole = answer.truncated.is_none() && matches!(body.end, DecodeEnd::Whole);
-    match &login.logged_in {
-        // An error page often lacks the navigation that shows the user's name.
-        _ if answer.status != 200 => Session::Unknown,
-        Some(sign) if sign.is_on(&page) => Session::LoggedIn,
-        Some(_) if is_whole => out("it doesn't contain the text of `logged-in`"),
-        Some(_) => Session::Unknown,
-        None => Session::LoggedIn,
+    match (sign.is_on(&page), &sign.0) {
+        (Some(true), _) => Session::LoggedIn,
+        (Some(false), Sign::Text(_)) if is_whole => {
+            out("it doesn't contain the text of `logged-in`")
+        }
+        (Some(false), Sign::Selector(_)) if is_whole => out("no element matches `logged-in`"),
+        (None | Some(false), _) => Session::Unknown,
     }
 }
 
@@ -139,6 +185,31 @@ mod tests {
             skips_actions: true,
             plain_http: false,
         }
+    }
+
+    #[test]
+    fn selectors_are_signs_too() {
+        let selector = |text| Some(PageSign::selector(text).unwrap());
+        let is_in = SiteLogin {
+            logged_in: selector("a.logout"),
+            logged_out: selector("form#login"),
+            ..login(None, None)
+        };
+        for (body, expected) in [
+            ("<a class='big logout'>Bye</a>", Session::LoggedIn),
+            (
+                "<p>&lt;a class=logout&gt;",
+                Session::LoggedOut("no element matches `logged-in`".to_owned()),
+            ),
+            (
+                "<a class=logout></a><form id=login>",
+                Session::LoggedOut("an element matches `logged-out`".to_owned()),
+            ),
+        ] {
+            assert_eq!(judge(&is_in, &answer(200, &[], body)), expected, "{body}");
+        }
+        let bad = PageSign::selector("a..b").unwrap_err().to_string();
+        assert!(bad.starts_with("bad selector `a..b`: "), "{bad}");
     }
 
     #[test]
@@ -200,8 +271,8 @@ mod tests {
 
     #[test]
     fn a_sign_is_neither_empty_nor_long() {
-        assert_eq!(PageSign::text(""), Err(BadSign::Empty));
+        assert_eq!(PageSign::text("").unwrap_err(), BadSign::Empty);
         let long = "x".repeat(MAX_SIGN_BYTES + 1);
-        assert_eq!(PageSign::text(&long), Err(BadSign::TooLong));
+        assert_eq!(PageSign::text(&long).unwrap_err(), BadSign::TooLong);
     }
 }

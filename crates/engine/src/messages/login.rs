@@ -21,6 +21,9 @@ pub(crate) struct LoginRequest {
     pub(crate) form: Option<FormBody>,
     /// The number of redirects that were followed in this login.
     pub(crate) redirects: u8,
+    /// Whether the form was sent before, and a redirect made the crawl send it to another URL of the
+    /// same origin.
+    pub(crate) is_resent: bool,
     /// How often the login was begun again because a request failed.
     pub(crate) tries: u32,
 }

@@ -4,14 +4,15 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use crawl_archive::{ChangedFiles, DIGESTS, write_digests};
+use crawl_fetcher::SiteSessions;
 use crawl_frontier::{Admission, Frontier};
-use crawl_weburl::{CanonicalUrl, HostKey};
+use crawl_weburl::{CanonicalUrl, HostKey, host_and_port};
 
 use super::directory;
 use super::parked_hosts::{listed, parked};
 use crate::control::{MAX_PARKED, Refused};
 use crate::error::EngineError;
-use crate::meta_keys::META_PARKED;
+use crate::meta_keys::{META_PARKED, META_SESSION};
 use crate::revisit::round;
 
 /// Maximum URLs to admit in one transaction.
@@ -78,7 +79,7 @@ pub fn last_round(dir: &Path) -> Result<Option<LastRound>, EngineError> {
 /// # Errors
 /// [`EngineError::Refused`], or an error opening the crawl's state.
 pub fn park_at_rest(dir: &Path, host: &HostKey) -> Result<(), EngineError> {
-    change_at_rest(dir, |frontier, hosts| {
+    change_at_rest(dir, |frontier, hosts, _| {
         let is_known = hosts.contains(host) || frontier.host(host)?.is_some();
         let pending_hosts = || {
             frontier
@@ -97,26 +98,57 @@ pub fn park_at_rest(dir: &Path, host: &HostKey) -> Result<(), EngineError> {
     })
 }
 
-/// Unparks a host of a crawl that is not running.
+/// Unparks a host of a crawl that is not running. If the login to the host's site was refused, the
+/// next run tries it again, even with the same credentials.
 ///
 /// # Errors
 /// [`EngineError::Refused`], or an error opening the crawl's state.
 pub fn unpark_at_rest(dir: &Path, host: &HostKey) -> Result<(), EngineError> {
-    change_at_rest(dir, |_, hosts| match hosts.remove(host) {
-        true => Ok(()),
-        false => Err(Refused::NotParked(host.clone()).into()),
+    change_at_rest(dir, |frontier, hosts, metas| {
+        for site in sites_of(host) {
+            let key = format!("{META_SESSION}{site}");
+            let stored = frontier.meta(&key)?;
+            let changed = stored.and_then(|stored| SiteSessions::without_refusal(&stored));
+            metas.extend(changed.map(|changed| (key, changed)));
+        }
+        match hosts.remove(host) || !metas.is_empty() {
+            true => Ok(()),
+            false => Err(Refused::NotParked(host.clone()).into()),
+        }
     })
 }
 
+/// Returns the names of all `[site]` tables that may cover a host.
+fn sites_of(host: &HostKey) -> Vec<String> {
+    let (name, port) = host_and_port(host.as_str());
+    let parents = name.match_indices('.').map(|(at, _)| &name[at + 1..]);
+    let names = [name].into_iter().chain(parents);
+    let sites = names.flat_map(|name| {
+        let with_port = port.map(|port| format!("{name}:{port}"));
+        [Some(name.to_owned()), with_port].into_iter().flatten()
+    });
+    sites.collect()
+}
+
+/// Passes the state, the parked hosts, and a list for more values to store to `change`, and stores
+/// the result.
 fn change_at_rest(
     dir: &Path,
-    change: impl FnOnce(&dyn Frontier, &mut BTreeSet<HostKey>) -> Result<(), EngineError>,
+    change: impl FnOnce(
+        &dyn Frontier,
+        &mut BTreeSet<HostKey>,
+        &mut Vec<(String, Vec<u8>)>,
+    ) -> Result<(), EngineError>,
 ) -> Result<(), EngineError> {
     let frontier = directory::open_at_rest(dir)?;
     let mut hosts = parked(&frontier)?;
-    change(&frontier, &mut hosts)?;
+    let mut metas = Vec::new();
+    change(&frontier, &mut hosts, &mut metas)?;
     let mut transaction = frontier.begin()?;
     transaction.keep_meta(META_PARKED, &listed(hosts.iter()));
+    for (key, bytes) in &metas {
+        transaction.keep_meta(key, bytes);
+    }
     transaction.commit()?;
     drop(frontier);
     let listed = write_digests(dir, ChangedFiles::Named(&[directory::STATE]));

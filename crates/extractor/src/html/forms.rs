@@ -23,7 +23,8 @@ pub struct PostForm {
     /// The `action` as written. Empty if the form is sent to the URL of its page.
     pub action: String,
     /// Names and values of the `input` elements that a browser would send if the user entered
-    /// nothing, in the order of the page. Buttons are not among the fields.
+    /// nothing and pressed the first submit button, in the order of the page. That button is among
+    /// the fields if it has a name, because many sites require it; others are not.
     pub fields: Vec<(String, String)>,
     /// Names of the fields into which a password is entered.
     pub passwords: Vec<String>,
@@ -47,11 +48,25 @@ pub fn read_post_forms(text: &PageText<'_>) -> Vec<PostForm> {
     reader.forms.into_iter().flatten().collect()
 }
 
+impl PostForm {
+    /// Adds a field, unless it has no name or is beyond the limits. Returns whether it was added.
+    fn add(&mut self, name: &str, value: &str) -> bool {
+        let is_short = name.len() + value.len() <= MAX_FORM_VALUE_BYTES;
+        let is_added = is_short && !name.is_empty() && self.fields.len() < MAX_FORM_FIELDS;
+        if is_added {
+            self.fields.push((name.to_owned(), value.to_owned()));
+        }
+        is_added
+    }
+}
+
 #[derive(Default)]
 struct Forms {
     /// `None` stands for a form that is not sent with POST.
     forms: Vec<Option<PostForm>>,
     is_in_form: bool,
+    /// Whether the form that is being read had a submit button.
+    has_button: bool,
 }
 
 impl Consumer for Forms {
@@ -63,7 +78,7 @@ impl Consumer for Forms {
         let get = |name| attributes.get(name).unwrap_or_default();
         // A form within another form is ignored.
         if tag.name == name::FORM && !self.is_in_form && self.forms.len() < MAX_FORMS {
-            self.is_in_form = true;
+            (self.is_in_form, self.has_button) = (true, false);
             let is_urlencoded = !["multipart/form-data", "text/plain"]
                 .iter()
                 .any(|other| get("enctype").eq_ignore_ascii_case(other));
@@ -73,31 +88,44 @@ impl Consumer for Forms {
                 ..PostForm::default()
             }));
         }
-        if tag.name == name::INPUT && self.is_in_form {
-            let kind = get("type").to_ascii_lowercase();
-            let is_sent = match &*kind {
-                "submit" | "image" | "button" | "reset" | "file" => false,
-                "checkbox" | "radio" => attributes.get("checked").is_some(),
-                _ => true,
+        let is_field = tag.name == name::INPUT || tag.name == name::BUTTON;
+        if !is_field || !self.is_in_form {
+            return;
+        }
+        let kind = get("type").to_ascii_lowercase();
+        let is_submit = match tag.name == name::INPUT {
+            true => matches!(&*kind, "submit" | "image"),
+            // Unless its type says otherwise, a `button` submits.
+            false => !matches!(&*kind, "button" | "reset"),
+        };
+        let is_sent = match &*kind {
+            _ if is_submit => !std::mem::replace(&mut self.has_button, true),
+            _ if tag.name == name::BUTTON => false,
+            "button" | "reset" | "file" => false,
+            "checkbox" | "radio" => attributes.get("checked").is_some(),
+            _ => true,
+        };
+        let value = match &*kind {
+            "checkbox" | "radio" => attributes.get("value").unwrap_or("on"),
+            _ => get("value"),
+        };
+        let Some(Some(form)) = self.forms.last_mut() else {
+            return;
+        };
+        if !is_sent || attributes.get("disabled").is_some() {
+            return;
+        }
+        let name = get("name");
+        // An image button sends where it was clicked.
+        if is_submit && kind == "image" {
+            let prefix = match name {
+                "" => String::new(),
+                name => format!("{name}."),
             };
-            let (name, value) = (get("name"), get("value"));
-            let value = match &*kind {
-                "checkbox" | "radio" => attributes.get("value").unwrap_or("on"),
-                _ => value,
-            };
-            let is_short = name.len() + value.len() <= MAX_FORM_VALUE_BYTES;
-            if let Some(Some(form)) = self.forms.last_mut()
-                && is_sent
-                && is_short
-                && !name.is_empty()
-                && attributes.get("disabled").is_none()
-                && form.fields.len() < MAX_FORM_FIELDS
-            {
-                if kind == "password" {
-                    form.passwords.push(name.to_owned());
-                }
-                form.fields.push((name.to_owned(), value.to_owned()));
-            }
+            form.add(&format!("{prefix}x"), "0");
+            form.add(&format!("{prefix}y"), "0");
+        } else if form.add(name, value) && kind == "password" {
+            form.passwords.push(name.to_owned());
         }
     }
 
@@ -140,11 +168,13 @@ mod tests {
             <form method=POST action='/in?x=1&amp;y=2'><input name=user value='a&amp;b'>\
             <input type=PASSWORD name=password><input type=hidden name=csrf value=7>\
             <input type=checkbox name=stay checked><input type=checkbox name=no>\
-            <input type=submit name=go value=1><input type=file name=f><input value=nameless>\
+            <button type=button name=show>x</button>\
+            <input type=submit name=go value=1><input type=submit name=lost value=2>\
+            <input type=file name=f><input value=nameless>\
             <input name=off disabled><form method=post><input name=nested></form>\
             <form method=post enctype=multipart/form-data><input name=file></form>\
             <form method=post></form>";
-        let login = "user=a&b&password=&csrf=7&stay=on&nested=";
+        let login = "user=a&b&password=&csrf=7&stay=on&go=1&nested=";
         assert_eq!(
             forms(page),
             [
@@ -152,6 +182,33 @@ mod tests {
                 (String::new(), String::new())
             ]
         );
+    }
+
+    #[test]
+    fn html_4_10_21_2_the_first_submit_button_is_sent() {
+        for (button, expected) in [
+            ("<button name=login value=yes>Go</button>", "login=yes"),
+            (
+                "<button type=reset name=r></button><input type=submit name=s value=a>",
+                "s=a",
+            ),
+            (
+                "<input type=submit><input type=submit name=second value=2>",
+                "",
+            ),
+            (
+                "<input type=image name=i><button name=b></button>",
+                "i.x=0&i.y=0",
+            ),
+            ("<input type=image>", "x=0&y=0"),
+            (
+                "<button disabled name=off></button><button name=b></button>",
+                "",
+            ),
+        ] {
+            let page = format!("<form method=post action=/in>{button}</form>");
+            assert_eq!(forms(&page)[0].1, expected, "{button}");
+        }
     }
 
     #[test]

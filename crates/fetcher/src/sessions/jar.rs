@@ -12,11 +12,14 @@ use crate::host_access::is_private;
 /// Maximum bytes of a cookie's name and value (RFC 6265bis section 5.7).
 /// Beyond the limit: not kept; `too_long` in the log.
 pub(crate) const MAX_COOKIE_BYTES: usize = 4_096;
+/// Maximum bytes of an attribute's value, such as `Path` (RFC 6265bis section 5.6).
+/// Beyond the limit: the attribute is ignored.
+pub(crate) const MAX_ATTRIBUTE_BYTES: usize = 1_024;
 /// Maximum cookies per site.
 /// Beyond the limit: the oldest cookie is dropped.
 pub(crate) const MAX_COOKIES: usize = 180;
-/// Maximum bytes of all names and values of a site's cookies. Most servers refuse longer request
-/// headers.
+/// Maximum bytes of all names, values, paths and domains of a site's cookies. Most servers refuse
+/// longer request headers, and the state stores all of this with each change.
 /// Beyond the limit: the oldest cookie is dropped.
 pub(crate) const MAX_JAR_BYTES: usize = 32 << 10;
 /// Minimum bytes of a cookie's value to treat it as a secret. A shorter value, such as `english`,
@@ -111,6 +114,12 @@ impl Jar {
         {
             return Err(Refusal::Prefix);
         }
+        if raw.path().is_some_and(is_long) {
+            raw.unset_path();
+        }
+        if raw.path().is_none() && is_long(url.as_url().path()) {
+            raw.set_path("/");
+        }
         let cookie = Cookie::try_from_raw_cookie(&raw, url.as_url());
         let cookie = cookie.map_err(|_| Refusal::OtherDomain)?.into_owned();
         if !is_private(url, false) && (has_secure || self.holds_secure_twin(&cookie, url)) {
@@ -189,7 +198,10 @@ impl Jar {
     }
 
     fn is_full(&self) -> bool {
-        let bytes = |cookie: &Cookie<'_>| cookie.name().len() + cookie.value().len();
+        let bytes = |cookie: &Cookie<'_>| {
+            let domain = cookie.domain.as_cow().map_or(0, |domain| domain.len());
+            cookie.name().len() + cookie.value().len() + cookie.path.as_ref().len() + domain
+        };
         self.cookies.len() > MAX_COOKIES
             || self.cookies.iter().map(bytes).sum::<usize>() > MAX_JAR_BYTES
     }
@@ -236,10 +248,15 @@ impl StoredCookie {
         }
         raw.set_secure(self.secure);
         raw.set_http_only(self.http_only);
-        let is_short = self.name.len() + self.value.len() <= MAX_COOKIE_BYTES;
+        let is_short =
+            self.name.len() + self.value.len() <= MAX_COOKIE_BYTES && !is_long(&self.path);
         let cookie = Cookie::try_from_raw_cookie(&raw, url.as_url()).ok();
         cookie.filter(|_| is_short).map(Cookie::into_owned)
     }
+}
+
+fn is_long(attribute: &str) -> bool {
+    attribute.len() > MAX_ATTRIBUTE_BYTES
 }
 
 #[cfg(test)]
@@ -247,7 +264,7 @@ mod tests {
     use crawl_weburl::{CanonicalUrl, canonicalize};
     use time::{Duration, OffsetDateTime};
 
-    use super::{Jar, MAX_COOKIES, MAX_JAR_BYTES, Refusal};
+    use super::{Jar, MAX_ATTRIBUTE_BYTES, MAX_COOKIES, MAX_JAR_BYTES, Refusal};
 
     fn url(text: &str) -> CanonicalUrl {
         canonicalize(None, text).unwrap()
@@ -379,13 +396,37 @@ mod tests {
             let field = format!("c{number}={}", "x".repeat(4_000));
             large.receive(&from, &field, now()).unwrap();
         }
+        let mut deep = Jar::default();
+        for number in 0..MAX_COOKIES {
+            let field = format!("c{number}=1; Path=/{}", "x".repeat(1_000));
+            deep.receive(&from, &field, now()).unwrap();
+        }
         let bytes = |jar: &Jar| {
-            jar.stored()
-                .iter()
-                .map(|one| one.value.len())
-                .sum::<usize>()
+            let stored = jar.stored().into_iter();
+            let bytes = stored
+                .map(|one| one.name.len() + one.value.len() + one.path.len() + one.domain.len());
+            bytes.sum::<usize>()
         };
-        assert!((1..=MAX_JAR_BYTES).contains(&bytes(&large)));
+        for jar in [large, deep] {
+            assert!(
+                (1..=MAX_JAR_BYTES).contains(&bytes(&jar)),
+                "{}",
+                bytes(&jar)
+            );
+        }
+    }
+
+    #[test]
+    fn rfc6265bis_5_6_long_attributes_are_ignored() {
+        let long = format!("/{}", "x".repeat(MAX_ATTRIBUTE_BYTES));
+        let field = format!("a=1; Path={long}");
+        for (from, path) in [
+            ("https://a.example/b/c".to_owned(), "/b"),
+            (format!("https://a.example{long}/c"), "/"),
+        ] {
+            let stored = jar(&from, &[&field]).stored();
+            assert_eq!(stored[0].path, path, "{from}");
+        }
     }
 
     #[test]

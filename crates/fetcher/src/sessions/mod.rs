@@ -17,7 +17,7 @@ use time::OffsetDateTime;
 pub use self::cookies_txt::{BadCookieLine, CookieFile};
 use self::jar::{Jar, Refusal, StoredCookie};
 use crate::host_access::{AccessError, REDACTED, is_private};
-use crate::secrets::LearnedSecrets;
+use crate::secrets::{LearnedSecrets, SecretKind};
 
 /// The cookies and tokens of the sites for which the operator keeps them. Each site has its own,
 /// and no request to a host outside the site gets them. Clones share the same state.
@@ -42,6 +42,8 @@ struct Session {
     is_logged_in: bool,
     /// The digest of the cookie file that was imported last.
     imported: Option<String>,
+    secret_fields: Option<Vec<String>>,
+    refused: Option<CredentialsDigest>,
     /// Whether the session differs from what [`SiteSessions::unsaved`] returned last.
     is_changed: bool,
     /// Whether a refused cookie of this site was logged. A site may send thousands, so only the
@@ -57,6 +59,19 @@ struct StoredSession {
     token: Option<(String, String)>,
     is_logged_in: bool,
     imported: Option<String>,
+    secret_fields: Option<Vec<String>>,
+    refused: Option<CredentialsDigest>,
+}
+
+/// A salted digest of credentials that a site refused, for comparing other credentials with them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CredentialsDigest {
+    /// When the credentials were sent, in milliseconds since 1970 UTC.
+    pub at: u64,
+    /// The random salt of the digest.
+    pub salt: String,
+    /// The digest.
+    pub digest: String,
 }
 
 impl SiteSessions {
@@ -130,6 +145,8 @@ impl SiteSessions {
                 .and_then(|(name, value)| token(&name, &value).ok());
             session.is_logged_in = stored.is_logged_in;
             session.imported = stored.imported;
+            session.secret_fields = stored.secret_fields;
+            session.refused = stored.refused;
             self.changed(session);
             session.is_changed = false;
         });
@@ -179,9 +196,66 @@ impl SiteSessions {
         may_be
     }
 
-    /// Redacts a value from now on in everything kept from responses.
+    /// Sets which fields of the site's login form contain secrets.
+    pub fn set_secret_fields(&self, site: &str, fields: Vec<String>) {
+        self.with(site, |session| {
+            session.is_changed |= session.secret_fields.as_ref() != Some(&fields);
+            session.secret_fields = Some(fields);
+        });
+    }
+
+    /// Returns which fields of the site's login form contain secrets. `None` if no login was ever
+    /// sent to the site.
+    #[must_use]
+    pub fn secret_fields(&self, site: &str) -> Option<Vec<String>> {
+        let mut fields = None;
+        self.with(site, |session| fields.clone_from(&session.secret_fields));
+        fields
+    }
+
+    /// Sets which credentials the site refused last. `None` if they may be sent.
+    pub fn set_refused(&self, site: &str, refused: Option<CredentialsDigest>) {
+        self.with(site, |session| {
+            session.is_changed |= session.refused != refused;
+            session.refused = refused;
+        });
+    }
+
+    /// Returns the credentials that the site refused last.
+    #[must_use]
+    pub fn refused(&self, site: &str) -> Option<CredentialsDigest> {
+        let mut refused = None;
+        self.with(site, |session| refused.clone_from(&session.refused));
+        refused
+    }
+
+    /// Returns a stored session without its refused credentials, so that the next run sends them
+    /// again. `None` if none were refused.
+    #[must_use]
+    pub fn without_refusal(stored: &[u8]) -> Option<Vec<u8>> {
+        let mut session: StoredSession = serde_json::from_slice(stored).ok()?;
+        session.refused.take()?;
+        serde_json::to_vec(&session).ok()
+    }
+
+    /// Returns a stored session without the cookies of the domains that `is_erased` selects.
+    #[must_use]
+    pub fn without_cookies(stored: Vec<u8>, is_erased: &dyn Fn(&str) -> bool) -> Vec<u8> {
+        let Ok(mut session) = serde_json::from_slice::<StoredSession>(&stored) else {
+            // A run would not use an unreadable session either.
+            return Vec::new();
+        };
+        let before = session.cookies.len();
+        session.cookies.retain(|cookie| !is_erased(&cookie.domain));
+        match session.cookies.len() == before {
+            true => stored,
+            false => serde_json::to_vec(&session).unwrap_or_default(),
+        }
+    }
+
+    /// Redacts the password or token of a login from now on in everything kept from responses.
     pub fn learn_secret(&self, value: &str) {
-        self.0.secrets.learn(value);
+        self.0.secrets.learn(value, SecretKind::Credential);
     }
 
     /// The secrets learned so far, also from responses.
@@ -256,14 +330,14 @@ impl SiteSessions {
     fn changed(&self, session: &mut Session) {
         session.is_changed = true;
         for value in session.jar.secrets() {
-            self.0.secrets.learn(value);
+            self.0.secrets.learn(value, SecretKind::Cookie);
         }
         let token = session
             .token
             .as_ref()
             .and_then(|(_, value)| value.to_str().ok());
         for word in token.into_iter().flat_map(str::split_whitespace) {
-            self.0.secrets.learn(word);
+            self.0.secrets.learn(word, SecretKind::Credential);
         }
     }
 
@@ -291,6 +365,8 @@ impl Session {
             token: self.token.as_ref().and_then(text),
             is_logged_in: self.is_logged_in,
             imported: self.imported.clone(),
+            secret_fields: self.secret_fields.clone(),
+            refused: self.refused.clone(),
         };
         serde_json::to_vec(&stored).unwrap_or_default()
     }

@@ -2,7 +2,7 @@ use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use http::header::{COOKIE, HeaderMap, HeaderValue, SET_COOKIE};
 
-use super::{CookieFile, SiteSessions};
+use super::{CookieFile, CredentialsDigest, SiteSessions};
 
 const NOW: Tick = Tick::from_micros(1_800_000_000_000_000);
 
@@ -140,4 +140,64 @@ fn received_secrets_are_learned() {
         secrets.redacted("english 0123456789abcdef t0ken-of-a Bearer"),
         "english [redacted] [redacted] [redacted]"
     );
+}
+
+#[test]
+fn cookies_do_not_push_passwords_out_of_the_redaction() {
+    let sessions = sessions(&["a.example"]);
+    sessions.learn_secret("s3cret-word");
+    let token = sessions.set_token("a.example", "Authorization", "Bearer t0ken-of-a");
+    token.unwrap();
+    for number in 0..1_000 {
+        let field = format!("sid=c00kie-value-{number:06}");
+        receive(&sessions, "https://a.example/", &[&field]);
+    }
+    let secrets = crate::Secrets::of(&[]).with_learned(sessions.secrets());
+    assert_eq!(
+        secrets.redacted("s3cret-word t0ken-of-a c00kie-value-000999 c00kie-value-000000"),
+        "[redacted] [redacted] [redacted] c00kie-value-000000"
+    );
+    // A cookie with the value of the password does not make the password one of the cookies.
+    receive(
+        &sessions,
+        "https://a.example/",
+        &["sid=s3cret-word-too-long"],
+    );
+    sessions.learn_secret("s3cret-word-too-long");
+    for number in 0..1_000 {
+        let field = format!("sid=c00kie-again-{number:06}");
+        receive(&sessions, "https://a.example/", &[&field]);
+    }
+    assert_eq!(secrets.redacted("s3cret-word-too-long"), "[redacted]");
+}
+
+#[test]
+fn refused_credentials_and_cookies_of_a_domain_can_be_dropped_from_a_stored_session() {
+    let before = sessions(&["example.org"]);
+    for host in ["example.org", "m.example.org", "www.example.org"] {
+        receive(&before, &format!("https://{host}/"), &["sid=1"]);
+    }
+    before.set_secret_fields("example.org", vec!["pass".to_owned()]);
+    let refused = CredentialsDigest {
+        at: 5,
+        salt: "00".to_owned(),
+        digest: "11".to_owned(),
+    };
+    before.set_refused("example.org", Some(refused.clone()));
+    let stored = before.unsaved().remove(0).1;
+    let restored = |stored: &[u8]| {
+        let after = sessions(&["example.org"]);
+        after.restore("example.org", stored, NOW);
+        let fields = after.secret_fields("example.org");
+        assert_eq!(fields.as_deref(), Some(&["pass".to_owned()][..]));
+        after
+    };
+    assert_eq!(restored(&stored).refused("example.org"), Some(refused));
+    let allowed = SiteSessions::without_refusal(&stored).unwrap();
+    assert_eq!(restored(&allowed).refused("example.org"), None);
+    assert_eq!(SiteSessions::without_refusal(&allowed), None);
+    let erased = SiteSessions::without_cookies(stored, &|domain| domain == "m.example.org");
+    let after = restored(&erased);
+    assert_eq!(sent(&after, "https://m.example.org/"), "");
+    assert_eq!(sent(&after, "https://www.example.org/"), "sid=1");
 }

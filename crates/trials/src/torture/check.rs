@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
-use crawl_archive::rows::{ExcludedRow, LinkRow, PageRow, RequestRow};
+use crawl_archive::rows::{ExcludedRow, ExtractRow, LinkRow, PageRow, RequestRow};
 use crawl_frontier::{FjallFrontier, Frontier as _, KnownState, Options};
 use crawl_testweb::LogEntry;
 use serde::de::DeserializeOwned;
@@ -34,6 +34,9 @@ pub(super) fn finished(web: &Web, program: &Program, deaths: &[Death]) -> Result
     };
     if web.links {
         links_once(&read(&output.join("links.jsonl"))?, &rows)?;
+    }
+    if web.extracts {
+        extracts_once(&read(&output.join("extracts.jsonl"))?, &rows.pages)?;
     }
     let mut breaches = Breaches::default();
     let given_up = rows_are_the_truth(web, &rows, &log, &mut breaches);
@@ -80,6 +83,9 @@ pub(super) fn after_power_cut(web: &Web, program: &Program, promised: &[u8]) -> 
     if web.links {
         links_once(&read(&output.join("links.jsonl"))?, &rows)?;
     }
+    if web.extracts {
+        extracts_once(&read(&output.join("extracts.jsonl"))?, &rows.pages)?;
+    }
     let mut breaches = Breaches::default();
     rows_are_the_truth(web, &rows, &[], &mut breaches);
     archive::check(&output, web, &rows.pages, &mut breaches)?;
@@ -101,6 +107,9 @@ pub(super) fn rounds(web: &Web, program: &Program, deaths: &[Death]) -> Result<u
     let log = web.web.log();
     let pages: Vec<PageRow> = read(&output.join("pages.jsonl"))?;
     let requests: Vec<RequestRow> = read(&output.join("requests.jsonl"))?;
+    if web.extracts {
+        extracts_once(&read(&output.join("extracts.jsonl"))?, &pages)?;
+    }
     let mut breaches = Breaches::default();
     log_is_allowed(web, &log, &mut breaches);
     log_has_its_rows(web, &log, &requests, deaths, &mut breaches);
@@ -188,6 +197,36 @@ fn links_once(links: &[LinkRow], rows: &Rows) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Checks that each page that the rule reads has exactly one row of fields in each round, and other
+/// pages have none. A body that is the same as at an earlier visit has its row from then.
+fn extracts_once(extracts: &[ExtractRow], pages: &[PageRow]) -> Result<()> {
+    let is_html = |page: &PageRow| {
+        let content_type = page.content_type.as_deref().unwrap_or_default();
+        content_type.starts_with("text/html")
+    };
+    let is_read = |page: &&PageRow| {
+        let is_answer = matches!(page.status, Some(200..=299)) && is_html(page);
+        is_answer
+            && page.may_show_body()
+            && !page.repeats_body()
+            && page.error.as_deref() != Some("reader_killed")
+    };
+    let key = |page: &PageRow| (page.round, page.url.clone());
+    let mut expected: BTreeSet<_> = pages.iter().filter(is_read).map(key).collect();
+    for row in extracts {
+        ensure!(
+            expected.remove(&(row.round, row.url.clone())),
+            "{} has a second or needless row of fields in round {}",
+            row.url,
+            row.round
+        );
+    }
+    match expected.first() {
+        None => Ok(()),
+        Some((round, url)) => bail!("{url} has no row of fields in round {round}"),
+    }
 }
 
 /// Checks the rows against the truth. Returns the number of pages given up because of kills.

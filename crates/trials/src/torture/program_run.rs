@@ -20,13 +20,20 @@ const PATIENCE: Duration = Duration::from_secs(180);
 const LOOK_EVERY: Duration = Duration::from_micros(150);
 
 /// Files whose growth may trigger a kill ([`Aim::Growth`]).
-const GROWING: [&str; 5] = [
+const GROWING: [&str; 6] = [
     "archive",
     "archive/captures.cdxj",
     "pages.jsonl",
     "excluded.jsonl",
+    "extracts.jsonl",
     "requests.jsonl",
 ];
+
+/// The settings file with the rules for fields, next to the crawl.
+const RULES_FILE: &str = "rules.toml";
+
+/// A rule that reads every HTML page.
+const RULES: &str = "[[extract]]\nname = \"titles\"\nfields = { title = \"title\" }\n";
 
 /// When to kill the process.
 pub(super) enum Aim {
@@ -54,7 +61,7 @@ impl Aim {
             6..12 => Aim::Time(dice.millis(900)),
             12..17 => Aim::Requests(1 + dice.below(60) as usize),
             17..29 => Aim::Growth {
-                file: GROWING[dice.below(5) as usize],
+                file: GROWING[dice.below(GROWING.len() as u64) as usize],
                 times: 1 + dice.below(8),
                 after: match dice.below(3) {
                     0 => Duration::ZERO,
@@ -101,6 +108,8 @@ pub(super) struct Life {
 pub(super) struct Program {
     program: PathBuf,
     dir: PathBuf,
+    /// Whether the settings file with the rules is written.
+    has_rules: bool,
     args: Vec<String>,
     /// An environment variable besides `HOME`, with its value.
     variable: Option<(&'static str, String)>,
@@ -121,9 +130,13 @@ impl Program {
         if web.index {
             args.extend(["--index".to_owned(), "on".to_owned()]);
         }
+        if web.extracts {
+            args.extend(["--config".to_owned(), RULES_FILE.to_owned()]);
+        }
         Program {
             program: program.to_owned(),
             dir: dir.to_owned(),
+            has_rules: web.extracts,
             args,
             variable: None,
         }
@@ -163,6 +176,9 @@ impl Program {
 
     /// Writes the output to a file next to the crawl.
     fn command(&self) -> Result<Command> {
+        if self.has_rules {
+            fs::write(self.dir.join(RULES_FILE), RULES)?;
+        }
         let log_file = File::options()
             .create(true)
             .append(true)

@@ -31,6 +31,8 @@ pub(super) struct Web {
     pub(super) links: bool,
     /// Whether a search index is built.
     pub(super) index: bool,
+    /// Whether a rule reads fields from each page.
+    pub(super) extracts: bool,
 }
 
 impl Web {
@@ -39,6 +41,7 @@ impl Web {
         let (hosts, pages) = (2 + dice.below(4) as u32, 20 + dice.below(60));
         let mut drawn = Web::drawn(seed, dice, (hosts, pages))?;
         drawn.index = seed.is_multiple_of(2);
+        drawn.extracts = !seed.is_multiple_of(3);
         Ok(drawn)
     }
 
@@ -87,6 +90,7 @@ impl Web {
         let web = Web {
             links: true,
             index: true,
+            extracts: true,
             ..Web::of(web, Duration::from_millis(2))
         };
         // Make the robots.txt so long that its value in the store spans whole disk sectors.
@@ -111,6 +115,7 @@ impl Web {
             crawl_delay: None,
             links: false,
             index: false,
+            extracts: false,
         }
     }
 

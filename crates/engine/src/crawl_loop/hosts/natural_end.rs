@@ -7,14 +7,14 @@ use crawl_weburl::HostKey;
 
 use super::super::robots::RobotsStates;
 use super::Hosts;
-use crate::summary::{Ended, LOGIN_FAILED, UnreachableHost};
+use crate::summary::{Ended, UnreachableHost};
 
 /// The longest gap that a run waits for. Longer gaps occur, for example because of a `Crawl-delay`
 /// of years.
 const MAX_GAP_WORTH_WAITING: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How long a crawl in rounds waits before it tries a failed login again. Many sites lock an account
-/// after a few failures in a row.
+/// How long a crawl in rounds waits before it tries a failed login again, or checks whether refused
+/// credentials have changed.
 const LOGIN_RETRY: Duration = Duration::from_secs(60 * 60);
 
 impl Hosts {
@@ -70,7 +70,7 @@ impl Hosts {
     ) -> impl Iterator<Item = UnreachableHost> {
         hosts.into_iter().map(move |host| {
             let (why, next_try) = match self.without_login.get(&host) {
-                Some(why) => (format!("{LOGIN_FAILED}: {why}"), Some(now + LOGIN_RETRY)),
+                Some(why) => (why.clone(), Some(now + LOGIN_RETRY)),
                 None => ("it is parked".to_owned(), None),
             };
             UnreachableHost {

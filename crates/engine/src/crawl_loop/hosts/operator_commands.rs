@@ -12,7 +12,9 @@ use super::super::robots::may_be_anothers;
 use super::Hosts;
 use crate::config::{Config, MIN_OTHERS_DELAY};
 use crate::control::{MAX_PARKED, Refused};
+use crate::login::LoginFailure;
 use crate::messages::Order;
+use crate::summary::{LOGIN_FAILED, LOGIN_REFUSED};
 use crate::time::millis;
 
 /// Maximum number of hosts whose delay was set by a command.
@@ -47,9 +49,27 @@ impl Hosts {
 
     /// Parks a host for the rest of the run, because the login to its site failed. The next run
     /// tries again.
-    pub(crate) fn stop_for_login(&mut self, now: Tick, host: &HostKey, why: String) {
+    pub(crate) fn stop_for_login(&mut self, now: Tick, host: &HostKey, failure: &LoginFailure) {
+        let kind = match failure.is_refused {
+            true => LOGIN_REFUSED,
+            false => LOGIN_FAILED,
+        };
+        let why = format!("{kind}: {}", failure.why);
         self.without_login.insert(host.clone(), why);
         self.scheduler.park(now, host);
+    }
+
+    /// Unparks those hosts that [`stop_for_login`](Self::stop_for_login) parked and `is_of` the site
+    /// whose login begins again.
+    pub(crate) fn unpark_after_login(&mut self, now: Tick, is_of: impl Fn(&HostKey) -> bool) {
+        let scheduler = &mut self.scheduler;
+        self.without_login.retain(|host, _| {
+            let is_stopped = !is_of(host);
+            if !is_stopped {
+                scheduler.unpark(now, host);
+            }
+            is_stopped
+        });
     }
 
     /// Unparks a host. Returns the new list of parked hosts, for the writer to store.
@@ -69,7 +89,8 @@ impl Hosts {
         parked.filter(|host| !self.without_login.contains_key(host))
     }
 
-    fn parked_order(&mut self) -> Order {
+    /// Returns the list of parked hosts, for the writer to store.
+    pub(crate) fn parked_order(&mut self) -> Order {
         Order::Parked {
             number: self.residents.next_sequence(),
             hosts: self.parked().cloned().collect(),

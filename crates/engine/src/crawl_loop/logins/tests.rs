@@ -4,11 +4,15 @@ use crawl_fetcher::{Exchange, Failure, FailureKind, SiteSessions};
 use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 
-use super::{LoginGate, Logins, MAX_LOGIN_REDIRECTS, without_query};
-use crate::login::{Credentials, LoginMethod, PageSign, Session, SiteLogin, fixtures};
+use super::evidence::MAX_VAIN_LOGINS;
+use super::{LoggedOutPage, LoginGate, Logins, MAX_LOGIN_REDIRECTS, without_query};
+use crate::login::{
+    Credentials, LoginFailure, LoginMethod, PageSign, Session, SiteLogin, fixtures,
+};
 use crate::messages::login::{LoginRequest, LoginStep, PageSession};
 
 const FORM: &str = "<form method=post action=/in><input name=user><input name=pass></form>";
+const NOW: Tick = Tick::from_micros(1_800_000_000_000_000);
 const INSIDE: &str = "<p>Log out</p>";
 
 fn url(text: &str) -> CanonicalUrl {
@@ -63,7 +67,7 @@ fn is_open(logins: &mut Logins) -> bool {
 
 fn failure(logins: &mut Logins) -> String {
     match logins.gate(&origin()).0 {
-        LoginGate::Failed(why) => why,
+        LoginGate::Failed(failure) => failure.why,
         other => panic!("the login has not failed: {other:?}"),
     }
 }
@@ -85,7 +89,7 @@ fn submit(logins: &mut Logins) -> LoginRequest {
     let reaction = logins.answered(&request, &answer(200, None, FORM));
     assert!(reaction.read.is_some() && logins.are_credentials_awaited());
     assert!(matches!(logins.gate(&origin()).0, LoginGate::Wait));
-    let reaction = logins.credentials_read("a.example", secrets());
+    let reaction = logins.credentials_read(NOW, "a.example", secrets());
     assert_eq!(reaction.wake, [origin()]);
     let request = next(logins);
     assert_eq!(
@@ -140,34 +144,214 @@ fn a_form_is_fetched_filled_in_and_sent_before_the_first_page() {
     assert!(matches!(later.gate(&other).0, LoginGate::Open));
 }
 
-#[test]
-fn a_session_that_ends_causes_one_login_and_not_more() {
-    let (mut logins, sessions) = logged_in();
-    let (one, two) = (url("https://a.example/1"), url("https://a.example/2"));
-    let before = page(&logins, out());
-    logins.page_ended(&page(&logins, Session::LoggedIn), &one);
-    logins.page_ended(&page(&logins, Session::Unknown), &one);
-    assert!(is_open(&mut logins));
-    logins.page_ended(&page(&logins, out()), &two);
-    assert!(!sessions.may_be_logged_in("a.example"));
-    let request = submit(&mut logins);
+/// Takes in a page that looks logged out. Returns whether it is set aside.
+fn shows_out(logins: &mut Logins, url: &CanonicalUrl) -> bool {
+    logins.page_ended(&page(logins, out()), url).page == LoggedOutPage::SetAside
+}
+
+fn shows_in(logins: &mut Logins, url: &CanonicalUrl) {
+    logins.page_ended(&page(logins, Session::LoggedIn), url);
+}
+
+/// Logs in again after a log-out.
+fn log_in_again(logins: &mut Logins) {
+    let request = submit(logins);
     logins.answered(&request, &answer(200, None, INSIDE));
-    // A page that was requested before the login shows nothing about the new session.
-    logins.page_ended(&before, &one);
-    assert!(is_open(&mut logins));
-    // The page that was logged out still is, although another page is not.
-    logins.page_ended(&page(&logins, Session::LoggedIn), &one);
-    let reaction = logins.page_ended(&page(&logins, out()), &two);
-    let why = "still logged out after a login: https://a.example/2 (it answered 401)";
-    assert_eq!(reaction.failed.unwrap().1, why);
-    assert_eq!(failure(&mut logins), why);
+    assert!(is_open(logins));
+}
+
+fn numbered(number: u32) -> CanonicalUrl {
+    url(&format!("https://a.example/{number}"))
 }
 
 #[test]
-fn a_login_without_effect_ends_the_site() {
+fn a_session_that_ends_causes_one_login_and_not_more() {
+    let (mut logins, sessions) = logged_in();
+    let (one, two) = (numbered(1), numbered(2));
+    let before = page(&logins, out());
+    shows_in(&mut logins, &one);
+    logins.page_ended(&page(&logins, Session::Unknown), &one);
+    assert!(is_open(&mut logins));
+    assert!(!shows_out(&mut logins, &two));
+    assert!(!sessions.may_be_logged_in("a.example"));
+    log_in_again(&mut logins);
+    // A page that was requested before the login shows nothing about the new session.
+    logins.page_ended(&before, &one);
+    assert!(is_open(&mut logins));
+    // The session is over again, on a page that was open in between.
+    shows_in(&mut logins, &two);
+    assert!(!shows_out(&mut logins, &two));
+    log_in_again(&mut logins);
+}
+
+#[test]
+fn a_page_that_always_looks_logged_out_is_set_aside() {
+    let (mut logins, sessions) = logged_in();
+    shows_in(&mut logins, &numbered(1));
+    assert!(!shows_out(&mut logins, &numbered(2)));
+    log_in_again(&mut logins);
+    // The page is fetched again behind the others. One of them is logged in.
+    shows_in(&mut logins, &numbered(3));
+    assert!(shows_out(&mut logins, &numbered(2)));
+    assert!(is_open(&mut logins) && sessions.may_be_logged_in("a.example"));
+    // In a later round of the run, the page causes no login either.
+    assert!(shows_out(&mut logins, &numbered(2)));
+    assert!(is_open(&mut logins));
+}
+
+#[test]
+fn the_only_page_is_set_aside_if_the_login_itself_showed_a_session() {
     let (mut logins, _) = logged_in();
-    logins.page_ended(&page(&logins, out()), &url("https://a.example/1"));
-    assert!(failure(&mut logins).starts_with("still logged out after a login"));
+    assert!(!shows_out(&mut logins, &numbered(1)));
+    assert!(shows_out(&mut logins, &numbered(1)));
+    assert!(is_open(&mut logins));
+}
+
+#[test]
+fn several_pages_in_a_row_after_a_login_end_the_site() {
+    let (mut logins, sessions) = logged_in();
+    assert!(!shows_out(&mut logins, &numbered(1)));
+    assert!(!shows_out(&mut logins, &numbered(2)));
+    assert!(is_open(&mut logins));
+    let reaction = logins.page_ended(&page(&logins, out()), &numbered(3));
+    let why = "still logged out after a login: https://a.example/3 (it answered 401)";
+    let expected = LoginFailure::from(why.to_owned());
+    assert_eq!(reaction.failed.unwrap(), ("a.example".to_owned(), expected));
+    assert_eq!(failure(&mut logins), why);
+    // The account is right, so the next run logs in again.
+    assert!(!sessions.may_be_logged_in("a.example"));
+    assert_eq!(sessions.refused("a.example"), None);
+}
+
+#[test]
+fn pages_that_always_look_logged_out_cause_few_logins() {
+    let (mut logins, sessions) = logged_in();
+    let is_in = |sessions: &SiteSessions| sessions.may_be_logged_in("a.example");
+    let mut count = 0;
+    for number in 0..1_000 {
+        let (open, always_out) = (numbered(2 * number), numbered(2 * number + 1));
+        shows_in(&mut logins, &open);
+        assert!(!shows_out(&mut logins, &always_out));
+        if !is_in(&sessions) {
+            log_in_again(&mut logins);
+            count += 1;
+        }
+        shows_in(&mut logins, &open);
+        assert!(shows_out(&mut logins, &always_out), "{number}");
+    }
+    assert_eq!(count, MAX_VAIN_LOGINS);
+    // Several pages in a row still show that the session is over.
+    for number in 3_000..3_003 {
+        assert!(is_in(&sessions));
+        assert!(!shows_out(&mut logins, &numbered(number)));
+    }
+    log_in_again(&mut logins);
+    shows_in(&mut logins, &numbered(3_000));
+    assert!(is_open(&mut logins));
+}
+
+#[test]
+fn refused_credentials_are_not_sent_again_until_they_change() {
+    let (mut first, sessions) = logins(form());
+    let request = submit(&mut first);
+    let reaction = first.answered(&request, &answer(200, None, FORM));
+    assert!(reaction.failed.unwrap().1.is_refused);
+    let stored = sessions.unsaved().remove(0).1;
+    let text = String::from_utf8(stored.clone()).unwrap();
+    assert!(!text.contains("s3cret"), "{text}");
+    let restored = || {
+        let sessions = SiteSessions::new([("a.example", false)]).unwrap();
+        sessions.restore("a.example", &stored, NOW);
+        (Logins::new(&[form()], &sessions, 2), sessions)
+    };
+    // The next run reads the credentials before it sends anything.
+    let (mut same, _) = restored();
+    let (gate, reaction) = same.gate(&origin());
+    assert!(matches!(gate, LoginGate::Wait) && reaction.read.is_some());
+    same.credentials_read(NOW, "a.example", secrets());
+    assert_eq!(
+        failure(&mut same),
+        "the credentials have not changed since the site refused them at 2027-01-15T08:00:00.000Z"
+    );
+    let (mut changed, sessions) = restored();
+    let _ = changed.gate(&origin());
+    let other = [("pass", "an0ther"), ("user", "me")];
+    let other = other.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    changed.credentials_read(NOW, "a.example", Ok(other.to_vec()));
+    let request = next(&mut changed);
+    assert_eq!(request.step, LoginStep::Page);
+    changed.answered(&request, &answer(200, None, FORM));
+    changed.credentials_read(NOW, "a.example", Ok(other.to_vec()));
+    let request = next(&mut changed);
+    changed.answered(&request, &answer(200, None, INSIDE));
+    assert!(is_open(&mut changed));
+    assert_eq!(sessions.refused("a.example"), None);
+}
+
+#[test]
+fn an_operator_may_retry_refused_credentials() {
+    let (mut logins, sessions) = logins(form());
+    let host = origin().host_key();
+    assert_eq!(logins.retry(&host), None);
+    let request = submit(&mut logins);
+    logins.answered(&request, &answer(403, None, ""));
+    assert!(sessions.refused("a.example").is_some());
+    assert_eq!(logins.retry(&host).as_deref(), Some("a.example"));
+    log_in_again(&mut logins);
+    let other = url("https://b.example/").host_key();
+    assert_eq!(logins.retry(&other), None);
+}
+
+#[test]
+fn rfc9110_15_4_8_a_form_is_sent_again_once_and_only_to_its_origin() {
+    for status in [307, 308] {
+        let (mut same, _) = logins(form());
+        let first = submit(&mut same);
+        same.answered(&first, &answer(status, Some("/in2"), ""));
+        let again = next(&mut same);
+        assert_eq!((again.step, again.url.path()), (LoginStep::Submit, "/in2"));
+        let body = |request: &LoginRequest| request.form.as_ref().unwrap().encoded().to_owned();
+        assert_eq!(body(&again), body(&first));
+        same.answered(&again, &answer(status, Some("/in3"), ""));
+        let expected =
+            format!("https://a.example/in2 answered {status}, but the form was sent twice");
+        assert_eq!(failure(&mut same), expected);
+        let (mut other, _) = logins(form());
+        let request = submit(&mut other);
+        let elsewhere = Some("https://m.a.example/in");
+        other.answered(&request, &answer(status, elsewhere, ""));
+        let expected = format!(
+            "https://a.example/in answered {status}, which would send the form on to \
+             https://m.a.example"
+        );
+        assert_eq!(failure(&mut other), expected);
+    }
+}
+
+#[test]
+fn plain_http_to_loopback_is_refused_behind_a_proxy() {
+    let to_loopback = "<form method=post action=http://127.0.0.1/in><input name=user>\
+        <input name=pass></form>";
+    let login = || {
+        Arc::new(SiteLogin {
+            site: "127.0.0.1".to_owned(),
+            method: LoginMethod::Form {
+                url: url("http://127.0.0.1/login"),
+                fields: vec!["pass".to_owned(), "user".to_owned()],
+            },
+            ..SiteLogin::clone(&form())
+        })
+    };
+    let origin = url("http://127.0.0.1/").origin();
+    for (is_proxied, is_allowed) in [(true, false), (false, true)] {
+        let sessions = SiteSessions::new([("127.0.0.1", false)]).unwrap();
+        let mut logins = Logins::new(&[login()], &sessions, 2).proxied(is_proxied);
+        let LoginGate::Login(request) = logins.gate(&origin).0 else {
+            panic!("no request of a login");
+        };
+        let reaction = logins.answered(&request, &answer(200, None, to_loopback));
+        assert_eq!(reaction.read.is_some(), is_allowed);
+    }
 }
 
 #[test]
@@ -278,7 +462,7 @@ fn a_token_is_read_and_sent_without_a_request() {
     let (gate, reaction) = logins.gate(&origin());
     assert!(matches!(gate, LoginGate::Wait) && reaction.read.is_some());
     let token = vec![(String::new(), "t0ken\n".to_owned())];
-    let reaction = logins.credentials_read("a.example", Ok(token));
+    let reaction = logins.credentials_read(NOW, "a.example", Ok(token));
     assert_eq!(reaction.wake, [origin()]);
     assert!(is_open(&mut logins));
     let stored = String::from_utf8(sessions.unsaved().remove(0).1).unwrap();
@@ -293,7 +477,23 @@ fn a_token_is_read_and_sent_without_a_request() {
         let header = "X-Token".to_owned();
         let (mut logins, _) = super::tests::logins(login(LoginMethod::Token { header }));
         let _ = logins.gate(&origin());
-        logins.credentials_read("a.example", result);
+        logins.credentials_read(NOW, "a.example", result);
         assert_eq!(failure(&mut logins), expected);
+    }
+}
+
+#[test]
+fn a_table_below_with_its_own_cookies_needs_no_login() {
+    let sessions = SiteSessions::new([("a.example", false), ("m.a.example", false)]).unwrap();
+    let mut logins = Logins::new(&[form()], &sessions, 2);
+    for (host, is_own) in [
+        ("a.example", true),
+        ("www.a.example", true),
+        ("m.a.example", false),
+    ] {
+        let url = url(&format!("https://{host}/"));
+        assert_eq!(logins.page_session(&url).is_some(), is_own, "{host}");
+        let is_open = matches!(logins.gate(&url.origin()).0, LoginGate::Open);
+        assert_eq!(is_open, !is_own, "{host}");
     }
 }
