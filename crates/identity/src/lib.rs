@@ -6,7 +6,7 @@
 //! nonce and key seeds are arguments.
 //!
 //! ```
-//! use crawl_identity::{Directory, KeySet, Message, signature_fields, verify};
+//! use crawl_identity::{Directory, KeySet, LIFETIME, Message, Terms, signature_fields, verify};
 //!
 //! let (mut keys, agent) = (KeySet::default(), "https://bot.example/keys.json");
 //! keys.add([7; 32], None);
@@ -17,7 +17,8 @@
 //!     ..Message::default()
 //! };
 //! let directories = [Directory::new(agent, keys.public())];
-//! assert!(verify(&message, &directories, 1_010, 0)[0].result.is_ok());
+//! let terms = Terms { at: 1_010, max_lifetime: LIFETIME, ..Terms::default() };
+//! assert!(verify(&message, &directories, &terms)[0].result.is_ok());
 //! # Ok::<(), crawl_identity::KeyError>(())
 //! ```
 
@@ -39,4 +40,4 @@ pub use document::{DocumentFault, sign_document, verify_document};
 pub use key::{KeyError, KeySet, PublicKey, SigningKey};
 pub use message::{BaseError, Message};
 pub use sign::{LIFETIME, TAG, signature_fields};
-pub use verify::{Directory, Fault, Verdict, verify};
+pub use verify::{Directory, Fault, SeenNonces, Terms, Verdict, verify};

@@ -96,6 +96,8 @@ impl Message {
     fn derived(&self, name: &str) -> Option<String> {
         let scheme = self.scheme();
         let (path, query) = match self.target.split_once('?') {
+            // An empty path is `/`.
+            Some(("", query)) => ("/", format!("?{query}")),
             Some((path, query)) => (path, format!("?{query}")),
             None => (self.target.as_str(), "?".to_owned()),
         };
@@ -119,7 +121,8 @@ impl Message {
     }
 
     /// Returns the authority in lower case, without the default port.
-    fn authority(&self) -> String {
+    #[must_use]
+    pub fn authority(&self) -> String {
         let authority = self.authority.to_ascii_lowercase();
         let port = match self.scheme().as_str() {
             "http" => ":80",

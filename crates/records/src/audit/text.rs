@@ -5,7 +5,7 @@ use std::fmt;
 use crawl_archive::Timestamp;
 
 use super::findings::ROW_LOST;
-use super::signatures::UNKNOWN_SIGNER;
+use super::signatures::{CLOCK_STEP, UNKNOWN_SIGNER};
 use super::{
     Audit, BEYOND_TIMEOUT, Breach, CitedRow, EARLIER_RUN, JUST_THEN, NO_ROBOTS_BEFORE,
     NOT_ARCHIVED, PACE_BEFORE_RESTART, STALE_AFTER_RESTART, WAIT_JUST_THEN, WAIT_TAKEN_BACK,
@@ -98,6 +98,7 @@ fn undecided_words(key: &str) -> &str {
         PACE_BEFORE_RESTART => "another origin of the host set the pace before a restart",
         WAIT_JUST_THEN => "the wait was required only just before the request",
         WAIT_TAKEN_BACK => "another response may have lifted the wait",
+        CLOCK_STEP => "the system clock differed from the crawl's when the request was signed",
         UNKNOWN_SIGNER => "the key of the signature isn't among the given keys",
         ROW_LOST => "depends on a lost row of requests.jsonl",
         key => key,
