@@ -511,6 +511,22 @@ fn the_owner_of_a_host_gets_every_request_to_it_signed() {
         "{}",
         changed.stdout
     );
+    // Without the key, the page can't be signed, and says so.
+    fs::rename(dir.file("bot.key"), dir.file("kept.key")).unwrap();
+    let unsigned = cmd.run(&["audit", "c", "--host", host, "--html", "host.html"]);
+    assert_eq!(unsigned.code, 0, "{}{}", unsigned.stdout, unsigned.stderr);
+    let words = "`host.html` isn't signed: can't use the key file `bot.key`";
+    assert!(unsigned.stderr.contains(words), "{}", unsigned.stderr);
+    let html = dir.read("host.html");
+    assert!(html.contains("This page is not signed"), "{html}");
+    // A key that signed no request of the crawl must not sign the page about it.
+    fine(cmd.run(&["identity", "new", "--signature-key", "bot.key"]));
+    let stranger = cmd.run(&["audit", "c", "--host", host, "--html", "other.html"]);
+    assert_eq!(stranger.code, 2, "{}{}", stranger.stdout, stranger.stderr);
+    let words = "the keys of the crawl's settings didn't sign this crawl";
+    assert!(stranger.stderr.contains(words), "{}", stranger.stderr);
+    assert!(!dir.file("other.html").exists());
+    fs::rename(dir.file("kept.key"), dir.file("bot.key")).unwrap();
     let other = cmd.run(&["audit", "c", "--host", "b.example", "--html", "b.html"]);
     assert_eq!(other.code, 2);
     assert!(

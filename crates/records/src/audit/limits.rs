@@ -10,6 +10,7 @@ use crawl_weburl::{HostKey, host_and_port};
 use toml::{Table, Value};
 
 use super::SETTLING_MS;
+use super::shared_limits::SharedLimits;
 use crate::error::RecordsError;
 
 const SECOND: u64 = 1000;
@@ -40,6 +41,8 @@ pub(super) struct AuditedSettings {
     pub(super) timeout: u64,
     /// Whether the last run kept an archive.
     pub(super) archives: bool,
+    /// The limits that several hosts share.
+    pub(super) shared: SharedLimits,
     /// The time since which these settings are in force.
     since: u64,
     /// The start of the last run, if there were several.
@@ -78,10 +81,13 @@ impl AuditedSettings {
     pub(super) fn read(dir: &Path) -> Result<AuditedSettings, RecordsError> {
         let path = dir.join("crawl.toml");
         let text = read_text(&path, MAX_CONFIG_BYTES).map_err(RecordsError::io(&path))?;
+        AuditedSettings::parse(&text).map_err(|what| RecordsError::Config { path, what })
+    }
+
+    /// Reads the text of `crawl.toml`.
+    pub(super) fn parse(text: &str) -> Result<AuditedSettings, String> {
         let table = text.parse::<Table>().map_err(|why| why.to_string());
-        table
-            .and_then(|table| AuditedSettings::of(&File(table)))
-            .map_err(|what| RecordsError::Config { path, what })
+        table.and_then(|table| AuditedSettings::of(&File(table)))
     }
 
     fn of(file: &File) -> Result<AuditedSettings, String> {
@@ -114,8 +120,11 @@ impl AuditedSettings {
         Ok(AuditedSettings {
             rules: HostRules {
                 everywhere,
-                by_name: file.by_name(everywhere)?,
+                by_name: file.by_name(&everywhere, |limits, table| {
+                    limits.with(table.get("delay"), table.get("per-host"))
+                })?,
             },
+            shared: SharedLimits::of(file)?,
             earlier: Vec::new(),
             agent: ProductToken::new(agent).map_err(|why| why.to_string())?,
             profile,
@@ -184,6 +193,13 @@ impl AuditedSettings {
         moment >= self.since
     }
 
+    /// Returns whether all settings in `crawl.toml` were in force at that moment, not only those whose
+    /// earlier values are recorded.
+    pub(super) fn held_throughout(&self, moment: u64) -> bool {
+        let before = moment.saturating_sub(SETTLING_MS);
+        self.held_at(moment) && self.earlier.iter().all(|earlier| earlier.until <= before)
+    }
+
     /// Returns whether the program was restarted after that moment.
     pub(super) fn restarted_after(&self, moment: u64) -> bool {
         self.restarted
@@ -238,7 +254,7 @@ impl HostLimits {
 }
 
 /// Returns the value of the longest name that matches a host key, if any name does.
-fn find<'a, T>(by_name: &'a BTreeMap<String, T>, host: &str) -> Option<&'a T> {
+pub(super) fn find<'a, T>(by_name: &'a BTreeMap<String, T>, host: &str) -> Option<&'a T> {
     let (name, port) = host_and_port(host);
     let mut rest = Some(name).filter(|_| !by_name.is_empty());
     while let Some(name) = rest {
@@ -251,14 +267,19 @@ fn find<'a, T>(by_name: &'a BTreeMap<String, T>, host: &str) -> Option<&'a T> {
     None
 }
 
-struct File(Table);
+/// The content of `crawl.toml`.
+pub(super) struct File(Table);
 
 impl File {
-    fn get(&self, table: &str, key: &str) -> Option<&Value> {
+    pub(super) fn table(&self, name: &str) -> Option<&Value> {
+        self.0.get(name)
+    }
+
+    pub(super) fn get(&self, table: &str, key: &str) -> Option<&Value> {
         self.0.get(table)?.get(key)
     }
 
-    fn text(&self, table: &str, key: &str) -> Option<&str> {
+    pub(super) fn text(&self, table: &str, key: &str) -> Option<&str> {
         self.get(table, key)?.as_str()
     }
 
@@ -274,7 +295,11 @@ impl File {
 
     /// Returns the limits by host name. For each setting, the longest matching site wins, then the
     /// longest matching host of a group, then the general setting.
-    fn by_name(&self, everywhere: HostLimits) -> Result<BTreeMap<String, HostLimits>, String> {
+    pub(super) fn by_name<T: Clone>(
+        &self,
+        everywhere: &T,
+        with: impl Fn(&T, &Value) -> Result<T, String>,
+    ) -> Result<BTreeMap<String, T>, String> {
         let tables = |kind| self.0.get(kind).and_then(Value::as_table);
         let sites = tables("site").into_iter().flatten();
         let sites: BTreeMap<String, &Value> =
@@ -289,12 +314,12 @@ impl File {
             .collect();
         let names = sites.keys().chain(groups.keys());
         let limits = names.map(|name| {
-            let mut limits = everywhere;
+            let mut limits = everywhere.clone();
             for table in [find(&groups, name), find(&sites, name)]
                 .into_iter()
                 .flatten()
             {
-                limits = limits.with(table.get("delay"), table.get("per-host"))?;
+                limits = with(&limits, table)?;
             }
             Ok((name.clone(), limits))
         });
@@ -305,7 +330,7 @@ impl File {
 /// Parses durations such as `500ms`, `2s`, `1m30s`, `1h` and `1d` to milliseconds, rounded down;
 /// `0` needs no unit. The audit shares no code with the crawl, so it has its own parser.
 /// `durations.tsv` tests that both parsers agree.
-fn span(value: &Value) -> Result<u64, String> {
+pub(super) fn span(value: &Value) -> Result<u64, String> {
     let bad = || format!("`{value}` is not a duration");
     let text = match value {
         Value::Integer(0) => "0",

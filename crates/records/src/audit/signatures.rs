@@ -1,11 +1,11 @@
 //! Verifies the signatures of archived requests.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::Path;
 
 use crawl_archive::{FOLDER, ReadError, Timestamp, WarcReader, WarcRecord};
-use crawl_identity::{Directory, Fault, LIFETIME, Message, SeenNonces, Terms, verify};
+use crawl_identity::{Directory, Fault, LIFETIME, Message, SeenNonces, Terms, Verdict, verify};
 use crawl_weburl::canonicalize;
 
 use super::exchange::key;
@@ -46,12 +46,14 @@ pub fn signed_message(record: &WarcRecord) -> Option<Message> {
     })
 }
 
-/// Checks the archived requests whose rows say that they were signed.
+/// Checks the archived requests whose rows say that they were signed. Without known keys, checks
+/// nothing. Returns the number of requests that name each key.
 pub(super) fn check(
     dir: &Path,
     known: &[Directory],
     findings: &mut Findings,
-) -> Result<(), RecordsError> {
+) -> Result<BTreeMap<String, u64>, RecordsError> {
+    let mut signers = BTreeMap::new();
     let mut signed: HashMap<u64, (u64, u64)> = HashMap::new();
     let mut rows = requests(dir)?;
     while let Some(row) = rows.next() {
@@ -62,7 +64,7 @@ pub(super) fn check(
     let folder = dir.join(FOLDER);
     let entries = match fs::read_dir(&folder) {
         Ok(entries) if !signed.is_empty() => entries,
-        _ => return Ok(()),
+        _ => return Ok(signers),
     };
     let mut files: Vec<_> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
@@ -87,23 +89,28 @@ pub(super) fn check(
                 .get(&key(url, begun))
                 .filter(|(start, _)| *start == begun);
             if let (Some((_, line)), Some(message)) = (row, signed_message(&record)) {
-                let result = judge(&message, url, known, begun / 1000, &mut seen);
-                let rows = [(Source::Requests, *line)];
-                findings.settle("signatures", &message.authority, result, &rows);
+                let verdicts = verdicts(&message, url, known, begun / 1000, &mut seen);
+                for keyid in verdicts.iter().filter_map(|verdict| verdict.keyid.clone()) {
+                    *signers.entry(keyid).or_default() += 1;
+                }
+                if !known.is_empty() {
+                    let rows = [(Source::Requests, *line)];
+                    findings.settle("signatures", &message.authority, judge(&verdicts), &rows);
+                }
             }
         }
     }
-    Ok(())
+    Ok(signers)
 }
 
-/// Judges the signature of a request for `url` that began at `at`, in seconds since 1970.
-fn judge(
+/// Verifies the signatures of a request for `url` that began at `at`, in seconds since 1970.
+fn verdicts(
     message: &Message,
     url: &str,
     known: &[Directory],
     at: u64,
     seen: &mut SeenNonces,
-) -> CheckResult {
+) -> Vec<Verdict> {
     let terms = Terms {
         at,
         before: 1,
@@ -120,6 +127,10 @@ fn judge(
         }
         seen.judge(verdict);
     }
+    verdicts
+}
+
+fn judge(verdicts: &[Verdict]) -> CheckResult {
     let mut faults = verdicts
         .iter()
         .filter_map(|verdict| verdict.result.as_ref().err());
