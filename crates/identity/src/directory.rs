@@ -12,7 +12,7 @@ pub const DIRECTORY_TYPE: &str = "application/http-message-signatures-directory+
 const EXAMPLE: &str = "poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U";
 /// Maximum keys of a directory that are read.
 /// Beyond the limit: [`DirectoryFault::TooMany`].
-const MAX_KEYS: usize = 100;
+pub(crate) const MAX_KEYS: usize = 100;
 
 impl KeySet {
     /// Returns the public keys as the JSON Web Key Set to publish.
@@ -57,6 +57,22 @@ pub enum DirectoryFault {
         /// The thumbprint by RFC 7638.
         thumbprint: String,
     },
+}
+
+impl DirectoryFault {
+    /// Returns a stable name of the fault's kind, such as `private-key`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            DirectoryFault::Json(_) => "json",
+            DirectoryFault::TooMany(_) => "too-many",
+            DirectoryFault::NotAKey(_) | DirectoryFault::BadKey(_) => "broken-key",
+            DirectoryFault::OtherUse(_) => "other-use",
+            DirectoryFault::Example(_) => "example-key",
+            DirectoryFault::Private(_) => "private-key",
+            DirectoryFault::Kid { .. } => "kid",
+        }
+    }
 }
 
 /// Reads a published directory. Returns its Ed25519 keys and every defect found.

@@ -413,14 +413,14 @@ fn key_in_use(key: &PublicKey, terms: &Terms) -> Result<(), Fault> {
     }
 }
 
-fn text(input: &InnerList, name: &str) -> Option<String> {
+pub(crate) fn text(input: &InnerList, name: &str) -> Option<String> {
     match input.params.get(name)? {
         BareItem::String(text) => Some(text.as_str().to_owned()),
         _ => None,
     }
 }
 
-fn seconds(input: &InnerList, name: &str) -> Option<u64> {
+pub(crate) fn seconds(input: &InnerList, name: &str) -> Option<u64> {
     match input.params.get(name)? {
         BareItem::Integer(seconds) => u64::try_from(i64::from(*seconds)).ok(),
         _ => None,

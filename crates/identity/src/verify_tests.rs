@@ -1,4 +1,5 @@
 use super::{Directory, Fault, SeenNonces, Terms, normalized, verify};
+use crate::challenge::SignatureRequest;
 use crate::key::KeySet;
 use crate::message::Message;
 use crate::sign::signature_fields;
@@ -39,8 +40,9 @@ fn judge(message: &Message, moment: u64) -> Result<(), Fault> {
 /// A request signed at 1000, with one part of one field replaced.
 fn changed(name: &str, from: &str, to: &str) -> Message {
     let keys = KeySet::parse(JWK).unwrap();
-    let fields = signature_fields(keys.at(0).unwrap(), AGENT, "example.com", 1000, b"n");
     let mut message = request(&[]);
+    let (key, asked) = (keys.at(0).unwrap(), SignatureRequest::default());
+    let fields = signature_fields(key, AGENT, &message, &asked, 1000, b"n").unwrap();
     for (own, value) in fields {
         let value = if own == name {
             value.replace(from, to)

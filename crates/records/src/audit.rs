@@ -77,6 +77,9 @@ pub struct Audit {
     pub rules_unchecked: Option<String>,
     /// Number of requests that were signed.
     pub signed: u64,
+    /// Number of requests whose response demanded a signature that can't be made.
+    #[serde(default)]
+    pub unmet_signatures: u64,
     /// Number of archived requests that name each key, by the key's thumbprint.
     #[serde(default)]
     pub signers: BTreeMap<String, u64>,
@@ -192,7 +195,11 @@ pub fn audit(dir: &Path, keys: &[Directory]) -> Result<Audit, RecordsError> {
         shared: SharedChecks::default(),
         findings: Findings::default(),
     };
-    let (flaws, signed) = (&mut audit.flaws, &mut audit.signed);
+    let (flaws, signed, unmet) = (
+        &mut audit.flaws,
+        &mut audit.signed,
+        &mut audit.unmet_signatures,
+    );
     let (mut last_end, mut end_before) = (0, 0);
     each(requests(dir)?, "requests.jsonl", flaws, |row, line| {
         let Some(row) = row else {
@@ -201,6 +208,7 @@ pub fn audit(dir: &Path, keys: &[Directory]) -> Result<Audit, RecordsError> {
         };
         end_before = row.end;
         *signed += u64::from(row.signed);
+        *unmet += u64::from(row.unmet_signature.is_some());
         last_end = last_end.max(row.end);
         (trial.shared).request(&row, line, trial.limits, &mut trial.findings);
         trial.request(&row, line)

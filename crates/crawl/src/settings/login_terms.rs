@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,6 +12,7 @@ use crawl_weburl::{AddressClass, HostTable, canonicalize, class_of_host};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::child;
 use crate::values::{SchemaValue as _, Switch};
 
 /// Prefix of a value that names an environment variable.
@@ -210,11 +211,11 @@ impl LoginTerms {
     }
 }
 
-/// Runs a command with `sh`, and returns what it prints, without the line end. The errors don't
+/// Runs a command with `sh`, without our own secrets in its environment, and returns what it prints, without the line end. The errors don't
 /// contain the output.
 fn output_of(command: &str) -> Result<String, String> {
     let shown = format!("the command `{command}`");
-    let mut child = Command::new("sh")
+    let mut child = child::command("sh")
         .args(["-c", command])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

@@ -55,7 +55,7 @@ pub(crate) use contact::{CONTACT_HINT, read_contact, user_agent};
 pub(crate) use document_rules::document_rules;
 pub(crate) use environment::{UserFolders, host_locks_file};
 pub(crate) use host_lists::{host_keys, host_table};
-pub(crate) use host_politeness::hours;
+pub(crate) use host_politeness::{fastest_pace, hours};
 pub(crate) use link_check::{check_defaults, refuse_plain_crawl};
 pub(crate) use listed_seed::ListedSeed;
 pub(crate) use listing::{
@@ -71,6 +71,6 @@ pub(crate) use shared_crawl::shared_crawl;
 #[cfg(feature = "shared-frontier")]
 pub(crate) use shared_crawl::{check_name, frontier_of_file};
 pub(crate) use signing::key_url;
-pub(crate) use sites::budgets;
+pub(crate) use sites::{SiteTerms, budgets};
 pub(crate) use sources::{gather, gather_over, gather_with_sources, user_contact};
 pub(crate) use tables::{Display, Layer, OperatorLayer, Settings};

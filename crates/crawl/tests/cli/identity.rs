@@ -1,12 +1,12 @@
 //! `crawl identity`, signed crawls, and the verification of their requests.
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crawl_identity::{KeySet, signature_fields};
+use crawl_identity::{KeySet, Message, SignatureRequest, signature_fields};
 use crawl_testweb::{Answer, LinkMix, Script, TestWeb};
 use serde_json::Value;
 
@@ -232,10 +232,19 @@ fn a_host_that_asks_gets_signatures_from_then_on_and_its_rules_are_read_signed()
     assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
 }
 
+/// Returns the fields that sign a request to `host`.
+fn signed(keys: &KeySet, host: &str, created: u64, nonce: &str) -> [(&'static str, String); 3] {
+    let request = Message {
+        authority: host.to_owned(),
+        ..Message::default()
+    };
+    let (key, asked) = (keys.at(created).unwrap(), SignatureRequest::default());
+    signature_fields(key, URL, &request, &asked, created, nonce.as_bytes()).unwrap()
+}
+
 /// Returns a line of a JSON log: a request to `host`, signed at `created` and received at `at`.
 fn logged(keys: &KeySet, host: &str, created: u64, at: u64, nonce: &str) -> String {
-    let key = keys.at(created).unwrap();
-    let fields = signature_fields(key, URL, host, created, nonce.as_bytes());
+    let fields = signed(keys, host, created, nonce);
     let headers: serde_json::Map<String, Value> = fields
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value.into()))
@@ -315,8 +324,7 @@ fn verify_reads_compressed_logs_and_the_combined_format() {
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     gzip.write_all(json.as_bytes()).unwrap();
     fs::write(dir.file("access.1.gz"), gzip.finish().unwrap()).unwrap();
-    let key = keys.at(0).unwrap();
-    let fields = signature_fields(key, URL, "e.example", 1_700_000_000, b"b");
+    let fields = signed(&keys, "e.example", 1_700_000_000, "b");
     let [agent, input, signature] = fields.map(|(_, value)| value.replace('"', "\\x22"));
     dir.write(
         "access.log",
@@ -347,7 +355,7 @@ fn verify_compares_the_host_of_an_archived_request_with_its_url() {
     let (dir, cmd) = setup("identity-warc-host");
     create_key(&dir, &cmd);
     let keys = KeySet::parse(&dir.read("bot.key")).unwrap();
-    let fields = signature_fields(keys.at(0).unwrap(), URL, "evil.example", 1_700_000_000, b"a");
+    let fields = signed(&keys, "evil.example", 1_700_000_000, "a");
     let fields = fields.map(|(name, value)| format!("{name}: {value}\r\n"));
     let http = format!("GET / HTTP/1.1\r\nHost: evil.example\r\n{}\r\n", fields.concat());
     let record = format!(
@@ -367,6 +375,50 @@ fn verify_compares_the_host_of_an_archived_request_with_its_url() {
         "{}",
         ran.stdout
     );
+}
+
+/// A server chooses the label, the components and the nonce of the signature.
+#[test]
+fn a_requested_signature_has_the_label_components_and_nonce_of_the_server() {
+    let (dir, cmd) = setup("identity-requested");
+    create_key(&dir, &cmd);
+    let web = site();
+    let accept = "mine=(\"@method\" \"@path\" \"user-agent\");created;expires;nonce=\"n-1\"\
+                  ;tag=\"web-bot-auth\"";
+    let challenge = Answer::of(403).header("Accept-Signature", accept);
+    web.script(0, "/page", Script::always(challenge).then(Answer::html("page")));
+    let unmet = "a=(\"cookie\");tag=\"web-bot-auth\"";
+    web.script(0, "/there", Answer::of(403).header("Accept-Signature", unmet));
+    crawl(&cmd, &web.url(0, "/"), "c", "always");
+    let rows = dir.rows("c/requests.jsonl");
+    let of_page = |path: &str| -> Vec<Value> {
+        let ends = |row: &&Value| row["url"].as_str().unwrap().ends_with(path);
+        rows.iter().filter(ends).cloned().collect()
+    };
+    let pages = of_page("/page");
+    assert_eq!(pages.len(), 2, "{rows:?}");
+    assert_eq!((&pages[0]["challenged"], &pages[1]["status"]), (&true.into(), &200.into()));
+    let there = of_page("/there");
+    assert_eq!(there.len(), 1, "{rows:?}");
+    assert_eq!(
+        there[0]["unmet_signature"],
+        "it covers `\"cookie\"`, which the request doesn't have"
+    );
+    let warc = dir.file(&warc(&dir, "c"));
+    let mut archive = Vec::new();
+    let file = fs::File::open(warc).unwrap();
+    let mut unpacked = flate2::read::MultiGzDecoder::new(file);
+    unpacked.read_to_end(&mut archive).unwrap();
+    let archive = String::from_utf8_lossy(&archive);
+    let covered = "mine=(\"@method\" \"@path\" \"user-agent\" \"@authority\" \
+                   \"signature-agent\";key=\"mine\")";
+    assert!(archive.contains(covered), "{archive}");
+    assert_eq!(archive.matches(";nonce=\"n-1\";").count(), 1);
+    let audit = cmd.run(&["audit", "c"]);
+    assert_eq!(audit.code, 0, "{}", audit.stdout);
+    assert!(audit.stdout.contains("unmet      1 "), "{}", audit.stdout);
+    let ran = cmd.run(&["replay", "c", "--output", "r"]);
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
 }
 
 #[test]
@@ -437,7 +489,7 @@ fn check_says_that_the_keys_cannot_be_fetched() {
     );
     assert_eq!(ran.code, 1, "{}{}", ran.stdout, ran.stderr);
     let words =
-        "https://127.0.0.1:1/keys.json: verifiers can't use these keys\n  it can't be fetched";
+        "https://127.0.0.1:1/keys.json: verifiers can't use these keys\n  fetch: it can't be fetched";
     assert!(ran.stdout.starts_with(words), "{}", ran.stdout);
 }
 

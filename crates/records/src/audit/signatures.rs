@@ -43,6 +43,7 @@ pub fn signed_message(record: &WarcRecord) -> Option<Message> {
         fields: fields
             .map(|(name, value)| (text(name), text(value)))
             .collect(),
+        is_response: false,
     })
 }
 

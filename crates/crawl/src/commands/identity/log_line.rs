@@ -52,6 +52,7 @@ fn read_json(line: &str) -> Option<LoggedRequest> {
         authority: text(&["host", "http_host", "authority"]),
         target: text(&["uri", "request_uri", "target", "path"]),
         fields,
+        is_response: false,
     };
     if message.authority.is_empty() {
         message.authority = message.field("host")?;

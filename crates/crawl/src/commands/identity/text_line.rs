@@ -26,7 +26,8 @@ pub(super) fn read(line: &str) -> Option<LoggedRequest> {
     let values = [agent, input, signature];
     let is_other = |value: &&String, marks: &str| !is_absent(value) && !value.contains(marks);
     // A line in another format must not count as a request with a broken signature.
-    if is_absent(host) || is_other(&input, "=(") || is_other(&signature, "=:") {
+    let is_other = is_other(&agent, "\"") || is_other(&input, "=(") || is_other(&signature, "=:");
+    if is_absent(host) || is_other {
         return None;
     }
     let fields = FIELDS.iter().zip(values);
