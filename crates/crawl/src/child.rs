@@ -3,8 +3,8 @@
 use std::ffi::OsStr;
 use std::process::Command;
 
-use crate::identity::KEY_VARIABLE;
-
+/// The variable with the private keys that sign requests, if no file is given.
+pub(crate) const KEY_VARIABLE: &str = "CRAWL_SIGNATURE_KEY";
 /// The variable with the token of `crawl serve`.
 pub(crate) const TOKEN_VARIABLE: &str = "CRAWL_SERVE_TOKEN";
 /// The variable with the password of the shared frontier's database.

@@ -644,7 +644,10 @@ fn signed_message(
     let query = url.query().map(|query| format!("?{query}"));
     let is_covered = |name: &HeaderName| {
         !own.contains(name)
-            && !matches!(name.as_str(), "signature" | "signature-input" | "signature-agent")
+            && !matches!(
+                name.as_str(),
+                "signature" | "signature-input" | "signature-agent"
+            )
     };
     let fields = fields.iter().filter(|(name, _)| is_covered(name));
     Message {

@@ -8,7 +8,6 @@ use crawl_identity::{BaseError, Message, SignatureRequest, UnmetRequest};
 use crawl_weburl::{CanonicalUrl, HostKey};
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
-
 /// Maximum remembered hosts that demanded signatures.
 /// Beyond the limit: all are forgotten.
 const MAX_HOSTS: usize = 1 << 16;
@@ -209,10 +208,16 @@ mod tests {
         let asked = SignatureRequest::of(r#"a=("cookie")"#);
         let missing = |_: &SignatureRequest| Err(BaseError::Missing("\"cookie\"".to_owned()));
         let why = "it covers `\"cookie\"`, which the request doesn't have".to_owned();
-        assert_eq!(challenges.learn(&url, false, asked, missing), Challenge::Unmet(why));
+        assert_eq!(
+            challenges.learn(&url, false, asked, missing),
+            Challenge::Unmet(why)
+        );
         let rsa = SignatureRequest::of(r#"a=();alg="rsa-v1_5-sha256""#);
         let why = "the algorithm `rsa-v1_5-sha256`".to_owned();
-        assert_eq!(challenges.learn(&url, false, rsa, |_| Ok(())), Challenge::Unmet(why));
+        assert_eq!(
+            challenges.learn(&url, false, rsa, |_| Ok(())),
+            Challenge::Unmet(why)
+        );
         assert!(challenges.hosts().is_empty());
     }
 }

@@ -148,10 +148,15 @@ mod tests {
         assert_eq!(asked.nonce.as_deref(), Some("n1"));
         let other = field.replace("n1", "n2");
         assert!(asked.is_like(&SignatureRequest::of(&other).unwrap().unwrap()));
-        let plain = SignatureRequest::of(r#"sig1=("@authority")"#).unwrap().unwrap();
+        let plain = SignatureRequest::of(r#"sig1=("@authority")"#)
+            .unwrap()
+            .unwrap();
         assert!(plain.is_like(&SignatureRequest::default()) && !plain.is_like(&asked));
         let rsa = SignatureRequest::of(r#"a=();alg="rsa-pss-sha512""#).unwrap();
-        assert_eq!(rsa, Err(UnmetRequest::Algorithm("rsa-pss-sha512".to_owned())));
+        assert_eq!(
+            rsa,
+            Err(UnmetRequest::Algorithm("rsa-pss-sha512".to_owned()))
+        );
         let many = format!("a=({})", "\"@method\" ".repeat(17));
         let many = SignatureRequest::of(many.trim_end());
         assert_eq!(many.unwrap(), Err(UnmetRequest::TooLarge));

@@ -219,7 +219,9 @@ mod tests {
         ];
         Message {
             authority: authority.to_owned(),
-            fields: fields.map(|(name, value)| (name.to_owned(), value)).to_vec(),
+            fields: fields
+                .map(|(name, value)| (name.to_owned(), value))
+                .to_vec(),
             is_response: true,
             ..Message::default()
         }
@@ -231,7 +233,9 @@ mod tests {
         let public = keys.public();
         let body = b"{\"keys\":[]}";
         let signed = signed_directory(keys.at(0).unwrap(), "bot.example", body, 1000, 60);
-        let verify = |message: &Message, body: &[u8], now: u64| verify_directory_response(message, body, &public, now);
+        let verify = |message: &Message, body: &[u8], now: u64| {
+            verify_directory_response(message, body, &public, now)
+        };
         assert_eq!(verify(&signed, body, 1000), (1, vec![]));
         let time = |now| ResponseFault::Time {
             label: "sig1".to_owned(),
@@ -249,7 +253,11 @@ mod tests {
         let wrong = ResponseFault::Wrong("sig1".to_owned());
         assert_eq!(fault(&elsewhere, body), wrong);
         for (from, to, expected) in [
-            ("\"@authority\";req", "\"@method\";req", "the authority of the request"),
+            (
+                "\"@authority\";req",
+                "\"@method\";req",
+                "the authority of the request",
+            ),
             (" \"content-digest\"", "", "content-digest"),
             (";created=1000", "", "created"),
             (THUMBPRINT, "x", ""),

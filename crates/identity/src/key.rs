@@ -248,7 +248,9 @@ impl Jwk {
     /// Returns whether the key says that it isn't for Ed25519 signatures.
     pub(crate) fn is_for_something_else(&self) -> bool {
         let says = |value: &Option<String>, known: &[&str]| {
-            value.as_deref().is_some_and(|value| !known.contains(&value))
+            value
+                .as_deref()
+                .is_some_and(|value| !known.contains(&value))
         };
         says(&self.key_use, &["sig"]) || says(&self.alg, &["ed25519", "Ed25519", "EdDSA"])
     }

@@ -68,7 +68,10 @@ fn a_broken_key_is_named_without_its_private_part() {
             secret,
             "not a JSON Web Key or a set of them (line 1, column 2)".to_owned(),
         ),
-        (r#"{"keys":[7]}"#, "key 1: it isn't a JSON Web Key".to_owned()),
+        (
+            r#"{"keys":[7]}"#,
+            "key 1: it isn't a JSON Web Key".to_owned(),
+        ),
         (r#"{"keys":[]}"#, "it has no Ed25519 key".to_owned()),
         (r#"{"kty":"RSA"}"#, "it has no Ed25519 key".to_owned()),
         (&okp(""), "key 1: it has no private part `d`".to_owned()),

@@ -41,7 +41,9 @@ pub fn signature_fields(
     );
     let agent = agent_field(&components, &quoted(agent));
     let mut request = request.clone();
-    request.fields.push(("signature-agent".to_owned(), agent.clone()));
+    request
+        .fields
+        .push(("signature-agent".to_owned(), agent.clone()));
     let input = format!("{label}={params}");
     let unsupported = || BaseError::Unsupported(input.clone());
     let parsed = Parser::new(&input).parse::<Dictionary>();
@@ -78,7 +80,9 @@ const AGENT_KEY: &str = "\"signature-agent\";key=";
 
 /// Returns the `Signature-Agent` field with a member for each one that is covered.
 fn agent_field(components: &[String], agent: &str) -> String {
-    let keys = components.iter().filter_map(|id| id.strip_prefix(AGENT_KEY));
+    let keys = components
+        .iter()
+        .filter_map(|id| id.strip_prefix(AGENT_KEY));
     let members = keys.map(|key| format!("{}={agent}", key.trim_matches('"')));
     members.collect::<Vec<_>>().join(", ")
 }
@@ -94,8 +98,8 @@ mod tests {
     use crate::challenge::SignatureRequest;
     use crate::key::KeySet;
     use crate::message::{BaseError, Message};
-    use crate::{Directory, Terms, verify};
     use crate::test_key::SEED;
+    use crate::{Directory, Terms, verify};
 
     /// The signature of draft-ietf-webbotauth-httpsig-protocol-01, "EdDSA Using Curve
     /// edwards25519", has other labels and times than ours; `verify` holds it.
@@ -109,9 +113,8 @@ mod tests {
             authority: "example.com".to_owned(),
             ..Message::default()
         };
-        let sign = |asked: &SignatureRequest| {
-            signature_fields(key, agent, &request, asked, 100, b"nonce")
-        };
+        let sign =
+            |asked: &SignatureRequest| signature_fields(key, agent, &request, asked, 100, b"nonce");
         let [agent, input, signature] = sign(&SignatureRequest::default()).unwrap();
         assert_eq!(
             agent,
@@ -146,7 +149,8 @@ mod tests {
             let key = keys.at(0).unwrap();
             signature_fields(key, agent, &request, &asked, 100, b"nonce")
         };
-        let asked = r#"mine=("@method" "@path" "user-agent" "signature-agent";key="x");nonce="a\"b""#;
+        let asked =
+            r#"mine=("@method" "@path" "user-agent" "signature-agent";key="x");nonce="a\"b""#;
         let fields = sign(asked).unwrap();
         let covered = r#"mine=("@method" "@path" "user-agent" "signature-agent";key="x" "@authority" "signature-agent";key="mine");created=100"#;
         assert!(fields[1].1.starts_with(covered), "{}", fields[1].1);
@@ -165,7 +169,10 @@ mod tests {
         assert_eq!(verdict.result, Ok(()));
         assert_eq!(verdict.nonce.as_deref(), Some("a\"b"));
         for (field, fault) in [
-            (r#"a=("cookie")"#, BaseError::Missing("\"cookie\"".to_owned())),
+            (
+                r#"a=("cookie")"#,
+                BaseError::Missing("\"cookie\"".to_owned()),
+            ),
             (
                 r#"a=("@status")"#,
                 BaseError::Unsupported("\"@status\"".to_owned()),

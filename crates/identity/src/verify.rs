@@ -364,9 +364,7 @@ impl Signed<'_> {
         let covered: Vec<&Item> = covered
             .filter(|item| matches!(&item.bare_item, BareItem::String(name) if name.as_str() == "signature-agent"))
             .collect();
-        let is_own = |item: &&&Item| {
-            matches!(item.params.get("key"), Some(BareItem::String(key)) if key.as_str() == label)
-        };
+        let is_own = |item: &&&Item| matches!(item.params.get("key"), Some(BareItem::String(key)) if key.as_str() == label);
         let covered = match (covered.iter().find(is_own), covered.as_slice()) {
             (Some(own), _) => own,
             // An intermediary may have changed the label.

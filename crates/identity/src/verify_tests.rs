@@ -312,3 +312,23 @@ fn webbotauth_a_signature_is_not_attributed_to_a_member_by_guess() {
         assert_eq!(judge(&message, 1000), Err(Fault::NoAgent), "{covered}");
     }
 }
+
+/// Made with the crate web-bot-auth 0.7.0: `MessageSigner::generate_signature_headers_content` with
+/// the key of RFC 9421 appendix B.1.4, over `@authority` and `"signature-agent";key="sig1"`. Its
+/// `WebBotAuthVerifier` also verified what `signature_fields` returns, with and without requested
+/// components.
+#[test]
+fn a_signature_of_the_crate_web_bot_auth_holds() {
+    let input = "sig1=(\"@authority\" \"signature-agent\";key=\"sig1\")\
+         ;keyid=\"poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U\";nonce=\"bm9uY2U=\";tag=\"web-bot-auth\"\
+         ;alg=\"ed25519\";created=1795862483;expires=1795862543";
+    let signature = "sig1=:RQ9pUnD9MA/+d55SzOenc8sXkK27jU4qI0uygu9DLzEeJh2cw+TXp7728C19zniNHe3V45LeB5y7\
+                     o0qT1umkCQ==:";
+    let message = request(&[
+        ("Signature-Agent", r#"sig1="https://signature-agent.test""#),
+        ("Signature-Input", input),
+        ("Signature", signature),
+    ]);
+    assert_eq!(judge(&message, 1_795_862_483), Ok(()));
+    assert_eq!(judge(&message, 1_795_862_544), Err(Fault::Expired(1)));
+}

@@ -297,14 +297,23 @@ mod tests {
         let (plain, other) = (plain.to_html(), other.to_html());
         for (words, also) in [
             ("No cookies are sent back, no forms are filled in", ""),
-            ("It sends only GET and HEAD requests.", "and POST to configured login forms"),
+            (
+                "It sends only GET and HEAD requests.",
+                "and POST to configured login forms",
+            ),
             ("nothing is fetched. If it is refused", "at most 30d old"),
-            ("refused with 401 or 403, there are no rules", "401 or 403, nothing is fetched"),
+            (
+                "refused with 401 or 403, there are no rules",
+                "401 or 403, nothing is fetched",
+            ),
             ("Requests are not signed.", "Every request is signed"),
             ("No copies of pages.", "Each robots.txt, to be able to show"),
         ] {
             assert!(plain.contains(words) && !other.contains(words), "{words}");
-            assert!(other.contains(also) && (also.is_empty() || !plain.contains(also)), "{also}");
+            assert!(
+                other.contains(also) && (also.is_empty() || !plain.contains(also)),
+                "{also}"
+            );
         }
         assert!(other.contains("Visits adapt") && !plain.contains("Visits adapt"));
     }

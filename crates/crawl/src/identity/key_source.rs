@@ -8,10 +8,9 @@ use std::time::SystemTime;
 
 use crawl_identity::KeySet;
 
+use crate::child::KEY_VARIABLE;
 use crate::error::CommandError;
 
-/// The environment variable that holds private keys if no file is given.
-pub(crate) const KEY_VARIABLE: &str = "CRAWL_SIGNATURE_KEY";
 /// Maximum bytes of a key file, enough for hundreds of keys.
 /// Beyond the limit: refused.
 const MAX_KEY_BYTES: u64 = 64 << 10;

@@ -4,6 +4,6 @@ mod key_source;
 mod published;
 mod signer;
 
-pub(crate) use key_source::{KEY_VARIABLE, KeySource};
+pub(crate) use key_source::KeySource;
 pub(crate) use published::{KeysOf, published_keys};
 pub(crate) use signer::RotatingSigner;

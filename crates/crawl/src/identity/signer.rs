@@ -148,11 +148,7 @@ mod tests {
         fs::rename(&beside, path).unwrap();
     }
 
-    fn sign(
-        signer: &RotatingSigner,
-        now: u64,
-        instant: Instant,
-    ) -> Vec<(HeaderName, HeaderValue)> {
+    fn sign(signer: &RotatingSigner, now: u64, instant: Instant) -> Vec<(HeaderName, HeaderValue)> {
         let request = Message {
             authority: "e.example".to_owned(),
             ..Message::default()

@@ -227,8 +227,20 @@ fn pages_to_fix() -> (TestWeb, Site) {
     let faults = succeeds(&["report", ".", "--faults", "--format", "html"]);
     std::fs::write(site.file("faults.html"), faults).unwrap();
     succeeds(&[&["plan", &seed, "--html", "plan.html"][..], &quick[..]].concat());
-    let page = ["identity", "page", "--out", "bot.html", "--contact", "bot@e.example"];
-    let signature = ["--signature", "always", "--signature-agent", "https://bot.example"];
+    let page = [
+        "identity",
+        "page",
+        "--out",
+        "bot.html",
+        "--contact",
+        "bot@e.example",
+    ];
+    let signature = [
+        "--signature",
+        "always",
+        "--signature-agent",
+        "https://bot.example",
+    ];
     succeeds(&[&page[..], &signature].concat());
     let host = web.authority(0);
     let audit = ["audit", ".", "--host", host, "--html", "host.html"];

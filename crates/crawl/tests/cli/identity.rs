@@ -339,11 +339,15 @@ fn verify_reads_compressed_logs_and_the_combined_format() {
         assert_eq!(ran.code, 0, "{log}: {}{}", ran.stdout, ran.stderr);
         assert!(ran.stdout.contains("valid      1\n"), "{}", ran.stdout);
     }
-    dir.write("plain.log", "192.0.2.1 - - [14/Nov/2023:22:13:20 +0000] \"GET / HTTP/1.1\" 200 5\n");
+    dir.write(
+        "plain.log",
+        "192.0.2.1 - - [14/Nov/2023:22:13:20 +0000] \"GET / HTTP/1.1\" 200 5\n",
+    );
     let ran = cmd.run(&["identity", "verify", "plain.log"]);
     assert_eq!(ran.code, 2);
     assert!(
-        ran.stderr.contains("no line that is a request with its header fields"),
+        ran.stderr
+            .contains("no line that is a request with its header fields"),
         "{}",
         ran.stderr
     );
@@ -357,7 +361,10 @@ fn verify_compares_the_host_of_an_archived_request_with_its_url() {
     let keys = KeySet::parse(&dir.read("bot.key")).unwrap();
     let fields = signed(&keys, "evil.example", 1_700_000_000, "a");
     let fields = fields.map(|(name, value)| format!("{name}: {value}\r\n"));
-    let http = format!("GET / HTTP/1.1\r\nHost: evil.example\r\n{}\r\n", fields.concat());
+    let http = format!(
+        "GET / HTTP/1.1\r\nHost: evil.example\r\n{}\r\n",
+        fields.concat()
+    );
     let record = format!(
         "WARC/1.1\r\nWARC-Type: request\r\nWARC-Record-ID: <urn:uuid:1>\r\n\
          WARC-Date: 2023-11-14T22:13:20Z\r\nWARC-Target-URI: https://e.example/\r\n\
@@ -371,7 +378,8 @@ fn verify_compares_the_host_of_an_archived_request_with_its_url() {
     let ran = cmd.run(&["identity", "verify", "a.warc.gz", "--keys", &given]);
     assert_eq!(ran.code, 4, "{}{}", ran.stdout, ran.stderr);
     assert!(
-        ran.stdout.contains("it was made for another host, `evil.example`"),
+        ran.stdout
+            .contains("it was made for another host, `evil.example`"),
         "{}",
         ran.stdout
     );
@@ -386,9 +394,17 @@ fn a_requested_signature_has_the_label_components_and_nonce_of_the_server() {
     let accept = "mine=(\"@method\" \"@path\" \"user-agent\");created;expires;nonce=\"n-1\"\
                   ;tag=\"web-bot-auth\"";
     let challenge = Answer::of(403).header("Accept-Signature", accept);
-    web.script(0, "/page", Script::always(challenge).then(Answer::html("page")));
+    web.script(
+        0,
+        "/page",
+        Script::always(challenge).then(Answer::html("page")),
+    );
     let unmet = "a=(\"cookie\");tag=\"web-bot-auth\"";
-    web.script(0, "/there", Answer::of(403).header("Accept-Signature", unmet));
+    web.script(
+        0,
+        "/there",
+        Answer::of(403).header("Accept-Signature", unmet),
+    );
     crawl(&cmd, &web.url(0, "/"), "c", "always");
     let rows = dir.rows("c/requests.jsonl");
     let of_page = |path: &str| -> Vec<Value> {
@@ -397,7 +413,10 @@ fn a_requested_signature_has_the_label_components_and_nonce_of_the_server() {
     };
     let pages = of_page("/page");
     assert_eq!(pages.len(), 2, "{rows:?}");
-    assert_eq!((&pages[0]["challenged"], &pages[1]["status"]), (&true.into(), &200.into()));
+    assert_eq!(
+        (&pages[0]["challenged"], &pages[1]["status"]),
+        (&true.into(), &200.into())
+    );
     let there = of_page("/there");
     assert_eq!(there.len(), 1, "{rows:?}");
     assert_eq!(
@@ -488,8 +507,7 @@ fn check_says_that_the_keys_cannot_be_fetched() {
         .concat(),
     );
     assert_eq!(ran.code, 1, "{}{}", ran.stdout, ran.stderr);
-    let words =
-        "https://127.0.0.1:1/keys.json: verifiers can't use these keys\n  fetch: it can't be fetched";
+    let words = "https://127.0.0.1:1/keys.json: verifiers can't use these keys\n  fetch: it can't be fetched";
     assert!(ran.stdout.starts_with(words), "{}", ran.stdout);
 }
 

@@ -298,10 +298,17 @@ impl Conduct<'_> {
             let checks = counted(*count, "check", "checks");
             format!("{checks}: {}", undecided_words(why))
         });
-        let flaws = audit.flaws.iter().map(|flaw| format!("damaged records: {flaw}"));
+        let flaws = audit
+            .flaws
+            .iter()
+            .map(|flaw| format!("damaged records: {flaw}"));
         let signatures = audit.signatures_unchecked.iter();
         let signatures = signatures.map(|why| format!("the signatures of requests: {why}"));
-        rules.chain(undecided).chain(flaws).chain(signatures).collect()
+        rules
+            .chain(undecided)
+            .chain(flaws)
+            .chain(signatures)
+            .collect()
     }
 
     fn exclusions(&self) -> Markup {

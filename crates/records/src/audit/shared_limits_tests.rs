@@ -104,11 +104,14 @@ fn rates_are_checked_over_many_requests() {
         ),
         "{found}"
     );
-    let total = check("[politeness]\nmax-rate = 0.1\naddress-rate = 0\n", &[
-        ("a.example", "192.0.2.1", 5_000, 5_001),
-        ("b.example", "192.0.2.2", 14_500, 14_501),
-        ("c.example", "192.0.2.3", 20_000, 20_001),
-    ]);
+    let total = check(
+        "[politeness]\nmax-rate = 0.1\naddress-rate = 0\n",
+        &[
+            ("a.example", "192.0.2.1", 5_000, 5_001),
+            ("b.example", "192.0.2.2", 14_500, 14_501),
+            ("c.example", "192.0.2.3", 20_000, 20_001),
+        ],
+    );
     assert_eq!(
         total,
         "max-rate: 1 requests in 5500 ms, but 10000 ms were required in total [2, 3]\n"
@@ -124,7 +127,8 @@ fn rates_are_checked_over_many_requests() {
 fn requests_in_quiet_hours_are_breaches() {
     let minute = 60_000;
     let at = |start| ("a.example", "192.0.2.1", start, start + 1);
-    let toml = "[politeness]\nquiet-hours = [\"23:00-01:00\"]\n[site.\"b.example\"]\nquiet-hours = []\n";
+    let toml =
+        "[politeness]\nquiet-hours = [\"23:00-01:00\"]\n[site.\"b.example\"]\nquiet-hours = []\n";
     let words = "quiet-hours: a request was sent in the quiet hours [1]\n";
     for (start, expected) in [
         (30 * minute, words),

@@ -65,7 +65,10 @@ impl fmt::Display for Audit {
         }
         if self.unmet_signatures > 0 {
             let unmet = self.unmet_signatures;
-            writeln!(f, "unmet      {unmet} demands for signatures that can't be made")?;
+            writeln!(
+                f,
+                "unmet      {unmet} demands for signatures that can't be made"
+            )?;
         }
         for (why, count) in &self.undecided {
             writeln!(f, "undecided  {count}: {}", undecided_words(why))?;

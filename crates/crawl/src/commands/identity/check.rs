@@ -152,9 +152,9 @@ impl Answer<'_> {
                 "Cache-Control forbids to store the keys, so verifiers fetch them for each request"
                     .to_owned()
             }
-            Some(seconds) if seconds > MAX_AGE => format!(
-                "max-age is {seconds} s: a key that you remove may be accepted that long"
-            ),
+            Some(seconds) if seconds > MAX_AGE => {
+                format!("max-age is {seconds} s: a key that you remove may be accepted that long")
+            }
             None if self.field("expires").is_empty() => {
                 "it has no max-age, such as `Cache-Control: max-age=86400`, so verifiers guess how \
                  long the keys are good"
@@ -231,7 +231,9 @@ fn judge_dates(published: &[PublicKey], now: u64, found: &mut Found) {
 fn judge_own(published: &[PublicKey], keys: &KeySet, now: u64, found: &mut Found) {
     let current = keys.at(now);
     if let Err(why) = &current {
-        found.faults.push(("own-keys", format!("of your own keys: {why}")));
+        found
+            .faults
+            .push(("own-keys", format!("of your own keys: {why}")));
     }
     for key in keys.public() {
         let thumbprint = key.thumbprint();
@@ -263,7 +265,11 @@ mod tests {
 
     const URL: &str = "https://bot.example/.well-known/http-message-signatures-directory";
 
-    fn judge(fields: &[(&'static str, &'static str)], body: Vec<u8>, keys: Option<&KeySet>) -> Found {
+    fn judge(
+        fields: &[(&'static str, &'static str)],
+        body: Vec<u8>,
+        keys: Option<&KeySet>,
+    ) -> Found {
         let mut headers = HeaderMap::new();
         for (name, value) in fields {
             headers.append(*name, value.parse().unwrap());
@@ -308,7 +314,10 @@ mod tests {
         keys.add([1; 32], None);
         let json = keys.to_directory_json();
         let with = |member: &str| json.replace("\"kty\"", &format!("{member}, \"kty\""));
-        let typed = [("content-type", DIRECTORY_TYPE), ("cache-control", "max-age=60")];
+        let typed = [
+            ("content-type", DIRECTORY_TYPE),
+            ("cache-control", "max-age=60"),
+        ];
         for (body, expected) in [
             (json.clone(), vec![]),
             (with("\"d\": \"x\""), vec!["private-key"]),
@@ -328,7 +337,10 @@ mod tests {
             typed[0],
             typed[1],
             ("content-digest", "sha-256=:AAAA:"),
-            ("signature-input", "a=();tag=\"http-message-signatures-directory\""),
+            (
+                "signature-input",
+                "a=();tag=\"http-message-signatures-directory\"",
+            ),
             ("signature", "a=:AAAA:"),
         ];
         let forged = judge(&forged, keys.to_directory_json().into_bytes(), None);

@@ -7,9 +7,7 @@ use crawl_identity::{Card, CardDetails, DIRECTORY_TYPE};
 
 use crate::error::{CommandError, FINISHED, unwritable};
 use crate::identity::KeySource;
-use crate::settings::{
-    Settings, check_agent, check_contact, fastest_pace, key_url, user_agent,
-};
+use crate::settings::{Settings, check_agent, check_contact, fastest_pace, key_url, user_agent};
 use crate::terminal::{note, print};
 
 /// The name of the card in the root folder of the host that publishes the keys.
@@ -119,7 +117,10 @@ mod tests {
         settings.politeness.per_host = 3;
         settings.exclusion.purpose = toml::Value::from("search").try_into().unwrap();
         let table = "[site.\"e.example\"]\ndelay = \"300ms\"\nper-host = 2\n";
-        settings.site = toml::from_str::<toml::Table>(table).unwrap()["site"].clone().try_into().unwrap();
+        settings.site = toml::from_str::<toml::Table>(table).unwrap()["site"]
+            .clone()
+            .try_into()
+            .unwrap();
         let card = serde_json::to_value(super::card(&settings, url, origin).unwrap()).unwrap();
         let details = &card["web_bot_auth"];
         assert_eq!(

@@ -57,7 +57,8 @@ fn read_json(line: &str) -> Option<LoggedRequest> {
     if message.authority.is_empty() {
         message.authority = message.field("host")?;
     }
-    let has_headers = |object: &Map<String, Value>| HEADERS.iter().any(|name| object.contains_key(*name));
+    let has_headers =
+        |object: &Map<String, Value>| HEADERS.iter().any(|name| object.contains_key(*name));
     Some(LoggedRequest {
         at: begun(&line),
         is_whole: has_headers(request) || has_headers(&line),
@@ -161,8 +162,7 @@ mod tests {
     #[test]
     fn a_request_came_before_its_response_was_sent() {
         let caddy = r#"{"ts":1700000090.5,"duration":90.4,"request":{"host":"e.example"}}"#;
-        let nginx =
-            r#"{"msec":"1700000001.100","request_time":"1.050","http_host":"e.example"}"#;
+        let nginx = r#"{"msec":"1700000001.100","request_time":"1.050","http_host":"e.example"}"#;
         for line in [caddy, nginx] {
             let read = read(line).unwrap();
             assert_eq!(read.at, Some(1_700_000_000), "{line}");

@@ -83,7 +83,8 @@ mod tests {
 
     #[test]
     fn a_line_of_nginx_or_apache_in_the_combined_format_is_a_request() {
-        let start = r#"192.0.2.1 - - [14/Nov/2023:23:13:20 +0100] "GET /a?b HTTP/1.1" 200 5 "-" "bot/1""#;
+        let start =
+            r#"192.0.2.1 - - [14/Nov/2023:23:13:20 +0100] "GET /a?b HTTP/1.1" 200 5 "-" "bot/1""#;
         for fields in [
             r#""e.example" "sig1=\x22https://b.example\x22" "sig1=(\x22@authority\x22)" "sig1=:AA==:""#,
             r#""e.example" "sig1=\"https://b.example\"" "sig1=(\"@authority\")" "sig1=:AA==:""#,

@@ -156,7 +156,10 @@ impl Verdicts {
             ));
         }
         if self.skipped > 0 {
-            push(format!("skipped    {} lines that aren't requests", self.skipped));
+            push(format!(
+                "skipped    {} lines that aren't requests",
+                self.skipped
+            ));
         }
         let signed = self.valid() + self.invalid;
         if !self.hosts_given && signed > 0 {

@@ -166,7 +166,10 @@ impl Verifier {
                     is_whole: true,
                 };
                 let target = record.url().and_then(|url| canonicalize(None, url).ok());
-                self.judge(&request, target.as_ref().map(|url| url.as_url().authority()))?;
+                self.judge(
+                    &request,
+                    target.as_ref().map(|url| url.as_url().authority()),
+                )?;
             }
         }
         Ok(())
