@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use sfv::{BareItem, Dictionary, InnerList, ListEntry, Parser};
 
 use crate::message::component_id;
-use crate::sign::{TAG, components};
 
+/// The tag of Web Bot Auth's signatures.
+pub const TAG: &str = "web-bot-auth";
 /// Maximum components that a server may request.
 /// Beyond the limit: [`UnmetRequest::TooLarge`].
 const MAX_COMPONENTS: usize = 16;
@@ -108,6 +109,29 @@ impl SignatureRequest {
         let covered = |asked: &SignatureRequest| BTreeSet::from_iter(components(asked));
         self.label == other.label && covered(self) == covered(other)
     }
+}
+
+/// Returns the components to cover: those requested, and those that the protocol requires.
+pub(crate) fn components(asked: &SignatureRequest) -> Vec<String> {
+    let mut components = asked.components.clone();
+    let has = |components: &[String], id: &str| components.iter().any(|own| own == id);
+    if !has(&components, AUTHORITY) && !has(&components, "\"@target-uri\"") {
+        components.push(AUTHORITY.to_owned());
+    }
+    let own_agent = format!("{AGENT_KEY}{}", quoted(&asked.label));
+    if !has(&components, &own_agent) {
+        components.push(own_agent);
+    }
+    components
+}
+
+const AUTHORITY: &str = "\"@authority\"";
+/// The start of a component that covers one member of `Signature-Agent`.
+pub(crate) const AGENT_KEY: &str = "\"signature-agent\";key=";
+
+/// Returns a structured field string (RFC 9651 section 4.1.6).
+pub(crate) fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ mod sign;
 mod test_key;
 mod verify;
 
-pub use challenge::{SignatureRequest, UnmetRequest};
+pub use challenge::{SignatureRequest, TAG, UnmetRequest};
 pub use directory::{
     Card, CardDetails, DIRECTORY_PATH, DIRECTORY_TYPE, DirectoryFault, check_directory,
 };
@@ -40,5 +40,5 @@ pub use directory_response::{ResponseFault, verify_directory_response};
 pub use document::{DocumentFault, sign_document, verify_document};
 pub use key::{KeyError, KeySet, PublicKey, SigningKey};
 pub use message::{BaseError, Message};
-pub use sign::{LIFETIME, TAG, signature_fields};
+pub use sign::{LIFETIME, signature_fields};
 pub use verify::{Directory, Fault, SeenNonces, Terms, Verdict, verify};

@@ -3,12 +3,10 @@
 use data_encoding::BASE64;
 use sfv::{Dictionary, ListEntry, Parser};
 
-use crate::challenge::SignatureRequest;
+use crate::challenge::{AGENT_KEY, SignatureRequest, TAG, components, quoted};
 use crate::key::SigningKey;
 use crate::message::{BaseError, Message};
 
-/// The tag of Web Bot Auth's signatures.
-pub const TAG: &str = "web-bot-auth";
 /// Seconds for which a signature holds.
 pub const LIFETIME: u64 = 60;
 
@@ -60,24 +58,6 @@ pub fn signature_fields(
     ])
 }
 
-/// Returns the components to cover: those requested, and those that the protocol requires.
-pub(crate) fn components(asked: &SignatureRequest) -> Vec<String> {
-    let mut components = asked.components.clone();
-    let has = |components: &[String], id: &str| components.iter().any(|own| own == id);
-    if !has(&components, AUTHORITY) && !has(&components, "\"@target-uri\"") {
-        components.push(AUTHORITY.to_owned());
-    }
-    let own_agent = format!("{AGENT_KEY}{}", quoted(&asked.label));
-    if !has(&components, &own_agent) {
-        components.push(own_agent);
-    }
-    components
-}
-
-const AUTHORITY: &str = "\"@authority\"";
-/// The start of a component that covers one member of `Signature-Agent`.
-const AGENT_KEY: &str = "\"signature-agent\";key=";
-
 /// Returns the `Signature-Agent` field with a member for each one that is covered.
 fn agent_field(components: &[String], agent: &str) -> String {
     let keys = components
@@ -85,11 +65,6 @@ fn agent_field(components: &[String], agent: &str) -> String {
         .filter_map(|id| id.strip_prefix(AGENT_KEY));
     let members = keys.map(|key| format!("{}={agent}", key.trim_matches('"')));
     members.collect::<Vec<_>>().join(", ")
-}
-
-/// Returns a structured field string (RFC 9651 section 4.1.6).
-fn quoted(text: &str) -> String {
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 #[cfg(test)]

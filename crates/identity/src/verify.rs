@@ -5,9 +5,9 @@ use std::hash::{BuildHasher as _, RandomState};
 
 use sfv::{BareItem, Dictionary, InnerList, Item, ListEntry, Parser};
 
+use crate::challenge::TAG;
 use crate::key::PublicKey;
 use crate::message::{BaseError, Message, component_id};
-use crate::sign::TAG;
 
 /// Maximum signatures of one request that are looked at.
 /// Beyond the limit: not verified.
@@ -203,9 +203,9 @@ impl Verdict {
 pub struct Terms {
     /// When the request was received, in seconds since 1970.
     pub at: u64,
-    /// Seconds by which the request may have been received before `at`.
+    /// Maximum seconds by which the request was received before `at`.
     pub before: u64,
-    /// Seconds by which the request may have been received after `at`.
+    /// Maximum seconds by which the request was received after `at`.
     pub after: u64,
     /// Maximum seconds from `created` to `expires`.
     pub max_lifetime: u64,
@@ -220,7 +220,7 @@ pub struct SeenNonces {
 
 impl SeenNonces {
     /// Turns a verdict into [`Fault::Replay`] if an earlier request had the same key and nonce.
-    /// Signatures that the key didn't make are ignored, so nobody else can use up its nonces.
+    /// Ignores forged signatures, so that nobody else can use up the nonces of a key.
     pub fn judge(&mut self, verdict: &mut Verdict) {
         let Some(nonce) = verdict.nonce.as_ref().filter(|_| verdict.is_of_the_key()) else {
             return;

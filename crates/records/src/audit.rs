@@ -192,7 +192,7 @@ pub fn audit(dir: &Path, keys: &[Directory]) -> Result<Audit, RecordsError> {
         limits: &limits,
         delays,
         hosts: Hosts::default(),
-        shared: SharedChecks::default(),
+        shared: SharedChecks::read(dir)?,
         findings: Findings::default(),
     };
     let (flaws, signed, unmet) = (

@@ -7,7 +7,6 @@ use crawl_weburl::{HostTable, host_and_port};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::tables::Settings;
 use crate::error::CommandError;
 use crate::values::{DayHours, Factor, SchemaValue as _, Span};
 
@@ -20,21 +19,6 @@ pub(super) const FIELDS: [&str; 6] = [
     "site_delay",
     "quiet_hours",
 ];
-
-/// Returns the shortest minimum delay and the highest number of requests in flight that the settings
-/// allow for any host.
-pub(crate) fn fastest_pace(settings: &Settings) -> (Span, u32) {
-    let of_sites = settings.site.values().map(|site| &site.politeness);
-    let of_groups = settings.group.values().map(|group| &group.politeness);
-    let general = (settings.politeness.delay, settings.politeness.per_host);
-    of_sites
-        .chain(of_groups)
-        .fold(general, |(delay, per_host), terms| {
-            let own = terms.delay.filter(|own| own.get() < delay.get());
-            let most = terms.per_host.unwrap_or(per_host).max(per_host);
-            (own.unwrap_or(delay), most)
-        })
-}
 
 /// Overrides of `[politeness]` for some hosts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -25,6 +25,7 @@ mod listed_seed;
 mod listing;
 mod login_terms;
 mod number_checks;
+mod pace;
 mod placeholders;
 mod reach;
 mod remembered;
@@ -55,13 +56,14 @@ pub(crate) use contact::{CONTACT_HINT, read_contact, user_agent};
 pub(crate) use document_rules::document_rules;
 pub(crate) use environment::{UserFolders, host_locks_file};
 pub(crate) use host_lists::{host_keys, host_table};
-pub(crate) use host_politeness::{fastest_pace, hours};
+pub(crate) use host_politeness::hours;
 pub(crate) use link_check::{check_defaults, refuse_plain_crawl};
 pub(crate) use listed_seed::ListedSeed;
 pub(crate) use listing::{
     NAME_AND_VERSION, default_of, defaults_listing, effective, first_start, mark_of, record,
     record_again, rules_since, stored_seeds,
 };
+pub(crate) use pace::fastest_pace;
 pub(crate) use reach::{Reach, reach};
 pub(crate) use remembered::{own_mark, stored_without};
 pub(crate) use replay::{fill_in, other_settings, replay_record};

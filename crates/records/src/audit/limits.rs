@@ -10,7 +10,6 @@ use crawl_weburl::{HostKey, host_and_port};
 use toml::{Table, Value};
 
 use super::SETTLING_MS;
-use super::shared_limits::SharedLimits;
 use crate::error::RecordsError;
 
 const SECOND: u64 = 1000;
@@ -41,8 +40,6 @@ pub(super) struct AuditedSettings {
     pub(super) timeout: u64,
     /// Whether the last run kept an archive.
     pub(super) archives: bool,
-    /// The limits that several hosts share.
-    pub(super) shared: SharedLimits,
     /// The time since which these settings are in force.
     since: u64,
     /// The start of the last run, if there were several.
@@ -79,15 +76,12 @@ pub(super) struct HostLimits {
 impl AuditedSettings {
     /// Reads `crawl.toml` in the directory of a crawl.
     pub(super) fn read(dir: &Path) -> Result<AuditedSettings, RecordsError> {
-        let path = dir.join("crawl.toml");
-        let text = read_text(&path, MAX_CONFIG_BYTES).map_err(RecordsError::io(&path))?;
-        AuditedSettings::parse(&text).map_err(|what| RecordsError::Config { path, what })
+        File::read(dir, AuditedSettings::of)
     }
 
-    /// Reads the text of `crawl.toml`.
+    #[cfg(test)]
     pub(super) fn parse(text: &str) -> Result<AuditedSettings, String> {
-        let table = text.parse::<Table>().map_err(|why| why.to_string());
-        table.and_then(|table| AuditedSettings::of(&File(table)))
+        AuditedSettings::of(&File::parse(text)?)
     }
 
     fn of(file: &File) -> Result<AuditedSettings, String> {
@@ -124,7 +118,6 @@ impl AuditedSettings {
                     limits.with(table.get("delay"), table.get("per-host"))
                 })?,
             },
-            shared: SharedLimits::of(file)?,
             earlier: Vec::new(),
             agent: ProductToken::new(agent).map_err(|why| why.to_string())?,
             profile,
@@ -271,6 +264,23 @@ pub(super) fn find<'a, T>(by_name: &'a BTreeMap<String, T>, host: &str) -> Optio
 pub(super) struct File(Table);
 
 impl File {
+    /// Reads settings from `crawl.toml` in the directory of a crawl.
+    pub(super) fn read<T>(
+        dir: &Path,
+        settings: impl Fn(&File) -> Result<T, String>,
+    ) -> Result<T, RecordsError> {
+        let path = dir.join("crawl.toml");
+        let text = read_text(&path, MAX_CONFIG_BYTES).map_err(RecordsError::io(&path))?;
+        let settings = File::parse(&text).and_then(|file| settings(&file));
+        settings.map_err(|what| RecordsError::Config { path, what })
+    }
+
+    pub(super) fn parse(text: &str) -> Result<File, String> {
+        text.parse::<Table>()
+            .map(File)
+            .map_err(|why| why.to_string())
+    }
+
     pub(super) fn table(&self, name: &str) -> Option<&Value> {
         self.0.get(name)
     }

@@ -4,6 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
 use std::net::IpAddr;
+use std::path::Path;
 
 use crawl_archive::rows::RequestRow;
 use crawl_weburl::HostKey;
@@ -12,6 +13,7 @@ use toml::Value;
 use super::findings::{CheckResult, Findings, Source::Requests};
 use super::limits::{AuditedSettings, File, find, span};
 use super::{EARLIER_RUN, ROUNDING_MS, SETTLING_MS};
+use crate::error::RecordsError;
 
 /// A key of [`Audit::undecided`](super::Audit::undecided).
 pub(super) const SEVERAL_ADDRESSES: &str = "a limit of an address whose host has several";
@@ -20,14 +22,14 @@ pub(super) const SEVERAL_ADDRESSES: &str = "a limit of an address whose host has
 const RATE_SPAN_MS: f64 = 10_000.0;
 /// Maximum requests in [`RATE_SPAN_MS`] whose starts are kept.
 /// Beyond the limit: a higher rate is checked over a shorter time.
-const MAX_STARTS: f64 = 10_000.0;
-/// Number of addresses and sites at which those without recent requests are dropped.
+const MAX_STARTS: usize = 10_000;
+/// Number of addresses and sites at which idle ones are dropped.
 const MAX_GATES: usize = 100_000;
 const MINUTE_MS: u64 = 60_000;
 
 /// The limits in `crawl.toml`. Durations are in milliseconds.
 #[derive(Debug)]
-pub(super) struct SharedLimits {
+struct SharedLimits {
     /// Whether every request must be signed.
     always_signed: bool,
     /// Time between the starts of two requests, if there is a limit.
@@ -58,7 +60,7 @@ struct SiteLimits {
 }
 
 impl SharedLimits {
-    pub(super) fn of(file: &File) -> Result<SharedLimits, String> {
+    fn of(file: &File) -> Result<SharedLimits, String> {
         let politeness = |key| file.get("politeness", key);
         let general = SiteLimits {
             number: usize::MAX,
@@ -92,7 +94,7 @@ impl SharedLimits {
 }
 
 impl SiteLimits {
-    /// Returns these limits with those that a table sets.
+    /// Returns these limits, overridden by the keys of a table.
     fn with(&self, table: &Value) -> Result<SiteLimits, String> {
         let mut limits = self.clone();
         if let Some(value) = table.get("per-site") {
@@ -179,10 +181,11 @@ struct Gate {
 #[derive(Debug, Default)]
 struct Starts(VecDeque<(u64, u64)>);
 
-/// What the checks need to know of the requests so far. Each worker of a shared crawl has its own
+/// The state of the checks, made of the requests so far. Each worker of a shared crawl has its own
 /// limits. Memory: about 200 bytes for each address and site.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct SharedChecks {
+    limits: SharedLimits,
     ahead: BinaryHeap<Reverse<Started>>,
     all: HashMap<Option<Box<str>>, Starts>,
     gates: HashMap<(Option<Box<str>>, Box<str>), Gate>,
@@ -191,6 +194,21 @@ pub(super) struct SharedChecks {
 }
 
 impl SharedChecks {
+    /// Reads the limits from `crawl.toml` in the directory of a crawl.
+    pub(super) fn read(dir: &Path) -> Result<SharedChecks, RecordsError> {
+        File::read(dir, SharedLimits::of).map(SharedChecks::new)
+    }
+
+    fn new(limits: SharedLimits) -> SharedChecks {
+        SharedChecks {
+            limits,
+            ahead: BinaryHeap::new(),
+            all: HashMap::new(),
+            gates: HashMap::new(),
+            addresses: HashMap::new(),
+        }
+    }
+
     /// Adds a row of `requests.jsonl`, and checks the requests that no later row can precede.
     pub(super) fn request(
         &mut self,
@@ -225,8 +243,9 @@ impl SharedChecks {
         let Some(Reverse(sent)) = self.ahead.pop() else {
             return;
         };
-        let limits = &settings.shared;
+        let limits = &self.limits;
         let site_limits = limits.of_host(&sent.host);
+        let (total, of_address) = (limits.interval, limits.address);
         let (start, host) = (sent.start, &*sent.host);
         let mut broken = Vec::new();
         if limits.always_signed && !sent.signed {
@@ -237,21 +256,21 @@ impl SharedChecks {
             let what = "a request was sent in the quiet hours".to_owned();
             broken.push(("quiet-hours", what, None));
         }
-        let all = self.all.entry(sent.worker.clone()).or_default();
-        if let Some((what, line)) = all.take(&sent, limits.interval) {
-            broken.push(("max-rate", format!("{what} in total"), Some(line)));
-        }
-        let site = HostKey::parse(host).map(|key| key.site().to_string());
-        let site = site.unwrap_or_else(|_| host.to_owned());
         let of_site = GateLimits {
             number: site_limits.number,
             delay: site_limits.delay,
             interval: None,
         };
+        let all = self.all.entry(sent.worker.clone()).or_default();
+        if let Some((what, line)) = all.take(&sent, total) {
+            broken.push(("max-rate", format!("{what} in total"), Some(line)));
+        }
+        let site = HostKey::parse(host).map(|key| key.site().to_string());
+        let site = site.unwrap_or_else(|_| host.to_owned());
         if let Some((what, line)) = self.gate(&sent, &site).take(&sent, of_site) {
             broken.push(("per-site", format!("{what} to the site {site}"), Some(line)));
         }
-        if let Some((what, line)) = self.address(&sent, limits.address) {
+        if let Some((what, line)) = self.address(&sent, of_address) {
             broken.push(("per-address", what, Some(line)));
         }
         for (rule, what, earlier) in broken {
@@ -315,20 +334,20 @@ impl Gate {
         let (last, earlier) = self.starts.0.back().copied().unwrap_or_default();
         let rated = self.starts.take(sent, limits.interval);
         if let Some(first) = first.filter(|_| count > limits.number) {
-            let most = limits.number;
+            let limit = limits.number;
             return Some((
-                format!("{count} requests in flight, but at most {most} were allowed"),
+                format!("{count} requests in flight, but at most {limit} were allowed"),
                 first,
             ));
         }
         let since_end = sent.start.saturating_sub(self.ended);
         // A request starts a little after its turn, which the next delay counts from.
         let since_start = sent.start.saturating_sub(last) + SETTLING_MS;
-        let kept = since_end.min(since_start);
-        match earlier > 0 && kept + ROUNDING_MS < limits.delay {
+        let delay = since_end.min(since_start);
+        match earlier > 0 && delay + ROUNDING_MS < limits.delay {
             true => Some((
                 format!(
-                    "a delay of {kept} ms, but {} ms were required",
+                    "a delay of {delay} ms, but {} ms were required",
                     limits.delay
                 ),
                 earlier,
@@ -349,7 +368,7 @@ impl Starts {
         self.0.push_back((sent.start, sent.line));
         // The casts saturate.
         let count = interval.map_or(1, |interval| {
-            (RATE_SPAN_MS / interval).ceil().clamp(1.0, MAX_STARTS) as usize
+            ((RATE_SPAN_MS / interval).ceil() as usize).clamp(1, MAX_STARTS)
         });
         while self.0.len() > count + 1 {
             self.0.pop_front();

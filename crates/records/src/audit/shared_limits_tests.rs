@@ -2,9 +2,9 @@ use std::fmt::Write as _;
 
 use crawl_archive::rows::RequestRow;
 
-use super::SharedChecks;
+use super::{SharedChecks, SharedLimits};
 use crate::audit::findings::Findings;
-use crate::audit::limits::AuditedSettings;
+use crate::audit::limits::{AuditedSettings, File};
 
 /// A request: its host, address, start, and end.
 type Sent = (&'static str, &'static str, u64, u64);
@@ -16,7 +16,8 @@ fn check(toml: &str, sent: &[Sent]) -> String {
 
 fn check_rows(toml: &str, sent: &[Sent], change: impl Fn(&mut RequestRow)) -> String {
     let settings = AuditedSettings::parse(toml).unwrap();
-    let (mut checks, mut findings) = (SharedChecks::default(), Findings::default());
+    let limits = SharedLimits::of(&File::parse(toml).unwrap()).unwrap();
+    let (mut checks, mut findings) = (SharedChecks::new(limits), Findings::default());
     for (line, (host, address, start, end)) in (1..).zip(sent) {
         let mut row: RequestRow = serde_json::from_value(serde_json::json!({
             "url": format!("https://{host}/"), "host": host, "address": address,

@@ -4,17 +4,8 @@ use crawl_identity::Message;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
+use super::logged_request::LoggedRequest;
 use super::text_line;
-
-/// A request in a log.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct LoggedRequest {
-    pub(super) message: Message,
-    /// When the request came, in seconds since 1970. `None` if the log doesn't have it.
-    pub(super) at: Option<u64>,
-    /// Whether `message` has all header fields of the request.
-    pub(super) is_whole: bool,
-}
 
 /// Reads a line of a log: JSON, or the form of [`text_line`]. `None` if the line doesn't describe a
 /// request.

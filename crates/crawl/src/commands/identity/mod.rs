@@ -3,6 +3,7 @@
 mod check;
 mod directory;
 mod log_line;
+mod logged_request;
 mod new;
 mod page;
 mod text_line;

@@ -4,7 +4,7 @@
 use crawl_identity::Message;
 use jiff::fmt::strtime;
 
-use super::log_line::LoggedRequest;
+use super::logged_request::LoggedRequest;
 
 /// The header fields at the end of a line. `Host` comes before them.
 const FIELDS: [&str; 3] = ["signature-agent", "signature-input", "signature"];

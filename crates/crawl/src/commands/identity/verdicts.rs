@@ -6,7 +6,7 @@ use crawl_identity::{BaseError, Fault, Verdict};
 use crawl_weburl::safe_lines;
 use serde_json::json;
 
-use super::log_line::LoggedRequest;
+use super::logged_request::LoggedRequest;
 use crate::error::CommandError;
 use crate::terminal::print;
 

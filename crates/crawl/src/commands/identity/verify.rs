@@ -10,7 +10,8 @@ use crawl_records::signed_message;
 use crawl_weburl::{HostKey, canonicalize};
 use flate2::bufread::MultiGzDecoder;
 
-use super::log_line::{self, LoggedRequest};
+use super::log_line;
+use super::logged_request::LoggedRequest;
 use super::verdicts::Verdicts;
 use crate::error::{BREACH, CommandError, FINISHED, NOTHING_DONE, unreadable};
 use crate::identity::{KeysOf, published_keys};
