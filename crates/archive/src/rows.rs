@@ -318,6 +318,9 @@ pub struct RequestRow {
     /// Whether the response demanded a signature, so that the request was sent again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub challenged: bool,
+    /// What the response demanded of a signature that can't be made. Null if it demanded nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unmet_signature: Option<String>,
     /// The worker that sent the request, if the requests of several workers were gathered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<String>,
@@ -821,6 +824,7 @@ mod tests {
                 after: None,
                 signed: false,
                 challenged: false,
+                unmet_signature: None,
                 worker: None,
             },
             expect![[

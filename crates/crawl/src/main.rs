@@ -5,6 +5,7 @@
 //! files, pages and finished crawls. Data goes to stdout, everything else to stderr. Anything that
 //! a library can do belongs in a library.
 
+mod child;
 mod cli;
 mod clock;
 mod commands;

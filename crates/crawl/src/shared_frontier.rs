@@ -8,6 +8,7 @@ use std::time::Duration;
 use crawl_engine::OpenFrontier;
 use crawl_shared_frontier::{ConnectionString, Credentials, Options, Password, SharedFrontier};
 
+use crate::child::PASSWORD_VARIABLE;
 use crate::error::CommandError;
 use crate::error::shared::of_shared;
 
@@ -64,7 +65,7 @@ pub(crate) fn credentials() -> Credentials {
         .map(PathBuf::from)
         .filter(|path| path.is_absolute());
     Credentials {
-        password: value("PGPASSWORD").map(|password| Password::new(password.into_vec())),
+        password: value(PASSWORD_VARIABLE).map(|password| Password::new(password.into_vec())),
         password_file: value("PGPASSFILE")
             .map(PathBuf::from)
             .or_else(|| Some(home?.join(".pgpass"))),

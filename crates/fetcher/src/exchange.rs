@@ -174,6 +174,8 @@ pub struct Exchange {
     /// Whether the answer demands a signature that the next request to the host will carry, so
     /// that the same request is worth sending again.
     pub challenged: bool,
+    /// What the answer demands of a signature that can't be made. `None` if it demands nothing.
+    pub unmet_signature: Option<String>,
     /// The memory reserved for a long body, released when the last clone is dropped.
     pub room: BodyMemory,
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
+use crawl_identity::{Message, SignatureRequest};
 use crawl_scheduler::{Permit, Spent, Tick};
 use crawl_weburl::{CanonicalUrl, host_address, without_trailing_dot};
 use http::Method;
@@ -38,7 +39,7 @@ use crate::name_servers::{Source, unusable};
 use crate::referer::referer;
 use crate::resolver::{Fixed, Names};
 use crate::send_guard::{SendGuard, until_over};
-use crate::signing::{Challenges, is_challenge};
+use crate::signing::{Challenge, Challenges, demanded};
 
 /// Makes exchanges. A fetcher holds the kept connections, so share one fetcher by reference.
 pub struct Fetcher {
@@ -341,11 +342,14 @@ impl Fetcher {
             return Err(self.failed(started, None, finding));
         }
         let own = self.own_fields(url, started);
-        let sent = SentFields {
+        let mut sent = SentFields {
             is_head: request.is_head,
-            fields: self.request_headers(request, signed),
+            fields: self.request_headers(request),
             own: own.keys().cloned().collect(),
         };
+        if signed {
+            self.sign(request, &mut sent);
+        }
         let http_request = http_request(request, with_own(&sent.fields, &own));
         let deadline = Instant::now() + self.config.timeout;
         let kept_connection = self.kept.begin(url.host_key(), Instant::now());
@@ -379,11 +383,16 @@ impl Fetcher {
             body: Bytes::new(),
             truncated: None,
             challenged: false,
+            unmet_signature: None,
             room: BodyMemory::default(),
         };
         let until_close = ends_with_connection(&response);
         exchange.headers = std::mem::take(response.headers_mut());
-        exchange.challenged = self.learn_challenge(&exchange);
+        match self.learn_challenge(&exchange) {
+            Challenge::None => {}
+            Challenge::Met => exchange.challenged = true,
+            Challenge::Unmet(why) => exchange.unmet_signature = Some(why),
+        }
         let sessions = &self.config.sessions;
         sessions.receive(url, &mut exchange.headers, self.clock.now());
         if request.is_head {
@@ -478,15 +487,18 @@ impl Fetcher {
         host_address(url.host()).is_none() && self.overridden(url).is_some()
     }
 
-    /// Remembers a host whose answer demands a signature. Returns whether the request should be
-    /// sent again: it was unsigned, and the next one will be signed.
-    fn learn_challenge(&self, exchange: &Exchange) -> bool {
-        let asked =
-            self.config.signing.is_some() && is_challenge(exchange.status, &exchange.headers);
-        if asked {
-            self.challenges.remember(&exchange.url);
-        }
-        asked && !exchange.sent.is_signed()
+    /// Learns from an answer whether the host demands a signature. If the next request will carry what
+    /// was demanded, the same request should be sent again.
+    fn learn_challenge(&self, exchange: &Exchange) -> Challenge {
+        let Some(signing) = &self.config.signing else {
+            return Challenge::None;
+        };
+        let sent = &exchange.sent;
+        let method = if sent.is_head { "HEAD" } else { "GET" };
+        let request = signed_message(method, &exchange.url, &sent.fields, &sent.own);
+        let can_cover = |asked: &SignatureRequest| signing.signer.sign(&request, asked).map(drop);
+        let demanded = demanded(exchange.status, &exchange.headers);
+        (self.challenges).learn(&exchange.url, sent.is_signed(), demanded, can_cover)
     }
 
     /// Returns the secret fields of a request: those that the operator set for its host, and those
@@ -503,11 +515,23 @@ impl Fetcher {
         fields
     }
 
-    fn request_headers(&self, request: &FetchRequest, signed: bool) -> HeaderMap {
+    /// Adds a signature to the fields of a request. If what the host requested can't be covered in
+    /// this request, the signature is the usual one.
+    fn sign(&self, request: &FetchRequest, sent: &mut SentFields) {
+        let Some(signing) = &self.config.signing else {
+            return;
+        };
+        let method = method(request);
+        let message = signed_message(method.as_str(), &request.url, &sent.fields, &sent.own);
+        let asked = self.challenges.asked(&request.url);
+        let fields = signing.signer.sign(&message, &asked);
+        let usual = SignatureRequest::default();
+        let fields = fields.or_else(|_| signing.signer.sign(&message, &usual));
+        sent.fields.extend(fields.unwrap_or_default());
+    }
+
+    fn request_headers(&self, request: &FetchRequest) -> HeaderMap {
         let mut headers = self.headers.clone();
-        if let Some(signing) = self.config.signing.as_ref().filter(|_| signed) {
-            headers.extend(signing.signer.sign(request.url.as_url().authority()));
-        }
         let validators = &request.validators;
         let pairs: [(HeaderName, &Option<String>); 2] = [
             (IF_NONE_MATCH, &validators.etag),
@@ -603,12 +627,48 @@ fn fixed(known: &ResolveOverride, names: &Names) -> Fixed {
     }
 }
 
-fn http_request(request: &FetchRequest, headers: HeaderMap) -> reqwest::Request {
-    let method = match (request.is_head, &request.form) {
+fn method(request: &FetchRequest) -> Method {
+    match (request.is_head, &request.form) {
         (true, _) => Method::HEAD,
         (false, None) => Method::GET,
         (false, Some(_)) => Method::POST,
+    }
+}
+
+/// Returns what a signature can cover: the fields of every request, without those of one host, which
+/// are secret, and without earlier signatures.
+fn signed_message(
+    method: &str,
+    url: &CanonicalUrl,
+    fields: &HeaderMap,
+    own: &[HeaderName],
+) -> Message {
+    let url = url.as_url();
+    let query = url.query().map(|query| format!("?{query}"));
+    let is_covered = |name: &HeaderName| {
+        !own.contains(name)
+            && !matches!(
+                name.as_str(),
+                "signature" | "signature-input" | "signature-agent"
+            )
     };
+    let fields = fields.iter().filter(|(name, _)| is_covered(name));
+    Message {
+        method: method.to_owned(),
+        scheme: url.scheme().to_owned(),
+        authority: url.authority().to_owned(),
+        target: format!("{}{}", url.path(), query.unwrap_or_default()),
+        fields: fields
+            .filter_map(|(name, value)| {
+                Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned()))
+            })
+            .collect(),
+        is_response: false,
+    }
+}
+
+fn http_request(request: &FetchRequest, headers: HeaderMap) -> reqwest::Request {
+    let method = method(request);
     let mut http_request = reqwest::Request::new(method, request.url.as_url().clone());
     *http_request.headers_mut() = headers;
     if let Some(form) = &request.form {

@@ -1,10 +1,10 @@
 //! The choice of requests to sign, and demands of hosts for signatures.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crawl_identity::asks_for_signature;
+use crawl_identity::{BaseError, Message, SignatureRequest, UnmetRequest};
 use crawl_weburl::{CanonicalUrl, HostKey};
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
@@ -17,9 +17,16 @@ pub(crate) const SIGNATURE_INPUT: HeaderName = HeaderName::from_static("signatur
 
 /// Signs requests (RFC 9421).
 pub trait RequestSigner: fmt::Debug + Send + Sync {
-    /// Returns the fields that sign one request to `authority`: a host in lower case, with the port
-    /// if it is not the scheme's default. Each call makes a new signature.
-    fn sign(&self, authority: &str) -> Vec<(HeaderName, HeaderValue)>;
+    /// Returns the fields that sign one request, as a server requested it. Each call makes a new
+    /// signature. Empty if no key is in use.
+    ///
+    /// # Errors
+    /// The server requested to cover something that the request doesn't have.
+    fn sign(
+        &self,
+        request: &Message,
+        asked: &SignatureRequest,
+    ) -> Result<Vec<(HeaderName, HeaderValue)>, BaseError>;
 }
 
 /// When to sign requests.
@@ -40,10 +47,28 @@ pub struct Signing {
     pub when: SignWhen,
 }
 
-/// Hosts that demanded signatures since the fetcher was created.
+/// What the answer to a request says about signatures.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Challenge {
+    /// The answer doesn't refuse the request for want of a signature.
+    None,
+    /// The next request will carry the signature that the server requested.
+    Met,
+    /// The server requested what can't be signed, or refused the signature that it requested.
+    Unmet(String),
+}
+
+/// The signatures that hosts demanded since the fetcher was created.
 #[derive(Debug, Default)]
 pub(crate) struct Challenges {
-    hosts: Mutex<HashSet<HostKey>>,
+    hosts: Mutex<HashMap<HostKey, Demand>>,
+}
+
+#[derive(Debug)]
+struct Demand {
+    asked: SignatureRequest,
+    /// The nonce in the last signature, if the server had chosen it.
+    used_nonce: Option<String>,
 }
 
 impl Challenges {
@@ -52,51 +77,147 @@ impl Challenges {
         match signing.map(|signing| signing.when) {
             None => false,
             Some(SignWhen::Always) => true,
-            Some(SignWhen::Challenged) => self.hosts().contains(&url.host_key()),
+            Some(SignWhen::Challenged) => self.hosts().contains_key(&url.host_key()),
         }
     }
 
-    /// Remembers that the host of this URL demands signatures.
-    pub(crate) fn remember(&self, url: &CanonicalUrl) {
+    /// Returns the signature that the next request to the host of this URL needs. A nonce that the
+    /// server chose is returned once.
+    pub(crate) fn asked(&self, url: &CanonicalUrl) -> SignatureRequest {
         let mut hosts = self.hosts();
+        let Some(demand) = hosts.get_mut(&url.host_key()) else {
+            return SignatureRequest::default();
+        };
+        let asked = demand.asked.clone();
+        demand.used_nonce = demand.asked.nonce.take();
+        asked
+    }
+
+    /// Learns from the answer to a request, which was signed or not. `can_cover` tests whether a
+    /// signature like the requested one can be made.
+    pub(crate) fn learn(
+        &self,
+        url: &CanonicalUrl,
+        was_signed: bool,
+        demanded: Option<Result<SignatureRequest, UnmetRequest>>,
+        can_cover: impl FnOnce(&SignatureRequest) -> Result<(), BaseError>,
+    ) -> Challenge {
+        let Some(asked) = demanded else {
+            return Challenge::None;
+        };
+        let coverable = asked.and_then(|asked| {
+            can_cover(&asked).map_err(UnmetRequest::Component)?;
+            Ok(asked)
+        });
+        let asked = match coverable {
+            Ok(asked) => asked,
+            Err(why) => return Challenge::Unmet(why.to_string()),
+        };
+        let mut hosts = self.hosts();
+        let host = url.host_key();
+        // A server that refuses the very signature that it requested would refuse the next one too.
+        let earlier = hosts.get(&host);
+        let is_repeated = match earlier {
+            Some(earlier) => earlier.asked.is_like(&asked),
+            None => asked.is_like(&SignatureRequest::default()),
+        };
+        let has_own_nonce = earlier.is_none_or(|earlier| earlier.used_nonce.is_none());
+        if was_signed && is_repeated && !(asked.nonce.is_some() && has_own_nonce) {
+            return Challenge::Unmet("the signature as requested was refused".to_owned());
+        }
         if hosts.len() >= MAX_HOSTS {
             hosts.clear();
         }
-        hosts.insert(url.host_key());
+        let used_nonce = None;
+        hosts.insert(host, Demand { asked, used_nonce });
+        Challenge::Met
     }
 
-    fn hosts(&self) -> std::sync::MutexGuard<'_, HashSet<HostKey>> {
+    fn hosts(&self) -> std::sync::MutexGuard<'_, HashMap<HostKey, Demand>> {
         self.hosts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Returns whether an answer refuses a request for want of a signature: 401, 403 or 429 with an
-/// `Accept-Signature` field that Web Bot Auth can satisfy.
-pub(crate) fn is_challenge(status: u16, headers: &HeaderMap) -> bool {
+/// Returns the signature that an answer demands: 401, 403 or 429 with an `Accept-Signature` field
+/// that names Web Bot Auth, or no protocol.
+pub(crate) fn demanded(
+    status: u16,
+    headers: &HeaderMap,
+) -> Option<Result<SignatureRequest, UnmetRequest>> {
+    if !matches!(status, 401 | 403 | 429) {
+        return None;
+    }
     let mut fields = headers.get_all(ACCEPT_SIGNATURE).iter();
-    matches!(status, 401 | 403 | 429)
-        && fields.any(|field| field.to_str().is_ok_and(asks_for_signature))
+    fields.find_map(|field| SignatureRequest::of(field.to_str().ok()?))
 }
 
 #[cfg(test)]
 mod tests {
+    use crawl_identity::{BaseError, SignatureRequest};
+    use crawl_weburl::canonicalize;
     use http::HeaderMap;
 
-    use super::is_challenge;
+    use super::{Challenge, Challenges, demanded};
+
+    const FIELD: &str = r#"sig1=("@authority");tag="web-bot-auth""#;
 
     #[test]
     fn rfc9421_5_1_only_a_refusal_with_accept_signature_is_a_challenge() {
-        let field = r#"sig1=("@authority");tag="web-bot-auth""#;
         let mut headers = HeaderMap::new();
-        assert!(!is_challenge(403, &headers));
+        assert!(demanded(403, &headers).is_none());
         headers.append("accept-signature", "x=();tag=\"other\"".parse().unwrap());
-        assert!(!is_challenge(403, &headers));
-        headers.append("accept-signature", field.parse().unwrap());
+        assert!(demanded(403, &headers).is_none());
+        headers.append("accept-signature", FIELD.parse().unwrap());
         for status in [401, 403, 429] {
-            assert!(is_challenge(status, &headers));
+            assert!(demanded(status, &headers).is_some());
         }
         for status in [200, 404, 503] {
-            assert!(!is_challenge(status, &headers));
+            assert!(demanded(status, &headers).is_none());
         }
+    }
+
+    #[test]
+    fn rfc9421_5_2_a_requested_signature_is_tried_once() {
+        let challenges = Challenges::default();
+        let url = canonicalize(None, "https://e.example/").unwrap();
+        let learn = |was_signed, field: &str| {
+            challenges.learn(&url, was_signed, SignatureRequest::of(field), |_| Ok(()))
+        };
+        let refused = Challenge::Unmet("the signature as requested was refused".to_owned());
+        assert_eq!(learn(false, ""), Challenge::None);
+        // The usual signature was refused.
+        assert_eq!(learn(true, FIELD), refused);
+        assert_eq!(learn(false, FIELD), Challenge::Met);
+        assert_eq!(challenges.asked(&url).nonce, None);
+        // The server wants a nonce of its own, which is used once.
+        let nonce = format!("{FIELD};nonce=\"n\"");
+        assert_eq!(learn(true, &nonce), Challenge::Met);
+        assert_eq!(challenges.asked(&url).nonce.as_deref(), Some("n"));
+        assert_eq!(learn(true, &nonce), refused);
+        assert_eq!(challenges.asked(&url).nonce, None);
+        assert_eq!(learn(true, &nonce), Challenge::Met);
+        // The server wants another component.
+        assert_eq!(learn(true, r#"x=("@method")"#), Challenge::Met);
+        assert_eq!(learn(true, r#"x=("@method")"#), refused);
+    }
+
+    #[test]
+    fn a_component_that_cannot_be_covered_is_refused_by_name() {
+        let challenges = Challenges::default();
+        let url = canonicalize(None, "https://e.example/").unwrap();
+        let asked = SignatureRequest::of(r#"a=("cookie")"#);
+        let missing = |_: &SignatureRequest| Err(BaseError::Missing("\"cookie\"".to_owned()));
+        let why = "it covers `\"cookie\"`, which the request doesn't have".to_owned();
+        assert_eq!(
+            challenges.learn(&url, false, asked, missing),
+            Challenge::Unmet(why)
+        );
+        let rsa = SignatureRequest::of(r#"a=();alg="rsa-v1_5-sha256""#);
+        let why = "the algorithm `rsa-v1_5-sha256`".to_owned();
+        assert_eq!(
+            challenges.learn(&url, false, rsa, |_| Ok(())),
+            Challenge::Unmet(why)
+        );
+        assert!(challenges.hosts().is_empty());
     }
 }

@@ -1,49 +1,188 @@
-//! Recognizes a server's request for a signature.
+//! Reads a server's request for a signature.
 
-use sfv::{BareItem, Dictionary, ListEntry, Parser};
+use std::collections::BTreeSet;
 
-use crate::sign::TAG;
+use sfv::{BareItem, Dictionary, InnerList, ListEntry, Parser};
 
-/// Returns whether an `Accept-Signature` field (RFC 9421 section 5.1) requests a signature of Web
-/// Bot Auth: a member has its tag, or no tag at all.
-#[must_use]
-pub fn asks_for_signature(accept_signature: &str) -> bool {
-    let Ok(members) = Parser::new(accept_signature).parse::<Dictionary>() else {
-        return false;
-    };
-    members.values().any(|member| match member {
-        ListEntry::InnerList(list) => match list.params.get("tag") {
+use crate::message::component_id;
+
+/// The tag of Web Bot Auth's signatures.
+pub const TAG: &str = "web-bot-auth";
+/// Maximum components that a server may request.
+/// Beyond the limit: [`UnmetRequest::TooLarge`].
+const MAX_COMPONENTS: usize = 16;
+/// Maximum bytes of a requested label or nonce.
+/// Beyond the limit: [`UnmetRequest::TooLarge`].
+const MAX_TEXT_BYTES: usize = 256;
+/// The label of signatures for which no server requested another one.
+const LABEL: &str = "sig1";
+
+/// The signature that a server requests (RFC 9421 section 5.1). The default is what Web Bot Auth
+/// requires.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignatureRequest {
+    /// The label of the signature.
+    pub(crate) label: String,
+    /// The components to cover, as in `Signature-Input`, in addition to what the protocol requires.
+    pub(crate) components: Vec<String>,
+    /// The nonce to use once.
+    pub nonce: Option<String>,
+}
+
+impl Default for SignatureRequest {
+    fn default() -> SignatureRequest {
+        SignatureRequest {
+            label: LABEL.to_owned(),
+            components: Vec::new(),
+            nonce: None,
+        }
+    }
+}
+
+/// Why a requested signature can't be made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum UnmetRequest {
+    /// The server requests too much.
+    #[error("more than {MAX_COMPONENTS} components, or a long label or nonce")]
+    TooLarge,
+    /// The server requests another algorithm.
+    #[error("the algorithm `{0}`")]
+    Algorithm(String),
+    /// A requested component can't be covered.
+    #[error("{0}")]
+    Component(crate::BaseError),
+}
+
+impl SignatureRequest {
+    /// Reads an `Accept-Signature` field. `None` if it requests no signature of Web Bot Auth: no
+    /// member has its tag, or no tag at all.
+    ///
+    /// # Errors
+    /// The field requests what Web Bot Auth doesn't allow.
+    #[must_use]
+    pub fn of(accept_signature: &str) -> Option<Result<SignatureRequest, UnmetRequest>> {
+        let members = Parser::new(accept_signature).parse::<Dictionary>().ok()?;
+        let mut lists = members.iter().filter_map(|(label, member)| match member {
+            ListEntry::InnerList(list) => Some((label.as_str(), list)),
+            ListEntry::Item(_) => None,
+        });
+        let is_ours = |list: &InnerList| match list.params.get("tag") {
             Some(BareItem::String(tag)) => tag.as_str() == TAG,
+            // Without a value, the parameter requests any tag.
+            Some(BareItem::Boolean(true)) | None => true,
             Some(_) => false,
-            None => true,
-        },
-        ListEntry::Item(_) => false,
-    })
+        };
+        let (label, list) = lists.find(|(_, list)| is_ours(list))?;
+        Some(SignatureRequest::of_member(label, list))
+    }
+
+    fn of_member(label: &str, list: &InnerList) -> Result<SignatureRequest, UnmetRequest> {
+        let text = |name: &str| match list.params.get(name) {
+            Some(BareItem::String(text)) => Some(text.as_str().to_owned()),
+            _ => None,
+        };
+        if let Some(algorithm) = text("alg").filter(|algorithm| algorithm != "ed25519") {
+            return Err(UnmetRequest::Algorithm(algorithm));
+        }
+        let components: Vec<String> = list.items.iter().map(component_id).collect();
+        let nonce = text("nonce");
+        let is_long = |text: &str| text.len() > MAX_TEXT_BYTES;
+        if components.len() > MAX_COMPONENTS
+            || is_long(label)
+            || nonce.as_deref().is_some_and(is_long)
+            || components.iter().any(|id| is_long(id))
+        {
+            return Err(UnmetRequest::TooLarge);
+        }
+        Ok(SignatureRequest {
+            label: label.to_owned(),
+            components,
+            nonce,
+        })
+    }
+
+    /// Returns whether both lead to the same signature, apart from the nonce and the order of the
+    /// components.
+    #[must_use]
+    pub fn is_like(&self, other: &SignatureRequest) -> bool {
+        let covered = |asked: &SignatureRequest| BTreeSet::from_iter(components(asked));
+        self.label == other.label && covered(self) == covered(other)
+    }
+}
+
+/// Returns the components to cover: those requested, and those that the protocol requires.
+pub(crate) fn components(asked: &SignatureRequest) -> Vec<String> {
+    let mut components = asked.components.clone();
+    let has = |components: &[String], id: &str| components.iter().any(|own| own == id);
+    if !has(&components, AUTHORITY) && !has(&components, "\"@target-uri\"") {
+        components.push(AUTHORITY.to_owned());
+    }
+    let own_agent = format!("{AGENT_KEY}{}", quoted(&asked.label));
+    if !has(&components, &own_agent) {
+        components.push(own_agent);
+    }
+    components
+}
+
+const AUTHORITY: &str = "\"@authority\"";
+/// The start of a component that covers one member of `Signature-Agent`.
+pub(crate) const AGENT_KEY: &str = "\"signature-agent\";key=";
+
+/// Returns a structured field string (RFC 9651 section 4.1.6).
+pub(crate) fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::asks_for_signature;
+    use super::{SignatureRequest, UnmetRequest};
 
     #[test]
-    fn rfc9421_5_1_a_member_of_accept_signature_asks_for_a_signature() {
-        for (field, asks) in [
-            (r#"sig1=("@authority");tag="web-bot-auth""#, true),
+    fn rfc9421_5_1_a_member_of_accept_signature_requests_a_signature() {
+        for (field, label) in [
+            (r#"sig1=("@authority");tag="web-bot-auth""#, Some("sig1")),
             (
-                r#"sig1=("@authority" "signature-agent";key="sig1");created;nonce="x""#,
-                true,
+                r#"x=("@authority" "signature-agent";key="x");created;nonce="x""#,
+                Some("x"),
             ),
             (
                 r#"a=("@method");tag="payment", b=("@authority");tag="web-bot-auth""#,
-                true,
+                Some("b"),
             ),
-            (r#"sig1=("@authority");tag="payment""#, false),
-            (r#"sig1=("@authority");tag=web"#, false),
-            ("sig1", false),
-            ("", false),
-            ("((", false),
+            (r#"a=("@authority");tag"#, Some("a")),
+            (r#"sig1=("@authority");tag="payment""#, None),
+            (r#"sig1=("@authority");tag=web"#, None),
+            ("sig1", None),
+            ("", None),
+            ("((", None),
         ] {
-            assert_eq!(asks_for_signature(field), asks, "{field}");
+            let asked = SignatureRequest::of(field).map(|asked| asked.unwrap().label);
+            assert_eq!(asked.as_deref(), label, "{field}");
         }
+    }
+
+    #[test]
+    fn rfc9421_5_2_label_components_and_nonce_are_those_of_the_server() {
+        let field = r#"mine=("@method" "signature-agent";key="mine");created;expires;nonce="n1""#;
+        let asked = SignatureRequest::of(field).unwrap().unwrap();
+        assert_eq!(asked.label, "mine");
+        let components = [r#""@method""#, r#""signature-agent";key="mine""#];
+        assert_eq!(asked.components, components);
+        assert_eq!(asked.nonce.as_deref(), Some("n1"));
+        let other = field.replace("n1", "n2");
+        assert!(asked.is_like(&SignatureRequest::of(&other).unwrap().unwrap()));
+        let plain = SignatureRequest::of(r#"sig1=("@authority")"#)
+            .unwrap()
+            .unwrap();
+        assert!(plain.is_like(&SignatureRequest::default()) && !plain.is_like(&asked));
+        let rsa = SignatureRequest::of(r#"a=();alg="rsa-pss-sha512""#).unwrap();
+        assert_eq!(
+            rsa,
+            Err(UnmetRequest::Algorithm("rsa-pss-sha512".to_owned()))
+        );
+        let many = format!("a=({})", "\"@method\" ".repeat(17));
+        let many = SignatureRequest::of(many.trim_end());
+        assert_eq!(many.unwrap(), Err(UnmetRequest::TooLarge));
     }
 }

@@ -8,9 +8,11 @@ use crate::key::{KeyError, KeySet, PublicKey, jwks, set_json};
 pub const DIRECTORY_PATH: &str = "/.well-known/http-message-signatures-directory";
 /// The media type of a directory at [`DIRECTORY_PATH`].
 pub const DIRECTORY_TYPE: &str = "application/http-message-signatures-directory+json";
+/// The thumbprint of the key in RFC 9421 appendix B.1.4. Published keys must not include it.
+const EXAMPLE: &str = "poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U";
 /// Maximum keys of a directory that are read.
 /// Beyond the limit: [`DirectoryFault::TooMany`].
-const MAX_KEYS: usize = 100;
+pub(crate) const MAX_KEYS: usize = 100;
 
 impl KeySet {
     /// Returns the public keys as the JSON Web Key Set to publish.
@@ -30,6 +32,15 @@ pub enum DirectoryFault {
     /// The directory has more keys than a verifier need read.
     #[error("it has {0} keys; verifiers need not read more than {MAX_KEYS}")]
     TooMany(usize),
+    /// An entry is not a JSON Web Key, so verifiers skip it.
+    #[error("key {0} isn't a JSON Web Key")]
+    NotAKey(usize),
+    /// A key is not for signatures with Ed25519.
+    #[error("key {0}: its `use` or `alg` says that it isn't for Ed25519 signatures")]
+    OtherUse(usize),
+    /// The key is an example of RFC 9421, whose private part everybody knows.
+    #[error("key {0} is the example of RFC 9421, whose private part is public: replace this key")]
+    Example(usize),
     /// A key has a private part.
     #[error("key {0} is published with its private part `d`: replace this key")]
     Private(usize),
@@ -48,6 +59,22 @@ pub enum DirectoryFault {
     },
 }
 
+impl DirectoryFault {
+    /// Returns a stable name of the fault's kind, such as `private-key`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            DirectoryFault::Json(_) => "json",
+            DirectoryFault::TooMany(_) => "too-many",
+            DirectoryFault::NotAKey(_) | DirectoryFault::BadKey(_) => "broken-key",
+            DirectoryFault::OtherUse(_) => "other-use",
+            DirectoryFault::Example(_) => "example-key",
+            DirectoryFault::Private(_) => "private-key",
+            DirectoryFault::Kid { .. } => "kid",
+        }
+    }
+}
+
 /// Reads a published directory. Returns its Ed25519 keys and every defect found.
 #[must_use]
 pub fn check_directory(text: &str) -> (Vec<PublicKey>, Vec<DirectoryFault>) {
@@ -60,6 +87,10 @@ pub fn check_directory(text: &str) -> (Vec<PublicKey>, Vec<DirectoryFault>) {
         faults.push(DirectoryFault::TooMany(keys.len()));
     }
     for (number, jwk) in (1..).zip(keys.into_iter().take(MAX_KEYS)) {
+        let Some(jwk) = jwk else {
+            faults.push(DirectoryFault::NotAKey(number));
+            continue;
+        };
         if jwk.d.is_some() {
             faults.push(DirectoryFault::Private(number));
         }
@@ -70,7 +101,14 @@ pub fn check_directory(text: &str) -> (Vec<PublicKey>, Vec<DirectoryFault>) {
             faults.push(DirectoryFault::BadKey(number));
             continue;
         };
+        if jwk.is_for_something_else() {
+            faults.push(DirectoryFault::OtherUse(number));
+            continue;
+        }
         let thumbprint = key.thumbprint();
+        if thumbprint == EXAMPLE {
+            faults.push(DirectoryFault::Example(number));
+        }
         if let Some(kid) = jwk.kid.filter(|kid| *kid != thumbprint) {
             faults.push(DirectoryFault::Kid {
                 number,

@@ -1,10 +1,11 @@
 use super::{DirectoryFault, check_directory};
 use crate::key::{KeyError, KeySet};
-use crate::test_key::{JWK, THUMBPRINT};
+use crate::test_key::JWK;
 
 #[test]
 fn a_directory_as_we_publish_it_has_no_faults() {
-    let keys = KeySet::parse(JWK).unwrap();
+    let mut keys = KeySet::default();
+    keys.add([1; 32], Some(1000));
     let (public, faults) = check_directory(&keys.to_directory_json());
     assert_eq!((public, faults), (keys.public(), vec![]));
 }
@@ -12,12 +13,13 @@ fn a_directory_as_we_publish_it_has_no_faults() {
 #[test]
 fn each_defect_of_a_directory_is_named() {
     let key = |rest: &str| format!(r#"{{"keys":[{{"kty":"OKP","crv":"Ed25519",{rest}}}]}}"#);
-    let x = r#""x":"JrQLj5P_89iXES9-vFgrIy29clF9CC_oPPsw3c5D0bs""#;
+    let x = r#""x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo""#;
     let kid = DirectoryFault::Kid {
         number: 1,
         kid: "mine".to_owned(),
-        thumbprint: THUMBPRINT.to_owned(),
+        thumbprint: "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k".to_owned(),
     };
+    let example = KeySet::parse(JWK).unwrap().to_directory_json();
     for (text, fault) in [
         (
             r#"{"keys":[]}"#.to_owned(),
@@ -29,9 +31,33 @@ fn each_defect_of_a_directory_is_named() {
             key(&format!(r#"{x},"d":"secret""#)),
             DirectoryFault::Private(1),
         ),
+        (
+            key(&format!(r#"{x},"use":"enc""#)),
+            DirectoryFault::OtherUse(1),
+        ),
+        (
+            key(&format!(r#"{x},"alg":"ES256""#)),
+            DirectoryFault::OtherUse(1),
+        ),
+        (example, DirectoryFault::Example(1)),
     ] {
         assert_eq!(check_directory(&text).1, [fault]);
     }
     let many = format!(r#"{{"keys":[{}]}}"#, ["{}"; 101].join(","));
     assert_eq!(check_directory(&many).1, [DirectoryFault::TooMany(101)]);
+}
+
+#[test]
+fn webbotauth_an_entry_that_is_not_a_key_leaves_the_others() {
+    let good = r#"{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}"#;
+    for bad in [
+        "7",
+        r#"{"kty":5}"#,
+        r#"{"kty":"OKP","nbf":"soon"}"#,
+        r#"{"kty":"OKP","exp":-1}"#,
+        r#"{"kty":"OKP","kid":["a"]}"#,
+    ] {
+        let (keys, faults) = check_directory(&format!(r#"{{"keys":[{bad},{good}]}}"#));
+        assert_eq!((keys.len(), faults), (1, vec![DirectoryFault::NotAKey(1)]));
+    }
 }

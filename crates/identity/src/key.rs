@@ -5,7 +5,12 @@ use std::fmt;
 use data_encoding::BASE64URL_NOPAD;
 use ring::digest::{SHA256, digest};
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+
+/// The defect of an entry of a set that is not a JSON Web Key.
+const NOT_A_KEY: &str = "it isn't a JSON Web Key";
 
 /// Why a key file can't be used. No variant contains a private key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -22,6 +27,12 @@ pub enum KeyError {
     /// The set has no usable Ed25519 key.
     #[error("it has no Ed25519 key")]
     None,
+    /// Every key of the set has expired.
+    #[error("its keys have expired")]
+    Expired,
+    /// No key of the set is in use yet.
+    #[error("its first key is in use only from {0} on, in seconds since 1970")]
+    Early(u64),
     /// A key of the set is broken.
     #[error("key {number}: {why}")]
     Broken {
@@ -51,6 +62,12 @@ impl PublicKey {
         BASE64URL_NOPAD.encode(digest(&SHA256, canonical.as_bytes()).as_ref())
     }
 
+    /// Returns whether the key is in use at `now`, in seconds since 1970.
+    #[must_use]
+    pub fn is_in_use(&self, now: u64) -> bool {
+        self.not_before.is_none_or(|start| start <= now) && self.expires.is_none_or(|end| now < end)
+    }
+
     /// Returns whether `signature` is this key's signature of `text`.
     #[must_use]
     pub fn verifies(&self, text: &[u8], signature: &[u8]) -> bool {
@@ -66,6 +83,7 @@ impl PublicKey {
             x: Some(BASE64URL_NOPAD.encode(&self.bytes)),
             d: None,
             key_use: Some("sig".to_owned()),
+            alg: None,
             nbf: self.not_before,
             exp: self.expires,
         }
@@ -81,12 +99,12 @@ pub struct SigningKey {
 }
 
 impl SigningKey {
-    fn new(seed: [u8; 32], not_before: Option<u64>) -> Option<SigningKey> {
+    fn new(seed: [u8; 32], not_before: Option<u64>, expires: Option<u64>) -> Option<SigningKey> {
         let pair = Ed25519KeyPair::from_seed_unchecked(&seed).ok()?;
         let public = PublicKey {
             bytes: pair.public_key().as_ref().try_into().ok()?,
             not_before,
-            expires: None,
+            expires,
         };
         Some(SigningKey {
             thumbprint: public.thumbprint(),
@@ -134,14 +152,15 @@ impl KeySet {
     pub fn parse(text: &str) -> Result<KeySet, KeyError> {
         let mut set = KeySet::default();
         for (number, jwk) in (1..).zip(jwks(text)?) {
+            let broken = |why| KeyError::Broken { number, why };
+            let jwk = jwk.ok_or(broken(NOT_A_KEY))?;
             if !jwk.is_ed25519() {
                 continue;
             }
-            let broken = |why| KeyError::Broken { number, why };
             let seed = jwk.d.as_deref();
             let seed = seed.ok_or(broken("it has no private part `d`"))?;
             let seed = key_bytes(seed).ok_or(broken("`d` isn't 32 bytes in base64url"))?;
-            let key = SigningKey::new(seed, jwk.nbf).ok_or(broken("`d` isn't a key"))?;
+            let key = SigningKey::new(seed, jwk.nbf, jwk.exp).ok_or(broken("`d` isn't a key"))?;
             if jwk
                 .public()
                 .is_some_and(|public| public != key.public.bytes)
@@ -159,24 +178,28 @@ impl KeySet {
     /// Adds the key that RFC 8032 derives from a random `seed`. The key signs from `not_before` (in
     /// seconds since 1970), or at once. Returns the thumbprint, or `None` if no key can be derived.
     pub fn add(&mut self, seed: [u8; 32], not_before: Option<u64>) -> Option<String> {
-        let key = SigningKey::new(seed, not_before)?;
+        let key = SigningKey::new(seed, not_before, None)?;
         let thumbprint = key.thumbprint.clone();
         self.keys.push(key);
         Some(thumbprint)
     }
 
-    /// Returns the key that signs at `now` (in seconds since 1970): the one that started last. If
-    /// none has started, returns the first one to start, so that no request goes unsigned.
+    /// Returns the key that signs at `now` (in seconds since 1970): of the keys in use, the one that
+    /// started last.
     ///
     /// # Errors
-    /// Fails if the set is empty.
+    /// No key is in use: verifiers would reject a signature with any of them.
     pub fn at(&self, now: u64) -> Result<&SigningKey, KeyError> {
         let start = |key: &&SigningKey| key.public.not_before.unwrap_or(0);
-        let started = self.keys.iter().filter(|key| start(key) <= now);
-        started
-            .max_by_key(start)
-            .or_else(|| self.keys.iter().min_by_key(start))
-            .ok_or(KeyError::None)
+        let in_use = self.keys.iter().filter(|key| key.public.is_in_use(now));
+        in_use.max_by_key(start).ok_or_else(|| {
+            let next = self.keys.iter().map(|key| start(&key));
+            match next.filter(|start| *start > now).min() {
+                _ if self.keys.is_empty() => KeyError::None,
+                Some(next) => KeyError::Early(next),
+                None => KeyError::Expired,
+            }
+        })
     }
 
     /// Returns the public keys in the order of their addition.
@@ -212,12 +235,26 @@ pub(crate) struct Jwk {
     #[serde(rename = "use", skip_serializing_if = "Option::is_none")]
     key_use: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    alg: Option<String>,
+    #[serde(default, deserialize_with = "numeric_date")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     nbf: Option<u64>,
+    #[serde(default, deserialize_with = "numeric_date")]
     #[serde(skip_serializing_if = "Option::is_none")]
     exp: Option<u64>,
 }
 
 impl Jwk {
+    /// Returns whether the key says that it isn't for Ed25519 signatures.
+    pub(crate) fn is_for_something_else(&self) -> bool {
+        let says = |value: &Option<String>, known: &[&str]| {
+            value
+                .as_deref()
+                .is_some_and(|value| !known.contains(&value))
+        };
+        says(&self.key_use, &["sig"]) || says(&self.alg, &["ed25519", "Ed25519", "EdDSA"])
+    }
+
     pub(crate) fn is_ed25519(&self) -> bool {
         self.kty == "OKP" && self.crv.as_deref() == Some("Ed25519")
     }
@@ -235,7 +272,17 @@ impl Jwk {
     }
 }
 
-#[derive(Deserialize, Serialize)]
+/// Reads seconds since 1970, which may have a fraction (RFC 7519 section 2, NumericDate).
+fn numeric_date<'de, D: Deserializer<'de>>(input: D) -> Result<Option<u64>, D::Error> {
+    let seconds = Option::<f64>::deserialize(input)?;
+    match seconds {
+        Some(seconds) if seconds < 0.0 => Err(D::Error::custom("a time before 1970")),
+        // Times out of range are saturated.
+        seconds => Ok(seconds.map(|seconds| seconds as u64)),
+    }
+}
+
+#[derive(Serialize)]
 struct Set {
     keys: Vec<Jwk>,
 }
@@ -246,18 +293,25 @@ pub(crate) fn set_json(keys: Vec<Jwk>) -> String {
     text
 }
 
-/// Reads a JSON Web Key Set, or a single key as a set of one.
-pub(crate) fn jwks(text: &str) -> Result<Vec<Jwk>, KeyError> {
+/// Reads a JSON Web Key Set, or a single key as a set of one. An entry that is not a key is `None`,
+/// so that it doesn't invalidate the others.
+pub(crate) fn jwks(text: &str) -> Result<Vec<Option<Jwk>>, KeyError> {
     // The text of a serde error may quote the input, so only its position is passed on.
     let json = |why: serde_json::Error| KeyError::Json {
         line: why.line(),
         column: why.column(),
     };
-    let value: serde_json::Value = serde_json::from_str(text).map_err(json)?;
-    if value.get("keys").is_some() {
-        return Ok(serde_json::from_value::<Set>(value).map_err(json)?.keys);
-    }
-    Ok(vec![serde_json::from_value(value).map_err(json)?])
+    let value: Value = serde_json::from_str(text).map_err(json)?;
+    let Value::Object(mut set) = value else {
+        return Err(KeyError::Json { line: 1, column: 1 });
+    };
+    let keys = match set.remove("keys") {
+        Some(Value::Array(keys)) => keys,
+        Some(_) => return Err(KeyError::Json { line: 1, column: 1 }),
+        None => vec![Value::Object(set)],
+    };
+    let keys = keys.into_iter();
+    Ok(keys.map(|key| serde_json::from_value(key).ok()).collect())
 }
 
 fn key_bytes(text: &str) -> Option<[u8; 32]> {

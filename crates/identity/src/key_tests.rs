@@ -35,12 +35,24 @@ fn the_key_that_started_last_signs() {
     let mut keys = KeySet::default();
     assert_eq!(keys.at(0).unwrap_err(), KeyError::None);
     let second = keys.add([2; 32], Some(50)).unwrap();
-    // Before any key has started, the first one to start signs, so that no request is unsigned.
-    assert_eq!(keys.at(10).unwrap().thumbprint(), second);
     let first = keys.add([1; 32], Some(20)).unwrap();
-    for (now, expected) in [(0, &first), (20, &first), (49, &first), (50, &second)] {
+    for (now, expected) in [(20, &first), (49, &first), (50, &second)] {
         assert_eq!(keys.at(now).unwrap().thumbprint(), expected, "{now}");
     }
+    // A verifier rejects a key before its `nbf`.
+    assert_eq!(keys.at(19).unwrap_err(), KeyError::Early(20));
+}
+
+#[test]
+fn rfc7517_a_key_does_not_sign_after_exp() {
+    let keys = JWK.replace("\"kid\"", "\"nbf\": 10.5, \"exp\": 20, \"kid\"");
+    let keys = KeySet::parse(&keys).unwrap();
+    assert_eq!(keys.at(9).unwrap_err(), KeyError::Early(10));
+    assert!(keys.at(10).is_ok() && keys.at(19).is_ok());
+    assert_eq!(keys.at(20).unwrap_err(), KeyError::Expired);
+    // The file that `crawl identity new --start-in` writes keeps the dates.
+    let read = KeySet::parse(&keys.to_private_json()).unwrap();
+    assert_eq!(read.public(), keys.public());
 }
 
 #[test]
@@ -55,6 +67,10 @@ fn a_broken_key_is_named_without_its_private_part() {
         (
             secret,
             "not a JSON Web Key or a set of them (line 1, column 2)".to_owned(),
+        ),
+        (
+            r#"{"keys":[7]}"#,
+            "key 1: it isn't a JSON Web Key".to_owned(),
         ),
         (r#"{"keys":[]}"#, "it has no Ed25519 key".to_owned()),
         (r#"{"kty":"RSA"}"#, "it has no Ed25519 key".to_owned()),

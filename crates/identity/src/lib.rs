@@ -6,23 +6,24 @@
 //! nonce and key seeds are arguments.
 //!
 //! ```
-//! use crawl_identity::{Directory, KeySet, Message, signature_fields, verify};
+//! use crawl_identity::{
+//!     Directory, KeySet, LIFETIME, Message, SignatureRequest, Terms, signature_fields, verify,
+//! };
 //!
 //! let (mut keys, agent) = (KeySet::default(), "https://bot.example/keys.json");
 //! keys.add([7; 32], None);
-//! let fields = signature_fields(keys.at(1_000)?, agent, "site.example", 1_000, &[1; 32]);
-//! let message = Message {
-//!     authority: "site.example".to_owned(),
-//!     fields: fields.iter().map(|(name, value)| (name.to_string(), value.clone())).collect(),
-//!     ..Message::default()
-//! };
+//! let mut message = Message { authority: "site.example".to_owned(), ..Message::default() };
+//! let (key, asked) = (keys.at(1_000).unwrap(), SignatureRequest::default());
+//! let fields = signature_fields(key, agent, &message, &asked, 1_000, &[1; 32]).unwrap();
+//! message.fields = fields.map(|(name, value)| (name.to_owned(), value)).to_vec();
 //! let directories = [Directory::new(agent, keys.public())];
-//! assert!(verify(&message, &directories, 1_010, 0)[0].result.is_ok());
-//! # Ok::<(), crawl_identity::KeyError>(())
+//! let terms = Terms { at: 1_010, max_lifetime: LIFETIME, ..Terms::default() };
+//! assert!(verify(&message, &directories, &terms)[0].result.is_ok());
 //! ```
 
 mod challenge;
 mod directory;
+mod directory_response;
 mod document;
 mod key;
 mod message;
@@ -31,12 +32,13 @@ mod sign;
 mod test_key;
 mod verify;
 
-pub use challenge::asks_for_signature;
+pub use challenge::{SignatureRequest, TAG, UnmetRequest};
 pub use directory::{
     Card, CardDetails, DIRECTORY_PATH, DIRECTORY_TYPE, DirectoryFault, check_directory,
 };
+pub use directory_response::{ResponseFault, verify_directory_response};
 pub use document::{DocumentFault, sign_document, verify_document};
 pub use key::{KeyError, KeySet, PublicKey, SigningKey};
 pub use message::{BaseError, Message};
-pub use sign::{LIFETIME, TAG, signature_fields};
-pub use verify::{Directory, Fault, Verdict, verify};
+pub use sign::{LIFETIME, signature_fields};
+pub use verify::{Directory, Fault, SeenNonces, Terms, Verdict, verify};

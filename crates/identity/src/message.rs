@@ -4,7 +4,7 @@ use sfv::{
     BareItem, Dictionary, InnerList, Item, ItemSerializer, ListEntry, ListSerializer, Parser,
 };
 
-/// A request as its signature sees it.
+/// A request, or a response with its request, as its signature sees it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Message {
     /// The method. Empty if unknown.
@@ -15,8 +15,11 @@ pub struct Message {
     pub authority: String,
     /// The path and the query, as in the request line. Empty if unknown.
     pub target: String,
-    /// The header fields in the order of the request.
+    /// The header fields in the order of the message.
     pub fields: Vec<(String, String)>,
+    /// Whether the header fields are those of a response. A signature then covers parts of the request
+    /// with the parameter `req`.
+    pub is_response: bool,
 }
 
 /// Why the signature base can't be built.
@@ -71,7 +74,13 @@ impl Message {
             return Err(unsupported());
         };
         if name.as_str().starts_with('@') {
-            if !component.params.is_empty() {
+            let params: Vec<_> = component.params.iter().collect();
+            let is_of_request = match params.as_slice() {
+                [] => !self.is_response,
+                [(name, BareItem::Boolean(true))] => self.is_response && name.as_str() == "req",
+                _ => false,
+            };
+            if !is_of_request {
                 return Err(unsupported());
             }
             let derived = self.derived(name.as_str()).ok_or_else(unsupported)?;
@@ -96,6 +105,8 @@ impl Message {
     fn derived(&self, name: &str) -> Option<String> {
         let scheme = self.scheme();
         let (path, query) = match self.target.split_once('?') {
+            // An empty path is `/`.
+            Some(("", query)) => ("/", format!("?{query}")),
             Some((path, query)) => (path, format!("?{query}")),
             None => (self.target.as_str(), "?".to_owned()),
         };
@@ -119,7 +130,8 @@ impl Message {
     }
 
     /// Returns the authority in lower case, without the default port.
-    fn authority(&self) -> String {
+    #[must_use]
+    pub fn authority(&self) -> String {
         let authority = self.authority.to_ascii_lowercase();
         let port = match self.scheme().as_str() {
             "http" => ":80",

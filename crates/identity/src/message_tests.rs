@@ -25,6 +25,7 @@ fn test_request() -> Message {
         fields: fields
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .to_vec(),
+        is_response: false,
     }
 }
 

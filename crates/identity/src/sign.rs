@@ -1,58 +1,80 @@
 //! Signs requests.
 
 use data_encoding::BASE64;
+use sfv::{Dictionary, ListEntry, Parser};
 
+use crate::challenge::{AGENT_KEY, SignatureRequest, TAG, components, quoted};
 use crate::key::SigningKey;
+use crate::message::{BaseError, Message};
 
-/// The tag of Web Bot Auth's signatures.
-pub const TAG: &str = "web-bot-auth";
 /// Seconds for which a signature holds.
 pub const LIFETIME: u64 = 60;
-/// The label of the signature, which is also the key of its `Signature-Agent` member.
-const LABEL: &str = "sig1";
 
-/// Returns the three header fields that sign a request to `authority`, which is the host in lower
-/// case, with the port if it is not the default. `agent` is the https URL of the published keys,
-/// `created` is in seconds since 1970, and `nonce` is random.
+/// Returns the three header fields that sign a request. `request` has the header fields that the
+/// signature may cover, `agent` is the https URL of the published keys, `created` is in seconds since
+/// 1970, and `nonce` is random; a nonce that the server requests replaces it.
 ///
-/// The signature covers the authority and the URL of the keys, and holds for [`LIFETIME`] seconds.
-#[must_use]
+/// The signature covers what `asked` requests, the authority and the URL of the keys, and holds for
+/// [`LIFETIME`] seconds.
+///
+/// # Errors
+/// A requested component can't be covered.
 pub fn signature_fields(
     key: &SigningKey,
     agent: &str,
-    authority: &str,
+    request: &Message,
+    asked: &SignatureRequest,
     created: u64,
     nonce: &[u8],
-) -> [(&'static str, String); 3] {
-    let (keyid, nonce) = (key.thumbprint(), BASE64.encode(nonce));
+) -> Result<[(&'static str, String); 3], BaseError> {
+    let (label, keyid) = (&asked.label, key.thumbprint());
+    let own_nonce = || BASE64.encode(nonce);
+    let nonce = quoted(&asked.nonce.clone().unwrap_or_else(own_nonce));
     let expires = created.saturating_add(LIFETIME);
+    let components = components(asked);
     let params = format!(
-        "(\"@authority\" \"signature-agent\";key=\"{LABEL}\");created={created};keyid=\"{keyid}\"\
-         ;alg=\"ed25519\";expires={expires};nonce=\"{nonce}\";tag=\"{TAG}\""
+        "({});created={created};keyid=\"{keyid}\";alg=\"ed25519\";expires={expires};nonce={nonce}\
+         ;tag=\"{TAG}\"",
+        components.join(" ")
     );
-    let agent = quoted(agent);
-    let base = format!(
-        "\"@authority\": {authority}\n\"signature-agent\";key=\"{LABEL}\": {agent}\n\
-         \"@signature-params\": {params}"
-    );
+    let agent = agent_field(&components, &quoted(agent));
+    let mut request = request.clone();
+    request
+        .fields
+        .push(("signature-agent".to_owned(), agent.clone()));
+    let input = format!("{label}={params}");
+    let unsupported = || BaseError::Unsupported(input.clone());
+    let parsed = Parser::new(&input).parse::<Dictionary>();
+    let covered = match parsed.map_err(|_| unsupported())?.pop() {
+        Some((_, ListEntry::InnerList(covered))) => covered,
+        _ => return Err(unsupported()),
+    };
+    let base = request.signature_base(&covered)?;
     let signature = BASE64.encode(&key.sign(base.as_bytes()));
-    [
-        ("signature-agent", format!("{LABEL}={agent}")),
-        ("signature-input", format!("{LABEL}={params}")),
-        ("signature", format!("{LABEL}=:{signature}:")),
-    ]
+    Ok([
+        ("signature-agent", agent),
+        ("signature-input", input),
+        ("signature", format!("{label}=:{signature}:")),
+    ])
 }
 
-/// Returns a structured field string (RFC 9651 section 4.1.6).
-fn quoted(text: &str) -> String {
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+/// Returns the `Signature-Agent` field with a member for each one that is covered.
+fn agent_field(components: &[String], agent: &str) -> String {
+    let keys = components
+        .iter()
+        .filter_map(|id| id.strip_prefix(AGENT_KEY));
+    let members = keys.map(|key| format!("{}={agent}", key.trim_matches('"')));
+    members.collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::signature_fields;
+    use super::{LIFETIME, signature_fields};
+    use crate::challenge::SignatureRequest;
     use crate::key::KeySet;
+    use crate::message::{BaseError, Message};
     use crate::test_key::SEED;
+    use crate::{Directory, Terms, verify};
 
     /// The signature of draft-ietf-webbotauth-httpsig-protocol-01, "EdDSA Using Curve
     /// edwards25519", has other labels and times than ours; `verify` holds it.
@@ -62,7 +84,13 @@ mod tests {
         keys.add(SEED, None);
         let agent = "https://signature-agent.test/keys.json";
         let key = keys.at(0).unwrap();
-        let [agent, input, signature] = signature_fields(key, agent, "example.com", 100, b"nonce");
+        let request = Message {
+            authority: "example.com".to_owned(),
+            ..Message::default()
+        };
+        let sign =
+            |asked: &SignatureRequest| signature_fields(key, agent, &request, asked, 100, b"nonce");
+        let [agent, input, signature] = sign(&SignatureRequest::default()).unwrap();
         assert_eq!(
             agent,
             (
@@ -77,5 +105,59 @@ mod tests {
              ;nonce=\"bm9uY2U=\";tag=\"web-bot-auth\""
         );
         assert!(signature.1.starts_with("sig1=:") && signature.1.len() == 6 + 88 + 1);
+    }
+
+    #[test]
+    fn webbotauth_5_3_a_requested_signature_also_satisfies_the_profile() {
+        let mut keys = KeySet::default();
+        keys.add(SEED, None);
+        let agent = "https://signature-agent.test/keys.json";
+        let request = Message {
+            method: "GET".to_owned(),
+            authority: "example.com".to_owned(),
+            target: "/p?q".to_owned(),
+            fields: vec![("user-agent".to_owned(), "bot/1".to_owned())],
+            ..Message::default()
+        };
+        let sign = |field: &str| {
+            let asked = SignatureRequest::of(field).unwrap().unwrap();
+            let key = keys.at(0).unwrap();
+            signature_fields(key, agent, &request, &asked, 100, b"nonce")
+        };
+        let asked =
+            r#"mine=("@method" "@path" "user-agent" "signature-agent";key="x");nonce="a\"b""#;
+        let fields = sign(asked).unwrap();
+        let covered = r#"mine=("@method" "@path" "user-agent" "signature-agent";key="x" "@authority" "signature-agent";key="mine");created=100"#;
+        assert!(fields[1].1.starts_with(covered), "{}", fields[1].1);
+        assert!(fields[1].1.contains(r#";nonce="a\"b";"#), "{}", fields[1].1);
+        let mut signed = request.clone();
+        for (name, value) in fields {
+            signed.fields.push((name.to_owned(), value));
+        }
+        let known = [Directory::new(agent, keys.public())];
+        let terms = Terms {
+            at: 100,
+            max_lifetime: LIFETIME,
+            ..Terms::default()
+        };
+        let verdict = &verify(&signed, &known, &terms)[0];
+        assert_eq!(verdict.result, Ok(()));
+        assert_eq!(verdict.nonce.as_deref(), Some("a\"b"));
+        for (field, fault) in [
+            (
+                r#"a=("cookie")"#,
+                BaseError::Missing("\"cookie\"".to_owned()),
+            ),
+            (
+                r#"a=("@status")"#,
+                BaseError::Unsupported("\"@status\"".to_owned()),
+            ),
+            (
+                r#"a=("@method" "@method")"#,
+                BaseError::Twice("\"@method\"".to_owned()),
+            ),
+        ] {
+            assert_eq!(sign(field), Err(fault));
+        }
     }
 }

@@ -1,10 +1,13 @@
 //! Verifies the signatures of a request.
 
-use sfv::{BareItem, Dictionary, InnerList, ListEntry, Parser};
+use std::collections::HashSet;
+use std::hash::{BuildHasher as _, RandomState};
 
+use sfv::{BareItem, Dictionary, InnerList, Item, ListEntry, Parser};
+
+use crate::challenge::TAG;
 use crate::key::PublicKey;
 use crate::message::{BaseError, Message, component_id};
-use crate::sign::TAG;
 
 /// Maximum signatures of one request that are looked at.
 /// Beyond the limit: not verified.
@@ -73,18 +76,30 @@ pub enum Fault {
     /// The signature covers no `Signature-Agent` member.
     #[error("it covers no https URL in Signature-Agent")]
     NoAgent,
+    /// The covered `Signature-Agent` member has parameters, which the protocol forbids.
+    #[error("its Signature-Agent member has parameters, so it must be ignored")]
+    AgentParameters,
     /// The algorithm is not Ed25519.
     #[error("its algorithm is `{0}`, not ed25519")]
     Algorithm(String),
     /// The signature expires before it begins.
     #[error("it expires before it is created")]
     Backwards,
+    /// The signature holds for longer than [`Terms::max_lifetime`].
+    #[error("its lifetime of {0} s is too long")]
+    Lifetime(u64),
     /// The signature was made after the request.
     #[error("it is {0} s younger than the request")]
     Future(u64),
     /// The signature had expired at the time of the request.
     #[error("it had expired {0} s before the request")]
     Expired(u64),
+    /// The nonce was used with the same key before.
+    #[error("it is a replay: its nonce was used before")]
+    Replay,
+    /// The request was for a host that isn't the receiver's.
+    #[error("it was made for another host, `{0}`")]
+    OtherHost(String),
     /// The keys of this URL are not known.
     #[error("the keys of {0} aren't known")]
     UnknownAgent(String),
@@ -99,6 +114,9 @@ pub enum Fault {
     /// The key had expired at the time of the request.
     #[error("its key had expired")]
     ExpiredKey,
+    /// The use of the key had not begun at the time of the request.
+    #[error("its key wasn't in use yet")]
+    EarlyKey,
     /// The signature base can't be built.
     #[error("{0}")]
     Base(BaseError),
@@ -107,13 +125,119 @@ pub enum Fault {
     Wrong,
 }
 
-/// Verifies each signature of a request that was received at `at`, in seconds since 1970. A request
-/// without signatures has no verdicts.
+impl Fault {
+    /// Returns a stable name of the fault's kind, such as `replay`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Fault::Malformed(_) => "malformed",
+            Fault::NoSignature(_) => "no-signature",
+            Fault::Tag => "other-tag",
+            Fault::NoParameter(_) => "no-parameter",
+            Fault::NoAuthority => "no-authority",
+            Fault::NoAgent => "no-agent",
+            Fault::AgentParameters => "agent-parameters",
+            Fault::Algorithm(_) => "algorithm",
+            Fault::Backwards => "backwards",
+            Fault::Lifetime(_) => "lifetime",
+            Fault::Future(_) => "future",
+            Fault::Expired(_) => "expired",
+            Fault::Replay => "replay",
+            Fault::OtherHost(_) => "other-host",
+            Fault::UnknownAgent(_) => "unknown-agent",
+            Fault::UnknownKey { .. } => "unknown-key",
+            Fault::ExpiredKey => "expired-key",
+            Fault::EarlyKey => "early-key",
+            Fault::Base(BaseError::Missing(_)) => "missing-component",
+            Fault::Base(BaseError::Unsupported(_)) => "unsupported-component",
+            Fault::Base(BaseError::Twice(_)) => "repeated-component",
+            Fault::Wrong => "wrong",
+        }
+    }
+
+    /// Returns whether the verifier can't decide: the key is unknown, or the signature is of a form
+    /// that this crate can't verify. The signature may hold.
+    #[must_use]
+    pub fn is_undecided(&self) -> bool {
+        matches!(
+            self,
+            Fault::Tag
+                | Fault::UnknownAgent(_)
+                | Fault::UnknownKey { .. }
+                | Fault::Algorithm(_)
+                | Fault::Base(BaseError::Unsupported(_))
+        )
+    }
+
+    /// Returns whether the key did sign the request, so that only the circumstances are wrong.
+    fn is_of_the_key(&self) -> bool {
+        matches!(
+            self,
+            Fault::Lifetime(_)
+                | Fault::Future(_)
+                | Fault::Expired(_)
+                | Fault::ExpiredKey
+                | Fault::EarlyKey
+        )
+    }
+}
+
+impl Verdict {
+    /// Returns whether the key that the signature names signed this request, even if the signature
+    /// was used too late or too early.
+    fn is_of_the_key(&self) -> bool {
+        self.result.as_ref().err().is_none_or(Fault::is_of_the_key)
+    }
+
+    /// Records that the request was for `host`, which isn't the receiver's. Keeps other faults,
+    /// except those of time.
+    pub fn reject_host(&mut self, host: &str) {
+        if self.is_of_the_key() {
+            self.result = Err(Fault::OtherHost(host.to_owned()));
+        }
+    }
+}
+
+/// The time of a request, and how old signatures may be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Terms {
+    /// When the request was received, in seconds since 1970.
+    pub at: u64,
+    /// Maximum seconds by which the request was received before `at`.
+    pub before: u64,
+    /// Maximum seconds by which the request was received after `at`.
+    pub after: u64,
+    /// Maximum seconds from `created` to `expires`.
+    pub max_lifetime: u64,
+}
+
+/// The nonces of earlier requests. Memory: about 16 bytes each.
+#[derive(Debug, Default)]
+pub struct SeenNonces {
+    hasher: RandomState,
+    seen: HashSet<u64>,
+}
+
+impl SeenNonces {
+    /// Turns a verdict into [`Fault::Replay`] if an earlier request had the same key and nonce.
+    /// Ignores forged signatures, so that nobody else can use up the nonces of a key.
+    pub fn judge(&mut self, verdict: &mut Verdict) {
+        let Some(nonce) = verdict.nonce.as_ref().filter(|_| verdict.is_of_the_key()) else {
+            return;
+        };
+        let id = self.hasher.hash_one((&verdict.keyid, nonce));
+        if !self.seen.insert(id) {
+            verdict.result = Err(Fault::Replay);
+        }
+    }
+}
+
+/// Verifies each signature of a request. A request without signatures has no verdicts.
 ///
-/// `leeway` is how many seconds the clocks may differ. Keys are looked up by the URL that the
-/// signature covers together with the key's thumbprint, never by the thumbprint alone.
+/// Keys are looked up by the URL that the signature covers together with the key's thumbprint,
+/// never by the thumbprint alone.
 #[must_use]
-pub fn verify(message: &Message, known: &[Directory], at: u64, leeway: u64) -> Vec<Verdict> {
+pub fn verify(message: &Message, known: &[Directory], terms: &Terms) -> Vec<Verdict> {
     let Some(inputs) = message.field("signature-input") else {
         return Vec::new();
     };
@@ -148,11 +272,11 @@ pub fn verify(message: &Message, known: &[Directory], at: u64, leeway: u64) -> V
             signature,
         };
         Verdict {
-            agent: signed.agent(),
+            agent: signed.agent(&label).ok(),
             keyid: text(input, "keyid"),
             created: seconds(input, "created"),
             nonce: text(input, "nonce"),
-            result: signed.judge(&label, known, at, leeway),
+            result: signed.judge(&label, known, terms),
             label,
         }
     });
@@ -178,7 +302,7 @@ struct Signed<'a> {
 }
 
 impl Signed<'_> {
-    fn judge(&self, label: &str, known: &[Directory], at: u64, leeway: u64) -> Result<(), Fault> {
+    fn judge(&self, label: &str, known: &[Directory], terms: &Terms) -> Result<(), Fault> {
         let no_signature = || Fault::NoSignature(label.to_owned());
         let signature = self.signature.ok_or_else(no_signature)?;
         if text(self.input, "tag").as_deref() != Some(TAG) {
@@ -197,7 +321,7 @@ impl Signed<'_> {
         if expires < created {
             return Err(Fault::Backwards);
         }
-        let agent = self.agent().ok_or(Fault::NoAgent)?;
+        let agent = self.agent(label)?;
         let unknown = || Fault::UnknownAgent(agent.clone());
         let url = normalized(&agent);
         let directory = known.iter().find(|known| known.url == url);
@@ -209,18 +333,20 @@ impl Signed<'_> {
             return Err(Fault::Wrong);
         }
         // The times come last, so that a fault of time means that the key did sign.
-        if key
-            .expires
-            .is_some_and(|end| end.saturating_add(leeway) < at)
-        {
-            return Err(Fault::ExpiredKey);
+        key_in_use(key, terms)?;
+        let (first, last) = (
+            terms.at.saturating_sub(terms.before),
+            terms.at.saturating_add(terms.after),
+        );
+        if expires - created > terms.max_lifetime {
+            return Err(Fault::Lifetime(expires - created));
         }
-        if created > at.saturating_add(leeway) {
-            return Err(Fault::Future(created - at));
+        if created > last {
+            return Err(Fault::Future(created - terms.at));
         }
-        match at.saturating_sub(expires) {
-            late if late > leeway => Err(Fault::Expired(late)),
-            _ => Ok(()),
+        match expires < first {
+            true => Err(Fault::Expired(terms.at - expires)),
+            false => Ok(()),
         }
     }
 
@@ -229,41 +355,70 @@ impl Signed<'_> {
     }
 
     /// Returns the URL in the `Signature-Agent` member that the signature covers, or in the whole
-    /// field in the older form without members. `None` if there is none or it isn't https.
-    fn agent(&self) -> Option<String> {
-        let field = self.message.field("signature-agent")?;
-        let covered = self.input.items.iter().find(|item| match &item.bare_item {
-            BareItem::String(name) => name.as_str() == "signature-agent",
-            _ => false,
-        })?;
+    /// field in the older form without members. Of several members, it is the one with the
+    /// signature's label.
+    fn agent(&self, label: &str) -> Result<String, Fault> {
+        let field = self.message.field("signature-agent");
+        let field = field.ok_or(Fault::NoAgent)?;
+        let covered = self.input.items.iter();
+        let covered: Vec<&Item> = covered
+            .filter(|item| matches!(&item.bare_item, BareItem::String(name) if name.as_str() == "signature-agent"))
+            .collect();
+        let is_own = |item: &&&Item| matches!(item.params.get("key"), Some(BareItem::String(key)) if key.as_str() == label);
+        let covered = match (covered.iter().find(is_own), covered.as_slice()) {
+            (Some(own), _) => own,
+            // An intermediary may have changed the label.
+            (None, [only]) => only,
+            (None, _) => return Err(Fault::NoAgent),
+        };
+        let malformed = |_| Fault::Malformed("Signature-Agent");
         let item = match covered.params.get("key") {
             Some(BareItem::String(key)) => {
-                let members = Parser::new(&field).parse::<Dictionary>().ok()?;
-                match members.get(key.as_str())? {
-                    ListEntry::Item(item) => item.clone(),
-                    ListEntry::InnerList(_) => return None,
+                let members = Parser::new(&field).parse::<Dictionary>();
+                match members.map_err(malformed)?.get(key.as_str()) {
+                    Some(ListEntry::Item(item)) => item.clone(),
+                    _ => return Err(Fault::NoAgent),
                 }
             }
-            Some(_) => return None,
-            None => Parser::new(&field).parse::<sfv::Item>().ok()?,
+            Some(_) => return Err(Fault::NoAgent),
+            None => Parser::new(&field)
+                .parse::<Item>()
+                .map_err(|_| Fault::NoAgent)?,
         };
+        if !item.params.is_empty() {
+            return Err(Fault::AgentParameters);
+        }
         match &item.bare_item {
             BareItem::String(url) if url.as_str().starts_with("https://") => {
-                Some(url.as_str().to_owned())
+                Ok(url.as_str().to_owned())
             }
-            _ => None,
+            _ => Err(Fault::NoAgent),
         }
     }
 }
 
-fn text(input: &InnerList, name: &str) -> Option<String> {
+/// Checks that the key was in use when the request was received.
+fn key_in_use(key: &PublicKey, terms: &Terms) -> Result<(), Fault> {
+    if key
+        .expires
+        .is_some_and(|end| end.saturating_add(terms.before) < terms.at)
+    {
+        return Err(Fault::ExpiredKey);
+    }
+    match key.not_before {
+        Some(start) if start > terms.at.saturating_add(terms.after) => Err(Fault::EarlyKey),
+        _ => Ok(()),
+    }
+}
+
+pub(crate) fn text(input: &InnerList, name: &str) -> Option<String> {
     match input.params.get(name)? {
         BareItem::String(text) => Some(text.as_str().to_owned()),
         _ => None,
     }
 }
 
-fn seconds(input: &InnerList, name: &str) -> Option<u64> {
+pub(crate) fn seconds(input: &InnerList, name: &str) -> Option<u64> {
     match input.params.get(name)? {
         BareItem::Integer(seconds) => u64::try_from(i64::from(*seconds)).ok(),
         _ => None,

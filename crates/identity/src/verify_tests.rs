@@ -1,4 +1,5 @@
-use super::{Directory, Fault, normalized, verify};
+use super::{Directory, Fault, SeenNonces, Terms, normalized, verify};
+use crate::challenge::SignatureRequest;
 use crate::key::KeySet;
 use crate::message::Message;
 use crate::sign::signature_fields;
@@ -21,8 +22,17 @@ fn known() -> [Directory; 1] {
     [Directory::new(AGENT, KeySet::parse(JWK).unwrap().public())]
 }
 
-fn judge(message: &Message, at: u64) -> Result<(), Fault> {
-    let mut verdicts = verify(message, &known(), at, 0);
+/// Returns exact terms without a maximum lifetime, since the drafts' vectors hold for a century.
+fn at(at: u64) -> Terms {
+    Terms {
+        at,
+        max_lifetime: u64::MAX,
+        ..Terms::default()
+    }
+}
+
+fn judge(message: &Message, moment: u64) -> Result<(), Fault> {
+    let mut verdicts = verify(message, &known(), &at(moment));
     assert_eq!(verdicts.len(), 1);
     verdicts.remove(0).result
 }
@@ -30,8 +40,9 @@ fn judge(message: &Message, at: u64) -> Result<(), Fault> {
 /// A request signed at 1000, with one part of one field replaced.
 fn changed(name: &str, from: &str, to: &str) -> Message {
     let keys = KeySet::parse(JWK).unwrap();
-    let fields = signature_fields(keys.at(0).unwrap(), AGENT, "example.com", 1000, b"n");
     let mut message = request(&[]);
+    let (key, asked) = (keys.at(0).unwrap(), SignatureRequest::default());
+    let fields = signature_fields(key, AGENT, &message, &asked, 1000, b"n").unwrap();
     for (own, value) in fields {
         let value = if own == name {
             value.replace(from, to)
@@ -57,7 +68,7 @@ fn webbotauth_protocol_vector_with_a_dictionary_agent() {
         ("Signature-Input", input),
         ("Signature", signature),
     ]);
-    let verdict = &verify(&message, &known(), 1_735_689_700, 0)[0];
+    let verdict = &verify(&message, &known(), &at(1_735_689_700))[0];
     assert_eq!(verdict.result, Ok(()));
     assert_eq!(verdict.agent.as_deref(), Some(AGENT));
     assert_eq!(verdict.keyid.as_deref(), Some(THUMBPRINT));
@@ -114,7 +125,22 @@ fn a_signature_holds_for_a_minute() {
     assert_eq!(judge(&message, 1000), Ok(()));
     assert_eq!(judge(&message, 1060), Ok(()));
     assert_eq!(judge(&message, 1061), Err(Fault::Expired(1)));
-    assert_eq!(verify(&message, &known(), 1065, 5)[0].result, Ok(()));
+    let slow = Terms {
+        before: 5,
+        ..at(1065)
+    };
+    assert_eq!(verify(&message, &known(), &slow)[0].result, Ok(()));
+    let early = Terms {
+        after: 5,
+        ..at(995)
+    };
+    assert_eq!(verify(&message, &known(), &early)[0].result, Ok(()));
+    let strict = Terms {
+        max_lifetime: 59,
+        ..at(1000)
+    };
+    let verdict = &verify(&message, &known(), &strict)[0];
+    assert_eq!(verdict.result, Err(Fault::Lifetime(60)));
 }
 
 #[test]
@@ -181,6 +207,18 @@ fn each_defect_of_a_signature_is_named() {
         (
             "signature-agent",
             AGENT,
+            "https://signature-agent.test\";type=\"x",
+            Fault::AgentParameters,
+        ),
+        (
+            "signature-agent",
+            "test\"",
+            "test",
+            Fault::Malformed("Signature-Agent"),
+        ),
+        (
+            "signature-agent",
+            AGENT,
             other,
             Fault::UnknownAgent(other.to_owned()),
         ),
@@ -196,7 +234,7 @@ fn each_defect_of_a_signature_is_named() {
     ] {
         assert_eq!(judge(&changed(name, from, to), 1000), Err(fault));
     }
-    assert_eq!(verify(&request(&[]), &known(), 1000, 0), []);
+    assert_eq!(verify(&request(&[]), &known(), &at(1000)), []);
 }
 
 #[test]
@@ -209,4 +247,88 @@ fn rfc3986_6_2_spellings_of_an_agent_are_one() {
         assert_eq!(normalized(url), "https://bot.example/keys");
     }
     assert_eq!(normalized("https://bot.example"), "https://bot.example/");
+}
+
+#[test]
+fn webbotauth_a_nonce_is_used_once_per_key() {
+    let mut seen = SeenNonces::default();
+    let mut judge = |message: &Message, moment: u64| {
+        let mut verdict = verify(message, &known(), &at(moment)).remove(0);
+        seen.judge(&mut verdict);
+        verdict.result
+    };
+    // Only the key itself can use up its nonces.
+    assert_eq!(
+        judge(&changed("signature", "sig1=:", "sig1=:AAAA"), 1000),
+        Err(Fault::Wrong)
+    );
+    let message = changed("", "", "");
+    assert_eq!(judge(&message, 1000), Ok(()));
+    assert_eq!(judge(&message, 1001), Err(Fault::Replay));
+    assert_eq!(judge(&message, 2000), Err(Fault::Replay));
+}
+
+#[test]
+fn a_signature_for_another_host_is_told_from_one_that_is_wrong() {
+    let verdict = |message: &Message| {
+        let mut verdict = verify(message, &known(), &at(5000)).remove(0);
+        verdict.reject_host("example.com");
+        verdict.result
+    };
+    let other = Fault::OtherHost("example.com".to_owned());
+    assert_eq!(verdict(&changed("", "", "")), Err(other));
+    let wrong = changed("signature", "sig1=:", "sig1=:AAAA");
+    assert_eq!(verdict(&wrong), Err(Fault::Wrong));
+}
+
+#[test]
+fn rfc7517_a_key_is_used_from_nbf_to_exp() {
+    let message = changed("", "", "");
+    let mut keys = KeySet::parse(JWK).unwrap().public();
+    let mut judge = |not_before: Option<u64>, expires: Option<u64>| {
+        keys[0].not_before = not_before;
+        keys[0].expires = expires;
+        let known = [Directory::new(AGENT, keys.clone())];
+        verify(&message, &known, &at(1000)).remove(0).result
+    };
+    assert_eq!(judge(Some(1000), Some(1000)), Ok(()));
+    assert_eq!(judge(Some(1001), None), Err(Fault::EarlyKey));
+    assert_eq!(judge(None, Some(999)), Err(Fault::ExpiredKey));
+}
+
+#[test]
+fn webbotauth_a_signature_is_not_attributed_to_a_member_by_guess() {
+    let two = r#"a="https://signature-agent.test", b="https://other.test""#;
+    for covered in [
+        r#""signature-agent";key="a" "signature-agent";key="b""#,
+        r#""signature-agent""#,
+    ] {
+        let mut message = changed(
+            "signature-input",
+            r#""signature-agent";key="sig1""#,
+            covered,
+        );
+        message.fields[0].1 = two.to_owned();
+        assert_eq!(judge(&message, 1000), Err(Fault::NoAgent), "{covered}");
+    }
+}
+
+/// Made with the crate web-bot-auth 0.7.0: `MessageSigner::generate_signature_headers_content` with
+/// the key of RFC 9421 appendix B.1.4, over `@authority` and `"signature-agent";key="sig1"`. Its
+/// `WebBotAuthVerifier` also verified what `signature_fields` returns, with and without requested
+/// components.
+#[test]
+fn a_signature_of_the_crate_web_bot_auth_holds() {
+    let input = "sig1=(\"@authority\" \"signature-agent\";key=\"sig1\")\
+         ;keyid=\"poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U\";nonce=\"bm9uY2U=\";tag=\"web-bot-auth\"\
+         ;alg=\"ed25519\";created=1795862483;expires=1795862543";
+    let signature = "sig1=:RQ9pUnD9MA/+d55SzOenc8sXkK27jU4qI0uygu9DLzEeJh2cw+TXp7728C19zniNHe3V45LeB5y7\
+                     o0qT1umkCQ==:";
+    let message = request(&[
+        ("Signature-Agent", r#"sig1="https://signature-agent.test""#),
+        ("Signature-Input", input),
+        ("Signature", signature),
+    ]);
+    assert_eq!(judge(&message, 1_795_862_483), Ok(()));
+    assert_eq!(judge(&message, 1_795_862_544), Err(Fault::Expired(1)));
 }

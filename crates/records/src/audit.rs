@@ -15,6 +15,7 @@ mod limits;
 mod page_requests;
 mod robots_copies;
 mod robots_verdicts;
+mod shared_limits;
 mod signatures;
 mod text;
 
@@ -34,6 +35,7 @@ use findings::{Findings, Source};
 use hosts::Hosts;
 use limits::AuditedSettings;
 use robots_copies::RobotsResponses;
+use shared_limits::SharedChecks;
 
 pub use conduct::conduct_page;
 pub use signatures::signed_message;
@@ -68,19 +70,27 @@ pub struct Audit {
     /// Number of checks, by kind: `requests` (rows of `requests.jsonl`), `gaps`, `waits`,
     /// `robots_gaps` (if robots.txt demands a delay), `page_requests` (against robots.txt: fetched
     /// first, in force, allowed, within visiting hours), `page_rows`, `excluded_rows` (the
-    /// robots.txt verdicts in rows), `signatures` (of archived requests).
+    /// robots.txt verdicts in rows), `limits` (requests against the limits per address, per site
+    /// and in total, and the quiet hours), `signatures` (of archived requests).
     pub checked: BTreeMap<String, u64>,
     /// Why the robots.txt rules were not checked; `None` if they were.
     pub rules_unchecked: Option<String>,
     /// Number of requests that were signed.
     pub signed: u64,
+    /// Number of requests whose response demanded a signature that can't be made.
+    #[serde(default)]
+    pub unmet_signatures: u64,
+    /// Number of archived requests that name each key, by the key's thumbprint.
+    #[serde(default)]
+    pub signers: BTreeMap<String, u64>,
     /// Why signatures were not verified; `None` if they were, or if no request was signed.
     pub signatures_unchecked: Option<String>,
     /// Number of requests that may have broken a rule, by the information that is missing to
     /// decide.
     pub undecided: BTreeMap<String, u64>,
     /// Number of breaches by rule: `gap`, `in-flight`, `pace`, `wait`, `robots-first`,
-    /// `unreachable`, `stale`, `disallowed`, `visit-time`, `page-row`, `excluded-row`, `signature`.
+    /// `unreachable`, `stale`, `disallowed`, `visit-time`, `page-row`, `excluded-row`, `per-address`,
+    /// `per-site`, `max-rate`, `quiet-hours`, `unsigned`, `signature`.
     pub by_rule: BTreeMap<String, u64>,
     /// The first twenty breaches.
     pub breaches: Vec<Breach>,
@@ -143,6 +153,7 @@ struct AuditRun<'a> {
     /// The copies of robots.txt. `None` if there is no archive.
     copies: Option<RobotsResponses>,
     hosts: Hosts,
+    shared: SharedChecks,
     findings: Findings,
 }
 
@@ -181,9 +192,14 @@ pub fn audit(dir: &Path, keys: &[Directory]) -> Result<Audit, RecordsError> {
         limits: &limits,
         delays,
         hosts: Hosts::default(),
+        shared: SharedChecks::read(dir)?,
         findings: Findings::default(),
     };
-    let (flaws, signed) = (&mut audit.flaws, &mut audit.signed);
+    let (flaws, signed, unmet) = (
+        &mut audit.flaws,
+        &mut audit.signed,
+        &mut audit.unmet_signatures,
+    );
     let (mut last_end, mut end_before) = (0, 0);
     each(requests(dir)?, "requests.jsonl", flaws, |row, line| {
         let Some(row) = row else {
@@ -192,10 +208,13 @@ pub fn audit(dir: &Path, keys: &[Directory]) -> Result<Audit, RecordsError> {
         };
         end_before = row.end;
         *signed += u64::from(row.signed);
+        *unmet += u64::from(row.unmet_signature.is_some());
         last_end = last_end.max(row.end);
+        (trial.shared).request(&row, line, trial.limits, &mut trial.findings);
         trial.request(&row, line)
     })?;
     trial.judge_rest()?;
+    (trial.shared).finish(trial.limits, &mut trial.findings);
     if trial.copies.is_some() {
         each(pages(dir)?, "pages.jsonl", flaws, |row, line| {
             let Some(row) = row else {
@@ -222,10 +241,11 @@ pub fn audit(dir: &Path, keys: &[Directory]) -> Result<Audit, RecordsError> {
     if damaged > 0 {
         flaws.push(format!("{damaged} records of the archive can't be read"));
     }
-    match (audit.signed, keys.is_empty()) {
-        (0, _) => {}
-        (_, true) => audit.signatures_unchecked = Some("the public keys are not given".to_owned()),
-        (_, false) => signatures::check(dir, keys, &mut trial.findings)?,
+    if audit.signed > 0 {
+        audit.signers = signatures::check(dir, keys, &mut trial.findings)?;
+        if keys.is_empty() {
+            audit.signatures_unchecked = Some("the public keys are not given".to_owned());
+        }
     }
     audit.hosts = trial.hosts.all.len() as u64;
     let findings = trial.findings;

@@ -30,12 +30,24 @@ pub struct BotPage {
     pub purpose: Option<String>,
     /// Whether copies of pages are kept.
     pub archives: bool,
+    /// Whether cookies of some sites are sent back.
+    pub keeps_cookies: bool,
+    /// Whether the crawler logs in to some sites, as their owners allow.
+    pub logs_in: bool,
+    /// Whether pages are visited again.
+    pub revisits: bool,
     /// The least pause between requests to a host.
     pub delay: String,
     /// Maximum requests to a host at the same time.
     pub per_host: u32,
     /// For how long a copy of robots.txt is used.
     pub robots_max_age: String,
+    /// For how long the last copy of an unreachable robots.txt is used. `None` if it is not.
+    pub robots_last_good: Option<String>,
+    /// Whether a robots.txt that is refused with 401 or 403 forbids the whole site.
+    pub closed_by_refusal: bool,
+    /// Whether every request is signed, not only those to sites that ask.
+    pub always_signs: bool,
     /// The URL of the crawler's public keys, if it signs requests.
     pub key_url: Option<String>,
     /// The URL of the list of addresses that requests come from.
@@ -125,8 +137,22 @@ impl BotPage {
                     li { "No copies of pages." }
                 }
                 li { "For each request: its time, URL, address of the server, status and size." }
-                li { "Each robots.txt, to be able to show which rules were in force." }
-                li { "No cookies are sent back, no forms are filled in, and no logins or paywalls are bypassed." }
+                @if self.archives {
+                    li { "Each robots.txt, to be able to show which rules were in force." }
+                }
+                li {
+                    @if self.keeps_cookies {
+                        "Cookies are sent back only to sites for which the operator configured it"
+                    } @else {
+                        "No cookies are sent back"
+                    }
+                    @if self.logs_in {
+                        ", and only configured login forms are filled in."
+                    } @else {
+                        ", no forms are filled in, and no logins are used."
+                    }
+                    " No paywalls are bypassed."
+                }
             }
         }
     }
@@ -141,7 +167,16 @@ impl BotPage {
             p {
                 "Rules for " code { "*" } " hold if there are none for " code { (agent) } ". A changed "
                 "robots.txt is noticed after at most " (self.robots_max_age) ". If robots.txt can't be "
-                "reached, nothing is fetched."
+                "reached, nothing is fetched"
+                @match &self.robots_last_good {
+                    Some(time) => { ", unless a copy that is at most " (time) " old is known. " }
+                    None => { ". " }
+                }
+                @if self.closed_by_refusal {
+                    "If it is refused with 401 or 403, nothing is fetched."
+                } @else {
+                    "If it is refused with 401 or 403, there are no rules."
+                }
             }
             p {
                 "For single pages, a " code { "X-Robots-Tag" } " header or a " code { "robots" }
@@ -164,12 +199,18 @@ impl BotPage {
             ul {
                 li { code { "Crawl-delay: 10" } " in robots.txt: seconds between requests." }
                 li { "Status 429 or 503, with " code { "Retry-After" } " or without: the crawler waits." }
-                li {
-                    code { "Cache-Control" } ", " code { "ETag" } " and " code { "Last-Modified" }
-                    ": unchanged pages are not sent again. Visits adapt to how often a page changes."
+                @if self.revisits {
+                    li {
+                        code { "Cache-Control" } ", " code { "ETag" } " and " code { "Last-Modified" }
+                        ": unchanged pages are not sent again. Visits adapt to how often a page changes."
+                    }
                 }
             }
-            p { "It sends only GET and HEAD requests." }
+            @if self.logs_in {
+                p { "It sends only GET and HEAD requests, and POST to configured login forms." }
+            } @else {
+                p { "It sends only GET and HEAD requests." }
+            }
         }
     }
 
@@ -184,8 +225,13 @@ impl BotPage {
             @match &self.key_url {
                 Some(url) => {
                     p {
-                        "Requests can be signed by Web Bot Auth (RFC 9421). A site asks for signatures by "
-                        "answering 401, 403 or 429 with this header:"
+                        @if self.always_signs {
+                            "Every request is signed by Web Bot Auth (RFC 9421). A site can also ask for "
+                            "other components of the request by "
+                        } @else {
+                            "Requests can be signed by Web Bot Auth (RFC 9421). A site asks for signatures by "
+                        }
+                        "answering 401, 403 or 429 with a header like this:"
                     }
                     pre tabindex="0" { "Accept-Signature: sig1=(\"@authority\" \"signature-agent\";key=\"sig1\");created;expires;keyid;tag=\"web-bot-auth\"" }
                     p { "The public keys are at " (link(url)) ". To verify the requests in a log:" }
@@ -222,7 +268,6 @@ mod tests {
             "tea-bot/1 (+https://bot.example/bot.html)",
             "at most 1 request to a host",
             "Retry-After",
-            "Cache-Control",
             "<link rel=\"client-ranges\" href=\"https://bot.example/ips.json\"></head>",
             "crawl robots https://www.example.org/private/ --agent tea-bot",
             "href=\"mailto:bot@e.example\"",
@@ -233,5 +278,43 @@ mod tests {
         ] {
             assert!(html.contains(part), "{part}");
         }
+    }
+
+    #[test]
+    fn the_page_claims_only_what_the_settings_say() {
+        let plain = BotPage::default();
+        let other = BotPage {
+            archives: true,
+            keeps_cookies: true,
+            logs_in: true,
+            revisits: true,
+            robots_last_good: Some("30d".to_owned()),
+            closed_by_refusal: true,
+            always_signs: true,
+            key_url: Some("https://bot.example/keys.json".to_owned()),
+            ..BotPage::default()
+        };
+        let (plain, other) = (plain.to_html(), other.to_html());
+        for (words, also) in [
+            ("No cookies are sent back, no forms are filled in", ""),
+            (
+                "It sends only GET and HEAD requests.",
+                "and POST to configured login forms",
+            ),
+            ("nothing is fetched. If it is refused", "at most 30d old"),
+            (
+                "refused with 401 or 403, there are no rules",
+                "401 or 403, nothing is fetched",
+            ),
+            ("Requests are not signed.", "Every request is signed"),
+            ("No copies of pages.", "Each robots.txt, to be able to show"),
+        ] {
+            assert!(plain.contains(words) && !other.contains(words), "{words}");
+            assert!(
+                other.contains(also) && (also.is_empty() || !plain.contains(also)),
+                "{also}"
+            );
+        }
+        assert!(other.contains("Visits adapt") && !plain.contains("Visits adapt"));
     }
 }

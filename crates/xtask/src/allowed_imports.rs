@@ -514,13 +514,22 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
             ("search_index", &["error"]),
             ("input", &["error"]),
             ("values", &[]),
-            ("shared_frontier", &["error"]),
+            // Starts other programs without our secrets.
+            ("child", &[]),
+            ("shared_frontier", &["child", "error"]),
             ("shared_frontier_left_out", &["error"]),
             // Reads private keys and signs requests.
-            ("identity", &["clock", "error"]),
+            ("identity", &["child", "clock", "error"]),
             (
                 "settings",
-                &["error", "identity", "input", "shared_frontier", "values"],
+                &[
+                    "child",
+                    "error",
+                    "identity",
+                    "input",
+                    "shared_frontier",
+                    "values",
+                ],
             ),
             ("terminal", &["clock", "error", "settings", "values"]),
             // `control` is for any client of the control socket, so it must not use the command
@@ -534,7 +543,7 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
             ),
             (
                 "serve",
-                &["cli", "control", "error", "search_index", "values"],
+                &["child", "cli", "control", "error", "search_index", "values"],
             ),
             // `mcp` only reads, so it needs no access to `control`.
             ("mcp", &["cli", "clock", "error", "search_index"]),

@@ -52,11 +52,17 @@ pub(crate) enum IdentityCommand {
     },
     /// Tell which requests in a log are signed, and whether the signatures hold
     ///
-    /// Reads WARC files and JSON lines with the header fields of each request, such as Caddy's log
-    /// or nginx's with `log_format escape=json`. A file signed by `crawl audit --html` is verified
-    /// as a whole. Sends no requests: fetch the keys of the crawlers yourself and name them with
-    /// --keys. Exit code 0: every signature holds; 1: nothing is signed; 4: a signature doesn't
-    /// hold; 2: the command line is wrong, or a file isn't a log; 3: a file can't be read.
+    /// Reads WARC files and lines with the header fields of each request: JSON, such as Caddy's log
+    /// or nginx's with `log_format escape=json`, or the combined format followed by Host,
+    /// Signature-Agent, Signature-Input and Signature in quotes. Logs may be compressed with gzip.
+    /// A file signed by `crawl audit --html` is verified as a whole. Sends no requests: fetch the
+    /// keys of the crawlers yourself and name them with --keys.
+    ///
+    /// Signatures by other keys count as unknown. Invalid are signatures for another host than
+    /// --host or the URL in a WARC file, replays, signatures used before or after their time, and
+    /// everything that isn't the key's signature of the request. Exit code 0: every signature by
+    /// a given key holds; 1: there is none; 4: a signature doesn't hold; 2: the command line is
+    /// wrong, or a file isn't a log; 3: a file can't be read.
     Verify {
         /// Log files; `-` is stdin
         #[arg(value_name = "LOG", required = true)]
@@ -65,6 +71,15 @@ pub(crate) enum IdentityCommand {
         /// repeated)
         #[arg(long, value_name = "URL=FILE")]
         keys: Vec<KeysOf>,
+        /// A name of your host (may be repeated): signatures for other hosts don't hold
+        #[arg(long = "host", value_name = "HOST")]
+        hosts: Vec<String>,
+        /// Maximum time from created to expires: longer signatures don't hold
+        #[arg(long, value_name = "DURATION", default_value = "1d")]
+        max_lifetime: Span,
+        /// Maximum difference between the clocks of crawler and server
+        #[arg(long, value_name = "DURATION", default_value = "5s")]
+        clock_tolerance: Span,
         /// Print each signature as a line of JSON
         #[arg(long)]
         json: bool,

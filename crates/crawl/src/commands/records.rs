@@ -21,7 +21,7 @@ use crate::error::{BREACH, CommandError, FINISHED, NOTHING_DONE, unwritable};
 use crate::identity::{KeySource, published_keys};
 use crate::settings::seeds::{self, Seed};
 use crate::settings::{Layer, UserFolders, gather, key_url};
-use crate::terminal::{print, print_json};
+use crate::terminal::{note, print, print_json};
 use crate::values::FilePath;
 
 /// Runs `crawl report`.
@@ -159,25 +159,35 @@ fn audit_keys(args: &AuditArgs) -> Result<Vec<Directory>, CommandError> {
     if !args.keys.is_empty() {
         return published_keys(&args.keys);
     }
-    // Without readable settings or keys, the audit says that signatures are not verified.
-    let own = own_keys(args);
-    Ok(own
-        .into_iter()
-        .map(|(url, keys)| Directory::new(&url, keys.public()))
-        .collect())
+    match own_keys(args) {
+        Ok(Some((url, keys))) => Ok(vec![Directory::new(&url, keys.public())]),
+        Ok(None) => Ok(Vec::new()),
+        Err(why) => {
+            // The audit also says that signatures are not verified.
+            note(&format!(
+                "the crawl's own keys can't be read: {}",
+                why.message
+            ));
+            Ok(Vec::new())
+        }
+    }
 }
 
 /// Returns the private keys that the crawl's own settings name, and the URL of the public keys.
-/// `None` if they can't be read.
-fn own_keys(args: &AuditArgs) -> Option<(String, KeySet)> {
+/// `None` if the settings name no keys.
+///
+/// # Errors
+/// The settings or the keys can't be read.
+fn own_keys(args: &AuditArgs) -> Result<Option<(String, KeySet)>, CommandError> {
     let mut layer = Layer::default();
     layer.output.output = Some(FilePath(args.dir.clone()));
-    let settings = gather(layer, None, &UserFolders::of_process()).ok()?;
-    let url = key_url(&settings.operator).ok()?;
-    let keys = KeySource::of(&settings.operator.signature_key.0)
-        .read()
-        .ok()?;
-    Some((url, keys))
+    let operator = gather(layer, None, &UserFolders::of_process())?.operator;
+    if operator.signature.meaning().is_none() && operator.signature_agent.is_empty() {
+        return Ok(None);
+    }
+    let url = key_url(&operator)?;
+    let keys = KeySource::of(&operator.signature_key.0).read()?;
+    Ok(Some((url, keys)))
 }
 
 /// Writes the page about a host, signed if the user has the crawl's key.
@@ -189,20 +199,53 @@ fn write_conduct(
 ) -> Result<(), CommandError> {
     let key = HostKey::parse(host);
     let key = key.map_err(|why| CommandError::usage(format!("unusable --host `{host}`: {why}")))?;
-    let page = crawl_records::conduct_page(&args.dir, &key, audit).map_err(of_records)?;
-    let Some(page) = page else {
+    let now = u64::try_from(clock::now().as_second()).unwrap_or_default();
+    let keys = own_keys(args);
+    let unsigned = keys.as_ref().err().map(|why| why.message.clone());
+    let keys = keys.ok().flatten().map(|(_, keys)| keys);
+    let signing_key = match &keys {
+        Some(keys) => {
+            hold_crawl_keys(keys, audit)?;
+            Some(keys.at(now).map_err(|why| {
+                CommandError::usage(format!("can't sign `{}`: {why}", file.display()))
+            })?)
+        }
+        None => None,
+    };
+    if let Some(why) = &unsigned {
+        note(&format!("`{}` isn't signed: {why}", file.display()));
+    }
+    let page = crawl_records::conduct_page(&args.dir, &key, audit, unsigned.as_deref());
+    let Some(page) = page.map_err(of_records)? else {
         let message = format!("{key} got no request in this crawl");
         return Err(CommandError::usage(message).hint(
             "`crawl report DIR` lists the hosts; on loopback, the port is part of the host",
         ));
     };
-    let now = u64::try_from(clock::now().as_second()).unwrap_or_default();
-    let keys = own_keys(args).map(|(_, keys)| keys);
-    let page = match keys.as_ref().and_then(|keys| keys.at(now).ok()) {
+    let page = match signing_key {
         Some(signing_key) => sign_document(signing_key, &page, now),
         None => page,
     };
     fs::write(file, page).map_err(|why| unwritable(file, &why))
+}
+
+/// Checks that one of the keys signed requests of the crawl, so that the page can't seem to come from
+/// another crawler.
+fn hold_crawl_keys(keys: &KeySet, audit: &crawl_records::Audit) -> Result<(), CommandError> {
+    let mut own = keys.public().into_iter().map(|key| key.thumbprint());
+    let Some(crawl_key) = audit.signers.keys().next() else {
+        return Ok(());
+    };
+    if own.any(|own| audit.signers.contains_key(&own)) {
+        return Ok(());
+    }
+    let message = format!(
+        "the keys of the crawl's settings didn't sign this crawl: its requests were signed with \
+         `{crawl_key}`"
+    );
+    Err(CommandError::usage(message)
+        .hint("put the key that signed back into the file of signature-key")
+        .about("signature-key"))
 }
 
 /// Runs `crawl audit`.

@@ -8,10 +8,9 @@ use std::time::SystemTime;
 
 use crawl_identity::KeySet;
 
+use crate::child::KEY_VARIABLE;
 use crate::error::CommandError;
 
-/// The environment variable that holds private keys if no file is given.
-const KEY_VARIABLE: &str = "CRAWL_SIGNATURE_KEY";
 /// Maximum bytes of a key file, enough for hundreds of keys.
 /// Beyond the limit: refused.
 const MAX_KEY_BYTES: u64 = 64 << 10;
@@ -22,7 +21,7 @@ pub(crate) enum KeySource {
     /// In this file.
     File(PathBuf),
     /// In the environment variable [`KEY_VARIABLE`].
-    UserFolders,
+    Environment,
 }
 
 /// What a file's metadata tells about its content. It differs after the file was replaced.
@@ -37,7 +36,7 @@ impl KeySource {
     /// Returns the given file, or the environment if the path is empty.
     pub(crate) fn of(file: &Path) -> KeySource {
         match file.as_os_str().is_empty() {
-            true => KeySource::UserFolders,
+            true => KeySource::Environment,
             false => KeySource::File(file.to_owned()),
         }
     }
@@ -46,7 +45,7 @@ impl KeySource {
     pub(crate) fn is_given(&self) -> bool {
         match self {
             KeySource::File(_) => true,
-            KeySource::UserFolders => std::env::var_os(KEY_VARIABLE).is_some(),
+            KeySource::Environment => std::env::var_os(KEY_VARIABLE).is_some(),
         }
     }
 
@@ -57,7 +56,7 @@ impl KeySource {
     pub(crate) fn read(&self) -> Result<KeySet, CommandError> {
         let text = match self {
             KeySource::File(path) => read_file(path).map_err(|why| self.refused(&why))?,
-            KeySource::UserFolders => {
+            KeySource::Environment => {
                 let text = std::env::var(KEY_VARIABLE);
                 text.map_err(|_| self.refused("it isn't set"))?
             }
@@ -78,10 +77,10 @@ impl KeySource {
         })
     }
 
-    fn refused(&self, why: &str) -> CommandError {
+    pub(super) fn refused(&self, why: &str) -> CommandError {
         let place = match self {
             KeySource::File(path) => format!("the key file `{}`", path.display()),
-            KeySource::UserFolders => format!("the environment variable {KEY_VARIABLE}"),
+            KeySource::Environment => format!("the environment variable {KEY_VARIABLE}"),
         };
         let hint = match (self, why.ends_with(READABLE)) {
             (KeySource::File(path), true) => format!("run `chmod 600 {}`", path.display()),

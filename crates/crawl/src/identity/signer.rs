@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crawl_fetcher::RequestSigner;
-use crawl_identity::{KeySet, signature_fields};
+use crawl_identity::{BaseError, KeySet, Message, SignatureRequest, signature_fields};
 use http::header::{HeaderName, HeaderValue};
 use ring::rand::{SecureRandom as _, SystemRandom};
 
@@ -48,6 +48,8 @@ impl RotatingSigner {
             stamp,
             checked: Instant::now(),
         };
+        let in_use = held.keys.at(wall_seconds()).map(drop);
+        in_use.map_err(|why| source.refused(&why.to_string()))?;
         Ok(RotatingSigner {
             source,
             agent,
@@ -58,27 +60,32 @@ impl RotatingSigner {
 
     fn sign_at(
         &self,
-        authority: &str,
+        request: &Message,
+        asked: &SignatureRequest,
         now: u64,
         instant: Instant,
-    ) -> Vec<(HeaderName, HeaderValue)> {
+    ) -> Result<Vec<(HeaderName, HeaderValue)>, BaseError> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         if instant.saturating_duration_since(held.checked) >= CHECK_EVERY {
             held.checked = instant;
             self.reread(&mut held);
         }
-        let Ok(key) = held.keys.at(now) else {
-            return Vec::new();
+        let key = match held.keys.at(now) {
+            Ok(key) => key,
+            Err(why) => {
+                tracing::warn!("requests are not signed: {why}");
+                return Ok(Vec::new());
+            }
         };
         // The protocol requires no nonce, so a failed random source doesn't stop the request.
         let mut nonce = [0; NONCE_BYTES];
         let _ = self.random.fill(&mut nonce);
-        let fields = signature_fields(key, &self.agent, authority, now, &nonce);
+        let fields = signature_fields(key, &self.agent, request, asked, now, &nonce)?;
         let fields = fields.into_iter().filter_map(|(name, value)| {
             let value = HeaderValue::from_str(&value).ok()?;
             Some((HeaderName::from_static(name), value))
         });
-        fields.collect()
+        Ok(fields.collect())
     }
 
     fn reread(&self, held: &mut Held) {
@@ -99,10 +106,19 @@ impl RotatingSigner {
 }
 
 impl RequestSigner for RotatingSigner {
-    fn sign(&self, authority: &str) -> Vec<(HeaderName, HeaderValue)> {
-        let now = u64::try_from(clock::now().as_second()).unwrap_or_default();
-        self.sign_at(authority, now, Instant::now())
+    fn sign(
+        &self,
+        request: &Message,
+        asked: &SignatureRequest,
+    ) -> Result<Vec<(HeaderName, HeaderValue)>, BaseError> {
+        self.sign_at(request, asked, wall_seconds(), Instant::now())
     }
+}
+
+/// Returns the system clock's time in seconds since 1970. Verifiers compare signatures with it, and
+/// unlike the crawl's own clock it is right after the machine was suspended.
+fn wall_seconds() -> u64 {
+    u64::try_from(clock::now().as_second()).unwrap_or_default()
 }
 
 impl fmt::Debug for RotatingSigner {
@@ -120,7 +136,8 @@ mod tests {
     use std::path::Path;
     use std::time::Instant;
 
-    use crawl_identity::KeySet;
+    use crawl_identity::{KeySet, Message, SignatureRequest};
+    use http::header::{HeaderName, HeaderValue};
 
     use super::{CHECK_EVERY, KeySource, RotatingSigner};
 
@@ -129,6 +146,28 @@ mod tests {
         fs::write(&beside, text).unwrap();
         fs::set_permissions(&beside, fs::Permissions::from_mode(0o600)).unwrap();
         fs::rename(&beside, path).unwrap();
+    }
+
+    fn sign(signer: &RotatingSigner, now: u64, instant: Instant) -> Vec<(HeaderName, HeaderValue)> {
+        let request = Message {
+            authority: "e.example".to_owned(),
+            ..Message::default()
+        };
+        let fields = signer.sign_at(&request, &SignatureRequest::default(), now, instant);
+        fields.unwrap()
+    }
+
+    #[test]
+    fn a_key_that_is_not_in_use_yet_is_refused_at_the_start() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("bot.key");
+        let mut keys = KeySet::default();
+        keys.add([1; 32], Some(10_000_000_000));
+        write(&path, &keys.to_private_json());
+        let agent = "https://bot.example/keys.json".to_owned();
+        let refusal = RotatingSigner::new(KeySource::of(&path), agent).unwrap_err();
+        let words = "its first key is in use only from 10000000000 on";
+        assert!(refusal.message.contains(words), "{}", refusal.message);
     }
 
     #[test]
@@ -142,7 +181,7 @@ mod tests {
         let signer = RotatingSigner::new(KeySource::of(&path), agent).unwrap();
         let begun = Instant::now();
         let keyid = |now: u64, passed: u32| {
-            let fields = signer.sign_at("e.example", now, begun + CHECK_EVERY * passed);
+            let fields = sign(&signer, now, begun + CHECK_EVERY * passed);
             assert_eq!(fields.len(), 3);
             let input = fields[1].1.to_str().unwrap();
             let (_, rest) = input.split_once("keyid=\"").unwrap();
@@ -171,7 +210,7 @@ mod tests {
         let agent = "https://bot.example/keys.json".to_owned();
         let signer = RotatingSigner::new(KeySource::of(&path), agent).unwrap();
         let now = Instant::now();
-        let [first, second] = [(), ()].map(|()| signer.sign_at("e.example", 1000, now));
+        let [first, second] = [(), ()].map(|()| sign(&signer, 1000, now));
         assert_ne!(first[1], second[1]);
         assert!(!format!("{signer:?}").contains("AQEBAQ"));
     }

@@ -29,10 +29,11 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
+use crate::child::TOKEN_VARIABLE;
 use crate::cli::args::ServeArgs;
 use crate::error::{CommandError, FINISHED, INTERRUPTED, no_threads};
 use connections::{ConnectionRoom, MAX_CONNECTIONS, MAX_CONNECTIONS_PER_CLIENT, listen};
-use options::{Options, TOKEN_VARIABLE};
+use options::Options;
 use searcher::Searcher;
 
 /// Runs `crawl serve` until a signal ends it.

@@ -8,12 +8,10 @@ use axum::http::HeaderValue;
 use crawl_weburl::canonicalize;
 
 use super::token::Token;
+use crate::child::TOKEN_VARIABLE;
 use crate::cli::args::ServeArgs;
 use crate::error::CommandError;
 use crate::values::ListenAddress;
-
-/// The environment variable for the token.
-pub(crate) const TOKEN_VARIABLE: &str = "CRAWL_SERVE_TOKEN";
 
 /// Maximum characters of a title, which is shown on one line.
 const MAX_TITLE_CHARS: usize = 200;

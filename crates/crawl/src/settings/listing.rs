@@ -193,6 +193,7 @@ pub(crate) fn rules_since(older: &Table, settings: &Settings) -> Option<String> 
         .into_iter()
         .all(same)
         && same_key("operator", "agent")
+        && same_key("operator", "signature")
         && same_key("fetch", "timeout");
     let since = older.get(NOTES)?.get("rules-since")?.as_str()?;
     unchanged.then(|| since.to_owned())

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::Read as _;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -15,6 +15,7 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
 
+use crate::child;
 use crate::values::{SchemaValue as _, Switch};
 
 /// Prefix of a value that names an environment variable.
@@ -298,11 +299,11 @@ impl LoginTerms {
     }
 }
 
-/// Runs a command with `sh`, and returns what it prints, without the line end. The errors don't
+/// Runs a command with `sh`, without our own secrets in its environment, and returns what it prints, without the line end. The errors don't
 /// contain the output.
 fn output_of(command: &str) -> Result<String, String> {
     let shown = format!("the command `{command}`");
-    let mut child = Command::new("sh")
+    let mut child = child::command("sh")
         .args(["-c", command])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

@@ -25,6 +25,7 @@ mod listed_seed;
 mod listing;
 mod login_terms;
 mod number_checks;
+mod pace;
 mod placeholders;
 mod reach;
 mod remembered;
@@ -62,6 +63,7 @@ pub(crate) use listing::{
     NAME_AND_VERSION, default_of, defaults_listing, effective, first_start, mark_of, record,
     record_again, rules_since, stored_seeds,
 };
+pub(crate) use pace::fastest_pace;
 pub(crate) use reach::{Reach, reach};
 pub(crate) use remembered::{own_mark, stored_without};
 pub(crate) use replay::{fill_in, other_settings, replay_record};
@@ -71,6 +73,6 @@ pub(crate) use shared_crawl::shared_crawl;
 #[cfg(feature = "shared-frontier")]
 pub(crate) use shared_crawl::{check_name, frontier_of_file};
 pub(crate) use signing::key_url;
-pub(crate) use sites::budgets;
+pub(crate) use sites::{SiteTerms, budgets};
 pub(crate) use sources::{gather, gather_over, gather_with_sources, user_contact};
 pub(crate) use tables::{Display, Layer, OperatorLayer, Settings};

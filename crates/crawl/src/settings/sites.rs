@@ -90,6 +90,11 @@ impl SiteTerms {
         self.access.login.is_some()
     }
 
+    /// Returns whether the crawl sends back cookies of the site.
+    pub(crate) fn keeps_cookies(&self) -> bool {
+        self.access.keeps_cookies()
+    }
+
     /// Returns the budget of each host.
     fn budget(&self) -> HostBudget {
         HostBudget {

@@ -86,6 +86,7 @@ fn pages_work_in_a_browser() {
     let mirrored = Site::empty();
     let to_fix = ["report.html", "site.html", "faults.html", "plan.html"];
     let to_fix = to_fix.map(|name| fixes.file(name));
+    let for_owners = ["bot.html", "host.html"].map(|name| fixes.file(name));
     let context = json!({
         "mirror": mirror(&mirrored),
         "search": snippet,
@@ -97,6 +98,7 @@ fn pages_work_in_a_browser() {
         "crawled_host": busy.authority(0),
         "report": site.file("report.html"),
         "to_fix": to_fix,
+        "for_owners": for_owners,
     });
     let checks = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser/checks");
     let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../index/tests/browser");
@@ -225,6 +227,24 @@ fn pages_to_fix() -> (TestWeb, Site) {
     let faults = succeeds(&["report", ".", "--faults", "--format", "html"]);
     std::fs::write(site.file("faults.html"), faults).unwrap();
     succeeds(&[&["plan", &seed, "--html", "plan.html"][..], &quick[..]].concat());
+    let page = [
+        "identity",
+        "page",
+        "--out",
+        "bot.html",
+        "--contact",
+        "bot@e.example",
+    ];
+    let signature = [
+        "--signature",
+        "always",
+        "--signature-agent",
+        "https://bot.example",
+    ];
+    succeeds(&[&page[..], &signature].concat());
+    let host = web.authority(0);
+    let audit = ["audit", ".", "--host", host, "--html", "host.html"];
+    succeeds(&audit);
     (web, site)
 }
 

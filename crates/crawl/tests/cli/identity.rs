@@ -1,10 +1,12 @@
 //! `crawl identity`, signed crawls, and the verification of their requests.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::Command;
 
+use crawl_identity::{KeySet, Message, SignatureRequest, signature_fields};
 use crawl_testweb::{Answer, LinkMix, Script, TestWeb};
 use serde_json::Value;
 
@@ -182,9 +184,11 @@ fn every_request_of_a_signed_crawl_verifies_and_no_record_has_the_key() {
     assert_eq!(verified.code, 0, "{}", verified.stdout);
     let valid = format!("valid      {}\n", rows.len());
     assert!(verified.stdout.contains(&valid), "{}", verified.stdout);
-    // Without the keys, nothing is taken on trust.
+    // Without the keys, nothing is taken on trust, and nothing is said to be forged.
     let unknown = cmd.run(&["identity", "verify", &warc]);
-    assert_eq!(unknown.code, 4, "{}", unknown.stdout);
+    assert_eq!(unknown.code, 1, "{}", unknown.stdout);
+    let words = format!("invalid    0\nunknown    {}\n", rows.len());
+    assert!(unknown.stdout.contains(&words), "{}", unknown.stdout);
 
     let ran = cmd.run(&["replay", "c", "--output", "r"]);
     assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
@@ -224,6 +228,214 @@ fn a_host_that_asks_gets_signatures_from_then_on_and_its_rules_are_read_signed()
     );
     let audit = cmd.run(&["audit", "c"]);
     assert_eq!(audit.code, 0, "{}", audit.stdout);
+    let ran = cmd.run(&["replay", "c", "--output", "r"]);
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+}
+
+/// Returns the fields that sign a request to `host`.
+fn signed(keys: &KeySet, host: &str, created: u64, nonce: &str) -> [(&'static str, String); 3] {
+    let request = Message {
+        authority: host.to_owned(),
+        ..Message::default()
+    };
+    let (key, asked) = (keys.at(created).unwrap(), SignatureRequest::default());
+    signature_fields(key, URL, &request, &asked, created, nonce.as_bytes()).unwrap()
+}
+
+/// Returns a line of a JSON log: a request to `host`, signed at `created` and received at `at`.
+fn logged(keys: &KeySet, host: &str, created: u64, at: u64, nonce: &str) -> String {
+    let fields = signed(keys, host, created, nonce);
+    let headers: serde_json::Map<String, Value> = fields
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value.into()))
+        .collect();
+    let line = serde_json::json!({"ts": at, "host": host, "uri": "/p", "headers": headers});
+    format!("{line}\n")
+}
+
+#[test]
+fn verify_tells_replays_and_signatures_for_others_from_forgeries() {
+    let (dir, cmd) = setup("identity-verify");
+    create_key(&dir, &cmd);
+    let keys = KeySet::parse(&dir.read("bot.key")).unwrap();
+    let mut others = KeySet::default();
+    others.add([9; 32], None);
+    let own = |created, at, nonce| logged(&keys, "e.example", created, at, nonce);
+    let log = [
+        own(1000, 1010, "a"),
+        own(1000, 1010, "b"),
+        own(1000, 1020, "a"),
+        own(1000, 1066, "c"),
+        own(1000, 994, "d"),
+        logged(&keys, "evil.example", 1000, 1000, "e"),
+        logged(&others, "e.example", 1000, 1000, "f"),
+        own(1000, 1000, "g").replace("sig1=:", "sig1=:AAAA"),
+        "{\"ts\":1000,\"host\":\"e.example\",\"headers\":{\"Accept\":\"*/*\"}}\n".to_owned(),
+    ];
+    dir.write("access.jsonl", &log.concat());
+    let given = format!("{URL}=www/keys.json");
+    let verify = ["identity", "verify", "access.jsonl", "--keys", &given];
+    let ran = cmd.run(&[&verify[..], &["--host", "E.example"]].concat());
+    assert_eq!(ran.code, 4, "{}", ran.stdout);
+    let counts = "invalid    5\n           1 expired\n           1 future\n           \
+                  1 other-host\n           1 replay\n           1 wrong\nunknown    1\n";
+    for words in [
+        "requests   9\nunsigned   1\nvalid      2\n",
+        counts,
+        "invalid    evil.example/p: it was made for another host, `evil.example`\n",
+        "invalid    e.example/p: it is a replay: its nonce was used before\n",
+        "invalid    e.example/p: it had expired 6 s before the request\n",
+        "invalid    e.example/p: it is 6 s younger than the request\n",
+    ] {
+        assert!(ran.stdout.contains(words), "{words}: {}", ran.stdout);
+    }
+    // Without the names of the hosts, the output says that they weren't checked.
+    let unchecked = cmd.run(&verify);
+    assert!(
+        unchecked.stdout.contains("hosts      not checked"),
+        "{}",
+        unchecked.stdout
+    );
+    let strict = [
+        "--host",
+        "e.example",
+        "--max-lifetime",
+        "59s",
+        "--clock-tolerance",
+        "6s",
+    ];
+    let ran = cmd.run(&[&verify[..], &strict, &["--json"]].concat());
+    let reasons = ran.stdout.lines().map(|line| {
+        let line: Value = serde_json::from_str(line).unwrap();
+        (line["reason"].clone(), line["outcome"].clone())
+    });
+    let reasons: Vec<_> = reasons.collect();
+    assert_eq!(reasons[3], ("lifetime".into(), "invalid".into()));
+    assert_eq!(reasons[6], ("unknown-key".into(), "unknown".into()));
+}
+
+#[test]
+fn verify_reads_compressed_logs_and_the_combined_format() {
+    let (dir, cmd) = setup("identity-logs");
+    create_key(&dir, &cmd);
+    let keys = KeySet::parse(&dir.read("bot.key")).unwrap();
+    let given = format!("{URL}=www/keys.json");
+    let json = logged(&keys, "e.example", 1_700_000_000, 1_700_000_000, "a");
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(json.as_bytes()).unwrap();
+    fs::write(dir.file("access.1.gz"), gzip.finish().unwrap()).unwrap();
+    let fields = signed(&keys, "e.example", 1_700_000_000, "b");
+    let [agent, input, signature] = fields.map(|(_, value)| value.replace('"', "\\x22"));
+    dir.write(
+        "access.log",
+        &format!(
+            "192.0.2.1 - - [14/Nov/2023:22:13:20 +0000] \"GET /p HTTP/1.1\" 200 5 \"-\" \"bot\" \
+             \"e.example\" \"{agent}\" \"{input}\" \"{signature}\"\n"
+        ),
+    );
+    for log in ["access.1.gz", "access.log"] {
+        let verify = ["identity", "verify", log, "--keys", &given];
+        let ran = cmd.run(&[&verify[..], &["--host", "e.example"]].concat());
+        assert_eq!(ran.code, 0, "{log}: {}{}", ran.stdout, ran.stderr);
+        assert!(ran.stdout.contains("valid      1\n"), "{}", ran.stdout);
+    }
+    dir.write(
+        "plain.log",
+        "192.0.2.1 - - [14/Nov/2023:22:13:20 +0000] \"GET / HTTP/1.1\" 200 5\n",
+    );
+    let ran = cmd.run(&["identity", "verify", "plain.log"]);
+    assert_eq!(ran.code, 2);
+    assert!(
+        ran.stderr
+            .contains("no line that is a request with its header fields"),
+        "{}",
+        ran.stderr
+    );
+}
+
+/// A WARC file has the URL of each request, so a signature for another host shows without `--host`.
+#[test]
+fn verify_compares_the_host_of_an_archived_request_with_its_url() {
+    let (dir, cmd) = setup("identity-warc-host");
+    create_key(&dir, &cmd);
+    let keys = KeySet::parse(&dir.read("bot.key")).unwrap();
+    let fields = signed(&keys, "evil.example", 1_700_000_000, "a");
+    let fields = fields.map(|(name, value)| format!("{name}: {value}\r\n"));
+    let http = format!(
+        "GET / HTTP/1.1\r\nHost: evil.example\r\n{}\r\n",
+        fields.concat()
+    );
+    let record = format!(
+        "WARC/1.1\r\nWARC-Type: request\r\nWARC-Record-ID: <urn:uuid:1>\r\n\
+         WARC-Date: 2023-11-14T22:13:20Z\r\nWARC-Target-URI: https://e.example/\r\n\
+         Content-Type: application/http;msgtype=request\r\nContent-Length: {}\r\n\r\n{http}\r\n\r\n",
+        http.len()
+    );
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(record.as_bytes()).unwrap();
+    fs::write(dir.file("a.warc.gz"), gzip.finish().unwrap()).unwrap();
+    let given = format!("{URL}=www/keys.json");
+    let ran = cmd.run(&["identity", "verify", "a.warc.gz", "--keys", &given]);
+    assert_eq!(ran.code, 4, "{}{}", ran.stdout, ran.stderr);
+    assert!(
+        ran.stdout
+            .contains("it was made for another host, `evil.example`"),
+        "{}",
+        ran.stdout
+    );
+}
+
+/// A server chooses the label, the components and the nonce of the signature.
+#[test]
+fn a_requested_signature_has_the_label_components_and_nonce_of_the_server() {
+    let (dir, cmd) = setup("identity-requested");
+    create_key(&dir, &cmd);
+    let web = site();
+    let accept = "mine=(\"@method\" \"@path\" \"user-agent\");created;expires;nonce=\"n-1\"\
+                  ;tag=\"web-bot-auth\"";
+    let challenge = Answer::of(403).header("Accept-Signature", accept);
+    web.script(
+        0,
+        "/page",
+        Script::always(challenge).then(Answer::html("page")),
+    );
+    let unmet = "a=(\"cookie\");tag=\"web-bot-auth\"";
+    web.script(
+        0,
+        "/there",
+        Answer::of(403).header("Accept-Signature", unmet),
+    );
+    crawl(&cmd, &web.url(0, "/"), "c", "always");
+    let rows = dir.rows("c/requests.jsonl");
+    let of_page = |path: &str| -> Vec<Value> {
+        let ends = |row: &&Value| row["url"].as_str().unwrap().ends_with(path);
+        rows.iter().filter(ends).cloned().collect()
+    };
+    let pages = of_page("/page");
+    assert_eq!(pages.len(), 2, "{rows:?}");
+    assert_eq!(
+        (&pages[0]["challenged"], &pages[1]["status"]),
+        (&true.into(), &200.into())
+    );
+    let there = of_page("/there");
+    assert_eq!(there.len(), 1, "{rows:?}");
+    assert_eq!(
+        there[0]["unmet_signature"],
+        "it covers `\"cookie\"`, which the request doesn't have"
+    );
+    let warc = dir.file(&warc(&dir, "c"));
+    let mut archive = Vec::new();
+    let file = fs::File::open(warc).unwrap();
+    let mut unpacked = flate2::read::MultiGzDecoder::new(file);
+    unpacked.read_to_end(&mut archive).unwrap();
+    let archive = String::from_utf8_lossy(&archive);
+    let covered = "mine=(\"@method\" \"@path\" \"user-agent\" \"@authority\" \
+                   \"signature-agent\";key=\"mine\")";
+    assert!(archive.contains(covered), "{archive}");
+    assert_eq!(archive.matches(";nonce=\"n-1\";").count(), 1);
+    let audit = cmd.run(&["audit", "c"]);
+    assert_eq!(audit.code, 0, "{}", audit.stdout);
+    assert!(audit.stdout.contains("unmet      1 "), "{}", audit.stdout);
     let ran = cmd.run(&["replay", "c", "--output", "r"]);
     assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
 }
@@ -295,8 +507,7 @@ fn check_says_that_the_keys_cannot_be_fetched() {
         .concat(),
     );
     assert_eq!(ran.code, 1, "{}{}", ran.stdout, ran.stderr);
-    let words =
-        "https://127.0.0.1:1/keys.json: verifiers can't use these keys\n  it can't be fetched";
+    let words = "https://127.0.0.1:1/keys.json: verifiers can't use these keys\n  fetch: it can't be fetched";
     assert!(ran.stdout.starts_with(words), "{}", ran.stdout);
 }
 
@@ -370,6 +581,22 @@ fn the_owner_of_a_host_gets_every_request_to_it_signed() {
         "{}",
         changed.stdout
     );
+    // Without the key, the page can't be signed, and says so.
+    fs::rename(dir.file("bot.key"), dir.file("kept.key")).unwrap();
+    let unsigned = cmd.run(&["audit", "c", "--host", host, "--html", "host.html"]);
+    assert_eq!(unsigned.code, 0, "{}{}", unsigned.stdout, unsigned.stderr);
+    let words = "`host.html` isn't signed: can't use the key file `bot.key`";
+    assert!(unsigned.stderr.contains(words), "{}", unsigned.stderr);
+    let html = dir.read("host.html");
+    assert!(html.contains("This page is not signed"), "{html}");
+    // A key that signed no request of the crawl must not sign the page about it.
+    fine(cmd.run(&["identity", "new", "--signature-key", "bot.key"]));
+    let stranger = cmd.run(&["audit", "c", "--host", host, "--html", "other.html"]);
+    assert_eq!(stranger.code, 2, "{}{}", stranger.stdout, stranger.stderr);
+    let words = "the keys of the crawl's settings didn't sign this crawl";
+    assert!(stranger.stderr.contains(words), "{}", stranger.stderr);
+    assert!(!dir.file("other.html").exists());
+    fs::rename(dir.file("kept.key"), dir.file("bot.key")).unwrap();
     let other = cmd.run(&["audit", "c", "--host", "b.example", "--html", "b.html"]);
     assert_eq!(other.code, 2);
     assert!(

@@ -458,7 +458,11 @@ fn a_token_comes_from_a_command() {
     let (dir, mut cmd) = setup("token");
     let site = Site::start();
     cmd.env("THE_TOKEN", TOKEN);
-    let command = "credential-command = \"echo $THE_TOKEN; echo x >> runs\"";
+    // Our own secrets are not for other programs.
+    for name in ["CRAWL_SIGNATURE_KEY", "CRAWL_SERVE_TOKEN", "PGPASSWORD"] {
+        cmd.env(name, "own-secret");
+    }
+    let command = "credential-command = \"echo $THE_TOKEN; echo x >> runs; env > environment\"";
     dir.write(
         "c.toml",
         &format!("[site.\"127.0.0.1\".login]\n{command}\n"),
@@ -467,6 +471,10 @@ fn a_token_comes_from_a_command() {
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert_eq!(paths(&dir), ALL_PAGES);
     assert_eq!(dir.read("runs"), "x\n");
+    let environment = dir.read("environment");
+    assert!(environment.contains("THE_TOKEN="), "{environment}");
+    assert!(!environment.contains("own-secret"), "{environment}");
+    fs::remove_file(dir.file("environment")).unwrap();
     check_secrets(&dir, &ran);
     // A wrong token: the command runs once more, and the second 401 ends the host.
     fs::remove_dir_all(dir.file("c")).unwrap();

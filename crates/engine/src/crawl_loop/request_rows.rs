@@ -107,6 +107,8 @@ fn row(
             Err(failure) => failure.signed,
         },
         challenged: result.as_ref().is_ok_and(|exchange| exchange.challenged),
+        unmet_signature: (result.as_ref().ok())
+            .and_then(|exchange| exchange.unmet_signature.clone()),
         worker: None,
     }
 }
@@ -261,6 +263,7 @@ mod tests {
                 after: None,
                 signed: false,
                 challenged: false,
+                unmet_signature: None,
                 worker: None,
             };
             assert_eq!(*line.row(), expected);

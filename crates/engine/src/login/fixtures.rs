@@ -36,5 +36,6 @@ pub(crate) fn answer(
         truncated: None,
         room: BodyMemory::default(),
         challenged: false,
+        unmet_signature: None,
     }
 }

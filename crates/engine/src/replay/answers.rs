@@ -410,6 +410,7 @@ fn exchange(
         body,
         truncated: None,
         challenged: false,
+        unmet_signature: None,
         room: BodyMemory::default(),
     }
 }

@@ -187,6 +187,7 @@ impl Servers for Web {
             truncated: None,
             tls: None,
             challenged: false,
+            unmet_signature: None,
             room: BodyMemory::default(),
         })
     }

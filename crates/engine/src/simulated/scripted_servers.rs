@@ -99,6 +99,7 @@ impl Answer {
             tls: None,
             truncated: None,
             challenged: false,
+            unmet_signature: None,
             room: BodyMemory::default(),
         };
         match self.failure {

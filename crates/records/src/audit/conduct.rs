@@ -7,11 +7,13 @@ use std::path::Path;
 use bytes::Bytes;
 use crawl_archive::Timestamp;
 use crawl_archive::rows::{PageRow, RequestRow, RobotsVerdict};
-use crawl_weburl::{HostKey, canonicalize, safe_line};
+use crawl_weburl::{CanonicalUrl, HostKey, Origin, canonicalize, safe_line};
 use maud::{Markup, html};
 
-use super::exchange::{Exchanges, key};
-use super::{Audit, readable};
+use super::exchange::{Exchange, Exchanges, key};
+use super::robots_copies::{MAX_HOPS, target};
+use super::text::undecided_words;
+use super::{Audit, ROUNDING_MS, readable};
 use crate::error::RecordsError;
 use crate::html::{Cell, Table, fold, page};
 use crate::numbers::{counted, grouped, size};
@@ -29,6 +31,8 @@ struct Conduct<'a> {
     copies: Vec<RobotsText>,
     /// Number of URLs that were not requested, by the rule of robots.txt.
     excluded: BTreeMap<String, u64>,
+    /// Why the page isn't signed, if it should be.
+    unsigned: Option<&'a str>,
 }
 
 /// The parts of a page that the crawl kept.
@@ -39,6 +43,8 @@ struct KeptPage {
 
 /// A robots.txt that the host answered.
 struct RobotsText {
+    /// The origin whose rules it has.
+    origin: Option<Origin>,
     /// When it had arrived, in milliseconds since 1970.
     end: u64,
     /// The file. `None` if there was none, or if it wasn't archived.
@@ -47,9 +53,10 @@ struct RobotsText {
 }
 
 /// Renders a self-contained HTML page about the requests of the crawl in `dir` to `host`. `audit` is
-/// the audit of the same crawl. `None` if the host got no request.
+/// the audit of the same crawl, and `unsigned` says why the page will not be signed although the crawl
+/// has keys. `None` if the host got no request.
 ///
-/// Memory: about 500 bytes for each request to the host.
+/// Memory: about 500 bytes for each request to the host, and for each redirect of a robots.txt.
 ///
 /// # Errors
 /// The records can't be read.
@@ -57,22 +64,33 @@ pub fn conduct_page(
     dir: &Path,
     host: &HostKey,
     audit: &Audit,
+    unsigned: Option<&str>,
 ) -> Result<Option<String>, RecordsError> {
-    let mut own = Vec::new();
+    let (mut own, mut hops) = (Vec::new(), Vec::new());
     for row in requests(dir)? {
-        own.extend(readable(row)?.filter(|row| row.host == host.as_str()));
+        let Some(row) = readable(row)? else {
+            continue;
+        };
+        if row.purpose == "hop" {
+            hops.push(row.clone());
+        }
+        if row.host == host.as_str() {
+            own.push(row);
+        }
     }
     if own.is_empty() {
         return Ok(None);
     }
     own.sort_by_key(|row| row.start);
+    hops.sort_by_key(|row| row.start);
     let conduct = Conduct {
         pages: kept_pages(dir, &own)?,
-        copies: copies(dir, &own)?,
+        copies: copies(dir, &own, &hops)?,
         excluded: excluded_by_robots(dir, host)?,
         requests: own,
         host,
         audit,
+        unsigned,
     };
     Ok(Some(conduct.to_html()))
 }
@@ -110,46 +128,95 @@ fn kept_words(row: &PageRow) -> String {
     }
 }
 
-/// Reads the answers to the requests for robots.txt from the archive.
-fn copies(dir: &Path, requests: &[RequestRow]) -> Result<Vec<RobotsText>, RecordsError> {
-    let rows = requests.iter();
-    let rows: Vec<_> = rows
-        .filter(|row| matches!(row.purpose.as_str(), "robots" | "hop"))
-        .collect();
-    let wanted = rows.iter().map(|row| key(&row.url, row.start)).collect();
+/// Reads the answers to the requests for the host's robots.txt from the archive, and follows their
+/// redirects, which may lead to other hosts. `hops` are all requests of the crawl that followed one.
+fn copies(
+    dir: &Path,
+    requests: &[RequestRow],
+    hops: &[RequestRow],
+) -> Result<Vec<RobotsText>, RecordsError> {
+    let asked = requests.iter().filter(|row| row.purpose == "robots");
+    let wanted = asked.clone().chain(hops);
+    let wanted = wanted.map(|row| key(&row.url, row.start)).collect();
     let mut exchanges = Exchanges::find(dir, &wanted)?;
+    let mut read = |row: &RequestRow| match &mut exchanges {
+        Some(exchanges) => exchanges.read(&row.url, row.start),
+        None => Ok(None),
+    };
     let mut copies: Vec<RobotsText> = Vec::new();
-    for row in rows {
-        let exchange = match &mut exchanges {
-            Some(exchanges) => exchanges.read(&row.url, row.start)?,
-            None => None,
-        };
-        let body = match row.status {
+    for row in asked {
+        let mut steps = vec![row];
+        let mut exchange = read(row)?;
+        while let Some(next) = next_hop(steps.last().copied(), exchange.as_ref(), hops) {
+            if steps.len() > usize::from(MAX_HOPS) {
+                break;
+            }
+            steps.push(next);
+            exchange = read(next)?;
+        }
+        let last = steps.last().copied().unwrap_or(row);
+        let is_archived = exchange.is_some();
+        let target = exchange.as_ref().and_then(|found| redirect(last, found));
+        let body = match last.status {
             Some(200..=299) => exchange.and_then(|found| found.body),
             // The file is unchanged.
-            Some(304) => copies.last().and_then(|copy| copy.body.clone()),
+            Some(304) => {
+                let origin = Origin::parse(&row.url).ok();
+                let mut earlier = copies.iter().rev().filter(|copy| copy.origin == origin);
+                earlier.find_map(|copy| copy.body.clone())
+            }
             _ => None,
         };
-        let meaning = match (row.status, &body) {
+        let is_followed = steps.len() > usize::from(MAX_HOPS);
+        let meaning = match (last.status, &body) {
             (_, Some(_)) => "",
-            (Some(200..=299), None) => ", and is not archived",
-            (Some(400..=499), None) if row.challenged => ", and asked for a signature",
+            (Some(200..=399), None) if !is_archived => {
+                ", and is not archived, so the rules are not known here"
+            }
+            (Some(200..=299 | 304), None) => ", and can't be read",
+            (Some(400..=499), None) if last.challenged => ", and asked for a signature",
+            (Some(300..=399), None) if target.is_some() && !is_followed => {
+                ", and the answer of its target is not known"
+            }
             (Some(429 | 500..) | None, None) => ", so nothing may be fetched",
             _ => ", so there are no rules",
         };
+        let mut words = format!("{}, {} answered {}", time(last.end), row.url, row.answer());
+        for step in steps.iter().skip(1) {
+            words += &format!(", then {} answered {}", step.url, step.answer());
+        }
         copies.push(RobotsText {
-            end: row.end,
+            origin: Origin::parse(&row.url).ok(),
+            end: last.end,
             body,
-            words: format!(
-                "{}, {} answered {}{meaning}",
-                time(row.end),
-                row.url,
-                row.answer()
-            ),
+            words: words + meaning,
         });
     }
     copies.sort_by_key(|copy| copy.end);
     Ok(copies)
+}
+
+/// Returns the target of a redirect. A request that a server refused for want of a signature is sent
+/// to the same URL again.
+fn redirect(row: &RequestRow, exchange: &Exchange) -> Option<CanonicalUrl> {
+    let url = canonicalize(None, &row.url).ok()?;
+    match row.challenged {
+        true => Some(url),
+        false => target(row.status?, exchange, &url),
+    }
+}
+
+/// Returns the request that followed a redirect: the first one to its target after it.
+fn next_hop<'a>(
+    row: Option<&RequestRow>,
+    exchange: Option<&Exchange>,
+    hops: &'a [RequestRow],
+) -> Option<&'a RequestRow> {
+    let row = row?;
+    let target = redirect(row, exchange?)?;
+    let first = hops.partition_point(|hop| hop.start + ROUNDING_MS < row.end);
+    let mut later = hops.iter().skip(first);
+    later.find(|hop| hop.url == target.as_str())
 }
 
 fn excluded_by_robots(dir: &Path, host: &HostKey) -> Result<BTreeMap<String, u64>, RecordsError> {
@@ -175,6 +242,9 @@ impl Conduct<'_> {
                 (counted(self.requests.len() as u64, "request", "requests")) " from "
                 (first.unwrap_or_default()) " to " (last.unwrap_or_default()) "."
             }
+            @if let Some(why) = self.unsigned {
+                p { "This page is not signed, so its origin can't be verified: " (safe_line(why)) "." }
+            }
             h2 { "Verdict of the audit" }
             (self.verdict())
             h2 { "What robots.txt kept away" }
@@ -198,21 +268,47 @@ impl Conduct<'_> {
             .filter(|breach| breach.host == self.host.as_str())
             .collect();
         let all = self.audit.breach_count();
+        let unjudged = self.unjudged();
         html! {
-            @if all == 0 {
-                p { "No breach of a rule was found in the whole crawl." }
-            } @else {
+            @if all > 0 {
                 p {
                     (counted(all, "breach was", "breaches were")) " found in the whole crawl; "
                     (counted(own.len() as u64, "one of the first twenty concerns", "of the first twenty concern"))
                     " this host."
                 }
                 ul { @for breach in own { li { (safe_line(&breach.rule)) ": " (safe_line(&breach.what)) } } }
+            } @else if unjudged.is_empty() {
+                p { "No breach of a rule was found in the whole crawl." }
+            } @else {
+                p { "No breach of a rule was found in the part of the crawl that could be judged." }
             }
-            @if let Some(why) = &self.audit.rules_unchecked {
-                p { "The requests were not checked against robots.txt: " (why) "." }
+            @if !unjudged.is_empty() {
+                p { "Could not be judged:" }
+                ul { @for words in &unjudged { li { (safe_line(words)) } } }
             }
         }
+    }
+
+    /// Describes everything in the whole crawl that the audit could not judge.
+    fn unjudged(&self) -> Vec<String> {
+        let audit = self.audit;
+        let rules = audit.rules_unchecked.iter();
+        let rules = rules.map(|why| format!("whether robots.txt was obeyed: {why}"));
+        let undecided = audit.undecided.iter().map(|(why, count)| {
+            let checks = counted(*count, "check", "checks");
+            format!("{checks}: {}", undecided_words(why))
+        });
+        let flaws = audit
+            .flaws
+            .iter()
+            .map(|flaw| format!("damaged records: {flaw}"));
+        let signatures = audit.signatures_unchecked.iter();
+        let signatures = signatures.map(|why| format!("the signatures of requests: {why}"));
+        rules
+            .chain(undecided)
+            .chain(flaws)
+            .chain(signatures)
+            .collect()
     }
 
     fn exclusions(&self) -> Markup {
@@ -270,7 +366,11 @@ impl Conduct<'_> {
         if matches!(row.purpose.as_str(), "robots" | "hop" | "tdmrep") {
             return html! { "needed for the rules" };
         }
-        let number = self.copies.partition_point(|copy| copy.end <= row.start);
+        let origin = Origin::parse(&row.url).ok();
+        let earlier = self.copies.partition_point(|copy| copy.end <= row.start);
+        let earlier = self.copies.get(..earlier).unwrap_or_default();
+        let number = earlier.iter().rposition(|copy| copy.origin == origin);
+        let number = number.map_or(0, |index| index + 1);
         let page = self.pages.get(&key(&row.url, row.start));
         let robots = page.and_then(|page| page.robots.as_ref());
         html! {

@@ -76,12 +76,12 @@ pub(super) struct HostLimits {
 impl AuditedSettings {
     /// Reads `crawl.toml` in the directory of a crawl.
     pub(super) fn read(dir: &Path) -> Result<AuditedSettings, RecordsError> {
-        let path = dir.join("crawl.toml");
-        let text = read_text(&path, MAX_CONFIG_BYTES).map_err(RecordsError::io(&path))?;
-        let table = text.parse::<Table>().map_err(|why| why.to_string());
-        table
-            .and_then(|table| AuditedSettings::of(&File(table)))
-            .map_err(|what| RecordsError::Config { path, what })
+        File::read(dir, AuditedSettings::of)
+    }
+
+    #[cfg(test)]
+    pub(super) fn parse(text: &str) -> Result<AuditedSettings, String> {
+        AuditedSettings::of(&File::parse(text)?)
     }
 
     fn of(file: &File) -> Result<AuditedSettings, String> {
@@ -114,7 +114,9 @@ impl AuditedSettings {
         Ok(AuditedSettings {
             rules: HostRules {
                 everywhere,
-                by_name: file.by_name(everywhere)?,
+                by_name: file.by_name(&everywhere, |limits, table| {
+                    limits.with(table.get("delay"), table.get("per-host"))
+                })?,
             },
             earlier: Vec::new(),
             agent: ProductToken::new(agent).map_err(|why| why.to_string())?,
@@ -184,6 +186,13 @@ impl AuditedSettings {
         moment >= self.since
     }
 
+    /// Returns whether all settings in `crawl.toml` were in force at that moment, not only those whose
+    /// earlier values are recorded.
+    pub(super) fn held_throughout(&self, moment: u64) -> bool {
+        let before = moment.saturating_sub(SETTLING_MS);
+        self.held_at(moment) && self.earlier.iter().all(|earlier| earlier.until <= before)
+    }
+
     /// Returns whether the program was restarted after that moment.
     pub(super) fn restarted_after(&self, moment: u64) -> bool {
         self.restarted
@@ -238,7 +247,7 @@ impl HostLimits {
 }
 
 /// Returns the value of the longest name that matches a host key, if any name does.
-fn find<'a, T>(by_name: &'a BTreeMap<String, T>, host: &str) -> Option<&'a T> {
+pub(super) fn find<'a, T>(by_name: &'a BTreeMap<String, T>, host: &str) -> Option<&'a T> {
     let (name, port) = host_and_port(host);
     let mut rest = Some(name).filter(|_| !by_name.is_empty());
     while let Some(name) = rest {
@@ -251,14 +260,36 @@ fn find<'a, T>(by_name: &'a BTreeMap<String, T>, host: &str) -> Option<&'a T> {
     None
 }
 
-struct File(Table);
+/// The content of `crawl.toml`.
+pub(super) struct File(Table);
 
 impl File {
-    fn get(&self, table: &str, key: &str) -> Option<&Value> {
+    /// Reads settings from `crawl.toml` in the directory of a crawl.
+    pub(super) fn read<T>(
+        dir: &Path,
+        settings: impl Fn(&File) -> Result<T, String>,
+    ) -> Result<T, RecordsError> {
+        let path = dir.join("crawl.toml");
+        let text = read_text(&path, MAX_CONFIG_BYTES).map_err(RecordsError::io(&path))?;
+        let settings = File::parse(&text).and_then(|file| settings(&file));
+        settings.map_err(|what| RecordsError::Config { path, what })
+    }
+
+    pub(super) fn parse(text: &str) -> Result<File, String> {
+        text.parse::<Table>()
+            .map(File)
+            .map_err(|why| why.to_string())
+    }
+
+    pub(super) fn table(&self, name: &str) -> Option<&Value> {
+        self.0.get(name)
+    }
+
+    pub(super) fn get(&self, table: &str, key: &str) -> Option<&Value> {
         self.0.get(table)?.get(key)
     }
 
-    fn text(&self, table: &str, key: &str) -> Option<&str> {
+    pub(super) fn text(&self, table: &str, key: &str) -> Option<&str> {
         self.get(table, key)?.as_str()
     }
 
@@ -274,7 +305,11 @@ impl File {
 
     /// Returns the limits by host name. For each setting, the longest matching site wins, then the
     /// longest matching host of a group, then the general setting.
-    fn by_name(&self, everywhere: HostLimits) -> Result<BTreeMap<String, HostLimits>, String> {
+    pub(super) fn by_name<T: Clone>(
+        &self,
+        everywhere: &T,
+        with: impl Fn(&T, &Value) -> Result<T, String>,
+    ) -> Result<BTreeMap<String, T>, String> {
         let tables = |kind| self.0.get(kind).and_then(Value::as_table);
         let sites = tables("site").into_iter().flatten();
         let sites: BTreeMap<String, &Value> =
@@ -289,12 +324,12 @@ impl File {
             .collect();
         let names = sites.keys().chain(groups.keys());
         let limits = names.map(|name| {
-            let mut limits = everywhere;
+            let mut limits = everywhere.clone();
             for table in [find(&groups, name), find(&sites, name)]
                 .into_iter()
                 .flatten()
             {
-                limits = limits.with(table.get("delay"), table.get("per-host"))?;
+                limits = with(&limits, table)?;
             }
             Ok((name.clone(), limits))
         });
@@ -305,7 +340,7 @@ impl File {
 /// Parses durations such as `500ms`, `2s`, `1m30s`, `1h` and `1d` to milliseconds, rounded down;
 /// `0` needs no unit. The audit shares no code with the crawl, so it has its own parser.
 /// `durations.tsv` tests that both parsers agree.
-fn span(value: &Value) -> Result<u64, String> {
+pub(super) fn span(value: &Value) -> Result<u64, String> {
     let bad = || format!("`{value}` is not a duration");
     let text = match value {
         Value::Integer(0) => "0",

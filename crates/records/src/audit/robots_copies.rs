@@ -15,7 +15,7 @@ use super::limits::AuditedSettings;
 use crate::error::RecordsError;
 
 /// Maximum number of redirects to follow (RFC 9309 section 2.3.1.2).
-const MAX_HOPS: u8 = 5;
+pub(super) const MAX_HOPS: u8 = 5;
 
 /// The responses of all origins. Memory: about 150 bytes per robots.txt request, and 64 MiB of
 /// compiled rules.
@@ -451,7 +451,8 @@ fn meaning(
     }
 }
 
-fn target(status: u16, exchange: &Exchange, url: &CanonicalUrl) -> Option<CanonicalUrl> {
+/// Returns the target of a redirect. `None` if the response isn't one.
+pub(super) fn target(status: u16, exchange: &Exchange, url: &CanonicalUrl) -> Option<CanonicalUrl> {
     if !matches!(status, 300..=303 | 307 | 308) {
         return None;
     }

@@ -1,11 +1,12 @@
 //! Verifies the signatures of archived requests.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::Path;
 
 use crawl_archive::{FOLDER, ReadError, Timestamp, WarcReader, WarcRecord};
-use crawl_identity::{Directory, Fault, Message, verify};
+use crawl_identity::{Directory, Fault, LIFETIME, Message, SeenNonces, Terms, Verdict, verify};
+use crawl_weburl::canonicalize;
 
 use super::exchange::key;
 use super::findings::{CheckResult, Findings, Source};
@@ -13,11 +14,13 @@ use super::readable;
 use crate::error::RecordsError;
 use crate::rows::requests;
 
-/// Seconds by which the time of a signature and that of its row may differ: the row begins before
-/// the look-up of the host's address, and its clock doesn't follow changes of the system clock.
-const LEEWAY: u64 = 60;
+/// Seconds by which a signature may be later than the start in its row, which is before the look-up
+/// of the host's address.
+const DELAY: u64 = 60;
 /// A key of [`Audit::undecided`](super::Audit::undecided).
 pub(super) const UNKNOWN_SIGNER: &str = "a signature whose key is not known";
+/// A key of [`Audit::undecided`](super::Audit::undecided).
+pub(super) const CLOCK_STEP: &str = "a signature whose time differs from that of its row";
 
 /// Returns the request in a WARC record, as its signature sees it. `None` if the record is not an
 /// HTTP request.
@@ -40,15 +43,18 @@ pub fn signed_message(record: &WarcRecord) -> Option<Message> {
         fields: fields
             .map(|(name, value)| (text(name), text(value)))
             .collect(),
+        is_response: false,
     })
 }
 
-/// Checks the archived requests whose rows say that they were signed.
+/// Checks the archived requests whose rows say that they were signed. Without known keys, checks
+/// nothing. Returns the number of requests that name each key.
 pub(super) fn check(
     dir: &Path,
     known: &[Directory],
     findings: &mut Findings,
-) -> Result<(), RecordsError> {
+) -> Result<BTreeMap<String, u64>, RecordsError> {
+    let mut signers = BTreeMap::new();
     let mut signed: HashMap<u64, (u64, u64)> = HashMap::new();
     let mut rows = requests(dir)?;
     while let Some(row) = rows.next() {
@@ -59,13 +65,14 @@ pub(super) fn check(
     let folder = dir.join(FOLDER);
     let entries = match fs::read_dir(&folder) {
         Ok(entries) if !signed.is_empty() => entries,
-        _ => return Ok(()),
+        _ => return Ok(signers),
     };
     let mut files: Vec<_> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
         .collect();
     files.retain(|path| path.to_string_lossy().ends_with(".warc.gz"));
     files.sort();
+    let mut seen = SeenNonces::default();
     for path in files {
         for record in WarcReader::open(&path)? {
             let record = match record {
@@ -83,17 +90,48 @@ pub(super) fn check(
                 .get(&key(url, begun))
                 .filter(|(start, _)| *start == begun);
             if let (Some((_, line)), Some(message)) = (row, signed_message(&record)) {
-                let result = judge(&message, known, begun / 1000);
-                let rows = [(Source::Requests, *line)];
-                findings.settle("signatures", &message.authority, result, &rows);
+                let verdicts = verdicts(&message, url, known, begun / 1000, &mut seen);
+                for keyid in verdicts.iter().filter_map(|verdict| verdict.keyid.clone()) {
+                    *signers.entry(keyid).or_default() += 1;
+                }
+                if !known.is_empty() {
+                    let rows = [(Source::Requests, *line)];
+                    findings.settle("signatures", &message.authority, judge(&verdicts), &rows);
+                }
             }
         }
     }
-    Ok(())
+    Ok(signers)
 }
 
-fn judge(message: &Message, known: &[Directory], at: u64) -> CheckResult {
-    let verdicts = verify(message, known, at, LEEWAY);
+/// Verifies the signatures of a request for `url` that began at `at`, in seconds since 1970.
+fn verdicts(
+    message: &Message,
+    url: &str,
+    known: &[Directory],
+    at: u64,
+    seen: &mut SeenNonces,
+) -> Vec<Verdict> {
+    let terms = Terms {
+        at,
+        before: 1,
+        after: DELAY,
+        max_lifetime: LIFETIME,
+    };
+    let mut verdicts = verify(message, known, &terms);
+    let url = canonicalize(None, url).ok();
+    let authority = message.authority();
+    let is_own = url.is_none_or(|url| url.as_url().authority() == authority);
+    for verdict in &mut verdicts {
+        if !is_own {
+            verdict.reject_host(&authority);
+        }
+        seen.judge(verdict);
+    }
+    verdicts
+}
+
+fn judge(verdicts: &[Verdict]) -> CheckResult {
     let mut faults = verdicts
         .iter()
         .filter_map(|verdict| verdict.result.as_ref().err());
@@ -105,6 +143,8 @@ fn judge(message: &Message, known: &[Directory], at: u64) -> CheckResult {
         (_, Some(Fault::UnknownAgent(_) | Fault::UnknownKey { .. })) => {
             CheckResult::Undecided(UNKNOWN_SIGNER)
         }
+        // The clock of rows doesn't follow the system clock, which a suspended machine sets forward.
+        (_, Some(Fault::Future(_) | Fault::Expired(_))) => CheckResult::Undecided(CLOCK_STEP),
         (_, Some(fault)) => {
             CheckResult::Broke("signature", format!("the signature doesn't hold: {fault}"))
         }

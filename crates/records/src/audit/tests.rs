@@ -10,9 +10,10 @@ mod sample_crawl;
 use std::fmt::Write as _;
 use std::fs;
 
+use crawl_weburl::HostKey;
 use expect_test::{Expect, expect};
 
-use super::audit;
+use super::{audit, conduct_page};
 use crate::error::RecordsError;
 use sample_crawl::{More, Sent, page, robots, write};
 
@@ -422,6 +423,69 @@ fn rfc9309_2_3_1_2_hops_are_the_first_origins() {
     );
 }
 
+/// Returns the page about `e.example`.
+fn conduct(dir: &std::path::Path) -> String {
+    let host = HostKey::parse("e.example").unwrap();
+    let audit = audit(dir, &[]).unwrap();
+    conduct_page(dir, &host, &audit, None).unwrap().unwrap()
+}
+
+#[test]
+fn the_conduct_page_shows_the_copy_at_the_end_of_redirects() {
+    let moved = |span, to: &'static [(&'static str, &'static str)]| Sent {
+        fields: to,
+        ..robots(span, 301, "")
+    };
+    let hop = Sent {
+        purpose: "hop",
+        path: "http://other.example/r",
+        ..robots((200, 300), 200, BARS_P)
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let sent = [
+        moved((0, 100), &[("location", "http://other.example/r")]),
+        hop,
+        page((1400, 1500), "/"),
+        moved((5000, 5100), &[("location", "http://other.example/gone")]),
+    ];
+    write(dir.path(), &sent, &More::default());
+    let html = conduct(dir.path());
+    for part in [
+        "http://e.example/robots.txt answered 301, then http://other.example/r answered 200",
+        "   2  Disallow: /p",
+        "answered 301, and the answer of its target is not known",
+        "<a href=\"#robots-1\">copy 1</a>",
+    ] {
+        assert!(html.contains(part), "{part}: {html}");
+    }
+    assert!(!html.contains("so there are no rules"), "{html}");
+}
+
+#[test]
+fn the_conduct_page_says_what_could_not_be_judged() {
+    let dir = tempfile::tempdir().unwrap();
+    write(
+        dir.path(),
+        &[robots((0, 100), 404, ""), page((1200, 1300), "/")],
+        &More::default(),
+    );
+    let all = "No breach of a rule was found in the whole crawl.";
+    let html = conduct(dir.path());
+    assert!(html.contains(all), "{html}");
+    let log = dir.path().join("requests.jsonl");
+    let rows = fs::read_to_string(&log).unwrap();
+    fs::write(&log, format!("{rows}{{broken\n")).unwrap();
+    let html = conduct(dir.path());
+    assert!(!html.contains(all), "{html}");
+    for part in [
+        "in the part of the crawl that could be judged",
+        "damaged records: one line of `requests.jsonl` can&#39;t be read",
+    ] {
+        let plain = part.replace("&#39;", "'");
+        assert!(html.contains(part) || html.contains(&plain), "{html}");
+    }
+}
+
 #[test]
 fn rfc9309_2_4_no_older_than_its_life() {
     let short = || Sent {
@@ -565,6 +629,7 @@ fn undecided_checks_are_counted() {
         gaps       1 between requests to a host
         pace       0 gaps required by robots.txt
         waits      0 required by a response
+        limits     2 requests checked against the limits of addresses and sites, and quiet hours
         pages      0 requests checked against robots.txt
         rows       0 of pages.jsonl checked against robots.txt
         excluded   0 rows of excluded.jsonl checked against robots.txt
@@ -591,6 +656,7 @@ fn capture_log_is_optional() {
         gaps       1 between requests to a host
         pace       0 gaps required by robots.txt
         waits      0 required by a response
+        limits     2 requests checked against the limits of addresses and sites, and quiet hours
         pages      1 requests checked against robots.txt
         rows       0 of pages.jsonl checked against robots.txt
         excluded   0 rows of excluded.jsonl checked against robots.txt

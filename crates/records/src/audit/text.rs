@@ -5,18 +5,24 @@ use std::fmt;
 use crawl_archive::Timestamp;
 
 use super::findings::ROW_LOST;
-use super::signatures::UNKNOWN_SIGNER;
+use super::shared_limits::SEVERAL_ADDRESSES;
+use super::signatures::{CLOCK_STEP, UNKNOWN_SIGNER};
 use super::{
     Audit, BEYOND_TIMEOUT, Breach, CitedRow, EARLIER_RUN, JUST_THEN, NO_ROBOTS_BEFORE,
     NOT_ARCHIVED, PACE_BEFORE_RESTART, STALE_AFTER_RESTART, WAIT_JUST_THEN, WAIT_TAKEN_BACK,
 };
 
 /// The kinds of checks with their labels, in output order.
-const CHECKED: [(&str, &str, &str); 7] = [
+const CHECKED: [(&str, &str, &str); 8] = [
     ("requests", "requests", "rows of requests.jsonl"),
     ("gaps", "gaps", "between requests to a host"),
     ("robots_gaps", "pace", "gaps required by robots.txt"),
     ("waits", "waits", "required by a response"),
+    (
+        "limits",
+        "limits",
+        "requests checked against the limits of addresses and sites, and quiet hours",
+    ),
     (
         "page_requests",
         "pages",
@@ -57,6 +63,13 @@ impl fmt::Display for Audit {
                 None => writeln!(f, "signatures {verified} of archived requests verified")?,
             }
         }
+        if self.unmet_signatures > 0 {
+            let unmet = self.unmet_signatures;
+            writeln!(
+                f,
+                "unmet      {unmet} demands for signatures that can't be made"
+            )?;
+        }
         for (why, count) in &self.undecided {
             writeln!(f, "undecided  {count}: {}", undecided_words(why))?;
         }
@@ -87,7 +100,7 @@ impl fmt::Display for Audit {
 }
 
 /// Describes why a check could not be decided, given its key in [`Audit::undecided`].
-fn undecided_words(key: &str) -> &str {
+pub(super) fn undecided_words(key: &str) -> &str {
     match key {
         JUST_THEN => "robots.txt was fetched only just before the request",
         NOT_ARCHIVED => "the robots.txt response is not in the archive",
@@ -98,6 +111,8 @@ fn undecided_words(key: &str) -> &str {
         PACE_BEFORE_RESTART => "another origin of the host set the pace before a restart",
         WAIT_JUST_THEN => "the wait was required only just before the request",
         WAIT_TAKEN_BACK => "another response may have lifted the wait",
+        SEVERAL_ADDRESSES => "the host has several addresses, and counts towards one of them",
+        CLOCK_STEP => "the system clock differed from the crawl's when the request was signed",
         UNKNOWN_SIGNER => "the key of the signature isn't among the given keys",
         ROW_LOST => "depends on a lost row of requests.jsonl",
         key => key,

@@ -30,6 +30,7 @@ fn request(url: &str, host: &str, times: Times) -> RequestRow {
         after: None,
         signed: false,
         challenged: false,
+        unmet_signature: None,
         worker: None,
     }
 }

@@ -293,6 +293,7 @@ fn request_row(row: &PageRow, hosts: u64, page: u64) -> RequestRow {
         after: None,
         signed: false,
         challenged: false,
+        unmet_signature: None,
         worker: None,
     }
 }

@@ -1,9 +1,14 @@
 //! `crawl identity check`: fetches the published keys as a verifier does.
 
-use crawl_fetcher::{Exchange, FetchConfig, Truncation};
-use crawl_identity::{DIRECTORY_PATH, DIRECTORY_TYPE, KeySet, PublicKey, check_directory};
+use bytes::Bytes;
+use crawl_coding::{DecodeEnd, DecodeLimits, decode};
+use crawl_fetcher::{FetchConfig, Truncation};
+use crawl_identity::{
+    DIRECTORY_PATH, DIRECTORY_TYPE, KeySet, Message, PublicKey, check_directory,
+    verify_directory_response,
+};
 use crawl_weburl::canonicalize;
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_ENCODING, HeaderMap, HeaderValue};
 
 use crate::clock;
 use crate::commands::robots;
@@ -11,6 +16,9 @@ use crate::error::{CommandError, FINISHED, NOTHING_DONE};
 use crate::identity::KeySource;
 use crate::settings::{Settings, check_agent, check_ca_files, check_contact, key_url, user_agent};
 use crate::terminal::print;
+
+/// Seconds for which verifiers may keep the keys without a note: a week.
+const MAX_AGE: u64 = 7 * 86_400;
 
 pub(super) fn run(settings: &Settings) -> Result<u8, CommandError> {
     let operator = &settings.operator;
@@ -26,79 +34,316 @@ pub(super) fn run(settings: &Settings) -> Result<u8, CommandError> {
         typed: vec![target.clone()],
         ..FetchConfig::new(user_agent(&agent, contact.as_ref()))
     };
-    let faults = match robots::fetch_once(target, config)? {
+    let now = u64::try_from(clock::now().as_second()).unwrap_or_default();
+    let authority = target.as_url().authority().to_owned();
+    let found = match robots::fetch_once(target, config)? {
         Ok(exchange) => {
-            let now = u64::try_from(clock::now().as_second()).unwrap_or_default();
-            faults(&url, &exchange, keys.as_ref(), now)
+            let answer = Answer {
+                url: &url,
+                authority: &authority,
+                status: exchange.status,
+                headers: &exchange.headers,
+                body: &exchange.body,
+                is_cut: exchange.truncated == Some(Truncation::Length),
+            };
+            answer.judge(keys.as_ref(), now)
         }
-        Err(failure) => vec![format!("it can't be fetched: {failure}")],
+        Err(failure) => Found {
+            faults: vec![("fetch", format!("it can't be fetched: {failure}"))],
+            notes: Vec::new(),
+        },
     };
     let mut text = format!("{url}: ");
-    match faults.is_empty() {
+    match found.faults.is_empty() {
         true => text.push_str("verifiers can use these keys\n"),
         false => text.push_str("verifiers can't use these keys\n"),
     }
-    for fault in &faults {
-        text.push_str(&format!("  {fault}\n"));
+    for (name, what) in &found.faults {
+        text.push_str(&format!("  {name}: {what}\n"));
+    }
+    for (name, what) in &found.notes {
+        text.push_str(&format!("  note: {name}: {what}\n"));
     }
     if keys.is_none() {
         text.push_str("  not compared with your private keys: give --signature-key\n");
     }
     print(text.as_bytes())?;
-    Ok(match faults.is_empty() {
+    Ok(match found.faults.is_empty() {
         true => FINISHED,
         false => NOTHING_DONE,
     })
 }
 
-/// Returns what is wrong with the answer of `url`. `keys` are the private keys, of which the one
-/// that signs at `now` must be published.
-fn faults(url: &str, answer: &Exchange, keys: Option<&KeySet>, now: u64) -> Vec<String> {
-    if answer.status != 200 {
-        return vec![format!(
-            "the answer's status is {}; verifiers accept only 200 and follow no redirects",
-            answer.status
-        )];
+/// A name and a description.
+type Named = (&'static str, String);
+
+/// The result of a check.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Found {
+    /// Defects because of which verifiers may reject keys.
+    faults: Vec<Named>,
+    /// What should be better.
+    notes: Vec<Named>,
+}
+
+/// The answer that publishes the keys.
+struct Answer<'a> {
+    url: &'a str,
+    authority: &'a str,
+    status: u16,
+    headers: &'a HeaderMap,
+    /// The body in its content coding.
+    body: &'a Bytes,
+    /// Whether the body is longer than what is read.
+    is_cut: bool,
+}
+
+impl Answer<'_> {
+    /// Lists what is wrong. `keys` are the private keys, of which the one that signs at `now` must be
+    /// published.
+    fn judge(&self, keys: Option<&KeySet>, now: u64) -> Found {
+        let mut found = Found::default();
+        if self.status != 200 {
+            let what = format!(
+                "the answer's status is {}; verifiers accept only 200 and follow no redirects",
+                self.status
+            );
+            found.faults.push(("status", what));
+            return found;
+        }
+        let media_type = self.field("content-type");
+        let essence = media_type.split(';').next().unwrap_or_default().trim();
+        if self.url.ends_with(DIRECTORY_PATH) && !essence.eq_ignore_ascii_case(DIRECTORY_TYPE) {
+            let what = format!("its Content-Type is `{media_type}` instead of `{DIRECTORY_TYPE}`");
+            found.faults.push(("media-type", what));
+        }
+        if self.is_cut {
+            let what = "it is larger than 1 MiB".to_owned();
+            found.faults.push(("size", what));
+        }
+        self.judge_caching(&mut found);
+        let codings = self.headers.get_all(CONTENT_ENCODING);
+        let codings: Vec<&[u8]> = codings.iter().map(HeaderValue::as_bytes).collect();
+        let decoded = decode(codings, self.body, &DecodeLimits::default());
+        if !matches!(decoded.end, DecodeEnd::Whole) && !self.is_cut {
+            let coding = self.field("content-encoding");
+            let what = format!("its body isn't what Content-Encoding says, `{coding}`");
+            found.faults.push(("coding", what));
+        }
+        let (published, faults) = check_directory(&String::from_utf8_lossy(&decoded.bytes));
+        let faults = faults.iter().map(|fault| (fault.name(), fault.to_string()));
+        found.faults.extend(faults);
+        judge_dates(&published, now, &mut found);
+        if let Some(keys) = keys {
+            judge_own(&published, keys, now, &mut found);
+        }
+        self.judge_signatures(&published, now, &mut found);
+        found
     }
-    let mut faults = Vec::new();
-    let field = answer.headers.get(CONTENT_TYPE);
-    let media_type = field
-        .and_then(|field| field.to_str().ok())
-        .unwrap_or_default();
-    if url.ends_with(DIRECTORY_PATH) && media_type.split(';').next() != Some(DIRECTORY_TYPE) {
-        faults.push(format!(
-            "its Content-Type is `{media_type}` instead of `{DIRECTORY_TYPE}`"
-        ));
-    }
-    if answer.truncated == Some(Truncation::Length) {
-        faults.push("it is larger than 1 MiB".to_owned());
-    }
-    let text = String::from_utf8_lossy(&answer.body);
-    let (published, found) = check_directory(&text);
-    faults.extend(found.iter().map(ToString::to_string));
-    let thumbprints: Vec<String> = published.iter().map(PublicKey::thumbprint).collect();
-    for key in keys.map(KeySet::public).unwrap_or_default() {
-        let thumbprint = key.thumbprint();
-        let signs =
-            keys.is_some_and(|keys| keys.at(now).is_ok_and(|now| now.thumbprint() == thumbprint));
-        let is_later = key.not_before.is_some_and(|start| start > now);
-        match thumbprints.contains(&thumbprint) {
-            false if signs => {
-                faults.push(format!("the key that signs now, {thumbprint}, isn't there"));
+
+    /// Notes caching that burdens verifiers or keeps removed keys in use.
+    fn judge_caching(&self, found: &mut Found) {
+        let control = self.field("cache-control").to_ascii_lowercase();
+        let mut directives = control.split(',').map(str::trim);
+        let max_age = directives.find_map(|directive| directive.strip_prefix("max-age="));
+        let max_age = max_age.and_then(|seconds| seconds.parse::<u64>().ok());
+        let what = match max_age {
+            _ if control.contains("no-store") => {
+                "Cache-Control forbids to store the keys, so verifiers fetch them for each request"
+                    .to_owned()
             }
-            false if is_later => {
-                faults.push(format!(
-                    "the key that signs next, {thumbprint}, isn't there yet"
-                ));
+            Some(seconds) if seconds > MAX_AGE => {
+                format!("max-age is {seconds} s: a key that you remove may be accepted that long")
+            }
+            None if self.field("expires").is_empty() => {
+                "it has no max-age, such as `Cache-Control: max-age=86400`, so verifiers guess how \
+                 long the keys are good"
+                    .to_owned()
+            }
+            _ => return,
+        };
+        found.notes.push(("cache", what));
+    }
+
+    fn judge_signatures(&self, published: &[PublicKey], now: u64, found: &mut Found) {
+        let fields = self.headers.iter();
+        let response = Message {
+            authority: self.authority.to_owned(),
+            fields: fields
+                .map(|(name, value)| {
+                    let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
+                    (name.as_str().to_owned(), value)
+                })
+                .collect(),
+            is_response: true,
+            ..Message::default()
+        };
+        let (valid, faults) = verify_directory_response(&response, self.body, published, now);
+        let is_signed = valid > 0 || !faults.is_empty();
+        let faults = faults.iter();
+        found
+            .faults
+            .extend(faults.map(|fault| ("signature", fault.to_string())));
+        if !is_signed {
+            let what = "the response isn't signed with its keys, which the protocol recommends";
+            found.notes.push(("signature", what.to_owned()));
+        }
+    }
+
+    /// Returns a field as text, or nothing.
+    fn field(&self, name: &str) -> String {
+        let values = self.headers.get_all(name).iter();
+        let values: Vec<_> = values
+            .map(|value| String::from_utf8_lossy(value.as_bytes()))
+            .collect();
+        values.join(", ")
+    }
+}
+
+/// Checks when the published keys are in use.
+fn judge_dates(published: &[PublicKey], now: u64, found: &mut Found) {
+    for key in published {
+        let thumbprint = key.thumbprint();
+        let dates = (key.not_before, key.expires);
+        match dates {
+            (Some(start), Some(end)) if end <= start => {
+                let what = format!("the key {thumbprint} ends (`exp`) before it starts (`nbf`)");
+                found.faults.push(("nbf-exp", what));
+            }
+            (_, Some(end)) if end <= now => {
+                let what = format!("the key {thumbprint} has expired (`exp` is {end}): remove it");
+                found.faults.push(("expired", what));
+            }
+            (Some(start), _) if start > now => {
+                let what = format!("the key {thumbprint} is in use only from {start} on (`nbf`)");
+                found.notes.push(("not-yet", what));
             }
             _ => {}
         }
     }
-    for key in published
-        .iter()
-        .filter(|key| key.expires.is_some_and(|end| end <= now))
-    {
-        faults.push(format!("the key {} has expired", key.thumbprint()));
+    if !published.is_empty() && !published.iter().any(|key| key.is_in_use(now)) {
+        let what = "no published key is in use now".to_owned();
+        found.faults.push(("in-use", what));
     }
-    faults
+}
+
+/// Checks that the keys that sign now and next are published.
+fn judge_own(published: &[PublicKey], keys: &KeySet, now: u64, found: &mut Found) {
+    let current = keys.at(now);
+    if let Err(why) = &current {
+        found
+            .faults
+            .push(("own-keys", format!("of your own keys: {why}")));
+    }
+    for key in keys.public() {
+        let thumbprint = key.thumbprint();
+        if published.iter().any(|key| key.thumbprint() == thumbprint) {
+            continue;
+        }
+        let signs = current
+            .as_ref()
+            .is_ok_and(|current| current.thumbprint() == thumbprint);
+        let is_later = key.not_before.is_some_and(|start| start > now);
+        let what = match (signs, is_later) {
+            (true, _) => format!("the key that signs now, {thumbprint}, isn't there"),
+            (_, true) => format!("the key that signs next, {thumbprint}, isn't there yet"),
+            _ => continue,
+        };
+        found.faults.push(("missing-key", what));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use bytes::Bytes;
+    use crawl_identity::KeySet;
+    use http::HeaderMap;
+
+    use super::{Answer, DIRECTORY_TYPE, Found};
+
+    const URL: &str = "https://bot.example/.well-known/http-message-signatures-directory";
+
+    fn judge(
+        fields: &[(&'static str, &'static str)],
+        body: Vec<u8>,
+        keys: Option<&KeySet>,
+    ) -> Found {
+        let mut headers = HeaderMap::new();
+        for (name, value) in fields {
+            headers.append(*name, value.parse().unwrap());
+        }
+        let answer = Answer {
+            url: URL,
+            authority: "bot.example",
+            status: 200,
+            headers: &headers,
+            body: &Bytes::from(body),
+            is_cut: false,
+        };
+        answer.judge(keys, 1000)
+    }
+
+    fn names(found: &[(&'static str, String)]) -> Vec<&'static str> {
+        found.iter().map(|(name, _)| *name).collect()
+    }
+
+    #[test]
+    fn a_compressed_directory_is_read() {
+        let mut keys = KeySet::default();
+        keys.add([1; 32], None);
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(keys.to_directory_json().as_bytes()).unwrap();
+        let gzip = gzip.finish().unwrap();
+        let fields = [
+            ("content-type", DIRECTORY_TYPE),
+            ("content-encoding", "gzip"),
+            ("cache-control", "max-age=86400"),
+        ];
+        let found = judge(&fields, gzip.clone(), Some(&keys));
+        assert_eq!(found.faults, []);
+        assert_eq!(names(&found.notes), ["signature"]);
+        let cut = judge(&fields, gzip[..gzip.len() / 2].to_vec(), None);
+        assert_eq!(names(&cut.faults)[0], "coding");
+    }
+
+    #[test]
+    fn every_defect_has_a_name() {
+        let mut keys = KeySet::default();
+        keys.add([1; 32], None);
+        let json = keys.to_directory_json();
+        let with = |member: &str| json.replace("\"kty\"", &format!("{member}, \"kty\""));
+        let typed = [
+            ("content-type", DIRECTORY_TYPE),
+            ("cache-control", "max-age=60"),
+        ];
+        for (body, expected) in [
+            (json.clone(), vec![]),
+            (with("\"d\": \"x\""), vec!["private-key"]),
+            (json.replace("\"kid\": \"", "\"kid\": \"x"), vec!["kid"]),
+            (with("\"exp\": 999"), vec!["expired", "in-use"]),
+            (with("\"nbf\": 9, \"exp\": 8"), vec!["nbf-exp", "in-use"]),
+            (with("\"nbf\": 1001"), vec!["in-use"]),
+            ("{".to_owned(), vec!["json", "missing-key"]),
+        ] {
+            let found = judge(&typed, body.clone().into_bytes(), Some(&keys));
+            assert_eq!(names(&found.faults), expected, "{body}");
+        }
+        let untyped = judge(&[("cache-control", "no-store")], json.into_bytes(), None);
+        assert_eq!(names(&untyped.faults), ["media-type"]);
+        assert_eq!(names(&untyped.notes), ["cache", "signature"]);
+        let forged = [
+            typed[0],
+            typed[1],
+            ("content-digest", "sha-256=:AAAA:"),
+            (
+                "signature-input",
+                "a=();tag=\"http-message-signatures-directory\"",
+            ),
+            ("signature", "a=:AAAA:"),
+        ];
+        let forged = judge(&forged, keys.to_directory_json().into_bytes(), None);
+        assert_eq!(names(&forged.faults), ["signature"]);
+    }
 }

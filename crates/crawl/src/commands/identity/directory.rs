@@ -7,7 +7,7 @@ use crawl_identity::{Card, CardDetails, DIRECTORY_TYPE};
 
 use crate::error::{CommandError, FINISHED, unwritable};
 use crate::identity::KeySource;
-use crate::settings::{Settings, check_agent, check_contact, key_url, user_agent};
+use crate::settings::{Settings, check_agent, check_contact, fastest_pace, key_url, user_agent};
 use crate::terminal::{note, print};
 
 /// The name of the card in the root folder of the host that publishes the keys.
@@ -55,7 +55,11 @@ fn card(settings: &Settings, url: &str, origin: &str) -> Result<Card, CommandErr
         None => contact.to_string(),
     });
     let page = contact_url.clone().filter(|url| url.starts_with("http"));
-    let delay = settings.politeness.delay;
+    let (delay, per_host) = fastest_pace(settings);
+    let requests = match per_host {
+        1 => "one request".to_owned(),
+        count => format!("{count} requests"),
+    };
     Ok(Card {
         client_id: format!("{origin}/{CARD}"),
         client_name: name.unwrap_or_else(|| agent.to_string()),
@@ -76,7 +80,7 @@ fn card(settings: &Settings, url: &str, origin: &str) -> Result<Card, CommandErr
                 .map(|purpose| purpose.to_string()),
             rate_control: "429, 503, Retry-After, Crawl-delay".to_owned(),
             rate_expectation: format!(
-                "at most one request at a time per host, and a pause of at least {delay} after each"
+                "at most {requests} at a time per host, and a pause of at least {delay} after each"
             ),
         },
     })
@@ -110,5 +114,19 @@ mod tests {
             "at most one request at a time per host, and a pause of at least 1s after each"
         );
         assert!(details.get("purpose").is_none());
+        settings.politeness.per_host = 3;
+        settings.exclusion.purpose = toml::Value::from("search").try_into().unwrap();
+        let table = "[site.\"e.example\"]\ndelay = \"300ms\"\nper-host = 2\n";
+        settings.site = toml::from_str::<toml::Table>(table).unwrap()["site"]
+            .clone()
+            .try_into()
+            .unwrap();
+        let card = serde_json::to_value(super::card(&settings, url, origin).unwrap()).unwrap();
+        let details = &card["web_bot_auth"];
+        assert_eq!(
+            details["rate-expectation"],
+            "at most 3 requests at a time per host, and a pause of at least 300ms after each"
+        );
+        assert_eq!(details["purpose"], "search");
     }
 }

@@ -1,23 +1,27 @@
-//! Reads requests with their header fields from JSON lines.
+//! Reads requests with their header fields from the lines of a log.
 
 use crawl_identity::Message;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-/// A request in a log.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct LoggedRequest {
-    pub(super) message: Message,
-    /// When the request came, in seconds since 1970. `None` if the log doesn't have it.
-    pub(super) at: Option<u64>,
+use super::logged_request::LoggedRequest;
+use super::text_line;
+
+/// Reads a line of a log: JSON, or the form of [`text_line`]. `None` if the line doesn't describe a
+/// request.
+pub(super) fn read(line: &str) -> Option<LoggedRequest> {
+    match line.trim_start().starts_with('{') {
+        true => read_json(line),
+        false => text_line::read(line),
+    }
 }
 
-/// Reads a line of a log. `None` if it is not a JSON object that describes a request.
+/// Reads a JSON object.
 ///
 /// The fields of the request are in the object itself or in its member `request`, as in Caddy's
 /// log. Header fields are members of `headers` or `request_headers`, each a string or a list of
 /// strings, or members with names like nginx's variables (`http_signature_input`).
-pub(super) fn read(line: &str) -> Option<LoggedRequest> {
+fn read_json(line: &str) -> Option<LoggedRequest> {
     let Value::Object(line) = serde_json::from_str(line).ok()? else {
         return None;
     };
@@ -39,19 +43,26 @@ pub(super) fn read(line: &str) -> Option<LoggedRequest> {
         authority: text(&["host", "http_host", "authority"]),
         target: text(&["uri", "request_uri", "target", "path"]),
         fields,
+        is_response: false,
     };
     if message.authority.is_empty() {
         message.authority = message.field("host")?;
     }
+    let has_headers =
+        |object: &Map<String, Value>| HEADERS.iter().any(|name| object.contains_key(*name));
     Some(LoggedRequest {
-        at: time(&line),
+        at: begun(&line),
+        is_whole: has_headers(request) || has_headers(&line),
         message,
     })
 }
 
+/// The members that hold all header fields of a request.
+const HEADERS: [&str; 2] = ["headers", "request_headers"];
+
 fn header_fields(object: &Map<String, Value>) -> Vec<(String, String)> {
     let mut fields = Vec::new();
-    let headers = ["headers", "request_headers"].iter();
+    let headers = HEADERS.iter();
     for (name, value) in headers
         .filter_map(|name| object.get(*name)?.as_object())
         .flatten()
@@ -77,8 +88,9 @@ fn push(fields: &mut Vec<(String, String)>, name: &str, value: &Value) {
     fields.extend(texts.map(|text| (name.to_owned(), text.to_owned())));
 }
 
-/// Returns the time in a line: seconds since 1970, or a date by RFC 3339.
-fn time(line: &Map<String, Value>) -> Option<u64> {
+/// Returns when the request in a line came. Servers write a line when the response ends, so the
+/// time of the line is later by what the response took.
+fn begun(line: &Map<String, Value>) -> Option<u64> {
     let names = [
         "ts",
         "time",
@@ -88,18 +100,26 @@ fn time(line: &Map<String, Value>) -> Option<u64> {
         "@timestamp",
     ];
     let mut values = names.iter().filter_map(|name| line.get(*name));
-    values.find_map(|value| {
-        let seconds = match value {
-            Value::Number(number) => number.as_f64()?,
-            Value::String(text) => match text.parse::<f64>() {
-                Ok(seconds) => seconds,
-                Err(_) => return u64::try_from(text.parse::<Timestamp>().ok()?.as_second()).ok(),
-            },
-            _ => return None,
-        };
-        // Out-of-range times are saturated.
-        (seconds >= 0.0).then_some(seconds as u64)
-    })
+    let logged = values.find_map(|value| match value {
+        Value::String(text) if text.parse::<f64>().is_err() => {
+            Some(text.parse::<Timestamp>().ok()?.as_second() as f64)
+        }
+        value => number(value),
+    })?;
+    let mut took = ["duration", "request_time"].iter();
+    let took = took.find_map(|name| number(line.get(*name)?));
+    let begun = logged - took.filter(|took| *took > 0.0).unwrap_or(0.0);
+    // Out-of-range times are saturated.
+    (begun >= 0.0).then_some(begun as u64)
+}
+
+/// Returns a number, which may be in a string.
+fn number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Number(number) => number.as_f64(),
+        Value::String(text) => text.parse().ok(),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -127,6 +147,16 @@ mod tests {
             assert!(read.message.fields.iter().any(|(name, value)| {
                 name.eq_ignore_ascii_case("signature-input") && value == "sig1=()"
             }));
+        }
+    }
+
+    #[test]
+    fn a_request_came_before_its_response_was_sent() {
+        let caddy = r#"{"ts":1700000090.5,"duration":90.4,"request":{"host":"e.example"}}"#;
+        let nginx = r#"{"msec":"1700000001.100","request_time":"1.050","http_host":"e.example"}"#;
+        for line in [caddy, nginx] {
+            let read = read(line).unwrap();
+            assert_eq!(read.at, Some(1_700_000_000), "{line}");
         }
     }
 

@@ -3,8 +3,11 @@
 mod check;
 mod directory;
 mod log_line;
+mod logged_request;
 mod new;
 mod page;
+mod text_line;
+mod verdicts;
 mod verify;
 
 use crate::cli::identity::{IdentityArgs, IdentityCommand, WhoArgs};
@@ -21,7 +24,21 @@ pub(crate) fn run(args: IdentityArgs) -> Result<u8, CommandError> {
         } => new::run(&signature_key, start_in.map(Span::get)),
         IdentityCommand::Directory { out, who } => directory::run(&out, &settings(who)?),
         IdentityCommand::Check { who } => check::run(&settings(who)?),
-        IdentityCommand::Verify { logs, keys, json } => verify::run(&logs, &keys, json),
+        IdentityCommand::Verify {
+            logs,
+            keys,
+            hosts,
+            max_lifetime,
+            clock_tolerance,
+            json,
+        } => verify::run(&verify::Request {
+            logs: &logs,
+            keys: &keys,
+            hosts: &hosts,
+            max_lifetime,
+            clock_tolerance,
+            as_json: json,
+        }),
         IdentityCommand::Page {
             out,
             ip_ranges,

@@ -3,11 +3,16 @@
 use std::fs;
 use std::path::Path;
 
+use crawl_engine::Forbidden;
+use crawl_fetcher::SignWhen;
 use crawl_records::BotPage;
 
 use crate::error::{CommandError, FINISHED, unwritable};
-use crate::settings::{Settings, check_agent, check_contact, key_url, user_agent};
+use crate::settings::{
+    Settings, SiteTerms, check_agent, check_contact, fastest_pace, key_url, user_agent,
+};
 use crate::terminal::note;
+use crate::values::Period;
 
 pub(super) fn run(
     out: &Path,
@@ -23,6 +28,10 @@ pub(super) fn run(
             .about("contact"));
     };
     let non_empty = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+    let (delay, per_host) = fastest_pace(settings);
+    let recrawl = &settings.recrawl;
+    let last_good = settings.exclusion.robots_last_good;
+    let mut sites = settings.site.values();
     let page = BotPage {
         user_agent: user_agent(&agent, Some(&contact)),
         agent: agent.to_string(),
@@ -37,13 +46,19 @@ pub(super) fn run(
             .meaning()
             .map(|purpose| purpose.to_string()),
         archives: settings.output.warc.is_on(),
-        delay: settings.politeness.delay.to_string(),
-        per_host: settings.politeness.per_host,
+        keeps_cookies: sites.clone().any(SiteTerms::keeps_cookies),
+        logs_in: sites.any(SiteTerms::has_login),
+        revisits: recrawl.recrawl.is_on() || recrawl.every != Period::NEVER,
+        delay: delay.to_string(),
+        per_host,
         robots_max_age: settings.exclusion.robots_max_age.to_string(),
-        key_url: match operator.signature_agent.is_empty() {
-            true => None,
-            false => Some(key_url(operator)?),
+        robots_last_good: (!last_good.get().is_zero()).then(|| last_good.to_string()),
+        closed_by_refusal: settings.exclusion.robots_forbidden.meaning() == Forbidden::Deny,
+        key_url: match operator.signature.meaning() {
+            None => None,
+            Some(_) => Some(key_url(operator)?),
         },
+        always_signs: operator.signature.meaning() == Some(SignWhen::Always),
         ip_ranges: ip_ranges.map(str::to_owned),
     };
     fs::write(out, page.to_html()).map_err(|why| unwritable(out, &why))?;

@@ -1,77 +1,81 @@
 //! `crawl identity verify`: lists the signed requests in a log and their signers.
 
-use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, Read};
-use std::path::Path;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
 
 use crawl_archive::{ReadError, WarcReader};
-use crawl_identity::{Directory, Message, PublicKey, Verdict, verify, verify_document};
+use crawl_identity::{Directory, PublicKey, SeenNonces, Terms, verify, verify_document};
 use crawl_records::signed_message;
-use serde_json::json;
+use crawl_weburl::{HostKey, canonicalize};
+use flate2::bufread::MultiGzDecoder;
 
-use super::log_line::{self, LoggedRequest};
+use super::log_line;
+use super::logged_request::LoggedRequest;
+use super::verdicts::Verdicts;
 use crate::error::{BREACH, CommandError, FINISHED, NOTHING_DONE, unreadable};
 use crate::identity::{KeysOf, published_keys};
 use crate::terminal::print;
+use crate::values::Span;
 
-/// Seconds by which the clocks of crawler and server may differ, and by which a log may be late.
-const LEEWAY: u64 = 60;
+/// Seconds by which a request in a WARC file may have been signed after its date, which is the start
+/// of the look-up of the host's address.
+const WARC_DELAY: u64 = 60;
 /// Number of bytes at the start of a file that show its kind.
 const MAGIC_BYTES: usize = 16;
 /// Maximum bytes of a line.
 /// Beyond the limit: the line is skipped.
 const MAX_LINE_BYTES: u64 = 1 << 20;
 
-/// Counts of the requests and signatures in the logs.
-#[derive(Default)]
-struct Found {
-    requests: u64,
-    unsigned: u64,
-    /// Number of signatures that hold, by agent and key.
-    valid: BTreeMap<(String, String), u64>,
-    invalid: u64,
-    /// Number of signatures whose request has no time, so that their age isn't known.
-    undated: u64,
-    /// Number of lines that aren't requests.
-    skipped: u64,
-    /// With `--json`, a line per signature. Otherwise, a line per invalid signature.
-    lines: String,
-    as_json: bool,
-    keys: Vec<Directory>,
+/// What to verify, and by which terms.
+pub(super) struct Request<'a> {
+    pub(super) logs: &'a [PathBuf],
+    pub(super) keys: &'a [KeysOf],
+    /// The names of the owner's hosts.
+    pub(super) hosts: &'a [String],
+    pub(super) max_lifetime: Span,
+    pub(super) clock_tolerance: Span,
+    pub(super) as_json: bool,
 }
 
-pub(super) fn run(
-    logs: &[impl AsRef<Path>],
-    keys: &[KeysOf],
-    as_json: bool,
-) -> Result<u8, CommandError> {
-    let mut found = Found {
-        as_json,
-        ..Found::default()
+/// Verifies the signatures of requests.
+struct Verifier {
+    keys: Vec<Directory>,
+    /// The owner's hosts. Empty if they are not given.
+    hosts: Vec<HostKey>,
+    max_lifetime: u64,
+    clock_tolerance: u64,
+    seen: SeenNonces,
+    found: Verdicts,
+}
+
+pub(super) fn run(request: &Request<'_>) -> Result<u8, CommandError> {
+    let hosts = request.hosts.iter().map(|host| {
+        HostKey::parse(host)
+            .map_err(|why| CommandError::usage(format!("unusable --host `{host}`: {why}")))
+    });
+    let mut verifier = Verifier {
+        keys: published_keys(request.keys)?,
+        hosts: hosts.collect::<Result<_, _>>()?,
+        max_lifetime: request.max_lifetime.get().as_secs(),
+        clock_tolerance: request.clock_tolerance.get().as_secs(),
+        seen: SeenNonces::default(),
+        found: Verdicts::new(request.as_json, !request.hosts.is_empty()),
     };
-    found.keys = published_keys(keys)?;
-    let all: Vec<PublicKey> = found
-        .keys
-        .iter()
-        .flat_map(Directory::keys)
-        .cloned()
-        .collect();
+    let keys = verifier.keys.iter().flat_map(Directory::keys);
+    let keys: Vec<PublicKey> = keys.cloned().collect();
     let mut documents = Vec::new();
-    for log in logs {
-        documents.extend(found.read(log.as_ref(), &all)?);
+    for log in request.logs {
+        documents.extend(verifier.read(log, &keys)?);
     }
     let is_broken = documents.iter().any(|document| !document.holds);
-    let signed = found.valid.values().sum::<u64>() + found.invalid;
-    let words: String = documents
-        .into_iter()
-        .map(|document| document.words)
-        .collect();
-    print((words + &found.text()).as_bytes())?;
-    Ok(match (found.invalid > 0 || is_broken, signed) {
-        (true, _) => BREACH,
-        (false, 0) if found.requests > 0 => NOTHING_DONE,
-        _ => FINISHED,
+    let words = documents.into_iter().map(|document| document.words);
+    let found = verifier.found;
+    print((words.collect::<String>() + &found.text()).as_bytes())?;
+    Ok(match found.invalid > 0 || is_broken {
+        true => BREACH,
+        false if found.requests > 0 && found.valid() == 0 => NOTHING_DONE,
+        false => FINISHED,
     })
 }
 
@@ -81,7 +85,7 @@ struct Document {
     words: String,
 }
 
-impl Found {
+impl Verifier {
     /// Reads a log, or verifies a document.
     fn read(&mut self, path: &Path, keys: &[PublicKey]) -> Result<Option<Document>, CommandError> {
         let failed = |why: std::io::Error| unreadable(path, &why);
@@ -90,39 +94,60 @@ impl Found {
             false => Box::new(File::open(path).map_err(failed)?),
         };
         let mut input = BufReader::new(input);
-        let magic = input.fill_buf().map_err(failed)?;
-        let magic = magic[..magic.len().min(MAGIC_BYTES)].trim_ascii_start();
-        if magic.starts_with(&[0x1f, 0x8b]) {
-            self.read_warc(path)?;
+        let start = input.fill_buf().map_err(failed)?;
+        if start.starts_with(&[0x1f, 0x8b]) {
+            let mut log = BufReader::new(MultiGzDecoder::new(input));
+            if log.fill_buf().map_err(failed)?.starts_with(b"WARC/") {
+                self.read_warc(path)?;
+            } else {
+                self.read_lines(log, path)?;
+            }
             return Ok(None);
         }
-        if magic.starts_with(b"<") {
+        let start = start[..start.len().min(MAGIC_BYTES)].trim_ascii_start();
+        if start.starts_with(b"<") {
             let mut text = String::new();
             input.read_to_string(&mut text).map_err(failed)?;
             return Ok(Some(document(path, &text, keys)));
         }
-        let before = self.requests;
-        let mut line = Vec::new();
-        // A line that is longer than the maximum is read as several lines, none of which is JSON.
+        self.read_lines(input, path)?;
+        Ok(None)
+    }
+
+    fn read_lines(&mut self, mut input: impl BufRead, path: &Path) -> Result<(), CommandError> {
+        let failed = |why: std::io::Error| unreadable(path, &why);
+        let (mut line, mut requests, mut others) = (Vec::new(), 0_u64, 0_u64);
         while (&mut input)
             .take(MAX_LINE_BYTES)
             .read_until(b'\n', &mut line)
             .map_err(failed)?
             > 0
         {
-            match log_line::read(&String::from_utf8_lossy(&line)) {
-                Some(request) => self.judge(&request),
-                None => self.skipped += 1,
+            let is_cut = line.len() as u64 == MAX_LINE_BYTES && !line.ends_with(b"\n");
+            if is_cut {
+                input.skip_until(b'\n').map_err(failed)?;
+            }
+            let request = match is_cut {
+                true => None,
+                false => log_line::read(&String::from_utf8_lossy(&line)),
+            };
+            match request {
+                Some(request) => {
+                    requests += 1;
+                    self.judge(&request, None)?;
+                }
+                None => others += 1,
             }
             line.clear();
         }
-        match self.requests == before && self.skipped > 0 {
-            false => Ok(None),
+        self.found.skipped += others;
+        match requests == 0 && others > 0 {
+            false => Ok(()),
             true => Err(CommandError::usage(format!(
-                "`{}` has no line that is a request in JSON",
+                "`{}` has no line that is a request with its header fields",
                 path.display()
             ))
-            .hint("log the header fields of requests as JSON: see docs/identity.md")),
+            .hint("log the header fields of requests: see docs/identity.md")),
         }
     }
 
@@ -136,84 +161,52 @@ impl Found {
             };
             if let Some(message) = signed_message(&record) {
                 let at = record.date().map(|date| date.as_millis() / 1000);
-                self.judge(&LoggedRequest { message, at });
+                let request = LoggedRequest {
+                    message,
+                    at,
+                    is_whole: true,
+                };
+                let target = record.url().and_then(|url| canonicalize(None, url).ok());
+                self.judge(
+                    &request,
+                    target.as_ref().map(|url| url.as_url().authority()),
+                )?;
             }
         }
         Ok(())
     }
 
-    fn judge(&mut self, request: &LoggedRequest) {
-        self.requests += 1;
-        // A request without a time is judged as of the time of its signature.
-        let mut verdicts = verify(
-            &request.message,
-            &self.keys,
-            request.at.unwrap_or(0),
-            LEEWAY,
-        );
+    /// Judges the signatures of a request. `target` is the authority of the URL, if it is known
+    /// otherwise than from the request itself.
+    fn judge(&mut self, request: &LoggedRequest, target: Option<&str>) -> Result<(), CommandError> {
+        let message = &request.message;
+        let mut terms = Terms {
+            at: request.at.unwrap_or(0),
+            before: self.clock_tolerance,
+            after: self.clock_tolerance.max(target.map_or(0, |_| WARC_DELAY)),
+            max_lifetime: self.max_lifetime,
+        };
+        let mut verdicts = verify(message, &self.keys, &terms);
         if request.at.is_none() {
+            // A request without a time is judged as of the time of its signature.
             let created = verdicts.iter().filter_map(|verdict| verdict.created).max();
-            verdicts = verify(&request.message, &self.keys, created.unwrap_or(0), LEEWAY);
-            self.undated += verdicts.len() as u64;
+            terms.at = created.unwrap_or(0);
+            verdicts = verify(message, &self.keys, &terms);
         }
-        self.unsigned += u64::from(verdicts.is_empty());
-        for verdict in verdicts {
-            self.note(&request.message, request.at, &verdict);
-        }
-    }
-
-    fn note(&mut self, message: &Message, at: Option<u64>, verdict: &Verdict) {
-        let agent = verdict.agent.clone().unwrap_or_default();
-        let keyid = verdict.keyid.clone().unwrap_or_default();
-        let target = format!("{}{}", message.authority, message.target);
-        let fault = verdict.result.as_ref().err().map(ToString::to_string);
-        if self.as_json {
-            let line = json!({
-                "url": target, "at": at, "agent": agent, "keyid": keyid,
-                "created": verdict.created, "valid": fault.is_none(), "fault": fault,
-            });
-            self.lines.push_str(&format!("{line}\n"));
-        }
-        match fault {
-            None => *self.valid.entry((agent, keyid)).or_default() += 1,
-            Some(fault) => {
-                self.invalid += 1;
-                if !self.as_json {
-                    let line = format!("invalid    {target}: {fault}\n");
-                    self.lines.push_str(&crawl_weburl::safe_lines(&line));
-                }
+        let authority = message.authority();
+        let is_own = self.is_own(&authority) && target.is_none_or(|target| target == authority);
+        for verdict in &mut verdicts {
+            if !is_own {
+                verdict.reject_host(&authority);
             }
+            self.seen.judge(verdict);
         }
+        self.found.note(request, &verdicts)
     }
 
-    /// Returns the output: lines of JSON, or a summary.
-    fn text(&self) -> String {
-        if self.as_json || self.requests == 0 {
-            return self.lines.clone();
-        }
-        let valid = self.valid.values().sum::<u64>();
-        let mut text = format!(
-            "requests   {}\nunsigned   {}\nvalid      {valid}\n",
-            self.requests, self.unsigned
-        );
-        for ((agent, keyid), count) in &self.valid {
-            let line = format!("           {count} by {agent}, key {keyid}\n");
-            text.push_str(&crawl_weburl::safe_lines(&line));
-        }
-        text.push_str(&format!("invalid    {}\n", self.invalid));
-        if self.undated > 0 {
-            text.push_str(&format!(
-                "undated    {} signatures on requests without a time: their age wasn't checked\n",
-                self.undated
-            ));
-        }
-        if self.skipped > 0 {
-            text.push_str(&format!(
-                "skipped    {} lines that aren't requests\n",
-                self.skipped
-            ));
-        }
-        text + &self.lines
+    fn is_own(&self, authority: &str) -> bool {
+        let key = HostKey::parse(authority);
+        self.hosts.is_empty() || key.is_ok_and(|key| self.hosts.contains(&key))
     }
 }
 

@@ -36,7 +36,7 @@ def check_the_page_of_a_crawl_that_runs(look):
 def check_the_pages_on_disk(look):
     for scheme in SCHEMES:
         for width in (390, 1000):
-            for path in (look.told["report"], *look.told["to_fix"]):
+            for path in (look.told["report"], *look.told["to_fix"], *look.told["for_owners"]):
                 page = look.page(color_scheme=scheme, viewport={"width": width, "height": 800})
                 with open(path, encoding="utf-8") as file:
                     page.set_content(file.read())

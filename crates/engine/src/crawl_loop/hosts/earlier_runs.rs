@@ -140,6 +140,7 @@ mod tests {
             after: None,
             signed: false,
             challenged: false,
+            unmet_signature: None,
             worker: None,
         }
     }

@@ -35,6 +35,7 @@ fn row(start: u64, status: Option<u16>, failure: Option<&str>) -> RequestRow {
         after: None,
         signed: false,
         challenged: false,
+        unmet_signature: None,
         worker: None,
     }
 }

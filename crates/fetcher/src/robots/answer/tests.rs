@@ -33,6 +33,7 @@ fn exchange(status: u16, headers: &[(&'static str, &'static str)], body: &[u8]) 
         body: Bytes::copy_from_slice(body),
         truncated: None,
         challenged: false,
+        unmet_signature: None,
         room: BodyMemory::default(),
     }
 }

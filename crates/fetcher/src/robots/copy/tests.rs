@@ -39,6 +39,7 @@ fn result(
         body: Bytes::new(),
         truncated: None,
         challenged: false,
+        unmet_signature: None,
         room: BodyMemory::default(),
     })
 }

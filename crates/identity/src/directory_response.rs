@@ -1,0 +1,279 @@
+//! Verifies the signatures on the response that publishes a directory.
+
+use ring::digest::{SHA256, SHA512, digest};
+use sfv::{BareItem, Dictionary, ListEntry, Parser};
+
+use crate::key::PublicKey;
+use crate::message::{BaseError, Message, component_id};
+use crate::verify::{seconds, text};
+
+/// The tag of signatures on directories.
+const DIRECTORY_TAG: &str = "http-message-signatures-directory";
+
+/// A defect of the signatures on a directory response.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ResponseFault {
+    /// A field can't be parsed.
+    #[error("{0} can't be parsed")]
+    Malformed(&'static str),
+    /// The response has no `Content-Digest` that can be checked.
+    #[error("it has no Content-Digest with sha-256 or sha-512")]
+    NoDigest,
+    /// The body was changed.
+    #[error("its Content-Digest isn't that of the body")]
+    Digest,
+    /// The signature lacks a required part.
+    #[error("signature `{label}` doesn't cover or name {what}")]
+    Lacks {
+        /// The label of the signature.
+        label: String,
+        /// The missing part.
+        what: &'static str,
+    },
+    /// The key of the signature is not in the directory.
+    #[error("signature `{label}` is by `{keyid}`, which isn't in the directory")]
+    UnknownKey {
+        /// The label of the signature.
+        label: String,
+        /// The thumbprint that the signature names.
+        keyid: String,
+    },
+    /// The signature was made in the future, or has expired.
+    #[error("signature `{label}` holds from {created} to {expires}, and it is {now}")]
+    Time {
+        /// The label of the signature.
+        label: String,
+        /// The start, in seconds since 1970.
+        created: u64,
+        /// The end, in seconds since 1970.
+        expires: u64,
+        /// The current time, in seconds since 1970.
+        now: u64,
+    },
+    /// The signature base can't be built.
+    #[error("signature `{0}`: {1}")]
+    Base(String, BaseError),
+    /// The signature is not the key's signature of this response.
+    #[error("signature `{0}` isn't the key's signature of this response")]
+    Wrong(String),
+}
+
+/// Verifies the signatures of a directory response with the keys of the directory. `response` has the
+/// authority of the request and the header fields of the response, `body` is in its content coding,
+/// and `now` is in seconds since 1970.
+///
+/// Returns the number of signatures that hold, and every defect. A response without signatures has
+/// none: they are only recommended.
+#[must_use]
+pub fn verify_directory_response(
+    response: &Message,
+    body: &[u8],
+    keys: &[PublicKey],
+    now: u64,
+) -> (usize, Vec<ResponseFault>) {
+    let Some(inputs) = response.field("signature-input") else {
+        return (0, Vec::new());
+    };
+    let Ok(inputs) = Parser::new(&inputs).parse::<Dictionary>() else {
+        return (0, vec![ResponseFault::Malformed("Signature-Input")]);
+    };
+    let signatures = response.field("signature").unwrap_or_default();
+    let Ok(signatures) = Parser::new(&signatures).parse::<Dictionary>() else {
+        return (0, vec![ResponseFault::Malformed("Signature")]);
+    };
+    let (mut valid, mut faults) = (0, Vec::new());
+    for (label, input) in inputs.iter().take(crate::directory::MAX_KEYS) {
+        let label = label.as_str();
+        let ListEntry::InnerList(input) = input else {
+            faults.push(ResponseFault::Malformed("Signature-Input"));
+            continue;
+        };
+        // Signatures for other purposes say nothing about the keys.
+        if text(input, "tag").as_deref() != Some(DIRECTORY_TAG) {
+            continue;
+        }
+        let signature = match signatures.get(label) {
+            Some(ListEntry::Item(item)) => item.bare_item.as_byte_sequence(),
+            _ => None,
+        };
+        let judged = digest_matches(response, body)
+            .and_then(|()| judge(response, label, input, signature, keys, now));
+        match judged {
+            Ok(()) => valid += 1,
+            Err(fault) if faults.contains(&fault) => {}
+            Err(fault) => faults.push(fault),
+        }
+    }
+    (valid, faults)
+}
+
+fn judge(
+    response: &Message,
+    label: &str,
+    input: &sfv::InnerList,
+    signature: Option<&[u8]>,
+    keys: &[PublicKey],
+    now: u64,
+) -> Result<(), ResponseFault> {
+    let label = || label.to_owned();
+    let lacks = |what| ResponseFault::Lacks {
+        label: label(),
+        what,
+    };
+    let covers = |id: &str| input.items.iter().any(|item| component_id(item) == id);
+    let signature = signature.ok_or(ResponseFault::Malformed("Signature"))?;
+    for (id, what) in [
+        ("\"@authority\";req", "the authority of the request"),
+        ("\"content-digest\"", "content-digest"),
+    ] {
+        if !covers(id) {
+            return Err(lacks(what));
+        }
+    }
+    let created = seconds(input, "created").ok_or(lacks("created"))?;
+    let expires = seconds(input, "expires").ok_or(lacks("expires"))?;
+    let keyid = text(input, "keyid").ok_or(lacks("keyid"))?;
+    let mut keys = keys.iter();
+    let Some(key) = keys.find(|key| key.thumbprint() == keyid) else {
+        return Err(ResponseFault::UnknownKey {
+            label: label(),
+            keyid,
+        });
+    };
+    let base = response.signature_base(input);
+    let base = base.map_err(|why| ResponseFault::Base(label(), why))?;
+    if !key.verifies(base.as_bytes(), signature) {
+        return Err(ResponseFault::Wrong(label()));
+    }
+    match created <= now && now <= expires {
+        true => Ok(()),
+        false => Err(ResponseFault::Time {
+            label: label(),
+            created,
+            expires,
+            now,
+        }),
+    }
+}
+
+/// Compares `Content-Digest` (RFC 9530) with the body.
+fn digest_matches(response: &Message, body: &[u8]) -> Result<(), ResponseFault> {
+    let field = response.field("content-digest");
+    let field = field.ok_or(ResponseFault::NoDigest)?;
+    let digests = Parser::new(&field).parse::<Dictionary>();
+    let digests = digests.map_err(|_| ResponseFault::Malformed("Content-Digest"))?;
+    let mut known = 0;
+    for (name, algorithm) in [("sha-256", &SHA256), ("sha-512", &SHA512)] {
+        let Some(ListEntry::Item(item)) = digests.get(name) else {
+            continue;
+        };
+        let BareItem::ByteSequence(bytes) = &item.bare_item else {
+            return Err(ResponseFault::Malformed("Content-Digest"));
+        };
+        if digest(algorithm, body).as_ref() != bytes.as_slice() {
+            return Err(ResponseFault::Digest);
+        }
+        known += 1;
+    }
+    match known {
+        0 => Err(ResponseFault::NoDigest),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use data_encoding::BASE64;
+    use ring::digest::{SHA256, digest};
+
+    use super::{DIRECTORY_TAG, ResponseFault, verify_directory_response};
+    use crate::key::{KeySet, SigningKey};
+    use crate::message::Message;
+    use crate::test_key::{JWK, THUMBPRINT};
+
+    /// Returns a response for `authority` that is signed with `key` for some seconds.
+    fn signed_directory(
+        key: &SigningKey,
+        authority: &str,
+        body: &[u8],
+        created: u64,
+        lifetime: u64,
+    ) -> Message {
+        let content_digest = BASE64.encode(digest(&SHA256, body).as_ref());
+        let input = format!(
+            "(\"@authority\";req \"content-digest\");created={created};expires={}\
+             ;keyid=\"{}\";alg=\"ed25519\";tag=\"{DIRECTORY_TAG}\"",
+            created + lifetime,
+            key.thumbprint()
+        );
+        let base = format!(
+            "\"@authority\";req: {authority}\n\"content-digest\": sha-256=:{content_digest}:\n\
+             \"@signature-params\": {input}"
+        );
+        let signature = BASE64.encode(&key.sign(base.as_bytes()));
+        let fields = [
+            ("Content-Digest", format!("sha-256=:{content_digest}:")),
+            ("Signature-Input", format!("sig1={input}")),
+            ("Signature", format!("sig1=:{signature}:")),
+        ];
+        Message {
+            authority: authority.to_owned(),
+            fields: fields
+                .map(|(name, value)| (name.to_owned(), value))
+                .to_vec(),
+            is_response: true,
+            ..Message::default()
+        }
+    }
+
+    #[test]
+    fn webbotauth_b_1_a_directory_response_proves_possession_of_its_keys() {
+        let keys = KeySet::parse(JWK).unwrap();
+        let public = keys.public();
+        let body = b"{\"keys\":[]}";
+        let signed = signed_directory(keys.at(0).unwrap(), "bot.example", body, 1000, 60);
+        let verify = |message: &Message, body: &[u8], now: u64| {
+            verify_directory_response(message, body, &public, now)
+        };
+        assert_eq!(verify(&signed, body, 1000), (1, vec![]));
+        let time = |now| ResponseFault::Time {
+            label: "sig1".to_owned(),
+            created: 1000,
+            expires: 1060,
+            now,
+        };
+        for now in [999, 1061] {
+            assert_eq!(verify(&signed, body, now), (0, vec![time(now)]));
+        }
+        let fault = |message: &Message, body: &[u8]| verify(message, body, 1000).1.remove(0);
+        assert_eq!(fault(&signed, b"{}"), ResponseFault::Digest);
+        let mut elsewhere = signed.clone();
+        elsewhere.authority = "other.example".to_owned();
+        let wrong = ResponseFault::Wrong("sig1".to_owned());
+        assert_eq!(fault(&elsewhere, body), wrong);
+        for (from, to, expected) in [
+            (
+                "\"@authority\";req",
+                "\"@method\";req",
+                "the authority of the request",
+            ),
+            (" \"content-digest\"", "", "content-digest"),
+            (";created=1000", "", "created"),
+            (THUMBPRINT, "x", ""),
+        ] {
+            let mut changed = signed.clone();
+            changed.fields[1].1 = changed.fields[1].1.replace(from, to);
+            let words = fault(&changed, body).to_string();
+            assert!(words.contains(expected), "{words}");
+        }
+        let (none, faults) = verify_directory_response(&signed, body, &[], 1000);
+        assert!(none == 0 && matches!(&faults[..], [ResponseFault::UnknownKey { .. }]));
+        let mut unsigned = signed.clone();
+        unsigned.fields.clear();
+        assert_eq!(verify(&unsigned, body, 1000), (0, vec![]));
+        let mut digestless = signed;
+        digestless.fields.remove(0);
+        assert_eq!(fault(&digestless, body), ResponseFault::NoDigest);
+    }
+}
