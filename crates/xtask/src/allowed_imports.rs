@@ -1,7 +1,9 @@
 //! Which crates may depend on which, as `docs/architecture.md` explains.
 
 /// For each package, the crates it may depend on directly, except in tests.
-pub(crate) const SEES: [(&str, &[&str]); 29] = [
+pub(crate) const SEES: [(&str, &[&str]); 30] = [
+    // Whoever renders passes the requests of pages on, so the crate needs no other.
+    ("crawl-browser", &[]),
     ("crawl-coding", &[]),
     ("crawl-dates", &[]),
     ("crawl-documents", &[]),
@@ -228,6 +230,7 @@ pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
     // Only the binary has a user interface.
     (
         &[
+            "crawl-browser",
             "crawl-coding",
             "crawl-dates",
             "crawl-documents",
