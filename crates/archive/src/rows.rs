@@ -97,6 +97,29 @@ pub struct PageRow {
     /// The label of the seed that the URL belongs to. Null if that seed has no label.
     #[serde(default)]
     pub label: Option<String>,
+    /// How a browser rendered the page. Null if the page was not rendered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub render: Option<RenderRow>,
+}
+
+/// How a browser rendered a page.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RenderRow {
+    /// Number of resources that the page asked for.
+    pub requests: u32,
+    /// Number of these that were refused, or got no answer.
+    pub refused: u32,
+    /// Size of all resources as received, in bytes. Those that an earlier page had fetched in this
+    /// round are not counted.
+    pub bytes: u64,
+    /// How long the page's scripts ran by the page's own clock, in milliseconds. Null if the page
+    /// could not be rendered.
+    pub page_ms: Option<u64>,
+    /// The labelled digest of the serialized DOM. Null if the page could not be rendered.
+    pub dom_digest: Option<String>,
+    /// Why the page could not be rendered. The rest of the row then describes the page as it was
+    /// sent.
+    pub error: Option<String>,
 }
 
 /// The role of a page in a sample, and its inclusion probability.

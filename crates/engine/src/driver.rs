@@ -36,6 +36,7 @@ use crate::index::follower::{Indexer, Outcome};
 use crate::messages::key::{Keyed, MessageKeys};
 use crate::messages::{Effect, Event, NewRules, SecretPairs, lines_to_log};
 use crate::read::pool::{ReaderPool, ReaderTask};
+use crate::render::{RenderRequests, rendered};
 use crate::runtime_waker::RuntimeWaker;
 use crate::sharing::{WorkerThread, WorkersGuard};
 use crate::state::delay_log::DelayLog;
@@ -160,7 +161,9 @@ struct Driver {
     writer: std::thread::JoinHandle<Result<Writer, EngineError>>,
     indexer: Option<Indexer>,
     events: async_mpsc::UnboundedReceiver<Event>,
-    /// Requests and lookups in flight.
+    /// Weak, since the writer's end is noticed by the drop of the last other sender.
+    event_sender: async_mpsc::WeakUnboundedSender<Event>,
+    /// Requests, look-ups and renderings in flight.
     fetches: JoinSet<Event>,
     /// Rows of committed pages that their consumer has not taken yet.
     undelivered: VecDeque<PageRow>,
@@ -374,6 +377,17 @@ impl Driver {
                         let result = SecretPairs(read.unwrap_or_else(failed));
                         Event::Credentials { site, result }
                     });
+                }
+                Effect::Render { page, url, answer } => {
+                    let Some(render) = &self.config.render else {
+                        continue;
+                    };
+                    let events = self.event_sender.clone();
+                    let requests = RenderRequests { page, events };
+                    let renderer = Arc::clone(&render.renderer);
+                    let url = url.to_string();
+                    self.fetches
+                        .spawn(rendered(renderer, url, answer, requests));
                 }
                 Effect::NoteCommand(command) => {
                     let noted = self.order.note_command(command);

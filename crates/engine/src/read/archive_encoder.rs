@@ -9,7 +9,7 @@ use crawl_frontier::UrlKind;
 
 use super::document::ReadPage;
 use crate::config::Config;
-use crate::messages::RobotsExchange;
+use crate::messages::SideExchange;
 use crate::revisit::change_detection::Repeat;
 use crate::revisit::visit::KnownPage;
 use crate::time::millis;
@@ -75,7 +75,7 @@ impl ArchiveEncoder {
     }
 
     /// Encodes a request for an origin's rules.
-    pub(super) fn robots(&mut self, mut item: Box<RobotsExchange>) -> Box<RobotsExchange> {
+    pub(super) fn robots(&mut self, mut item: Box<SideExchange>) -> Box<SideExchange> {
         if let Some(exchange) = item.exchange.take() {
             // Record the origin whose robots.txt was requested: after a redirect, the request has
             // another URL.

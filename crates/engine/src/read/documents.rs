@@ -6,10 +6,9 @@ use bytes::Bytes;
 use crawl_coding::decode_gzip;
 use crawl_dates::Moment;
 use crawl_extractor::{
-    ChangeFreq, Content, Page, PageObserver as _, PageText, Sitemap, SitemapEntry, SitemapKind,
-    read_feed, read_sitemap, read_text,
+    ChangeFreq, Content, Meta, Page, PageObserver as _, PageText, Sitemap, SitemapEntry,
+    SitemapKind, read_feed, read_sitemap, read_text,
 };
-use crawl_fetcher::robots::CompiledRobots;
 use crawl_fetcher::{Exchange, Interstitial};
 use crawl_frontier::{Exclusion, Lease, Reason, UrlKind};
 use crawl_index_entry::IndexEntry;
@@ -24,9 +23,10 @@ use super::links::{Discovery, Links, page_refusal};
 use super::main_text_digest::{ComparedText, text_digest};
 use super::sitemap_budget::SITEMAP_LIMIT;
 use super::trap_evidence::TrapEvidence;
-use super::{PageReader, content_type, is_successful};
+use super::{Body, PageReader, content_type, is_successful};
 use crate::index::entry::{entry, interstitial_of, linked_canonical, pairs, read_both};
-use crate::messages::page::{LinkBatch, PageFindings, TrapSignal};
+use crate::messages::page::{FetchedPage, LinkBatch, PageFindings, TrapSignal};
+use crate::messages::render::{PageSize, Rendering, is_built_by_scripts};
 use crate::priority::{IsTooDeep, MAX_SITEMAP_LEVELS, Priority};
 use crate::revisit::document_state::DocumentState;
 use crate::secrets::redacted_entry;
@@ -52,12 +52,12 @@ impl PageReader {
     /// about the site.
     pub(super) fn html(
         &self,
+        fetched: &FetchedPage,
+        body: &Body<'_>,
         links: &mut Links<'_>,
-        rules: &CompiledRobots,
-        exchange: &Exchange,
-        bytes: &[u8],
         compared: ComparedText,
     ) -> Result<ReadDocument, Interstitial> {
+        let (exchange, rules) = (&*fetched.exchange, &*fetched.context.rules);
         let lease = links.from();
         let headers = &exchange.headers;
         let is_page = is_successful(exchange);
@@ -66,7 +66,7 @@ impl PageReader {
             reader: self.fingerprint(lease).filter(|_| is_page),
             gives_back: &self.gives_back,
         };
-        let text = PageText::decode(bytes, content_type(exchange).as_deref());
+        let text = PageText::decode(body.bytes(), body.content_type.as_deref());
         // Don't judge a seed by its language, since its links may lead to pages in a wanted
         // language.
         let is_judged = is_page && lease.kind == UrlKind::Page && !links.is_of_scope_seed();
@@ -74,7 +74,7 @@ impl PageReader {
         let is_content_wanted = may_index || is_judged || compared.is_wanted;
         let parsed = self.parse(&text, exchange, is_content_wanted, &mut evidence);
         let ParsedPage {
-            page,
+            mut page,
             content,
             echoes_secret,
         } = parsed;
@@ -84,6 +84,19 @@ impl PageReader {
         let in_place = interstitial_of(exchange.status, headers, &page, &text);
         if let Some(found) = in_place.filter(|found| !found.has_own_links()) {
             return Err(found);
+        }
+        if let Rendering::IfScripted = fetched.rendering
+            && in_place.is_none()
+            && is_built_by_scripts(&page, text.as_str())
+        {
+            return Ok(ReadDocument {
+                scripted: Some(PageSize::of_page(&page)),
+                ..ReadDocument::default()
+            });
+        }
+        if fetched.rendering.dom().is_some() {
+            // What the page declared before its scripts ran still binds.
+            page.metas.append(&mut self.metas_as_sent(exchange));
         }
         let directives = self.directives(exchange, &page.metas);
         let usage = self.usage(rules, exchange, lease, &directives, &page.metas);
@@ -123,6 +136,13 @@ impl PageReader {
         document.past_text_digest = compared.past_text_digest;
         document.error = in_place.map(DocumentError::InPlace);
         Ok(document)
+    }
+
+    /// Returns the `meta` elements of a page as it was sent.
+    fn metas_as_sent(&self, exchange: &Exchange) -> Vec<Meta> {
+        let decoded = self.decoded(exchange);
+        let text = PageText::decode(&decoded.bytes, content_type(exchange).as_deref());
+        read_text(&text, &self.limits, &mut ()).metas
     }
 
     /// Parses a page in one pass. Extracts the content if `is_content_wanted` is true, or if the

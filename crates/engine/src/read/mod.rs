@@ -50,6 +50,7 @@ use crate::document_reader::DocumentRules;
 use crate::extracts::{extract_rows, may_extract};
 use crate::index::entry::{directives, pairs};
 use crate::messages::page::{FetchedPage, LinkBatch, PageFindings, TrapSignal};
+use crate::messages::render::PageSize;
 use crate::revisit::visit::RevisitSchedule;
 use crate::secrets::redact_row;
 use crate::shared_traps::SharedTraps;
@@ -227,19 +228,20 @@ impl PageReader {
     /// long sitemap are passed to `early` in batches, except for the last batch, which is returned.
     ///
     /// # Errors
-    /// Contains the unchanged page if reading was stopped, or is left to other threads.
+    /// The unchanged page, which is not to be read now.
     pub(crate) fn read(
         &self,
         page: Box<FetchedPage>,
         early: &mut dyn FnMut(LinkBatch),
-    ) -> Result<ReadPage, Box<FetchedPage>> {
+    ) -> Result<ReadPage, NotRead> {
         let read = || self.document(&page, early);
         let document = catch_unwind(AssertUnwindSafe(read));
         let document =
             document.unwrap_or_else(|_| ReadDocument::with_error(DocumentError::Panicked));
-        match document.is_given_up {
-            true => Err(page),
-            false => Ok(self.finish(*page, document)),
+        match (document.is_given_up, document.scripted) {
+            (true, _) => Err(NotRead::LeftOut(page)),
+            (false, Some(size)) => Err(NotRead::Scripted(page, size)),
+            (false, None) => Ok(self.finish(*page, document)),
         }
     }
 
@@ -252,6 +254,7 @@ impl PageReader {
             exchange,
             scope,
             host,
+            rendering,
         } = page;
         let mut past = context.past.take();
         if let Some(past) = &mut past {
@@ -282,6 +285,7 @@ impl PageReader {
             usage: usage::row(&usage),
             withheld,
             round: self.visits.round.number,
+            render: rendering.row().cloned(),
             ..page_row(&lease, context, &exchange, &document)
         };
         redact_row(&self.policy.secrets, &mut row);
@@ -317,12 +321,15 @@ impl PageReader {
             return document;
         }
         let (lease, exchange) = (&page.lease, &page.exchange);
-        let body = self.body(lease, exchange);
+        let body = match page.rendering.dom() {
+            Some(dom) => Body::of_dom(dom),
+            None => self.body(lease, exchange),
+        };
         let robots = Some(&page.context.rules.robots);
         let cache = (&self.known_links, self.settled_at(lease));
         let mut links = Links::new(lease, &page.scope, &self.policy, robots, cache);
         let mut document = match self.by_kind(page, &body, &mut links, early) {
-            Ok(document) if document.is_given_up => return document,
+            Ok(document) if document.is_given_up || document.scripted.is_some() => return document,
             Ok(document) => document,
             Err(found) => return ReadDocument::with_error(DocumentError::InPlace(found)),
         };
@@ -420,8 +427,8 @@ impl PageReader {
         match body.kind {
             ContentKind::Html => {
                 let compared = self.compared(page, body.decoded.as_ref());
-                let mut document = self.html(links, rules, exchange, body.bytes(), compared)?;
-                if is_page && !document.is_given_up {
+                let mut document = self.html(page, body, links, compared)?;
+                if is_page && !document.is_given_up && document.scripted.is_none() {
                     self.extract(page, body, &mut document);
                 }
                 return Ok(document);
@@ -515,6 +522,16 @@ impl PageReader {
     }
 }
 
+/// A page that was not read.
+#[derive(Debug)]
+pub(crate) enum NotRead {
+    /// Reading was stopped, or is left to other threads.
+    LeftOut(Box<FetchedPage>),
+    /// Scripts seem to build the page, so it is rendered first. Contains how much it shows without
+    /// them.
+    Scripted(Box<FetchedPage>, PageSize),
+}
+
 /// The body of an answer, and the facts needed for reading it.
 struct Body<'a> {
     content_type: Option<Cow<'a, str>>,
@@ -526,6 +543,19 @@ struct Body<'a> {
 }
 
 impl Body<'_> {
+    /// Returns the body of a rendered page: its serialized DOM.
+    fn of_dom(dom: &str) -> Body<'static> {
+        Body {
+            content_type: Some(Cow::Borrowed("text/html; charset=utf-8")),
+            decoded: Some(Decoded {
+                bytes: dom.as_bytes().to_vec().into(),
+                end: DecodeEnd::Whole,
+            }),
+            kind: ContentKind::Html,
+            detected_type: Some("text/html"),
+        }
+    }
+
     /// Returns the decoded bytes, empty if the body is not read.
     fn bytes(&self) -> &[u8] {
         self.decoded

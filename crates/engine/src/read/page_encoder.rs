@@ -8,7 +8,7 @@ use crawl_index_entry::IndexEntry;
 use super::archive_encoder::ArchiveEncoder;
 use super::document::{DocumentError, ReadPage};
 use crate::config::Config;
-use crate::messages::RobotsExchange;
+use crate::messages::SideExchange;
 use crate::messages::page::{EncodedPage, HeldMemory, PageVisit, visited_at};
 use crate::priority::is_guess;
 use crate::revisit::change_detection::{AnswerFault, AnswerRecord, ChangeDetector, VisitAnswer};
@@ -80,7 +80,7 @@ impl PageEncoder {
     }
 
     /// Encodes a robots.txt request.
-    pub(crate) fn robots(&mut self, item: Box<RobotsExchange>) -> Box<RobotsExchange> {
+    pub(crate) fn robots(&mut self, item: Box<SideExchange>) -> Box<SideExchange> {
         self.archive.robots(item)
     }
 }
