@@ -22,6 +22,8 @@ mod search_index;
 #[cfg(feature = "search")]
 mod serve;
 mod settings;
+#[cfg_attr(not(feature = "render"), path = "rendering_left_out.rs")]
+mod rendering;
 #[cfg_attr(not(feature = "shared-frontier"), path = "shared_frontier_left_out.rs")]
 mod shared_frontier;
 mod terminal;

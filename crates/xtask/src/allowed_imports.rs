@@ -517,13 +517,14 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
             ("search_index", &["error"]),
             ("input", &["error"]),
             ("values", &[]),
+            ("rendering", &["error", "values"]),
             ("shared_frontier", &["error"]),
             ("shared_frontier_left_out", &["error"]),
             // Reads private keys and signs requests.
             ("identity", &["clock", "error"]),
             (
                 "settings",
-                &["error", "identity", "input", "shared_frontier", "values"],
+                &["error", "identity", "input", "rendering", "shared_frontier", "values"],
             ),
             ("terminal", &["clock", "error", "settings", "values"]),
             // `control` is for any client of the control socket, so it must not use the command
