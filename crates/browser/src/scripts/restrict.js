@@ -29,7 +29,8 @@
   const { attachShadow } = Element.prototype;
   const { apply } = Reflect;
   Element.prototype.attachShadow = function (init) {
-    return apply(attachShadow, this, [{ ...init, serializable: true }]);
+    if (init?.mode === 'closed') init = { ...init, serializable: true };
+    return apply(attachShadow, this, [init]);
   };
 
   // Speculation rules make the browser fetch pages by itself. A script that isn't prepared yet is
