@@ -1,12 +1,51 @@
-//! A browser that renders pages.
-use std::sync::Arc;
+//! A browser that renders pages, and is started again after it has died.
 
-use crate::{BrowserConfig, BrowserError, PageRequests, PageToRender, RenderError, Rendered};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex as StdMutex, PoisonError};
+use std::time::Duration;
 
-/// A browser. Clones share it.
+use serde_json::json;
+use tokio::sync::{Mutex, Semaphore};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use crate::page;
+use crate::process::Process;
+use crate::protocol::Connection;
+use crate::wall::Wall;
+use crate::{
+    BrowserConfig, BrowserError, Budget, PageRequests, PageToRender, RenderError, Rendered, memory,
+};
+
+/// How long a started browser may take to answer its first command.
+const START_PATIENCE: Duration = Duration::from_secs(60);
+
+/// The interval at which the memory of the browser is measured.
+const MEMORY_INTERVAL: Duration = Duration::from_millis(250);
+
+/// A browser. Clones share it; it ends with the last clone.
 #[derive(Debug, Clone)]
 pub struct Browser {
-    version: Arc<str>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    config: BrowserConfig,
+    version: String,
+    tabs: Semaphore,
+    /// The browser that runs, or the last one that did. Locked while it starts.
+    running: Mutex<Arc<Running>>,
+}
+
+/// A started browser.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) connection: Connection,
+    pub(crate) wall: Wall,
+    process: Arc<StdMutex<Process>>,
+    is_too_large: Arc<AtomicBool>,
+    memory_watch: JoinHandle<()>,
 }
 
 impl Browser {
@@ -15,17 +54,26 @@ impl Browser {
     /// # Errors
     /// If there is no browser or it does not start.
     pub async fn launch(config: BrowserConfig) -> Result<Browser, BrowserError> {
-        config.find_program().ok_or(BrowserError::NotFound)?;
-        Ok(Browser { version: "".into() })
+        let (running, version) = Running::start(&config).await?;
+        let shared = Shared {
+            version,
+            tabs: Semaphore::new(config.tabs.max(1)),
+            running: Mutex::new(Arc::new(running)),
+            config,
+        };
+        Ok(Browser {
+            shared: Arc::new(shared),
+        })
     }
 
     /// Returns the browser's product and version, such as `HeadlessChrome/156.0.1.2`.
     #[must_use]
     pub fn version(&self) -> &str {
-        &self.version
+        &self.shared.version
     }
 
-    /// Renders a page. Each request of the page goes to `requests`.
+    /// Renders a page. Each request of the page goes to `requests`. Waits while as many pages as
+    /// configured are being rendered. Starts the browser again if it has died.
     ///
     /// # Errors
     /// See [`RenderError`].
@@ -34,10 +82,122 @@ impl Browser {
         page: PageToRender,
         requests: Arc<dyn PageRequests>,
     ) -> Result<Rendered, RenderError> {
-        drop((page, requests));
-        Err(RenderError::Crashed("not yet written".to_owned()))
+        // The semaphore is never closed.
+        let _tab = self.shared.tabs.acquire().await;
+        let running = self.running().await?;
+        let rendered = page::render(&running, &self.shared.config, page, requests).await;
+        match rendered {
+            Err(_) if running.is_too_large.load(Ordering::Relaxed) => {
+                Err(RenderError::Budget(Budget::Memory))
+            }
+            rendered => rendered,
+        }
     }
 
-    /// Ends the browser and removes its profile.
-    pub async fn close(self) {}
+    /// Ends the browser and removes its profile. Pages that are being rendered fail.
+    pub async fn close(self) {
+        let running = self.shared.running.lock().await.clone();
+        running.kill().await;
+    }
+
+    async fn running(&self) -> Result<Arc<Running>, BrowserError> {
+        let mut running = self.shared.running.lock().await;
+        if running.connection.is_closed() {
+            running.kill().await;
+            let (restarted, _) = Running::start(&self.shared.config).await?;
+            *running = Arc::new(restarted);
+        }
+        Ok(running.clone())
+    }
+}
+
+impl Running {
+    /// Starts a browser and returns its version.
+    async fn start(config: &BrowserConfig) -> Result<(Running, String), BrowserError> {
+        let program = config.find_program().ok_or_else(|| match &config.program {
+            Some(program) => BrowserError::NoSuchProgram(program.clone()),
+            None => BrowserError::NotFound,
+        })?;
+        let wall = Wall::start().await.map_err(|source| BrowserError::Start {
+            program: program.clone(),
+            source,
+        })?;
+        let (process, socket) = Process::start(config, &program, wall.port())?;
+        let group = process.group();
+        let process = Arc::new(StdMutex::new(process));
+        // JSON may need six bytes for a byte of the DOM, and a screenshot is large too.
+        let max_message = config.max_dom_bytes.saturating_mul(6).max(64 << 20);
+        let connection = Connection::new(socket, max_message);
+        let is_too_large = Arc::new(AtomicBool::new(false));
+        let watched = (connection.clone(), process.clone(), is_too_large.clone());
+        let running = Running {
+            memory_watch: tokio::spawn(watch_memory(group, config.memory_bytes, watched)),
+            connection,
+            wall,
+            process,
+            is_too_large,
+        };
+        let mut version = running
+            .connection
+            .send(None, "Browser.getVersion", json!({}));
+        let attach = json!({"autoAttach": true, "waitForDebuggerOnStart": true, "flatten": true});
+        let mut attached = running
+            .connection
+            .send(None, "Target.setAutoAttach", attach);
+        let answers = timeout(START_PATIENCE, async {
+            (version.get().await, attached.get().await)
+        });
+        if let Ok((Ok(version), Ok(_))) = answers.await
+            && let Some(product) = version["product"].as_str()
+        {
+            return Ok((running, product.to_owned()));
+        }
+        running.kill().await;
+        let output = match running.process().output() {
+            output if output.is_empty() => String::new(),
+            output => format!(": {output}"),
+        };
+        Err(BrowserError::Silent { program, output })
+    }
+
+    /// Kills the browser, and returns once it has ended.
+    pub(crate) async fn kill(&self) {
+        self.connection.close();
+        let process = self.process.clone();
+        end_process(process).await;
+    }
+
+    fn process(&self) -> std::sync::MutexGuard<'_, Process> {
+        self.process.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.memory_watch.abort();
+        self.connection.close();
+    }
+}
+
+async fn end_process(process: Arc<StdMutex<Process>>) {
+    let end = move || process.lock().unwrap_or_else(PoisonError::into_inner).end();
+    // An error would be a panic, and there is nothing to do about it.
+    let _ = tokio::task::spawn_blocking(end).await;
+}
+
+/// Kills the browser if it uses too much memory.
+async fn watch_memory(
+    group: Option<u32>,
+    max: u64,
+    (connection, process, is_too_large): (Connection, Arc<StdMutex<Process>>, Arc<AtomicBool>),
+) {
+    let Some(group) = group else { return };
+    while !connection.is_closed() {
+        tokio::time::sleep(MEMORY_INTERVAL).await;
+        if memory::of_group(group) > max {
+            is_too_large.store(true, Ordering::Relaxed);
+            connection.close();
+            return end_process(process).await;
+        }
+    }
 }

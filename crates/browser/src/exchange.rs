@@ -1,7 +1,7 @@
 //! Pages to render, the requests they make, and what comes out.
 
 use std::pin::Pin;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 
@@ -16,6 +16,9 @@ pub struct PageToRender {
     pub headers: Vec<(String, String)>,
     /// The body, without its content coding.
     pub body: Bytes,
+    /// The time at which the page's clock starts. If `None`, the current time. A page renders the
+    /// same again only with the same time.
+    pub time: Option<SystemTime>,
 }
 
 /// A future answer to a request of a page.
@@ -52,7 +55,7 @@ pub struct WantedRequest {
 pub enum RequestKind {
     /// The document of a frame.
     Document,
-    /// A script, a module, or the script of a worker.
+    /// A script or a module, or one that a worker imports.
     Script,
     /// A style sheet.
     Stylesheet,
@@ -62,9 +65,9 @@ pub enum RequestKind {
     Media,
     /// A font.
     Font,
-    /// `fetch`.
+    /// `fetch`. Chromium reports it as [`RequestKind::Xhr`] at present.
     Fetch,
-    /// `XMLHttpRequest`.
+    /// `XMLHttpRequest` or `fetch`.
     Xhr,
     /// The `OPTIONS` request of CORS.
     Preflight,
@@ -78,7 +81,7 @@ pub enum RequestKind {
     Report,
     /// A prefetch or a prerender.
     Prefetch,
-    /// Anything else, such as objects.
+    /// Anything else: the main script of a worker, objects.
     Other,
 }
 
@@ -111,6 +114,9 @@ pub struct Rendered {
     pub requests: u32,
     /// Number of requests that were refused, including those that went to nobody.
     pub refused: u32,
+    /// The first URL to which the page wanted to move its main frame (`location`, a refresh, a
+    /// click). Such navigations are refused.
+    pub navigation: Option<String>,
     /// Number of connections to the wall while the page was rendered.
     pub wall_hits: u32,
     /// A screenshot (PNG).

@@ -12,6 +12,13 @@ mod browser;
 mod config;
 mod error;
 mod exchange;
+mod intercept;
+mod memory;
+mod page;
+mod process;
+mod protocol;
+mod stopwatch;
+mod wall;
 
 pub use browser::Browser;
 pub use config::BrowserConfig;
