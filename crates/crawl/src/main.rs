@@ -16,14 +16,14 @@ mod input;
 mod mcp;
 #[cfg_attr(not(feature = "search"), path = "metrics_left_out.rs")]
 mod metrics;
+#[cfg_attr(not(feature = "render"), path = "rendering_left_out.rs")]
+mod rendering;
 mod run;
 #[cfg(feature = "search")]
 mod search_index;
 #[cfg(feature = "search")]
 mod serve;
 mod settings;
-#[cfg_attr(not(feature = "render"), path = "rendering_left_out.rs")]
-mod rendering;
 #[cfg_attr(not(feature = "shared-frontier"), path = "shared_frontier_left_out.rs")]
 mod shared_frontier;
 mod terminal;

@@ -41,9 +41,13 @@ const ANYTHING: HeaderValue = HeaderValue::from_static("*");
 /// # Errors
 /// No browser was found, or its sandbox can't be used.
 pub(crate) fn renderer(terms: BrowserTerms) -> Result<Arc<dyn Renderer>, CommandError> {
-    let given = terms.program.or_else(|| env::var_os(BROWSER_VARIABLE).map(Into::into));
+    let given = terms
+        .program
+        .or_else(|| env::var_os(BROWSER_VARIABLE).map(Into::into));
     let is_kept = |name: &&str| env::var_os(name).is_some();
-    let kept = [LIBRARY_VARIABLE, FONTS_VARIABLE].into_iter().filter(is_kept);
+    let kept = [LIBRARY_VARIABLE, FONTS_VARIABLE]
+        .into_iter()
+        .filter(is_kept);
     let config = BrowserConfig {
         program: given,
         search_path: env::var_os("PATH"),
@@ -114,8 +118,11 @@ impl Renderer for SharedBrowser {
                 status: page.status,
                 headers: pairs(&page.headers),
                 body: page.body,
+                time: Some(page.time),
             };
-            let rendered = browser.render(input, Arc::new(PageResources(requests))).await;
+            let rendered = browser
+                .render(input, Arc::new(PageResources(requests)))
+                .await;
             let rendered = rendered.map_err(|why| RenderFailure {
                 name: why.name(),
                 detail: why.to_string(),
@@ -184,8 +191,14 @@ fn kind(kind: RequestKind) -> ResourceKind {
 fn allowed_by_cors(asked: &[(String, String)]) -> PageAnswer {
     let mut headers = readable(HeaderMap::new(), asked);
     for (question, answer) in [
-        ("access-control-request-method", ACCESS_CONTROL_ALLOW_METHODS),
-        ("access-control-request-headers", ACCESS_CONTROL_ALLOW_HEADERS),
+        (
+            "access-control-request-method",
+            ACCESS_CONTROL_ALLOW_METHODS,
+        ),
+        (
+            "access-control-request-headers",
+            ACCESS_CONTROL_ALLOW_HEADERS,
+        ),
     ] {
         if let Some(wanted) = field(asked, question) {
             headers.insert(answer, wanted);
@@ -210,7 +223,9 @@ fn readable(mut headers: HeaderMap, sent: &[(String, String)]) -> HeaderMap {
 
 /// Returns the value of a header field.
 fn field(headers: &[(String, String)], name: &str) -> Option<HeaderValue> {
-    let mut found = headers.iter().filter(|(other, _)| other.eq_ignore_ascii_case(name));
+    let mut found = headers
+        .iter()
+        .filter(|(other, _)| other.eq_ignore_ascii_case(name));
     HeaderValue::from_str(&found.next()?.1).ok()
 }
 

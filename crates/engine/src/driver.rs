@@ -378,16 +378,21 @@ impl Driver {
                         Event::Credentials { site, result }
                     });
                 }
-                Effect::Render { page, url, answer } => {
+                Effect::Render {
+                    page,
+                    url,
+                    fetched,
+                    answer,
+                } => {
                     let Some(render) = &self.config.render else {
                         continue;
                     };
                     let events = self.event_sender.clone();
                     let requests = RenderRequests { page, events };
                     let renderer = Arc::clone(&render.renderer);
-                    let url = url.to_string();
+                    let page = (url.to_string(), fetched);
                     self.fetches
-                        .spawn(rendered(renderer, url, answer, requests));
+                        .spawn(rendered(renderer, page, answer, requests));
                 }
                 Effect::NoteCommand(command) => {
                     let noted = self.order.note_command(command);

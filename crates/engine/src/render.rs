@@ -8,10 +8,11 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use crawl_coding::{DecodeLimits, decode};
+use crawl_scheduler::Tick;
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use tokio::sync::mpsc::WeakUnboundedSender;
@@ -98,6 +99,9 @@ pub struct PageToRender {
     pub headers: HeaderMap,
     /// The decoded body.
     pub body: Bytes,
+    /// When the page was fetched. The page's clock starts then, so that a page renders the same
+    /// again.
+    pub time: SystemTime,
 }
 
 /// A page as a browser shows it.
@@ -271,7 +275,7 @@ pub(crate) fn is_html(headers: &HeaderMap) -> bool {
 /// Renders a page, and measures the result. Runs outside of the crawl loop.
 pub(crate) async fn rendered(
     renderer: Arc<dyn Renderer>,
-    url: String,
+    (url, fetched): (String, Tick),
     answer: StoredAnswer,
     requests: RenderRequests,
 ) -> Event {
@@ -284,6 +288,7 @@ pub(crate) async fn rendered(
                 status,
                 headers,
                 body,
+                time: SystemTime::UNIX_EPOCH + Duration::from_micros(fetched.as_micros()),
             };
             renderer.render(input, requests).await
         }

@@ -524,7 +524,14 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
             ("identity", &["clock", "error"]),
             (
                 "settings",
-                &["error", "identity", "input", "rendering", "shared_frontier", "values"],
+                &[
+                    "error",
+                    "identity",
+                    "input",
+                    "rendering",
+                    "shared_frontier",
+                    "values",
+                ],
             ),
             ("terminal", &["clock", "error", "settings", "values"]),
             // `control` is for any client of the control socket, so it must not use the command

@@ -19,7 +19,7 @@ use crawl_weburl::{AddressClass, CanonicalUrl, HostTable, canonicalize, classify
 use super::ca_files::check_ca_files;
 use super::choices::KindName;
 use super::contact::{
-    AGENT_HINT, CONTACT_HINT, PATTERN_HINT, check_pattern, read_agent, read_contact,
+    AGENT_HINT, CONTACT_HINT, PATTERN_HINT, check_pattern, read_agent, read_contact, user_agent,
 };
 use super::extract_rules::compile;
 use super::groups::{host_groups, terms_by_host};

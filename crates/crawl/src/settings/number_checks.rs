@@ -49,7 +49,11 @@ pub(super) fn check_numbers(settings: &Settings, problems: &mut Problems) {
         ("idle-timeout", is_zero(fetch.idle_timeout), no_fetch),
         ("body-memory", fetch.body_memory.0 == 0, no_fetch),
         ("max-body", fetch.max_body.0 == 0, no_fetch),
-        ("render-tabs", render.render_tabs == 0, "no page could be rendered"),
+        (
+            "render-tabs",
+            render.render_tabs == 0,
+            "no page could be rendered",
+        ),
         ("robots-max-age", is_zero(exclusion.robots_max_age), no_rest),
         ("robots-retry", is_zero(exclusion.robots_retry), no_rest),
     ] {

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::choices::{
     ForbiddenName, KindName, LogFormatName, OffScopeMethodName, ProfileName, ProgressMode,
-    PurposeName, RenderName, RenderResourcesName, ResourcesName, ScopeName, SignatureName, StratumName, WhenName,
+    PurposeName, RenderName, RenderResourcesName, ResourcesName, ScopeName, SignatureName,
+    StratumName, WhenName,
 };
 use super::groups::Groups;
 use super::host_lists::HostList;

@@ -4,7 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// The settings of a browser that renders pages.
-#[cfg_attr(not(feature = "render"), expect(dead_code, reason = "this build has no browser"))]
+#[cfg_attr(
+    not(feature = "render"),
+    expect(dead_code, reason = "this build has no browser")
+)]
 #[derive(Clone, Debug)]
 pub(crate) struct BrowserTerms {
     /// The browser's program. `None` if it must be found.

@@ -62,9 +62,19 @@ impl Coordinator {
     }
 
     fn fill_tabs(&mut self, out: &mut Vec<Effect>) {
-        while let Some(PageForBrowser { id, url, answer }) = self.renders.next() {
-            let page = id;
-            out.push(Effect::Render { page, url, answer });
+        while let Some(page) = self.renders.next() {
+            let PageForBrowser {
+                id,
+                url,
+                fetched,
+                answer,
+            } = page;
+            out.push(Effect::Render {
+                page: id,
+                url,
+                fetched,
+                answer,
+            });
         }
     }
 

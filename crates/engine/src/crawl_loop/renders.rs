@@ -124,6 +124,7 @@ pub(super) enum Wanted {
 pub(super) struct PageForBrowser {
     pub(super) id: RenderId,
     pub(super) url: CanonicalUrl,
+    pub(super) fetched: Tick,
     pub(super) answer: StoredAnswer,
 }
 
@@ -185,7 +186,7 @@ impl Renders {
             headers: page.exchange.headers.clone(),
             body: page.exchange.body.clone(),
         };
-        let url = page.lease.url.clone();
+        let (url, fetched) = (page.lease.url.clone(), page.exchange.started);
         let open = OpenPage {
             page,
             before,
@@ -193,7 +194,12 @@ impl Renders {
             hosts: HashSet::new(),
         };
         self.open.insert(id, open);
-        Some(PageForBrowser { id, url, answer })
+        Some(PageForBrowser {
+            id,
+            url,
+            fetched,
+            answer,
+        })
     }
 
     /// Returns whether too many pages wait to be rendered for another page to be fetched. If so,

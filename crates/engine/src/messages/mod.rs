@@ -16,7 +16,7 @@ use crawl_archive::rows::{CommandTaken, DelayRow, HostTurn, PageRow};
 use crawl_archive::{EncodedCapture, RequestLine};
 use crawl_fetcher::{Exchange, Failure, FetchRequest};
 use crawl_frontier::{Admission, Exclusion, Lease, UrlKind};
-use crawl_scheduler::{HostSnapshot, Permit, RequestOutcome, Spent};
+use crawl_scheduler::{HostSnapshot, Permit, RequestOutcome, Spent, Tick};
 use crawl_scope::Scope;
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use tracing::Span;
@@ -244,6 +244,8 @@ pub(crate) enum Effect {
     Render {
         page: RenderId,
         url: CanonicalUrl,
+        /// When the page was fetched.
+        fetched: Tick,
         answer: StoredAnswer,
     },
     /// Abort requests in flight, and make readers return the pages that they have not read.
