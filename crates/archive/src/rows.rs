@@ -117,6 +117,11 @@ pub struct RenderRow {
     pub page_ms: Option<u64>,
     /// The labelled digest of the serialized DOM. Null if the page could not be rendered.
     pub dom_digest: Option<String>,
+    /// Size of the serialized DOM, in bytes. Null if the page could not be rendered.
+    pub dom_bytes: Option<u64>,
+    /// The distance in the archive from the response record (`warc`) to the `conversion` record with
+    /// the DOM, in bytes. Null if the DOM is not archived.
+    pub dom_after: Option<u64>,
     /// Why the page could not be rendered. The rest of the row then describes the page as it was
     /// sent.
     pub error: Option<String>,
@@ -198,6 +203,18 @@ pub const ONLY_CHECKED: &str = "off-scope-method head";
 const BROKEN_REDIRECTS: [&str; 3] = [REDIRECT_LOOP, TOO_MANY_REDIRECTS, REDIRECT_MALFORMED];
 
 impl PageRow {
+    /// Returns the place of the record with the page's DOM, and the size of the DOM in bytes.
+    /// `None` if the DOM is not archived.
+    #[must_use]
+    pub fn dom(&self) -> Option<(WarcPlace, u64)> {
+        let (render, warc) = (self.render.as_ref()?, self.warc.as_ref()?);
+        let place = WarcPlace {
+            file: warc.file.clone(),
+            offset: warc.offset.checked_add(render.dom_after?)?,
+        };
+        Some((place, render.dom_bytes?))
+    }
+
     /// Returns whether the archive lacks the body because of the site's statement or the operator's
     /// filter.
     #[must_use]

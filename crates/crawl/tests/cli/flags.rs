@@ -106,7 +106,10 @@ const FLAGS: &[(&[&str], &str)] = &[
     (&["--render-max-requests", "9"], "render-max-requests = 9"),
     (&["--render-max-bytes", "1MB"], "render-max-bytes = \"1MB\""),
     (&["--render-max-hosts", "2"], "render-max-hosts = 2"),
-    (&["--browser", "/opt/chromium"], "browser = \"/opt/chromium\""),
+    (
+        &["--browser", "/opt/chromium"],
+        "browser = \"/opt/chromium\"",
+    ),
     (&["--browser-sandbox", "off"], "browser-sandbox = \"off\""),
     (&["--sample", "200"], "sample = 200"),
     (&["--sample-by", "crawl"], "sample-by = \"crawl\""),

@@ -426,6 +426,7 @@ impl Renders {
                 self.browser_failures = 0;
                 self.learn(url, after.exceeds(before));
                 row.page_ms = Some(millis(rendered.page_time));
+                row.dom_bytes = Some(rendered.dom.len() as u64);
                 row.dom_digest = Some(DigestAlgorithm::default().of(&[rendered.dom.as_bytes()]));
                 page.rendering = Rendering::Done {
                     dom: rendered.dom,

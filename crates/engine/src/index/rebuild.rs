@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 
 use bytes::Bytes;
 use crawl_archive::rows::{READER_PANICKED, WarcPlace};
-use crawl_archive::{FOLDER, HttpMessage, ReadError, read_place};
+use crawl_archive::{FOLDER, HttpMessage, ReadError, dom_at, read_place};
 use crawl_coding::{DecodeLimits, decode};
 use crawl_extractor::{ContentKind, Limits, PageText, document_kind, may_be_read};
 use crawl_fetcher::Secrets;
@@ -384,8 +384,19 @@ impl Build<'_> {
             return Ok(left_out(url, "no_page"));
         }
         let body = Bytes::copy_from_slice(http.body);
-        let codings = headers.get_all(CONTENT_ENCODING);
-        let bytes = decode(codings, &body, &DecodeLimits::default()).bytes;
+        let dom = kept.dom.as_ref();
+        let dom = dom.and_then(|(place, bytes)| dom_at(self.dir, &kept.url, place, *bytes));
+        let content_type = match dom {
+            Some(_) => Some(HTML_IN_UTF8),
+            None => content_type,
+        };
+        let bytes = match dom {
+            Some(dom) => dom.into(),
+            None => {
+                let codings = headers.get_all(CONTENT_ENCODING);
+                decode(codings, &body, &DecodeLimits::default()).bytes
+            }
+        };
         let is_page = document_kind(content_type, &bytes) == ContentKind::Html;
         let kind = || documents.kind(content_type, url.path(), &bytes);
         let html = match is_page {

@@ -49,6 +49,14 @@ impl Rendering {
         }
     }
 
+    /// Takes the serialized DOM out, as [`dom`](Self::dom) returns it.
+    pub(crate) fn into_dom(self) -> Option<String> {
+        match self {
+            Rendering::Done { dom, .. } => Some(dom),
+            _ => None,
+        }
+    }
+
     /// Returns the serialized DOM. `None` if the page is read as it was sent.
     pub(crate) fn dom(&self) -> Option<&str> {
         match self {

@@ -6,6 +6,7 @@ use crawl_archive::{
 };
 use crawl_fetcher::{Exchange, TlsVersion, Truncation};
 use crawl_frontier::UrlKind;
+use crawl_weburl::CanonicalUrl;
 
 use super::document::ReadPage;
 use crate::config::Config;
@@ -72,6 +73,17 @@ impl ArchiveEncoder {
             false => &page.exchange.body,
         };
         self.encode(&page.exchange, body, revisit, about)
+    }
+
+    /// Adds the DOM of a rendered page to its capture. Returns the distance from the response
+    /// record to it, in bytes.
+    pub(super) fn add_dom(
+        &mut self,
+        capture: &mut EncodedCapture,
+        url: &CanonicalUrl,
+        dom: &str,
+    ) -> Option<u64> {
+        Some(self.encoder.as_mut()?.add_dom(capture, url, dom))
     }
 
     /// Encodes a request for an origin's rules.

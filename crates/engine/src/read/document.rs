@@ -95,6 +95,8 @@ pub(crate) struct ReadPage {
     pub(crate) row: PageRow,
     pub(crate) error: Option<DocumentError>,
     pub(crate) charset: Option<&'static str>,
+    /// The serialized DOM, if the page was rendered.
+    pub(crate) dom: Option<String>,
     /// See [`ReadDocument::decoded_digest`].
     pub(crate) decoded_digest: Option<String>,
     /// See [`ReadDocument::body_digest`].

@@ -307,6 +307,7 @@ impl PageReader {
             row,
             error: document.error,
             charset: document.charset,
+            dom: rendering.into_dom(),
             decoded_digest: document.decoded_digest,
             body_digest: document.body_digest,
             text_digest: document.text_digest,
