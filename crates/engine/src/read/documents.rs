@@ -32,6 +32,9 @@ use crate::revisit::document_state::DocumentState;
 use crate::secrets::redacted_entry;
 use crate::time::seconds_of;
 
+/// The name under which pages are counted that scripts seem to build, in a crawl that renders none.
+const BUILT_BY_SCRIPTS: &str = "built_by_scripts";
+
 /// Sitemaps longer than this are parsed one at a time, since their entries take several times as
 /// much memory.
 /// Beyond the limit: read one at a time.
@@ -85,10 +88,12 @@ impl PageReader {
         if let Some(found) = in_place.filter(|found| !found.has_own_links()) {
             return Err(found);
         }
-        if let Rendering::IfScripted = fetched.rendering
+        let is_scripted = is_page
+            && lease.kind == UrlKind::Page
+            && fetched.rendering.row().is_none()
             && in_place.is_none()
-            && is_built_by_scripts(&page, text.as_str())
-        {
+            && is_built_by_scripts(&page, text.as_str());
+        if is_scripted && matches!(fetched.rendering, Rendering::IfScripted) {
             return Ok(ReadDocument {
                 scripted: Some(PageSize::of_page(&page)),
                 ..ReadDocument::default()
@@ -123,6 +128,9 @@ impl PageReader {
         };
         if unwanted.is_some() {
             links.forget_found();
+        }
+        if is_scripted && !self.renders {
+            links.count_left_out(BUILT_BY_SCRIPTS);
         }
         document.unwanted = unwanted;
         document.echoes_secret = echoes_secret;

@@ -98,6 +98,8 @@ pub(crate) struct PageReader {
     /// Whether to give the writer all links of a page, even to known URLs. A random walk chooses
     /// its next page among all links.
     keeps_known_links: bool,
+    /// Whether the crawl renders pages.
+    renders: bool,
     /// The frontier and the trap detector of the crawl. `None` if this reader uses neither.
     shared: Option<(Arc<dyn Frontier>, SharedTraps)>,
     events: TraceEvents,
@@ -133,6 +135,7 @@ impl PageReader {
             keeps_texts: config.recrawl && !config.warc,
             archive: (config.warc && visits.round.number > 1).then(|| config.output.clone()),
             keeps_known_links: matches!(config.sample, Some(SampleMethod::Walk(_))),
+            renders: config.render.is_some(),
             shared: None,
             events: TraceEvents::new(config),
         }
