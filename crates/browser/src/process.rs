@@ -84,19 +84,30 @@ impl Process {
     /// Kills all processes and waits for their end, and removes the profile.
     pub(crate) fn end(&mut self) {
         self.lifeline = None;
-        if let Some(mut shell) = self.shell.take() {
-            // The shell kills itself. An error would mean that it isn't there any more.
-            let _ = shell.wait();
-            // Only if a process of the browser still wrote while the shell removed it.
-            let _ = std::fs::remove_dir_all(&self.profile);
+        if let Some(shell) = self.shell.take() {
+            reap(shell, &self.profile);
         }
     }
 }
 
 impl Drop for Process {
+    /// Doesn't wait for the end, which a thread does.
     fn drop(&mut self) {
-        self.end();
+        self.lifeline = None;
+        let shell = self.shell.take();
+        let profile = std::mem::take(&mut self.profile);
+        if let Some(shell) = shell {
+            std::thread::spawn(move || reap(shell, &profile));
+        }
     }
+}
+
+/// Waits for the shell, which kills itself once the lifeline has ended.
+fn reap(mut shell: Child, profile: &Path) {
+    // An error would mean that it isn't there any more.
+    let _ = shell.wait();
+    // Only if a process of the browser still wrote while the shell removed it.
+    let _ = std::fs::remove_dir_all(profile);
 }
 
 /// Returns whether this program runs as root.

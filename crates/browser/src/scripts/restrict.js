@@ -7,6 +7,8 @@
     for (let holder = self; holder; holder = Object.getPrototypeOf(holder)) {
       if (Object.hasOwn(holder, name)) delete holder[name];
     }
+    // Workers get some constructors only after this script.
+    if (!self.document) Object.defineProperty(self, name, { value: undefined });
   }
   for (const holder of ['Navigator', 'WorkerNavigator']) {
     if (self[holder]) delete self[holder].prototype.serviceWorker;
