@@ -61,8 +61,7 @@ impl PageReader {
         compared: ComparedText,
     ) -> Result<ReadDocument, Interstitial> {
         let (exchange, rules) = (&*fetched.exchange, &*fetched.context.rules);
-        let lease = links.from();
-        let headers = &exchange.headers;
+        let (lease, headers) = (links.from(), &exchange.headers);
         let is_page = is_successful(exchange);
         let may_index = self.documents.html && self.may_index(lease, exchange);
         let mut evidence = TrapEvidence {
@@ -88,21 +87,11 @@ impl PageReader {
         if let Some(found) = in_place.filter(|found| !found.has_own_links()) {
             return Err(found);
         }
-        let is_scripted = is_page
-            && lease.kind == UrlKind::Page
-            && fetched.rendering.row().is_none()
-            && in_place.is_none()
-            && is_built_by_scripts(&page, text.as_str());
+        let is_scripted = in_place.is_none() && self.is_scripted(fetched, &page, &text);
         if is_scripted && matches!(fetched.rendering, Rendering::IfScripted) {
-            return Ok(ReadDocument {
-                scripted: Some(PageSize::of_page(&page)),
-                ..ReadDocument::default()
-            });
+            return Ok(ReadDocument::scripted(PageSize::of_page(&page)));
         }
-        if fetched.rendering.dom().is_some() {
-            // What the page declared before its scripts ran still binds.
-            page.metas.append(&mut self.metas_as_sent(exchange));
-        }
+        page.metas.append(&mut self.metas_before_scripts(fetched));
         let directives = self.directives(exchange, &page.metas);
         let usage = self.usage(rules, exchange, lease, &directives, &page.metas);
         let tag = content.as_ref().and_then(|content| content.language.tag());
@@ -146,8 +135,20 @@ impl PageReader {
         Ok(document)
     }
 
-    /// Returns the `meta` elements of a page as it was sent.
-    fn metas_as_sent(&self, exchange: &Exchange) -> Vec<Meta> {
+    /// Returns whether scripts seem to build a page that was not rendered.
+    fn is_scripted(&self, fetched: &FetchedPage, page: &Page, text: &PageText<'_>) -> bool {
+        is_successful(&fetched.exchange)
+            && fetched.lease.kind == UrlKind::Page
+            && fetched.rendering.row().is_none()
+            && is_built_by_scripts(page, text.as_str())
+    }
+
+    /// Returns the `meta` elements that a rendered page had before its scripts ran. They still bind.
+    fn metas_before_scripts(&self, fetched: &FetchedPage) -> Vec<Meta> {
+        if fetched.rendering.dom().is_none() {
+            return Vec::new();
+        }
+        let exchange = &fetched.exchange;
         let decoded = self.decoded(exchange);
         let text = PageText::decode(&decoded.bytes, content_type(exchange).as_deref());
         read_text(&text, &self.limits, &mut ()).metas
