@@ -2,7 +2,7 @@
 
 /// For each package, the crates it may depend on directly, except in tests.
 pub(crate) const SEES: [(&str, &[&str]); 30] = [
-    // Whoever renders passes the requests of pages on, so the crate needs no other.
+    // Callers answer the requests of pages, so the crate needs no fetcher.
     ("crawl-browser", &[]),
     ("crawl-coding", &[]),
     ("crawl-dates", &[]),
