@@ -137,6 +137,7 @@ impl Renderer for SharedBrowser {
             Ok(RenderedPage {
                 dom: rendered.dom,
                 page_time: rendered.page_time,
+                navigation: rendered.navigation,
             })
         })
     }
@@ -177,7 +178,8 @@ impl PageRequests for PageResources {
 fn kind(kind: RequestKind) -> ResourceKind {
     match kind {
         RequestKind::Document => ResourceKind::Document,
-        RequestKind::Script => ResourceKind::Script,
+        // Chromium reports the main script of a worker as something else.
+        RequestKind::Script | RequestKind::Other => ResourceKind::Script,
         RequestKind::Stylesheet => ResourceKind::Style,
         RequestKind::Image | RequestKind::Media | RequestKind::Font => ResourceKind::Media,
         RequestKind::Fetch | RequestKind::Xhr => ResourceKind::Data,

@@ -420,7 +420,8 @@ impl Driver {
         if let Some(render) = &self.config.render {
             let requests = requests_of(page.0, self.event_sender.clone());
             let renderer = Arc::clone(&render.renderer);
-            self.fetches.spawn(rendered(renderer, page, answer, requests));
+            self.fetches
+                .spawn(rendered(renderer, page, answer, requests));
         }
     }
 

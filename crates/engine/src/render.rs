@@ -106,6 +106,8 @@ pub struct RenderedPage {
     pub dom: String,
     /// How long the page's scripts ran, by the page's own clock.
     pub page_time: Duration,
+    /// The URL that the page's scripts tried to move to. It counts as a link.
+    pub navigation: Option<String>,
 }
 
 /// Why a page was not rendered.

@@ -2,7 +2,7 @@
 
 /// For each package, the crates it may depend on directly, except in tests.
 pub(crate) const SEES: [(&str, &[&str]); 30] = [
-    // Whoever renders passes the requests of pages on, so the crate needs no other.
+    // Callers answer the requests of pages, so the crate needs no fetcher.
     ("crawl-browser", &[]),
     ("crawl-coding", &[]),
     ("crawl-dates", &[]),
@@ -140,6 +140,7 @@ pub(crate) const SEES: [(&str, &[&str]); 30] = [
             "crawl-archive",
             "crawl-index",
             "crawl-engine",
+            "crawl-browser",
             "crawl-records",
             "crawl-tables",
             "crawl-wacz",
@@ -347,16 +348,8 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
             (
                 "messages",
                 &[
-                    "control",
-                    "counters",
-                    "error",
-                    "login",
-                    "priority",
-                    "render",
-                    "revisit",
-                    "summary",
-                    "time",
-                    "totals",
+                    "control", "counters", "error", "login", "priority", "render", "revisit",
+                    "summary", "time", "totals",
                 ],
             ),
             (

@@ -27,8 +27,8 @@ const MAX_WAITING_PAGES: usize = 32;
 /// Beyond the limit: no further page is fetched until one is rendered.
 const MAX_WAITING_BYTES: u64 = 64 << 20;
 
-/// Maximum bytes of resources in memory that later pages of a run may need again.
-/// Beyond the limit: the oldest are dropped, and fetched again if a page needs them.
+/// Maximum bytes of resources that are kept in memory for later pages.
+/// Beyond the limit: the oldest are dropped.
 const MAX_KEPT_BYTES: u64 = 128 << 20;
 
 /// The longest wait of a resource for its turn.
@@ -430,6 +430,7 @@ impl Renders {
                 row.dom_digest = Some(DigestAlgorithm::default().of(&[rendered.dom.as_bytes()]));
                 page.rendering = Rendering::Done {
                     dom: rendered.dom,
+                    navigation: rendered.navigation,
                     row,
                 };
             }

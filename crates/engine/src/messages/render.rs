@@ -34,6 +34,8 @@ pub(crate) enum Rendering {
     Done {
         /// The serialized DOM.
         dom: String,
+        /// The URL that the page's scripts tried to move to.
+        navigation: Option<String>,
         row: RenderRow,
     },
     /// As it was sent, because it could not be rendered.
@@ -46,6 +48,14 @@ impl Rendering {
         match self {
             Rendering::Unneeded | Rendering::IfScripted => None,
             Rendering::Done { row, .. } | Rendering::Failed(row) => Some(row),
+        }
+    }
+
+    /// Returns the URL that the page's scripts tried to move to.
+    pub(crate) fn navigation(&self) -> Option<&str> {
+        match self {
+            Rendering::Done { navigation, .. } => navigation.as_deref(),
+            _ => None,
         }
     }
 

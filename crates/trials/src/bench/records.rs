@@ -266,6 +266,7 @@ fn page_row(page: u64, number: u64, hosts: u64, round: u32) -> PageRow {
         error: None,
         sample: None,
         label: None,
+        render: None,
         url,
     }
 }
@@ -305,6 +306,7 @@ fn excluded_row(row: &PageRow) -> ExcludedRow {
         line: Some(3),
         found_on: Some(row.url.clone()),
         label: None,
+        render: None,
         round: Some(1),
         at: None,
     }

@@ -114,6 +114,7 @@ fn rendered() -> Result<(RenderedPage, PageSize), RenderFailure> {
     let page = RenderedPage {
         dom: "<p>tea and cake".to_owned(),
         page_time: Duration::from_millis(7),
+        navigation: None,
     };
     Ok((
         page,
