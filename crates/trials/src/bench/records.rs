@@ -306,7 +306,6 @@ fn excluded_row(row: &PageRow) -> ExcludedRow {
         line: Some(3),
         found_on: Some(row.url.clone()),
         label: None,
-        render: None,
         round: Some(1),
         at: None,
     }
