@@ -121,7 +121,7 @@ pub use warc::{EncodedCapture, Encoder, Warcinfo};
 pub use warc_copy::{CopiedWarc, copy_renamed, is_warc, marked_name};
 pub use warc_files::{Archive, ArchiveOptions, Receipt, marks_at_rest};
 pub use warc_reader::{
-    HttpMessage, MAX_BLOCK_BYTES, MAX_BODY_BYTES, WarcReader, WarcRecord, archive_file, read_place,
-    read_record,
+    HttpMessage, MAX_BLOCK_BYTES, MAX_BODY_BYTES, WarcReader, WarcRecord, archive_file, dom_at,
+    read_dom, read_place, read_record,
 };
 pub use whole_file::{AtomicFile, AtomicFileError, AtomicFolder};

@@ -97,6 +97,34 @@ pub struct PageRow {
     /// The label of the seed that the URL belongs to. Null if that seed has no label.
     #[serde(default)]
     pub label: Option<String>,
+    /// How a browser rendered the page. Null if the page was not rendered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub render: Option<RenderRow>,
+}
+
+/// How a browser rendered a page.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RenderRow {
+    /// Number of resources that the page asked for.
+    pub requests: u32,
+    /// Number of these that were refused, or got no answer.
+    pub refused: u32,
+    /// Size of all resources as received, in bytes. Those that an earlier page had fetched in this
+    /// round are not counted.
+    pub bytes: u64,
+    /// How long the page's scripts ran by the page's own clock, in milliseconds. Null if the page
+    /// could not be rendered.
+    pub page_ms: Option<u64>,
+    /// The labelled digest of the serialized DOM. Null if the page could not be rendered.
+    pub dom_digest: Option<String>,
+    /// Size of the serialized DOM, in bytes. Null if the page could not be rendered.
+    pub dom_bytes: Option<u64>,
+    /// The distance in the archive from the response record (`warc`) to the `conversion` record with
+    /// the DOM, in bytes. Null if the DOM is not archived.
+    pub dom_after: Option<u64>,
+    /// Why the page could not be rendered. The rest of the row then describes the page as it was
+    /// sent.
+    pub error: Option<String>,
 }
 
 /// The role of a page in a sample, and its inclusion probability.
@@ -175,6 +203,18 @@ pub const ONLY_CHECKED: &str = "off-scope-method head";
 const BROKEN_REDIRECTS: [&str; 3] = [REDIRECT_LOOP, TOO_MANY_REDIRECTS, REDIRECT_MALFORMED];
 
 impl PageRow {
+    /// Returns the place of the record with the page's DOM, and the size of the DOM in bytes.
+    /// `None` if the DOM is not archived.
+    #[must_use]
+    pub fn dom(&self) -> Option<(WarcPlace, u64)> {
+        let (render, warc) = (self.render.as_ref()?, self.warc.as_ref()?);
+        let place = WarcPlace {
+            file: warc.file.clone(),
+            offset: warc.offset.checked_add(render.dom_after?)?,
+        };
+        Some((place, render.dom_bytes?))
+    }
+
     /// Returns whether the archive lacks the body because of the site's statement or the operator's
     /// filter.
     #[must_use]
@@ -799,6 +839,7 @@ mod tests {
                     unknown: None,
                 }),
                 label: Some("press".into()),
+                render: None,
             },
             expect![[
                 r#"{"url":"http://e.example/","status":200,"fetched_at":"2026-11-20T23:59:59.123Z","ms":12,"bytes":3,"content_type":"text/html","detected_type":"application/pdf","charset":"UTF-8","language":"de-AT","digest":"sha1:X","depth":1,"hops_off_scope":0,"via":null,"redirect":null,"title":" ","canonical":null,"indexed":null,"robots":{"verdict":"allowed","line":3,"rule":"Allow: /"},"usage":{"search":null,"ai-input":null,"train-ai":"refused","archive":null,"said":[{"vocabulary":"content-usage","channel":"robots","line":4,"raw":"train-ai=n"}]},"warc":{"file":"crawl-e-20261120235959-00000.warc.gz","offset":512},"record_id":"67e55044-10b1-426f-9247-bb680e5fe0c8","withheld":null,"unwanted":null,"round":1,"change":"new","differs":null,"error":null,"sample":{"how":"drawn","stratum":"e.example","drawn":50,"of":200,"probability":0.25,"unknown":null},"label":"press"}"#

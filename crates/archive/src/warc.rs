@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crawl_weburl::CanonicalUrl;
 use uuid::Uuid;
 
 use crate::capture::{Capture, RecordIds, Revisit, RevisitOriginal, protocol_id};
@@ -69,10 +70,14 @@ impl Warcinfo {
     }
 }
 
+/// The media type of a serialized DOM.
+const HTML_IN_UTF8: &str = "text/html; charset=utf-8";
+
 /// The finished records of one capture, ready to append.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EncodedCapture {
-    /// The gzip members in order: response or revisit, request, metadata.
+    /// The gzip members in order: response or revisit, the `conversion` of a rendered page, request,
+    /// metadata.
     pub(crate) members: Vec<u8>,
     /// The range in `members` of the first member, to which the index refers.
     pub(crate) response: Range<usize>,
@@ -146,6 +151,23 @@ impl Encoder {
             id: ids.response,
             digest,
         }
+    }
+
+    /// Adds the serialized DOM of a rendered page to its capture, as a `conversion` record (WARC 1.1
+    /// section 6.8). Returns the distance from the response record to it, in bytes.
+    ///
+    /// It directly follows the response, which is never rewritten, so the distance stays right.
+    pub fn add_dom(&mut self, capture: &mut EncodedCapture, url: &CanonicalUrl, dom: &str) -> u64 {
+        let distance = capture.response.end;
+        let mut member = Vec::with_capacity(512 + dom.len() / 3);
+        self.block.clear();
+        self.begin("conversion", Uuid::new_v4(), capture.started);
+        self.field("WARC-Target-URI", url.as_str());
+        self.field("WARC-Refers-To", &urn(capture.id));
+        self.field("Content-Type", HTML_IN_UTF8);
+        self.end(dom.as_bytes(), &mut member);
+        capture.members.splice(distance..distance, member);
+        distance as u64
     }
 
     /// Encodes a record that was read from an archive, with other fields and another block.

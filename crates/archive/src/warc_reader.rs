@@ -10,7 +10,7 @@ use crate::digest::DigestAlgorithm;
 use crate::error::ReadError;
 use crate::names::FOLDER;
 use crate::regular_file::open_regular;
-use crate::rows::WarcPlace;
+use crate::rows::{PageRow, WarcPlace};
 use crate::timestamp::Timestamp;
 
 /// Maximum length of a WARC record's block, in bytes. A record with a longer block is [`ReadError::TooLong`].
@@ -231,6 +231,23 @@ pub fn archive_file(dir: &Path, name: &str) -> Result<PathBuf, ReadError> {
 pub fn read_place(dir: &Path, place: &WarcPlace, body_bytes: u64) -> Result<WarcRecord, ReadError> {
     let path = archive_file(dir, &place.file)?;
     one(WarcReader::open_at(&path, place.offset)?.max_body(body_bytes))
+}
+
+/// Reads the DOM of a rendered page from the archive of the crawl in `dir`. `None` if the page was
+/// not rendered, or its DOM is not archived or can't be read: the page as it was sent then takes its
+/// place.
+#[must_use]
+pub fn read_dom(dir: &Path, row: &PageRow) -> Option<Vec<u8>> {
+    let (place, bytes) = row.dom()?;
+    dom_at(dir, &row.url, &place, bytes)
+}
+
+/// Does the same as [`read_dom`] for a place that a row named ([`PageRow::dom`]).
+#[must_use]
+pub fn dom_at(dir: &Path, url: &str, place: &WarcPlace, bytes: u64) -> Option<Vec<u8>> {
+    let record = read_place(dir, place, bytes).ok()?;
+    let is_it = record.kind() == "conversion" && record.url() == Some(url);
+    is_it.then_some(record.block)
 }
 
 /// Reads the record whose gzip member begins at `offset`.

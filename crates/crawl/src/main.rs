@@ -17,6 +17,8 @@ mod input;
 mod mcp;
 #[cfg_attr(not(feature = "search"), path = "metrics_left_out.rs")]
 mod metrics;
+#[cfg_attr(not(feature = "render"), path = "rendering_left_out.rs")]
+mod rendering;
 mod run;
 #[cfg(feature = "search")]
 mod search_index;

@@ -20,6 +20,7 @@ use crawl_weburl::{CanonicalUrl, HostKey, HostTable, SpellingRules};
 
 use crate::document_reader::DocumentRules;
 use crate::login::SiteLogin;
+use crate::render::RenderConfig;
 use crate::time::whole_seconds;
 
 /// The minimum delay between two requests to the same host, if the operator is not responsible for
@@ -116,6 +117,8 @@ pub struct Config {
     /// How the crawl logs in to sites. Each site is also one of
     /// [`FetchConfig::sessions`](crawl_fetcher::FetchConfig::sessions).
     pub logins: Vec<Arc<SiteLogin>>,
+    /// How pages are rendered in a browser. `None` renders no page.
+    pub render: Option<RenderConfig>,
     /// Cookies to add to the sites' sessions, and a digest of the file that they come from.
     pub cookie_file: Option<(CookieFile, String)>,
     /// The maximum time until an ended request is on disk, which limits what a crash may lose. If a
@@ -196,6 +199,7 @@ impl Config {
                 ..FetchConfig::new(user_agent.clone())
             },
             logins: Vec::new(),
+            render: None,
             cookie_file: None,
             commit_within: Duration::from_secs(1),
             min_free: 0,

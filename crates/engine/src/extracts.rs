@@ -4,7 +4,7 @@ use std::path::Path;
 use std::thread;
 
 use crawl_archive::rows::{ExtractRow, PageRow, READER_KILLED, READER_PANICKED};
-use crawl_archive::{HttpMessage, ReadError, RowFile, RowReader, read_place};
+use crawl_archive::{HttpMessage, ReadError, RowFile, RowReader, read_dom, read_place};
 use crawl_coding::{DecodeLimits, decode};
 use crawl_extractor::{ContentKind, PageText, document_kind};
 use crawl_fetcher::Interstitial;
@@ -204,7 +204,10 @@ fn extract_batch(
 fn of_archive(dir: &Path, rules: &Rules, row: &PageRow) -> Option<Option<Vec<ExtractRow>>> {
     let record = read_place(dir, row.warc.as_ref()?, row.bytes).ok()?;
     let http = record.http().filter(|_| record.url() == Some(&row.url))?;
-    let body = decoded(&http);
+    let body = match read_dom(dir, row) {
+        Some(dom) => dom.into(),
+        None => decoded(&http),
+    };
     let is_html = document_kind(row.content_type.as_deref(), &body) == ContentKind::Html;
     Some(is_html.then(|| extract_rows(rules, &body, &facts(row), row.round)))
 }

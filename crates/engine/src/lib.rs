@@ -33,6 +33,7 @@ mod messages;
 mod meta_keys;
 mod priority;
 mod read;
+mod render;
 mod replay;
 mod revisit;
 mod runtime_waker;
@@ -76,6 +77,10 @@ pub use free_space::FreeSpace;
 #[cfg(feature = "search")]
 pub use index::rebuild::{RebuildRules, Reindexed, reindex};
 pub use login::{BadSign, Credentials, LoginMethod, PageSign, SiteLogin};
+pub use render::{
+    PageToRender, RenderConfig, RenderFailure, RenderFuture, RenderLimits, RenderMode,
+    RenderRequests, RenderedPage, Renderer, ResourceAnswer, ResourceKind, ResourceRequest,
+};
 pub use replay::{RecordedCrawl, ReplayDifference, ReplayGaps, ReplayTiming, Replayed, replay};
 pub use state::at_rest::{LastRound, admit_at_rest, last_round, park_at_rest, unpark_at_rest};
 pub use state::discard::discard_unanswered;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use crawl_archive::rows::{PageRow, WarcPlace};
-use crawl_archive::{Timestamp, read_place};
+use crawl_archive::{Timestamp, dom_at, read_dom, read_place};
 
 use crate::broken::{LatestRows, key};
 use crate::decoded_body::whole_or_part;
@@ -28,6 +28,8 @@ struct Place {
     file: Option<u32>,
     offset: u64,
     bytes: u64,
+    /// The distance from the body's record to the one with the page's DOM, and the size of the DOM.
+    dom: Option<(u64, u64)>,
     seen: PageSeen,
 }
 
@@ -45,15 +47,25 @@ pub struct PageSeen {
 /// The body of a page.
 #[derive(Clone, Debug)]
 pub struct ArchivedPage {
-    /// The `Content-Type` of the response, as sent.
+    /// The `Content-Type` of the response, as sent; that of the DOM if the page was rendered.
     pub content_type: Option<String>,
     /// The `Last-Modified` of the response, if it is a valid date. Seconds since 1970 UTC.
     pub last_modified: Option<i64>,
-    /// The body without content codings.
+    /// The body without content codings, or the DOM if the page was rendered.
     pub body: Bytes,
     /// Whether the crawl stored only a part of the body: the server didn't finish it, or it exceeded
     /// a limit.
     pub is_truncated: bool,
+}
+
+impl ArchivedPage {
+    /// Replaces the body by the DOM of the page, if it was rendered.
+    fn show(&mut self, dom: Option<Vec<u8>>) {
+        if let Some(dom) = dom {
+            self.body = dom.into();
+            self.content_type = Some("text/html; charset=utf-8".to_owned());
+        }
+    }
 }
 
 impl ArchivedPages {
@@ -105,7 +117,12 @@ impl ArchivedPages {
             file: self.files.get(place.file? as usize)?.clone(),
             offset: place.offset,
         };
-        read_record(&self.dir, url, &warc, place.bytes)
+        let mut page = read_record(&self.dir, url, &warc, place.bytes)?;
+        if let Some((distance, bytes)) = place.dom {
+            let offset = place.offset.saturating_add(distance);
+            page.show(dom_at(&self.dir, url, &WarcPlace { offset, ..warc }, bytes));
+        }
+        Some(page)
     }
 
     fn add(&mut self, row: &PageRow, changed_at: Option<Timestamp>) {
@@ -115,6 +132,10 @@ impl ArchivedPages {
             file,
             offset: warc.map_or(0, |warc| warc.offset),
             bytes: row.bytes,
+            dom: row
+                .render
+                .as_ref()
+                .and_then(|render| render.dom_after.zip(render.dom_bytes)),
             seen: PageSeen {
                 changed_at,
                 fetched_at: row.fetched_at,
@@ -141,7 +162,9 @@ impl ArchivedPages {
 #[must_use]
 pub fn read_archived(dir: &Path, row: &PageRow) -> Option<ArchivedPage> {
     let warc = row.warc.as_ref().filter(|_| row.may_show_body())?;
-    read_record(dir, &row.url, warc, row.bytes)
+    let mut page = read_record(dir, &row.url, warc, row.bytes)?;
+    page.show(read_dom(dir, row));
+    Some(page)
 }
 
 fn read_record(dir: &Path, url: &str, warc: &WarcPlace, bytes: u64) -> Option<ArchivedPage> {

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use crawl_archive::{WarcRecord, read_place};
+use crawl_archive::{WarcRecord, read_dom, read_place};
 use crawl_extractor::{ContentLimits, PageContext, is_html, may_be_read, read_content};
 use crawl_records::{PageRow, RecordsError, decoded_body, pages};
 use data_encoding::HEXLOWER;
@@ -143,12 +143,14 @@ impl PageListWriter<'_> {
         if !is_html(content_type, &body) {
             return Ok(false);
         }
+        let dom = read_dom(self.dir, row);
+        let body = dom.as_deref().unwrap_or(&body);
         let context = PageContext {
             content_type,
             ..PageContext::default()
         };
         let shown = match row.may_show_body() {
-            true => &body[..],
+            true => body,
             false => &[],
         };
         let mut limits = ContentLimits::default();

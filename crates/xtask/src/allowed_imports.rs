@@ -1,7 +1,9 @@
 //! Which crates may depend on which, as `docs/architecture.md` explains.
 
 /// For each package, the crates it may depend on directly, except in tests.
-pub(crate) const SEES: [(&str, &[&str]); 29] = [
+pub(crate) const SEES: [(&str, &[&str]); 30] = [
+    // Callers answer the requests of pages, so the crate needs no fetcher.
+    ("crawl-browser", &[]),
     ("crawl-coding", &[]),
     ("crawl-dates", &[]),
     ("crawl-documents", &[]),
@@ -138,6 +140,7 @@ pub(crate) const SEES: [(&str, &[&str]); 29] = [
             "crawl-archive",
             "crawl-index",
             "crawl-engine",
+            "crawl-browser",
             "crawl-records",
             "crawl-tables",
             "crawl-wacz",
@@ -228,6 +231,7 @@ pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
     // Only the binary has a user interface.
     (
         &[
+            "crawl-browser",
             "crawl-coding",
             "crawl-dates",
             "crawl-documents",
@@ -327,7 +331,8 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
             ("free_space", &[]),
             ("document_reader", &[]),
             ("login", &[]),
-            ("config", &["document_reader", "login", "time"]),
+            ("render", &[]),
+            ("config", &["document_reader", "login", "render", "time"]),
             ("control", &["config", "counters", "free_space"]),
             ("error", &["control"]),
             ("tombstones", &["error"]),
@@ -343,8 +348,8 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
             (
                 "messages",
                 &[
-                    "control", "counters", "error", "login", "priority", "revisit", "summary",
-                    "time", "totals",
+                    "control", "counters", "error", "login", "priority", "render", "revisit",
+                    "summary", "time", "totals",
                 ],
             ),
             (
@@ -404,6 +409,7 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
                     "messages",
                     "meta_keys",
                     "priority",
+                    "render",
                     "revisit",
                     "sampling",
                     "secrets",
@@ -489,9 +495,10 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
                     "error",
                     "free_space",
                     "index",
-                    "meta_keys",
                     "messages",
+                    "meta_keys",
                     "read",
+                    "render",
                     "revisit",
                     "runtime_waker",
                     "shared_traps",
@@ -516,7 +523,9 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
             ("values", &[]),
             // Starts other programs without our secrets.
             ("child", &[]),
+            ("rendering", &["error", "values"]),
             ("shared_frontier", &["child", "error"]),
+            ("rendering_left_out", &["error", "values"]),
             ("shared_frontier_left_out", &["error"]),
             // Reads private keys and signs requests.
             ("identity", &["child", "clock", "error"]),
@@ -527,6 +536,7 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
                     "error",
                     "identity",
                     "input",
+                    "rendering",
                     "shared_frontier",
                     "values",
                 ],

@@ -84,6 +84,7 @@ pub(super) fn engine_config(settings: &Settings, checked: &Checked) -> Config {
         host_locks: host_locks_file(),
         wait_unreachable: settings.politeness.wait_unreachable.get(),
         logins: checked.logins.clone(),
+        render: checked.render.clone(),
         cookie_file: checked.cookie_file.clone(),
         commit_within: settings.output.commit_within.get(),
         min_free: settings.output.min_free.0,

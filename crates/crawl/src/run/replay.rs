@@ -25,6 +25,7 @@ pub(crate) struct ReplayRun {
 /// directory of the settings.
 pub(crate) fn replay(dir: &Path, settings: &Settings) -> Result<ReplayRun, CommandError> {
     refuse_login(settings)?;
+    refuse_rendering(settings)?;
     let mut checked = check(settings)?;
     let terminal = Terminal::new(settings);
     start_log(settings, &terminal)?;
@@ -63,6 +64,17 @@ fn as_crawled(dir: &Path, checked: &mut Checked) {
         }
     }
     checked.crawl_at(seeds);
+}
+
+/// Refuses to replay a crawl that renders pages, because a replay does not yet run a browser.
+fn refuse_rendering(settings: &Settings) -> Result<(), CommandError> {
+    match settings.render.render.meaning() {
+        Some(_) => Err(
+            CommandError::usage("can't replay a crawl that renders pages in a browser")
+                .hint("give --render off to see what the pages contain without their scripts"),
+        ),
+        None => Ok(()),
+    }
 }
 
 /// Refuses to replay a crawl that logs in, because the archive has no answers of a login.

@@ -5,7 +5,9 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crawl_engine::{HostGroup, MAX_PER_OTHERS_HOST, MIN_OTHERS_DELAY, SiteLogin};
+use crawl_engine::{
+    HostGroup, MAX_PER_OTHERS_HOST, MIN_OTHERS_DELAY, RenderConfig, RenderLimits, SiteLogin,
+};
 use crawl_fetcher::{Contact, CookieFile, HostAccess, Signing, SiteSessions};
 use crawl_fields::Rules;
 use crawl_policy::ProductToken;
@@ -17,7 +19,7 @@ use crawl_weburl::{AddressClass, CanonicalUrl, HostTable, canonicalize, classify
 use super::ca_files::check_ca_files;
 use super::choices::KindName;
 use super::contact::{
-    AGENT_HINT, CONTACT_HINT, PATTERN_HINT, check_pattern, read_agent, read_contact,
+    AGENT_HINT, CONTACT_HINT, PATTERN_HINT, check_pattern, read_agent, read_contact, user_agent,
 };
 use super::extract_rules::compile;
 use super::groups::{host_groups, terms_by_host};
@@ -34,8 +36,9 @@ use super::signing::check_signing;
 use super::sites::{accesses, by_name};
 use super::tables::{Operator, Settings};
 use crate::error::{CommandError, Problems, left_out};
+use crate::rendering::renderer;
 use crate::settings::seeds::{self, Seed};
-use crate::values::{AddressOverride, Span};
+use crate::values::{AddressOverride, BrowserTerms, Span};
 
 const SEED_HINT: &str =
     "give a URL such as `https://example.org/`, or a host such as `example.org`";
@@ -77,6 +80,8 @@ pub(crate) struct Checked {
     pub(crate) cookie_file: Option<(CookieFile, String)>,
     /// The compiled rules for the fields of pages.
     pub(crate) extract: Arc<Rules>,
+    /// How pages are rendered. `None` if none are.
+    pub(crate) render: Option<RenderConfig>,
 }
 
 impl Checked {
@@ -169,6 +174,7 @@ pub(super) fn check_all(settings: &Settings, problems: &mut Problems) -> Option<
     let groups = problems.note(host_groups(&settings.group));
     let signing = problems.note(check_signing(&settings.operator));
     let extract = problems.note(compile(&settings.extract));
+    let render = problems.note(check_render(settings, &agent, contact.as_ref()));
     let public = seeds
         .iter()
         .find(|seed| reach(seed, &settings.fetch.resolve) == Reach::Public);
@@ -208,9 +214,53 @@ pub(super) fn check_all(settings: &Settings, problems: &mut Problems) -> Option<
         groups: groups?,
         signing: signing?,
         extract: Arc::new(extract?),
+        render: render?,
     };
     checked.crawl_at(seeds);
     Some(checked)
+}
+
+/// Returns how pages are rendered; `None` if none are.
+fn check_render(
+    settings: &Settings,
+    agent: &Option<ProductToken>,
+    contact: Option<&Option<Contact>>,
+) -> Result<Option<RenderConfig>, CommandError> {
+    let terms = &settings.render;
+    let Some(mode) = terms.render.meaning() else {
+        return Ok(None);
+    };
+    if !settings.frontier.frontier.is_empty() {
+        let message = "pages can't be rendered in a crawl that several workers share";
+        let problem = CommandError::usage(message).hint("remove --render or --frontier");
+        return Err(problem.about("render").resting_on(&["frontier"]));
+    }
+    // The problems of these are noted elsewhere.
+    let (Some(agent), Some(contact)) = (agent, contact) else {
+        return Ok(None);
+    };
+    let tabs = usize::try_from(terms.render_tabs).unwrap_or(1);
+    let renderer = renderer(BrowserTerms {
+        program: (!terms.browser.is_empty()).then(|| terms.browser.0.clone()),
+        sandbox: terms.browser_sandbox.is_on(),
+        tabs,
+        page_time: terms.render_time.get(),
+        timeout: terms.render_timeout.get(),
+        memory: terms.render_memory.0,
+        max_requests: terms.render_max_requests,
+        user_agent: user_agent(agent, contact.as_ref()),
+    })?;
+    Ok(Some(RenderConfig {
+        mode,
+        renderer,
+        tabs,
+        all_resources: terms.render_resources.meaning(),
+        limits: RenderLimits {
+            requests: terms.render_max_requests,
+            bytes: terms.render_max_bytes.0,
+            hosts: usize::try_from(terms.render_max_hosts).unwrap_or(1),
+        },
+    }))
 }
 
 /// Rejects a log inside the crawl's directory, which may hold only the crawl's own files.

@@ -1,7 +1,7 @@
 //! Settings whose value is one of a few words.
 
 use clap::ValueEnum;
-use crawl_engine::{Forbidden, OffScopeMethod, Resources};
+use crawl_engine::{Forbidden, OffScopeMethod, RenderMode, Resources};
 use crawl_fetcher::SignWhen;
 use crawl_policy::Profile;
 use crawl_policy::usage::UsagePurpose;
@@ -75,6 +75,24 @@ words! {
         Own => Resources::Own;
         /// All resources.
         All => Resources::All;
+    }
+
+    /// Which pages to render.
+    RenderName => Option<RenderMode> {
+        /// None.
+        Off => None;
+        /// Pages that seem to need it.
+        Auto => Some(RenderMode::Auto);
+        /// All.
+        On => Some(RenderMode::On);
+    }
+
+    /// What a rendered page may fetch. The meaning is whether it may fetch everything.
+    RenderResourcesName => bool {
+        /// What its text may depend on.
+        Text => false;
+        /// Images, media and fonts too.
+        All => true;
     }
 
     /// The strata of a sample.

@@ -30,7 +30,7 @@ const MAX_WALKERS: u64 = 1_000;
 
 pub(super) fn check_numbers(settings: &Settings, problems: &mut Problems) {
     let (politeness, exclusion) = (&settings.politeness, &settings.exclusion);
-    let (fetch, recrawl) = (&settings.fetch, &settings.recrawl);
+    let (fetch, recrawl, render) = (&settings.fetch, &settings.recrawl, &settings.render);
     let no_fetch = "nothing could be fetched";
     let no_rest = "robots.txt would be fetched endlessly";
     let is_zero = |span: Span| span == Span::ZERO;
@@ -49,6 +49,11 @@ pub(super) fn check_numbers(settings: &Settings, problems: &mut Problems) {
         ("idle-timeout", is_zero(fetch.idle_timeout), no_fetch),
         ("body-memory", fetch.body_memory.0 == 0, no_fetch),
         ("max-body", fetch.max_body.0 == 0, no_fetch),
+        (
+            "render-tabs",
+            render.render_tabs == 0,
+            "no page could be rendered",
+        ),
         ("robots-max-age", is_zero(exclusion.robots_max_age), no_rest),
         ("robots-retry", is_zero(exclusion.robots_retry), no_rest),
     ] {

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::choices::{
     ForbiddenName, KindName, LogFormatName, OffScopeMethodName, ProfileName, ProgressMode,
-    PurposeName, ResourcesName, ScopeName, SignatureName, StratumName, WhenName,
+    PurposeName, RenderName, RenderResourcesName, ResourcesName, ScopeName, SignatureName,
+    StratumName, WhenName,
 };
 use super::groups::Groups;
 use super::host_lists::HostList;
@@ -647,6 +648,66 @@ tables! {
         /// By its Clean-param lines.
         #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
         clean_params: Switch = Switch::On, GoesOn;
+    }
+
+    render, "Rendering", RenderLayer, Render {
+        /// Render pages that scripts build, in a browser: off, auto or on
+        ///
+        /// auto: pages that show little text but have scripts, as long as rendering pages like them
+        /// brings more. on: all HTML pages. The browser makes no request by itself: what a page asks
+        /// for follows robots.txt, the delays and the exclusions like every request. See
+        /// docs/rendering.md.
+        #[arg(value_name = "WHEN", value_enum, hide_possible_values = true)]
+        render: RenderName = RenderName::Off, Guarded("runs a browser");
+        /// Program of the browser: Chromium or Chrome
+        ///
+        /// By default CRAWL_BROWSER, or else the first of chromium-headless-shell, chromium and
+        /// google-chrome on the PATH. Never downloaded.
+        #[arg(value_name = "FILE")]
+        browser: FilePath = FilePath::default(), Guarded("sets the program that renders pages");
+        /// Run the browser in its sandbox, on or off
+        ///
+        /// The sandbox can't run as root. Switch it off only where something else isolates the
+        /// browser, such as a container.
+        #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
+        browser_sandbox: Switch = Switch::On, Guarded("switches the browser's sandbox off");
+        /// Number of pages to render at once
+        #[arg(value_name = "N")]
+        render_tabs: u32 = 2, GoesOn;
+        /// How long the scripts of a page may run, by the page's own clock
+        ///
+        /// This clock stands still while the page waits for an answer, so delays between requests
+        /// don't change what is read.
+        #[arg(value_name = "DURATION")]
+        render_time: Span = Span::from_secs(10), GoesOn;
+        /// Maximum time that the browser may work on a page
+        ///
+        /// Waiting for answers does not count. Beyond the limit, the page is read as it was sent.
+        #[arg(value_name = "DURATION")]
+        render_timeout: Span = Span::from_secs(30), GoesOn;
+        /// Maximum memory of the browser
+        ///
+        /// Beyond the limit, the browser is started anew, and its pages are read as they were sent.
+        #[arg(value_name = "SIZE")]
+        render_memory: Size = Size(2 << 30), GoesOn;
+        /// What pages may fetch while they are rendered: text or all
+        ///
+        /// text: scripts, style sheets, frames and data. all: images, media and fonts too.
+        #[arg(value_name = "KINDS", value_enum, hide_possible_values = true)]
+        render_resources: RenderResourcesName = RenderResourcesName::Text, GoesOn;
+        /// Maximum number of requests per rendered page
+        ///
+        /// Beyond the limit, requests are refused, and the page is rendered without them.
+        #[arg(value_name = "N")]
+        render_max_requests: u32 = 100, GoesOn;
+        /// Maximum bytes to fetch per rendered page
+        ///
+        /// Beyond the limit, requests are refused, and the page is rendered without them.
+        #[arg(value_name = "SIZE")]
+        render_max_bytes: Size = Size(32 << 20), GoesOn;
+        /// Maximum number of hosts to fetch from per rendered page
+        #[arg(value_name = "N")]
+        render_max_hosts: u32 = 10, GoesOn;
     }
 
     recrawl, "Recrawling", RecrawlLayer, Recrawl {

@@ -13,7 +13,7 @@ use crate::clock;
 use crate::error::{FINISHED, INTERRUPTED, NOTHING_DONE};
 
 /// Kinds of skipped links worth reporting, by the name they are counted under.
-const LEFT_OUT: [(&str, &str); 3] = [
+const LEFT_OUT: [(&str, &str); 4] = [
     (
         "sitemap_limit",
         "sitemap URLs over the limit of --max-sitemap-urls",
@@ -23,6 +23,10 @@ const LEFT_OUT: [(&str, &str); 3] = [
         "sitemaps on other hosts listed in robots.txt; add a host with --host HOST",
     ),
     ("secret", "links that contain a secret of [site]"),
+    (
+        "built_by_scripts",
+        "pages whose text scripts seem to build; read them with --render auto",
+    ),
 ];
 
 /// Whether crawl.toml has a mark that identifies it as its user's own.

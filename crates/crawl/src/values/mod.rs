@@ -3,6 +3,7 @@
 //! Each is parsed by `FromStr`, and the output of `Display` parses back to the same value. In TOML
 //! they are strings, or plain numbers and booleans with the same meaning.
 
+mod browser_terms;
 mod day_hours;
 mod file_path;
 mod frontier_url;
@@ -23,6 +24,7 @@ mod switch;
 mod text;
 mod unit;
 
+pub(crate) use browser_terms::BrowserTerms;
 pub(crate) use day_hours::DayHours;
 pub(crate) use file_path::FilePath;
 pub(crate) use frontier_url::FrontierUrl;

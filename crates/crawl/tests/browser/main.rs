@@ -12,6 +12,8 @@ mod server;
 #[path = "../serve/site.rs"]
 mod site;
 
+mod rendering;
+
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

@@ -2,13 +2,13 @@
 
 use crawl_fetcher::{Exchange, Failure, FailureKind};
 use crawl_frontier::FrontierError;
-use crawl_scheduler::Tick;
+use crawl_scheduler::{RobotsState, Tick};
 use crawl_weburl::Origin;
 
 use super::robots::{RobotsReaction, RobotsStep};
 use super::{Coordinator, request_rows};
 use crate::counters::EndedRequest;
-use crate::messages::{Effect, EndedExchange, Job, RobotsExchange, WriterMessage};
+use crate::messages::{Effect, EndedExchange, Job, SideExchange, WriterMessage};
 use crate::time::millis;
 
 impl Coordinator {
@@ -61,6 +61,10 @@ impl Coordinator {
                 let result = result.map(|exchange| *exchange);
                 self.login_answered(now, &request, &result, out);
             }
+            Job::Render(request) => {
+                let result = result.map(|exchange| *exchange);
+                self.resource_fetched(now, &request, result, out);
+            }
             // A request that was given up shows nothing about the origin's rules.
             _ if is_given_up => self.write_state(&host, out),
             job => {
@@ -86,7 +90,7 @@ impl Coordinator {
         let host = Some(self.hosts.state(&job.url().host_key()));
         let scope = &self.scope;
         let (of, purpose, reaction) = match job {
-            Job::Page { .. } | Job::Login(_) => return Ok(()),
+            Job::Page { .. } | Job::Login(_) | Job::Render(_) => return Ok(()),
             Job::TdmRep { of, tries, .. } => {
                 let reaction = self.robots.tdmrep_fetched(of, *tries, &result, scope)?;
                 (of, "tdmrep", reaction)
@@ -112,12 +116,12 @@ impl Coordinator {
         let bytes = exchange
             .as_ref()
             .map_or(0, |exchange| exchange.body.len() as u64);
-        let message = WriterMessage::Robots(Box::new(RobotsExchange {
+        let message = WriterMessage::Side(Box::new(SideExchange {
             of: Some(of.clone()),
             host,
             purpose,
             copy: copy.map(|copy| (of.clone(), copy)),
-            sitemaps,
+            admissions: sitemaps,
             exchange,
             bytes,
             capture: None,
@@ -147,7 +151,12 @@ impl Coordinator {
                 }
                 self.hosts.queue_rules_request(now, &of.host_key(), of);
             }
-            RobotsStep::Done(state) => self.hosts.set_robots(now, of, state),
+            RobotsStep::Done(state) => {
+                if matches!(state, RobotsState::Unreachable { .. }) {
+                    self.renders.refuse_origin(of);
+                }
+                self.hosts.set_robots(now, of, state);
+            }
             RobotsStep::Again => self.hosts.begin_rules_again(now, of),
         }
         Ok(())

@@ -13,6 +13,7 @@ use super::robots::{RobotsJudgement, RobotsStanding};
 use super::url_gate::LeaseDisposition;
 use crate::config::OffScopeMethod;
 use crate::messages::page::{FetchContext, FetchedPage, UnansweredVisit};
+use crate::messages::render::Rendering;
 use crate::messages::{Effect, Job, WriterMessage};
 use crate::priority::{Priority, is_guess};
 use crate::revisit::visit::PreviousVisit;
@@ -58,8 +59,9 @@ impl Coordinator {
     ) -> Result<Option<Job>, FrontierError> {
         let standing = self.robots.standing(origin)?;
         // Use `|` rather than `||`: each check notes the origin, to wake it once there is room.
-        let is_full =
-            self.hosts.turns_away(now, host, origin) | self.backlog.turns_away(host, origin);
+        let is_full = self.hosts.turns_away(now, host, origin)
+            | self.backlog.turns_away(host, origin)
+            | self.renders.turns_away(origin);
         while !is_full && self.turns.goes_on() && self.backlog.has_room_behind(later.len()) {
             let Some(mut lease) = self.frontier.lease(origin)? else {
                 break;
@@ -327,8 +329,9 @@ impl Coordinator {
                     exchange,
                     scope: Arc::clone(self.scope.current()),
                     host,
+                    rendering: Rendering::default(),
                 };
-                self.hand_to_readers(page, out);
+                self.take_on(page, out);
             }
             Err(failure) => {
                 let visit = UnansweredVisit::failed(lease, context, &failure, host);

@@ -21,6 +21,8 @@ mod logins;
 mod new_rules;
 mod permits;
 mod progress;
+mod render_requests;
+mod renders;
 pub(crate) mod request_rows;
 mod requests_in_flight;
 mod retries;
@@ -52,6 +54,7 @@ use self::commands::reply;
 use self::host_turns::HostTurns;
 use self::hosts::Hosts;
 use self::logins::Logins;
+use self::renders::Renders;
 use self::robots::RobotsStates;
 use self::run_end::RunEnd;
 use self::run_report::RunReport;
@@ -78,7 +81,8 @@ use crate::trace_events::TraceEvents;
 ///
 /// The doc of each part lists its events, its effects and the order of its calls:
 /// - permit to commit: [`Hosts`], [`HostTurns`], [`Backlog`];
-/// - what happens to a leased URL: [`RunScope`], [`RobotsStates`], [`UrlGate`], [`Logins`];
+/// - what happens to a leased URL: [`RunScope`], [`RobotsStates`], [`UrlGate`], [`Logins`],
+///   [`Renders`];
 /// - the run as a whole: [`RunEnd`], [`RunReport`], [`SharedHosts`].
 pub(crate) struct Coordinator {
     config: Arc<Config>,
@@ -86,6 +90,7 @@ pub(crate) struct Coordinator {
     hosts: Hosts,
     robots: RobotsStates,
     logins: Logins,
+    renders: Renders,
     scope: RunScope,
     gate: UrlGate,
     shared: SharedHosts,
@@ -120,6 +125,7 @@ impl Coordinator {
             hosts: Hosts::new(&config, &frontier, seed),
             robots: RobotsStates::new(&config, &frontier),
             logins: Logins::default(),
+            renders: Renders::new(&config),
             scope: RunScope::new(scope, config.resources),
             gate: UrlGate::new(config.traps),
             shared: SharedHosts::default(),
@@ -177,6 +183,9 @@ impl Coordinator {
                 self.take_back(now, *page, out);
             }
             Event::ReadingStopped(page) => self.take_back(now, *page, out),
+            Event::Scripted { page, size } => self.scripted(*page, size, out),
+            Event::ResourceWanted(wanted) => self.resource_wanted(now, *wanted, out),
+            Event::Rendered { page, result } => self.rendered(now, page, result, out),
             Event::FreeSpace { bytes } => self.note_free_space(bytes),
             Event::DocumentWaits { host, bytes } => self.backlog.document_waits(host, bytes),
             Event::DocumentEnded { host, bytes } => {
@@ -300,8 +309,9 @@ impl Coordinator {
             return Ok(());
         }
         self.hosts.recall(now, &host, &self.shared)?;
-        let has_room =
-            !self.hosts.turns_away(now, &host, origin) && !self.backlog.turns_away(&host, origin);
+        let has_room = !self.hosts.turns_away(now, &host, origin)
+            && !self.backlog.turns_away(&host, origin)
+            && !self.renders.turns_away(origin);
         let state = match self.robots.is_met(origin) {
             true => None,
             false => {
@@ -309,7 +319,8 @@ impl Coordinator {
                 self.robots.meet(now, origin)?
             }
         };
-        let urls = match self.logins.is_due_at(origin) {
+        let is_due = self.logins.is_due_at(origin) || self.renders.waiting_at(origin) > 0;
+        let urls = match is_due {
             true => urls.max(1),
             false if has_room => urls,
             false => 0,

@@ -1,9 +1,11 @@
 //! The use of a permit: all steps from the scheduler's permit to the request.
 
+use crawl_frontier::FrontierError;
 use crawl_scheduler::{Permit, Purpose, Tick};
 use crawl_weburl::CanonicalUrl;
 
 use super::login_requests::LoginTurn;
+use super::render_requests::RenderTurn;
 use super::robots::never_fetched;
 use super::{Coordinator, request_rows};
 use crate::messages::{Effect, Job};
@@ -60,9 +62,55 @@ impl Coordinator {
     fn use_permit(&mut self, now: Tick, permit: Permit, out: &mut Vec<Effect>) {
         let before = out.len();
         self.turns.begin();
-        let job = match permit.purpose().clone() {
+        let job = self.job_for(now, &permit, out);
+        if let Purpose::Page { origin } = permit.purpose()
+            && self.renders.waiting_at(origin) > 0
+        {
+            // Whatever happened to the origin's pages, its resources need further permits.
+            self.hosts.set_pending(now, origin, 1);
+        }
+        // Requests of logins and for resources are not part of turns: a replay sends none of them.
+        let is_sent =
+            matches!(&job, Ok(Some(job)) if !matches!(job, Job::Login(_) | Job::Render(_)));
+        let progress = (
+            self.hosts.requests().ended_in_run(),
+            self.report.of_all_runs().messages,
+        );
+        if let Some(turn) = (self.turns).record(now, permit.purpose(), is_sent, progress) {
+            // The use of the permit must be recorded before its request is sent.
+            out.insert(before, Effect::NoteTurn(turn));
+        }
+        match job {
+            Ok(Some(job)) => {
+                self.hosts.sent();
+                let purpose = request_rows::purpose(&job);
+                let (spans, url) = (self.hosts.spans(), job.shown_url());
+                let span = self.events.exchange(spans, &permit, &url, purpose);
+                out.push(Effect::Fetch { permit, job, span });
+            }
+            Ok(None) => self.hosts.give_back_unneeded(now, permit),
+            Err(error) => {
+                self.fail(error);
+                self.hosts.give_back(now, permit);
+            }
+        }
+    }
+
+    /// Returns the request that a permit is used for, if there is one.
+    fn job_for(
+        &mut self,
+        now: Tick,
+        permit: &Permit,
+        out: &mut Vec<Effect>,
+    ) -> Result<Option<Job>, FrontierError> {
+        match permit.purpose().clone() {
             Purpose::Page { origin } => match self.login_turn(now, &origin, out) {
-                Ok(LoginTurn::Page) => self.next_page(now, permit.host(), &origin, out),
+                Ok(LoginTurn::Page) => match self.render_turn(now, &origin, out) {
+                    Ok(RenderTurn::Page) => self.next_page(now, permit.host(), &origin, out),
+                    Ok(RenderTurn::Send(job)) => Ok(Some(job)),
+                    Ok(RenderTurn::Nothing) => Ok(None),
+                    Err(error) => Err(error),
+                },
                 Ok(LoginTurn::Send(job)) => Ok(Some(job)),
                 Ok(LoginTurn::Nothing) => Ok(None),
                 Err(error) => Err(error),
@@ -84,30 +132,6 @@ impl Coordinator {
                     self.hosts.begin_rules_again(now, &of);
                 }
                 job
-            }
-        };
-        // Requests of logins are not part of turns, because the archive has no answers for them.
-        let is_sent = matches!(&job, Ok(Some(job)) if !matches!(job, Job::Login(_)));
-        let progress = (
-            self.hosts.requests().ended_in_run(),
-            self.report.of_all_runs().messages,
-        );
-        if let Some(turn) = (self.turns).record(now, permit.purpose(), is_sent, progress) {
-            // The use of the permit must be recorded before its request is sent.
-            out.insert(before, Effect::NoteTurn(turn));
-        }
-        match job {
-            Ok(Some(job)) => {
-                self.hosts.sent();
-                let purpose = request_rows::purpose(&job);
-                let (spans, url) = (self.hosts.spans(), job.shown_url());
-                let span = self.events.exchange(spans, &permit, &url, purpose);
-                out.push(Effect::Fetch { permit, job, span });
-            }
-            Ok(None) => self.hosts.give_back_unneeded(now, permit),
-            Err(error) => {
-                self.fail(error);
-                self.hosts.give_back(now, permit);
             }
         }
     }

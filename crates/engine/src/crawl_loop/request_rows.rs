@@ -100,7 +100,7 @@ fn row(
         wait_asked,
         after: match job {
             Job::Page { lease, .. } => Some(CommitPoint::of(lease.after).row()),
-            Job::Robots { .. } | Job::TdmRep { .. } | Job::Login(_) => None,
+            Job::Robots { .. } | Job::TdmRep { .. } | Job::Login(_) | Job::Render(_) => None,
         },
         signed: match result {
             Ok(exchange) => exchange.sent.is_signed(),
@@ -126,6 +126,7 @@ pub(crate) fn purpose(job: &Job) -> &'static str {
         Job::Robots { .. } => "hop",
         Job::TdmRep { .. } => "tdmrep",
         Job::Login(_) => "login",
+        Job::Render(_) => "render",
     }
 }
 

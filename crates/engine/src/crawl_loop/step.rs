@@ -34,6 +34,16 @@ impl Coordinator {
             true => None,
             false => self.issue_permits(now, deadline, out),
         };
+        let wake = match self.renders.is_empty() || is_paused || self.end.is_ending() {
+            true => wake,
+            false => {
+                let of_renders = self.issue_for_renders(now, out);
+                wake.into_iter().chain(of_renders).min()
+            }
+        };
+        if self.end.is_ending() {
+            self.give_up_renders(now, out);
+        }
         let all_found = self.hosts.requests().are_all_found() && self.backlog.is_empty();
         if self.end.is_ending() || is_paused || (all_found && !self.has_room(now)) {
             self.hosts.give_found_back(now);

@@ -408,7 +408,7 @@ fn a_partial_body_counts_as_bytes_of_its_host() {
     assert!(
         matches!(&out[0], Effect::Log(line) if line.row().failure.as_deref() == Some("short_body"))
     );
-    assert!(matches!(out[1], Effect::Write(WriterMessage::Robots(_))));
+    assert!(matches!(out[1], Effect::Write(WriterMessage::Side(_))));
 }
 
 #[test]
@@ -691,7 +691,7 @@ fn an_exchange_for_rules_is_archived_by_its_purpose() {
         assert!(fetched.is_ok());
     }
     let shown = out.iter().map(|effect| match effect {
-        Effect::Write(WriterMessage::Robots(item)) => (
+        Effect::Write(WriterMessage::Side(item)) => (
             item.purpose,
             item.bytes,
             item.of.clone(),

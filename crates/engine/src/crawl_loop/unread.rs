@@ -18,11 +18,16 @@ impl Coordinator {
     /// Takes back a page that was not read. Its URL is pending again, as after a kill, but its
     /// request stays in `requests.jsonl`.
     pub(super) fn take_back(&mut self, now: Tick, page: FetchedPage, out: &mut Vec<Effect>) {
+        self.backlog.dropped_unread(page.exchange.body.len() as u64);
+        self.unsettle(now, page, out);
+    }
+
+    /// Makes the URL of a fetched page pending again that no reader has.
+    pub(super) fn unsettle(&mut self, now: Tick, page: FetchedPage, out: &mut Vec<Effect>) {
         let FetchedPage {
             lease, exchange, ..
         } = page;
         tracing::debug!(url = %lease.url, "fetched and not read to the end, as the time is over");
-        self.backlog.dropped_unread(exchange.body.len() as u64);
         let host = lease.url.host_key();
         if counts_as_page(&lease, exchange.status) {
             self.hosts.page_unsettled(&host);
@@ -62,6 +67,7 @@ mod tests {
             host: coordinator.hosts.state(&host),
             lease,
             exchange: Box::new(exchange),
+            rendering: crate::messages::render::Rendering::default(),
         };
         let mut out = Vec::new();
         coordinator.hand_to_readers(page, &mut out);

@@ -122,6 +122,7 @@ impl Driver {
         };
         // The channel has no limit, since the coordinator limits how much work it hands out.
         let (event_sender, events) = async_mpsc::unbounded_channel();
+        let weak_sender = event_sender.downgrade();
         let Started {
             requests,
             readers,
@@ -143,6 +144,7 @@ impl Driver {
             writer,
             indexer,
             events,
+            event_sender: weak_sender,
             fetches: JoinSet::new(),
             undelivered: VecDeque::new(),
             _disk: disk,

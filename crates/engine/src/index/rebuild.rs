@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 
 use bytes::Bytes;
 use crawl_archive::rows::{READER_PANICKED, WarcPlace};
-use crawl_archive::{FOLDER, HttpMessage, ReadError, read_place};
+use crawl_archive::{FOLDER, HttpMessage, ReadError, dom_at, read_place};
 use crawl_coding::{DecodeLimits, decode};
 use crawl_extractor::{ContentKind, Limits, PageText, document_kind, may_be_read};
 use crawl_fetcher::Secrets;
@@ -361,6 +361,12 @@ impl Build<'_> {
         Some(page).filter(|_| is_it)
     }
 
+    /// Returns the DOM of a page that was rendered.
+    fn dom(&self, kept: &Kept) -> Option<Vec<u8>> {
+        let (place, bytes) = kept.dom.as_ref()?;
+        dom_at(self.dir, &kept.url, place, *bytes)
+    }
+
     fn archived(
         &self,
         url: &CanonicalUrl,
@@ -384,8 +390,11 @@ impl Build<'_> {
             return Ok(left_out(url, "no_page"));
         }
         let body = Bytes::copy_from_slice(http.body);
+        let dom = self.dom(kept);
+        let content_type = dom.as_ref().map_or(content_type, |_| Some(HTML_IN_UTF8));
         let codings = headers.get_all(CONTENT_ENCODING);
-        let bytes = decode(codings, &body, &DecodeLimits::default()).bytes;
+        let decoded = || decode(codings, &body, &DecodeLimits::default()).bytes;
+        let bytes = dom.map_or_else(decoded, Bytes::from);
         let is_page = document_kind(content_type, &bytes) == ContentKind::Html;
         let kind = || documents.kind(content_type, url.path(), &bytes);
         let html = match is_page {

@@ -3,6 +3,7 @@
 pub(crate) mod key;
 pub(crate) mod login;
 pub(crate) mod page;
+pub(crate) mod render;
 pub(crate) mod sharing;
 
 use std::borrow::Cow;
@@ -15,19 +16,21 @@ use crawl_archive::rows::{CommandTaken, DelayRow, HostTurn, PageRow};
 use crawl_archive::{EncodedCapture, RequestLine};
 use crawl_fetcher::{Exchange, Failure, FetchRequest};
 use crawl_frontier::{Admission, Exclusion, Lease, UrlKind};
-use crawl_scheduler::{HostSnapshot, Permit, RequestOutcome, Spent};
+use crawl_scheduler::{HostSnapshot, Permit, RequestOutcome, Spent, Tick};
 use crawl_scope::Scope;
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use tracing::Span;
 
 use self::login::LoginRequest;
 use self::page::{EncodedPage, FetchContext, FetchedPage, LinkBatch, UnansweredVisit, UsedPage};
+use self::render::{PageSize, RenderId, RenderRequest, WantedResource};
 use self::sharing::{SharedNews, SharedRequest};
 use crate::control::{AnswerSender, CommandAnswer, PostedCommand, Refused, Stop};
 use crate::counters::Commit;
 use crate::error::EngineError;
 use crate::login::SiteLogin;
 use crate::priority::Priority;
+use crate::render::{RenderFailure, RenderedPage, StoredAnswer};
 use crate::revisit::visit::PreviousVisit;
 use crate::summary::SeedFailure;
 use crate::totals::Totals;
@@ -60,6 +63,8 @@ pub(crate) enum Job {
     },
     /// A request of a login.
     Login(Box<LoginRequest>),
+    /// A request for a resource of a page that is being rendered.
+    Render(Box<RenderRequest>),
 }
 
 impl Job {
@@ -78,6 +83,7 @@ impl Job {
             },
             Job::Robots { request, .. } | Job::TdmRep { request, .. } => request.clone(),
             Job::Login(request) => request.fetch(),
+            Job::Render(request) => request.fetch(),
         }
     }
 
@@ -88,6 +94,7 @@ impl Job {
             Job::Page { lease, .. } => &lease.url,
             Job::Robots { request, .. } | Job::TdmRep { request, .. } => &request.url,
             Job::Login(request) => &request.url,
+            Job::Render(request) => &request.url,
         }
     }
 
@@ -142,6 +149,19 @@ pub(crate) enum Event {
     GivenBackUnread(Box<FetchedPage>),
     /// A reader gave back a page that it had started on.
     ReadingStopped(Box<FetchedPage>),
+    /// A reader gave back a page, because scripts seem to build it.
+    Scripted {
+        page: Box<FetchedPage>,
+        /// How much the page shows without its scripts.
+        size: PageSize,
+    },
+    /// A page that is being rendered asks for a resource.
+    ResourceWanted(Box<WantedResource>),
+    /// A page was rendered, or could not be.
+    Rendered {
+        page: RenderId,
+        result: Result<(RenderedPage, PageSize), RenderFailure>,
+    },
     /// The credentials of a site's login were read, or why they can't be.
     Credentials { site: String, result: SecretPairs },
     /// The writer committed a group.
@@ -220,6 +240,14 @@ pub(crate) enum Effect {
     NoteRules(NewRules),
     /// Read a fetched page, and hand the result to the writer.
     Read(Box<FetchedPage>),
+    /// Render a page.
+    Render {
+        page: RenderId,
+        url: CanonicalUrl,
+        /// When the page was fetched.
+        fetched: Tick,
+        answer: StoredAnswer,
+    },
     /// Abort requests in flight, and make readers return the pages that they have not read.
     GiveUp,
     /// Make readers return the documents that wait to be read in another process.
@@ -314,8 +342,8 @@ pub(crate) enum WriterMessage {
         /// Why the leased URL is not fetched.
         exclusion: Exclusion,
     },
-    /// Store the result of a request for an origin's rules.
-    Robots(Box<RobotsExchange>),
+    /// Store the result of a request that settles no URL.
+    Side(Box<SideExchange>),
     /// Admit the URLs to start from.
     Seeds(Vec<Admission>),
     /// Admit deferred URLs again, if they may be fetched now.
@@ -346,7 +374,7 @@ impl WriterMessage {
             | WriterMessage::Retry { .. }
             | WriterMessage::Later(_)
             | WriterMessage::SameAs { .. }
-            | WriterMessage::Robots(_) => true,
+            | WriterMessage::Side(_) => true,
             WriterMessage::Page(_)
             | WriterMessage::Unanswered(_)
             | WriterMessage::Excluded { .. }
@@ -395,10 +423,11 @@ pub(crate) enum Order {
     },
 }
 
-/// The result of a request for an origin's rules, or a decision about them.
+/// The result of a request that settles no URL: for an origin's rules, or for a resource of a page
+/// that is being rendered. Also a decision about such a request that was not sent.
 #[derive(Debug, Default)]
-pub(crate) struct RobotsExchange {
-    /// The origin whose rules were requested. After a redirect, the request itself may have been
+pub(crate) struct SideExchange {
+    /// The origin whose rules were requested, if any. After a redirect, the request itself may have been
     /// sent to another origin.
     pub(crate) of: Option<Origin>,
     /// The new copy of robots.txt, encoded, and its origin; `None` if it did not change.
@@ -411,8 +440,8 @@ pub(crate) struct RobotsExchange {
     pub(crate) bytes: u64,
     /// The exchange as records for the archive.
     pub(crate) capture: Option<EncodedCapture>,
-    /// Sitemaps that robots.txt lists, to be admitted.
-    pub(crate) sitemaps: Vec<Admission>,
+    /// Sitemaps that robots.txt lists, or the resource that was refused, to be admitted.
+    pub(crate) admissions: Vec<Admission>,
     /// The state of the host that the request was sent to.
     pub(crate) host: Option<HostState>,
 }

@@ -17,6 +17,7 @@ use crawl_weburl::CanonicalUrl;
 
 use super::HostState;
 use super::login::PageSession;
+use super::render::Rendering;
 use crate::revisit::visit::{PreviousVisit, RevisitSchedule, VisitResult};
 use crate::time::{millis, seconds};
 use crate::totals::Change;
@@ -66,6 +67,7 @@ pub(crate) struct FetchedPage {
     pub(crate) scope: Arc<Scope>,
     /// The state of the page's host when the exchange ended.
     pub(crate) host: HostState,
+    pub(crate) rendering: Rendering,
 }
 
 /// A visit that settles a URL.
@@ -318,5 +320,6 @@ pub(crate) fn row_without_answer(
         error: None,
         sample: None,
         label: context.label.as_deref().map(str::to_owned),
+        render: None,
     }
 }

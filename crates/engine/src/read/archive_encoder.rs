@@ -6,10 +6,11 @@ use crawl_archive::{
 };
 use crawl_fetcher::{Exchange, TlsVersion, Truncation};
 use crawl_frontier::UrlKind;
+use crawl_weburl::CanonicalUrl;
 
 use super::document::ReadPage;
 use crate::config::Config;
-use crate::messages::RobotsExchange;
+use crate::messages::SideExchange;
 use crate::revisit::change_detection::Repeat;
 use crate::revisit::visit::KnownPage;
 use crate::time::millis;
@@ -74,8 +75,19 @@ impl ArchiveEncoder {
         self.encode(&page.exchange, body, revisit, about)
     }
 
+    /// Adds the DOM of a rendered page to its capture. Returns the distance from the response
+    /// record to it, in bytes.
+    pub(super) fn add_dom(
+        &mut self,
+        capture: &mut EncodedCapture,
+        url: &CanonicalUrl,
+        dom: &str,
+    ) -> Option<u64> {
+        Some(self.encoder.as_mut()?.add_dom(capture, url, dom))
+    }
+
     /// Encodes a request for an origin's rules.
-    pub(super) fn robots(&mut self, mut item: Box<RobotsExchange>) -> Box<RobotsExchange> {
+    pub(super) fn robots(&mut self, mut item: Box<SideExchange>) -> Box<SideExchange> {
         if let Some(exchange) = item.exchange.take() {
             // Record the origin whose robots.txt was requested: after a redirect, the request has
             // another URL.

@@ -11,6 +11,7 @@ use crawl_weburl::{CanonicalUrl, Unusable};
 use super::sitemap_budget::SITEMAP_LIMIT;
 use crate::messages::HostState;
 use crate::messages::page::PageFindings;
+use crate::messages::render::PageSize;
 use crate::revisit::document_state::DocumentState;
 use crate::revisit::visit::PreviousVisit;
 use crate::secrets::REDIRECT_SECRET;
@@ -20,6 +21,9 @@ use crate::secrets::REDIRECT_SECRET;
 pub(crate) struct ReadDocument {
     /// Whether reading was stopped, or is left to another thread. If true, ignore all other fields.
     pub(crate) is_given_up: bool,
+    /// How much the page shows without its scripts, if they seem to build it, so that it is rendered
+    /// before it is read. If set, ignore all other fields.
+    pub(crate) scripted: Option<PageSize>,
     pub(crate) title: Option<String>,
     /// The canonical URL that the page declares, if it differs from the page's URL.
     pub(crate) canonical: Option<CanonicalUrl>,
@@ -63,6 +67,19 @@ impl ReadDocument {
         }
     }
 
+    /// Returns whether the document was read now.
+    pub(crate) fn is_read(&self) -> bool {
+        !self.is_given_up && self.scripted.is_none()
+    }
+
+    /// Returns the result for a page that is rendered before it is read.
+    pub(crate) fn scripted(size: PageSize) -> ReadDocument {
+        ReadDocument {
+            scripted: Some(size),
+            ..ReadDocument::default()
+        }
+    }
+
     /// Returns the result for a document whose reading was stopped, or left to another thread.
     pub(crate) fn given_up() -> ReadDocument {
         ReadDocument {
@@ -91,6 +108,8 @@ pub(crate) struct ReadPage {
     pub(crate) row: PageRow,
     pub(crate) error: Option<DocumentError>,
     pub(crate) charset: Option<&'static str>,
+    /// The serialized DOM, if the page was rendered.
+    pub(crate) dom: Option<String>,
     /// See [`ReadDocument::decoded_digest`].
     pub(crate) decoded_digest: Option<String>,
     /// See [`ReadDocument::body_digest`].

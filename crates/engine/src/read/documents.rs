@@ -7,9 +7,8 @@ use crawl_coding::decode_gzip;
 use crawl_dates::Moment;
 use crawl_extractor::{
     ChangeFreq, Content, Page, PageObserver as _, PageText, Sitemap, SitemapEntry, SitemapKind,
-    read_feed, read_sitemap, read_text,
+    read_feed, read_sitemap, read_text, refresh_header,
 };
-use crawl_fetcher::robots::CompiledRobots;
 use crawl_fetcher::{Exchange, Interstitial};
 use crawl_fields::PageFacts;
 use crawl_frontier::{Exclusion, Lease, Reason, UrlKind};
@@ -25,14 +24,18 @@ use super::links::{Discovery, Links, page_refusal};
 use super::main_text_digest::{ComparedText, text_digest};
 use super::sitemap_budget::SITEMAP_LIMIT;
 use super::trap_evidence::TrapEvidence;
-use super::{PageReader, content_type, is_successful};
+use super::{Body, PageReader, content_type, is_successful};
 use crate::extracts::rows_of_text;
 use crate::index::entry::{entry, interstitial_of, linked_canonical, pairs, read_both};
 use crate::messages::page::{FetchedPage, LinkBatch, PageFindings, TrapSignal};
+use crate::messages::render::{PageSize, Rendering, is_built_by_scripts};
 use crate::priority::{IsTooDeep, MAX_SITEMAP_LEVELS, Priority};
 use crate::revisit::document_state::DocumentState;
 use crate::secrets::redacted_entry;
 use crate::time::seconds_of;
+
+/// The name under which pages are counted that scripts seem to build, in a crawl that renders none.
+const BUILT_BY_SCRIPTS: &str = "built_by_scripts";
 
 /// Sitemaps longer than this are parsed one at a time, since their entries take several times as
 /// much memory.
@@ -54,23 +57,20 @@ impl PageReader {
     /// interstitial, which reveals nothing about the site.
     pub(super) fn html(
         &self,
-        page: &FetchedPage,
+        fetched: &FetchedPage,
+        body: &Body<'_>,
         links: &mut Links<'_>,
-        bytes: &[u8],
         compared: ComparedText,
     ) -> Result<ReadDocument, Interstitial> {
-        let exchange = &page.exchange;
-        let content_type = content_type(exchange);
-        let text = PageText::decode(bytes, content_type.as_deref());
-        let rules = &page.context.rules;
-        let mut document = self.html_text(links, rules, exchange, &text, compared)?;
-        if is_successful(exchange) && !document.is_given_up {
+        let text = PageText::decode(body.bytes(), body.content_type.as_deref());
+        let mut document = self.html_text(fetched, links, &text, compared)?;
+        if is_successful(&fetched.exchange) && document.is_read() {
             // Whether the fields may be kept is decided once the row of the page is known.
             let facts = PageFacts {
-                url: page.lease.url.as_str(),
-                content_type: content_type.as_deref(),
+                url: fetched.lease.url.as_str(),
+                content_type: body.content_type.as_deref(),
                 language: document.language.as_deref(),
-                label: page.context.label.as_deref(),
+                label: fetched.context.label.as_deref(),
             };
             let round = self.visits.round.number;
             document.findings.extract_rows = rows_of_text(&self.extract, &text, &facts, round);
@@ -80,14 +80,13 @@ impl PageReader {
 
     fn html_text(
         &self,
+        fetched: &FetchedPage,
         links: &mut Links<'_>,
-        rules: &CompiledRobots,
-        exchange: &Exchange,
         text: &PageText<'_>,
         compared: ComparedText,
     ) -> Result<ReadDocument, Interstitial> {
-        let lease = links.from();
-        let headers = &exchange.headers;
+        let (exchange, rules) = (&*fetched.exchange, &*fetched.context.rules);
+        let (lease, headers) = (links.from(), &exchange.headers);
         let is_page = is_successful(exchange);
         let may_index = self.documents.html && self.may_index(lease, exchange);
         let mut evidence = TrapEvidence {
@@ -101,7 +100,7 @@ impl PageReader {
         let is_content_wanted = may_index || is_judged || compared.is_wanted;
         let parsed = self.parse(text, exchange, is_content_wanted, &mut evidence);
         let ParsedPage {
-            page,
+            mut page,
             content,
             echoes_secret,
         } = parsed;
@@ -112,6 +111,11 @@ impl PageReader {
         if let Some(found) = in_place.filter(|found| !found.has_own_links()) {
             return Err(found);
         }
+        let is_scripted = in_place.is_none() && self.is_scripted(fetched, (&page, text), links);
+        if is_scripted && matches!(fetched.rendering, Rendering::IfScripted) {
+            return Ok(ReadDocument::scripted(PageSize::of_page(&page)));
+        }
+        self.complete_dom(fetched, &mut page);
         let directives = self.directives(exchange, &page.metas);
         let usage = self.usage(rules, exchange, lease, &directives, &page.metas);
         let tag = content.as_ref().and_then(|content| content.language.tag());
@@ -150,6 +154,38 @@ impl PageReader {
         document.past_text_digest = compared.past_text_digest;
         document.error = in_place.map(DocumentError::InPlace);
         Ok(document)
+    }
+
+    /// Returns whether scripts seem to build a page that was not rendered. Counts such a page if the
+    /// crawl renders none.
+    fn is_scripted(
+        &self,
+        fetched: &FetchedPage,
+        (page, text): (&Page, &PageText<'_>),
+        links: &mut Links<'_>,
+    ) -> bool {
+        let is_scripted = is_successful(&fetched.exchange)
+            && fetched.lease.kind == UrlKind::Page
+            && fetched.rendering.row().is_none()
+            && is_built_by_scripts(page, text.as_str());
+        links.count_dropped(BUILT_BY_SCRIPTS, u64::from(is_scripted && !self.renders));
+        is_scripted
+    }
+
+    /// Adds to a rendered page what its DOM doesn't show: the `meta` elements from before its scripts
+    /// ran, which still bind, and the URL that the scripts tried to move to.
+    fn complete_dom(&self, fetched: &FetchedPage, page: &mut Page) {
+        if fetched.rendering.dom().is_none() {
+            return;
+        }
+        let exchange = &fetched.exchange;
+        let decoded = self.decoded(exchange);
+        let text = PageText::decode(&decoded.bytes, content_type(exchange).as_deref());
+        let mut sent = read_text(&text, &self.limits, &mut ());
+        page.metas.append(&mut sent.metas);
+        let moved = fetched.rendering.navigation();
+        let link = |url| refresh_header(&format!("0; url={url}"), &self.limits);
+        page.links.extend(moved.and_then(link));
     }
 
     /// Parses a page in one pass. Extracts the content if `is_content_wanted` is true, or if the

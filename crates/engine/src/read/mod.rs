@@ -50,6 +50,7 @@ use crate::document_reader::DocumentRules;
 use crate::extracts::may_extract;
 use crate::index::entry::{directives, pairs};
 use crate::messages::page::{FetchedPage, LinkBatch, PageFindings, TrapSignal};
+use crate::messages::render::PageSize;
 use crate::revisit::visit::RevisitSchedule;
 use crate::secrets::redact_row;
 use crate::shared_traps::SharedTraps;
@@ -97,6 +98,8 @@ pub(crate) struct PageReader {
     /// Whether to give the writer all links of a page, even to known URLs. A random walk chooses
     /// its next page among all links.
     keeps_known_links: bool,
+    /// Whether the crawl renders pages.
+    renders: bool,
     /// The frontier and the trap detector of the crawl. `None` if this reader uses neither.
     shared: Option<(Arc<dyn Frontier>, SharedTraps)>,
     events: TraceEvents,
@@ -132,6 +135,7 @@ impl PageReader {
             keeps_texts: config.recrawl && !config.warc,
             archive: (config.warc && visits.round.number > 1).then(|| config.output.clone()),
             keeps_known_links: matches!(config.sample, Some(SampleMethod::Walk(_))),
+            renders: config.render.is_some(),
             shared: None,
             events: TraceEvents::new(config),
         }
@@ -227,19 +231,20 @@ impl PageReader {
     /// long sitemap are passed to `early` in batches, except for the last batch, which is returned.
     ///
     /// # Errors
-    /// Contains the unchanged page if reading was stopped, or is left to other threads.
+    /// The unchanged page, which is not to be read now.
     pub(crate) fn read(
         &self,
         page: Box<FetchedPage>,
         early: &mut dyn FnMut(LinkBatch),
-    ) -> Result<ReadPage, Box<FetchedPage>> {
+    ) -> Result<ReadPage, NotRead> {
         let read = || self.document(&page, early);
         let document = catch_unwind(AssertUnwindSafe(read));
         let document =
             document.unwrap_or_else(|_| ReadDocument::with_error(DocumentError::Panicked));
-        match document.is_given_up {
-            true => Err(page),
-            false => Ok(self.finish(*page, document)),
+        match (document.is_given_up, document.scripted) {
+            (true, _) => Err(NotRead::LeftOut(page)),
+            (false, Some(size)) => Err(NotRead::Scripted(page, size)),
+            (false, None) => Ok(self.finish(*page, document)),
         }
     }
 
@@ -252,6 +257,7 @@ impl PageReader {
             exchange,
             scope,
             host,
+            rendering,
         } = page;
         let mut past = context.past.take();
         if let Some(past) = &mut past {
@@ -282,6 +288,7 @@ impl PageReader {
             usage: usage::row(&usage),
             withheld,
             round: self.visits.round.number,
+            render: rendering.row().cloned(),
             ..page_row(&lease, context, &exchange, &document)
         };
         redact_row(&self.policy.secrets, &mut row);
@@ -303,6 +310,7 @@ impl PageReader {
             row,
             error: document.error,
             charset: document.charset,
+            dom: rendering.into_dom(),
             decoded_digest: document.decoded_digest,
             body_digest: document.body_digest,
             text_digest: document.text_digest,
@@ -317,12 +325,15 @@ impl PageReader {
             return document;
         }
         let (lease, exchange) = (&page.lease, &page.exchange);
-        let body = self.body(lease, exchange);
+        let body = match page.rendering.dom() {
+            Some(dom) => Body::of_dom(dom),
+            None => self.body(lease, exchange),
+        };
         let robots = Some(&page.context.rules.robots);
         let cache = (&self.known_links, self.settled_at(lease));
         let mut links = Links::new(lease, &page.scope, &self.policy, robots, cache);
         let mut document = match self.by_kind(page, &body, &mut links, early) {
-            Ok(document) if document.is_given_up => return document,
+            Ok(document) if !document.is_read() => return document,
             Ok(document) => document,
             Err(found) => return ReadDocument::with_error(DocumentError::InPlace(found)),
         };
@@ -420,7 +431,7 @@ impl PageReader {
         match body.kind {
             ContentKind::Html => {
                 let compared = self.compared(page, body.decoded.as_ref());
-                return self.html(page, links, body.bytes(), compared);
+                return self.html(page, body, links, compared);
             }
             ContentKind::Feed if is_page => {
                 document = self.feed(links, body.bytes(), content_type);
@@ -493,6 +504,16 @@ impl PageReader {
     }
 }
 
+/// A page that was not read.
+#[derive(Debug)]
+pub(crate) enum NotRead {
+    /// Reading was stopped, or is left to other threads.
+    LeftOut(Box<FetchedPage>),
+    /// Scripts seem to build the page, so it is rendered first. Contains how much it shows without
+    /// them.
+    Scripted(Box<FetchedPage>, PageSize),
+}
+
 /// The body of an answer, and the facts needed for reading it.
 struct Body<'a> {
     content_type: Option<Cow<'a, str>>,
@@ -504,6 +525,19 @@ struct Body<'a> {
 }
 
 impl Body<'_> {
+    /// Returns the body of a rendered page: its serialized DOM.
+    fn of_dom(dom: &str) -> Body<'static> {
+        Body {
+            content_type: Some(Cow::Borrowed("text/html; charset=utf-8")),
+            decoded: Some(Decoded {
+                bytes: dom.as_bytes().to_vec().into(),
+                end: DecodeEnd::Whole,
+            }),
+            kind: ContentKind::Html,
+            detected_type: Some("text/html"),
+        }
+    }
+
     /// Returns the decoded bytes, empty if the body is not read.
     fn bytes(&self) -> &[u8] {
         self.decoded

@@ -1,14 +1,14 @@
 //! Turns a page that was read into the message for the writer. Runs on reader threads.
 
 use crawl_archive::PageLine;
-use crawl_archive::rows::PageRow;
+use crawl_archive::rows::{PageRow, RenderRow};
 use crawl_frontier::Outcome;
 use crawl_index_entry::IndexEntry;
 
 use super::archive_encoder::ArchiveEncoder;
 use super::document::{DocumentError, ReadPage};
 use crate::config::Config;
-use crate::messages::RobotsExchange;
+use crate::messages::SideExchange;
 use crate::messages::page::{EncodedPage, HeldMemory, PageVisit, visited_at};
 use crate::priority::is_guess;
 use crate::revisit::change_detection::{AnswerFault, AnswerRecord, ChangeDetector, VisitAnswer};
@@ -33,7 +33,13 @@ impl PageEncoder {
         let detector = ChangeDetector::new(answer(&page));
         let repeat = detector.repeat();
         let revisit = repeat.and_then(|repeat| self.archive.revisit(&page.exchange, repeat));
-        let capture = self.archive.page(&page, revisit);
+        let mut capture = self.archive.page(&page, revisit);
+        let dom_after = match (&mut capture, &page.dom) {
+            (Some(capture), Some(dom)) if !page.row.is_body_omitted() => {
+                self.archive.add_dom(capture, &page.exchange.url, dom)
+            }
+            _ => None,
+        };
         let record = capture.as_ref().map(|capture| AnswerRecord {
             digest: capture.digest(),
             is_revisit: revisit.is_some(),
@@ -47,6 +53,10 @@ impl PageEncoder {
                 .as_ref()
                 .map(|capture| capture.record_id().to_string()),
             change: change.map(|change| change.name().to_owned()),
+            render: page.row.render.map(|render| RenderRow {
+                dom_after,
+                ..render
+            }),
             ..page.row
         };
         let is_out_of_index = matches!(page.findings.entry, Some(IndexEntry::Drop { .. }));
@@ -80,7 +90,7 @@ impl PageEncoder {
     }
 
     /// Encodes a robots.txt request.
-    pub(crate) fn robots(&mut self, item: Box<RobotsExchange>) -> Box<RobotsExchange> {
+    pub(crate) fn robots(&mut self, item: Box<SideExchange>) -> Box<SideExchange> {
         self.archive.robots(item)
     }
 }

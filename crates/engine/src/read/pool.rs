@@ -13,9 +13,9 @@ use crossbeam_channel::{self as channel, Receiver};
 use tokio::sync::mpsc::WeakUnboundedSender;
 use tracing::Span;
 
-use super::PageReader;
 use super::document_queue::DocumentQueue;
 use super::page_encoder::PageEncoder;
+use super::{NotRead, PageReader};
 use crate::config::Config;
 use crate::extracts::extract_bytes;
 use crate::messages::key::{Keyed, MessageKey};
@@ -293,7 +293,7 @@ impl ReaderWorker {
         page: Box<FetchedPage>,
         key: Option<MessageKey>,
         items: &Sender<Keyed>,
-    ) -> Result<Keyed, Box<FetchedPage>> {
+    ) -> Result<Keyed, NotRead> {
         let url = page.lease.url.clone();
         self.slot.begin(&url);
         // Sending fails only if the writer has ended. The page itself can't be sent then either,
@@ -352,11 +352,17 @@ fn serve(
                 tools.report_begun(page.exchange.body.len() as u64);
                 match tools.read(page, key, items) {
                     Ok(message) => Some(message),
-                    Err(page) if tools.reader.gives_back.load(Ordering::Relaxed) => {
+                    Err(NotRead::Scripted(page, size)) => {
+                        tools.send_event(Event::Scripted { page, size });
+                        None
+                    }
+                    Err(NotRead::LeftOut(page))
+                        if tools.reader.gives_back.load(Ordering::Relaxed) =>
+                    {
                         tools.send_event(Event::ReadingStopped(page));
                         None
                     }
-                    Err(page) => {
+                    Err(NotRead::LeftOut(page)) => {
                         let host = page.lease.url.host_key();
                         let bytes = page.exchange.body.len() as u64;
                         tools.send_event(Event::DocumentWaits {
@@ -371,9 +377,9 @@ fn serve(
             ReaderTask::Pass(item) => Some(match *item {
                 Keyed {
                     key,
-                    message: WriterMessage::Robots(robots),
+                    message: WriterMessage::Side(robots),
                 } => {
-                    let message = WriterMessage::Robots(tools.encoder.robots(robots));
+                    let message = WriterMessage::Side(tools.encoder.robots(robots));
                     Keyed { key, message }
                 }
                 other => other,
@@ -403,7 +409,7 @@ fn serve_documents(items: &Sender<Keyed>, abandon: &AtomicBool, mut tools: Reade
         };
         let bytes = page.exchange.body.len() as u64;
         let read = match tools.reader.gives_back.load(Ordering::Relaxed) {
-            true => Ok(Err(page)),
+            true => Ok(Err(NotRead::LeftOut(page))),
             false => catch_unwind(AssertUnwindSafe(|| tools.read(page, key, items))),
         };
         tools.documents.end(&host);
@@ -413,8 +419,12 @@ fn serve_documents(items: &Sender<Keyed>, abandon: &AtomicBool, mut tools: Reade
         tools.send_event(Event::DocumentEnded { host, bytes });
         let item = match read {
             Ok(Ok(item)) => item,
-            Ok(Err(page)) => {
+            Ok(Err(NotRead::LeftOut(page))) => {
                 tools.send_event(Event::ReadingStopped(page));
+                continue;
+            }
+            Ok(Err(NotRead::Scripted(page, size))) => {
+                tools.send_event(Event::Scripted { page, size });
                 continue;
             }
             Err(_) => reader_panicked(),

@@ -38,6 +38,7 @@ use crate::messages::key::{Keyed, MessageKey, MessageKeys};
 use crate::messages::page::FetchedPage;
 use crate::messages::{Effect, Event, Job, WriterMessage, lines_to_log};
 use crate::meta_keys::{META_REPLAY, META_TRAPS};
+use crate::read::NotRead;
 use crate::read::PageReader;
 use crate::read::page_encoder::PageEncoder;
 use crate::revisit::round;
@@ -497,7 +498,7 @@ impl Replay {
             // Host states have no key, because their order does not matter.
             (Some(_), None) => self.items.push(message),
             (None, _) => match message {
-                WriterMessage::Robots(_) | WriterMessage::Links(_) => self.came.push(message),
+                WriterMessage::Side(_) | WriterMessage::Links(_) => self.came.push(message),
                 message => self.order.take(self.now, message, &mut self.came),
             },
         }
@@ -547,13 +548,16 @@ impl Replay {
                 Effect::NoteDelay(row) => self.delays.note(&row)?,
                 // A replay takes no new rules, has no shared frontier and logs in nowhere, so these effects don't
                 // occur.
-                Effect::NoteRules(_) | Effect::Share(_) | Effect::ReadCredentials(_) => {}
+                Effect::NoteRules(_)
+                | Effect::Share(_)
+                | Effect::ReadCredentials(_)
+                | Effect::Render { .. } => {}
                 Effect::Read(page) => self.unread.push_back((page, key)),
                 // A replay reads all documents in its own process, so none wait.
                 Effect::GiveUpDocuments => {}
                 Effect::GiveUp => self.give_up(),
-                Effect::Write(WriterMessage::Robots(item)) => {
-                    let item = WriterMessage::Robots(self.encoder.robots(item));
+                Effect::Write(WriterMessage::Side(item)) => {
+                    let item = WriterMessage::Side(self.encoder.robots(item));
                     self.deliver(key, item);
                 }
                 Effect::Write(item) => self.deliver(key, item),
@@ -587,7 +591,8 @@ impl Replay {
                     let page = WriterMessage::Page(Box::new(self.encoder.page(page)));
                     self.deliver(key, page);
                 }
-                Err(page) => {
+                // A replay renders nothing, so no page is given back for that.
+                Err(NotRead::LeftOut(page) | NotRead::Scripted(page, _)) => {
                     let stopped = Event::ReadingStopped(page);
                     self.coordinator
                         .handle(self.now, stopped, &mut self.effects);

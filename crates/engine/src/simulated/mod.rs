@@ -47,6 +47,7 @@ use crate::control::{Command, CommandAnswer, PostedCommand, Refused};
 use crate::crawl_loop::{Coordinator, Next, request_rows};
 use crate::messages::key::Keyed;
 use crate::messages::{Effect, Event, Job, WriterMessage};
+use crate::read::NotRead;
 use crate::read::PageReader;
 use crate::read::page_encoder::PageEncoder;
 use crate::revisit::visit::{RevisitSchedule, Round};
@@ -419,6 +420,7 @@ fn play_run(run: Run<'_>, person: &mut Person<'_>, servers: &mut dyn Servers) ->
                 Effect::NoteTurn(_) | Effect::NoteCommand(_) => {}
                 Effect::Share(_) => unreachable!("no worker shares this crawl"),
                 Effect::ReadCredentials(_) => unreachable!("no site needs a login"),
+                Effect::Render { .. } => unreachable!("no page is rendered"),
                 Effect::NoteDelay(row) => assert_eq!(row.at, now.as_millis()),
                 Effect::NoteRules(rules) => {
                     assert_eq!(rules.row.at, now.as_millis());
@@ -440,8 +442,8 @@ fn play_run(run: Run<'_>, person: &mut Person<'_>, servers: &mut dyn Servers) ->
                     };
                     flights = flights.into_iter().map(given_up).collect();
                 }
-                Effect::Write(WriterMessage::Robots(item)) => {
-                    items.push(WriterMessage::Robots(encoder.robots(item)));
+                Effect::Write(WriterMessage::Side(item)) => {
+                    items.push(WriterMessage::Side(encoder.robots(item)));
                 }
                 Effect::Write(item) => items.push(item),
             }
@@ -462,7 +464,7 @@ fn play_run(run: Run<'_>, person: &mut Person<'_>, servers: &mut dyn Servers) ->
                     let mut early = |batch| items.push(WriterMessage::Links(batch));
                     match reader.read(page, &mut early) {
                         Ok(page) => items.push(WriterMessage::Page(Box::new(encoder.page(page)))),
-                        Err(page) => {
+                        Err(NotRead::LeftOut(page) | NotRead::Scripted(page, _)) => {
                             slow_reader.given_back.insert(page.lease.url.to_string());
                             let stopped = Event::ReadingStopped(page);
                             coordinator.handle(now, stopped, &mut effects);

@@ -284,8 +284,8 @@ impl LateRun {
                         self.plan(ended, Due::Fetched(fetched));
                     }
                     Effect::Read(page) => self.plan(self.late(9_000), Due::Read(page, key)),
-                    Effect::Write(WriterMessage::Robots(item)) => {
-                        let message = WriterMessage::Robots(self.encoder.robots(item));
+                    Effect::Write(WriterMessage::Side(item)) => {
+                        let message = WriterMessage::Side(self.encoder.robots(item));
                         let keyed = Box::new(Keyed { key, message });
                         self.plan(self.late(9_000), Due::Came(keyed));
                     }

@@ -30,7 +30,7 @@ use crate::messages::page::{
     EncodedPage, LinkBatch, PageFindings, PageVisit, TrapSignal, UsedPage,
 };
 use crate::messages::sharing::{MAX_REOPENED_URLS, MAX_TAKEN_LINKS};
-use crate::messages::{Committed, HostState, Order, Ordered, RobotsExchange, WriterMessage};
+use crate::messages::{Committed, HostState, Order, Ordered, SideExchange, WriterMessage};
 use crate::meta_keys::{
     META_PARKED, META_SAMPLE, META_SESSION, META_SHARED_SEED, META_TOTALS, META_TRAPS,
 };
@@ -215,7 +215,7 @@ impl Group<'_> {
                 self.excluded(lease, exclusion, None)?;
                 self.admit(&[target]).map(drop)
             }
-            WriterMessage::Robots(robots) => self.robots(*robots),
+            WriterMessage::Side(side) => self.side(*side),
             WriterMessage::Seeds(seeds) => self.seeds(seeds),
             WriterMessage::TakeBack { scope } => {
                 self.take_back = Some(scope.or(self.take_back.take().flatten()));
@@ -628,16 +628,16 @@ impl Group<'_> {
         Ok(())
     }
 
-    fn robots(&mut self, robots: RobotsExchange) -> Result<(), EngineError> {
-        self.committed.bytes += robots.bytes;
-        if let Some(capture) = &robots.capture {
+    fn side(&mut self, side: SideExchange) -> Result<(), EngineError> {
+        self.committed.bytes += side.bytes;
+        if let Some(capture) = &side.capture {
             self.keep(capture)?;
         }
-        if let Some((origin, copy)) = &robots.copy {
+        if let Some((origin, copy)) = &side.copy {
             self.transaction.keep_robots(origin, copy);
         }
-        self.keep_host(robots.host);
-        self.admit(&robots.sitemaps).map(drop)
+        self.keep_host(side.host);
+        self.admit(&side.admissions).map(drop)
     }
 
     /// Admits URLs and returns the outcome of each.

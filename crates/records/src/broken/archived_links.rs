@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use crawl_archive::rows::PageRow;
-use crawl_archive::{FOLDER, HttpMessage, WarcRecord, read_place};
+use crawl_archive::{FOLDER, HttpMessage, WarcRecord, read_dom, read_place};
 use crawl_extractor::{
     ContentKind, Limits, Link, LinkKind, SitemapKind, document_kind, link_header, may_be_read,
     read_css, read_feed, read_html, read_sitemap, refresh_header,
@@ -77,13 +77,21 @@ impl Archived {
         }
         let record = self.record(row)?;
         let http = record.http()?;
-        let body = decoded_body(&http)?;
+        let dom = read_dom(&self.dir, row);
+        let content_type = match dom {
+            Some(_) => Some(HTML_IN_UTF8),
+            None => row.content_type.as_deref(),
+        };
+        let body = match dom {
+            Some(dom) => dom.into(),
+            None => decoded_body(&http)?,
+        };
         let mut page = Page {
             url,
             limits: &self.limits,
             take,
         };
-        page.of_body(&body, row.content_type.as_deref());
+        page.of_body(&body, content_type);
         page.of_headers(&http);
         Some(())
     }
@@ -93,7 +101,15 @@ impl Archived {
         if !row.may_show_body() {
             return None;
         }
-        decoded_body(&self.record(row)?.http()?)
+        self.shown(row, &self.record(row)?.http()?)
+    }
+
+    /// Returns the DOM of a page that was rendered, and the body of another one.
+    fn shown(&self, row: &PageRow, http: &HttpMessage<'_>) -> Option<Bytes> {
+        match read_dom(&self.dir, row) {
+            Some(dom) => Some(dom.into()),
+            None => decoded_body(http),
+        }
     }
 
     /// Returns the body and the `X-Robots-Tag` headers of a page; `None` if it can't be read.
@@ -107,7 +123,7 @@ impl Archived {
         let tags = http.fields.iter().filter(|(name, _)| is_tag(name));
         let tags = tags.map(|(_, value)| String::from_utf8_lossy(value).into_owned());
         Some(HtmlAnswer {
-            body: decoded_body(&http)?,
+            body: self.shown(row, &http)?,
             robots_tags: tags.collect(),
         })
     }
@@ -129,7 +145,10 @@ impl Archived {
     }
 }
 
-/// A page as the server sent it.
+/// The media type of a DOM in the archive.
+const HTML_IN_UTF8: &str = "text/html; charset=utf-8";
+
+/// A page as the server sent it, or as a browser shows it if it was rendered.
 pub(crate) struct HtmlAnswer {
     pub(crate) body: Bytes,
     /// The values of the `X-Robots-Tag` headers.

@@ -181,6 +181,16 @@ impl Explanation {
     }
 
     fn unknown(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self
+            .requests
+            .iter()
+            .any(|request| request.purpose == "render")
+        {
+            return writeln!(
+                f,
+                "fetched to render a page, and not as a page of the crawl"
+            );
+        }
         let Some(named) = &self.named_by else {
             writeln!(
                 f,

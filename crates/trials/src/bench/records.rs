@@ -266,6 +266,7 @@ fn page_row(page: u64, number: u64, hosts: u64, round: u32) -> PageRow {
         error: None,
         sample: None,
         label: None,
+        render: None,
         url,
     }
 }

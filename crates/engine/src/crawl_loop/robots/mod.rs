@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use crawl_archive::rows::RobotsVerdict;
 use crawl_fetcher::robots::{
     CompiledRobots, EXCLUDED_HOST, RobotsAnswer, RobotsCache, RobotsCopy, RobotsCopyState,
     RobotsTimes, TDMREP_PATH, TdmFile,
@@ -255,34 +256,51 @@ impl RobotsStates {
     }
 
     pub(super) fn judge(&self, standing: &RobotsStanding, lease: &Lease) -> RobotsJudgement {
-        let rules = match standing {
-            RobotsStanding::InForce(rules) => rules,
-            RobotsStanding::Forbidden(status) => {
-                return RobotsJudgement::Refused(Exclusion {
-                    rule: Some(format!("robots.txt answered {status}")),
-                    ..Exclusion::of(Reason::Robots)
-                });
-            }
-            RobotsStanding::Refused(why) => return RobotsJudgement::Refused(why.clone()),
-            RobotsStanding::Unknown => return RobotsJudgement::RobotsFirst,
+        let (rules, robots) = match self.judge_url(standing, &lease.url) {
+            Ok(allowed) => allowed,
+            Err(Some(exclusion)) => return RobotsJudgement::Refused(exclusion),
+            Err(None) => return RobotsJudgement::RobotsFirst,
         };
-        let verdict = rules.robots.judge(lease.url.as_url());
-        if !verdict.is_allowed() {
-            return RobotsJudgement::Refused(request_rows::robots_exclusion(&verdict));
-        }
-        if let Some(exclusion) = usage::refusal(rules, lease.url.path_and_query(), self.purpose) {
-            return RobotsJudgement::Refused(exclusion);
-        }
         match self.extent != Extent::Crawl && lease.kind != UrlKind::Sitemap {
             true => RobotsJudgement::Refused(Exclusion::of(Reason::Planned)),
             false => RobotsJudgement::Allowed(FetchContext {
-                robots: request_rows::robots_verdict(&verdict),
-                rules: Arc::clone(rules),
+                robots,
+                rules,
                 past: None,
                 label: None,
                 is_only_checked: false,
                 session: None,
             }),
+        }
+    }
+
+    /// Judges a URL by the rules of its origin. Returns the rules, and the verdict for rows.
+    ///
+    /// # Errors
+    /// Why the URL must not be fetched; `None` if the origin's robots.txt must be fetched first.
+    pub(super) fn judge_url(
+        &self,
+        standing: &RobotsStanding,
+        url: &CanonicalUrl,
+    ) -> Result<(Arc<CompiledRobots>, RobotsVerdict), Option<Exclusion>> {
+        let rules = match standing {
+            RobotsStanding::InForce(rules) => rules,
+            RobotsStanding::Forbidden(status) => {
+                return Err(Some(Exclusion {
+                    rule: Some(format!("robots.txt answered {status}")),
+                    ..Exclusion::of(Reason::Robots)
+                }));
+            }
+            RobotsStanding::Refused(why) => return Err(Some(why.clone())),
+            RobotsStanding::Unknown => return Err(None),
+        };
+        let verdict = rules.robots.judge(url.as_url());
+        if !verdict.is_allowed() {
+            return Err(Some(request_rows::robots_exclusion(&verdict)));
+        }
+        match usage::refusal(rules, url.path_and_query(), self.purpose) {
+            Some(exclusion) => Err(Some(exclusion)),
+            None => Ok((Arc::clone(rules), request_rows::robots_verdict(&verdict))),
         }
     }
 

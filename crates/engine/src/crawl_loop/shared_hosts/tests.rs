@@ -233,7 +233,7 @@ fn the_next_owner_fetches_robots_txt_of_a_host_that_is_handed_over() {
         let fetched = request_rows::ended(job, permit.spend(), result, none);
         coordinator.handle(at(22), fetched, &mut out);
         let copies = out.iter().filter(|effect| match effect {
-            Effect::Write(WriterMessage::Robots(robots)) => robots.copy.is_some(),
+            Effect::Write(WriterMessage::Side(robots)) => robots.copy.is_some(),
             _ => false,
         });
         assert_eq!(copies.count(), 0, "{leaves}: {out:?}");

@@ -25,6 +25,8 @@ pub(super) struct Kept {
     pub(super) place: Option<WarcPlace>,
     /// The length of the page's body as sent.
     pub(super) bytes: u64,
+    /// The archive position and size of the page's DOM, if it was rendered.
+    pub(super) dom: Option<(WarcPlace, u64)>,
     pub(super) refused: Option<String>,
     /// Whether the page is kept out of the index, according to the last row that decides this.
     is_out: bool,
@@ -119,6 +121,7 @@ impl LastAnswers<'_> {
                     in_full_at: at,
                     refused: refusal(&row),
                     bytes: row.bytes,
+                    dom: row.dom(),
                     is_out: is_out.unwrap_or(false),
                     place: self.place(&mut row),
                 };
@@ -131,6 +134,7 @@ impl LastAnswers<'_> {
 
     /// Adds a row that repeats an earlier body of the same page.
     fn confirm(&mut self, mut row: PageRow, is_out: Option<bool>) {
+        let dom = row.dom();
         let place = self.place(&mut row);
         if let Some(known) = self.kept.get_mut(&row.url) {
             known.at = fetched_at(&row);
@@ -139,6 +143,7 @@ impl LastAnswers<'_> {
             known.is_out = is_out.unwrap_or(known.is_out);
             if row.status == Some(200) && known.place.is_none() {
                 known.place = place;
+                known.dom = dom;
                 known.bytes = row.bytes;
             }
         }

@@ -1,0 +1,82 @@
+//! Settings of a browser, and where its program is found.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The names under which Chromium is installed, in order of preference.
+const PROGRAMS: [&str; 3] = ["chromium-headless-shell", "chromium", "google-chrome"];
+
+/// Settings of a browser.
+#[derive(Debug, Clone)]
+pub struct BrowserConfig {
+    /// The browser's program. If `None`, it is looked for in the folders of `search_path`.
+    pub program: Option<PathBuf>,
+    /// A list of folders as in `$PATH`, searched if `program` is `None`.
+    pub search_path: Option<OsString>,
+    /// Variables of the browser's environment, which is empty otherwise except for a fixed `PATH`,
+    /// the time zone UTC and folders within the profile.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Whether the browser's sandbox is on. Browsers refuse to run as root with a sandbox.
+    pub sandbox: bool,
+    /// Maximum number of pages rendered at a time.
+    pub tabs: usize,
+    /// Maximum time that passes for a page, by its own clock.
+    pub page_time: Duration,
+    /// Maximum time to render a page, by our clock, without the time that requests of the page
+    /// wait for the caller.
+    pub timeout: Duration,
+    /// `User-Agent` and `navigator.userAgent`.
+    pub user_agent: String,
+    /// `Accept-Language` and `navigator.languages`.
+    pub language: String,
+    /// Maximum size of a serialized DOM, in bytes.
+    pub max_dom_bytes: usize,
+    /// Maximum resident memory of all processes of the browser, in bytes.
+    pub memory_bytes: u64,
+    /// Maximum number of requests of one page that reach the caller. The rest is refused.
+    pub max_requests: u32,
+    /// Seed of `Math.random`.
+    pub seed: u64,
+    /// Whether to take a screenshot of each page.
+    pub screenshots: bool,
+    /// Folder for the browser's profile. Each start uses a new profile.
+    pub profile_parent: PathBuf,
+}
+
+impl BrowserConfig {
+    /// Returns the default settings, with a profile in the folder for temporary files.
+    #[must_use]
+    pub fn new(user_agent: impl Into<String>) -> BrowserConfig {
+        BrowserConfig {
+            program: None,
+            search_path: None,
+            environment: Vec::new(),
+            sandbox: true,
+            tabs: 2,
+            page_time: Duration::from_secs(10),
+            timeout: Duration::from_secs(30),
+            user_agent: user_agent.into(),
+            language: "en".to_owned(),
+            max_dom_bytes: 32 << 20,
+            memory_bytes: 2 << 30,
+            max_requests: 200,
+            seed: 0,
+            screenshots: false,
+            profile_parent: std::env::temp_dir(),
+        }
+    }
+
+    /// Returns the browser's program: `program`, or the first one found in `search_path`.
+    #[must_use]
+    pub fn find_program(&self) -> Option<PathBuf> {
+        if let Some(program) = &self.program {
+            return program.is_file().then(|| program.clone());
+        }
+        let folders: Vec<PathBuf> = std::env::split_paths(self.search_path.as_ref()?).collect();
+        let paths = PROGRAMS
+            .iter()
+            .flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
+        paths.into_iter().find(|path| path.is_file())
+    }
+}

@@ -1,0 +1,82 @@
+//! Why a browser doesn't start, and why a page isn't rendered.
+
+use std::io;
+use std::path::PathBuf;
+
+/// An error of starting a browser.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BrowserError {
+    /// The given program doesn't exist.
+    #[error("there is no browser at {0}\nhint: give the path of Chromium or Chrome")]
+    NoSuchProgram(PathBuf),
+    /// No known program is on the search path.
+    #[error(
+        "no browser found\nhint: install chromium-headless-shell, chromium or google-chrome, or \
+         give its path"
+    )]
+    NotFound,
+    /// The sandbox needs a user other than root.
+    #[error(
+        "the browser's sandbox does not work as root\nhint: run as another user, or switch the \
+         sandbox off if a container isolates this program"
+    )]
+    SandboxAsRoot,
+    /// The profile or the connection could not be created, or the program does not run.
+    #[error("cannot start the browser {program}: {source}")]
+    Start {
+        /// The program or folder that failed.
+        program: PathBuf,
+        /// The error of the operating system.
+        source: io::Error,
+    },
+    /// The program ended or stayed silent before it answered the first command.
+    #[error("the browser {program} does not answer{output}")]
+    Silent {
+        /// The program.
+        program: PathBuf,
+        /// The end of what it printed, or a hint.
+        output: String,
+    },
+}
+
+/// A bound that a page exceeded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Budget {
+    /// The memory of the browser.
+    Memory,
+    /// The size of the serialized DOM.
+    Dom,
+}
+
+/// The reason why a page was not rendered.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RenderError {
+    /// The browser had ended and cannot be started again.
+    #[error("the browser does not start: {0}")]
+    Missing(#[from] BrowserError),
+    /// The page or the whole browser died, or gave an answer that makes no sense.
+    #[error("the browser crashed: {0}")]
+    Crashed(String),
+    /// The page took too long by our clock.
+    #[error("rendering took too long")]
+    Timeout,
+    /// The page exceeded a bound.
+    #[error("the page needs too much: {0:?}")]
+    Budget(Budget),
+}
+
+impl RenderError {
+    /// Returns the name of the failure in rows and reports.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            RenderError::Missing(_) => "browser_missing",
+            RenderError::Crashed(_) => "browser_crashed",
+            RenderError::Timeout => "render_timeout",
+            RenderError::Budget(_) => "render_budget",
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Requests and responses in the terms of the DevTools protocol.
+
+use bytes::Bytes;
+use data_encoding::BASE64;
+use serde_json::{Value, json};
+
+use crate::{PageAnswer, PageToRender, RequestKind, WantedRequest};
+
+/// Headers that describe the transfer, because the browser gets decoded bodies, and headers that
+/// cause requests or redirects outside of the page: prefetches, preconnects, reports, upgrades.
+const DROPPED_HEADERS: [&str; 15] = [
+    "accept-ch",
+    "alt-svc",
+    "clear-site-data",
+    "connection",
+    "content-encoding",
+    "content-length",
+    "critical-ch",
+    "link",
+    "nel",
+    "report-to",
+    "reporting-endpoints",
+    "service-worker-allowed",
+    "speculation-rules",
+    "strict-transport-security",
+    "transfer-encoding",
+];
+
+/// Returns the request for which `Fetch.requestPaused` was sent.
+pub(crate) fn wanted(params: &Value, is_document: bool) -> WantedRequest {
+    let request = &params["request"];
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let headers: Vec<(String, String)> = request["headers"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(name, value)| (name.clone(), text(value)))
+        .collect();
+    let method = text(&request["method"]);
+    WantedRequest {
+        url: text(&request["url"]),
+        kind: kind(&text(&params["resourceType"]), &method, &headers),
+        method,
+        headers,
+        body: body(request),
+        is_frame: is_document,
+    }
+}
+
+/// Returns what a request is for. The browser reports `fetch` and streams of events as XHR.
+fn kind(resource_type: &str, method: &str, headers: &[(String, String)]) -> RequestKind {
+    let header = |name: &str| {
+        let header = headers
+            .iter()
+            .find(|(known, _)| known.eq_ignore_ascii_case(name));
+        header.map_or("", |(_, value)| value.as_str())
+    };
+    if header("sec-purpose").contains("prefetch") {
+        return RequestKind::Prefetch;
+    }
+    if method == "OPTIONS" && !header("access-control-request-method").is_empty() {
+        return RequestKind::Preflight;
+    }
+    if header("accept") == "text/event-stream" {
+        return RequestKind::EventSource;
+    }
+    match resource_type {
+        "Document" => RequestKind::Document,
+        "Script" => RequestKind::Script,
+        "Stylesheet" => RequestKind::Stylesheet,
+        "Image" => RequestKind::Image,
+        "Media" | "TextTrack" => RequestKind::Media,
+        "Font" => RequestKind::Font,
+        "Fetch" => RequestKind::Fetch,
+        "XHR" => RequestKind::Xhr,
+        "Preflight" => RequestKind::Preflight,
+        "EventSource" => RequestKind::EventSource,
+        "Manifest" => RequestKind::Manifest,
+        "Ping" => RequestKind::Beacon,
+        "CSPViolationReport" => RequestKind::Report,
+        "Prefetch" => RequestKind::Prefetch,
+        _ => RequestKind::Other,
+    }
+}
+
+fn body(request: &Value) -> Option<Bytes> {
+    if let Some(entries) = request["postDataEntries"].as_array() {
+        let parts: Option<Vec<Vec<u8>>> = entries
+            .iter()
+            .map(|entry| BASE64.decode(entry["bytes"].as_str()?.as_bytes()).ok())
+            .collect();
+        return Some(parts?.concat().into());
+    }
+    let text = request["postData"].as_str()?;
+    Some(Bytes::copy_from_slice(text.as_bytes()))
+}
+
+/// Returns the answer with which a fetched page is loaded.
+pub(crate) fn document(page: PageToRender) -> PageAnswer {
+    let mut headers = page.headers;
+    // A page that was fetched is shown, even if a browser would save it.
+    headers.retain(|(name, _)| !name.eq_ignore_ascii_case("content-disposition"));
+    PageAnswer::Response {
+        status: page.status,
+        headers,
+        body: page.body,
+    }
+}
+
+/// Returns the parameters of `Fetch.fulfillRequest`.
+pub(crate) fn response(id: &str, status: u16, headers: &[(String, String)], body: &Bytes) -> Value {
+    let is_kept = |name: &str| {
+        !DROPPED_HEADERS
+            .iter()
+            .any(|dropped| dropped.eq_ignore_ascii_case(name))
+    };
+    let headers: Vec<Value> = headers
+        .iter()
+        .filter(|(name, _)| is_kept(name))
+        .map(|(name, value)| json!({"name": name, "value": value}))
+        .collect();
+    json!({
+        "requestId": id,
+        "responseCode": status,
+        "responseHeaders": headers,
+        "body": BASE64.encode(body),
+    })
+}

@@ -1,0 +1,525 @@
+//! Loads a page, lets its scripts run, and reads its DOM.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use data_encoding::BASE64;
+use serde_json::{Value, json};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::intercept;
+use crate::protocol::{CommandError, Connection, Event, Reply};
+use crate::running::Running;
+use crate::stopwatch::Stopwatch;
+use crate::{BrowserConfig, Budget, PageAnswer, PageRequests, PageToRender, RenderError, Rendered};
+
+/// Virtual time between two checks whether the page is idle. Virtual time passes at once while a page waits.
+const SLICE: Duration = Duration::from_secs(1);
+
+/// A page is idle after this many slices without a change of its DOM.
+const QUIET_SLICES: u32 = 3;
+
+/// Tasks that run at one moment of virtual time before it advances, for pages that never rest.
+const MAX_TASKS_AT_A_TIME: u32 = 10_000;
+
+/// How long the browser may take to close a page before it is killed.
+const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
+
+/// The name of the scripts' world, which pages don't see.
+const WORLD: &str = "crawl";
+
+const RESTRICT: &str = include_str!("scripts/restrict.js");
+const STAY: &str = include_str!("scripts/stay.js");
+const SERIALIZE: &str = include_str!("scripts/serialize.js");
+
+/// Renders a page in a new browser context.
+pub(crate) async fn render(
+    running: &Running,
+    config: &BrowserConfig,
+    page: PageToRender,
+    requests: Arc<dyn PageRequests>,
+) -> Result<Rendered, RenderError> {
+    let hits = running.wall.hits();
+    let context = new_context(running, config.timeout).await?;
+    let mut rendering = Rendering::new(running, config, page, requests, context.id.clone());
+    let mut rendered = rendering.run().await;
+    if matches!(rendered, Err(RenderError::Timeout)) {
+        // A page in an endless loop would answer nothing else.
+        let session = rendering.main_session.as_deref();
+        drop(running.connection.send(session, "Page.crash", json!({})));
+    }
+    drop(rendering);
+    if !context.close().await {
+        running.kill().await;
+    }
+    if let Ok(rendered) = &mut rendered {
+        rendered.wall_hits = running.wall.hits().saturating_sub(hits);
+    }
+    rendered
+}
+
+/// A browser context, with separate cookies and caches. Disposed when dropped.
+struct Context<'a> {
+    connection: &'a Connection,
+    id: String,
+    is_open: bool,
+}
+
+async fn new_context(running: &Running, patience: Duration) -> Result<Context<'_>, RenderError> {
+    let connection = &running.connection;
+    let options = json!({"disposeOnDetach": true});
+    let mut created = connection.send(None, "Target.createBrowserContext", options);
+    let created = timeout(patience, created.get()).await;
+    let Ok(created) = created else {
+        running.kill().await;
+        return Err(RenderError::Timeout);
+    };
+    let id = text(&created.map_err(crashed)?["browserContextId"]).to_owned();
+    Ok(Context {
+        connection,
+        id,
+        is_open: true,
+    })
+}
+
+impl Context<'_> {
+    fn dispose(&mut self) -> Reply {
+        self.is_open = false;
+        self.connection.forget(&self.id);
+        let context = json!({"browserContextId": self.id});
+        self.connection
+            .send(None, "Target.disposeBrowserContext", context)
+    }
+
+    /// Closes the context with its page. Returns whether the browser did so in time.
+    async fn close(mut self) -> bool {
+        let mut disposed = self.dispose();
+        timeout(CLOSE_PATIENCE, disposed.get()).await.is_ok()
+    }
+}
+
+impl Drop for Context<'_> {
+    fn drop(&mut self) {
+        if self.is_open {
+            drop(self.dispose());
+        }
+    }
+}
+
+/// The kind of target that a session is attached to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// The page, or a frame or dedicated worker of it.
+    Page,
+    /// A window or worker that pages must not have.
+    Unwanted,
+}
+
+/// A paused request: its session and its id.
+type Paused = (String, String);
+
+struct Rendering<'a> {
+    connection: &'a Connection,
+    config: &'a BrowserConfig,
+    events: UnboundedReceiver<Event>,
+    requests: Arc<dyn PageRequests>,
+    context: String,
+    /// The answer for the page itself, until the browser requests it.
+    document: Option<PageToRender>,
+    url: String,
+    /// Requests that wait for the caller.
+    waiting: JoinSet<(Paused, PageAnswer)>,
+    stopwatch: Stopwatch,
+    sessions: HashMap<String, Role>,
+    main_session: Option<String>,
+    main_frame: Option<String>,
+    is_navigated: bool,
+    is_slice_over: bool,
+    page_time: Duration,
+    navigation: Option<String>,
+    passed_on: u32,
+    refused: u32,
+}
+
+impl<'a> Rendering<'a> {
+    fn new(
+        running: &'a Running,
+        config: &'a BrowserConfig,
+        page: PageToRender,
+        requests: Arc<dyn PageRequests>,
+        context: String,
+    ) -> Rendering<'a> {
+        Rendering {
+            connection: &running.connection,
+            config,
+            events: running.connection.events(&context),
+            requests,
+            context,
+            url: page.url.clone(),
+            document: Some(page),
+            waiting: JoinSet::new(),
+            stopwatch: Stopwatch::start(config.timeout),
+            sessions: HashMap::new(),
+            main_session: None,
+            main_frame: None,
+            is_navigated: false,
+            is_slice_over: false,
+            page_time: Duration::ZERO,
+            navigation: None,
+            passed_on: 0,
+            refused: 0,
+        }
+    }
+
+    async fn run(&mut self) -> Result<Rendered, RenderError> {
+        self.open().await?;
+        self.navigate().await?;
+        let world = self.world().await?;
+        self.spend_page_time(world).await?;
+        self.read(world).await
+    }
+
+    /// Opens an empty page and prepares it.
+    async fn open(&mut self) -> Result<(), RenderError> {
+        let deny = json!({"behavior": "deny", "browserContextId": self.context});
+        let mut denied = self
+            .connection
+            .send(None, "Browser.setDownloadBehavior", deny);
+        self.reply(&mut denied).await?;
+        // The browser denies all other permissions without a prompt.
+        let grants = json!({"permissions": [], "browserContextId": self.context});
+        drop(
+            self.connection
+                .send(None, "Browser.grantPermissions", grants),
+        );
+        let target = json!({
+            "url": "about:blank", "browserContextId": self.context, "width": 1280, "height": 1024
+        });
+        let mut created = self.connection.send(None, "Target.createTarget", target);
+        let created = self.reply(&mut created).await?;
+        // The target of a page has the same id as its main frame.
+        self.main_frame = Some(text(&created["targetId"]).to_owned());
+        while self.main_session.is_none() {
+            self.turn().await?;
+        }
+        let restrict = RESTRICT.replace("SEED", &(self.config.seed as u32).to_string());
+        self.command("Page.enable", json!({})).await?;
+        for (source, world) in [(restrict.as_str(), None), (STAY, Some(WORLD))] {
+            let mut script = json!({"source": source, "runImmediately": true});
+            if let Some(world) = world {
+                script["worldName"] = world.into();
+            }
+            self.command("Page.addScriptToEvaluateOnNewDocument", script)
+                .await?;
+        }
+        let prerendering = json!({"isAllowed": false});
+        // Only a second safeguard, which some versions don't know.
+        self.send_to_page("Page.setPrerenderingAllowed", prerendering);
+        self.command("Inspector.enable", json!({})).await?;
+        let pause = json!({"policy": "pause", "initialVirtualTime": self.start_time()});
+        self.command("Emulation.setVirtualTimePolicy", pause)
+            .await?;
+        self.send_to_page("Runtime.runIfWaitingForDebugger", json!({}));
+        Ok(())
+    }
+
+    /// Returns the start of the page's clock, in seconds since 1970.
+    fn start_time(&self) -> f64 {
+        let start = self.document.as_ref().and_then(|page| page.time);
+        let start = start.unwrap_or_else(std::time::SystemTime::now);
+        let since = start.duration_since(std::time::UNIX_EPOCH);
+        since.unwrap_or_default().as_secs_f64()
+    }
+
+    /// Loads the page's document.
+    async fn navigate(&mut self) -> Result<(), RenderError> {
+        let url = json!({"url": self.url});
+        let answer = self.command("Page.navigate", url).await?;
+        if let Some(error) = answer["errorText"].as_str() {
+            return Err(RenderError::Crashed(format!("the document: {error}")));
+        }
+        while !self.is_navigated {
+            self.turn().await?;
+        }
+        Ok(())
+    }
+
+    /// Creates the world that reads the document, and returns its context.
+    async fn world(&mut self) -> Result<i64, RenderError> {
+        let options = json!({"frameId": self.main_frame, "worldName": WORLD});
+        let created = self.command("Page.createIsolatedWorld", options).await?;
+        let world = created["executionContextId"].as_i64().unwrap_or_default();
+        self.evaluate(world, SERIALIZE).await?;
+        Ok(world)
+    }
+
+    /// Lets virtual time pass until the page is idle or its time is over.
+    async fn spend_page_time(&mut self, world: i64) -> Result<(), RenderError> {
+        let mut quiet = 0;
+        while self.page_time < self.config.page_time && quiet < QUIET_SLICES {
+            let slice = SLICE.min(self.config.page_time - self.page_time);
+            self.is_slice_over = false;
+            let policy = json!({
+                "policy": "pauseIfNetworkFetchesPending",
+                "budget": slice.as_secs_f64() * 1000.0,
+                "maxVirtualTimeTaskStarvationCount": MAX_TASKS_AT_A_TIME,
+            });
+            self.command("Emulation.setVirtualTimePolicy", policy)
+                .await?;
+            while !self.is_slice_over {
+                self.turn().await?;
+            }
+            self.page_time += slice;
+            let is_quiet = self.evaluate(world, "isQuiet()").await? == true;
+            quiet = if is_quiet { quiet + 1 } else { 0 };
+        }
+        Ok(())
+    }
+
+    async fn read(&mut self, world: i64) -> Result<Rendered, RenderError> {
+        let max = self.config.max_dom_bytes;
+        let mut document = self
+            .evaluate(world, &format!("readDocument({max})"))
+            .await?;
+        let Value::String(dom) = document["html"].take() else {
+            return Err(RenderError::Budget(Budget::Dom));
+        };
+        if dom.len() > max {
+            return Err(RenderError::Budget(Budget::Dom));
+        }
+        let navigation = document["navigation"].as_str().map(str::to_owned);
+        let screenshot = match self.config.screenshots {
+            true => self.screenshot().await?,
+            false => None,
+        };
+        Ok(Rendered {
+            dom,
+            final_url: text(&document["url"]).to_owned(),
+            page_time: self.page_time,
+            requests: self.passed_on,
+            refused: self.refused,
+            wall_hits: 0,
+            navigation: navigation.or(self.navigation.take()),
+            screenshot,
+        })
+    }
+
+    async fn screenshot(&mut self) -> Result<Option<Bytes>, RenderError> {
+        let options = json!({"format": "png"});
+        let image = self.command("Page.captureScreenshot", options).await?;
+        let decoded = BASE64.decode(text(&image["data"]).as_bytes());
+        Ok(decoded.ok().map(Bytes::from))
+    }
+
+    async fn evaluate(&mut self, world: i64, script: &str) -> Result<Value, RenderError> {
+        let options = json!({"expression": script, "contextId": world, "returnByValue": true});
+        let mut result = self.command("Runtime.evaluate", options).await?;
+        if let Some(exception) = result.get("exceptionDetails") {
+            return Err(RenderError::Crashed(text(&exception["text"]).to_owned()));
+        }
+        Ok(result["result"]["value"].take())
+    }
+
+    /// Sends a command to the page and waits for the reply.
+    async fn command(&mut self, method: &str, params: Value) -> Result<Value, RenderError> {
+        let session = self.main_session.as_deref();
+        let mut reply = self.connection.send(session, method, params);
+        self.reply(&mut reply).await
+    }
+
+    /// Sends a command to the page whose reply doesn't matter.
+    fn send_to_page(&self, method: &str, params: Value) {
+        let session = self.main_session.as_deref();
+        drop(self.connection.send(session, method, params));
+    }
+
+    /// Waits for a reply and handles events until then.
+    async fn reply(&mut self, reply: &mut Reply) -> Result<Value, RenderError> {
+        loop {
+            tokio::select! {
+                reply = reply.get() => return reply.map_err(crashed),
+                handled = self.turn() => handled?,
+            }
+        }
+    }
+
+    /// Handles one event of the browser or one answer of the caller. Cancel safe: nothing is
+    /// awaited once an event or answer has been taken.
+    async fn turn(&mut self) -> Result<(), RenderError> {
+        let deadline = self.stopwatch.deadline();
+        tokio::select! {
+            event = self.events.recv() => {
+                let event = event.ok_or_else(|| crashed(CommandError::Closed))?;
+                self.take(event)?;
+            }
+            Some(answered) = self.waiting.join_next() => {
+                if let Ok(((session, id), answer)) = answered {
+                    self.answer(&session, &id, answer);
+                }
+                if self.waiting.is_empty() {
+                    self.stopwatch.resume();
+                }
+            }
+            () = sleep_until(deadline) => return Err(RenderError::Timeout),
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, event: Event) -> Result<(), RenderError> {
+        let Event {
+            session,
+            method,
+            params,
+        } = event;
+        let session = session.unwrap_or_default();
+        let is_main = self.main_session.as_deref() == Some(session.as_str());
+        match method.as_str() {
+            "Target.attachedToTarget" => self.attached(&params),
+            "Target.detachedFromTarget" => {
+                let closed = text(&params["sessionId"]);
+                self.sessions.remove(closed);
+                if self.main_session.as_deref() == Some(closed) {
+                    return Err(RenderError::Crashed("the page was closed".to_owned()));
+                }
+            }
+            "Fetch.requestPaused" => self.paused(&session, &params),
+            "Page.javascriptDialogOpening" => {
+                let dismiss = json!({"accept": params["type"] == "beforeunload"});
+                self.send(&session, "Page.handleJavaScriptDialog", dismiss);
+            }
+            "Page.frameNavigated" if is_main && params["frame"]["parentId"].is_null() => {
+                let url = text(&params["frame"]["url"]);
+                if self.is_navigated {
+                    let reason = format!("the page replaced itself by {url}");
+                    return Err(RenderError::Crashed(reason));
+                }
+                self.is_navigated = url != "about:blank";
+            }
+            "Emulation.virtualTimeBudgetExpired" if is_main => self.is_slice_over = true,
+            "Inspector.targetCrashed" if is_main => {
+                return Err(RenderError::Crashed("the page's process ended".to_owned()));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Prepares a new target before its scripts run.
+    fn attached(&mut self, params: &Value) {
+        let session = text(&params["sessionId"]);
+        let info = &params["targetInfo"];
+        let kind = text(&info["type"]);
+        let target = text(&info["targetId"]);
+        let is_main = kind == "page" && self.main_frame.as_deref().is_none_or(|id| id == target);
+        let role = match kind {
+            "page" if is_main => Role::Page,
+            "iframe" | "worker" => Role::Page,
+            _ => Role::Unwanted,
+        };
+        self.sessions.insert(session.to_owned(), role);
+        // Requests of dedicated workers are paused in the session of their page.
+        self.send(
+            session,
+            "Fetch.enable",
+            json!({"patterns": [{"urlPattern": "*"}]}),
+        );
+        let attach = json!({"autoAttach": true, "waitForDebuggerOnStart": true, "flatten": true});
+        self.send(session, "Target.setAutoAttach", attach);
+        if is_main && self.main_session.is_none() {
+            self.main_session = Some(session.to_owned());
+            // `open` prepares the page before it runs.
+            return;
+        }
+        let restrict = RESTRICT.replace("SEED", &(self.config.seed as u32).to_string());
+        match kind {
+            "iframe" => {
+                self.send(session, "Page.enable", json!({}));
+                let script = json!({"source": restrict, "runImmediately": true});
+                self.send(session, "Page.addScriptToEvaluateOnNewDocument", script);
+            }
+            _ => self.send(session, "Runtime.evaluate", json!({"expression": restrict})),
+        }
+        self.send(session, "Runtime.runIfWaitingForDebugger", json!({}));
+        if role == Role::Unwanted {
+            drop(
+                self.connection
+                    .send(None, "Target.closeTarget", json!({"targetId": target})),
+            );
+        }
+    }
+
+    /// Answers or refuses a request, or passes it on to the caller.
+    fn paused(&mut self, session: &str, params: &Value) {
+        let id = text(&params["requestId"]);
+        let is_document = params["resourceType"] == "Document";
+        let is_main = is_document && params["frameId"].as_str() == self.main_frame.as_deref();
+        if is_main {
+            if let Some(page) = self.document.take() {
+                let answer = intercept::document(page);
+                self.answer(session, id, answer);
+                return;
+            }
+            self.refused += 1;
+            if self.navigation.is_none() && params["request"]["method"] == "GET" {
+                self.navigation = params["request"]["url"].as_str().map(str::to_owned);
+            }
+            // With any other reason an error page would replace the document.
+            let refusal = json!({"requestId": id, "errorReason": "Aborted"});
+            self.send(session, "Fetch.failRequest", refusal);
+            return;
+        }
+        let is_wanted = self.sessions.get(session) == Some(&Role::Page);
+        if !is_wanted || self.passed_on >= self.config.max_requests {
+            self.answer(session, id, PageAnswer::Refused);
+            return;
+        }
+        self.passed_on += 1;
+        let answer = self
+            .requests
+            .request(intercept::wanted(params, is_document));
+        let paused = (session.to_owned(), id.to_owned());
+        self.stopwatch.pause();
+        self.waiting.spawn(async move { (paused, answer.await) });
+    }
+
+    fn answer(&mut self, session: &str, id: &str, answer: PageAnswer) {
+        match answer {
+            PageAnswer::Refused => {
+                self.refused += 1;
+                let refusal = json!({"requestId": id, "errorReason": "BlockedByClient"});
+                self.send(session, "Fetch.failRequest", refusal);
+            }
+            PageAnswer::Response {
+                status,
+                headers,
+                body,
+            } => {
+                let response = intercept::response(id, status, &headers, &body);
+                self.send(session, "Fetch.fulfillRequest", response);
+            }
+        }
+    }
+
+    fn send(&self, session: &str, method: &str, params: Value) {
+        drop(self.connection.send(Some(session), method, params));
+    }
+}
+
+async fn sleep_until(deadline: Option<tokio::time::Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn crashed(error: CommandError) -> RenderError {
+    RenderError::Crashed(error.to_string())
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}

@@ -1,0 +1,64 @@
+// Runs in each frame and worker before any script of the page. SEED is replaced by a number.
+(() => {
+  // Connections that the interception doesn't see, and workers that outlive or evade the page.
+  const constructors = ['WebSocket', 'WebSocketStream', 'WebTransport', 'RTCPeerConnection',
+    'webkitRTCPeerConnection', 'SharedWorker', 'FetchLaterResult', 'fetchLater'];
+  for (const name of constructors) {
+    for (let holder = self; holder; holder = Object.getPrototypeOf(holder)) {
+      if (Object.hasOwn(holder, name)) delete holder[name];
+    }
+    // Workers get some constructors only after this script.
+    if (!self.document) Object.defineProperty(self, name, { value: undefined });
+  }
+  for (const holder of ['Navigator', 'WorkerNavigator']) {
+    if (self[holder]) delete self[holder].prototype.serviceWorker;
+  }
+
+  // The same numbers in each rendering (mulberry32).
+  let state = SEED;
+  const { imul } = Math;
+  Math.random = function random() {
+    state = (state + 0x6D2B79F5) | 0;
+    let mixed = imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296;
+  };
+  if (!self.document) return;
+
+  self.open = function open() { return null; };
+
+  // Serialize closed shadow roots too, without opening them to the page.
+  const { attachShadow } = Element.prototype;
+  const { apply } = Reflect;
+  Element.prototype.attachShadow = function (init) {
+    if (init?.mode === 'closed') init = { ...init, serializable: true };
+    return apply(attachShadow, this, [init]);
+  };
+
+  // Speculation rules make the browser fetch pages by itself. A script that isn't prepared yet is
+  // disarmed by another type; the observer runs before the parser prepares the scripts it inserts.
+  const isRules = (value) => String(value).trim().toLowerCase() === 'speculationrules';
+  const disarm = (script) => {
+    if (isRules(script.type)) script.setAttribute('type', 'text/speculationrules');
+  };
+  new MutationObserver((records) => {
+    for (const record of records) {
+      for (const node of record.addedNodes) {
+        if (node.localName === 'script') disarm(node);
+        else if (node.querySelectorAll) node.querySelectorAll('script').forEach(disarm);
+      }
+    }
+  }).observe(document, { childList: true, subtree: true });
+  const { setAttribute } = Element.prototype;
+  Element.prototype.setAttribute = function (name, value) {
+    if (String(name).toLowerCase() === 'type' && this.localName === 'script' && isRules(value)) {
+      value = 'text/speculationrules';
+    }
+    return apply(setAttribute, this, [name, value]);
+  };
+  const type = Object.getOwnPropertyDescriptor(HTMLScriptElement.prototype, 'type');
+  Object.defineProperty(HTMLScriptElement.prototype, 'type', {
+    ...type,
+    set(value) { apply(type.set, this, [isRules(value) ? 'text/speculationrules' : value]); },
+  });
+})();

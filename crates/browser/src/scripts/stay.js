@@ -1,0 +1,12 @@
+// Runs in each frame in a world that the page doesn't see. Keeps the main frame at its document,
+// and remembers where it wanted to go.
+if (self === self.top && self.navigation) {
+  self.wantedNavigation = null;
+  self.navigation.addEventListener('navigate', (event) => {
+    if (event.destination.sameDocument) return;
+    if (self.wantedNavigation === null && event.formData === null) {
+      self.wantedNavigation = event.destination.url;
+    }
+    event.preventDefault();
+  });
+}

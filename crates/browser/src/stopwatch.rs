@@ -1,0 +1,36 @@
+//! A bound on time that passes only while it isn't paused.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+#[derive(Debug)]
+pub(crate) struct Stopwatch {
+    rest: Duration,
+    /// `None` while paused.
+    since: Option<Instant>,
+}
+
+impl Stopwatch {
+    pub(crate) fn start(rest: Duration) -> Stopwatch {
+        Stopwatch {
+            rest,
+            since: Some(Instant::now()),
+        }
+    }
+
+    /// Returns when the time is over. `None` while paused.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        Some(self.since? + self.rest)
+    }
+
+    pub(crate) fn pause(&mut self) {
+        if let Some(since) = self.since.take() {
+            self.rest = self.rest.saturating_sub(since.elapsed());
+        }
+    }
+
+    pub(crate) fn resume(&mut self) {
+        self.since.get_or_insert_with(Instant::now);
+    }
+}

@@ -1,0 +1,109 @@
+//! Pages that take too long, need too much or die.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crawl_browser::{Browser, Budget, RenderError};
+
+use crate::site::{Site, config, page, text_of, try_render};
+
+#[tokio::test]
+async fn a_page_in_an_endless_loop_is_killed_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = config(folder.path());
+    config.timeout = Duration::from_secs(5);
+    let browser = Browser::launch(config).await.unwrap();
+    for html in [
+        "<script>for (;;);</script>",
+        "<script>setTimeout(() => { for (;;); }, 500)</script>",
+    ] {
+        let rendered = browser.render(page(html), Arc::new(Site::default())).await;
+        let error = rendered.unwrap_err();
+        assert!(matches!(error, RenderError::Timeout), "{error:?}");
+        assert_eq!(error.name(), "render_timeout");
+    }
+    let after = browser
+        .render(page("<p id=\"a\">fine</p>"), Arc::new(Site::default()))
+        .await;
+    assert_eq!(text_of(&after.unwrap().dom, "a"), "fine");
+    browser.close().await;
+}
+
+#[tokio::test]
+async fn a_huge_dom_is_refused() {
+    let html = "<p id=a></p><script>a.textContent = 'x'.repeat(3000)</script>";
+    let site = Arc::default();
+    let error = try_render(html, &site, |config| config.max_dom_bytes = 2000)
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error, RenderError::Budget(Budget::Dom)),
+        "{error:?}"
+    );
+    assert_eq!(error.name(), "render_budget");
+    // The bound is on bytes, not characters.
+    let html = "<p id=a></p><script>a.textContent = '東'.repeat(1500)</script>";
+    let error = try_render(html, &site, |config| config.max_dom_bytes = 4000)
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error, RenderError::Budget(Budget::Dom)),
+        "{error:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_page_that_needs_too_much_memory_is_ended() {
+    let html = "<script>const held = []; setInterval(() => {\
+        for (let i = 0; i < 10; i++) held.push(new Uint8Array(1 << 20).fill(i + 1)); }, 1)</script>";
+    let change = |config: &mut crawl_browser::BrowserConfig| config.memory_bytes = 400 << 20;
+    let error = try_render(html, &Arc::default(), change).await.unwrap_err();
+    assert!(
+        matches!(error, RenderError::Budget(Budget::Memory)),
+        "{error:?}"
+    );
+}
+
+#[tokio::test]
+async fn requests_beyond_the_bound_are_refused() {
+    let html = "<p id=a>0</p><script>(async () => { for (let i = 0; i < 20; i++) {\
+        await fetch('/' + i).catch(() => a.textContent++); } })()</script>";
+    let site = Arc::new(Site::default());
+    let rendered = try_render(html, &site, |config| config.max_requests = 7)
+        .await
+        .unwrap();
+    assert_eq!(site.seen().len(), 7);
+    assert_eq!((rendered.requests, rendered.refused), (7, 20));
+    assert_eq!(
+        text_of(&rendered.dom.replace("<p id=a>", "<p id=\"a\">"), "a"),
+        "20"
+    );
+}
+
+#[tokio::test]
+async fn pages_beyond_the_tabs_wait() {
+    let folder = tempfile::tempdir().unwrap();
+    let browser = Browser::launch(config(folder.path())).await.unwrap();
+    let renders: Vec<_> = (0..5)
+        .map(|number| {
+            let browser = browser.clone();
+            let html = format!("<p id=\"a\">{number}</p>");
+            tokio::spawn(
+                async move { browser.render(page(&html), Arc::new(Site::default())).await },
+            )
+        })
+        .collect();
+    for (number, render) in renders.into_iter().enumerate() {
+        let rendered = render.await.unwrap().unwrap();
+        assert_eq!(text_of(&rendered.dom, "a"), number.to_string());
+    }
+    browser.close().await;
+}
+
+#[tokio::test]
+async fn a_screenshot_is_taken_on_demand() {
+    let site = Arc::default();
+    let rendered = try_render("<h1>Hello</h1>", &site, |config| config.screenshots = true).await;
+    let screenshot = rendered.unwrap().screenshot.unwrap();
+    assert!(screenshot.starts_with(b"\x89PNG"));
+}

@@ -1,0 +1,290 @@
+//! Each request of a page goes to the caller, and nothing else leaves the browser.
+
+use std::net::{TcpListener, UdpSocket};
+use std::sync::Arc;
+
+use crawl_browser::{Browser, RequestKind};
+
+use crate::site::{Site, config, page, page_with, render, text_of};
+
+/// Sockets on loopback that must not be connected to.
+struct Forbidden {
+    tcp: TcpListener,
+    udp: UdpSocket,
+}
+
+impl Forbidden {
+    fn new() -> Forbidden {
+        let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+        let udp = UdpSocket::bind(tcp.local_addr().unwrap()).unwrap();
+        tcp.set_nonblocking(true).unwrap();
+        udp.set_nonblocking(true).unwrap();
+        Forbidden { tcp, udp }
+    }
+
+    fn address(&self) -> String {
+        self.tcp.local_addr().unwrap().to_string()
+    }
+
+    /// Connections wait in the socket's queue, and datagrams in its buffer.
+    fn assert_untouched(&self) {
+        assert!(self.tcp.accept().is_err(), "a connection");
+        assert!(self.udp.recv_from(&mut [0; 2000]).is_err(), "a datagram");
+    }
+}
+
+fn nasty_site(address: &str) -> Site {
+    Site::default()
+        .add("/style.css", "text/css", NASTY_STYLE)
+        .add("/imported.css", "text/css", "")
+        .add("/module.js", "text/javascript", "import './imported.js'")
+        .add(
+            "/imported.js",
+            "text/javascript",
+            "log.append('[module: ran]')",
+        )
+        .add("https://other.test/frame", "text/html", NASTY_FRAME)
+        .add("/posted", "text/plain", "")
+        .add("/xhr", "text/plain", "")
+        .redirect("/redirected", "https://other.test/hop")
+        .redirect("https://other.test/hop", "https://site.test/target")
+        .add("/target", "text/plain", "")
+        .add(
+            "/worker.js",
+            "text/javascript",
+            &NASTY_WORKER.replace("LOOPBACK", address),
+        )
+        .add("/worker-import.js", "text/javascript", "")
+        .add("/shared.js", "text/javascript", "fetch('/from-shared')")
+        .add("/service.js", "text/javascript", "fetch('/from-service')")
+        .add("/events", "text/event-stream", "data: x\n\n")
+}
+
+const NASTY_STYLE: &str = "@import '/imported.css'; @font-face {font-family: F; src: url(/font.woff2)} \
+    body {font-family: F; background: url(/background.png)}";
+const NASTY_FRAME: &str = "<img src=/framed.png><script>fetch('/framed-fetch')</script>\
+    <script type=speculationrules>{\"prefetch\": [{\"urls\": [\"https://other.test/speculated\"], \
+    \"eagerness\": \"immediate\"}]}</script>";
+const NASTY_WORKER: &str = "try { new WebSocket('ws://LOOPBACK/worker') } catch {} \
+    try { new WebTransport('https://LOOPBACK/worker') } catch {} importScripts('/worker-import.js'); fetch('/from-worker'); \
+    postMessage([self.WebSocket, self.WebTransport, self.navigator.serviceWorker].join());";
+
+const NASTY_HEADERS: [(&str, &str); 5] = [
+    ("Speculation-Rules", "\"https://site.test/rules.json\""),
+    (
+        "Link",
+        "<https://other.test/>; rel=preconnect, </linked.html>; rel=prefetch",
+    ),
+    (
+        "Reporting-Endpoints",
+        "default=\"https://site.test/reports\"",
+    ),
+    (
+        "NEL",
+        "{\"report_to\": \"default\", \"max_age\": 1000, \"success_fraction\": 1.0}",
+    ),
+    (
+        "Content-Security-Policy-Report-Only",
+        "img-src 'none'; report-uri https://site.test/csp-reports",
+    ),
+];
+
+#[tokio::test]
+async fn a_nasty_page_reaches_only_the_caller() {
+    let forbidden = Forbidden::new();
+    let html = include_str!("nasty.html").replace("LOOPBACK", &forbidden.address());
+    let site = Arc::new(nasty_site(&forbidden.address()));
+    let folder = tempfile::tempdir().unwrap();
+    let browser = Browser::launch(config(folder.path())).await.unwrap();
+    let page = page_with(&html, &NASTY_HEADERS);
+    let rendered = browser.render(page, site.clone()).await.unwrap();
+    // Render another page, so that what the first one has started in the background comes to light.
+    let after = browser
+        .render(crate::site::page("<p>x"), Arc::new(Site::default()))
+        .await;
+    let after = after.unwrap();
+    browser.close().await;
+    forbidden.assert_untouched();
+    assert_eq!((rendered.wall_hits, after.wall_hits), (0, 0));
+    assert_eq!((rendered.requests as usize), site.seen().len());
+
+    let seen: Vec<(RequestKind, String)> = site
+        .seen()
+        .into_iter()
+        .map(|seen| (seen.kind, seen.url.replace("https://site.test", "")))
+        .collect();
+    for (kind, path) in WANTED {
+        let is_wanted = |seen: &&(RequestKind, String)| seen.0 == kind && seen.1 == path;
+        let count = seen.iter().filter(is_wanted).count();
+        assert!(count >= 1, "{kind} {path} is missing in {seen:#?}");
+    }
+    for path in UNWANTED {
+        assert!(
+            seen.iter().all(|seen| seen.1 != path),
+            "{path} in {seen:#?}"
+        );
+    }
+    let log = text_of(&rendered.dom.replace("<p id=log>", "<p id=\"log\">"), "log").to_owned();
+    for note in NOTES {
+        assert!(log.contains(note), "{note} is missing in {log}");
+    }
+    assert_eq!(rendered.final_url, "https://site.test/");
+    assert_eq!(
+        rendered.navigation.as_deref(),
+        Some("https://site.test/file.zip")
+    );
+}
+
+/// Requests that the caller must see.
+const WANTED: [(RequestKind, &str); 31] = [
+    (RequestKind::Stylesheet, "/style.css"),
+    (RequestKind::Stylesheet, "/imported.css"),
+    (RequestKind::Font, "/font.woff2"),
+    (RequestKind::Image, "/background.png"),
+    (RequestKind::Image, "/image.png"),
+    (RequestKind::Image, "/preloaded.png"),
+    (RequestKind::Image, "/srcdoc.png"),
+    (RequestKind::Script, "/module.js"),
+    (RequestKind::Script, "/imported.js"),
+    (RequestKind::Document, "https://other.test/frame"),
+    (RequestKind::Image, "https://other.test/framed.png"),
+    (RequestKind::Xhr, "https://other.test/framed-fetch"),
+    (RequestKind::Media, "/video.mp4"),
+    (RequestKind::Media, "/audio.mp3"),
+    (RequestKind::Media, "/track.vtt"),
+    (RequestKind::Prefetch, "/prefetched.html"),
+    (RequestKind::Xhr, "/posted"),
+    (RequestKind::Preflight, "https://other.test/cors"),
+    (RequestKind::Xhr, "/redirected"),
+    (RequestKind::Xhr, "https://other.test/hop"),
+    (RequestKind::Xhr, "/target"),
+    (RequestKind::Xhr, "/kept"),
+    (RequestKind::Beacon, "/beacon"),
+    (RequestKind::Beacon, "/ping"),
+    (RequestKind::Report, "/csp-reports"),
+    (RequestKind::Xhr, "/xhr"),
+    (RequestKind::EventSource, "/events"),
+    (RequestKind::Other, "/worker.js"),
+    (RequestKind::Script, "/worker-import.js"),
+    (RequestKind::Xhr, "/from-worker"),
+    (RequestKind::Xhr, "/from-blob"),
+];
+
+/// Requests that the browser must not even try.
+const UNWANTED: [&str; 17] = [
+    "/",
+    "/speculated",
+    "/speculated-page",
+    "/speculated-late",
+    "/speculated-framed",
+    "/rules.json",
+    "/linked.html",
+    "/reports",
+    "/shared.js",
+    "/service.js",
+    "/later",
+    "/opened",
+    "/file.zip",
+    "/submitted",
+    "/moved",
+    "/refreshed",
+    "/map.json",
+];
+
+/// Results of attempts that the page writes down.
+const NOTES: [&str; 16] = [
+    "[post: 200]",
+    "[cors: TypeError: Failed to fetch]",
+    "[redirected: https://site.test/target]",
+    "[xhr: 200]",
+    "[worker: ,,]",
+    "[shared worker: ReferenceError]",
+    "[service worker: TypeError]",
+    "[socket: ReferenceError]",
+    "[transport: ReferenceError]",
+    "[peer: ReferenceError]",
+    "[open: null]",
+    "[alert: undefined]",
+    "[confirm: false]",
+    "[socket of a frame: TypeError]",
+    "[module: ran]",
+    "[end: reached]",
+];
+
+#[tokio::test]
+async fn requests_have_their_method_headers_and_body() {
+    let html = "<script>fetch('/a', {method: 'PUT', headers: {'X-Own': 'é'.normalize('NFD')[0]}, \
+        body: new Uint8Array([0, 255])})</script><iframe src=/frame></iframe>";
+    let site = Arc::new(Site::default());
+    let rendered = render(html, &site).await;
+    let seen = site.seen();
+    let put = seen.iter().find(|seen| seen.method == "PUT").unwrap();
+    assert_eq!(put.body.as_deref(), Some(&[0, 255][..]));
+    assert!(put.headers.contains(&("X-Own".to_owned(), "e".to_owned())));
+    let agent = ("User-Agent".to_owned(), "crawl-test/1.0".to_owned());
+    assert!(put.headers.contains(&agent), "{:?}", put.headers);
+    assert!(!put.is_frame);
+    assert!(
+        seen.iter()
+            .any(|seen| seen.is_frame && seen.kind == RequestKind::Document)
+    );
+    assert_eq!((rendered.requests, rendered.refused), (2, 2));
+}
+
+#[tokio::test]
+async fn the_document_is_not_fetched_again() {
+    let site = Arc::new(Site::default());
+    let html = "<p id=a></p><script>a.textContent = navigator.userAgent</script>";
+    let rendered = render(html, &site).await;
+    assert_eq!(site.paths(), Vec::<String>::new());
+    assert_eq!(
+        text_of(&rendered.dom.replace("<p id=a>", "<p id=\"a\">"), "a"),
+        "crawl-test/1.0"
+    );
+    assert_eq!(rendered.final_url, "https://site.test/");
+}
+
+#[tokio::test]
+async fn shadow_roots_are_serialized() {
+    let html = "<!doctype html><html lang=en class='a>b'><div id=open></div><div id=closed></div>\
+        <div><template shadowrootmode=open><b>declared</b></template></div><script>\
+        open.attachShadow({mode: 'open'}).innerHTML = '<i>inside</i><span></span>';\
+        open.shadowRoot.lastChild.attachShadow({mode: 'open'}).innerHTML = '<u>nested</u>';\
+        closed.attachShadow({mode: 'closed'}).innerHTML = '<s>hidden</s>';\
+        document.title = String(closed.shadowRoot);</script>";
+    let html = html
+        .replace("open.", "document.getElementById('open').")
+        .replace("closed.", "document.getElementById('closed').");
+    let rendered = render(&html, &Arc::default()).await;
+    let dom = &rendered.dom;
+    assert!(
+        dom.starts_with("<!DOCTYPE html><html lang=\"en\" class=\"a&gt;b\"><head>"),
+        "{dom}"
+    );
+    assert!(dom.ends_with("</body></html>"), "{dom}");
+    for part in [
+        "<i>inside</i>",
+        "<u>nested</u>",
+        "<s>hidden</s>",
+        "<b>declared</b>",
+    ] {
+        assert!(dom.contains(part), "no {part} in {dom}");
+    }
+    assert!(dom.contains("<title>null</title>"), "{dom}");
+}
+
+#[tokio::test]
+async fn cookies_do_not_outlive_a_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let browser = Browser::launch(config(folder.path())).await.unwrap();
+    for _ in 0..2 {
+        let html = "<p id=\"a\">-</p><script>a.textContent = document.cookie + localStorage.b;\
+            document.cookie = 'a=1'; localStorage.b = 2</script>";
+        let rendered = browser
+            .render(page(html), Arc::new(Site::default()))
+            .await
+            .unwrap();
+        assert_eq!(text_of(&rendered.dom, "a"), "undefined");
+    }
+    browser.close().await;
+}

@@ -1,0 +1,167 @@
+//! A site in memory, and the browser that renders its pages.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, UNIX_EPOCH};
+
+use bytes::Bytes;
+use crawl_browser::{
+    AnswerFuture, Browser, BrowserConfig, PageAnswer, PageRequests, PageToRender, RenderError,
+    Rendered, WantedRequest,
+};
+
+pub(crate) const PAGE: &str = "https://site.test/";
+
+/// Returns the path in an environment variable.
+pub(crate) fn variable(name: &str) -> OsString {
+    std::env::var_os(name)
+        .unwrap_or_else(|| panic!("{name} is not set: cargo xtask test --step browser sets it"))
+}
+
+/// Returns settings for the browser under test, with its profile below `folder`.
+pub(crate) fn config(folder: &Path) -> BrowserConfig {
+    BrowserConfig {
+        program: Some(PathBuf::from(variable("CRAWL_CHROMIUM"))),
+        environment: vec![
+            (
+                "LD_LIBRARY_PATH".into(),
+                variable("CRAWL_CHROMIUM_LIBRARIES"),
+            ),
+            ("FONTCONFIG_FILE".into(), variable("CRAWL_CHROMIUM_FONTS")),
+        ],
+        // Tests may run as root in a container.
+        sandbox: false,
+        // Only tests of the timeout set a shorter one, so no other depends on the machine's speed.
+        timeout: Duration::from_secs(300),
+        profile_parent: folder.to_owned(),
+        ..BrowserConfig::new("crawl-test/1.0")
+    }
+}
+
+/// Answers by URL, and the requests seen.
+#[derive(Default)]
+pub(crate) struct Site {
+    answers: HashMap<String, PageAnswer>,
+    gap: Duration,
+    seen: Mutex<Vec<WantedRequest>>,
+}
+
+impl Site {
+    pub(crate) fn with_gap(gap: Duration) -> Site {
+        Site {
+            gap,
+            ..Site::default()
+        }
+    }
+
+    pub(crate) fn add(mut self, path: &str, media_type: &str, body: &str) -> Site {
+        let headers = [
+            ("Content-Type", media_type),
+            ("Access-Control-Allow-Origin", "*"),
+        ];
+        self.answers.insert(full(path), answer(200, &headers, body));
+        self
+    }
+
+    pub(crate) fn redirect(mut self, path: &str, location: &str) -> Site {
+        let headers = [("Location", location), ("Access-Control-Allow-Origin", "*")];
+        self.answers.insert(full(path), answer(302, &headers, ""));
+        self
+    }
+
+    pub(crate) fn seen(&self) -> Vec<WantedRequest> {
+        self.seen.lock().unwrap().clone()
+    }
+
+    /// Returns the URLs seen, without the site's origin.
+    pub(crate) fn paths(&self) -> Vec<String> {
+        let origin = PAGE.trim_end_matches('/');
+        let seen = self.seen();
+        let paths = seen.iter().map(|seen| seen.url.replacen(origin, "", 1));
+        paths.collect()
+    }
+}
+
+fn full(path: &str) -> String {
+    match path.strip_prefix('/') {
+        Some(rest) => format!("{PAGE}{rest}"),
+        None => path.to_owned(),
+    }
+}
+
+pub(crate) fn answer(status: u16, headers: &[(&str, &str)], body: &str) -> PageAnswer {
+    PageAnswer::Response {
+        status,
+        headers: owned(headers),
+        body: Bytes::copy_from_slice(body.as_bytes()),
+    }
+}
+
+fn owned(headers: &[(&str, &str)]) -> Vec<(String, String)> {
+    let owned = headers
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    owned.collect()
+}
+
+impl PageRequests for Site {
+    fn request(&self, wanted: WantedRequest) -> AnswerFuture {
+        let answer = self.answers.get(&wanted.url).cloned();
+        self.seen.lock().unwrap().push(wanted);
+        let gap = self.gap;
+        Box::pin(async move {
+            tokio::time::sleep(gap).await;
+            answer.unwrap_or(PageAnswer::Refused)
+        })
+    }
+}
+
+/// Returns a page with this body.
+pub(crate) fn page(html: &str) -> PageToRender {
+    page_with(html, &[])
+}
+
+pub(crate) fn page_with(html: &str, headers: &[(&str, &str)]) -> PageToRender {
+    let mut headers = owned(headers);
+    headers.push((
+        "Content-Type".to_owned(),
+        "text/html; charset=utf-8".to_owned(),
+    ));
+    PageToRender {
+        url: PAGE.to_owned(),
+        status: 200,
+        headers,
+        body: Bytes::copy_from_slice(html.as_bytes()),
+        time: Some(UNIX_EPOCH + Duration::from_secs(1_700_000_000)),
+    }
+}
+
+/// Renders one page in a new browser.
+pub(crate) async fn try_render(
+    html: &str,
+    site: &Arc<Site>,
+    change: impl FnOnce(&mut BrowserConfig),
+) -> Result<Rendered, RenderError> {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = config(folder.path());
+    change(&mut config);
+    let browser = Browser::launch(config).await.unwrap();
+    let rendered = browser.render(page(html), site.clone()).await;
+    browser.close().await;
+    rendered
+}
+
+pub(crate) async fn render(html: &str, site: &Arc<Site>) -> Rendered {
+    try_render(html, site, |_| {}).await.unwrap()
+}
+
+/// Returns the text of the element `<p id="..">` in a DOM.
+pub(crate) fn text_of<'a>(dom: &'a str, id: &str) -> &'a str {
+    let start = format!("<p id=\"{id}\">");
+    let Some((_, rest)) = dom.split_once(&start) else {
+        panic!("no {start} in {dom}");
+    };
+    rest.split_once("</p>").unwrap().0
+}

@@ -1,0 +1,240 @@
+//! Renders pages in a browser: connects the engine with the crate `browser`.
+
+use std::env;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use crawl_browser::{
+    AnswerFuture, Browser, BrowserConfig, BrowserError, PageAnswer, PageRequests, PageToRender,
+    RenderError, RequestKind, WantedRequest,
+};
+use crawl_engine::{
+    RenderFailure, RenderFuture, RenderRequests, RenderedPage, Renderer, ResourceAnswer,
+    ResourceKind, ResourceRequest,
+};
+use http::header::{
+    ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
+    ACCESS_CONTROL_ALLOW_ORIGIN,
+};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use nix::unistd::Uid;
+use tokio::sync::OnceCell;
+
+use crate::error::CommandError;
+use crate::values::BrowserTerms;
+
+/// Environment variable with the path of the browser.
+const BROWSER_VARIABLE: &str = "CRAWL_BROWSER";
+
+/// Environment variable with the folders of libraries that the browser needs.
+const LIBRARY_VARIABLE: &str = "LD_LIBRARY_PATH";
+
+/// Environment variable with the configuration of the browser's fonts.
+const FONTS_VARIABLE: &str = "FONTCONFIG_FILE";
+
+/// The value of CORS fields that lets a page read every answer. Without credentials there is nothing
+/// that a server could protect from a page, since the crawl could fetch it anyway.
+const ANYTHING: HeaderValue = HeaderValue::from_static("*");
+
+/// Returns the browser for these settings. It is started for the first page.
+///
+/// # Errors
+/// No browser was found, or its sandbox can't be used.
+pub(crate) fn renderer(terms: BrowserTerms) -> Result<Arc<dyn Renderer>, CommandError> {
+    let given = terms
+        .program
+        .or_else(|| env::var_os(BROWSER_VARIABLE).map(Into::into));
+    let is_kept = |name: &&str| env::var_os(name).is_some();
+    let kept = [LIBRARY_VARIABLE, FONTS_VARIABLE]
+        .into_iter()
+        .filter(is_kept);
+    let config = BrowserConfig {
+        program: given,
+        search_path: env::var_os("PATH"),
+        environment: kept
+            .filter_map(|name| Some((name.into(), env::var_os(name)?)))
+            .collect(),
+        sandbox: terms.sandbox,
+        tabs: terms.tabs,
+        page_time: terms.page_time,
+        timeout: terms.timeout,
+        memory_bytes: terms.memory,
+        max_requests: terms.max_requests,
+        ..BrowserConfig::new(terms.user_agent)
+    };
+    let problem = match (config.find_program(), &config.program) {
+        (None, Some(program)) => Some(BrowserError::NoSuchProgram(program.clone())),
+        (None, None) => Some(BrowserError::NotFound),
+        (Some(_), _) if config.sandbox && Uid::effective().is_root() => {
+            Some(BrowserError::SandboxAsRoot)
+        }
+        (Some(_), _) => None,
+    };
+    match problem {
+        Some(problem) => Err(of_browser(&problem)),
+        None => Ok(Arc::new(SharedBrowser {
+            config,
+            browser: Arc::default(),
+        })),
+    }
+}
+
+/// Returns the error for a browser that can't be used, in terms of the flags.
+fn of_browser(problem: &BrowserError) -> CommandError {
+    let (hint, flag) = match problem {
+        BrowserError::SandboxAsRoot => (
+            "run crawl as another user or, if something else isolates the browser, add \
+             --browser-sandbox off",
+            "browser-sandbox",
+        ),
+        _ => (
+            "install chromium, or name its program with --browser or CRAWL_BROWSER",
+            "browser",
+        ),
+    };
+    let text = problem.to_string();
+    let message = text.lines().next().unwrap_or_default().to_owned();
+    CommandError::usage(message).hint(hint).about(flag)
+}
+
+/// A browser that is started for its first page.
+struct SharedBrowser {
+    config: BrowserConfig,
+    browser: Arc<OnceCell<Browser>>,
+}
+
+impl Renderer for SharedBrowser {
+    fn render(&self, page: crawl_engine::PageToRender, requests: RenderRequests) -> RenderFuture {
+        let (config, browser) = (self.config.clone(), Arc::clone(&self.browser));
+        Box::pin(async move {
+            let browser = browser.get_or_try_init(|| Browser::launch(config)).await;
+            let browser = browser.map_err(|why| RenderFailure {
+                name: "browser_missing",
+                detail: why.to_string(),
+                is_browsers: true,
+            })?;
+            let input = PageToRender {
+                url: page.url,
+                status: page.status,
+                headers: pairs(&page.headers),
+                body: page.body,
+                time: Some(page.time),
+            };
+            let rendered = browser
+                .render(input, Arc::new(PageResources(requests)))
+                .await;
+            let rendered = rendered.map_err(|why| RenderFailure {
+                name: why.name(),
+                detail: why.to_string(),
+                is_browsers: matches!(why, RenderError::Missing(_) | RenderError::Crashed(_)),
+            })?;
+            if rendered.wall_hits > 0 {
+                tracing::error!(
+                    hits = rendered.wall_hits,
+                    "the browser tried to connect by itself; nothing was sent"
+                );
+            }
+            Ok(RenderedPage {
+                dom: rendered.dom,
+                page_time: rendered.page_time,
+                navigation: rendered.navigation,
+            })
+        })
+    }
+}
+
+/// Passes the requests of a page to the crawl.
+struct PageResources(RenderRequests);
+
+impl PageRequests for PageResources {
+    fn request(&self, wanted: WantedRequest) -> AnswerFuture {
+        let requests = self.0.clone();
+        Box::pin(async move {
+            if wanted.kind == RequestKind::Preflight {
+                return allowed_by_cors(&wanted.headers);
+            }
+            let kind = kind(wanted.kind);
+            let request = ResourceRequest {
+                url: wanted.url,
+                method: wanted.method,
+                kind,
+            };
+            match requests.request(request).await {
+                ResourceAnswer::Answered {
+                    status,
+                    headers,
+                    body,
+                } => PageAnswer::Response {
+                    status,
+                    headers: pairs(&readable(headers, &wanted.headers)),
+                    body,
+                },
+                ResourceAnswer::Refused => PageAnswer::Refused,
+            }
+        })
+    }
+}
+
+fn kind(kind: RequestKind) -> ResourceKind {
+    match kind {
+        RequestKind::Document => ResourceKind::Document,
+        // Chromium reports the main script of a worker as something else.
+        RequestKind::Script | RequestKind::Other => ResourceKind::Script,
+        RequestKind::Stylesheet => ResourceKind::Style,
+        RequestKind::Image | RequestKind::Media | RequestKind::Font => ResourceKind::Media,
+        RequestKind::Fetch | RequestKind::Xhr => ResourceKind::Data,
+        // These only tell the server something, never end, or fetch what nobody asked for yet.
+        _ => ResourceKind::Report,
+    }
+}
+
+/// Returns the answer to the question whether a page may send a request to another origin. The
+/// request itself is judged when it comes.
+fn allowed_by_cors(asked: &[(String, String)]) -> PageAnswer {
+    let mut headers = readable(HeaderMap::new(), asked);
+    for (question, answer) in [
+        (
+            "access-control-request-method",
+            ACCESS_CONTROL_ALLOW_METHODS,
+        ),
+        (
+            "access-control-request-headers",
+            ACCESS_CONTROL_ALLOW_HEADERS,
+        ),
+    ] {
+        if let Some(wanted) = field(asked, question) {
+            headers.insert(answer, wanted);
+        }
+    }
+    PageAnswer::Response {
+        status: 204,
+        headers: pairs(&headers),
+        body: Bytes::new(),
+    }
+}
+
+/// Returns the header fields of an answer that the page may read. Our requests carry no `Origin`, so
+/// servers don't say which other origins may read an answer.
+fn readable(mut headers: HeaderMap, sent: &[(String, String)]) -> HeaderMap {
+    let origin = field(sent, "origin").unwrap_or(ANYTHING);
+    headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    let credentials = HeaderValue::from_static("true");
+    headers.insert(ACCESS_CONTROL_ALLOW_CREDENTIALS, credentials);
+    headers
+}
+
+/// Returns the value of a header field.
+fn field(headers: &[(String, String)], name: &str) -> Option<HeaderValue> {
+    let mut found = headers
+        .iter()
+        .filter(|(other, _)| other.eq_ignore_ascii_case(name));
+    HeaderValue::from_str(&found.next()?.1).ok()
+}
+
+/// Returns header fields as pairs. Values that are not text are left out.
+fn pairs(headers: &HeaderMap) -> Vec<(String, String)> {
+    let text = |(name, value): (&HeaderName, &HeaderValue)| {
+        Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned()))
+    };
+    headers.iter().filter_map(text).collect()
+}

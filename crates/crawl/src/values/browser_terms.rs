@@ -1,0 +1,27 @@
+//! The terms of a browser.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The settings of a browser that renders pages.
+#[cfg_attr(
+    not(feature = "render"),
+    expect(dead_code, reason = "this build has no browser")
+)]
+#[derive(Clone, Debug)]
+pub(crate) struct BrowserTerms {
+    /// The browser's program. `None` if it must be found.
+    pub(crate) program: Option<PathBuf>,
+    pub(crate) sandbox: bool,
+    /// Number of pages to render at once.
+    pub(crate) tabs: usize,
+    /// How long a page may run by its own clock.
+    pub(crate) page_time: Duration,
+    /// How long the browser may work on a page.
+    pub(crate) timeout: Duration,
+    /// Maximum memory in bytes.
+    pub(crate) memory: u64,
+    /// Maximum requests per page.
+    pub(crate) max_requests: u32,
+    pub(crate) user_agent: String,
+}

@@ -1,0 +1,467 @@
+//! Renders pages, and uses permits for the resources that they ask for.
+
+use crawl_fetcher::{Exchange, Failure};
+use crawl_frontier::{Admission, Exclusion, FrontierError, NewState, Reason, UrlKind};
+use crawl_scheduler::{Poll, RobotsState, Tick};
+use crawl_weburl::{CanonicalUrl, Origin};
+
+use super::Coordinator;
+use super::renders::{PageForBrowser, Wanted};
+use crate::messages::page::FetchedPage;
+use crate::messages::render::{PageSize, RenderId, RenderRequest, WantedResource};
+use crate::messages::{Effect, Job, SideExchange, WriterMessage};
+use crate::render::{RenderFailure, RenderedPage, StoredAnswer};
+
+/// The use of a permit for a page, which a resource of a page may take instead.
+pub(super) enum RenderTurn {
+    /// A page.
+    Page,
+    /// A request for a resource.
+    Send(Job),
+    /// Nothing, because robots.txt must be fetched first.
+    Nothing,
+}
+
+impl Coordinator {
+    /// Hands a fetched page to the readers or, if it is rendered first, to the browser.
+    pub(super) fn take_on(&mut self, mut page: FetchedPage, out: &mut Vec<Effect>) {
+        match self.renders.choice(&page) {
+            Some(rendering) => {
+                page.rendering = rendering;
+                self.hand_to_readers(page, out);
+            }
+            None => {
+                self.renders.add(page, PageSize::default());
+                self.fill_tabs(out);
+            }
+        }
+    }
+
+    /// Renders a page that a reader gave back because scripts seem to build it.
+    pub(super) fn scripted(&mut self, page: FetchedPage, size: PageSize, out: &mut Vec<Effect>) {
+        self.backlog.dropped_unread(page.exchange.body.len() as u64);
+        self.renders.add(page, size);
+        self.fill_tabs(out);
+    }
+
+    /// Takes in the result of a page, and hands the page to the readers.
+    pub(super) fn rendered(
+        &mut self,
+        now: Tick,
+        id: RenderId,
+        result: Result<(RenderedPage, PageSize), RenderFailure>,
+        out: &mut Vec<Effect>,
+    ) {
+        if let Some(page) = self.renders.rendered(id, result) {
+            self.hand_to_readers(page, out);
+        }
+        self.fill_tabs(out);
+        for origin in self.renders.take_turned_away() {
+            self.wake_pending(now, &origin);
+        }
+    }
+
+    fn fill_tabs(&mut self, out: &mut Vec<Effect>) {
+        while let Some(page) = self.renders.next() {
+            let PageForBrowser {
+                id,
+                url,
+                fetched,
+                answer,
+            } = page;
+            out.push(Effect::Render {
+                page: id,
+                url,
+                fetched,
+                answer,
+            });
+        }
+    }
+
+    /// Takes in that a page asks for a resource.
+    pub(super) fn resource_wanted(
+        &mut self,
+        now: Tick,
+        wanted: WantedResource,
+        out: &mut Vec<Effect>,
+    ) {
+        let from = self.renders.url_of(wanted.page).cloned();
+        let mut excluded = None;
+        let is_barred = |url: &CanonicalUrl| {
+            let scope = self.scope.current();
+            excluded = scope.excluded(url).map(|rule| (url.clone(), rule));
+            excluded.is_some()
+                || self.scope.is_left_out(&url.host_key())
+                || self.config.fetch.secrets().are_in_url(url)
+                || self.robots.why_unreachable(&url.origin()).is_some()
+        };
+        let waits = self.renders.wanted(now, wanted, is_barred);
+        if let (Some((url, rule)), Some(from)) = (excluded, from) {
+            let exclusion = Exclusion {
+                rule: Some(rule),
+                ..Exclusion::of(Reason::Scope)
+            };
+            self.list_refused(url, from, exclusion, out);
+        }
+        if let Wanted::Waits(origin) = waits {
+            self.wake_pending(now, &origin);
+        }
+    }
+
+    /// Decides whether a permit for a page is used for a resource instead.
+    pub(super) fn render_turn(
+        &mut self,
+        now: Tick,
+        origin: &Origin,
+        out: &mut Vec<Effect>,
+    ) -> Result<RenderTurn, FrontierError> {
+        if self.renders.waiting_at(origin) == 0 {
+            return Ok(self.page_turn(now, origin));
+        }
+        let standing = self.robots.standing(origin)?;
+        while let Some(request) = self.renders.next_at(origin) {
+            match self.robots.judge_url(&standing, &request.url) {
+                Ok(_) => return Ok(RenderTurn::Send(Job::Render(Box::new(request)))),
+                Err(Some(exclusion)) => {
+                    self.renders.refuse(&request.url);
+                    let RenderRequest { url, page, .. } = request;
+                    self.list_refused(url, page, exclusion, out);
+                }
+                Err(None) => {
+                    self.renders.put_back(&request);
+                    self.hosts.set_robots(now, origin, RobotsState::Unknown);
+                    return Ok(RenderTurn::Nothing);
+                }
+            }
+        }
+        Ok(self.page_turn(now, origin))
+    }
+
+    /// Returns the use of a permit at whose origin no resource waits.
+    fn page_turn(&mut self, now: Tick, origin: &Origin) -> RenderTurn {
+        if !self.renders.are_resources_alone {
+            return RenderTurn::Page;
+        }
+        self.renders.hold_pages_of(origin);
+        self.hosts.set_pending(now, origin, 0);
+        RenderTurn::Nothing
+    }
+
+    /// Records a resource that is not requested: why not, and which page asked for it.
+    fn list_refused(
+        &mut self,
+        url: CanonicalUrl,
+        page: CanonicalUrl,
+        exclusion: Exclusion,
+        out: &mut Vec<Effect>,
+    ) {
+        let admission = Admission {
+            kind: UrlKind::Resource,
+            state: NewState::Excluded(exclusion),
+            ..Admission::link(url, 0, page)
+        };
+        let message = WriterMessage::Side(Box::new(SideExchange {
+            purpose: "render",
+            admissions: vec![admission],
+            ..SideExchange::default()
+        }));
+        self.write(message, out);
+    }
+
+    /// Takes in the result of a request for a resource.
+    pub(super) fn resource_fetched(
+        &mut self,
+        now: Tick,
+        request: &RenderRequest,
+        result: Result<Exchange, Failure>,
+        out: &mut Vec<Effect>,
+    ) {
+        let origin = request.url.origin();
+        let host = self.hosts.state(&origin.host_key());
+        let exchange = match result {
+            Ok(exchange) => {
+                let answer = StoredAnswer {
+                    status: exchange.status,
+                    headers: exchange.headers.clone(),
+                    body: exchange.body.clone(),
+                };
+                self.renders.answered(&request.url, &answer);
+                Some(exchange)
+            }
+            Err(failure) => {
+                let is_counted = !failure.kind.is_ours();
+                self.renders.failed(&request.url, failure.retry, is_counted);
+                None
+            }
+        };
+        let bytes = exchange
+            .as_ref()
+            .map_or(0, |exchange| exchange.body.len() as u64);
+        let message = WriterMessage::Side(Box::new(SideExchange {
+            purpose: "render",
+            exchange,
+            bytes,
+            host: Some(host),
+            ..SideExchange::default()
+        }));
+        self.backlog.written(message.weight(), bytes);
+        out.push(Effect::Write(message));
+        self.wake_pending(now, &origin);
+    }
+
+    /// Uses permits for resources while there is no room for pages. Otherwise the pages that wait
+    /// for these resources could fill all room, and wait forever. Returns when to try again.
+    pub(super) fn issue_for_renders(&mut self, now: Tick, out: &mut Vec<Effect>) -> Option<Tick> {
+        let mut wake = self.renders.expire(now);
+        self.renders.are_resources_alone = true;
+        while self.use_found(now, out).is_ok() {}
+        for host in self.renders.hosts_waited_for() {
+            match self.hosts.poll_host(now, &host) {
+                Poll::Issue(permit) => self.issue(now, permit, out),
+                Poll::SleepUntil(tick) => wake = wake.into_iter().chain([tick]).min(),
+                Poll::Idle => {}
+            }
+        }
+        self.renders.are_resources_alone = false;
+        wake
+    }
+
+    /// Gives up the pages that are being rendered, at the end of a run. Their URLs are pending
+    /// again, as after a kill.
+    pub(super) fn give_up_renders(&mut self, now: Tick, out: &mut Vec<Effect>) {
+        for page in self.renders.give_up() {
+            self.unsettle(now, page, out);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crawl_frontier::{Admission, NewState, Reason, UrlKind};
+    use crawl_weburl::{CanonicalUrl, HostTable, Origin, canonicalize};
+    use http::header::{CONTENT_TYPE, HeaderValue};
+    use tokio::sync::oneshot;
+
+    use super::super::fixtures::{at, context, coordinator, copy, leased, open_to_all};
+    use super::super::{Coordinator, Next};
+    use crate::control::Stop;
+    use crate::messages::page::FetchedPage;
+    use crate::messages::render::{RenderId, Rendering, WantedResource};
+    use crate::messages::{Effect, Event, Job, SideExchange, WriterMessage};
+    use crate::render::{
+        PageToRender, RenderConfig, RenderFuture, RenderLimits, RenderMode, RenderRequests,
+        Renderer, ResourceKind, ResourceRequest, StoredAnswer,
+    };
+    use crate::simulated::scripted_servers::answer;
+
+    struct NoBrowser;
+
+    impl Renderer for NoBrowser {
+        fn render(&self, _page: PageToRender, _requests: RenderRequests) -> RenderFuture {
+            unreachable!("the driver renders")
+        }
+    }
+
+    fn url(url: &str) -> CanonicalUrl {
+        canonicalize(None, url).unwrap()
+    }
+
+    fn origin() -> Origin {
+        Origin::parse("http://a.example").unwrap()
+    }
+
+    /// A crawl whose only page was fetched and is being rendered.
+    fn rendering() -> (Coordinator, RenderId) {
+        let mut coordinator = coordinator(|config| {
+            config.politeness.look_ups = 3;
+            config.render = Some(RenderConfig {
+                mode: RenderMode::On,
+                renderer: Arc::new(NoBrowser),
+                tabs: 1,
+                all_resources: false,
+                limits: RenderLimits::default(),
+            });
+        });
+        let page = url("http://a.example/");
+        let lease = leased(&*coordinator.frontier, Admission::seed(page.clone()));
+        let host = page.host_key();
+        coordinator.gate.leased(&lease.origin);
+        coordinator.backlog.leased();
+        coordinator.backlog.page_ended();
+        coordinator.hosts.budgets_mut().settled(&host);
+        let mut exchange = answer(200, "text").result(&page, at(20)).unwrap();
+        let html = HeaderValue::from_static("text/html");
+        exchange.headers.insert(CONTENT_TYPE, html);
+        let page = FetchedPage {
+            context: context(&lease, ""),
+            scope: Arc::clone(coordinator.scope.current()),
+            host: coordinator.hosts.state(&host),
+            lease,
+            exchange: Box::new(exchange),
+            rendering: Rendering::Unneeded,
+        };
+        let mut out = Vec::new();
+        coordinator.take_on(page, &mut out);
+        let Some(Effect::Render { page, .. }) = out.pop() else {
+            panic!("it is not rendered");
+        };
+        (coordinator, page)
+    }
+
+    /// Stores the rules of the page's origin, and admits another page of it.
+    fn know_rules(coordinator: &Coordinator) {
+        let robots = copy(&origin(), "User-agent: *\nDisallow: /no/");
+        let other = Admission::link(url("http://a.example/page"), 1, url("http://a.example/"));
+        let mut transaction = coordinator.frontier.begin().unwrap();
+        transaction.keep_robots(&origin(), &robots.to_bytes());
+        transaction.admit(other).unwrap();
+        transaction.commit().unwrap();
+    }
+
+    type Answered = oneshot::Receiver<Option<StoredAnswer>>;
+
+    fn ask(
+        coordinator: &mut Coordinator,
+        page: RenderId,
+        url: &str,
+        out: &mut Vec<Effect>,
+    ) -> Answered {
+        let (answer, answered) = oneshot::channel();
+        let request = ResourceRequest {
+            url: url.to_owned(),
+            method: "GET".to_owned(),
+            kind: ResourceKind::Script,
+        };
+        let wanted = Box::new(WantedResource {
+            page,
+            request,
+            answer,
+        });
+        coordinator.handle(at(20), Event::ResourceWanted(wanted), out);
+        answered
+    }
+
+    /// Takes a step of the loop, and another one once addresses are looked up.
+    fn step(coordinator: &mut Coordinator, now: u64) -> Vec<Effect> {
+        let (mut out, mut rest) = (Vec::new(), Vec::new());
+        let _ = coordinator.advance(at(now), &mut out);
+        for effect in out {
+            match effect {
+                Effect::FindAddress { permit, .. } => {
+                    let address = None;
+                    let event = Event::AddressFound { permit, address };
+                    coordinator.handle(at(now), event, &mut rest);
+                }
+                other => rest.push(other),
+            }
+        }
+        assert_ne!(coordinator.advance(at(now), &mut rest), Next::Done);
+        rest
+    }
+
+    /// The URL of the only request that is sent.
+    fn sent(out: &[Effect]) -> Option<(&CanonicalUrl, bool)> {
+        let mut jobs = out.iter().filter_map(|effect| match effect {
+            Effect::Fetch { job, .. } => Some((job.url(), matches!(job, Job::Render(_)))),
+            _ => None,
+        });
+        let first = jobs.next();
+        assert!(jobs.next().is_none());
+        first
+    }
+
+    fn refused(out: &[Effect]) -> Vec<(&str, Reason)> {
+        let admissions = out.iter().filter_map(|effect| match effect {
+            Effect::Write(WriterMessage::Side(side)) => {
+                let SideExchange { admissions, .. } = &**side;
+                Some(admissions)
+            }
+            _ => None,
+        });
+        let reason = |admission: &'_ Admission| match &admission.state {
+            NewState::Excluded(exclusion) => exclusion.reason,
+            other => panic!("{other:?}"),
+        };
+        let rows = admissions.flatten().map(|admission| {
+            assert_eq!(admission.kind, UrlKind::Resource);
+            assert_eq!(admission.via.as_ref(), Some(&url("http://a.example/")));
+            (admission.url.path(), reason(admission))
+        });
+        rows.collect()
+    }
+
+    #[test]
+    fn robots_txt_is_fetched_before_the_first_resource_of_an_origin() {
+        let (mut coordinator, page) = rendering();
+        let mut out = Vec::new();
+        let _answer = ask(&mut coordinator, page, "http://b.example/a.js", &mut out);
+        assert!(out.is_empty());
+        let out = step(&mut coordinator, 20);
+        let robots = url("http://b.example/robots.txt");
+        assert_eq!(sent(&out), Some((&robots, false)));
+    }
+
+    #[test]
+    fn a_resource_gets_the_next_permit_of_its_origin() {
+        let (mut coordinator, page) = rendering();
+        know_rules(&coordinator);
+        let mut out = Vec::new();
+        let mut denied = ask(&mut coordinator, page, "http://a.example/no/a.js", &mut out);
+        let _answer = ask(&mut coordinator, page, "http://a.example/a.js", &mut out);
+        coordinator
+            .hosts
+            .set_robots(at(20), &origin(), open_to_all());
+        let out = step(&mut coordinator, 21);
+        assert_eq!(sent(&out), Some((&url("http://a.example/a.js"), true)));
+        assert_eq!(refused(&out), [("/no/a.js", Reason::Robots)]);
+        assert!(denied.try_recv().unwrap().is_none());
+    }
+
+    #[test]
+    fn resources_get_permits_even_if_there_is_no_room_for_pages() {
+        let (mut coordinator, page) = rendering();
+        know_rules(&coordinator);
+        let mut out = Vec::new();
+        let _answer = ask(&mut coordinator, page, "http://a.example/a.js", &mut out);
+        coordinator
+            .hosts
+            .set_robots(at(20), &origin(), open_to_all());
+        coordinator.backlog.written(u64::from(u32::MAX), 0);
+        let out = step(&mut coordinator, 21);
+        assert_eq!(sent(&out), Some((&url("http://a.example/a.js"), true)));
+        // The page itself has to wait.
+        let out = step(&mut coordinator, 40);
+        assert_eq!(sent(&out), None);
+    }
+
+    #[test]
+    fn excluded_resources_are_refused_and_listed() {
+        let (mut coordinator, page) = rendering();
+        let exclude = ["/excluded/".to_owned()];
+        coordinator
+            .scope
+            .set_exclusions(&[], &exclude, HostTable::default())
+            .unwrap();
+        let mut out = Vec::new();
+        let script = "http://b.example/excluded/a.js";
+        let mut answer = ask(&mut coordinator, page, script, &mut out);
+        assert!(answer.try_recv().unwrap().is_none());
+        assert_eq!(refused(&out), [("/excluded/a.js", Reason::Scope)]);
+    }
+
+    #[test]
+    fn a_stop_makes_pages_pending_again_that_are_being_rendered() {
+        let (mut coordinator, page) = rendering();
+        let mut out = Vec::new();
+        let mut answer = ask(&mut coordinator, page, "http://a.example/a.js", &mut out);
+        coordinator.handle(at(20), Event::Stop(Stop::Drain), &mut out);
+        let mut out = Vec::new();
+        let _ = coordinator.advance(at(20), &mut out);
+        assert_eq!(coordinator.frontier.pending(&origin()), 1);
+        assert_eq!(coordinator.backlog.leases(), 0);
+        assert!(answer.try_recv().is_err());
+        assert!(coordinator.renders.is_empty());
+    }
+}

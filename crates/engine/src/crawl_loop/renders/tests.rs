@@ -1,0 +1,367 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use crawl_archive::rows::RenderRow;
+use crawl_frontier::{Admission, MemoryFrontier};
+use crawl_scheduler::Tick;
+use crawl_scope::{Scope, ScopeMode};
+use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
+use http::HeaderMap;
+use http::header::{CONTENT_TYPE, HeaderValue};
+use tokio::sync::oneshot;
+use tokio::sync::oneshot::error::TryRecvError;
+
+use super::super::fixtures::{at, config, context, coordinator, leased};
+use super::{
+    KeptAnswers, MAX_BROWSER_FAILURES, MAX_KEPT_BYTES, MAX_RESOURCE_WAIT, MAX_VAIN,
+    MAX_WAITING_PAGES, Renders, Wanted,
+};
+use crate::messages::page::FetchedPage;
+use crate::messages::render::{PageSize, RenderId, Rendering, WantedResource};
+use crate::render::{
+    PageToRender, RenderConfig, RenderFailure, RenderFuture, RenderLimits, RenderMode,
+    RenderRequests, RenderedPage, Renderer, ResourceKind, ResourceRequest, StoredAnswer,
+};
+use crate::simulated::scripted_servers::answer;
+
+/// A browser for tests that render nothing.
+struct NoBrowser;
+
+impl Renderer for NoBrowser {
+    fn render(&self, _page: PageToRender, _requests: RenderRequests) -> RenderFuture {
+        unreachable!("the unit tests pass the results themselves")
+    }
+}
+
+fn render_config(mode: RenderMode) -> RenderConfig {
+    RenderConfig {
+        mode,
+        renderer: Arc::new(NoBrowser),
+        tabs: 2,
+        all_resources: false,
+        limits: RenderLimits {
+            requests: 3,
+            bytes: 100,
+            hosts: 2,
+        },
+    }
+}
+
+fn renders(mode: RenderMode) -> Renders {
+    let mut config = config();
+    config.render = Some(render_config(mode));
+    Renders::new(&config)
+}
+
+fn url(url: &str) -> CanonicalUrl {
+    canonicalize(Some(&canonicalize(None, "http://a.example/").unwrap()), url).unwrap()
+}
+
+/// An HTML page with this path.
+fn page(path: &str) -> FetchedPage {
+    let url = url(path);
+    let lease = leased(
+        &MemoryFrontier::new(),
+        Admission::link(url.clone(), 1, url.clone()),
+    );
+    let mut exchange = answer(200, "<p>tea").result(&url, at(20)).unwrap();
+    exchange
+        .headers
+        .insert(CONTENT_TYPE, HeaderValue::from_static("text/html"));
+    FetchedPage {
+        context: context(&lease, ""),
+        scope: Arc::new(Scope::new(ScopeMode::Any, &[], &[], None).unwrap()),
+        host: coordinator(|_| {}).hosts.state(&url.host_key()),
+        lease,
+        exchange: Box::new(exchange),
+        rendering: Rendering::Unneeded,
+    }
+}
+
+/// A page that is open in the browser.
+fn open(renders: &mut Renders, path: &str) -> RenderId {
+    renders.add(page(path), PageSize::default());
+    renders.next().unwrap().id
+}
+
+type Answered = oneshot::Receiver<Option<StoredAnswer>>;
+
+fn ask(renders: &mut Renders, page: RenderId, url: &str, kind: ResourceKind) -> (Wanted, Answered) {
+    let (answer, answered) = oneshot::channel();
+    let request = ResourceRequest {
+        url: url.to_owned(),
+        method: "GET".to_owned(),
+        kind,
+    };
+    let wanted = WantedResource {
+        page,
+        request,
+        answer,
+    };
+    let is_barred = |url: &CanonicalUrl| url.path() == "/barred.js";
+    (renders.wanted(at(20), wanted, is_barred), answered)
+}
+
+fn script(bytes: usize) -> StoredAnswer {
+    StoredAnswer {
+        status: 200,
+        headers: HeaderMap::new(),
+        body: vec![b'x'; bytes].into(),
+    }
+}
+
+fn rendered() -> Result<(RenderedPage, PageSize), RenderFailure> {
+    let page = RenderedPage {
+        dom: "<p>tea and cake".to_owned(),
+        page_time: Duration::from_millis(7),
+        navigation: None,
+    };
+    Ok((
+        page,
+        PageSize {
+            letters: 0,
+            links: 0,
+        },
+    ))
+}
+
+fn row(page: &FetchedPage) -> RenderRow {
+    page.rendering.row().unwrap().clone()
+}
+
+#[test]
+fn only_whole_html_pages_are_rendered() {
+    let on = renders(RenderMode::On);
+    assert!(on.choice(&page("/a")).is_none());
+    let changes: [fn(&mut FetchedPage); 3] = [
+        |page| page.exchange.status = 404,
+        |page| page.context.is_only_checked = true,
+        |page| {
+            let text = HeaderValue::from_static("text/plain");
+            page.exchange.headers.insert(CONTENT_TYPE, text);
+        },
+    ];
+    for change in changes {
+        let mut page = page("/a");
+        change(&mut page);
+        assert!(matches!(on.choice(&page), Some(Rendering::Unneeded)));
+    }
+    let in_auto = renders(RenderMode::Auto);
+    assert!(matches!(
+        in_auto.choice(&page("/a")),
+        Some(Rendering::IfScripted)
+    ));
+    let off = Renders::new(&config());
+    assert!(matches!(off.choice(&page("/a")), Some(Rendering::Unneeded)));
+}
+
+#[test]
+fn the_tabs_limit_the_pages_in_the_browser() {
+    let mut renders = renders(RenderMode::On);
+    for path in ["/a", "/b", "/c"] {
+        renders.add(page(path), PageSize::default());
+    }
+    let first = renders.next().unwrap();
+    assert_eq!(first.url, url("/a"));
+    assert!(renders.next().is_some() && renders.next().is_none());
+    assert!(renders.rendered(first.id, rendered()).is_some());
+    assert_eq!(renders.next().unwrap().url, url("/c"));
+}
+
+#[test]
+fn pages_wait_until_others_are_rendered() {
+    let mut renders = renders(RenderMode::On);
+    let origin = Origin::parse("http://a.example").unwrap();
+    for number in 0..MAX_WAITING_PAGES {
+        assert!(!renders.turns_away(&origin));
+        renders.add(page(&format!("/{number}")), PageSize::default());
+    }
+    assert!(renders.turns_away(&origin));
+    assert!(renders.take_turned_away().is_empty());
+    renders.next().unwrap();
+    assert_eq!(
+        renders.take_turned_away().into_iter().collect::<Vec<_>>(),
+        [origin]
+    );
+}
+
+#[test]
+fn a_resource_is_requested_once_for_all_pages() {
+    let mut renders = renders(RenderMode::On);
+    let (one, two) = (open(&mut renders, "/1"), open(&mut renders, "/2"));
+    let origin = Origin::parse("http://a.example").unwrap();
+    let (first, mut first_answer) = ask(&mut renders, one, "/app.js", ResourceKind::Script);
+    let (second, mut second_answer) = ask(&mut renders, two, "/app.js", ResourceKind::Script);
+    assert_eq!(
+        (first, second),
+        (Wanted::Waits(origin.clone()), Wanted::Done)
+    );
+    assert_eq!(renders.waiting_at(&origin), 1);
+    let request = renders.next_at(&origin).unwrap();
+    assert_eq!((&request.url, &request.page), (&url("/app.js"), &url("/1")));
+    assert!(renders.next_at(&origin).is_none());
+    assert!(matches!(first_answer.try_recv(), Err(TryRecvError::Empty)));
+    renders.answered(&request.url, &script(40));
+    for answer in [&mut first_answer, &mut second_answer] {
+        assert_eq!(answer.try_recv().unwrap().unwrap().body.len(), 40);
+    }
+    // Later pages get the same answer, without a request.
+    let (third, mut third_answer) = ask(&mut renders, two, "/app.js", ResourceKind::Script);
+    assert_eq!(third, Wanted::Done);
+    assert!(third_answer.try_recv().unwrap().is_some());
+    let page = renders.rendered(one, rendered()).unwrap();
+    assert_eq!(
+        (row(&page).requests, row(&page).refused, row(&page).bytes),
+        (1, 0, 40)
+    );
+    let page = renders.rendered(two, rendered()).unwrap();
+    assert_eq!((row(&page).requests, row(&page).bytes), (2, 0));
+    assert_eq!(row(&page).page_ms, Some(7));
+    assert!(row(&page).dom_digest.is_some());
+    assert_eq!(page.rendering.dom(), Some("<p>tea and cake"));
+}
+
+#[test]
+fn resources_beyond_the_rules_of_a_page_are_refused() {
+    let mut renders = renders(RenderMode::On);
+    let id = open(&mut renders, "/1");
+    let refused = [
+        ("/picture.png", ResourceKind::Media),
+        ("/beacon", ResourceKind::Report),
+        ("ftp://a.example/x", ResourceKind::Data),
+        ("/barred.js", ResourceKind::Script),
+    ];
+    for (url, kind) in refused {
+        let (wanted, mut answer) = ask(&mut renders, id, url, kind);
+        assert_eq!(wanted, Wanted::Done);
+        assert!(answer.try_recv().unwrap().is_none(), "{url}");
+    }
+    let (wanted, mut answer) = ask(&mut renders, RenderId(77), "/a.js", ResourceKind::Script);
+    assert_eq!(wanted, Wanted::Done);
+    assert!(answer.try_recv().unwrap().is_none());
+    // A fifth request is more than a page may send.
+    let (wanted, _) = ask(&mut renders, id, "/a.js", ResourceKind::Script);
+    assert_eq!(wanted, Wanted::Done);
+    let page = renders.rendered(id, rendered()).unwrap();
+    assert_eq!((row(&page).requests, row(&page).refused), (5, 5));
+}
+
+#[test]
+fn a_page_asks_few_hosts() {
+    let mut renders = renders(RenderMode::On);
+    let id = open(&mut renders, "/1");
+    for (host, is_asked) in [("b", true), ("c", true), ("d", false)] {
+        let script = format!("http://{host}.example/a.js");
+        let (wanted, _answer) = ask(&mut renders, id, &script, ResourceKind::Script);
+        assert_eq!(wanted != Wanted::Done, is_asked, "{host}");
+    }
+}
+
+#[test]
+fn a_failed_request_is_sent_once_more() {
+    let mut renders = renders(RenderMode::On);
+    let id = open(&mut renders, "/1");
+    let origin = Origin::parse("http://a.example").unwrap();
+    let (_, mut answer) = ask(&mut renders, id, "/a.js", ResourceKind::Script);
+    let request = renders.next_at(&origin).unwrap();
+    // A request that the crawl itself gave up does not count.
+    assert!(renders.failed(&request.url, false, false).is_some());
+    assert!(renders.next_at(&origin).is_some());
+    assert!(renders.failed(&request.url, true, true).is_some());
+    assert!(renders.next_at(&origin).is_some());
+    assert!(renders.failed(&request.url, true, true).is_none());
+    assert!(answer.try_recv().unwrap().is_none());
+    assert_eq!(renders.waiting_at(&origin), 0);
+}
+
+#[test]
+fn resources_that_no_page_waits_for_are_not_requested() {
+    let mut renders = renders(RenderMode::On);
+    let id = open(&mut renders, "/1");
+    let origin = Origin::parse("http://a.example").unwrap();
+    let (_, answer) = ask(&mut renders, id, "/a.js", ResourceKind::Script);
+    drop(answer);
+    assert!(renders.next_at(&origin).is_none());
+    assert!(renders.hosts_waited_for().is_empty());
+}
+
+#[test]
+fn resources_wait_a_limited_time() {
+    let mut renders = renders(RenderMode::On);
+    assert_eq!(renders.expire(at(20)), None);
+    let id = open(&mut renders, "/1");
+    let origin = Origin::parse("http://a.example").unwrap();
+    let (_, mut answer) = ask(&mut renders, id, "/a.js", ResourceKind::Script);
+    let deadline = at(20) + MAX_RESOURCE_WAIT;
+    assert_eq!(renders.expire(at(21)), Some(deadline));
+    assert_eq!(renders.waiting_at(&origin), 1);
+    assert_eq!(renders.expire(deadline), None::<Tick>);
+    assert!(answer.try_recv().unwrap().is_none());
+    assert_eq!(renders.waiting_at(&origin), 0);
+}
+
+#[test]
+fn shapes_that_rendering_adds_nothing_to_are_read_as_sent() {
+    let mut renders = renders(RenderMode::Auto);
+    for number in 0..MAX_VAIN {
+        assert!(matches!(
+            renders.choice(&page("/blog/7")),
+            Some(Rendering::IfScripted)
+        ));
+        let id = open(&mut renders, &format!("/blog/{number}"));
+        renders.rendered(id, rendered()).unwrap();
+    }
+    assert!(matches!(
+        renders.choice(&page("/blog/7")),
+        Some(Rendering::Unneeded)
+    ));
+    assert!(matches!(
+        renders.choice(&page("/shop")),
+        Some(Rendering::IfScripted)
+    ));
+}
+
+#[test]
+fn a_browser_that_keeps_failing_is_not_used_any_more() {
+    let mut renders = renders(RenderMode::On);
+    for number in 0..MAX_BROWSER_FAILURES {
+        assert!(renders.choice(&page("/7")).is_none());
+        let id = open(&mut renders, &format!("/{number}"));
+        let failure = RenderFailure {
+            name: "browser_crashed",
+            detail: String::new(),
+            is_browsers: true,
+        };
+        let page = renders.rendered(id, Err(failure)).unwrap();
+        assert_eq!(row(&page).error.as_deref(), Some("browser_crashed"));
+        assert_eq!(page.rendering.dom(), None);
+    }
+    assert!(matches!(
+        renders.choice(&page("/7")),
+        Some(Rendering::Unneeded)
+    ));
+}
+
+#[test]
+fn the_end_of_a_run_gives_all_pages_back() {
+    let mut renders = renders(RenderMode::On);
+    let id = open(&mut renders, "/1");
+    renders.add(page("/2"), PageSize::default());
+    let (_, mut answer) = ask(&mut renders, id, "/a.js", ResourceKind::Script);
+    assert_eq!(renders.give_up().len(), 2);
+    assert!(renders.is_empty());
+    assert!(matches!(answer.try_recv(), Err(TryRecvError::Closed)));
+    assert!(renders.rendered(id, rendered()).is_none());
+}
+
+#[test]
+fn kept_answers_have_a_limit() {
+    let mut kept = KeptAnswers::default();
+    let half = usize::try_from(MAX_KEPT_BYTES / 2).unwrap();
+    for (name, bytes) in [("/1", half), ("/2", half), ("/3", 1)] {
+        kept.keep(&url(name), &script(bytes));
+    }
+    assert!(kept.get(&url("/1")).is_none());
+    assert!(kept.get(&url("/2")).is_some() && kept.get(&url("/3")).is_some());
+    assert!(kept.bytes <= MAX_KEPT_BYTES);
+}

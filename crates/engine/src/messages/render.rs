@@ -1,0 +1,225 @@
+//! Pages that are rendered, and the requests that they make.
+
+use crawl_archive::rows::RenderRow;
+use crawl_extractor::{Element, Limits, Page, PageText, read_text};
+use crawl_fetcher::FetchRequest;
+use crawl_weburl::CanonicalUrl;
+use tokio::sync::oneshot;
+
+use crate::render::{ResourceRequest, StoredAnswer};
+
+/// Maximum bytes of a resource of a page.
+/// Beyond the limit: cut off.
+const MAX_RESOURCE_BODY: u64 = 10 << 20;
+
+/// Pages with fewer letters look empty, if they have a script.
+const FEW_LETTERS: usize = 200;
+
+/// Pages with fewer letters look empty, if they also say that scripts fill them.
+const SOME_LETTERS: usize = 1_000;
+
+/// The number of a page that is being rendered, unique in a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct RenderId(pub(crate) u64);
+
+/// How a fetched page is read.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Rendering {
+    /// As it was sent.
+    #[default]
+    Unneeded,
+    /// As it was sent, unless scripts seem to build it. Then a reader gives it back.
+    IfScripted,
+    /// As a browser shows it.
+    Done {
+        /// The serialized DOM.
+        dom: String,
+        /// The URL that the page's scripts tried to move to.
+        navigation: Option<String>,
+        row: RenderRow,
+    },
+    /// As it was sent, because it could not be rendered.
+    Failed(RenderRow),
+}
+
+impl Rendering {
+    /// Returns the part of the page's row.
+    pub(crate) fn row(&self) -> Option<&RenderRow> {
+        match self {
+            Rendering::Unneeded | Rendering::IfScripted => None,
+            Rendering::Done { row, .. } | Rendering::Failed(row) => Some(row),
+        }
+    }
+
+    /// Returns the URL that the page's scripts tried to move to.
+    pub(crate) fn navigation(&self) -> Option<&str> {
+        match self {
+            Rendering::Done { navigation, .. } => navigation.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// Takes the serialized DOM out, as [`dom`](Self::dom) returns it.
+    pub(crate) fn into_dom(self) -> Option<String> {
+        match self {
+            Rendering::Done { dom, .. } => Some(dom),
+            _ => None,
+        }
+    }
+
+    /// Returns the serialized DOM. `None` if the page is read as it was sent.
+    pub(crate) fn dom(&self) -> Option<&str> {
+        match self {
+            Rendering::Done { dom, .. } => Some(dom),
+            _ => None,
+        }
+    }
+}
+
+/// A resource that a page asks for while it is rendered.
+#[derive(Debug)]
+pub(crate) struct WantedResource {
+    pub(crate) page: RenderId,
+    pub(crate) request: ResourceRequest,
+    /// Takes the answer; `None` if the request was refused or got no answer.
+    pub(crate) answer: oneshot::Sender<Option<StoredAnswer>>,
+}
+
+/// A request for a resource of a page that is being rendered.
+#[derive(Clone, Debug)]
+pub(crate) struct RenderRequest {
+    pub(crate) url: CanonicalUrl,
+    /// The page that asked for the resource first.
+    pub(crate) page: CanonicalUrl,
+    /// How often the request was sent before.
+    pub(crate) tries: u32,
+}
+
+impl RenderRequest {
+    /// Returns the HTTP request.
+    pub(crate) fn fetch(&self) -> FetchRequest {
+        FetchRequest {
+            max_body: Some(MAX_RESOURCE_BODY),
+            found_on: Some(self.page.clone()),
+            is_filtered: false,
+            ..FetchRequest::page(self.url.clone())
+        }
+    }
+}
+
+/// How much a page shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PageSize {
+    /// Non-white characters, up to a limit.
+    pub(crate) letters: usize,
+    /// `a` elements.
+    pub(crate) links: usize,
+}
+
+impl PageSize {
+    /// Measures a page from its bytes.
+    pub(crate) fn of(bytes: &[u8], content_type: Option<&str>) -> PageSize {
+        let text = PageText::decode(bytes, content_type);
+        let mut limits = Limits::default();
+        limits.text_bytes = 0;
+        PageSize::of_page(&read_text(&text, &limits, &mut ()))
+    }
+
+    pub(crate) fn of_page(page: &Page) -> PageSize {
+        PageSize {
+            letters: page.outline.letters,
+            links: page.outline.links,
+        }
+    }
+
+    /// Returns whether a page shows more than `before`: a tenth more text, or more links.
+    pub(crate) fn exceeds(&self, before: PageSize) -> bool {
+        self.letters > before.letters + before.letters / 10 + 20 || self.links > before.links
+    }
+}
+
+/// Returns whether a page looks as if scripts build it: it shows little text, and has a script.
+pub(crate) fn is_built_by_scripts(page: &Page, source: &str) -> bool {
+    let letters = page.outline.letters;
+    if letters >= SOME_LETTERS {
+        return false;
+    }
+    let has_source = || {
+        page.links
+            .iter()
+            .any(|link| link.element == Element::Script)
+    };
+    if !has_source() && !contains(source, "<script") {
+        return false;
+    }
+    letters < FEW_LETTERS || says_that_scripts_fill_it(source)
+}
+
+/// Returns whether a page has a place that well-known libraries fill, or asks for JavaScript.
+fn says_that_scripts_fill_it(source: &str) -> bool {
+    const PLACES: [&str; 9] = [
+        "id=\"root\"",
+        "id=\"app\"",
+        "id=root",
+        "id=app",
+        "id=\"__next\"",
+        "id=\"__nuxt\"",
+        "<app-root",
+        "data-reactroot",
+        "data-sveltekit",
+    ];
+    let asks = || contains(source, "<noscript") && contains(source, "javascript");
+    PLACES.iter().any(|place| contains(source, place)) || asks()
+}
+
+/// Returns whether `source` contains `wanted`, which is in lower case, in any case.
+fn contains(source: &str, wanted: &str) -> bool {
+    let (source, wanted) = (source.as_bytes(), wanted.as_bytes());
+    source
+        .windows(wanted.len())
+        .any(|part| part.eq_ignore_ascii_case(wanted))
+}
+
+#[cfg(test)]
+mod tests {
+    use crawl_extractor::{Limits, PageText, read_text};
+
+    use super::{PageSize, is_built_by_scripts};
+
+    fn is_scripted(source: &str) -> bool {
+        let text = PageText::decode(source.as_bytes(), None);
+        is_built_by_scripts(&read_text(&text, &Limits::default(), &mut ()), source)
+    }
+
+    #[test]
+    fn shells_are_told_from_pages() {
+        let words = "tea and cake ".repeat(40);
+        let script = "<script src=\"/a.js\"></script>";
+        for (source, is) in [
+            (format!("<div id=\"root\"></div>{script}"), true),
+            (format!("<DIV ID=app>{words}</DIV>{script}"), true),
+            (format!("<p>{words}{script}"), false),
+            (
+                format!("<noscript>You need JavaScript.</noscript><p>{words}{script}"),
+                true,
+            ),
+            ("<p>tea".to_owned(), false),
+            ("<p>tea<SCRIPT>draw()</SCRIPT>".to_owned(), true),
+            (
+                format!("<div id=\"root\">{}</div>{script}", words.repeat(4)),
+                false,
+            ),
+        ] {
+            assert_eq!(is_scripted(&source), is, "{source}");
+        }
+    }
+
+    #[test]
+    fn a_rendered_page_must_show_clearly_more() {
+        let size = |letters, links| PageSize { letters, links };
+        assert!(size(121, 0).exceeds(size(90, 0)));
+        assert!(!size(119, 0).exceeds(size(90, 0)));
+        assert!(size(5, 1).exceeds(size(90, 0)));
+        assert_eq!(PageSize::of(b"<p>a b <a href=x>c</a>", None), size(3, 1));
+    }
+}

@@ -1,0 +1,304 @@
+//! Pages that scripts build: which pages are rendered, and how a browser asks for what they need.
+//!
+//! The engine knows no browser. A [`Renderer`] gets the answer for a page that was already fetched,
+//! and asks for each further request of the page through [`RenderRequests`]. The crawl loop judges,
+//! paces and archives these requests like all others.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use crawl_coding::{DecodeLimits, decode};
+use http::HeaderMap;
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use tokio::sync::oneshot;
+use tokio::task::spawn_blocking;
+
+/// How pages are rendered.
+#[derive(Clone)]
+pub struct RenderConfig {
+    /// Which pages are rendered.
+    pub mode: RenderMode,
+    /// The browser.
+    pub renderer: Arc<dyn Renderer>,
+    /// Maximum pages to render at once.
+    pub tabs: usize,
+    /// Whether images, media and fonts are fetched too.
+    pub all_resources: bool,
+    /// Limits of the requests of one page.
+    pub limits: RenderLimits,
+}
+
+impl fmt::Debug for RenderConfig {
+    /// Formats all fields except `renderer`, which can't be formatted.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("RenderConfig");
+        shown.field("mode", &self.mode);
+        shown.field("tabs", &self.tabs);
+        shown.field("all_resources", &self.all_resources);
+        shown.field("limits", &self.limits).finish_non_exhaustive()
+    }
+}
+
+/// Which pages are rendered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RenderMode {
+    /// Pages that look as if scripts build them, as long as rendering pages of the same URL shape
+    /// brings more than the pages contain themselves.
+    Auto,
+    /// All HTML pages.
+    On,
+}
+
+/// Limits of the requests of one page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RenderLimits {
+    /// Maximum requests. Beyond the limit: refused.
+    pub requests: u32,
+    /// Maximum bytes of all bodies. Beyond the limit: further requests are refused.
+    pub bytes: u64,
+    /// Maximum hosts. Beyond the limit: requests to further hosts are refused.
+    pub hosts: usize,
+}
+
+impl Default for RenderLimits {
+    fn default() -> RenderLimits {
+        RenderLimits {
+            requests: 100,
+            bytes: 32 << 20,
+            hosts: 10,
+        }
+    }
+}
+
+/// A browser that renders pages and makes no request by itself.
+pub trait Renderer: Send + Sync {
+    /// Renders a page. All its requests go to `requests`.
+    fn render(&self, page: PageToRender, requests: RenderRequests) -> RenderFuture;
+}
+
+/// The result of [`Renderer::render`].
+pub type RenderFuture = Pin<Box<dyn Future<Output = Result<RenderedPage, RenderFailure>> + Send>>;
+
+/// The answer for a page, to be rendered.
+#[derive(Clone, Debug)]
+pub struct PageToRender {
+    /// The URL of the page.
+    pub url: String,
+    /// The status of the answer.
+    pub status: u16,
+    /// The header fields of the answer, without those of its content coding.
+    pub headers: HeaderMap,
+    /// The decoded body.
+    pub body: Bytes,
+    /// When the page was fetched. The page's clock starts then, so that a page renders the same
+    /// again.
+    pub time: SystemTime,
+}
+
+/// A page as a browser shows it.
+#[derive(Clone, Debug)]
+pub struct RenderedPage {
+    /// The serialized DOM, in UTF-8.
+    pub dom: String,
+    /// How long the page's scripts ran, by the page's own clock.
+    pub page_time: Duration,
+    /// The URL that the page's scripts tried to move to. It counts as a link.
+    pub navigation: Option<String>,
+}
+
+/// Why a page was not rendered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RenderFailure {
+    /// The name in rows: `browser_missing`, `browser_crashed`, `render_timeout` or
+    /// `render_budget`.
+    pub name: &'static str,
+    /// The details, for the log.
+    pub detail: String,
+    /// Whether the browser itself failed, so that other pages may fail as well.
+    pub is_browsers: bool,
+}
+
+/// The kind of resource that a page asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResourceKind {
+    /// A document in a frame.
+    Document,
+    /// A script.
+    Script,
+    /// A style sheet.
+    Style,
+    /// Data that a script asks for.
+    Data,
+    /// An image, a video, a sound or a font. Text doesn't depend on them.
+    Media,
+    /// A beacon, a ping or a report. These only tell the server something.
+    Report,
+}
+
+/// A request that a page makes while it is rendered.
+#[derive(Clone, Debug)]
+pub struct ResourceRequest {
+    /// The URL as the page wrote it, made absolute.
+    pub url: String,
+    /// The method.
+    pub method: String,
+    /// The kind of resource.
+    pub kind: ResourceKind,
+}
+
+/// The answer to a request of a page.
+#[derive(Clone, Debug)]
+pub enum ResourceAnswer {
+    /// The server's answer, decoded.
+    Answered {
+        /// The status.
+        status: u16,
+        /// The header fields, without those of the content coding.
+        headers: HeaderMap,
+        /// The decoded body.
+        body: Bytes,
+    },
+    /// The request was not sent, or got no answer.
+    Refused,
+}
+
+/// Asks the crawl for a resource. The crawl sends the answer; `None` if the request was refused or
+/// got no answer.
+pub(crate) type AskForResource =
+    dyn Fn(ResourceRequest, oneshot::Sender<Option<StoredAnswer>>) + Send + Sync;
+
+/// Takes the requests of one page while it is rendered.
+#[derive(Clone)]
+pub struct RenderRequests(pub(crate) Arc<AskForResource>);
+
+impl fmt::Debug for RenderRequests {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RenderRequests").finish_non_exhaustive()
+    }
+}
+
+impl RenderRequests {
+    /// Asks for a resource, and waits until the crawl has judged and fetched it. This may take
+    /// long, because the resource's host has its own gap.
+    pub async fn request(&self, request: ResourceRequest) -> ResourceAnswer {
+        let (answer, answered) = oneshot::channel();
+        (self.0)(request, answer);
+        // The sender is dropped at the end of the run.
+        match answered.await {
+            Ok(Some(stored)) => stored.decoded().await,
+            Ok(None) | Err(_) => ResourceAnswer::Refused,
+        }
+    }
+}
+
+/// An answer as it was sent, with its content coding.
+#[derive(Clone, Debug)]
+pub(crate) struct StoredAnswer {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+impl StoredAnswer {
+    pub(crate) fn bytes(&self) -> u64 {
+        let headers = self.headers.iter();
+        let headers: usize = headers
+            .map(|(name, value)| name.as_str().len() + value.len())
+            .sum();
+        (self.body.len() + headers) as u64
+    }
+
+    /// Decodes the content coding, on a thread for blocking work.
+    async fn decoded(self) -> ResourceAnswer {
+        let decoded = spawn_blocking(move || self.decode()).await;
+        match decoded {
+            Ok((status, headers, body)) => ResourceAnswer::Answered {
+                status,
+                headers,
+                body,
+            },
+            Err(_) => ResourceAnswer::Refused,
+        }
+    }
+
+    /// Returns the status, the header fields and the decoded body.
+    pub(crate) fn decode(mut self) -> (u16, HeaderMap, Bytes) {
+        let body = match self.headers.contains_key(CONTENT_ENCODING) {
+            false => self.body,
+            true => {
+                let codings = self.headers.get_all(CONTENT_ENCODING);
+                decode(codings, &self.body, &DecodeLimits::default())
+                    .bytes
+                    .to_vec()
+                    .into()
+            }
+        };
+        self.headers.remove(CONTENT_ENCODING);
+        self.headers.remove(CONTENT_LENGTH);
+        (self.status, self.headers, body)
+    }
+}
+
+/// Returns whether an answer declares HTML. Other documents, such as feeds and plain text, are not
+/// rendered.
+pub(crate) fn is_html(headers: &HeaderMap) -> bool {
+    let Some(value) = headers.get(CONTENT_TYPE) else {
+        return false;
+    };
+    let value = value.as_bytes().trim_ascii_start();
+    [&b"text/html"[..], b"application/xhtml+xml"]
+        .iter()
+        .any(|name| {
+            value
+                .get(..name.len())
+                .is_some_and(|start| start.eq_ignore_ascii_case(name))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{StoredAnswer, is_html};
+    use http::HeaderMap;
+    use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
+
+    #[test]
+    fn only_html_is_rendered() {
+        for (value, is) in [
+            ("text/html", true),
+            (" Text/HTML; charset=utf-8", true),
+            ("application/xhtml+xml", true),
+            ("text/plain", false),
+            ("application/json", false),
+            ("", false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(value));
+            assert_eq!(is_html(&headers), is, "{value}");
+        }
+        assert!(!is_html(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn answers_lose_their_coding() {
+        use std::io::Write as _;
+        let mut coder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        coder.write_all(b"let tea = 1;").unwrap();
+        let body = coder.finish().unwrap();
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/javascript"));
+        let answer = StoredAnswer {
+            status: 200,
+            headers,
+            body: body.into(),
+        };
+        let (status, headers, body) = answer.decode();
+        assert_eq!((status, &body[..]), (200, &b"let tea = 1;"[..]));
+        assert_eq!(headers.len(), 1);
+    }
+}
