@@ -98,6 +98,7 @@ const FLAGS: &[(&[&str], &str)] = &[
     (&["--resources"], "resources = \"all\""),
     (&["--resources=own"], "resources = \"own\""),
     (&["--resources", "own"], "resources = \"own\""),
+    (&["--render", "off"], "render = \"off\""),
     (&["--render-tabs", "3"], "render-tabs = 3"),
     (&["--render-time", "5s"], "render-time = \"5s\""),
     (&["--render-timeout", "1m"], "render-timeout = \"1m\""),
