@@ -41,17 +41,17 @@ const ANYTHING: HeaderValue = HeaderValue::from_static("*");
 /// # Errors
 /// No browser was found, or its sandbox can't be used.
 pub(crate) fn renderer(terms: BrowserTerms) -> Result<Arc<dyn Renderer>, CommandError> {
-    let given = terms
+    let program = terms
         .program
         .or_else(|| env::var_os(BROWSER_VARIABLE).map(Into::into));
     let is_kept = |name: &&str| env::var_os(name).is_some();
-    let kept = [LIBRARY_VARIABLE, FONTS_VARIABLE]
+    let variables = [LIBRARY_VARIABLE, FONTS_VARIABLE]
         .into_iter()
         .filter(is_kept);
     let config = BrowserConfig {
-        program: given,
+        program,
         search_path: env::var_os("PATH"),
-        environment: kept
+        environment: variables
             .filter_map(|name| Some((name.into(), env::var_os(name)?)))
             .collect(),
         sandbox: terms.sandbox,
@@ -225,10 +225,10 @@ fn readable(mut headers: HeaderMap, sent: &[(String, String)]) -> HeaderMap {
 
 /// Returns the value of a header field.
 fn field(headers: &[(String, String)], name: &str) -> Option<HeaderValue> {
-    let mut found = headers
+    let mut values = headers
         .iter()
         .filter(|(other, _)| other.eq_ignore_ascii_case(name));
-    HeaderValue::from_str(&found.next()?.1).ok()
+    HeaderValue::from_str(&values.next()?.1).ok()
 }
 
 /// Returns header fields as pairs. Values that are not text are left out.

@@ -19,23 +19,21 @@ pub(crate) struct JsonLd {
 
 /// Reads the scripts with JSON-LD. A script that is not JSON is ignored.
 pub(crate) fn read(root: ElementRef<'_>, scripts: &Selector, budget: &Budget) -> JsonLd {
-    let mut found = JsonLd::default();
-    let mut left = MAX_JSON_LD_BYTES;
+    let mut data = JsonLd::default();
+    let mut room = MAX_JSON_LD_BYTES;
     for script in scripts.matches(root, budget) {
         let bytes: usize = script.text().map(str::len).sum();
-        match left.checked_sub(bytes) {
-            Some(rest) => left = rest,
+        match room.checked_sub(bytes) {
+            Some(rest) => room = rest,
             None => {
-                found.is_cut = true;
+                data.is_cut = true;
                 continue;
             }
         }
         let text: String = script.text().collect();
-        found
-            .data
-            .extend(serde_json::from_str::<Value>(text.trim()));
+        data.data.extend(serde_json::from_str::<Value>(text.trim()));
     }
-    found
+    data
 }
 
 /// Returns the values at a path, in the order of the page.
@@ -47,11 +45,11 @@ pub(crate) fn values(data: &[Value], path: &[String], budget: &Budget) -> Vec<St
     for value in data {
         collect_typed(value, kind, &mut objects, budget);
     }
-    let mut found = Vec::new();
+    let mut data = Vec::new();
     for object in objects {
-        follow(object, properties, &mut found, budget);
+        follow(object, properties, &mut data, budget);
     }
-    found
+    data
 }
 
 /// Collects the objects of a type. serde_json limits how deep values are nested.
@@ -89,29 +87,29 @@ fn has_type(types: &Value, kind: &str) -> bool {
     }
 }
 
-fn follow(value: &Value, properties: &[String], found: &mut Vec<String>, budget: &Budget) {
+fn follow(value: &Value, properties: &[String], data: &mut Vec<String>, budget: &Budget) {
     if !budget.step() {
         return;
     }
     match (value, properties) {
         (Value::Array(items), _) => {
             for item in items {
-                follow(item, properties, found, budget);
+                follow(item, properties, data, budget);
             }
         }
         (Value::Object(object), [first, rest @ ..]) => {
             if let Some(inner) = object.get(first) {
-                follow(inner, rest, found, budget);
+                follow(inner, rest, data, budget);
             }
         }
         (Value::Object(object), []) => {
             if let Some(inner) = object.get("@value").or_else(|| object.get("@id")) {
-                follow(inner, &[], found, budget);
+                follow(inner, &[], data, budget);
             }
         }
-        (Value::String(text), []) => found.push(text.clone()),
-        (Value::Number(number), []) => found.push(number.to_string()),
-        (Value::Bool(value), []) => found.push(value.to_string()),
+        (Value::String(text), []) => data.push(text.clone()),
+        (Value::Number(number), []) => data.push(number.to_string()),
+        (Value::Bool(value), []) => data.push(value.to_string()),
         _ => {}
     }
 }

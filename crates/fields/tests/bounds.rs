@@ -22,9 +22,9 @@ fn count(extract: &Extract) -> usize {
 #[test]
 fn nesting_of_100_000_ends_the_tree() {
     let html = format!("<h1>a</h1>{}<h2>deep</h2>", "<div>".repeat(100_000));
-    let found = extract("\"h1\"", &html);
+    let extracted = extract("\"h1\"", &html);
     assert_eq!(
-        (&found.fields["a"], found.cut),
+        (&extracted.fields["a"], extracted.cut),
         (&"a".into(), Some("depth"))
     );
     assert_eq!(extract("\"h2\"", &html).missing, ["a"]);
@@ -36,23 +36,23 @@ fn nesting_of_100_000_ends_the_tree() {
 #[test]
 fn a_million_matches_end_at_the_limits() {
     let html = "<p>x".repeat(1_000_000);
-    let found = extract("{ select = \"p\", all = true }", &html);
-    assert_eq!((count(&found), found.cut), (10_000, Some("nodes")));
+    let extracted = extract("{ select = \"p\", all = true }", &html);
+    assert_eq!((count(&extracted), extracted.cut), (10_000, Some("nodes")));
     let html = "<p>x".repeat(20_000);
-    let found = extract("{ select = \"p\", all = true }", &html);
-    assert_eq!((count(&found), found.cut), (10_000, Some("values")));
+    let extracted = extract("{ select = \"p\", all = true }", &html);
+    assert_eq!((count(&extracted), extracted.cut), (10_000, Some("values")));
 }
 
 #[test]
 fn a_page_of_50_mb_is_parsed_to_a_limit() {
     let html = "lorem ipsum ".repeat(50_000_000 / 12) + "<h1>end</h1>";
-    let found = extract("\"h1\"", &html);
+    let extracted = extract("\"h1\"", &html);
     assert_eq!(
-        (found.missing, found.cut),
+        (extracted.missing, extracted.cut),
         (vec!["a".to_owned()], Some("bytes"))
     );
-    let found = extract("\"body\"", &html);
-    assert_eq!(found.fields["a"].as_str().unwrap().len(), 2 << 20);
+    let extracted = extract("\"body\"", &html);
+    assert_eq!(extracted.fields["a"].as_str().unwrap().len(), 2 << 20);
 }
 
 #[test]
@@ -63,8 +63,12 @@ fn selectors_that_search_all_siblings_run_out_of_steps() {
         "p:nth-last-of-type(1) ~ p",
         "p:not(i ~ p ~ b) ~ h1 ~ p",
     ] {
-        let found = extract(&format!("{{ select = \"{selector}\", all = true }}"), &html);
-        assert_eq!((count(&found), found.cut), (0, Some("steps")), "{selector}");
+        let extracted = extract(&format!("{{ select = \"{selector}\", all = true }}"), &html);
+        assert_eq!(
+            (count(&extracted), extracted.cut),
+            (0, Some("steps")),
+            "{selector}"
+        );
     }
 }
 
@@ -72,14 +76,14 @@ fn selectors_that_search_all_siblings_run_out_of_steps() {
 fn long_values_end_at_the_limit_of_a_rule() {
     let html = format!("<div>{}</div>", "é ".repeat(2_000_000));
     for field in ["\"div\"", "{ select = \"div\", content = \"html\" }"] {
-        let found = extract(field, &html);
-        assert_eq!(found.cut, Some("size"), "{field}");
-        assert!(found.fields["a"].as_str().unwrap().len() <= 2 << 20);
+        let extracted = extract(field, &html);
+        assert_eq!(extracted.cut, Some("size"), "{field}");
+        assert!(extracted.fields["a"].as_str().unwrap().len() <= 2 << 20);
     }
     // Nested elements: each has the text of all that are within.
     let html = format!("{}{}", "<div>".repeat(400), "word ".repeat(100_000));
-    let found = extract("{ select = \"div\", all = true }", &html);
-    assert_eq!(found.cut, Some("size"));
+    let extracted = extract("{ select = \"div\", all = true }", &html);
+    assert_eq!(extracted.cut, Some("size"));
 }
 
 #[test]
@@ -91,14 +95,17 @@ fn large_and_deep_json_ld_is_ignored() {
         format!("{begin}{data}</script>{begin}{small}</script>")
     };
     let many = format!("[{}0]", "{\"a\":0},".repeat(10_000_000 / 8));
-    let found = extract(field, &page(&many));
+    let extracted = extract(field, &page(&many));
     assert_eq!(
-        (&found.fields["a"], found.cut),
+        (&extracted.fields["a"], extracted.cut),
         (&"Tea".into(), Some("size"))
     );
     for deep in ["[".repeat(100_000), "{\"a\":".repeat(100_000)] {
-        let found = extract(field, &page(&deep));
-        assert_eq!((&found.fields["a"], found.cut), (&"Tea".into(), None));
+        let extracted = extract(field, &page(&deep));
+        assert_eq!(
+            (&extracted.fields["a"], extracted.cut),
+            (&"Tea".into(), None)
+        );
     }
 }
 
@@ -114,8 +121,8 @@ fn broken_markup_is_read_as_browsers_read_it() {
         ("h1", "six seven nine"),
         ("li[id]", "nine"),
     ] {
-        let found = extract(&format!("\"{selector}\""), html);
-        assert_eq!(found.fields["a"], expected, "{selector}");
+        let extracted = extract(&format!("\"{selector}\""), html);
+        assert_eq!(extracted.fields["a"], expected, "{selector}");
     }
     assert_eq!(extract("\".b\"", html).missing, ["a"]);
     assert_eq!(extract("\"h2\"", html).missing, ["a"]);
@@ -135,8 +142,8 @@ fn rules_that_would_cost_too_much_are_refused() {
     assert!(refusal(&selector).ends_with("more than 32 brackets within each other"));
     // Linear, though an engine that backtracks would take years.
     let html = format!("<p>{}", "a".repeat(1 << 20));
-    let found = extract("{ select = \"p\", regex = '(a*)*b' }", &html);
-    assert_eq!(found.missing, ["a"]);
+    let extracted = extract("{ select = \"p\", regex = '(a*)*b' }", &html);
+    assert_eq!(extracted.missing, ["a"]);
 }
 
 proptest::proptest! {

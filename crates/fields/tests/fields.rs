@@ -326,8 +326,8 @@ fn a_selector_that_matches_nothing_is_explained() {
     let html = "<div class='list md:flex'><p class=item><b class='price no' id=price-7>5</b></p></div>\
         <p class='none-left'>";
     let fields = ["price", "name", "group.x", "group.cost", "data"];
-    let found = rules.nearest(html, "r", &fields);
-    let texts = found.iter().map(|nearest| {
+    let extracted = rules.nearest(html, "r", &fields);
+    let texts = extracted.iter().map(|nearest| {
         let Some(nearest) = nearest else {
             return "-".to_owned();
         };
@@ -351,8 +351,8 @@ fn xpath_is_refused_with_the_same_in_css() {
         .iter()
         .map(|error| (error.to_string(), error.hint))
         .collect();
-    let [(message, hint)] = &found[..] else {
-        panic!("{found:?}");
+    let [(message, hint)] = &extracted[..] else {
+        panic!("{extracted:?}");
     };
     assert_eq!(
         message,

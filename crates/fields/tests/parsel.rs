@@ -105,8 +105,8 @@ fn parsel_finds_the_same_fields() {
     );
     let (mut ours, mut theirs) = (BTreeMap::new(), BTreeMap::new());
     flatten("", &extracted(), &mut ours);
-    let found: Value = serde_json::from_slice(&read.stdout).unwrap();
-    flatten("", &found, &mut theirs);
+    let values: Value = serde_json::from_slice(&read.stdout).unwrap();
+    flatten("", &values, &mut theirs);
     let mut differing: Vec<_> = ours.keys().chain(theirs.keys()).collect();
     differing.retain(|path| ours.get(*path) != theirs.get(*path));
     let fields: Vec<String> = differing.iter().map(|path| field_of(path)).collect();
@@ -115,10 +115,10 @@ fn parsel_finds_the_same_fields() {
         text.split_whitespace().collect::<String>()
     };
     for path in &differing {
-        let known = DIFFERENCES
+        let expected = DIFFERENCES
             .iter()
             .find(|(field, _)| *field == field_of(path));
-        let is_explained = match known {
+        let is_explained = match expected {
             Some((_, Why::Spaces)) => unspaced(ours.get(*path)) == unspaced(theirs.get(*path)),
             Some((_, Why::Tbody)) => ours
                 .get(*path)

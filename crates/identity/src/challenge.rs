@@ -105,20 +105,20 @@ impl SignatureRequest {
     /// Returns whether both lead to the same signature, apart from the nonce and the order of the
     /// components.
     #[must_use]
-    pub fn is_like(&self, other: &SignatureRequest) -> bool {
-        let covered = |asked: &SignatureRequest| BTreeSet::from_iter(components(asked));
-        self.label == other.label && covered(self) == covered(other)
+    pub fn is_like(&self, replaced: &SignatureRequest) -> bool {
+        let covered = |demand: &SignatureRequest| BTreeSet::from_iter(components(demand));
+        self.label == replaced.label && covered(self) == covered(replaced)
     }
 }
 
 /// Returns the components to cover: those requested, and those that the protocol requires.
-pub(crate) fn components(asked: &SignatureRequest) -> Vec<String> {
-    let mut components = asked.components.clone();
+pub(crate) fn components(demand: &SignatureRequest) -> Vec<String> {
+    let mut components = demand.components.clone();
     let has = |components: &[String], id: &str| components.iter().any(|own| own == id);
     if !has(&components, AUTHORITY) && !has(&components, "\"@target-uri\"") {
         components.push(AUTHORITY.to_owned());
     }
-    let own_agent = format!("{AGENT_KEY}{}", quoted(&asked.label));
+    let own_agent = format!("{AGENT_KEY}{}", quoted(&demand.label));
     if !has(&components, &own_agent) {
         components.push(own_agent);
     }
@@ -157,25 +157,25 @@ mod tests {
             ("", None),
             ("((", None),
         ] {
-            let asked = SignatureRequest::of(field).map(|asked| asked.unwrap().label);
-            assert_eq!(asked.as_deref(), label, "{field}");
+            let demand = SignatureRequest::of(field).map(|demand| demand.unwrap().label);
+            assert_eq!(demand.as_deref(), label, "{field}");
         }
     }
 
     #[test]
     fn rfc9421_5_2_label_components_and_nonce_are_those_of_the_server() {
         let field = r#"mine=("@method" "signature-agent";key="mine");created;expires;nonce="n1""#;
-        let asked = SignatureRequest::of(field).unwrap().unwrap();
-        assert_eq!(asked.label, "mine");
+        let demand = SignatureRequest::of(field).unwrap().unwrap();
+        assert_eq!(demand.label, "mine");
         let components = [r#""@method""#, r#""signature-agent";key="mine""#];
-        assert_eq!(asked.components, components);
-        assert_eq!(asked.nonce.as_deref(), Some("n1"));
-        let other = field.replace("n1", "n2");
-        assert!(asked.is_like(&SignatureRequest::of(&other).unwrap().unwrap()));
+        assert_eq!(demand.components, components);
+        assert_eq!(demand.nonce.as_deref(), Some("n1"));
+        let replaced = field.replace("n1", "n2");
+        assert!(demand.is_like(&SignatureRequest::of(&replaced).unwrap().unwrap()));
         let plain = SignatureRequest::of(r#"sig1=("@authority")"#)
             .unwrap()
             .unwrap();
-        assert!(plain.is_like(&SignatureRequest::default()) && !plain.is_like(&asked));
+        assert!(plain.is_like(&SignatureRequest::default()) && !plain.is_like(&demand));
         let rsa = SignatureRequest::of(r#"a=();alg="rsa-pss-sha512""#).unwrap();
         assert_eq!(
             rsa,

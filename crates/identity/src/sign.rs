@@ -23,15 +23,15 @@ pub fn signature_fields(
     key: &SigningKey,
     agent: &str,
     request: &Message,
-    asked: &SignatureRequest,
+    demand: &SignatureRequest,
     created: u64,
     nonce: &[u8],
 ) -> Result<[(&'static str, String); 3], BaseError> {
-    let (label, keyid) = (&asked.label, key.thumbprint());
+    let (label, keyid) = (&demand.label, key.thumbprint());
     let own_nonce = || BASE64.encode(nonce);
-    let nonce = quoted(&asked.nonce.clone().unwrap_or_else(own_nonce));
+    let nonce = quoted(&demand.nonce.clone().unwrap_or_else(own_nonce));
     let expires = created.saturating_add(LIFETIME);
-    let components = components(asked);
+    let components = components(demand);
     let params = format!(
         "({});created={created};keyid=\"{keyid}\";alg=\"ed25519\";expires={expires};nonce={nonce}\
          ;tag=\"{TAG}\"",
@@ -88,8 +88,9 @@ mod tests {
             authority: "example.com".to_owned(),
             ..Message::default()
         };
-        let sign =
-            |asked: &SignatureRequest| signature_fields(key, agent, &request, asked, 100, b"nonce");
+        let sign = |demand: &SignatureRequest| {
+            signature_fields(key, agent, &request, demand, 100, b"nonce")
+        };
         let [agent, input, signature] = sign(&SignatureRequest::default()).unwrap();
         assert_eq!(
             agent,
@@ -120,13 +121,13 @@ mod tests {
             ..Message::default()
         };
         let sign = |field: &str| {
-            let asked = SignatureRequest::of(field).unwrap().unwrap();
+            let demand = SignatureRequest::of(field).unwrap().unwrap();
             let key = keys.at(0).unwrap();
-            signature_fields(key, agent, &request, &asked, 100, b"nonce")
+            signature_fields(key, agent, &request, &demand, 100, b"nonce")
         };
-        let asked =
+        let demand =
             r#"mine=("@method" "@path" "user-agent" "signature-agent";key="x");nonce="a\"b""#;
-        let fields = sign(asked).unwrap();
+        let fields = sign(demand).unwrap();
         let covered = r#"mine=("@method" "@path" "user-agent" "signature-agent";key="x" "@authority" "signature-agent";key="mine");created=100"#;
         assert!(fields[1].1.starts_with(covered), "{}", fields[1].1);
         assert!(fields[1].1.contains(r#";nonce="a\"b";"#), "{}", fields[1].1);
@@ -134,13 +135,13 @@ mod tests {
         for (name, value) in fields {
             signed.fields.push((name.to_owned(), value));
         }
-        let known = [Directory::new(agent, keys.public())];
+        let directories = [Directory::new(agent, keys.public())];
         let terms = Terms {
             at: 100,
             max_lifetime: LIFETIME,
             ..Terms::default()
         };
-        let verdict = &verify(&signed, &known, &terms)[0];
+        let verdict = &verify(&signed, &directories, &terms)[0];
         assert_eq!(verdict.result, Ok(()));
         assert_eq!(verdict.nonce.as_deref(), Some("a\"b"));
         for (field, fault) in [

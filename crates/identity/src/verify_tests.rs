@@ -18,7 +18,7 @@ fn request(fields: &[(&str, &str)]) -> Message {
     }
 }
 
-fn known() -> [Directory; 1] {
+fn directories() -> [Directory; 1] {
     [Directory::new(AGENT, KeySet::parse(JWK).unwrap().public())]
 }
 
@@ -32,7 +32,7 @@ fn at(at: u64) -> Terms {
 }
 
 fn judge(message: &Message, moment: u64) -> Result<(), Fault> {
-    let mut verdicts = verify(message, &known(), &at(moment));
+    let mut verdicts = verify(message, &directories(), &at(moment));
     assert_eq!(verdicts.len(), 1);
     verdicts.remove(0).result
 }
@@ -68,7 +68,7 @@ fn webbotauth_protocol_vector_with_a_dictionary_agent() {
         ("Signature-Input", input),
         ("Signature", signature),
     ]);
-    let verdict = &verify(&message, &known(), &at(1_735_689_700))[0];
+    let verdict = &verify(&message, &directories(), &at(1_735_689_700))[0];
     assert_eq!(verdict.result, Ok(()));
     assert_eq!(verdict.agent.as_deref(), Some(AGENT));
     assert_eq!(verdict.keyid.as_deref(), Some(THUMBPRINT));
@@ -129,23 +129,23 @@ fn a_signature_holds_for_a_minute() {
         before: 5,
         ..at(1065)
     };
-    assert_eq!(verify(&message, &known(), &slow)[0].result, Ok(()));
+    assert_eq!(verify(&message, &directories(), &slow)[0].result, Ok(()));
     let early = Terms {
         after: 5,
         ..at(995)
     };
-    assert_eq!(verify(&message, &known(), &early)[0].result, Ok(()));
+    assert_eq!(verify(&message, &directories(), &early)[0].result, Ok(()));
     let strict = Terms {
         max_lifetime: 59,
         ..at(1000)
     };
-    let verdict = &verify(&message, &known(), &strict)[0];
+    let verdict = &verify(&message, &directories(), &strict)[0];
     assert_eq!(verdict.result, Err(Fault::Lifetime(60)));
 }
 
 #[test]
 fn each_defect_of_a_signature_is_named() {
-    let other = "https://other.test";
+    let fault = "https://other.test";
     for (name, from, to, fault) in [
         ("signature", "sig1=:", "sig1=:AAAA", Fault::Wrong),
         (
@@ -219,8 +219,8 @@ fn each_defect_of_a_signature_is_named() {
         (
             "signature-agent",
             AGENT,
-            other,
-            Fault::UnknownAgent(other.to_owned()),
+            fault,
+            Fault::UnknownAgent(fault.to_owned()),
         ),
         (
             "signature-input",
@@ -234,7 +234,7 @@ fn each_defect_of_a_signature_is_named() {
     ] {
         assert_eq!(judge(&changed(name, from, to), 1000), Err(fault));
     }
-    assert_eq!(verify(&request(&[]), &known(), &at(1000)), []);
+    assert_eq!(verify(&request(&[]), &directories(), &at(1000)), []);
 }
 
 #[test]
@@ -253,7 +253,7 @@ fn rfc3986_6_2_spellings_of_an_agent_are_one() {
 fn webbotauth_a_nonce_is_used_once_per_key() {
     let mut seen = SeenNonces::default();
     let mut judge = |message: &Message, moment: u64| {
-        let mut verdict = verify(message, &known(), &at(moment)).remove(0);
+        let mut verdict = verify(message, &directories(), &at(moment)).remove(0);
         seen.judge(&mut verdict);
         verdict.result
     };
@@ -271,12 +271,12 @@ fn webbotauth_a_nonce_is_used_once_per_key() {
 #[test]
 fn a_signature_for_another_host_is_told_from_one_that_is_wrong() {
     let verdict = |message: &Message| {
-        let mut verdict = verify(message, &known(), &at(5000)).remove(0);
+        let mut verdict = verify(message, &directories(), &at(5000)).remove(0);
         verdict.reject_host("example.com");
         verdict.result
     };
-    let other = Fault::OtherHost("example.com".to_owned());
-    assert_eq!(verdict(&changed("", "", "")), Err(other));
+    let fault = Fault::OtherHost("example.com".to_owned());
+    assert_eq!(verdict(&changed("", "", "")), Err(fault));
     let wrong = changed("signature", "sig1=:", "sig1=:AAAA");
     assert_eq!(verdict(&wrong), Err(Fault::Wrong));
 }
@@ -288,8 +288,8 @@ fn rfc7517_a_key_is_used_from_nbf_to_exp() {
     let mut judge = |not_before: Option<u64>, expires: Option<u64>| {
         keys[0].not_before = not_before;
         keys[0].expires = expires;
-        let known = [Directory::new(AGENT, keys.clone())];
-        verify(&message, &known, &at(1000)).remove(0).result
+        let directories = [Directory::new(AGENT, keys.clone())];
+        verify(&message, &directories, &at(1000)).remove(0).result
     };
     assert_eq!(judge(Some(1000), Some(1000)), Ok(()));
     assert_eq!(judge(Some(1001), None), Err(Fault::EarlyKey));
@@ -298,7 +298,7 @@ fn rfc7517_a_key_is_used_from_nbf_to_exp() {
 
 #[test]
 fn webbotauth_a_signature_is_not_attributed_to_a_member_by_guess() {
-    let two = r#"a="https://signature-agent.test", b="https://other.test""#;
+    let two = r#"a="https://signature-agent.test", b="https://fault.test""#;
     for covered in [
         r#""signature-agent";key="a" "signature-agent";key="b""#,
         r#""signature-agent""#,

@@ -283,7 +283,7 @@ mod tests {
     #[test]
     fn the_page_claims_only_what_the_settings_say() {
         let plain = BotPage::default();
-        let other = BotPage {
+        let silent = BotPage {
             archives: true,
             keeps_cookies: true,
             logs_in: true,
@@ -294,7 +294,7 @@ mod tests {
             key_url: Some("https://bot.example/keys.json".to_owned()),
             ..BotPage::default()
         };
-        let (plain, other) = (plain.to_html(), other.to_html());
+        let (plain, silent) = (plain.to_html(), silent.to_html());
         for (words, also) in [
             ("No cookies are sent back, no forms are filled in", ""),
             (
@@ -309,12 +309,12 @@ mod tests {
             ("Requests are not signed.", "Every request is signed"),
             ("No copies of pages.", "Each robots.txt, to be able to show"),
         ] {
-            assert!(plain.contains(words) && !other.contains(words), "{words}");
+            assert!(plain.contains(words) && !silent.contains(words), "{words}");
             assert!(
-                other.contains(also) && (also.is_empty() || !plain.contains(also)),
+                silent.contains(also) && (also.is_empty() || !plain.contains(also)),
                 "{also}"
             );
         }
-        assert!(other.contains("Visits adapt") && !plain.contains("Visits adapt"));
+        assert!(silent.contains("Visits adapt") && !plain.contains("Visits adapt"));
     }
 }

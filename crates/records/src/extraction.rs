@@ -174,18 +174,18 @@ impl RuleCounts {
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         if self.pages == 0 {
-            let why = match &self.unmet {
+            let reason = match &self.unmet {
                 Some(unmet) => unmet.to_string(),
                 None => "no HTML page that may be kept meets all its conditions".to_owned(),
             };
-            return vec![format!("rule {:?}: {why}", self.rule)];
+            return vec![format!("rule {:?}: {reason}", self.rule)];
         }
         let never = self.fields.iter().filter(|field| field.is_never_found());
         let pages = counted(self.pages, "page", "pages");
         let warning = |field: &FieldCounts| {
             let (rule, name) = (&self.rule, &field.field);
-            let why = field.why_not_found(&pages);
-            format!("rule {rule:?}, field {name:?}: {why}")
+            let reason = field.why_not_found(&pages);
+            format!("rule {rule:?}, field {name:?}: {reason}")
         };
         never.map(warning).collect()
     }
@@ -232,9 +232,9 @@ impl FieldCounts {
         if let Some(failure) = self.failures.first().filter(|_| self.lacking.is_none()) {
             return format!("no value on {pages}; {}", failure.text);
         }
-        let mut why = format!("not found on {pages}");
+        let mut reason = format!("not found on {pages}");
         if let Some(lacking) = &self.lacking {
-            let _ = write!(why, "; {lacking}");
+            let _ = write!(reason, "; {lacking}");
         }
         if let Some(nearest) = &self.nearest
             && self
@@ -242,15 +242,15 @@ impl FieldCounts {
                 .as_ref()
                 .is_none_or(|lacking| lacking.similar.is_none())
         {
-            let _ = write!(why, "; the nearest match is {nearest:?}");
+            let _ = write!(reason, "; the nearest match is {nearest:?}");
         }
-        why
+        reason
     }
 
     fn add(&mut self, row: &ExtractRow) {
-        if let Some(why) = row.failed.get(&self.field) {
+        if let Some(reason) = row.failed.get(&self.field) {
             self.failed += 1;
-            note(&mut self.failures, &row.url, why);
+            note(&mut self.failures, &row.url, reason);
         } else if row.missing.contains(&self.field) || self.is_in_missing_group(row) {
             self.missing += 1;
             if self.missing_on.len() < MAX_EXAMPLES {
@@ -340,10 +340,13 @@ impl Display for Extraction {
                     "  {name}: {filled} filled, {missing} missing, {failed} failed"
                 )?;
                 let values = field.values.iter().take(1);
-                for (what, example) in values
-                    .map(|value| ("such as", value))
-                    .chain(field.failures.iter().take(1).map(|why| ("failed:", why)))
-                {
+                for (what, example) in values.map(|value| ("such as", value)).chain(
+                    field
+                        .failures
+                        .iter()
+                        .take(1)
+                        .map(|reason| ("failed:", reason)),
+                ) {
                     let text = safe_line(&example.text);
                     writeln!(f, "    {what} {text} on {}", safe_line(&example.url))?;
                 }

@@ -35,11 +35,15 @@ pub(super) fn sessions(
     let keeping = sites
         .iter()
         .filter(|(_, terms)| terms.access.keeps_cookies());
-    let kept: Vec<_> = keeping
+    let names: Vec<_> = keeping
         .map(|(site, terms)| (canonical_name(site), terms.access.allows_plain_http()))
         .collect();
     // Unusable names of sites are reported by `sites::by_name`.
-    let sessions = SiteSessions::new(kept.iter().map(|(name, plain_http)| (&**name, *plain_http)));
+    let sessions = SiteSessions::new(
+        names
+            .iter()
+            .map(|(name, plain_http)| (&**name, *plain_http)),
+    );
     let sessions = sessions.unwrap_or_default();
     for (site, terms) in sites {
         let Some(login) = &terms.access.login else {
@@ -84,10 +88,10 @@ fn contradiction(
         return Some(("credential-header", why));
     }
     let form = login.form()?;
-    let other = sessions.site_of(&form.host_key())?;
-    (other != site).then(|| {
+    let owner = sessions.site_of(&form.host_key())?;
+    (owner != site).then(|| {
         let why = format!(
-            "`{form}` belongs to [site.\"{other}\"], which has a session of its own; move the login \
+            "`{form}` belongs to [site.\"{owner}\"], which has a session of its own; move the login \
              there"
         );
         ("form", why)

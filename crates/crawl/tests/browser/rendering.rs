@@ -251,8 +251,8 @@ fn a_rendered_page_is_read_as_a_visitor_sees_it() {
     assert!(text.unwrap().contains("Leaves and water."));
     // A new index from the archive finds the same text.
     run(folder.path(), &["index", "out"]);
-    let found = run(folder.path(), &["search", "out", "leaves"]);
-    assert!(String::from_utf8(found.stdout).unwrap().contains("Tea 2"));
+    let results = run(folder.path(), &["search", "out", "leaves"]);
+    assert!(String::from_utf8(results.stdout).unwrap().contains("Tea 2"));
     run(folder.path(), &["verify", "out"]);
     let explained = run(folder.path(), &["explain", "out", &web.url(0, "/app.js")]);
     let explained = String::from_utf8(explained.stdout).unwrap();

@@ -258,8 +258,8 @@ fn verify_tells_replays_and_signatures_for_others_from_forgeries() {
     let (dir, cmd) = setup("identity-verify");
     create_key(&dir, &cmd);
     let keys = KeySet::parse(&dir.read("bot.key")).unwrap();
-    let mut others = KeySet::default();
-    others.add([9; 32], None);
+    let mut strangers = KeySet::default();
+    strangers.add([9; 32], None);
     let own = |created, at, nonce| logged(&keys, "e.example", created, at, nonce);
     let log = [
         own(1000, 1010, "a"),
@@ -268,13 +268,13 @@ fn verify_tells_replays_and_signatures_for_others_from_forgeries() {
         own(1000, 1066, "c"),
         own(1000, 994, "d"),
         logged(&keys, "evil.example", 1000, 1000, "e"),
-        logged(&others, "e.example", 1000, 1000, "f"),
+        logged(&strangers, "e.example", 1000, 1000, "f"),
         own(1000, 1000, "g").replace("sig1=:", "sig1=:AAAA"),
         "{\"ts\":1000,\"host\":\"e.example\",\"headers\":{\"Accept\":\"*/*\"}}\n".to_owned(),
     ];
     dir.write("access.jsonl", &log.concat());
-    let given = format!("{URL}=www/keys.json");
-    let verify = ["identity", "verify", "access.jsonl", "--keys", &given];
+    let directory = format!("{URL}=www/keys.json");
+    let verify = ["identity", "verify", "access.jsonl", "--keys", &directory];
     let ran = cmd.run(&[&verify[..], &["--host", "E.example"]].concat());
     assert_eq!(ran.code, 4, "{}", ran.stdout);
     let counts = "invalid    5\n           1 expired\n           1 future\n           \
@@ -319,7 +319,7 @@ fn verify_reads_compressed_logs_and_the_combined_format() {
     let (dir, cmd) = setup("identity-logs");
     create_key(&dir, &cmd);
     let keys = KeySet::parse(&dir.read("bot.key")).unwrap();
-    let given = format!("{URL}=www/keys.json");
+    let directory = format!("{URL}=www/keys.json");
     let json = logged(&keys, "e.example", 1_700_000_000, 1_700_000_000, "a");
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     gzip.write_all(json.as_bytes()).unwrap();
@@ -334,7 +334,7 @@ fn verify_reads_compressed_logs_and_the_combined_format() {
         ),
     );
     for log in ["access.1.gz", "access.log"] {
-        let verify = ["identity", "verify", log, "--keys", &given];
+        let verify = ["identity", "verify", log, "--keys", &directory];
         let ran = cmd.run(&[&verify[..], &["--host", "e.example"]].concat());
         assert_eq!(ran.code, 0, "{log}: {}{}", ran.stdout, ran.stderr);
         assert!(ran.stdout.contains("valid      1\n"), "{}", ran.stdout);
@@ -374,8 +374,8 @@ fn verify_compares_the_host_of_an_archived_request_with_its_url() {
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     gzip.write_all(record.as_bytes()).unwrap();
     fs::write(dir.file("a.warc.gz"), gzip.finish().unwrap()).unwrap();
-    let given = format!("{URL}=www/keys.json");
-    let ran = cmd.run(&["identity", "verify", "a.warc.gz", "--keys", &given]);
+    let directory = format!("{URL}=www/keys.json");
+    let ran = cmd.run(&["identity", "verify", "a.warc.gz", "--keys", &directory]);
     assert_eq!(ran.code, 4, "{}{}", ran.stdout, ran.stderr);
     assert!(
         ran.stdout

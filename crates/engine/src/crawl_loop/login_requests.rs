@@ -136,8 +136,8 @@ impl Coordinator {
         if let Err(failure) = result {
             failure.retry |= page == LoggedOutPage::Later;
             if page == LoggedOutPage::SetAside {
-                let others = ", but other pages of the site are logged in";
-                failure.detail.push_str(others);
+                let contrast = ", but other pages of the site are logged in";
+                failure.detail.push_str(contrast);
             }
         }
         page != LoggedOutPage::Again

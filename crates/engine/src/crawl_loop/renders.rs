@@ -267,12 +267,12 @@ impl Renders {
             open.row.refused += 1;
             return refuse(answer);
         }
-        if let Some(asked) = self.asked.get_mut(&url) {
-            asked.waiters.push((page, answer));
+        if let Some(resource) = self.asked.get_mut(&url) {
+            resource.waiters.push((page, answer));
             return Wanted::Done;
         }
         let origin = url.origin();
-        let asked = AskedResource {
+        let resource = AskedResource {
             request: RenderRequest {
                 url: url.clone(),
                 page: open.page.lease.url.clone(),
@@ -281,7 +281,7 @@ impl Renders {
             deadline: now + MAX_RESOURCE_WAIT,
             waiters: vec![(page, answer)],
         };
-        self.asked.insert(url.clone(), asked);
+        self.asked.insert(url.clone(), resource);
         self.waiting
             .entry(origin.clone())
             .or_default()
@@ -306,14 +306,19 @@ impl Renders {
 
     /// Takes the next resource of an origin that some page still waits for.
     pub(super) fn next_at(&mut self, origin: &Origin) -> Option<RenderRequest> {
-        let mut found = None;
+        let mut next = None;
         if let Some(urls) = self.waiting.get_mut(origin) {
-            while found.is_none()
+            while next.is_none()
                 && let Some(url) = urls.pop_front()
             {
                 let is_awaited = self.asked.get(&url).is_some_and(AskedResource::is_awaited);
                 match is_awaited {
-                    true => found = self.asked.get(&url).map(|asked| asked.request.clone()),
+                    true => {
+                        next = self
+                            .asked
+                            .get(&url)
+                            .map(|resource| resource.request.clone())
+                    }
                     false => drop(self.asked.remove(&url)),
                 }
             }
@@ -321,7 +326,7 @@ impl Renders {
                 self.waiting.remove(origin);
             }
         }
-        found
+        next
     }
 
     /// Puts back a resource that [`next_at`](Self::next_at) returned, because it was not sent.
@@ -332,10 +337,10 @@ impl Renders {
 
     /// Refuses a resource. The pages are rendered without it.
     pub(super) fn refuse(&mut self, url: &CanonicalUrl) {
-        let Some(asked) = self.asked.remove(url) else {
+        let Some(resource) = self.asked.remove(url) else {
             return;
         };
-        for (page, answer) in asked.waiters {
+        for (page, answer) in resource.waiters {
             if let Some(open) = self.open.get_mut(&page) {
                 open.row.refused += 1;
             }
@@ -353,11 +358,11 @@ impl Renders {
     /// Passes an answer to all pages that wait for it, and keeps it for others.
     pub(super) fn answered(&mut self, url: &CanonicalUrl, answer: &StoredAnswer) {
         self.kept.keep(url, answer);
-        let Some(asked) = self.asked.remove(url) else {
+        let Some(resource) = self.asked.remove(url) else {
             return;
         };
         let mut bytes = answer.body.len() as u64;
-        for (page, waiter) in asked.waiters {
+        for (page, waiter) in resource.waiters {
             if let Some(open) = self.open.get_mut(&page) {
                 // The first page counts the bytes.
                 open.row.bytes += std::mem::take(&mut bytes);
@@ -374,10 +379,10 @@ impl Renders {
         may_retry: bool,
         is_counted: bool,
     ) -> Option<Origin> {
-        let asked = self.asked.get_mut(url)?;
-        asked.request.tries += u32::from(is_counted);
-        if (may_retry && asked.request.tries < MAX_TRIES) || !is_counted {
-            let request = asked.request.clone();
+        let resource = self.asked.get_mut(url)?;
+        resource.request.tries += u32::from(is_counted);
+        if (may_retry && resource.request.tries < MAX_TRIES) || !is_counted {
+            let request = resource.request.clone();
             self.put_back(&request);
             return Some(url.origin());
         }
@@ -387,14 +392,14 @@ impl Renders {
 
     /// Refuses the resources that have waited too long. Returns when the next one has.
     pub(super) fn expire(&mut self, now: Tick) -> Option<Tick> {
-        let deadlines = || self.asked.values().map(|asked| asked.deadline);
+        let deadlines = || self.asked.values().map(|resource| resource.deadline);
         if deadlines().all(|until| until > now) {
             return deadlines().min();
         }
         let waiting = self.waiting.values().flatten();
         let is_over = |url: &&CanonicalUrl| {
-            let asked = self.asked.get(*url);
-            asked.is_some_and(|asked| asked.deadline <= now)
+            let resource = self.asked.get(*url);
+            resource.is_some_and(|resource| resource.deadline <= now)
         };
         let over: Vec<_> = waiting.filter(is_over).cloned().collect();
         for url in over {
@@ -404,7 +409,7 @@ impl Renders {
             self.refuse(&url);
         }
         self.waiting.retain(|_, urls| !urls.is_empty());
-        let deadlines = self.asked.values().map(|asked| asked.deadline);
+        let deadlines = self.asked.values().map(|resource| resource.deadline);
         deadlines.filter(|until| *until > now).min()
     }
 

@@ -135,8 +135,8 @@ fn copies(
     requests: &[RequestRow],
     hops: &[RequestRow],
 ) -> Result<Vec<RobotsText>, RecordsError> {
-    let asked = requests.iter().filter(|row| row.purpose == "robots");
-    let wanted = asked.clone().chain(hops);
+    let fetches = requests.iter().filter(|row| row.purpose == "robots");
+    let wanted = fetches.clone().chain(hops);
     let wanted = wanted.map(|row| key(&row.url, row.start)).collect();
     let mut exchanges = Exchanges::find(dir, &wanted)?;
     let mut read = |row: &RequestRow| match &mut exchanges {
@@ -144,7 +144,7 @@ fn copies(
         None => Ok(None),
     };
     let mut copies: Vec<RobotsText> = Vec::new();
-    for row in asked {
+    for row in fetches {
         let mut steps = vec![row];
         let mut exchange = read(row)?;
         while let Some(next) = next_hop(steps.last().copied(), exchange.as_ref(), hops) {

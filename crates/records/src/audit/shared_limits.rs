@@ -249,12 +249,12 @@ impl SharedChecks {
         let (start, host) = (sent.start, &*sent.host);
         let mut broken = Vec::new();
         if limits.always_signed && !sent.signed {
-            let what = "a request is not signed, although the settings say `always`".to_owned();
-            broken.push(("unsigned", what, None));
+            let breach = "a request is not signed, although the settings say `always`".to_owned();
+            broken.push(("unsigned", breach, None));
         }
         if site_limits.is_quiet(start) && site_limits.is_quiet(start.saturating_sub(SETTLING_MS)) {
-            let what = "a request was sent in the quiet hours".to_owned();
-            broken.push(("quiet-hours", what, None));
+            let breach = "a request was sent in the quiet hours".to_owned();
+            broken.push(("quiet-hours", breach, None));
         }
         let of_site = GateLimits {
             number: site_limits.number,
@@ -262,22 +262,26 @@ impl SharedChecks {
             interval: None,
         };
         let all = self.all.entry(sent.worker.clone()).or_default();
-        if let Some((what, line)) = all.take(&sent, total) {
-            broken.push(("max-rate", format!("{what} in total"), Some(line)));
+        if let Some((breach, line)) = all.take(&sent, total) {
+            broken.push(("max-rate", format!("{breach} in total"), Some(line)));
         }
         let site = HostKey::parse(host).map(|key| key.site().to_string());
         let site = site.unwrap_or_else(|_| host.to_owned());
-        if let Some((what, line)) = self.gate(&sent, &site).take(&sent, of_site) {
-            broken.push(("per-site", format!("{what} to the site {site}"), Some(line)));
+        if let Some((breach, line)) = self.gate(&sent, &site).take(&sent, of_site) {
+            broken.push((
+                "per-site",
+                format!("{breach} to the site {site}"),
+                Some(line),
+            ));
         }
-        if let Some((what, line)) = self.address(&sent, of_address) {
-            broken.push(("per-address", what, Some(line)));
+        if let Some((breach, line)) = self.address(&sent, of_address) {
+            broken.push(("per-address", breach, Some(line)));
         }
-        for (rule, what, earlier) in broken {
+        for (rule, breach, earlier) in broken {
             // A host with several addresses counts towards the limits of the first one.
             let is_fixed = rule != "per-address" || self.has_one_address(host);
             let result = match settings.held_throughout(start) {
-                true if is_fixed => CheckResult::Broke(rule, what),
+                true if is_fixed => CheckResult::Broke(rule, breach),
                 true => CheckResult::Undecided(SEVERAL_ADDRESSES),
                 false => CheckResult::Undecided(EARLIER_RUN),
             };
@@ -311,8 +315,8 @@ impl SharedChecks {
             interval: limits.interval.filter(|_| !is_loopback),
             ..limits
         };
-        let (what, line) = self.gate(sent, address).take(sent, limits)?;
-        Some((format!("{what} to {address}"), line))
+        let (breach, line) = self.gate(sent, address).take(sent, limits)?;
+        Some((format!("{breach} to {address}"), line))
     }
 
     fn has_one_address(&self, host: &str) -> bool {
@@ -381,8 +385,8 @@ impl Starts {
         earlier.find_map(|(count, (start, line))| {
             let took = sent.start.saturating_sub(start);
             let required = (count as f64 * interval) as u64;
-            let what = format!("{count} requests in {took} ms, but {required} ms were required");
-            (took + SETTLING_MS < required).then_some((what, line))
+            let breach = format!("{count} requests in {took} ms, but {required} ms were required");
+            (took + SETTLING_MS < required).then_some((breach, line))
         })
     }
 }

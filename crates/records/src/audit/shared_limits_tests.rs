@@ -98,12 +98,12 @@ fn rates_are_checked_over_many_requests() {
     };
     // 16 requests per second are the default for an address.
     assert_eq!(check("", &burst(63)), "");
-    let found = check("", &burst(50));
+    let breaches = check("", &burst(50));
     assert!(
-        found.starts_with(
+        breaches.starts_with(
             "per-address: 160 requests in 8000 ms, but 10000 ms were required to 192.0.2.1 [1, 161]"
         ),
-        "{found}"
+        "{breaches}"
     );
     let total = check(
         "[politeness]\nmax-rate = 0.1\naddress-rate = 0\n",
@@ -141,8 +141,8 @@ fn requests_in_quiet_hours_are_breaches() {
     ] {
         assert_eq!(check(toml, &[at(start)]), expected, "{start}");
     }
-    let other = ("b.example", "192.0.2.1", 30 * minute, 30 * minute + 1);
-    assert_eq!(check(toml, &[other]), "");
+    let late = ("b.example", "192.0.2.1", 30 * minute, 30 * minute + 1);
+    assert_eq!(check(toml, &[late]), "");
     // The settings of earlier runs are not known.
     let later = format!("{toml}[crawl]\nrules-since = \"1970-01-02T00:00:00Z\"\n");
     let undecided = "1 undecided: an earlier run whose configuration is not known\n";

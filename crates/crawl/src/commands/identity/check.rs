@@ -36,7 +36,7 @@ pub(super) fn run(settings: &Settings) -> Result<u8, CommandError> {
     };
     let now = u64::try_from(clock::now().as_second()).unwrap_or_default();
     let authority = target.as_url().authority().to_owned();
-    let found = match robots::fetch_once(target, config)? {
+    let findings = match robots::fetch_once(target, config)? {
         Ok(exchange) => {
             let answer = Answer {
                 url: &url,
@@ -54,21 +54,21 @@ pub(super) fn run(settings: &Settings) -> Result<u8, CommandError> {
         },
     };
     let mut text = format!("{url}: ");
-    match found.faults.is_empty() {
+    match findings.faults.is_empty() {
         true => text.push_str("verifiers can use these keys\n"),
         false => text.push_str("verifiers can't use these keys\n"),
     }
-    for (name, what) in &found.faults {
-        text.push_str(&format!("  {name}: {what}\n"));
+    for (name, problem) in &findings.faults {
+        text.push_str(&format!("  {name}: {problem}\n"));
     }
-    for (name, what) in &found.notes {
-        text.push_str(&format!("  note: {name}: {what}\n"));
+    for (name, problem) in &findings.notes {
+        text.push_str(&format!("  note: {name}: {problem}\n"));
     }
     if keys.is_none() {
         text.push_str("  not compared with your private keys: give --signature-key\n");
     }
     print(text.as_bytes())?;
-    Ok(match found.faults.is_empty() {
+    Ok(match findings.faults.is_empty() {
         true => FINISHED,
         false => NOTHING_DONE,
     })
@@ -102,52 +102,53 @@ impl Answer<'_> {
     /// Lists what is wrong. `keys` are the private keys, of which the one that signs at `now` must be
     /// published.
     fn judge(&self, keys: Option<&KeySet>, now: u64) -> Found {
-        let mut found = Found::default();
+        let mut findings = Found::default();
         if self.status != 200 {
-            let what = format!(
+            let problem = format!(
                 "the answer's status is {}; verifiers accept only 200 and follow no redirects",
                 self.status
             );
-            found.faults.push(("status", what));
-            return found;
+            findings.faults.push(("status", problem));
+            return findings;
         }
         let media_type = self.field("content-type");
         let essence = media_type.split(';').next().unwrap_or_default().trim();
         if self.url.ends_with(DIRECTORY_PATH) && !essence.eq_ignore_ascii_case(DIRECTORY_TYPE) {
-            let what = format!("its Content-Type is `{media_type}` instead of `{DIRECTORY_TYPE}`");
-            found.faults.push(("media-type", what));
+            let problem =
+                format!("its Content-Type is `{media_type}` instead of `{DIRECTORY_TYPE}`");
+            findings.faults.push(("media-type", problem));
         }
         if self.is_cut {
-            let what = "it is larger than 1 MiB".to_owned();
-            found.faults.push(("size", what));
+            let problem = "it is larger than 1 MiB".to_owned();
+            findings.faults.push(("size", problem));
         }
-        self.judge_caching(&mut found);
+        self.judge_caching(&mut findings);
         let codings = self.headers.get_all(CONTENT_ENCODING);
         let codings: Vec<&[u8]> = codings.iter().map(HeaderValue::as_bytes).collect();
         let decoded = decode(codings, self.body, &DecodeLimits::default());
         if !matches!(decoded.end, DecodeEnd::Whole) && !self.is_cut {
             let coding = self.field("content-encoding");
-            let what = format!("its body isn't what Content-Encoding says, `{coding}`");
-            found.faults.push(("coding", what));
+            let problem = format!("its body isn't what Content-Encoding says, `{coding}`");
+            findings.faults.push(("coding", problem));
         }
         let (published, faults) = check_directory(&String::from_utf8_lossy(&decoded.bytes));
         let faults = faults.iter().map(|fault| (fault.name(), fault.to_string()));
-        found.faults.extend(faults);
-        judge_dates(&published, now, &mut found);
+        findings.faults.extend(faults);
+        judge_dates(&published, now, &mut findings);
         if let Some(keys) = keys {
-            judge_own(&published, keys, now, &mut found);
+            judge_own(&published, keys, now, &mut findings);
         }
-        self.judge_signatures(&published, now, &mut found);
-        found
+        self.judge_signatures(&published, now, &mut findings);
+        findings
     }
 
     /// Notes caching that burdens verifiers or keeps removed keys in use.
-    fn judge_caching(&self, found: &mut Found) {
+    fn judge_caching(&self, findings: &mut Found) {
         let control = self.field("cache-control").to_ascii_lowercase();
         let mut directives = control.split(',').map(str::trim);
         let max_age = directives.find_map(|directive| directive.strip_prefix("max-age="));
         let max_age = max_age.and_then(|seconds| seconds.parse::<u64>().ok());
-        let what = match max_age {
+        let problem = match max_age {
             _ if control.contains("no-store") => {
                 "Cache-Control forbids to store the keys, so verifiers fetch them for each request"
                     .to_owned()
@@ -162,10 +163,10 @@ impl Answer<'_> {
             }
             _ => return,
         };
-        found.notes.push(("cache", what));
+        findings.notes.push(("cache", problem));
     }
 
-    fn judge_signatures(&self, published: &[PublicKey], now: u64, found: &mut Found) {
+    fn judge_signatures(&self, published: &[PublicKey], now: u64, findings: &mut Found) {
         let fields = self.headers.iter();
         let response = Message {
             authority: self.authority.to_owned(),
@@ -181,12 +182,12 @@ impl Answer<'_> {
         let (valid, faults) = verify_directory_response(&response, self.body, published, now);
         let is_signed = valid > 0 || !faults.is_empty();
         let faults = faults.iter();
-        found
+        findings
             .faults
             .extend(faults.map(|fault| ("signature", fault.to_string())));
         if !is_signed {
-            let what = "the response isn't signed with its keys, which the protocol recommends";
-            found.notes.push(("signature", what.to_owned()));
+            let problem = "the response isn't signed with its keys, which the protocol recommends";
+            findings.notes.push(("signature", problem.to_owned()));
         }
     }
 
@@ -201,37 +202,39 @@ impl Answer<'_> {
 }
 
 /// Checks when the published keys are in use.
-fn judge_dates(published: &[PublicKey], now: u64, found: &mut Found) {
+fn judge_dates(published: &[PublicKey], now: u64, findings: &mut Found) {
     for key in published {
         let thumbprint = key.thumbprint();
         let dates = (key.not_before, key.expires);
         match dates {
             (Some(start), Some(end)) if end <= start => {
-                let what = format!("the key {thumbprint} ends (`exp`) before it starts (`nbf`)");
-                found.faults.push(("nbf-exp", what));
+                let problem = format!("the key {thumbprint} ends (`exp`) before it starts (`nbf`)");
+                findings.faults.push(("nbf-exp", problem));
             }
             (_, Some(end)) if end <= now => {
-                let what = format!("the key {thumbprint} has expired (`exp` is {end}): remove it");
-                found.faults.push(("expired", what));
+                let problem =
+                    format!("the key {thumbprint} has expired (`exp` is {end}): remove it");
+                findings.faults.push(("expired", problem));
             }
             (Some(start), _) if start > now => {
-                let what = format!("the key {thumbprint} is in use only from {start} on (`nbf`)");
-                found.notes.push(("not-yet", what));
+                let problem =
+                    format!("the key {thumbprint} is in use only from {start} on (`nbf`)");
+                findings.notes.push(("not-yet", problem));
             }
             _ => {}
         }
     }
     if !published.is_empty() && !published.iter().any(|key| key.is_in_use(now)) {
-        let what = "no published key is in use now".to_owned();
-        found.faults.push(("in-use", what));
+        let problem = "no published key is in use now".to_owned();
+        findings.faults.push(("in-use", problem));
     }
 }
 
 /// Checks that the keys that sign now and next are published.
-fn judge_own(published: &[PublicKey], keys: &KeySet, now: u64, found: &mut Found) {
+fn judge_own(published: &[PublicKey], keys: &KeySet, now: u64, findings: &mut Found) {
     let current = keys.at(now);
     if let Err(why) = &current {
-        found
+        findings
             .faults
             .push(("own-keys", format!("of your own keys: {why}")));
     }
@@ -244,12 +247,12 @@ fn judge_own(published: &[PublicKey], keys: &KeySet, now: u64, found: &mut Found
             .as_ref()
             .is_ok_and(|current| current.thumbprint() == thumbprint);
         let is_later = key.not_before.is_some_and(|start| start > now);
-        let what = match (signs, is_later) {
+        let problem = match (signs, is_later) {
             (true, _) => format!("the key that signs now, {thumbprint}, isn't there"),
             (_, true) => format!("the key that signs next, {thumbprint}, isn't there yet"),
             _ => continue,
         };
-        found.faults.push(("missing-key", what));
+        findings.faults.push(("missing-key", problem));
     }
 }
 
@@ -285,8 +288,8 @@ mod tests {
         answer.judge(keys, 1000)
     }
 
-    fn names(found: &[(&'static str, String)]) -> Vec<&'static str> {
-        found.iter().map(|(name, _)| *name).collect()
+    fn names(findings: &[(&'static str, String)]) -> Vec<&'static str> {
+        findings.iter().map(|(name, _)| *name).collect()
     }
 
     #[test]
@@ -301,9 +304,9 @@ mod tests {
             ("content-encoding", "gzip"),
             ("cache-control", "max-age=86400"),
         ];
-        let found = judge(&fields, gzip.clone(), Some(&keys));
-        assert_eq!(found.faults, []);
-        assert_eq!(names(&found.notes), ["signature"]);
+        let findings = judge(&fields, gzip.clone(), Some(&keys));
+        assert_eq!(findings.faults, []);
+        assert_eq!(names(&findings.notes), ["signature"]);
         let cut = judge(&fields, gzip[..gzip.len() / 2].to_vec(), None);
         assert_eq!(names(&cut.faults)[0], "coding");
     }
@@ -327,8 +330,8 @@ mod tests {
             (with("\"nbf\": 1001"), vec!["in-use"]),
             ("{".to_owned(), vec!["json", "missing-key"]),
         ] {
-            let found = judge(&typed, body.clone().into_bytes(), Some(&keys));
-            assert_eq!(names(&found.faults), expected, "{body}");
+            let findings = judge(&typed, body.clone().into_bytes(), Some(&keys));
+            assert_eq!(names(&findings.faults), expected, "{body}");
         }
         let untyped = judge(&[("cache-control", "no-store")], json.into_bytes(), None);
         assert_eq!(names(&untyped.faults), ["media-type"]);

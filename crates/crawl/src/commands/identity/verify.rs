@@ -70,11 +70,11 @@ pub(super) fn run(request: &Request<'_>) -> Result<u8, CommandError> {
     }
     let is_broken = documents.iter().any(|document| !document.holds);
     let words = documents.into_iter().map(|document| document.words);
-    let found = verifier.found;
-    print((words.collect::<String>() + &found.text()).as_bytes())?;
-    Ok(match found.invalid > 0 || is_broken {
+    let findings = verifier.found;
+    print((words.collect::<String>() + &findings.text()).as_bytes())?;
+    Ok(match findings.invalid > 0 || is_broken {
         true => BREACH,
-        false if found.requests > 0 && found.valid() == 0 => NOTHING_DONE,
+        false if findings.requests > 0 && findings.valid() == 0 => NOTHING_DONE,
         false => FINISHED,
     })
 }

@@ -57,7 +57,7 @@ fn answer(status: u16, location: Option<&str>, body: &'static str) -> Result<Exc
 fn next(logins: &mut Logins) -> LoginRequest {
     match logins.gate(&origin()).0 {
         LoginGate::Login(request) => request,
-        other => panic!("no request of a login: {other:?}"),
+        corrected => panic!("no request of a login: {corrected:?}"),
     }
 }
 
@@ -68,7 +68,7 @@ fn is_open(logins: &mut Logins) -> bool {
 fn failure(logins: &mut Logins) -> String {
     match logins.gate(&origin()).0 {
         LoginGate::Failed(failure) => failure.why,
-        other => panic!("the login has not failed: {other:?}"),
+        corrected => panic!("the login has not failed: {corrected:?}"),
     }
 }
 
@@ -140,8 +140,8 @@ fn a_form_is_fetched_filled_in_and_sent_before_the_first_page() {
     // The next run does not log in again.
     let mut later = Logins::new(&[form()], &sessions, 2);
     assert!(is_open(&mut later));
-    let other = url("https://b.example/").origin();
-    assert!(matches!(later.gate(&other).0, LoginGate::Open));
+    let corrected = url("https://b.example/").origin();
+    assert!(matches!(later.gate(&corrected).0, LoginGate::Open));
 }
 
 /// Takes in a page that looks logged out. Returns whether it is set aside.
@@ -275,13 +275,13 @@ fn refused_credentials_are_not_sent_again_until_they_change() {
     );
     let (mut changed, sessions) = restored();
     let _ = changed.gate(&origin());
-    let other = [("pass", "an0ther"), ("user", "me")];
-    let other = other.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    changed.credentials_read(NOW, "a.example", Ok(other.to_vec()));
+    let corrected = [("pass", "an0ther"), ("user", "me")];
+    let corrected = corrected.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    changed.credentials_read(NOW, "a.example", Ok(corrected.to_vec()));
     let request = next(&mut changed);
     assert_eq!(request.step, LoginStep::Page);
     changed.answered(&request, &answer(200, None, FORM));
-    changed.credentials_read(NOW, "a.example", Ok(other.to_vec()));
+    changed.credentials_read(NOW, "a.example", Ok(corrected.to_vec()));
     let request = next(&mut changed);
     changed.answered(&request, &answer(200, None, INSIDE));
     assert!(is_open(&mut changed));
@@ -298,8 +298,8 @@ fn an_operator_may_retry_refused_credentials() {
     assert!(sessions.refused("a.example").is_some());
     assert_eq!(logins.retry(&host).as_deref(), Some("a.example"));
     log_in_again(&mut logins);
-    let other = url("https://b.example/").host_key();
-    assert_eq!(logins.retry(&other), None);
+    let corrected = url("https://b.example/").host_key();
+    assert_eq!(logins.retry(&corrected), None);
 }
 
 #[test]
@@ -316,15 +316,15 @@ fn rfc9110_15_4_8_a_form_is_sent_again_once_and_only_to_its_origin() {
         let expected =
             format!("https://a.example/in2 answered {status}, but the form was sent twice");
         assert_eq!(failure(&mut same), expected);
-        let (mut other, _) = logins(form());
-        let request = submit(&mut other);
+        let (mut corrected, _) = logins(form());
+        let request = submit(&mut corrected);
         let elsewhere = Some("https://m.a.example/in");
-        other.answered(&request, &answer(status, elsewhere, ""));
+        corrected.answered(&request, &answer(status, elsewhere, ""));
         let expected = format!(
             "https://a.example/in answered {status}, which would send the form on to \
              https://m.a.example"
         );
-        assert_eq!(failure(&mut other), expected);
+        assert_eq!(failure(&mut corrected), expected);
     }
 }
 
@@ -378,13 +378,13 @@ fn a_refused_login_fails_with_its_reason() {
         assert_eq!(failure(&mut logins), expected);
         assert!(!sessions.may_be_logged_in("a.example"));
     }
-    let (mut other, _) = logins(form());
-    let request = next(&mut other);
+    let (mut corrected, _) = logins(form());
+    let request = next(&mut corrected);
     let elsewhere = "<form method=post action=https://evil.example/><input name=user>\
         <input name=pass></form>";
-    other.answered(&request, &answer(200, None, elsewhere));
+    corrected.answered(&request, &answer(200, None, elsewhere));
     let expected = "it leads to evil.example, which is not part of [site.\"a.example\"]";
-    assert_eq!(failure(&mut other), expected);
+    assert_eq!(failure(&mut corrected), expected);
 }
 
 #[test]
