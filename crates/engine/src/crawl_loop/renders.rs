@@ -311,15 +311,12 @@ impl Renders {
             while next.is_none()
                 && let Some(url) = urls.pop_front()
             {
-                let is_awaited = self.asked.get(&url).is_some_and(AskedResource::is_awaited);
-                match is_awaited {
-                    true => {
-                        next = self
-                            .asked
-                            .get(&url)
-                            .map(|resource| resource.request.clone())
-                    }
-                    false => drop(self.asked.remove(&url)),
+                let resource = self.asked.get(&url);
+                next = resource
+                    .filter(|resource| resource.is_awaited())
+                    .map(|resource| resource.request.clone());
+                if next.is_none() {
+                    self.asked.remove(&url);
                 }
             }
             if urls.is_empty() {
