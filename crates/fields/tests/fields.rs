@@ -347,12 +347,12 @@ fn a_selector_that_matches_nothing_is_explained() {
 fn xpath_is_refused_with_the_same_in_css() {
     let config = rule("fields = { a = { xpath = \"//ul/li[2]\" } }");
     let errors = Rules::compile(&[config]).unwrap_err();
-    let found: Vec<_> = errors
+    let problems: Vec<_> = errors
         .iter()
         .map(|error| (error.to_string(), error.hint))
         .collect();
-    let [(message, hint)] = &extracted[..] else {
-        panic!("{extracted:?}");
+    let [(message, hint)] = &problems[..] else {
+        panic!("{problems:?}");
     };
     assert_eq!(
         message,
