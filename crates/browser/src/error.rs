@@ -57,9 +57,13 @@ pub enum RenderError {
     /// The browser had ended and cannot be started again.
     #[error("the browser does not start: {0}")]
     Missing(#[from] BrowserError),
-    /// The page or the whole browser died, or gave an answer that makes no sense.
+    /// The browser died, or gave an answer that makes no sense.
     #[error("the browser crashed: {0}")]
     Crashed(String),
+    /// The page can't be rendered, for example because its process ended. Other pages are not
+    /// affected.
+    #[error("the page crashed: {0}")]
+    PageCrashed(String),
     /// The page took too long by our clock.
     #[error("rendering took too long")]
     Timeout,
@@ -74,7 +78,7 @@ impl RenderError {
     pub fn name(&self) -> &'static str {
         match self {
             RenderError::Missing(_) => "browser_missing",
-            RenderError::Crashed(_) => "browser_crashed",
+            RenderError::Crashed(_) | RenderError::PageCrashed(_) => "browser_crashed",
             RenderError::Timeout => "render_timeout",
             RenderError::Budget(_) => "render_budget",
         }

@@ -240,7 +240,7 @@ impl<'a> Rendering<'a> {
         let url = json!({"url": self.url});
         let answer = self.command("Page.navigate", url).await?;
         if let Some(error) = answer["errorText"].as_str() {
-            return Err(RenderError::Crashed(format!("the document: {error}")));
+            return Err(RenderError::PageCrashed(format!("the document: {error}")));
         }
         while !self.is_navigated {
             self.turn().await?;
@@ -319,7 +319,9 @@ impl<'a> Rendering<'a> {
         let options = json!({"expression": script, "contextId": world, "returnByValue": true});
         let mut result = self.command("Runtime.evaluate", options).await?;
         if let Some(exception) = result.get("exceptionDetails") {
-            return Err(RenderError::Crashed(text(&exception["text"]).to_owned()));
+            return Err(RenderError::PageCrashed(
+                text(&exception["text"]).to_owned(),
+            ));
         }
         Ok(result["result"]["value"].take())
     }
@@ -383,7 +385,7 @@ impl<'a> Rendering<'a> {
                 let closed = text(&params["sessionId"]);
                 self.sessions.remove(closed);
                 if self.main_session.as_deref() == Some(closed) {
-                    return Err(RenderError::Crashed("the page was closed".to_owned()));
+                    return Err(RenderError::PageCrashed("the page was closed".to_owned()));
                 }
             }
             "Fetch.requestPaused" => self.paused(&session, &params),
@@ -395,13 +397,15 @@ impl<'a> Rendering<'a> {
                 let url = text(&params["frame"]["url"]);
                 if self.is_navigated {
                     let reason = format!("the page replaced itself by {url}");
-                    return Err(RenderError::Crashed(reason));
+                    return Err(RenderError::PageCrashed(reason));
                 }
                 self.is_navigated = url != "about:blank";
             }
             "Emulation.virtualTimeBudgetExpired" if is_main => self.is_slice_over = true,
             "Inspector.targetCrashed" if is_main => {
-                return Err(RenderError::Crashed("the page's process ended".to_owned()));
+                return Err(RenderError::PageCrashed(
+                    "the page's process ended".to_owned(),
+                ));
             }
             _ => {}
         }

@@ -32,8 +32,8 @@ const LIBRARY_VARIABLE: &str = "LD_LIBRARY_PATH";
 /// Environment variable with the configuration of the browser's fonts.
 const FONTS_VARIABLE: &str = "FONTCONFIG_FILE";
 
-/// The value of CORS fields that lets a page read every answer. Without credentials there is nothing
-/// that a server could protect from a page, since the crawl could fetch it anyway.
+/// The value of CORS fields that lets a page read an answer to a request without credentials. Anyone
+/// could get such an answer; answers to other requests keep the server's own fields.
 const ANYTHING: HeaderValue = HeaderValue::from_static("*");
 
 /// Returns the browser for these settings. It is started for the first page.
@@ -164,9 +164,13 @@ impl PageRequests for PageResources {
                     status,
                     headers,
                     body,
+                    is_own,
                 } => PageAnswer::Response {
                     status,
-                    headers: pairs(&readable(headers, &wanted.headers)),
+                    headers: match is_own {
+                        true => pairs(&headers),
+                        false => pairs(&readable(headers, &wanted.headers)),
+                    },
                     body,
                 },
                 ResourceAnswer::Refused => PageAnswer::Refused,

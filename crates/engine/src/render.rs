@@ -12,6 +12,8 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use crawl_coding::{DecodeLimits, decode};
+use crawl_fetcher::Exchange;
+use crawl_weburl::{AddressClass, classify};
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use tokio::sync::oneshot;
@@ -161,6 +163,9 @@ pub enum ResourceAnswer {
         headers: HeaderMap,
         /// The decoded body.
         body: Bytes,
+        /// Whether the request carried the operator's fields or the site's session. Then only the
+        /// server decides which other origins may read the answer.
+        is_own: bool,
     },
     /// The request was not sent, or got no answer.
     Refused,
@@ -201,9 +206,23 @@ pub(crate) struct StoredAnswer {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
+    /// Whether the request carried the operator's fields or the site's session.
+    pub(crate) is_own: bool,
+    /// Whether the server has a private address.
+    pub(crate) is_private: bool,
 }
 
 impl StoredAnswer {
+    pub(crate) fn of(exchange: &Exchange, is_own: bool) -> StoredAnswer {
+        StoredAnswer {
+            status: exchange.status,
+            headers: exchange.headers.clone(),
+            body: exchange.body.clone(),
+            is_own,
+            is_private: has_private_address(exchange),
+        }
+    }
+
     pub(crate) fn bytes(&self) -> u64 {
         let headers = self.headers.iter();
         let headers: usize = headers
@@ -214,12 +233,14 @@ impl StoredAnswer {
 
     /// Decodes the content coding, on a thread for blocking work.
     async fn decoded(self) -> ResourceAnswer {
+        let is_own = self.is_own;
         let decoded = spawn_blocking(move || self.decode()).await;
         match decoded {
             Ok((status, headers, body)) => ResourceAnswer::Answered {
                 status,
                 headers,
                 body,
+                is_own,
             },
             Err(_) => ResourceAnswer::Refused,
         }
@@ -241,6 +262,12 @@ impl StoredAnswer {
         self.headers.remove(CONTENT_LENGTH);
         (self.status, self.headers, body)
     }
+}
+
+/// Returns whether an answer came from a private address, such as one of this machine.
+pub(crate) fn has_private_address(exchange: &Exchange) -> bool {
+    let address = exchange.address.map(|address| address.ip());
+    address.is_some_and(|address| classify(address) != AddressClass::Public)
 }
 
 /// Returns whether an answer declares HTML. Other documents, such as feeds and plain text, are not
@@ -296,6 +323,8 @@ mod tests {
             status: 200,
             headers,
             body: body.into(),
+            is_own: false,
+            is_private: false,
         };
         let (status, headers, body) = answer.decode();
         assert_eq!((status, &body[..]), (200, &b"let tea = 1;"[..]));

@@ -44,6 +44,9 @@ pub struct FetchRequest {
     pub found_on: Option<CanonicalUrl>,
     /// The form to send with POST. `None` for GET and HEAD.
     pub form: Option<FormBody>,
+    /// Whether to leave out the operator's own fields and the site's session. Then the response sets
+    /// no cookies either.
+    pub is_anonymous: bool,
 }
 
 /// A form as `application/x-www-form-urlencoded`. `Debug` hides it, since it may contain a
@@ -92,6 +95,7 @@ impl FetchRequest {
             is_filtered: false,
             found_on: None,
             form: None,
+            is_anonymous: false,
         }
     }
 
@@ -108,6 +112,7 @@ impl FetchRequest {
             is_filtered: false,
             found_on: None,
             form: None,
+            is_anonymous: false,
         }
     }
 }

@@ -341,7 +341,10 @@ impl Fetcher {
         if let Some(finding) = self.barred(url) {
             return Err(self.failed(started, None, finding));
         }
-        let own = self.own_fields(url, started);
+        let own = match request.is_anonymous {
+            true => HeaderMap::new(),
+            false => self.own_fields(url, started),
+        };
         let mut sent = SentFields {
             is_head: request.is_head,
             fields: self.request_headers(request),
@@ -393,8 +396,10 @@ impl Fetcher {
             Challenge::Met => exchange.challenged = true,
             Challenge::Unmet(why) => exchange.unmet_signature = Some(why),
         }
-        let sessions = &self.config.sessions;
-        sessions.receive(url, &mut exchange.headers, self.clock.now());
+        if !request.is_anonymous {
+            let sessions = &self.config.sessions;
+            sessions.receive(url, &mut exchange.headers, self.clock.now());
+        }
         if request.is_head {
             exchange.ended = self.clock.now();
             exchange.truncated = Truncation::of_head(exchange.status);

@@ -402,6 +402,7 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
                 &[
                     "admissions",
                     "config",
+                    "content_filter",
                     "control",
                     "counters",
                     "error",

@@ -7,9 +7,10 @@ use std::path::Path;
 use crawl_archive::Timestamp;
 use crawl_engine::find_tombstone;
 use crawl_identity::{Directory, KeySet, sign_document};
-use crawl_records::{BrokenLinks, EveryLink, StateRead};
+use crawl_records::{BrokenLinks, EveryLink, StateRead, stored_settings};
 use crawl_weburl::{CanonicalUrl, HostKey};
 use serde::Serialize;
+use toml::Value;
 
 use super::faults::{FaultReport, FoundFaults};
 use crate::cli::args::{AuditArgs, ExplainArgs};
@@ -179,6 +180,16 @@ fn audit_keys(args: &AuditArgs) -> Result<Vec<Directory>, CommandError> {
 /// # Errors
 /// The settings or the keys can't be read.
 fn own_keys(args: &AuditArgs) -> Result<Option<(String, KeySet)>, CommandError> {
+    let stored = stored_settings(&args.dir);
+    let operator = stored.get("operator").and_then(Value::as_table);
+    let is_set = |key: &str| {
+        let value = operator?.get(key)?.as_str()?;
+        (!matches!(value, "" | "off")).then_some(())
+    };
+    // Whose crawl it is doesn't matter if it signs nothing.
+    if is_set("signature").or(is_set("signature-agent")).is_none() {
+        return Ok(None);
+    }
     let mut layer = Layer::default();
     layer.output.output = Some(FilePath(args.dir.clone()));
     let operator = gather(layer, None, &UserFolders::of_process())?.operator;

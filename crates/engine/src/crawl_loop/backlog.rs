@@ -40,7 +40,8 @@ const MAX_UNDELIVERED_ROWS: usize = 1_024;
 ///
 /// A document that waits for a reading process is reported with `document_waits` and
 /// `document_ended`. Waiting documents do not count as unsettled, and have their own limit of
-/// bytes, so they hold up only requests to their own host until that limit is reached.
+/// bytes, so they hold up only requests to their own host until that limit is reached. The same
+/// goes for pages that are rendered ([`note_rendering`](Self::note_rendering)).
 ///
 /// Emits no effects. Some methods return origins to wake. The caller asks
 /// [`has_room`](Self::has_room) before each permit.
@@ -66,6 +67,8 @@ pub(super) struct Backlog {
     /// Rows of committed pages that the program running the crawl has not taken yet.
     undelivered: usize,
     documents: WaitingDocuments,
+    /// Pages that are being rendered or wait for it, a part of `unsettled`.
+    rendering: u64,
     disk: DiskFloor,
 }
 
@@ -84,6 +87,7 @@ impl Backlog {
             committed_at: now,
             undelivered: 0,
             documents: WaitingDocuments::default(),
+            rendering: 0,
             disk: DiskFloor::new(config.min_free),
         }
     }
@@ -106,7 +110,7 @@ impl Backlog {
 
     /// Returns whether there is room for one more unsettled item after `more` other items.
     pub(super) fn has_room_behind(&self, more: usize) -> bool {
-        self.unsettled_but_documents() + (more as u64) < self.max_unsettled
+        self.unsettled_but_waiting() + (more as u64) < self.max_unsettled
     }
 
     /// Returns whether finished items have waited too long for a commit: more than half of
@@ -117,15 +121,16 @@ impl Backlog {
     }
 
     fn is_commit_due(&self) -> bool {
-        self.unsettled_but_documents() > self.pages_in_flight
+        self.unsettled_but_waiting() > self.pages_in_flight
     }
 
     fn bytes_but_documents(&self) -> u64 {
         self.bytes.saturating_sub(self.documents.body_bytes())
     }
 
-    fn unsettled_but_documents(&self) -> u64 {
-        self.unsettled.saturating_sub(self.documents.count())
+    fn unsettled_but_waiting(&self) -> u64 {
+        let waiting = self.documents.count() + self.rendering;
+        self.unsettled.saturating_sub(waiting)
     }
 
     /// Notes the time. If nothing waits for a commit now, the wait for the next commit starts at
@@ -198,6 +203,17 @@ impl Backlog {
         self.committed_at = now;
         self.leases -= leases;
         self.bytes = self.bytes.saturating_sub(bytes);
+    }
+
+    /// Sets the number of pages that are being rendered or wait for it. They have a limit of their
+    /// own, and may wait for long.
+    pub(super) fn note_rendering(&mut self, now: Tick, pages: u64) {
+        let had_more = self.rendering > pages;
+        self.rendering = pages;
+        if had_more {
+            // The wait of a rendered page for its commit starts now, not when it was fetched.
+            self.committed_at = self.committed_at.max(now);
+        }
     }
 
     /// Sets the number of page rows that the program running the crawl has not taken yet.

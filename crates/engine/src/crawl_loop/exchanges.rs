@@ -63,7 +63,9 @@ impl Coordinator {
             }
             Job::Render(request) => {
                 let result = result.map(|exchange| *exchange);
-                self.resource_fetched(now, &request, result, out);
+                if let Err(error) = self.resource_fetched(now, &request, result, out) {
+                    self.fail(error);
+                }
             }
             // A request that was given up shows nothing about the origin's rules.
             _ if is_given_up => self.write_state(&host, out),
@@ -124,7 +126,7 @@ impl Coordinator {
             admissions: sitemaps,
             exchange,
             bytes,
-            capture: None,
+            ..SideExchange::default()
         }));
         self.backlog.written(message.weight(), bytes);
         out.push(Effect::Write(message));
@@ -132,7 +134,7 @@ impl Coordinator {
     }
 
     /// Schedules the next step to get an origin's rules.
-    fn take_robots_step(
+    pub(super) fn take_robots_step(
         &mut self,
         now: Tick,
         of: &Origin,
@@ -152,10 +154,11 @@ impl Coordinator {
                 self.hosts.queue_rules_request(now, &of.host_key(), of);
             }
             RobotsStep::Done(state) => {
-                if matches!(state, RobotsState::Unreachable { .. }) {
-                    self.renders.refuse_origin(of);
-                }
+                let is_unreachable = matches!(state, RobotsState::Unreachable { .. });
                 self.hosts.set_robots(now, of, state);
+                if is_unreachable && self.renders.refuse_origin(of) {
+                    self.wake_pending(now, of);
+                }
             }
             RobotsStep::Again => self.hosts.begin_rules_again(now, of),
         }

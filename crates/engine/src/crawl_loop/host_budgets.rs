@@ -301,6 +301,15 @@ impl HostBudgets {
         true
     }
 
+    /// Returns whether a host has spent a budget other than that of its pages.
+    pub(crate) fn is_spent(&mut self, now: Tick, host: &HostKey) -> bool {
+        self.is_full(now, host)
+            && self
+                .full
+                .get(host)
+                .is_some_and(|budget| *budget != "max-pages-per-host")
+    }
+
     /// Returns the name of the budget that a host or its group has spent; `None` if neither has
     /// spent one.
     pub(crate) fn spent_by(&self, host: &HostKey) -> Option<String> {

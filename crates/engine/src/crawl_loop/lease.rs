@@ -331,7 +331,7 @@ impl Coordinator {
                     host,
                     rendering: Rendering::default(),
                 };
-                self.take_on(page, out);
+                self.take_on(now, page, out);
             }
             Err(failure) => {
                 let visit = UnansweredVisit::failed(lease, context, &failure, host);

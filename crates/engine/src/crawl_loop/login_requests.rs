@@ -143,17 +143,23 @@ impl Coordinator {
         page != LoggedOutPage::Again
     }
 
+    /// Returns whether URLs of a site are not fetched that look like actions, because a log-out would
+    /// end its session.
+    pub(super) fn skips_actions_at_login(&self, url: &CanonicalUrl) -> bool {
+        if self.logins.is_empty() {
+            return false;
+        }
+        let host = url.host_key();
+        let site = self.config.fetch.sessions.site_of(&host);
+        let mut logins = self.config.logins.iter();
+        logins.any(|login| login.skips_actions && site == Some(&login.site))
+    }
+
     /// Returns why a URL of a site with a login is not fetched: it looks like an action, and a
     /// log-out would end the session.
     pub(super) fn action_at_login(&self, lease: &Lease) -> Option<Exclusion> {
-        if self.logins.is_empty() {
-            return None;
-        }
-        let host = lease.url.host_key();
-        let login = self.config.logins.iter().find(|login| {
-            login.skips_actions && self.config.fetch.sessions.site_of(&host) == Some(&login.site)
-        });
-        let action = login.and_then(|_| action(&lease.url))?;
+        let is_skipped = self.skips_actions_at_login(&lease.url);
+        let action = is_skipped.then(|| action(&lease.url)).flatten()?;
         (!lease.is_seed).then(|| Exclusion {
             rule: Some(action.to_string()),
             ..Exclusion::of(Reason::Action)

@@ -63,12 +63,6 @@ impl Coordinator {
         let before = out.len();
         self.turns.begin();
         let job = self.job_for(now, &permit, out);
-        if let Purpose::Page { origin } = permit.purpose()
-            && self.renders.waiting_at(origin) > 0
-        {
-            // Whatever happened to the origin's pages, its resources need further permits.
-            self.hosts.set_pending(now, origin, 1);
-        }
         // Requests of logins and for resources are not part of turns: a replay sends none of them.
         let is_sent =
             matches!(&job, Ok(Some(job)) if !matches!(job, Job::Login(_) | Job::Render(_)));
@@ -105,12 +99,19 @@ impl Coordinator {
     ) -> Result<Option<Job>, FrontierError> {
         match permit.purpose().clone() {
             Purpose::Page { origin } => match self.login_turn(now, &origin, out) {
-                Ok(LoginTurn::Page) => match self.render_turn(now, &origin, out) {
-                    Ok(RenderTurn::Page) => self.next_page(now, permit.host(), &origin, out),
-                    Ok(RenderTurn::Send(job)) => Ok(Some(job)),
-                    Ok(RenderTurn::Nothing) => Ok(None),
-                    Err(error) => Err(error),
-                },
+                Ok(LoginTurn::Page) => {
+                    let job = match self.render_turn(now, &origin, out) {
+                        Ok(RenderTurn::Page) => self.next_page(now, permit.host(), &origin, out),
+                        Ok(RenderTurn::Send(job)) => Ok(Some(job)),
+                        Ok(RenderTurn::Nothing) => Ok(None),
+                        Err(error) => Err(error),
+                    };
+                    if self.renders.waiting_at(&origin) > 0 {
+                        // Whatever happened to the origin's pages, its resources need permits.
+                        self.hosts.set_pending(now, &origin, 1);
+                    }
+                    job
+                }
                 Ok(LoginTurn::Send(job)) => Ok(Some(job)),
                 Ok(LoginTurn::Nothing) => Ok(None),
                 Err(error) => Err(error),

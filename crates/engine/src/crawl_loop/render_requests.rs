@@ -3,10 +3,13 @@
 use crawl_fetcher::{Exchange, Failure};
 use crawl_frontier::{Admission, Exclusion, FrontierError, NewState, Reason, UrlKind};
 use crawl_scheduler::{Poll, RobotsState, Tick};
+use crawl_scope::action;
 use crawl_weburl::{CanonicalUrl, Origin};
 
 use super::Coordinator;
-use super::renders::{PageForBrowser, Wanted};
+use super::renders::{PageForBrowser, ResourceAccess, Wanted};
+use crate::config::Config;
+use crate::content_filter;
 use crate::messages::page::FetchedPage;
 use crate::messages::render::{PageSize, RenderId, RenderRequest, WantedResource};
 use crate::messages::{Effect, Job, SideExchange, WriterMessage};
@@ -24,7 +27,7 @@ pub(super) enum RenderTurn {
 
 impl Coordinator {
     /// Hands a fetched page to the readers or, if it is rendered first, to the browser.
-    pub(super) fn take_on(&mut self, mut page: FetchedPage, out: &mut Vec<Effect>) {
+    pub(super) fn take_on(&mut self, now: Tick, mut page: FetchedPage, out: &mut Vec<Effect>) {
         match self.renders.choice(&page) {
             Some(rendering) => {
                 page.rendering = rendering;
@@ -32,16 +35,22 @@ impl Coordinator {
             }
             None => {
                 self.renders.add(page, PageSize::default());
-                self.fill_tabs(out);
+                self.fill_tabs(now, out);
             }
         }
     }
 
     /// Renders a page that a reader gave back because scripts seem to build it.
-    pub(super) fn scripted(&mut self, page: FetchedPage, size: PageSize, out: &mut Vec<Effect>) {
+    pub(super) fn scripted(
+        &mut self,
+        now: Tick,
+        page: FetchedPage,
+        size: PageSize,
+        out: &mut Vec<Effect>,
+    ) {
         self.backlog.dropped_unread(page.exchange.body.len() as u64);
         self.renders.add(page, size);
-        self.fill_tabs(out);
+        self.fill_tabs(now, out);
     }
 
     /// Takes in the result of a page, and hands the page to the readers.
@@ -55,13 +64,11 @@ impl Coordinator {
         if let Some(page) = self.renders.rendered(id, result) {
             self.hand_to_readers(page, out);
         }
-        self.fill_tabs(out);
-        for origin in self.renders.take_turned_away() {
-            self.wake_pending(now, &origin);
-        }
+        self.fill_tabs(now, out);
+        self.wake_held_pages(now);
     }
 
-    fn fill_tabs(&mut self, out: &mut Vec<Effect>) {
+    fn fill_tabs(&mut self, now: Tick, out: &mut Vec<Effect>) {
         while let Some(page) = self.renders.next() {
             let PageForBrowser {
                 id,
@@ -76,6 +83,7 @@ impl Coordinator {
                 answer,
             });
         }
+        self.backlog.note_rendering(now, self.renders.count());
     }
 
     /// Takes in that a page asks for a resource.
@@ -85,27 +93,72 @@ impl Coordinator {
         wanted: WantedResource,
         out: &mut Vec<Effect>,
     ) {
-        let from = self.renders.url_of(wanted.page).cloned();
+        let mut renders = std::mem::take(&mut self.renders);
         let mut excluded = None;
-        let is_barred = |url: &CanonicalUrl| {
-            let scope = self.scope.current();
-            excluded = scope.excluded(url).map(|rule| (url.clone(), rule));
-            excluded.is_some()
-                || self.scope.is_left_out(&url.host_key())
-                || self.config.fetch.secrets().are_in_url(url)
-                || self.robots.why_unreachable(&url.origin()).is_some()
+        let access = |from: &CanonicalUrl, url: &CanonicalUrl| match self.barred(now, url) {
+            None => self.access(from, url),
+            Some(exclusion) => {
+                excluded = exclusion.map(|exclusion| (from.clone(), url.clone(), exclusion));
+                ResourceAccess::Barred
+            }
         };
-        let waits = self.renders.wanted(now, wanted, is_barred);
-        if let (Some((url, rule)), Some(from)) = (excluded, from) {
-            let exclusion = Exclusion {
-                rule: Some(rule),
-                ..Exclusion::of(Reason::Scope)
-            };
+        let waits = renders.wanted(now, wanted, access);
+        self.renders = renders;
+        if let Some((from, url, exclusion)) = excluded {
             self.list_refused(url, from, exclusion, out);
         }
         if let Wanted::Waits(origin) = waits {
             self.wake_pending(now, &origin);
         }
+    }
+
+    /// Returns how a page may request a URL that is not barred. Only pages of the same site use the
+    /// operator's fields and the site's session.
+    fn access(&self, from: &CanonicalUrl, url: &CanonicalUrl) -> ResourceAccess {
+        let (asking, host) = (from.host_key(), url.host_key());
+        let fetch = &self.config.fetch;
+        let site = fetch.sessions.site_of(&host);
+        let is_same = asking == host || (site.is_some() && fetch.sessions.site_of(&asking) == site);
+        match is_same && (site.is_some() || !fetch.access.is_empty()) {
+            true => ResourceAccess::Own,
+            false => ResourceAccess::Anonymous,
+        }
+    }
+
+    /// Returns why a URL can't be requested for a page now: the exclusion to list, if there is one.
+    /// `None` if it can be requested, as far as the crawl's own rules go.
+    fn barred(&mut self, now: Tick, url: &CanonicalUrl) -> Option<Option<Exclusion>> {
+        let host = url.host_key();
+        // An exclusion would list the URL, and so the secret in it.
+        if self.config.fetch.secrets().are_in_url(url) {
+            return Some(None);
+        }
+        if let Some(rule) = self.scope.current().excluded(url) {
+            return Some(Some(Exclusion {
+                rule: Some(rule),
+                ..Exclusion::of(Reason::Scope)
+            }));
+        }
+        if let Some(exclusion) = self.action_of_page(url) {
+            return Some(Some(exclusion));
+        }
+        let is_left_out = self.scope.is_left_out(&host)
+            || self.hosts.is_parked(&host)
+            || self.robots.why_unreachable(&url.origin()).is_some()
+            || self.hosts.is_budget_spent(now, &host)
+            || matches!(self.end.spent_budget(&self.spent()), Some(budget) if budget != "max-pages");
+        is_left_out.then_some(None)
+    }
+
+    /// Returns why a URL is not requested for a page: it looks like an action, and either no such
+    /// URL is fetched, or a log-out would end the session of its site.
+    fn action_of_page(&self, url: &CanonicalUrl) -> Option<Exclusion> {
+        let is_skipped = self.config.traps.skip_actions || self.skips_actions_at_login(url);
+        let action = is_skipped.then(|| action(url)).flatten()?;
+        Some(Exclusion {
+            rule: Some(action.to_string()),
+            ..Exclusion::of(Reason::Action)
+        })
     }
 
     /// Decides whether a permit for a page is used for a resource instead.
@@ -120,15 +173,24 @@ impl Coordinator {
         }
         let standing = self.robots.standing(origin)?;
         while let Some(request) = self.renders.next_at(origin) {
-            match self.robots.judge_url(&standing, &request.url) {
-                Ok(_) => return Ok(RenderTurn::Send(Job::Render(Box::new(request)))),
+            // The crawl's own rules may have changed since the page asked.
+            let judged = match self.barred(now, &request.key.url) {
+                None => self.robots.judge_url(&standing, &request.key.url).map(drop),
+                Some(Some(exclusion)) => Err(Some(exclusion)),
+                Some(None) => {
+                    self.renders.refuse(&request.key);
+                    continue;
+                }
+            };
+            match judged {
+                Ok(()) => return Ok(RenderTurn::Send(Job::Render(Box::new(request)))),
                 Err(Some(exclusion)) => {
-                    self.renders.refuse(&request.url);
-                    let RenderRequest { url, page, .. } = request;
-                    self.list_refused(url, page, exclusion, out);
+                    self.renders.refuse(&request.key);
+                    let RenderRequest { key, page, .. } = request;
+                    self.list_refused(key.url, page, exclusion, out);
                 }
                 Err(None) => {
-                    self.renders.put_back(&request);
+                    self.renders.put_back(&request.key);
                     self.hosts.set_robots(now, origin, RobotsState::Unknown);
                     return Ok(RenderTurn::Nothing);
                 }
@@ -142,6 +204,7 @@ impl Coordinator {
         if !self.renders.are_resources_alone {
             return RenderTurn::Page;
         }
+        // The origin's pages wait until there is room again.
         self.renders.hold_pages_of(origin);
         self.hosts.set_pending(now, origin, 0);
         RenderTurn::Nothing
@@ -175,25 +238,26 @@ impl Coordinator {
         request: &RenderRequest,
         result: Result<Exchange, Failure>,
         out: &mut Vec<Effect>,
-    ) {
-        let origin = request.url.origin();
+    ) -> Result<(), FrontierError> {
+        let key = &request.key;
+        let origin = key.url.origin();
         let host = self.hosts.state(&origin.host_key());
         let exchange = match result {
             Ok(exchange) => {
-                let answer = StoredAnswer {
-                    status: exchange.status,
-                    headers: exchange.headers.clone(),
-                    body: exchange.body.clone(),
-                };
-                self.renders.answered(&request.url, &answer);
+                let answer = StoredAnswer::of(&exchange, key.is_own);
+                self.renders.answered(key, &answer);
                 Some(exchange)
             }
             Err(failure) => {
                 let is_counted = !failure.kind.is_ours();
-                self.renders.failed(&request.url, failure.retry, is_counted);
+                self.renders.failed(key, failure.retry, is_counted);
                 None
             }
         };
+        let standing = self.robots.standing(&origin)?;
+        let is_withheld = exchange.as_ref().is_some_and(|exchange| {
+            self.robots.withholds(&standing, exchange) || is_unwanted(&self.config, exchange)
+        });
         let bytes = exchange
             .as_ref()
             .map_or(0, |exchange| exchange.body.len() as u64);
@@ -201,21 +265,35 @@ impl Coordinator {
             purpose: "render",
             exchange,
             bytes,
+            via: Some(request.page.clone()),
+            is_withheld,
             host: Some(host),
             ..SideExchange::default()
         }));
         self.backlog.written(message.weight(), bytes);
         out.push(Effect::Write(message));
         self.wake_pending(now, &origin);
+        Ok(())
     }
 
     /// Uses permits for resources while there is no room for pages. Otherwise the pages that wait
     /// for these resources could fill all room, and wait forever. Returns when to try again.
     pub(super) fn issue_for_renders(&mut self, now: Tick, out: &mut Vec<Effect>) -> Option<Tick> {
-        let mut wake = self.renders.expire(now);
+        if self
+            .renders
+            .next_deadline()
+            .is_some_and(|until| until <= now)
+        {
+            for origin in self.renders.expire(now) {
+                self.wake_pending(now, &origin);
+            }
+        }
+        let later = |until: &Tick| *until > now;
+        let mut wake = self.renders.next_deadline().filter(later);
+        let hosts = self.renders.hosts_waited_for();
         self.renders.are_resources_alone = true;
         while self.use_found(now, out).is_ok() {}
-        for host in self.renders.hosts_waited_for() {
+        for host in hosts {
             match self.hosts.poll_host(now, &host) {
                 Poll::Issue(permit) => self.issue(now, permit, out),
                 Poll::SleepUntil(tick) => wake = wake.into_iter().chain([tick]).min(),
@@ -226,13 +304,28 @@ impl Coordinator {
         wake
     }
 
+    /// Wakes origins that got no permit for a page because permits were for resources, or because too
+    /// many pages waited to be rendered.
+    pub(super) fn wake_held_pages(&mut self, now: Tick) {
+        for origin in self.renders.take_turned_away() {
+            self.wake_pending(now, &origin);
+        }
+    }
+
     /// Gives up the pages that are being rendered, at the end of a run. Their URLs are pending
     /// again, as after a kill.
     pub(super) fn give_up_renders(&mut self, now: Tick, out: &mut Vec<Effect>) {
-        for page in self.renders.give_up() {
+        let pages = self.renders.give_up();
+        self.backlog.note_rendering(now, 0);
+        for page in pages {
             self.unsettle(now, page, out);
         }
     }
+}
+
+/// Returns whether the operator's filter keeps the body of a resource out of the archive.
+fn is_unwanted(config: &Config, exchange: &Exchange) -> bool {
+    content_filter::before_reading(&config.wanted, exchange).is_some()
 }
 
 #[cfg(test)]
@@ -240,12 +333,15 @@ mod tests {
     use std::sync::Arc;
 
     use crawl_frontier::{Admission, NewState, Reason, UrlKind};
+    use crawl_scheduler::RobotsState;
     use crawl_weburl::{CanonicalUrl, HostTable, Origin, canonicalize};
     use http::header::{CONTENT_TYPE, HeaderValue};
     use tokio::sync::oneshot;
 
-    use super::super::fixtures::{at, context, coordinator, copy, leased, open_to_all};
+    use super::super::fixtures::{at, context, coordinator, copy, leased, open_to_all, run_report};
+    use super::super::robots::RobotsStep;
     use super::super::{Coordinator, Next};
+    use super::ResourceAccess;
     use crate::control::Stop;
     use crate::messages::page::FetchedPage;
     use crate::messages::render::{RenderId, Rendering, WantedResource};
@@ -255,6 +351,8 @@ mod tests {
         Renderer, ResourceKind, ResourceRequest, StoredAnswer,
     };
     use crate::simulated::scripted_servers::answer;
+    use crate::totals::Totals;
+    use crawl_fetcher::HostAccess;
 
     struct NoBrowser;
 
@@ -276,6 +374,7 @@ mod tests {
     fn rendering() -> (Coordinator, RenderId) {
         let mut coordinator = coordinator(|config| {
             config.politeness.look_ups = 3;
+            config.budgets.max_bytes = Some(7);
             config.render = Some(RenderConfig {
                 mode: RenderMode::On,
                 renderer: Arc::new(NoBrowser),
@@ -303,7 +402,7 @@ mod tests {
             rendering: Rendering::Unneeded,
         };
         let mut out = Vec::new();
-        coordinator.take_on(page, &mut out);
+        coordinator.take_on(at(20), page, &mut out);
         let Some(Effect::Render { page, .. }) = out.pop() else {
             panic!("it is not rendered");
         };
@@ -431,9 +530,105 @@ mod tests {
         coordinator.backlog.written(u64::from(u32::MAX), 0);
         let out = step(&mut coordinator, 21);
         assert_eq!(sent(&out), Some((&url("http://a.example/a.js"), true)));
-        // The page itself has to wait.
-        let out = step(&mut coordinator, 40);
-        assert_eq!(sent(&out), None);
+    }
+
+    #[test]
+    fn a_page_that_waits_for_resources_does_not_hold_up_other_pages() {
+        let (mut coordinator, _) = rendering();
+        know_rules(&coordinator);
+        coordinator.wake_pending(at(20), &origin());
+        let open = open_to_all();
+        coordinator.hosts.set_robots(at(20), &origin(), open);
+        // Long after the time within which a page must be committed.
+        let out = step(&mut coordinator, 600);
+        assert_eq!(sent(&out), Some((&url("http://a.example/page"), false)));
+    }
+
+    #[test]
+    fn resources_follow_exclusions_that_came_after_they_were_asked_for() {
+        let (mut coordinator, page) = rendering();
+        know_rules(&coordinator);
+        let mut out = Vec::new();
+        let mut answer = ask(&mut coordinator, page, "http://a.example/a.js", &mut out);
+        let exclude = ["a.js".to_owned()];
+        coordinator
+            .scope
+            .set_exclusions(&[], &exclude, HostTable::default())
+            .unwrap();
+        coordinator
+            .hosts
+            .set_robots(at(20), &origin(), open_to_all());
+        let out = step(&mut coordinator, 21);
+        assert_eq!(refused(&out), [("/a.js", Reason::Scope)]);
+        assert!(answer.try_recv().unwrap().is_none());
+    }
+
+    #[test]
+    fn resources_that_look_like_actions_are_refused() {
+        let (mut coordinator, page) = rendering();
+        let config = Arc::make_mut(&mut coordinator.config);
+        config.traps.skip_actions = true;
+        let mut out = Vec::new();
+        let mut answer = ask(&mut coordinator, page, "http://a.example/logout", &mut out);
+        assert!(answer.try_recv().unwrap().is_none());
+        assert_eq!(refused(&out), [("/logout", Reason::Action)]);
+    }
+
+    #[test]
+    fn resources_of_parked_hosts_and_spent_budgets_are_refused() {
+        let changes: [fn(&mut Coordinator); 2] = [
+            |coordinator| {
+                let host = origin().host_key();
+                coordinator.hosts.scheduler().park(at(20), &host);
+            },
+            |coordinator| {
+                let totals = Totals {
+                    bytes: 7,
+                    ..Totals::default()
+                };
+                coordinator.report = run_report(1, Totals::default(), Totals::default(), totals);
+            },
+        ];
+        for change in changes {
+            let (mut coordinator, page) = rendering();
+            coordinator.wake_pending(at(20), &origin());
+            change(&mut coordinator);
+            let mut out = Vec::new();
+            let mut answer = ask(&mut coordinator, page, "http://a.example/a.js", &mut out);
+            assert!(answer.try_recv().unwrap().is_none());
+        }
+    }
+
+    #[test]
+    fn only_pages_of_a_site_use_its_secrets() {
+        let (mut coordinator, _) = rendering();
+        let config = Arc::make_mut(&mut coordinator.config);
+        config.fetch.access = vec![HostAccess::new("a.example")];
+        let (page, other) = (url("http://a.example/"), url("http://b.example/"));
+        let script = url("http://a.example/a.js");
+        assert_eq!(coordinator.access(&page, &script), ResourceAccess::Own);
+        assert_eq!(
+            coordinator.access(&other, &script),
+            ResourceAccess::Anonymous
+        );
+    }
+
+    #[test]
+    fn an_origin_without_robots_txt_needs_no_permits_any_more() {
+        let (mut coordinator, page) = rendering();
+        let mut out = Vec::new();
+        let mut answer = ask(&mut coordinator, page, "http://b.example/a.js", &mut out);
+        let waiting = |coordinator: &Coordinator| {
+            let hosts = coordinator.hosts.busiest(at(20), 9);
+            hosts.iter().map(|host| host.waiting).sum::<u64>()
+        };
+        assert_eq!(waiting(&coordinator), 1);
+        let unreachable = RobotsState::Unreachable { retry_at: at(999) };
+        let b = Origin::parse("http://b.example").unwrap();
+        let done = RobotsStep::Done(unreachable);
+        coordinator.take_robots_step(at(20), &b, done).unwrap();
+        assert!(answer.try_recv().unwrap().is_none());
+        assert_eq!(waiting(&coordinator), 0);
     }
 
     #[test]

@@ -12,10 +12,12 @@ use tokio::sync::oneshot;
 
 use crate::config::Config;
 use crate::messages::page::FetchedPage;
-use crate::messages::render::{PageSize, RenderId, RenderRequest, Rendering, WantedResource};
+use crate::messages::render::{
+    PageSize, RenderId, RenderRequest, Rendering, ResourceKey, WantedResource,
+};
 use crate::render::{
     RenderConfig, RenderFailure, RenderLimits, RenderMode, RenderedPage, ResourceKind,
-    StoredAnswer, is_html,
+    StoredAnswer, has_private_address, is_html,
 };
 use crate::time::millis;
 
@@ -31,9 +33,9 @@ const MAX_WAITING_BYTES: u64 = 64 << 20;
 /// Beyond the limit: the oldest are dropped.
 const MAX_KEPT_BYTES: u64 = 128 << 20;
 
-/// The longest wait of a resource for its turn.
-/// Beyond the limit: refused, and the page is rendered without it.
-const MAX_RESOURCE_WAIT: Duration = Duration::from_secs(3_600);
+/// Maximum time that the resources of a page may take.
+/// Beyond the limit: refused, and the page is rendered without them.
+const MAX_PAGE_WAIT: Duration = Duration::from_secs(3_600);
 
 /// Maximum times that a resource is requested whose requests fail.
 const MAX_TRIES: u32 = 2;
@@ -70,9 +72,9 @@ pub(super) struct Renders {
     queued_bytes: u64,
     open: BTreeMap<RenderId, OpenPage>,
     /// Resources that wait for a permit of their origin.
-    waiting: HashMap<Origin, VecDeque<CanonicalUrl>>,
+    waiting: HashMap<Origin, VecDeque<ResourceKey>>,
     /// Resources that wait or are in flight.
-    asked: HashMap<CanonicalUrl, AskedResource>,
+    asked: HashMap<ResourceKey, AskedResource>,
     kept: KeptAnswers,
     /// How often pages of a shape were rendered in vain, in a row.
     vain: HashMap<String, u32>,
@@ -99,6 +101,21 @@ struct OpenPage {
     before: PageSize,
     row: RenderRow,
     hosts: HashSet<HostKey>,
+    /// Bytes of all answers that the page got.
+    received: u64,
+    /// When its resources have taken too long.
+    deadline: Option<Tick>,
+}
+
+/// Whether a page may request a resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ResourceAccess {
+    /// With the operator's fields and the site's session.
+    Own,
+    /// Without them.
+    Anonymous,
+    /// Not at all.
+    Barred,
 }
 
 #[derive(Debug)]
@@ -134,6 +151,11 @@ impl Renders {
             rules: config.render.as_ref().map(RenderRules::of),
             ..Renders::default()
         }
+    }
+
+    /// Returns the number of pages that are being rendered or wait for it.
+    pub(super) fn count(&self) -> u64 {
+        (self.queued.len() + self.open.len()) as u64
     }
 
     /// Returns whether no page is being rendered or waits to be.
@@ -181,17 +203,15 @@ impl Renders {
         self.queued_bytes -= page.exchange.body.len() as u64;
         self.last_id += 1;
         let id = RenderId(self.last_id);
-        let answer = StoredAnswer {
-            status: page.exchange.status,
-            headers: page.exchange.headers.clone(),
-            body: page.exchange.body.clone(),
-        };
+        let answer = StoredAnswer::of(&page.exchange, true);
         let (url, fetched) = (page.lease.url.clone(), page.exchange.started);
         let open = OpenPage {
             page,
             before,
             row: RenderRow::default(),
             hosts: HashSet::new(),
+            received: 0,
+            deadline: None,
         };
         self.open.insert(id, open);
         Some(PageForBrowser {
@@ -228,75 +248,72 @@ impl Renders {
         }
     }
 
-    /// Takes in the request of a page. `is_barred` says whether a URL can't be requested in this
-    /// run.
+    /// Takes in the request of a page. `access` says how a page may request a URL.
     pub(super) fn wanted(
         &mut self,
         now: Tick,
         wanted: WantedResource,
-        is_barred: impl FnOnce(&CanonicalUrl) -> bool,
+        access: impl FnOnce(&CanonicalUrl, &CanonicalUrl) -> ResourceAccess,
     ) -> Wanted {
         let WantedResource {
             page,
             request,
             answer,
         } = wanted;
-        let Some(open) = self.open.get_mut(&page) else {
+        let (Some(open), Some(rules)) = (self.open.get_mut(&page), &self.rules) else {
             return refuse(answer);
         };
         open.row.requests += 1;
-        let all_resources = self.rules.as_ref().is_some_and(|rules| rules.all_resources);
-        let is_wanted = match request.kind {
-            ResourceKind::Document
-            | ResourceKind::Script
-            | ResourceKind::Style
-            | ResourceKind::Data => true,
-            ResourceKind::Media => all_resources,
-            ResourceKind::Report => false,
+        let from = open.page.lease.url.clone();
+        let url = canonicalize(Some(&from), &request.url).ok();
+        let url = url.filter(|_| rules.wants(request.kind) && request.method == "GET");
+        let judged = url.map(|url| (access(&from, &url), url));
+        let deadline = *open.deadline.get_or_insert(now + MAX_PAGE_WAIT);
+        let key = match judged {
+            Some((access, url)) if access != ResourceAccess::Barred && now < deadline => {
+                ResourceKey {
+                    url,
+                    is_own: access == ResourceAccess::Own,
+                }
+            }
+            _ => {
+                open.row.refused += 1;
+                return refuse(answer);
+            }
         };
-        let url = canonicalize(Some(&open.page.lease.url), &request.url);
-        let Some(url) = url.ok().filter(|_| is_wanted && request.method == "GET") else {
-            open.row.refused += 1;
-            return refuse(answer);
-        };
-        if let Some(kept) = self.kept.get(&url) {
-            let _ = answer.send(Some(kept));
+        if let Some(kept) = self.kept.get(&key) {
+            open.receive(answer, &kept);
             return Wanted::Done;
         }
-        if is_barred(&url) || !open.has_room(&url, self.rules.as_ref()) {
+        if !open.has_room(&key.url, rules.limits) {
             open.row.refused += 1;
             return refuse(answer);
         }
-        if let Some(resource) = self.asked.get_mut(&url) {
+        if let Some(resource) = self.asked.get_mut(&key) {
             resource.waiters.push((page, answer));
+            resource.deadline = resource.deadline.max(deadline);
             return Wanted::Done;
         }
-        let origin = url.origin();
+        let origin = key.url.origin();
+        let request = RenderRequest {
+            key: key.clone(),
+            page: from,
+            tries: 0,
+        };
         let resource = AskedResource {
-            request: RenderRequest {
-                url: url.clone(),
-                page: open.page.lease.url.clone(),
-                tries: 0,
-            },
-            deadline: now + MAX_RESOURCE_WAIT,
+            request,
+            deadline,
             waiters: vec![(page, answer)],
         };
-        self.asked.insert(url.clone(), resource);
-        self.waiting
-            .entry(origin.clone())
-            .or_default()
-            .push_back(url);
+        self.asked.insert(key.clone(), resource);
+        let waiting = self.waiting.entry(origin.clone()).or_default();
+        waiting.push_back(key);
         Wanted::Waits(origin)
-    }
-
-    /// Returns the URL of a page that is being rendered.
-    pub(super) fn url_of(&self, id: RenderId) -> Option<&CanonicalUrl> {
-        self.open.get(&id).map(|open| &open.page.lease.url)
     }
 
     /// Returns the number of resources that wait for a permit of an origin.
     pub(super) fn waiting_at(&self, origin: &Origin) -> u64 {
-        self.waiting.get(origin).map_or(0, |urls| urls.len() as u64)
+        self.waiting.get(origin).map_or(0, |keys| keys.len() as u64)
     }
 
     /// Returns the hosts for whose resources pages wait.
@@ -304,37 +321,43 @@ impl Renders {
         self.waiting.keys().map(Origin::host_key).collect()
     }
 
-    /// Takes the next resource of an origin that some page still waits for.
+    /// Takes the next resource of an origin that some page still waits for and may receive. Refuses
+    /// the resources before that one.
     pub(super) fn next_at(&mut self, origin: &Origin) -> Option<RenderRequest> {
+        let max = self.rules.as_ref()?.limits.bytes;
         let mut next = None;
-        if let Some(urls) = self.waiting.get_mut(origin) {
-            while next.is_none()
-                && let Some(url) = urls.pop_front()
-            {
-                let resource = self.asked.get(&url);
-                next = resource
-                    .filter(|resource| resource.is_awaited())
-                    .map(|resource| resource.request.clone());
-                if next.is_none() {
-                    self.asked.remove(&url);
-                }
+        while next.is_none()
+            && let Some(key) = self.waiting.get_mut(origin)?.pop_front()
+        {
+            let may_receive =
+                |page: &RenderId| self.open.get(page).is_some_and(|open| open.received < max);
+            let resource = self.asked.get(&key);
+            let is_awaited = |resource: &&AskedResource| {
+                let mut waiters = resource.waiters.iter();
+                waiters.any(|(page, answer)| !answer.is_closed() && may_receive(page))
+            };
+            next = resource
+                .filter(is_awaited)
+                .map(|resource| resource.request.clone());
+            if next.is_none() {
+                self.refuse(&key);
             }
-            if urls.is_empty() {
-                self.waiting.remove(origin);
-            }
+        }
+        if self.waiting_at(origin) == 0 {
+            self.waiting.remove(origin);
         }
         next
     }
 
     /// Puts back a resource that [`next_at`](Self::next_at) returned, because it was not sent.
-    pub(super) fn put_back(&mut self, request: &RenderRequest) {
-        let urls = self.waiting.entry(request.url.origin()).or_default();
-        urls.push_front(request.url.clone());
+    pub(super) fn put_back(&mut self, key: &ResourceKey) {
+        let keys = self.waiting.entry(key.url.origin()).or_default();
+        keys.push_front(key.clone());
     }
 
     /// Refuses a resource. The pages are rendered without it.
-    pub(super) fn refuse(&mut self, url: &CanonicalUrl) {
-        let Some(resource) = self.asked.remove(url) else {
+    pub(super) fn refuse(&mut self, key: &ResourceKey) {
+        let Some(resource) = self.asked.remove(key) else {
             return;
         };
         for (page, answer) in resource.waiters {
@@ -345,69 +368,86 @@ impl Renders {
         }
     }
 
-    /// Refuses all resources of an origin that wait for a permit.
-    pub(super) fn refuse_origin(&mut self, origin: &Origin) {
-        for url in self.waiting.remove(origin).unwrap_or_default() {
-            self.refuse(&url);
+    /// Refuses all resources of an origin that wait for a permit. Returns whether there were any; the
+    /// origin then no longer needs permits for them.
+    pub(super) fn refuse_origin(&mut self, origin: &Origin) -> bool {
+        let keys = self.waiting.remove(origin).unwrap_or_default();
+        for key in &keys {
+            self.refuse(key);
         }
+        !keys.is_empty()
     }
 
-    /// Passes an answer to all pages that wait for it, and keeps it for others.
-    pub(super) fn answered(&mut self, url: &CanonicalUrl, answer: &StoredAnswer) {
-        self.kept.keep(url, answer);
-        let Some(resource) = self.asked.remove(url) else {
-            return;
-        };
+    /// Passes an answer to all pages that wait for it, and keeps it for others if it is final.
+    /// Returns the origin if the server asked to try again later.
+    pub(super) fn answered(&mut self, key: &ResourceKey, answer: &StoredAnswer) -> Option<Origin> {
+        if matches!(answer.status, 429 | 500..) && self.waits_again(key, true) {
+            return Some(key.url.origin());
+        }
+        if matches!(answer.status, 200..=399 | 404 | 410) {
+            self.kept.keep(key, answer);
+        }
         let mut bytes = answer.body.len() as u64;
-        for (page, waiter) in resource.waiters {
+        for (page, waiter) in self.asked.remove(key)?.waiters {
             if let Some(open) = self.open.get_mut(&page) {
                 // The first page counts the bytes.
                 open.row.bytes += std::mem::take(&mut bytes);
+                open.receive(waiter, answer);
             }
-            let _ = waiter.send(Some(answer.clone()));
         }
+        None
     }
 
     /// Takes in that a request failed. Returns its origin if the resource waits again.
     /// `is_counted` is false if the request failed because of the crawl itself.
     pub(super) fn failed(
         &mut self,
-        url: &CanonicalUrl,
+        key: &ResourceKey,
         may_retry: bool,
         is_counted: bool,
     ) -> Option<Origin> {
-        let resource = self.asked.get_mut(url)?;
-        resource.request.tries += u32::from(is_counted);
-        if (may_retry && resource.request.tries < MAX_TRIES) || !is_counted {
-            let request = resource.request.clone();
-            self.put_back(&request);
-            return Some(url.origin());
+        if (may_retry || !is_counted) && self.waits_again(key, is_counted) {
+            return Some(key.url.origin());
         }
-        self.refuse(url);
+        self.refuse(key);
         None
     }
 
-    /// Refuses the resources that have waited too long. Returns when the next one has.
-    pub(super) fn expire(&mut self, now: Tick) -> Option<Tick> {
-        let deadlines = || self.asked.values().map(|resource| resource.deadline);
-        if deadlines().all(|until| until > now) {
-            return deadlines().min();
+    /// Puts a resource back whose request led to nothing, unless it was tried too often.
+    fn waits_again(&mut self, key: &ResourceKey, is_counted: bool) -> bool {
+        let Some(resource) = self.asked.get_mut(key) else {
+            return false;
+        };
+        resource.request.tries += u32::from(is_counted);
+        let is_left = resource.request.tries < MAX_TRIES;
+        if is_left {
+            self.put_back(key);
         }
-        let waiting = self.waiting.values().flatten();
-        let is_over = |url: &&CanonicalUrl| {
-            let resource = self.asked.get(*url);
+        is_left
+    }
+
+    /// Refuses the resources that have waited too long. Returns their origins.
+    pub(super) fn expire(&mut self, now: Tick) -> BTreeSet<Origin> {
+        let is_over = |key: &ResourceKey| {
+            let resource = self.asked.get(key);
             resource.is_some_and(|resource| resource.deadline <= now)
         };
-        let over: Vec<_> = waiting.filter(is_over).cloned().collect();
-        for url in over {
-            if let Some(urls) = self.waiting.get_mut(&url.origin()) {
-                urls.retain(|other| *other != url);
-            }
-            self.refuse(&url);
+        let mut over = Vec::new();
+        for urls in self.waiting.values_mut() {
+            over.extend(urls.iter().filter(|key| is_over(key)).cloned());
+            urls.retain(|key| !is_over(key));
         }
         self.waiting.retain(|_, urls| !urls.is_empty());
-        let deadlines = self.asked.values().map(|resource| resource.deadline);
-        deadlines.filter(|until| *until > now).min()
+        for key in &over {
+            self.refuse(key);
+        }
+        over.iter().map(|key| key.url.origin()).collect()
+    }
+
+    /// Returns when the next resource has waited too long.
+    pub(super) fn next_deadline(&self) -> Option<Tick> {
+        let resources = self.asked.values();
+        resources.map(|resource| resource.deadline).min()
     }
 
     /// Takes in the result of a page, and returns the page, to be read.
@@ -492,6 +532,17 @@ fn refuse(answer: Answer) -> Wanted {
 }
 
 impl RenderRules {
+    fn wants(&self, kind: ResourceKind) -> bool {
+        match kind {
+            ResourceKind::Document
+            | ResourceKind::Script
+            | ResourceKind::Style
+            | ResourceKind::Data => true,
+            ResourceKind::Media => self.all_resources,
+            ResourceKind::Report => false,
+        }
+    }
+
     fn of(config: &RenderConfig) -> RenderRules {
         RenderRules {
             mode: config.mode,
@@ -504,46 +555,49 @@ impl RenderRules {
 
 impl OpenPage {
     /// Returns whether the page may request another URL.
-    fn has_room(&mut self, url: &CanonicalUrl, rules: Option<&RenderRules>) -> bool {
-        let Some(rules) = rules else {
-            return false;
-        };
+    fn has_room(&mut self, url: &CanonicalUrl, limits: RenderLimits) -> bool {
         let host = url.host_key();
-        if !self.hosts.contains(&host) && self.hosts.len() >= rules.limits.hosts {
+        if !self.hosts.contains(&host) && self.hosts.len() >= limits.hosts {
             return false;
         }
         self.hosts.insert(host);
-        self.row.requests <= rules.limits.requests && self.row.bytes < rules.limits.bytes
+        self.row.requests <= limits.requests && self.received < limits.bytes
     }
-}
 
-impl AskedResource {
-    fn is_awaited(&self) -> bool {
-        self.waiters.iter().any(|(_, answer)| !answer.is_closed())
+    /// Passes an answer to the page. A page from a public address gets none from a private one, as
+    /// in browsers.
+    fn receive(&mut self, waiter: Answer, answer: &StoredAnswer) {
+        if answer.is_private && !has_private_address(&self.page.exchange) {
+            self.row.refused += 1;
+            let _ = waiter.send(None);
+            return;
+        }
+        self.received += answer.body.len() as u64;
+        let _ = waiter.send(Some(answer.clone()));
     }
 }
 
 /// The answers of this run that pages may need again, up to a limit of bytes.
 #[derive(Debug, Default)]
 struct KeptAnswers {
-    answers: HashMap<CanonicalUrl, StoredAnswer>,
-    /// The URLs, oldest first.
-    order: VecDeque<CanonicalUrl>,
+    answers: HashMap<ResourceKey, StoredAnswer>,
+    /// The keys, oldest first.
+    order: VecDeque<ResourceKey>,
     bytes: u64,
 }
 
 impl KeptAnswers {
-    fn get(&self, url: &CanonicalUrl) -> Option<StoredAnswer> {
-        self.answers.get(url).cloned()
+    fn get(&self, key: &ResourceKey) -> Option<StoredAnswer> {
+        self.answers.get(key).cloned()
     }
 
-    fn keep(&mut self, url: &CanonicalUrl, answer: &StoredAnswer) {
-        if self.answers.contains_key(url) {
+    fn keep(&mut self, key: &ResourceKey, answer: &StoredAnswer) {
+        if self.answers.contains_key(key) {
             return;
         }
         self.bytes += answer.bytes();
-        self.answers.insert(url.clone(), answer.clone());
-        self.order.push_back(url.clone());
+        self.answers.insert(key.clone(), answer.clone());
+        self.order.push_back(key.clone());
         while self.bytes > MAX_KEPT_BYTES
             && let Some(oldest) = self.order.pop_front()
         {

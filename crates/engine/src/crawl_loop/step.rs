@@ -34,6 +34,9 @@ impl Coordinator {
             true => None,
             false => self.issue_permits(now, deadline, out),
         };
+        if !self.renders.is_empty() && self.has_room(now) {
+            self.wake_held_pages(now);
+        }
         let wake = match self.renders.is_empty() || is_paused || self.end.is_ending() {
             true => wake,
             false => {

@@ -94,7 +94,7 @@ impl Job {
             Job::Page { lease, .. } => &lease.url,
             Job::Robots { request, .. } | Job::TdmRep { request, .. } => &request.url,
             Job::Login(request) => &request.url,
-            Job::Render(request) => &request.url,
+            Job::Render(request) => &request.key.url,
         }
     }
 
@@ -438,6 +438,10 @@ pub(crate) struct SideExchange {
     pub(crate) purpose: &'static str,
     /// Length of the response body in bytes.
     pub(crate) bytes: u64,
+    /// The page that needed the request, if one did.
+    pub(crate) via: Option<CanonicalUrl>,
+    /// Whether the body must not be archived.
+    pub(crate) is_withheld: bool,
     /// The exchange as records for the archive.
     pub(crate) capture: Option<EncodedCapture>,
     /// Sitemaps that robots.txt lists, or the resource that was refused, to be admitted.

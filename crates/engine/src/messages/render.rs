@@ -85,10 +85,19 @@ pub(crate) struct WantedResource {
     pub(crate) answer: oneshot::Sender<Option<StoredAnswer>>,
 }
 
+/// A resource, and whose secrets its request may carry. Pages share the answer if both are the same.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ResourceKey {
+    pub(crate) url: CanonicalUrl,
+    /// Whether the request carries the operator's fields and the site's session. Only pages of the
+    /// same site get the answer to such a request.
+    pub(crate) is_own: bool,
+}
+
 /// A request for a resource of a page that is being rendered.
 #[derive(Clone, Debug)]
 pub(crate) struct RenderRequest {
-    pub(crate) url: CanonicalUrl,
+    pub(crate) key: ResourceKey,
     /// The page that asked for the resource first.
     pub(crate) page: CanonicalUrl,
     /// How often the request was sent before.
@@ -102,7 +111,8 @@ impl RenderRequest {
             max_body: Some(MAX_RESOURCE_BODY),
             found_on: Some(self.page.clone()),
             is_filtered: false,
-            ..FetchRequest::page(self.url.clone())
+            is_anonymous: !self.key.is_own,
+            ..FetchRequest::page(self.key.url.clone())
         }
     }
 }

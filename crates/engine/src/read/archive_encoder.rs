@@ -93,11 +93,17 @@ impl ArchiveEncoder {
             // another URL.
             let of = item.of.as_ref().map(|of| ("of", of.as_str()));
             let more: Vec<_> = [("purpose", item.purpose)].into_iter().chain(of).collect();
+            let via = item.via.as_ref().map(ToString::to_string);
             let about = CaptureMetadata {
+                via: via.as_deref(),
                 more: &more,
                 ..CaptureMetadata::default()
             };
-            item.capture = self.encode(&exchange, &exchange.body, None, about);
+            let body: &[u8] = match item.is_withheld {
+                true => &[],
+                false => &exchange.body,
+            };
+            item.capture = self.encode(&exchange, body, None, about);
         }
         item
     }

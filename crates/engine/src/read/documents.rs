@@ -115,7 +115,7 @@ impl PageReader {
         if is_scripted && matches!(fetched.rendering, Rendering::IfScripted) {
             return Ok(ReadDocument::scripted(PageSize::of_page(&page)));
         }
-        self.complete_dom(fetched, &mut page);
+        let echoes_secret = self.complete_dom(fetched, &mut page) || echoes_secret;
         let directives = self.directives(exchange, &page.metas);
         let usage = self.usage(rules, exchange, lease, &directives, &page.metas);
         let tag = content.as_ref().and_then(|content| content.language.tag());
@@ -173,19 +173,22 @@ impl PageReader {
     }
 
     /// Adds to a rendered page what its DOM doesn't show: the `meta` elements from before its scripts
-    /// ran, which still bind, and the URL that the scripts tried to move to.
-    fn complete_dom(&self, fetched: &FetchedPage, page: &mut Page) {
+    /// ran, which still bind, the charset that it was sent in, and the URL that the scripts tried to
+    /// move to. Returns whether one of the operator's secrets is in the page as it was sent.
+    fn complete_dom(&self, fetched: &FetchedPage, page: &mut Page) -> bool {
         if fetched.rendering.dom().is_none() {
-            return;
+            return false;
         }
         let exchange = &fetched.exchange;
         let decoded = self.decoded(exchange);
         let text = PageText::decode(&decoded.bytes, content_type(exchange).as_deref());
         let mut sent = read_text(&text, &self.limits, &mut ());
         page.metas.append(&mut sent.metas);
+        page.charset = sent.charset;
         let moved = fetched.rendering.navigation();
         let link = |url| refresh_header(&format!("0; url={url}"), &self.limits);
         page.links.extend(moved.and_then(link));
+        self.policy.secrets.are_in(text.as_str().as_bytes())
     }
 
     /// Parses a page in one pass. Extracts the content if `is_content_wanted` is true, or if the

@@ -339,7 +339,9 @@ impl PageReader {
         };
         if is_successful(exchange) {
             if document.decoded_digest.is_none() {
-                document.decoded_digest = self.decoded_digest(exchange, body.decoded.as_ref());
+                let decoded = body.decoded.as_ref();
+                let as_sent = decoded.filter(|_| page.rendering.dom().is_none());
+                document.decoded_digest = self.decoded_digest(exchange, as_sent);
             }
             let end = body.decoded.as_ref().map(|decoded| &decoded.end);
             if let Some(broken) = end.filter(|end| **end != DecodeEnd::Whole) {

@@ -229,6 +229,7 @@ impl<'a> ChangeDetector<'a> {
                 VisitResult::Page(KnownPage {
                     decoded_digest: self.answer.decoded_digest.map(str::to_owned),
                     text_digest: self.answer.text_digest.map(str::to_owned),
+                    dom_digest: self.dom_digest(),
                     archived: is_archived.then_some(started),
                     ..KnownPage::new(status, digest.to_owned(), validators)
                 })
@@ -240,12 +241,19 @@ impl<'a> ChangeDetector<'a> {
 
     /// Whether the next visit may send a conditional request. The whole page must be fetched if it
     /// could not be read or was withheld now. The same goes for what must be read in each round:
-    /// sitemaps, feeds, and pages with their own usage preferences.
+    /// sitemaps, feeds, pages with their own usage preferences, and pages that scripts build.
     fn may_be_conditional(&self) -> bool {
         let row = self.answer.row;
         let usage = row.usage.iter().flat_map(|usage| &usage.said);
         let has_own_usage = usage.into_iter().any(|said| said.channel == "meta");
-        row.error.is_none() && !row.is_body_omitted() && !self.answer.is_list && !has_own_usage
+        let is_as_sent = row.render.is_none();
+        let is_kept = row.error.is_none() && !row.is_body_omitted();
+        is_kept && is_as_sent && !self.answer.is_list && !has_own_usage
+    }
+
+    /// Returns the digest of the DOM of a rendered page.
+    fn dom_digest(&self) -> Option<String> {
+        self.answer.row.render.as_ref()?.dom_digest.clone()
     }
 }
 

@@ -107,6 +107,9 @@ pub(crate) struct KnownPage {
     /// Digest of the decoded payload. `None` if the payload had no content coding.
     #[serde(rename = "b", default, skip_serializing_if = "Option::is_none")]
     pub(crate) decoded_digest: Option<String>,
+    /// Digest of the DOM, if the page was rendered.
+    #[serde(rename = "o", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) dom_digest: Option<String>,
     #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
     pub(crate) etag: Option<String>,
     #[serde(rename = "m", default, skip_serializing_if = "Option::is_none")]
@@ -138,11 +141,13 @@ impl KnownPage {
         if self.status != before.status || self.redirect != before.redirect {
             return Difference::Answer;
         }
-        if self.digest == before.digest {
-            return Difference::Nothing;
-        }
-        if self.content_digest() == before.content_digest() {
-            return Difference::Coding;
+        if self.dom_digest == before.dom_digest {
+            if self.digest == before.digest {
+                return Difference::Nothing;
+            }
+            if self.content_digest() == before.content_digest() {
+                return Difference::Coding;
+            }
         }
         match (self.comparable_text(), before.comparable_text()) {
             (Some(now), Some(then)) if now == then => Difference::Markup,
@@ -174,6 +179,7 @@ impl KnownPage {
             digest,
             text_digest: None,
             decoded_digest: None,
+            dom_digest: None,
             etag: validators.etag.filter(short),
             last_modified: validators.last_modified.filter(short),
             redirect: None,

@@ -121,6 +121,11 @@ impl Hosts {
         is_full
     }
 
+    /// Returns whether a host has spent a budget other than that of its pages.
+    pub(super) fn is_budget_spent(&mut self, now: Tick, host: &HostKey) -> bool {
+        self.budgets.is_spent(now, host)
+    }
+
     pub(super) fn set_robots(&mut self, now: Tick, origin: &Origin, state: RobotsState) {
         self.scheduler.set_robots(now, origin, state);
     }

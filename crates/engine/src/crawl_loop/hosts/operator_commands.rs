@@ -89,6 +89,11 @@ impl Hosts {
         parked.filter(|host| !self.without_login.contains_key(host))
     }
 
+    /// Returns whether a host gets no requests, because the operator parked it or its login failed.
+    pub(crate) fn is_parked(&self, host: &HostKey) -> bool {
+        self.scheduler.is_parked(host)
+    }
+
     /// Returns the list of parked hosts, for the writer to store.
     pub(crate) fn parked_order(&mut self) -> Order {
         Order::Parked {

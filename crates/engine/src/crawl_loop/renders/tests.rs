@@ -3,7 +3,6 @@ use std::time::Duration;
 
 use crawl_archive::rows::RenderRow;
 use crawl_frontier::{Admission, MemoryFrontier};
-use crawl_scheduler::Tick;
 use crawl_scope::{Scope, ScopeMode};
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 use http::HeaderMap;
@@ -13,11 +12,11 @@ use tokio::sync::oneshot::error::TryRecvError;
 
 use super::super::fixtures::{at, config, context, coordinator, leased};
 use super::{
-    KeptAnswers, MAX_BROWSER_FAILURES, MAX_KEPT_BYTES, MAX_RESOURCE_WAIT, MAX_VAIN,
-    MAX_WAITING_PAGES, Renders, Wanted,
+    KeptAnswers, MAX_BROWSER_FAILURES, MAX_KEPT_BYTES, MAX_PAGE_WAIT, MAX_TRIES, MAX_VAIN,
+    MAX_WAITING_PAGES, Renders, ResourceAccess, Wanted,
 };
 use crate::messages::page::FetchedPage;
-use crate::messages::render::{PageSize, RenderId, Rendering, WantedResource};
+use crate::messages::render::{PageSize, RenderId, Rendering, ResourceKey, WantedResource};
 use crate::render::{
     PageToRender, RenderConfig, RenderFailure, RenderFuture, RenderLimits, RenderMode,
     RenderRequests, RenderedPage, Renderer, ResourceKind, ResourceRequest, StoredAnswer,
@@ -98,8 +97,12 @@ fn ask(renders: &mut Renders, page: RenderId, url: &str, kind: ResourceKind) -> 
         request,
         answer,
     };
-    let is_barred = |url: &CanonicalUrl| url.path() == "/barred.js";
-    (renders.wanted(at(20), wanted, is_barred), answered)
+    let access = |_: &CanonicalUrl, url: &CanonicalUrl| match url.path() {
+        "/barred.js" => ResourceAccess::Barred,
+        "/own.js" => ResourceAccess::Own,
+        _ => ResourceAccess::Anonymous,
+    };
+    (renders.wanted(at(20), wanted, access), answered)
 }
 
 fn script(bytes: usize) -> StoredAnswer {
@@ -107,6 +110,15 @@ fn script(bytes: usize) -> StoredAnswer {
         status: 200,
         headers: HeaderMap::new(),
         body: vec![b'x'; bytes].into(),
+        is_own: false,
+        is_private: false,
+    }
+}
+
+fn key(path: &str) -> ResourceKey {
+    ResourceKey {
+        url: url(path),
+        is_own: false,
     }
 }
 
@@ -198,10 +210,13 @@ fn a_resource_is_requested_once_for_all_pages() {
     );
     assert_eq!(renders.waiting_at(&origin), 1);
     let request = renders.next_at(&origin).unwrap();
-    assert_eq!((&request.url, &request.page), (&url("/app.js"), &url("/1")));
+    assert_eq!(
+        (&request.key.url, &request.page),
+        (&url("/app.js"), &url("/1"))
+    );
     assert!(renders.next_at(&origin).is_none());
     assert!(matches!(first_answer.try_recv(), Err(TryRecvError::Empty)));
-    renders.answered(&request.url, &script(40));
+    renders.answered(&request.key, &script(40));
     for answer in [&mut first_answer, &mut second_answer] {
         assert_eq!(answer.try_recv().unwrap().unwrap().body.len(), 40);
     }
@@ -265,11 +280,11 @@ fn a_failed_request_is_sent_once_more() {
     let (_, mut answer) = ask(&mut renders, id, "/a.js", ResourceKind::Script);
     let request = renders.next_at(&origin).unwrap();
     // A request that the crawl itself gave up does not count.
-    assert!(renders.failed(&request.url, false, false).is_some());
+    assert!(renders.failed(&request.key, false, false).is_some());
     assert!(renders.next_at(&origin).is_some());
-    assert!(renders.failed(&request.url, true, true).is_some());
+    assert!(renders.failed(&request.key, true, true).is_some());
     assert!(renders.next_at(&origin).is_some());
-    assert!(renders.failed(&request.url, true, true).is_none());
+    assert!(renders.failed(&request.key, true, true).is_none());
     assert!(answer.try_recv().unwrap().is_none());
     assert_eq!(renders.waiting_at(&origin), 0);
 }
@@ -288,14 +303,15 @@ fn resources_that_no_page_waits_for_are_not_requested() {
 #[test]
 fn resources_wait_a_limited_time() {
     let mut renders = renders(RenderMode::On);
-    assert_eq!(renders.expire(at(20)), None);
+    assert_eq!(renders.next_deadline(), None);
     let id = open(&mut renders, "/1");
     let origin = Origin::parse("http://a.example").unwrap();
     let (_, mut answer) = ask(&mut renders, id, "/a.js", ResourceKind::Script);
-    let deadline = at(20) + MAX_RESOURCE_WAIT;
-    assert_eq!(renders.expire(at(21)), Some(deadline));
+    let deadline = at(20) + MAX_PAGE_WAIT;
+    assert_eq!(renders.next_deadline(), Some(deadline));
+    assert!(renders.expire(at(21)).is_empty());
     assert_eq!(renders.waiting_at(&origin), 1);
-    assert_eq!(renders.expire(deadline), None::<Tick>);
+    assert!(renders.expire(deadline).contains(&origin));
     assert!(answer.try_recv().unwrap().is_none());
     assert_eq!(renders.waiting_at(&origin), 0);
 }
@@ -359,9 +375,91 @@ fn kept_answers_have_a_limit() {
     let mut kept = KeptAnswers::default();
     let half = usize::try_from(MAX_KEPT_BYTES / 2).unwrap();
     for (name, bytes) in [("/1", half), ("/2", half), ("/3", 1)] {
-        kept.keep(&url(name), &script(bytes));
+        kept.keep(&key(name), &script(bytes));
     }
-    assert!(kept.get(&url("/1")).is_none());
-    assert!(kept.get(&url("/2")).is_some() && kept.get(&url("/3")).is_some());
+    assert!(kept.get(&key("/1")).is_none());
+    assert!(kept.get(&key("/2")).is_some() && kept.get(&key("/3")).is_some());
     assert!(kept.bytes <= MAX_KEPT_BYTES);
+}
+
+#[test]
+fn answers_to_requests_with_secrets_are_not_shared_with_other_pages() {
+    let mut renders = renders(RenderMode::On);
+    let (one, two) = (open(&mut renders, "/1"), open(&mut renders, "/2"));
+    let origin = Origin::parse("http://a.example").unwrap();
+    let (_, mut own) = ask(&mut renders, one, "/own.js", ResourceKind::Data);
+    let request = renders.next_at(&origin).unwrap();
+    assert!(request.key.is_own && !request.fetch().is_anonymous);
+    renders.answered(&request.key, &script(3));
+    assert!(own.try_recv().unwrap().is_some());
+    // The same URL, asked for by a page that must not use these secrets.
+    let (answer, mut answered) = oneshot::channel();
+    let request = ResourceRequest {
+        url: "/own.js".to_owned(),
+        method: "GET".to_owned(),
+        kind: ResourceKind::Data,
+    };
+    let wanted = WantedResource {
+        page: two,
+        request,
+        answer,
+    };
+    let waits = renders.wanted(at(20), wanted, |_, _| ResourceAccess::Anonymous);
+    assert_eq!(waits, Wanted::Waits(origin.clone()));
+    assert!(matches!(answered.try_recv(), Err(TryRecvError::Empty)));
+    assert!(renders.next_at(&origin).unwrap().fetch().is_anonymous);
+}
+
+#[test]
+fn a_page_from_a_public_address_gets_nothing_from_a_private_one() {
+    for (address, is_given) in [("1.1.1.1:80", false), ("10.0.0.1:80", true)] {
+        let mut renders = renders(RenderMode::On);
+        let mut page = page("/1");
+        page.exchange.address = Some(address.parse().unwrap());
+        renders.add(page, PageSize::default());
+        let id = renders.next().unwrap().id;
+        let origin = Origin::parse("http://a.example").unwrap();
+        let (_, mut answer) = ask(&mut renders, id, "/a.js", ResourceKind::Data);
+        let request = renders.next_at(&origin).unwrap();
+        let private = StoredAnswer {
+            is_private: true,
+            ..script(3)
+        };
+        renders.answered(&request.key, &private);
+        assert_eq!(answer.try_recv().unwrap().is_some(), is_given);
+    }
+}
+
+#[test]
+fn parallel_requests_stay_in_the_bytes_of_the_page() {
+    let mut renders = renders(RenderMode::On);
+    let id = open(&mut renders, "/1");
+    let origin = Origin::parse("http://a.example").unwrap();
+    let (_, mut first) = ask(&mut renders, id, "/1.js", ResourceKind::Script);
+    let (_, mut second) = ask(&mut renders, id, "/2.js", ResourceKind::Script);
+    let request = renders.next_at(&origin).unwrap();
+    renders.answered(&request.key, &script(100));
+    assert!(first.try_recv().unwrap().is_some());
+    assert!(renders.next_at(&origin).is_none());
+    assert!(second.try_recv().unwrap().is_none());
+}
+
+#[test]
+fn errors_are_tried_again_and_not_kept() {
+    let mut renders = renders(RenderMode::On);
+    let id = open(&mut renders, "/1");
+    let origin = Origin::parse("http://a.example").unwrap();
+    let (_, mut answer) = ask(&mut renders, id, "/a.js", ResourceKind::Script);
+    let busy = StoredAnswer {
+        status: 503,
+        ..script(3)
+    };
+    for attempt in 1..=MAX_TRIES {
+        let request = renders.next_at(&origin).unwrap();
+        let again = renders.answered(&request.key, &busy);
+        assert_eq!(again.is_some(), attempt < MAX_TRIES);
+    }
+    assert_eq!(answer.try_recv().unwrap().unwrap().status, 503);
+    let (waits, _) = ask(&mut renders, id, "/a.js", ResourceKind::Script);
+    assert_eq!(waits, Wanted::Waits(origin));
 }

@@ -14,7 +14,9 @@ use crawl_fetcher::robots::{
 use crawl_fetcher::{Exchange, Failure, FailureKind, FetchRequest, Secrets};
 use crawl_frontier::{Exclusion, Frontier, FrontierError, Lease, Reason, UrlKind};
 use crawl_policy::usage::UsagePurpose;
-use crawl_policy::{ProductToken, Profile, RequestPath, RobotsOddity, RobotsOddityKind};
+use crawl_policy::{
+    PageDirectives, ProductToken, Profile, RequestPath, RobotsOddity, RobotsOddityKind,
+};
 use crawl_scheduler::{Politeness, RobotsPace, RobotsState, Tick};
 use crawl_weburl::{AddressClass, CanonicalUrl, HostKey, Origin, class_of_host, classify};
 use foldhash::{HashMap, HashMapExt as _};
@@ -302,6 +304,22 @@ impl RobotsStates {
             Some(exclusion) => Err(Some(exclusion)),
             None => Ok((Arc::clone(rules), request_rows::robots_verdict(&verdict))),
         }
+    }
+
+    /// Returns whether a site's statements keep the body of an answer out of the archive.
+    pub(super) fn withholds(&self, standing: &RobotsStanding, exchange: &Exchange) -> bool {
+        let RobotsStanding::InForce(rules) = standing else {
+            return false;
+        };
+        let path = exchange.url.path_and_query();
+        let tags = exchange.headers.get_all("x-robots-tag").iter();
+        let tags: Vec<_> = tags
+            .map(|tag| String::from_utf8_lossy(tag.as_bytes()))
+            .collect();
+        let tags = tags.iter().map(AsRef::as_ref);
+        let directives = PageDirectives::read(tags, [], &self.agent, self.profile);
+        let statements = usage::statements(rules, path, exchange, &directives, &[]);
+        usage::withheld(&statements, self.purpose).is_some()
     }
 
     /// Returns the status of robots.txt that closes an origin; `None` if the origin is not closed.
