@@ -36,6 +36,7 @@ pub(crate) fn test(workspace: &Workspace) -> Result<()> {
     // would be rebuilt with other features for a single package.
     let mut command = workspace.cargo(&["test", "--workspace", "--test", "browser", "--locked"]);
     command.envs(environment(workspace)?);
+    command.env("CRAWL_APPS", tools::bundle_apps(workspace)?);
     run(&mut command)
 }
 

@@ -1,5 +1,7 @@
 //! Crawls of pages that scripts build, with a real browser.
 
+mod npm_apps;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
