@@ -57,9 +57,13 @@ pub enum RenderError {
     /// The browser had ended and cannot be started again.
     #[error("the browser does not start: {0}")]
     Missing(#[from] BrowserError),
-    /// The page or the whole browser died, or gave an answer that makes no sense.
+    /// The browser died.
     #[error("the browser crashed: {0}")]
     Crashed(String),
+    /// The page's own process died, or the browser does not show the page, such as a download.
+    /// Other pages are not affected.
+    #[error("the page failed: {0}")]
+    PageFailed(String),
     /// The page took too long by our clock.
     #[error("rendering took too long")]
     Timeout,
@@ -75,6 +79,7 @@ impl RenderError {
         match self {
             RenderError::Missing(_) => "browser_missing",
             RenderError::Crashed(_) => "browser_crashed",
+            RenderError::PageFailed(_) => "page_failed",
             RenderError::Timeout => "render_timeout",
             RenderError::Budget(_) => "render_budget",
         }

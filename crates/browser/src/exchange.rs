@@ -114,6 +114,8 @@ pub struct Rendered {
     pub requests: u32,
     /// Number of requests that were refused, including those that went to nobody.
     pub refused: u32,
+    /// Number of the refused requests that were beyond the maximum, and went to nobody.
+    pub withheld: u32,
     /// The first URL to which the page wanted to move its main frame (`location`, a refresh, a
     /// click). Such navigations are refused.
     pub navigation: Option<String>,

@@ -111,12 +111,14 @@ pub struct RenderedPage {
     pub dom: String,
     /// How long the page's scripts ran, by the page's own clock.
     pub page_time: Duration,
+    /// Number of requests beyond [`RenderLimits::requests`] that the browser refused by itself.
+    pub withheld: u32,
 }
 
 /// Why a page was not rendered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RenderFailure {
-    /// The name in rows: `browser_missing`, `browser_crashed`, `render_timeout` or
+    /// The name in rows: `browser_missing`, `browser_crashed`, `page_failed`, `render_timeout` or
     /// `render_budget`.
     pub name: &'static str,
     /// The details, for the log.
@@ -293,7 +295,7 @@ pub(crate) async fn rendered(
             renderer.render(input, requests).await
         }
         Err(error) => Err(RenderFailure {
-            name: "browser_crashed",
+            name: "page_failed",
             detail: error.to_string(),
             is_browsers: false,
         }),
@@ -305,7 +307,7 @@ pub(crate) async fn rendered(
                 (page, size)
             });
             measured.await.map_err(|error| RenderFailure {
-                name: "browser_crashed",
+                name: "page_failed",
                 detail: error.to_string(),
                 is_browsers: false,
             })

@@ -6,9 +6,9 @@ use crawl_scheduler::{Poll, RobotsState, Tick};
 use crawl_weburl::{CanonicalUrl, Origin};
 
 use super::Coordinator;
-use super::renders::{PageForBrowser, Wanted};
+use super::renders::{NextPage, Wanted};
 use crate::messages::page::FetchedPage;
-use crate::messages::render::{PageSize, RenderId, RenderRequest, WantedResource};
+use crate::messages::render::{PageSize, RenderId, RenderRequest, Shell, WantedResource};
 use crate::messages::{Effect, Job, SideExchange, WriterMessage};
 use crate::render::{RenderFailure, RenderedPage, StoredAnswer};
 
@@ -31,16 +31,16 @@ impl Coordinator {
                 self.hand_to_readers(page, out);
             }
             None => {
-                self.renders.add(page, PageSize::default());
+                self.renders.add(page, Shell::default());
                 self.fill_tabs(out);
             }
         }
     }
 
     /// Renders a page that a reader gave back because scripts seem to build it.
-    pub(super) fn scripted(&mut self, page: FetchedPage, size: PageSize, out: &mut Vec<Effect>) {
+    pub(super) fn scripted(&mut self, page: FetchedPage, shell: Shell, out: &mut Vec<Effect>) {
         self.backlog.dropped_unread(page.exchange.body.len() as u64);
-        self.renders.add(page, size);
+        self.renders.add(page, shell);
         self.fill_tabs(out);
     }
 
@@ -62,19 +62,21 @@ impl Coordinator {
     }
 
     fn fill_tabs(&mut self, out: &mut Vec<Effect>) {
-        while let Some(page) = self.renders.next() {
-            let PageForBrowser {
-                id,
-                url,
-                fetched,
-                answer,
-            } = page;
-            out.push(Effect::Render {
-                page: id,
-                url,
-                fetched,
-                answer,
-            });
+        while let Some(next) = self.renders.next() {
+            match next {
+                NextPage::Render {
+                    page,
+                    url,
+                    fetched,
+                    answer,
+                } => out.push(Effect::Render {
+                    page,
+                    url,
+                    fetched,
+                    answer,
+                }),
+                NextPage::Read(page) => self.hand_to_readers(*page, out),
+            }
         }
     }
 

@@ -26,7 +26,7 @@ use super::trap_evidence::TrapEvidence;
 use super::{Body, PageReader, content_type, is_successful};
 use crate::index::entry::{entry, interstitial_of, linked_canonical, pairs, read_both};
 use crate::messages::page::{FetchedPage, LinkBatch, PageFindings, TrapSignal};
-use crate::messages::render::{PageSize, Rendering, is_built_by_scripts};
+use crate::messages::render::{Rendering, Shell, is_built_by_scripts};
 use crate::priority::{IsTooDeep, MAX_SITEMAP_LEVELS, Priority};
 use crate::revisit::document_state::DocumentState;
 use crate::secrets::redacted_entry;
@@ -95,7 +95,7 @@ impl PageReader {
             && is_built_by_scripts(&page, text.as_str());
         if is_scripted && matches!(fetched.rendering, Rendering::IfScripted) {
             return Ok(ReadDocument {
-                scripted: Some(PageSize::of_page(&page)),
+                scripted: Some(Shell::of_page(&page)),
                 ..ReadDocument::default()
             });
         }
