@@ -170,17 +170,26 @@ pub(crate) fn is_built_by_scripts(page: &Page, source: &str) -> bool {
     if !has_source() && !has_inline_script(source) {
         return false;
     }
-    letters < FEW_LETTERS || says_that_scripts_fill_it(source)
+    letters < FEW_LETTERS || (says_that_scripts_fill_it(source) && !is_search_page(source))
 }
 
 /// Returns whether a page has a script element that isn't only data, such as a description in JSON.
 fn has_inline_script(source: &str) -> bool {
-    let starts = positions(source, "<script");
-    let mut tags = starts.map(|start| {
-        let rest = source.get(start..).unwrap_or_default();
+    tags(source, "<script").any(|tag| !contains(tag, "json") && !contains(tag, "rules"))
+}
+
+/// Returns whether a page is its site's search page. Such pages ask for JavaScript too, but show
+/// nothing until someone searches.
+fn is_search_page(source: &str) -> bool {
+    tags(source, "<link").any(|tag| contains(tag, "rel=\"search\"") && contains(tag, "href=\"#\""))
+}
+
+/// Returns the tags that begin with `start`, which is in lower case.
+fn tags<'a>(source: &'a str, start: &'a str) -> impl Iterator<Item = &'a str> {
+    positions(source, start).map(|at| {
+        let rest = source.get(at..).unwrap_or_default();
         rest.split('>').next().unwrap_or_default()
-    });
-    tags.any(|tag| !contains(tag, "json") && !contains(tag, "rules"))
+    })
 }
 
 /// Returns whether a page has a place that well-known libraries fill, or asks for JavaScript.
@@ -206,7 +215,7 @@ fn contains(source: &str, wanted: &str) -> bool {
 }
 
 /// Returns where `source` contains `wanted`, which is in lower case, in any case.
-fn positions(source: &str, wanted: &str) -> impl Iterator<Item = usize> {
+fn positions<'a>(source: &'a str, wanted: &'a str) -> impl Iterator<Item = usize> {
     let (source, wanted) = (source.as_bytes(), wanted.as_bytes());
     let parts = source.windows(wanted.len()).enumerate();
     parts
@@ -243,6 +252,13 @@ mod tests {
             ),
             ("<p>tea".to_owned(), false),
             ("<p>tea<SCRIPT>draw()</SCRIPT>".to_owned(), true),
+            (
+                format!(
+                    "<link rel=\"search\" href=\"#\"><noscript>Search needs JavaScript.\
+                     </noscript><p>{words}{script}"
+                ),
+                false,
+            ),
             (
                 "<p>tea<script type=\"application/LD+json\">{}</script>".to_owned(),
                 false,
