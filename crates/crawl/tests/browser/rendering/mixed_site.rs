@@ -39,7 +39,7 @@ fn short(number: usize) -> String {
         0 => format!("/photos/{number}"),
         1 => format!("/contact/office-{number}.html"),
         2 => format!("/note-{number}"),
-        _ => format!("/{}/", "x".repeat(number + 1)),
+        _ => format!("/{}/7", "x".repeat(number + 1)),
     }
 }
 

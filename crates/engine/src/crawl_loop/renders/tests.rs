@@ -359,14 +359,14 @@ fn scripts_that_never_add_anything_are_not_run() {
     let mut renders = renders(RenderMode::Auto);
     for number in 0..MAX_VAIN_SCRIPTS {
         // Each folder is a shape of its own.
-        let path = format!("/{}/", "x".repeat(number as usize + 1));
+        let path = format!("/{}/7", "x".repeat(number as usize + 1));
         assert!(render_in_vain(&mut renders, &path, 1).is_some());
     }
-    assert!(render_in_vain(&mut renders, "/new/", 1).is_none());
-    assert!(render_in_vain(&mut renders, "/new/", 2).is_some());
+    assert!(render_in_vain(&mut renders, "/new/7", 1).is_none());
+    assert!(render_in_vain(&mut renders, "/new/7", 2).is_some());
     // With `on`, all pages are rendered.
     renders.rules.as_mut().unwrap().mode = RenderMode::On;
-    assert!(render_in_vain(&mut renders, "/new/", 1).is_some());
+    assert!(render_in_vain(&mut renders, "/new/7", 1).is_some());
 }
 
 #[test]
@@ -378,7 +378,7 @@ fn scripts_that_once_added_something_are_judged_by_shape() {
     size.letters = 1_000;
     renders.rendered(page, Ok((dom, size))).unwrap();
     for number in 0..=MAX_VAIN_SCRIPTS {
-        let path = format!("/{}/", "x".repeat(number as usize + 1));
+        let path = format!("/{}/7", "x".repeat(number as usize + 1));
         assert!(render_in_vain(&mut renders, &path, 1).is_some());
     }
 }
