@@ -1,27 +1,13 @@
 //! A browser that renders pages, and is started again after it has died.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex as StdMutex, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
-use serde_json::json;
 use tokio::sync::{Mutex, Semaphore};
-use tokio::task::JoinHandle;
-use tokio::time::timeout;
 
-use crate::page;
-use crate::process::Process;
-use crate::protocol::Connection;
-use crate::wall::Wall;
+use crate::running::Running;
 use crate::{
-    BrowserConfig, BrowserError, Budget, PageRequests, PageToRender, RenderError, Rendered, memory,
+    BrowserConfig, BrowserError, Budget, PageRequests, PageToRender, RenderError, Rendered, page,
 };
-
-/// How long a started browser may take to answer its first command.
-const START_PATIENCE: Duration = Duration::from_secs(60);
-
-/// The interval at which the memory of the browser is measured.
-const MEMORY_INTERVAL: Duration = Duration::from_millis(250);
 
 /// A browser. Clones share it; it ends with the last clone.
 #[derive(Debug, Clone)]
@@ -36,16 +22,6 @@ struct Shared {
     tabs: Semaphore,
     /// The browser that runs, or the last one that did. Locked while it starts.
     running: Mutex<Arc<Running>>,
-}
-
-/// A started browser.
-#[derive(Debug)]
-pub(crate) struct Running {
-    pub(crate) connection: Connection,
-    pub(crate) wall: Wall,
-    process: Arc<StdMutex<Process>>,
-    is_too_large: Arc<AtomicBool>,
-    memory_watch: JoinHandle<()>,
 }
 
 impl Browser {
@@ -87,9 +63,7 @@ impl Browser {
         let running = self.running().await?;
         let rendered = page::render(&running, &self.shared.config, page, requests).await;
         match rendered {
-            Err(_) if running.is_too_large.load(Ordering::Relaxed) => {
-                Err(RenderError::Budget(Budget::Memory))
-            }
+            Err(_) if running.is_too_large() => Err(RenderError::Budget(Budget::Memory)),
             rendered => rendered,
         }
     }
@@ -108,96 +82,5 @@ impl Browser {
             *running = Arc::new(restarted);
         }
         Ok(running.clone())
-    }
-}
-
-impl Running {
-    /// Starts a browser and returns its version.
-    async fn start(config: &BrowserConfig) -> Result<(Running, String), BrowserError> {
-        let program = config.find_program().ok_or_else(|| match &config.program {
-            Some(program) => BrowserError::NoSuchProgram(program.clone()),
-            None => BrowserError::NotFound,
-        })?;
-        let wall = Wall::start().await.map_err(|source| BrowserError::Start {
-            program: program.clone(),
-            source,
-        })?;
-        let (process, socket) = Process::start(config, &program, wall.port())?;
-        let group = process.group();
-        let process = Arc::new(StdMutex::new(process));
-        // JSON may need six bytes for a byte of the DOM, and a screenshot is large too.
-        let max_message = config.max_dom_bytes.saturating_mul(6).max(64 << 20);
-        let connection = Connection::new(socket, max_message);
-        let is_too_large = Arc::new(AtomicBool::new(false));
-        let watched = (connection.clone(), process.clone(), is_too_large.clone());
-        let running = Running {
-            memory_watch: tokio::spawn(watch_memory(group, config.memory_bytes, watched)),
-            connection,
-            wall,
-            process,
-            is_too_large,
-        };
-        let mut version = running
-            .connection
-            .send(None, "Browser.getVersion", json!({}));
-        let attach = json!({"autoAttach": true, "waitForDebuggerOnStart": true, "flatten": true});
-        let mut attached = running
-            .connection
-            .send(None, "Target.setAutoAttach", attach);
-        let answers = timeout(START_PATIENCE, async {
-            (version.get().await, attached.get().await)
-        });
-        if let Ok((Ok(version), Ok(_))) = answers.await
-            && let Some(product) = version["product"].as_str()
-        {
-            return Ok((running, product.to_owned()));
-        }
-        running.kill().await;
-        let output = match running.process().output() {
-            output if output.is_empty() => String::new(),
-            output => format!(": {output}"),
-        };
-        Err(BrowserError::Silent { program, output })
-    }
-
-    /// Kills the browser, and returns once it has ended.
-    pub(crate) async fn kill(&self) {
-        self.connection.close();
-        let process = self.process.clone();
-        end_process(process).await;
-    }
-
-    fn process(&self) -> std::sync::MutexGuard<'_, Process> {
-        self.process.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.memory_watch.abort();
-        self.connection.close();
-    }
-}
-
-async fn end_process(process: Arc<StdMutex<Process>>) {
-    let end = move || process.lock().unwrap_or_else(PoisonError::into_inner).end();
-    // An error would be a panic, and there is nothing to do about it.
-    let _ = tokio::task::spawn_blocking(end).await;
-}
-
-/// Kills the browser if it uses too much memory.
-async fn watch_memory(
-    group: Option<u32>,
-    max: u64,
-    (connection, process, is_too_large): (Connection, Arc<StdMutex<Process>>, Arc<AtomicBool>),
-) {
-    let Some(group) = group else { return };
-    while !connection.is_closed() {
-        tokio::time::sleep(MEMORY_INTERVAL).await;
-        if memory::of_group(group) > max {
-            is_too_large.store(true, Ordering::Relaxed);
-            connection.close();
-            return end_process(process).await;
-        }
     }
 }

@@ -17,7 +17,7 @@ pub struct BrowserConfig {
     /// Variables of the browser's environment, which is empty otherwise except for a fixed `PATH`,
     /// the time zone UTC and folders within the profile.
     pub environment: Vec<(OsString, OsString)>,
-    /// Whether the browser's sandbox is on. It doesn't work as root.
+    /// Whether the browser's sandbox is on. Browsers refuse to run as root with a sandbox.
     pub sandbox: bool,
     /// Maximum number of pages rendered at a time.
     pub tabs: usize,
@@ -40,7 +40,7 @@ pub struct BrowserConfig {
     pub seed: u64,
     /// Whether to take a screenshot of each page.
     pub screenshots: bool,
-    /// The folder in which the browser's profile is created. Each start uses a new profile.
+    /// Folder for the browser's profile. Each start uses a new profile.
     pub profile_parent: PathBuf,
 }
 

@@ -16,8 +16,8 @@ pub struct PageToRender {
     pub headers: Vec<(String, String)>,
     /// The body, without its content coding.
     pub body: Bytes,
-    /// The time at which the page's clock starts. If `None`, the current time. A page renders the
-    /// same again only with the same time.
+    /// Start of the page's clock. If `None`, the current time. Rendering a page again gives the
+    /// same DOM only with the same time.
     pub time: Option<SystemTime>,
 }
 
@@ -42,13 +42,13 @@ pub struct WantedRequest {
     pub headers: Vec<(String, String)>,
     /// The body, if there is one and it isn't a file.
     pub body: Option<Bytes>,
-    /// What the request is for.
+    /// Purpose of the request.
     pub kind: RequestKind,
     /// Whether the request is for the document of a frame within the page.
     pub is_frame: bool,
 }
 
-/// What a request of a page is for.
+/// Purpose of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::Display)]
 #[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
@@ -112,12 +112,12 @@ pub struct Rendered {
     pub page_time: Duration,
     /// Number of requests that went to [`PageRequests`].
     pub requests: u32,
-    /// Number of requests that were refused, including those that went to nobody.
+    /// Number of refused requests, including requests beyond the bound.
     pub refused: u32,
-    /// Number of the refused requests that were beyond the maximum, and went to nobody.
+    /// Number of refused requests beyond the bound.
     pub withheld: u32,
-    /// The first URL to which the page wanted to move its main frame (`location`, a refresh, a
-    /// click). Such navigations are refused.
+    /// The first URL that the page tried to navigate to (`location`, a refresh, a click). All
+    /// navigations are refused.
     pub navigation: Option<String>,
     /// Number of connections to the wall while the page was rendered.
     pub wall_hits: u32,

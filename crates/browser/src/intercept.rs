@@ -110,8 +110,9 @@ pub(crate) fn document(page: PageToRender) -> PageAnswer {
 /// Returns the parameters of `Fetch.fulfillRequest`.
 pub(crate) fn response(id: &str, status: u16, headers: &[(String, String)], body: &Bytes) -> Value {
     let is_kept = |name: &str| {
-        let is_name = |dropped: &&str| dropped.eq_ignore_ascii_case(name);
-        !DROPPED_HEADERS.iter().any(|dropped| is_name(&dropped))
+        !DROPPED_HEADERS
+            .iter()
+            .any(|dropped| dropped.eq_ignore_ascii_case(name))
     };
     let headers: Vec<Value> = headers
         .iter()

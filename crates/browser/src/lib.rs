@@ -1,8 +1,8 @@
-//! Renders fetched pages in a headless Chromium that has no network of its own.
+//! Renders fetched pages in a headless Chromium without a network.
 //!
 //! The browser never fetches anything. The caller passes a page that it has already fetched, and
 //! each request that the page makes while it runs goes to the caller's [`PageRequests`], which
-//! answers it or refuses it. Whatever the browser tries beside that ends at a proxy that refuses
+//! answers it or refuses it. Any other connection of the browser ends at a proxy that refuses
 //! everything and counts ([`Rendered::wall_hits`]).
 //!
 //! [`Browser::launch`] starts a browser, [`Browser::render`] runs one page in it and returns the
@@ -17,6 +17,7 @@ mod memory;
 mod page;
 mod process;
 mod protocol;
+mod running;
 mod stopwatch;
 mod wall;
 

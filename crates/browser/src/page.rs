@@ -1,4 +1,4 @@
-//! One page in the browser: from its answer to its DOM.
+//! Loads a page, lets its scripts run, and reads its DOM.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::browser::Running;
 use crate::intercept;
 use crate::protocol::{CommandError, Connection, Event, Reply};
+use crate::running::Running;
 use crate::stopwatch::Stopwatch;
 use crate::{BrowserConfig, Budget, PageAnswer, PageRequests, PageToRender, RenderError, Rendered};
 
-/// Virtual time after which the page is looked at. Virtual time passes at once while a page waits.
+/// Virtual time between two checks whether the page is idle. Virtual time passes at once while a page waits.
 const SLICE: Duration = Duration::from_secs(1);
 
-/// Number of slices without a change of the DOM after which a page is idle.
+/// A page is idle after this many slices without a change of its DOM.
 const QUIET_SLICES: u32 = 3;
 
 /// Tasks that run at one moment of virtual time before it advances, for pages that never rest.
@@ -36,7 +36,7 @@ const RESTRICT: &str = include_str!("scripts/restrict.js");
 const STAY: &str = include_str!("scripts/stay.js");
 const SERIALIZE: &str = include_str!("scripts/serialize.js");
 
-/// Renders a page in a browser context of its own.
+/// Renders a page in a new browser context.
 pub(crate) async fn render(
     running: &Running,
     config: &BrowserConfig,
@@ -62,7 +62,7 @@ pub(crate) async fn render(
     rendered
 }
 
-/// A browser context, with cookies and caches of its own. Disposed when dropped.
+/// A browser context, with separate cookies and caches. Disposed when dropped.
 struct Context<'a> {
     connection: &'a Connection,
     id: String,
@@ -110,7 +110,7 @@ impl Drop for Context<'_> {
     }
 }
 
-/// What a session is attached to.
+/// The kind of target that a session is attached to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
     /// The page, or a frame or dedicated worker of it.
@@ -192,7 +192,7 @@ impl<'a> Rendering<'a> {
             .connection
             .send(None, "Browser.setDownloadBehavior", deny);
         self.reply(&mut denied).await?;
-        // Whatever isn't granted is denied without a prompt.
+        // The browser denies all other permissions without a prompt.
         let grants = json!({"permissions": [], "browserContextId": self.context});
         drop(
             self.connection
@@ -229,7 +229,7 @@ impl<'a> Rendering<'a> {
         Ok(())
     }
 
-    /// Returns the time at which the page's clock starts, in seconds since 1970.
+    /// Returns the start of the page's clock, in seconds since 1970.
     fn start_time(&self) -> f64 {
         let start = self.document.as_ref().and_then(|page| page.time);
         let start = start.unwrap_or_else(std::time::SystemTime::now);
@@ -250,7 +250,7 @@ impl<'a> Rendering<'a> {
         Ok(())
     }
 
-    /// Creates the world from which the document is read, and returns its context.
+    /// Creates the world that reads the document, and returns its context.
     async fn world(&mut self) -> Result<i64, RenderError> {
         let options = json!({"frameId": self.main_frame, "worldName": WORLD});
         let created = self.command("Page.createIsolatedWorld", options).await?;
@@ -383,9 +383,9 @@ impl<'a> Rendering<'a> {
         match method.as_str() {
             "Target.attachedToTarget" => self.attached(&params),
             "Target.detachedFromTarget" => {
-                let gone = text(&params["sessionId"]);
-                self.sessions.remove(gone);
-                if self.main_session.as_deref() == Some(gone) {
+                let closed = text(&params["sessionId"]);
+                self.sessions.remove(closed);
+                if self.main_session.as_deref() == Some(closed) {
                     return Err(RenderError::PageFailed("the page was closed".to_owned()));
                 }
             }
@@ -434,7 +434,7 @@ impl<'a> Rendering<'a> {
         self.send(session, "Target.setAutoAttach", attach);
         if is_main && self.main_session.is_none() {
             self.main_session = Some(session.to_owned());
-            // It runs once `open` has prepared it.
+            // `open` prepares the page before it runs.
             return;
         }
         let restrict = RESTRICT.replace("SEED", &(self.config.seed as u32).to_string());

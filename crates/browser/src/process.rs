@@ -1,8 +1,8 @@
 //! The processes of a browser: their arguments, their profile, and their end.
 //!
-//! A shell is the leader of the browser's process group. It starts the browser and then waits for
-//! the end of a socket that only this program holds. So the group ends and the profile is removed
-//! however this program ends, even if it is killed.
+//! A shell is the leader of the browser's process group. The shell starts the browser and then
+//! waits until a socket of this program is closed. So the group ends and the profile is removed
+//! even if this program is killed.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -22,7 +22,7 @@ use crate::{BrowserConfig, BrowserError};
 /// Maximum number of bytes kept of what the browser prints.
 const MAX_OUTPUT: usize = 2000;
 
-/// What the shell runs with the profile and the browser's command line. The browser reads commands
+/// The shell's script. Arguments: the profile and the browser's command line. The browser reads commands
 /// at descriptor 3 and writes at descriptor 4, which are one socket. A job in the background has
 /// no standard input, so the descriptors are copied first.
 const GUARDIAN: &str = r#"profile=$1; shift
@@ -38,7 +38,7 @@ kill -KILL 0"#;
 /// A running browser. Dropping it kills all its processes and removes its profile.
 #[derive(Debug)]
 pub(crate) struct Process {
-    /// The socket whose end tells the shell to kill the browser.
+    /// Closing this socket makes the shell kill the browser.
     lifeline: Option<BlockingStream>,
     shell: Option<Child>,
     profile: PathBuf,

@@ -181,7 +181,7 @@ impl Connection {
                     error["message"].as_str().unwrap_or("no reason").to_owned(),
                 )),
             };
-            // An error means that nobody waits for the reply.
+            // An error means that the reply was dropped.
             let _ = sender.send(reply);
             return;
         }
@@ -198,7 +198,7 @@ impl Connection {
     }
 
     /// Passes an event on to its receiver. A new target gets the receiver of its parent or of its
-    /// browser context; nobody wants a target without one, so it is closed.
+    /// browser context; a target without one is closed.
     fn route(&self, event: Event) {
         let mut state = self.state();
         let parent = |state: &State| Some(state.sessions.get(event.session.as_ref()?)?.clone());

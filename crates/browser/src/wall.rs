@@ -1,6 +1,6 @@
 //! A proxy on loopback that refuses everything and counts.
 //!
-//! The browser must use it for all connections, so a request that escapes the interception ends
+//! The browser uses the proxy for all connections, so requests that evade the interception end
 //! here.
 
 use std::io;
@@ -69,7 +69,7 @@ impl Drop for Wall {
 /// Reads some of the request, because closing a socket with unread data resets the connection.
 async fn refuse(mut client: TcpStream) -> io::Result<()> {
     let mut head = [0; 8192];
-    client.read(&mut head).await?;
+    let _ = client.read(&mut head).await?;
     client.write_all(REFUSAL).await?;
     client.shutdown().await
 }

@@ -138,6 +138,7 @@ impl Renderer for SharedBrowser {
                 dom: rendered.dom,
                 page_time: rendered.page_time,
                 withheld: rendered.withheld,
+                navigation: rendered.navigation,
             })
         })
     }
@@ -178,7 +179,8 @@ impl PageRequests for PageResources {
 fn kind(kind: RequestKind) -> ResourceKind {
     match kind {
         RequestKind::Document => ResourceKind::Document,
-        RequestKind::Script => ResourceKind::Script,
+        // Chromium reports the main script of a worker as something else.
+        RequestKind::Script | RequestKind::Other => ResourceKind::Script,
         RequestKind::Stylesheet => ResourceKind::Style,
         RequestKind::Image | RequestKind::Media | RequestKind::Font => ResourceKind::Media,
         RequestKind::Fetch | RequestKind::Xhr => ResourceKind::Data,

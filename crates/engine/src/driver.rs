@@ -1,5 +1,6 @@
 //! The driver: runs the crawl loop with a clock, sockets, threads and a disk.
 
+mod rendering;
 mod start;
 
 use std::collections::VecDeque;
@@ -25,6 +26,7 @@ use tokio::task::{JoinError, JoinSet, spawn_blocking};
 use tokio::time::{Sleep, sleep};
 use tracing::{Instrument as _, Span};
 
+use self::rendering::{rendered, requests_of};
 use self::start::Opened;
 use crate::config::Config;
 use crate::content_filter::body_filter;
@@ -34,9 +36,10 @@ use crate::error::EngineError;
 use crate::free_space::DiskWatch;
 use crate::index::follower::{Indexer, Outcome};
 use crate::messages::key::{Keyed, MessageKeys};
+use crate::messages::render::RenderId;
 use crate::messages::{Effect, Event, NewRules, SecretPairs, lines_to_log};
 use crate::read::pool::{ReaderPool, ReaderTask};
-use crate::render::{RenderRequests, rendered};
+use crate::render::StoredAnswer;
 use crate::runtime_waker::RuntimeWaker;
 use crate::sharing::{WorkerThread, WorkersGuard};
 use crate::state::delay_log::DelayLog;
@@ -383,17 +386,7 @@ impl Driver {
                     url,
                     fetched,
                     answer,
-                } => {
-                    let Some(render) = &self.config.render else {
-                        continue;
-                    };
-                    let events = self.event_sender.clone();
-                    let requests = RenderRequests { page, events };
-                    let renderer = Arc::clone(&render.renderer);
-                    let page = (url.to_string(), fetched);
-                    self.fetches
-                        .spawn(rendered(renderer, page, answer, requests));
-                }
+                } => self.render((page, url.to_string(), fetched), answer),
                 Effect::NoteCommand(command) => {
                     let noted = self.order.note_command(command);
                     self.unless_broken(noted);
@@ -419,6 +412,16 @@ impl Driver {
                     }
                 }
             }
+        }
+    }
+
+    /// Has a page rendered: its number, its URL, and when it was fetched.
+    fn render(&mut self, page: (RenderId, String, Tick), answer: StoredAnswer) {
+        if let Some(render) = &self.config.render {
+            let requests = requests_of(page.0, self.event_sender.clone());
+            let renderer = Arc::clone(&render.renderer);
+            self.fetches
+                .spawn(rendered(renderer, page, answer, requests));
         }
     }
 

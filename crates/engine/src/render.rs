@@ -12,15 +12,10 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use crawl_coding::{DecodeLimits, decode};
-use crawl_scheduler::Tick;
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
-use tokio::sync::mpsc::WeakUnboundedSender;
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
-
-use crate::messages::Event;
-use crate::messages::render::{PageSize, RenderId, WantedResource};
 
 /// How pages are rendered.
 #[derive(Clone)]
@@ -111,8 +106,10 @@ pub struct RenderedPage {
     pub dom: String,
     /// How long the page's scripts ran, by the page's own clock.
     pub page_time: Duration,
-    /// Number of requests beyond [`RenderLimits::requests`] that the browser refused by itself.
+    /// Number of requests beyond [`RenderLimits::requests`] that the browser refused.
     pub withheld: u32,
+    /// The URL that the page's scripts tried to move to. It counts as a link.
+    pub navigation: Option<String>,
 }
 
 /// Why a page was not rendered.
@@ -171,17 +168,18 @@ pub enum ResourceAnswer {
     Refused,
 }
 
+/// Asks the crawl for a resource. The crawl sends the answer; `None` if the request was refused or
+/// got no answer.
+pub(crate) type AskForResource =
+    dyn Fn(ResourceRequest, oneshot::Sender<Option<StoredAnswer>>) + Send + Sync;
+
 /// Takes the requests of one page while it is rendered.
 #[derive(Clone)]
-pub struct RenderRequests {
-    pub(crate) page: RenderId,
-    /// Weak, so that a page that is still being rendered doesn't keep the loop's channel open.
-    pub(crate) events: WeakUnboundedSender<Event>,
-}
+pub struct RenderRequests(pub(crate) Arc<AskForResource>);
 
 impl fmt::Debug for RenderRequests {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("RenderRequests").field(&self.page).finish()
+        f.debug_struct("RenderRequests").finish_non_exhaustive()
     }
 }
 
@@ -190,18 +188,7 @@ impl RenderRequests {
     /// long, because the resource's host has its own gap.
     pub async fn request(&self, request: ResourceRequest) -> ResourceAnswer {
         let (answer, answered) = oneshot::channel();
-        let wanted = Box::new(WantedResource {
-            page: self.page,
-            request,
-            answer,
-        });
-        let Some(events) = self.events.upgrade() else {
-            return ResourceAnswer::Refused;
-        };
-        if events.send(Event::ResourceWanted(wanted)).is_err() {
-            return ResourceAnswer::Refused;
-        }
-        drop(events);
+        (self.0)(request, answer);
         // The sender is dropped at the end of the run.
         match answered.await {
             Ok(Some(stored)) => stored.decoded().await,
@@ -272,49 +259,6 @@ pub(crate) fn is_html(headers: &HeaderMap) -> bool {
                 .get(..name.len())
                 .is_some_and(|start| start.eq_ignore_ascii_case(name))
         })
-}
-
-/// Renders a page, and measures the result. Runs outside of the crawl loop.
-pub(crate) async fn rendered(
-    renderer: Arc<dyn Renderer>,
-    (url, fetched): (String, Tick),
-    answer: StoredAnswer,
-    requests: RenderRequests,
-) -> Event {
-    let page = requests.page;
-    let decoded = spawn_blocking(move || answer.decode()).await;
-    let result = match decoded {
-        Ok((status, headers, body)) => {
-            let input = PageToRender {
-                url,
-                status,
-                headers,
-                body,
-                time: SystemTime::UNIX_EPOCH + Duration::from_micros(fetched.as_micros()),
-            };
-            renderer.render(input, requests).await
-        }
-        Err(error) => Err(RenderFailure {
-            name: "page_failed",
-            detail: error.to_string(),
-            is_browsers: false,
-        }),
-    };
-    let result = match result {
-        Ok(page) => {
-            let measured = spawn_blocking(move || {
-                let size = PageSize::of(page.dom.as_bytes(), Some("text/html; charset=utf-8"));
-                (page, size)
-            });
-            measured.await.map_err(|error| RenderFailure {
-                name: "page_failed",
-                detail: error.to_string(),
-                is_browsers: false,
-            })
-        }
-        Err(failure) => Err(failure),
-    };
-    Event::Rendered { page, result }
 }
 
 #[cfg(test)]

@@ -343,6 +343,7 @@ mod tests {
             line,
             found_on: None,
             label: None,
+            render: None,
             round: Some(1),
             at: None,
         }

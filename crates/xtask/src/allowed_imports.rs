@@ -2,7 +2,7 @@
 
 /// For each package, the crates it may depend on directly, except in tests.
 pub(crate) const SEES: [(&str, &[&str]); 30] = [
-    // Whoever renders passes the requests of pages on, so the crate needs no other.
+    // Callers answer the requests of pages, so the crate needs no fetcher.
     ("crawl-browser", &[]),
     ("crawl-coding", &[]),
     ("crawl-dates", &[]),
@@ -140,6 +140,7 @@ pub(crate) const SEES: [(&str, &[&str]); 30] = [
             "crawl-archive",
             "crawl-index",
             "crawl-engine",
+            "crawl-browser",
             "crawl-records",
             "crawl-tables",
             "crawl-wacz",
@@ -330,7 +331,8 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
             ("free_space", &[]),
             ("document_reader", &[]),
             ("login", &[]),
-            ("config", &["document_reader", "login", "time"]),
+            ("render", &[]),
+            ("config", &["document_reader", "login", "render", "time"]),
             ("control", &["config", "counters", "free_space"]),
             ("error", &["control"]),
             ("tombstones", &["error"]),
@@ -346,8 +348,8 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
             (
                 "messages",
                 &[
-                    "control", "counters", "error", "login", "priority", "revisit", "summary",
-                    "time", "totals",
+                    "control", "counters", "error", "login", "priority", "render", "revisit",
+                    "summary", "time", "totals",
                 ],
             ),
             (
@@ -407,6 +409,7 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
                     "messages",
                     "meta_keys",
                     "priority",
+                    "render",
                     "revisit",
                     "sampling",
                     "secrets",
@@ -492,9 +495,10 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
                     "error",
                     "free_space",
                     "index",
-                    "meta_keys",
                     "messages",
+                    "meta_keys",
                     "read",
+                    "render",
                     "revisit",
                     "runtime_waker",
                     "shared_traps",
@@ -519,6 +523,7 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
             ("values", &[]),
             ("rendering", &["error", "values"]),
             ("shared_frontier", &["error"]),
+            ("rendering_left_out", &["error", "values"]),
             ("shared_frontier_left_out", &["error"]),
             // Reads private keys and signs requests.
             ("identity", &["clock", "error"]),

@@ -38,7 +38,8 @@ pub fn fetch(workspace: &Workspace) -> Result<()> {
 /// # Errors
 /// If what they need is not there, or one fails.
 pub fn test(workspace: &Workspace) -> Result<()> {
-    // Test the search page and the static page. Build the whole workspace, because the libraries
+    // Test the search page, the static page and the rendering of pages. Build the whole workspace,
+    // because the libraries
     // would be rebuilt with other features for a single package.
     let mut command = workspace.cargo(&["test", "--workspace", "--test", "browser", "--locked"]);
     command.envs(environment(workspace)?);

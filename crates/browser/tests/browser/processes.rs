@@ -245,7 +245,7 @@ async fn errors_of_the_start_have_hints() {
         no_browser.starts_with("the browser /bin/true does not answer"),
         "{no_browser}"
     );
-    // Its loader prints what is missing.
+    // The loader prints the missing library.
     let broken = message(&|config| config.environment.clear()).await;
     assert!(
         broken.contains("does not answer: ") && broken.contains(".so"),

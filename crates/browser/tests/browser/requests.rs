@@ -7,7 +7,7 @@ use crawl_browser::{Browser, RequestKind};
 
 use crate::site::{Site, config, page, page_with, render, text_of};
 
-/// Sockets on loopback that nobody may connect to.
+/// Sockets on loopback that must not be connected to.
 struct Forbidden {
     tcp: TcpListener,
     udp: UdpSocket,
@@ -191,7 +191,7 @@ const UNWANTED: [&str; 17] = [
     "/map.json",
 ];
 
-/// What the page notes about its attempts.
+/// Results of attempts that the page writes down.
 const NOTES: [&str; 16] = [
     "[post: 200]",
     "[cors: TypeError: Failed to fetch]",

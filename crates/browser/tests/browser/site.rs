@@ -138,7 +138,7 @@ pub(crate) fn page_with(html: &str, headers: &[(&str, &str)]) -> PageToRender {
     }
 }
 
-/// Renders one page in a browser of its own.
+/// Renders one page in a new browser.
 pub(crate) async fn try_render(
     html: &str,
     site: &Arc<Site>,

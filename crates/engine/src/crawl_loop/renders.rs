@@ -29,8 +29,8 @@ const MAX_WAITING_PAGES: usize = 32;
 /// Beyond the limit: no further page is fetched until one is rendered.
 const MAX_WAITING_BYTES: u64 = 64 << 20;
 
-/// Maximum bytes of resources in memory that later pages of a run may need again.
-/// Beyond the limit: the oldest are dropped, and fetched again if a page needs them.
+/// Maximum bytes of resources that are kept in memory for later pages.
+/// Beyond the limit: the oldest are dropped.
 const MAX_KEPT_BYTES: u64 = 128 << 20;
 
 /// The longest wait of a resource for its turn.
@@ -44,8 +44,8 @@ const MAX_TRIES: u32 = 2;
 /// sent.
 const MAX_VAIN: u32 = 3;
 
-/// How many pages with the same scripts are rendered in vain before no page with them is rendered,
-/// whatever its URL shape.
+/// Maximum useless renderings of pages with the same scripts on a host.
+/// Beyond the limit: pages with these scripts are read as they were sent, at any URL shape.
 const MAX_VAIN_SCRIPTS: u32 = 10;
 
 /// Maximum URL shapes and sets of scripts to remember.
@@ -80,7 +80,7 @@ pub(super) struct Renders {
     /// Resources that wait or are in flight.
     asked: HashMap<CanonicalUrl, AskedResource>,
     kept: KeptAnswers,
-    /// How often pages with the same URL shape and scripts were rendered in vain, in a row.
+    /// Number of useless renderings in a row, by URL shape and scripts.
     vain: HashMap<(String, u64), u32>,
     /// The same for pages of a host with the same scripts. `None` if they ever showed more.
     vain_scripts: HashMap<(HostKey, u64), Option<u32>>,
@@ -107,7 +107,7 @@ struct RenderRules {
 #[derive(Debug)]
 struct OpenPage {
     page: FetchedPage,
-    /// What the page is without its scripts.
+    /// The page without its scripts.
     before: Shell,
     row: RenderRow,
     hosts: HashSet<HostKey>,
@@ -131,17 +131,17 @@ pub(super) enum Wanted {
     Waits(Origin),
 }
 
-/// What happens to a page that waited for a tab.
+/// The fate of a page that waited for a tab.
 #[derive(Debug)]
 pub(super) enum NextPage {
-    /// It is passed to the browser.
+    /// The browser gets the page.
     Render {
         page: RenderId,
         url: CanonicalUrl,
         fetched: Tick,
         answer: StoredAnswer,
     },
-    /// It is read as it was sent.
+    /// A reader gets the page as the server sent it.
     Read(Box<FetchedPage>),
 }
 
@@ -178,7 +178,7 @@ impl Renders {
         }
     }
 
-    /// Queues a page that is to be rendered. `before` is what it is without its scripts.
+    /// Queues a page for the browser. `before` describes the page without its scripts.
     pub(super) fn add(&mut self, page: FetchedPage, before: Shell) {
         self.queued_bytes += page.exchange.body.len() as u64;
         self.queued.push_back((page, before));
@@ -457,6 +457,7 @@ impl Renders {
                 row.dom_digest = Some(DigestAlgorithm::default().of(&[rendered.dom.as_bytes()]));
                 page.rendering = Rendering::Done {
                     dom: rendered.dom,
+                    navigation: rendered.navigation,
                     row,
                 };
             }

@@ -361,6 +361,12 @@ impl Build<'_> {
         Some(page).filter(|_| is_it)
     }
 
+    /// Returns the DOM of a page that was rendered.
+    fn dom(&self, kept: &Kept) -> Option<Vec<u8>> {
+        let (place, bytes) = kept.dom.as_ref()?;
+        dom_at(self.dir, &kept.url, place, *bytes)
+    }
+
     fn archived(
         &self,
         url: &CanonicalUrl,
@@ -384,19 +390,11 @@ impl Build<'_> {
             return Ok(left_out(url, "no_page"));
         }
         let body = Bytes::copy_from_slice(http.body);
-        let dom = kept.dom.as_ref();
-        let dom = dom.and_then(|(place, bytes)| dom_at(self.dir, &kept.url, place, *bytes));
-        let content_type = match dom {
-            Some(_) => Some(HTML_IN_UTF8),
-            None => content_type,
-        };
-        let bytes = match dom {
-            Some(dom) => dom.into(),
-            None => {
-                let codings = headers.get_all(CONTENT_ENCODING);
-                decode(codings, &body, &DecodeLimits::default()).bytes
-            }
-        };
+        let dom = self.dom(kept);
+        let content_type = dom.as_ref().map_or(content_type, |_| Some(HTML_IN_UTF8));
+        let codings = headers.get_all(CONTENT_ENCODING);
+        let decoded = || decode(codings, &body, &DecodeLimits::default()).bytes;
+        let bytes = dom.map_or_else(decoded, Bytes::from);
         let is_page = document_kind(content_type, &bytes) == ContentKind::Html;
         let kind = || documents.kind(content_type, url.path(), &bytes);
         let html = match is_page {

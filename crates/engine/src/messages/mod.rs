@@ -152,7 +152,7 @@ pub(crate) enum Event {
     /// A reader gave back a page, because scripts seem to build it.
     Scripted {
         page: Box<FetchedPage>,
-        /// What the page is without its scripts.
+        /// The page without its scripts.
         shell: Shell,
     },
     /// A page that is being rendered asks for a resource.

@@ -37,6 +37,8 @@ pub(crate) enum Rendering {
     Done {
         /// The serialized DOM.
         dom: String,
+        /// The URL that the page's scripts tried to move to.
+        navigation: Option<String>,
         row: RenderRow,
     },
     /// As it was sent, because it could not be rendered.
@@ -49,6 +51,14 @@ impl Rendering {
         match self {
             Rendering::Unneeded | Rendering::IfScripted => None,
             Rendering::Done { row, .. } | Rendering::Failed(row) => Some(row),
+        }
+    }
+
+    /// Returns the URL that the page's scripts tried to move to.
+    pub(crate) fn navigation(&self) -> Option<&str> {
+        match self {
+            Rendering::Done { navigation, .. } => navigation.as_deref(),
+            _ => None,
         }
     }
 
@@ -131,7 +141,7 @@ impl PageSize {
     }
 }
 
-/// What a page is without its scripts.
+/// A page without its scripts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shell {
     pub(crate) size: PageSize,
@@ -178,8 +188,8 @@ fn has_inline_script(source: &str) -> bool {
     tags(source, "<script").any(|tag| !contains(tag, "json") && !contains(tag, "rules"))
 }
 
-/// Returns whether a page is its site's search page. Such pages ask for JavaScript too, but show
-/// nothing until someone searches.
+/// Returns whether a page is its site's search page. Such pages need JavaScript, but show nothing
+/// until a visitor searches.
 fn is_search_page(source: &str) -> bool {
     tags(source, "<link").any(|tag| contains(tag, "rel=\"search\"") && contains(tag, "href=\"#\""))
 }

@@ -67,6 +67,14 @@ impl ReadDocument {
         }
     }
 
+    /// Returns the result for a page that is rendered before it is read.
+    pub(crate) fn scripted(shell: Shell) -> ReadDocument {
+        ReadDocument {
+            scripted: Some(shell),
+            ..ReadDocument::default()
+        }
+    }
+
     /// Returns the result for a document whose reading was stopped, or left to another thread.
     pub(crate) fn given_up() -> ReadDocument {
         ReadDocument {

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use crawl_coding::decode_gzip;
 use crawl_dates::Moment;
 use crawl_extractor::{
-    ChangeFreq, Content, Meta, Page, PageObserver as _, PageText, Sitemap, SitemapEntry,
-    SitemapKind, read_feed, read_sitemap, read_text,
+    ChangeFreq, Content, Page, PageObserver as _, PageText, Sitemap, SitemapEntry, SitemapKind,
+    read_feed, read_sitemap, read_text, refresh_header,
 };
 use crawl_fetcher::{Exchange, Interstitial};
 use crawl_frontier::{Exclusion, Lease, Reason, UrlKind};
@@ -61,8 +61,7 @@ impl PageReader {
         compared: ComparedText,
     ) -> Result<ReadDocument, Interstitial> {
         let (exchange, rules) = (&*fetched.exchange, &*fetched.context.rules);
-        let lease = links.from();
-        let headers = &exchange.headers;
+        let (lease, headers) = (links.from(), &exchange.headers);
         let is_page = is_successful(exchange);
         let may_index = self.documents.html && self.may_index(lease, exchange);
         let mut evidence = TrapEvidence {
@@ -88,21 +87,11 @@ impl PageReader {
         if let Some(found) = in_place.filter(|found| !found.has_own_links()) {
             return Err(found);
         }
-        let is_scripted = is_page
-            && lease.kind == UrlKind::Page
-            && fetched.rendering.row().is_none()
-            && in_place.is_none()
-            && is_built_by_scripts(&page, text.as_str());
+        let is_scripted = in_place.is_none() && self.is_scripted(fetched, (&page, &text), links);
         if is_scripted && matches!(fetched.rendering, Rendering::IfScripted) {
-            return Ok(ReadDocument {
-                scripted: Some(Shell::of_page(&page)),
-                ..ReadDocument::default()
-            });
+            return Ok(ReadDocument::scripted(Shell::of_page(&page)));
         }
-        if fetched.rendering.dom().is_some() {
-            // What the page declared before its scripts ran still binds.
-            page.metas.append(&mut self.metas_as_sent(exchange));
-        }
+        self.complete_dom(fetched, &mut page);
         let directives = self.directives(exchange, &page.metas);
         let usage = self.usage(rules, exchange, lease, &directives, &page.metas);
         let tag = content.as_ref().and_then(|content| content.language.tag());
@@ -129,9 +118,6 @@ impl PageReader {
         if unwanted.is_some() {
             links.forget_found();
         }
-        if is_scripted && !self.renders {
-            links.count_left_out(BUILT_BY_SCRIPTS);
-        }
         document.unwanted = unwanted;
         document.echoes_secret = echoes_secret;
         document.language = language;
@@ -146,11 +132,36 @@ impl PageReader {
         Ok(document)
     }
 
-    /// Returns the `meta` elements of a page as it was sent.
-    fn metas_as_sent(&self, exchange: &Exchange) -> Vec<Meta> {
+    /// Returns whether scripts seem to build a page that was not rendered. Counts such a page if the
+    /// crawl renders none.
+    fn is_scripted(
+        &self,
+        fetched: &FetchedPage,
+        (page, text): (&Page, &PageText<'_>),
+        links: &mut Links<'_>,
+    ) -> bool {
+        let is_scripted = is_successful(&fetched.exchange)
+            && fetched.lease.kind == UrlKind::Page
+            && fetched.rendering.row().is_none()
+            && is_built_by_scripts(page, text.as_str());
+        links.count_dropped(BUILT_BY_SCRIPTS, u64::from(is_scripted && !self.renders));
+        is_scripted
+    }
+
+    /// Adds to a rendered page what its DOM doesn't show: the `meta` elements from before its scripts
+    /// ran, which still bind, and the URL that the scripts tried to move to.
+    fn complete_dom(&self, fetched: &FetchedPage, page: &mut Page) {
+        if fetched.rendering.dom().is_none() {
+            return;
+        }
+        let exchange = &fetched.exchange;
         let decoded = self.decoded(exchange);
         let text = PageText::decode(&decoded.bytes, content_type(exchange).as_deref());
-        read_text(&text, &self.limits, &mut ()).metas
+        let mut sent = read_text(&text, &self.limits, &mut ());
+        page.metas.append(&mut sent.metas);
+        let moved = fetched.rendering.navigation();
+        let link = |url| refresh_header(&format!("0; url={url}"), &self.limits);
+        page.links.extend(moved.and_then(link));
     }
 
     /// Parses a page in one pass. Extracts the content if `is_content_wanted` is true, or if the

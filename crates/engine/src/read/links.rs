@@ -549,11 +549,6 @@ impl<'a> Links<'a> {
         self.settled = 0;
     }
 
-    /// Counts something that the crawl leaves out, by the reason.
-    pub(crate) fn count_left_out(&mut self, why: &'static str) {
-        *self.unusable.entry(why).or_default() += 1;
-    }
-
     /// Completes a document by adding its links.
     pub(crate) fn finish(self, document: ReadDocument) -> ReadDocument {
         let findings = PageFindings {

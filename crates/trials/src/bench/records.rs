@@ -225,7 +225,6 @@ fn page_row(page: u64, number: u64, hosts: u64, round: u32) -> PageRow {
     let url = url(page, hosts);
     let is_gone = dice.below(20) == 0;
     PageRow {
-        render: None,
         status: Some(if is_gone { 404 } else { 200 }),
         fetched_at: Timestamp::from_micros((START_MS + number) * 1000),
         ms: 20 + dice.below(400),
@@ -267,6 +266,7 @@ fn page_row(page: u64, number: u64, hosts: u64, round: u32) -> PageRow {
         error: None,
         sample: None,
         label: None,
+        render: None,
         url,
     }
 }

@@ -1,4 +1,4 @@
-//! The cost of rendering pages: a crawl beside a plain Playwright loop over the same pages.
+//! The cost of rendering pages: a crawl, compared with a plain Playwright loop over the same pages.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -20,7 +20,7 @@ pub(crate) struct RenderArgs {
     /// Pages
     #[arg(long, value_name = "N", default_value_t = 200)]
     pages: usize,
-    /// Pages at a time, beside one at a time
+    /// Pages at a time; also measured with one
     #[arg(long, value_name = "N", default_value_t = 4)]
     tabs: u64,
     /// Measure the program of the dev profile, which is built sooner
@@ -28,7 +28,7 @@ pub(crate) struct RenderArgs {
     dev: bool,
 }
 
-/// Interval at which to read the processes.
+/// Interval between readings of the processes.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The clock ticks of a second in `/proc/PID/stat`. Linux uses 100 everywhere.
@@ -44,7 +44,7 @@ const APP: &str = "(async () => {
   document.getElementById('root').innerHTML = article.text.map((text) => `<p>${text}</p>`).join('');
 })();";
 
-/// What a run took.
+/// The cost of a run.
 #[derive(Clone, Copy, Debug)]
 struct RunCost {
     wall: f64,
@@ -226,7 +226,7 @@ struct ProcessStat {
 }
 
 impl ProcessStat {
-    /// Parses `/proc/PID/stat`, in which the name is in parentheses and may contain anything.
+    /// Parses `/proc/PID/stat`. The name is in parentheses and can contain any character.
     fn parse(stat: &str) -> Option<ProcessStat> {
         let (_, fields) = stat.rsplit_once(')')?;
         let fields: Vec<&str> = fields.split_whitespace().collect();

@@ -12,10 +12,10 @@ use tempfile::TempDir;
 
 use super::{crawl, render, rows};
 
-/// What each page shows without its scripts.
+/// The text of each page without its scripts.
 const STATIC_TEXT: &str = "What the server sent. ";
 
-/// A site whose first page links to pages with these paths and scripts.
+/// A site with these paths and scripts of pages. Its first page links to all.
 fn site(pages: &[(&str, &str)]) -> Spec {
     let links = pages
         .iter()

@@ -1,4 +1,4 @@
-//! A crawl with `--render auto` of a site of which scripts build a third.
+//! A crawl with `--render auto` of a site; scripts build a third of its pages.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,8 @@ use crawl_testweb::{Answer, LinkMix, TestWeb};
 
 use super::{SHELL, json, render, requests, rows, run, script};
 
-/// The number of pages that scripts build, and of those with little text and scripts that add
-/// nothing. The rest is static pages with text.
+/// The number of pages that scripts build, of static pages with little text, and of static pages
+/// with much text. The static pages have scripts too, but these add nothing.
 const BUILT: usize = 100;
 const SHORT: usize = 80;
 const LONG: usize = 120;

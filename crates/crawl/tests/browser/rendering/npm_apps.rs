@@ -56,7 +56,7 @@ fn assets(folder: &Path) -> Vec<String> {
     files.map(|file| name(file.unwrap())).collect()
 }
 
-/// Serves an app as such servers do: its files, and its empty page for all other paths.
+/// Serves an app as such servers do: its files, and the empty page at every other path.
 fn serve(app: &str) -> TestWeb {
     let folder = named("CRAWL_APPS").join(app);
     let shell = fs::read_to_string(folder.join("index.html")).unwrap();

@@ -123,6 +123,7 @@ fn rendered() -> Result<(RenderedPage, PageSize), RenderFailure> {
         dom: "<p>tea and cake".to_owned(),
         page_time: Duration::from_millis(7),
         withheld: 0,
+        navigation: None,
     };
     Ok((
         page,
@@ -316,7 +317,7 @@ fn shell(scripts: u64) -> Shell {
     }
 }
 
-/// Renders a page in vain. Returns `None` if it is read as it was sent.
+/// Renders a page that shows nothing more. Returns `None` if it is read as it was sent.
 fn render_in_vain(renders: &mut Renders, path: &str, scripts: u64) -> Option<()> {
     renders.add(page(path), shell(scripts));
     match renders.next().unwrap() {
@@ -358,7 +359,7 @@ fn pages_that_waited_are_not_rendered_either() {
 fn scripts_that_never_add_anything_are_not_run() {
     let mut renders = renders(RenderMode::Auto);
     for number in 0..MAX_VAIN_SCRIPTS {
-        // Each folder is a shape of its own.
+        // Each folder has a different shape.
         let path = format!("/{}/7", "x".repeat(number as usize + 1));
         assert!(render_in_vain(&mut renders, &path, 1).is_some());
     }
@@ -400,7 +401,7 @@ fn a_browser_that_keeps_failing_is_not_used_any_more() {
         assert_eq!(row(&page).error.as_deref(), Some("browser_crashed"));
         assert_eq!(page.rendering.dom(), None);
     }
-    // Rows of later pages say why they were not rendered.
+    // Rows of later pages name the failure too.
     renders.add(page("/7"), Shell::default());
     let Some(NextPage::Read(page)) = renders.next() else {
         panic!("it is rendered");

@@ -1,0 +1,70 @@
+//! Has pages rendered, and passes their requests to the crawl loop.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use crawl_scheduler::Tick;
+use tokio::sync::mpsc::WeakUnboundedSender;
+use tokio::task::spawn_blocking;
+
+use crate::messages::Event;
+use crate::messages::render::{PageSize, RenderId, WantedResource};
+use crate::render::{PageToRender, RenderFailure, RenderRequests, Renderer, StoredAnswer};
+
+/// Returns what passes the requests of a page to the loop. `events` is weak, so that a page that is
+/// still being rendered doesn't keep the loop's channel open.
+pub(super) fn requests_of(page: RenderId, events: WeakUnboundedSender<Event>) -> RenderRequests {
+    RenderRequests(Arc::new(move |request, answer| {
+        let wanted = Box::new(WantedResource {
+            page,
+            request,
+            answer,
+        });
+        // If the loop is over, dropping the sender of the answer refuses the request.
+        if let Some(events) = events.upgrade() {
+            let _ = events.send(Event::ResourceWanted(wanted));
+        }
+    }))
+}
+
+/// Renders a page, and measures the result. Runs outside of the crawl loop.
+pub(super) async fn rendered(
+    renderer: Arc<dyn Renderer>,
+    (page, url, fetched): (RenderId, String, Tick),
+    answer: StoredAnswer,
+    requests: RenderRequests,
+) -> Event {
+    let decoded = spawn_blocking(move || answer.decode()).await;
+    let result = match decoded {
+        Ok((status, headers, body)) => {
+            let input = PageToRender {
+                url,
+                status,
+                headers,
+                body,
+                time: SystemTime::UNIX_EPOCH + Duration::from_micros(fetched.as_micros()),
+            };
+            renderer.render(input, requests).await
+        }
+        Err(error) => Err(RenderFailure {
+            name: "page_failed",
+            detail: error.to_string(),
+            is_browsers: false,
+        }),
+    };
+    let result = match result {
+        Ok(page) => {
+            let measured = spawn_blocking(move || {
+                let size = PageSize::of(page.dom.as_bytes(), Some("text/html; charset=utf-8"));
+                (page, size)
+            });
+            measured.await.map_err(|error| RenderFailure {
+                name: "page_failed",
+                detail: error.to_string(),
+                is_browsers: false,
+            })
+        }
+        Err(failure) => Err(failure),
+    };
+    Event::Rendered { page, result }
+}
