@@ -44,12 +44,12 @@ const MAX_TRIES: u32 = 2;
 /// sent.
 const MAX_VAIN: u32 = 3;
 
-/// Maximum useless renderings of pages with the same scripts on a host.
-/// Beyond the limit: pages with these scripts are read as they were sent, at any URL shape.
+/// Maximum useless renderings with the same scripts on a host.
+/// Beyond the limit: pages with these scripts are read as sent.
 const MAX_VAIN_SCRIPTS: u32 = 10;
 
-/// Maximum URL shapes and sets of scripts to remember.
-/// Beyond the limit: pages of further shapes are rendered whenever they look empty.
+/// Maximum learned URL shapes and script sets.
+/// Beyond the limit: further pages are rendered whenever they look empty.
 const MAX_SHAPES: usize = 10_000;
 
 /// How often in a row the browser may fail before no further page of the run is rendered.
