@@ -122,7 +122,8 @@ pub struct RenderRow {
     /// The distance in the archive from the response record (`warc`) to the `conversion` record with
     /// the DOM, in bytes. Null if the DOM is not archived.
     pub dom_after: Option<u64>,
-    /// Why the page could not be rendered. The rest of the row then describes the page as it was
+    /// Why the page could not be rendered: `browser_missing`, `browser_crashed`, `page_failed`,
+    /// `render_timeout` or `render_budget`. The rest of the row then describes the page as it was
     /// sent.
     pub error: Option<String>,
 }

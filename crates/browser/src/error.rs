@@ -57,13 +57,13 @@ pub enum RenderError {
     /// The browser had ended and cannot be started again.
     #[error("the browser does not start: {0}")]
     Missing(#[from] BrowserError),
-    /// The browser died, or gave an answer that makes no sense.
+    /// The browser died.
     #[error("the browser crashed: {0}")]
     Crashed(String),
-    /// The page can't be rendered, for example because its process ended. Other pages are not
-    /// affected.
-    #[error("the page crashed: {0}")]
-    PageCrashed(String),
+    /// The page's own process died, or the browser does not show the page, such as a download.
+    /// Other pages are not affected.
+    #[error("the page failed: {0}")]
+    PageFailed(String),
     /// The page took too long by our clock.
     #[error("rendering took too long")]
     Timeout,
@@ -78,7 +78,8 @@ impl RenderError {
     pub fn name(&self) -> &'static str {
         match self {
             RenderError::Missing(_) => "browser_missing",
-            RenderError::Crashed(_) | RenderError::PageCrashed(_) => "browser_crashed",
+            RenderError::Crashed(_) => "browser_crashed",
+            RenderError::PageFailed(_) => "page_failed",
             RenderError::Timeout => "render_timeout",
             RenderError::Budget(_) => "render_budget",
         }

@@ -114,6 +114,8 @@ pub struct Rendered {
     pub requests: u32,
     /// Number of refused requests, including requests beyond the bound.
     pub refused: u32,
+    /// Number of refused requests beyond the bound.
+    pub withheld: u32,
     /// The first URL that the page tried to navigate to (`location`, a refresh, a click). All
     /// navigations are refused.
     pub navigation: Option<String>,

@@ -142,6 +142,7 @@ struct Rendering<'a> {
     page_time: Duration,
     navigation: Option<String>,
     passed_on: u32,
+    withheld: u32,
     refused: u32,
 }
 
@@ -171,6 +172,7 @@ impl<'a> Rendering<'a> {
             page_time: Duration::ZERO,
             navigation: None,
             passed_on: 0,
+            withheld: 0,
             refused: 0,
         }
     }
@@ -240,7 +242,7 @@ impl<'a> Rendering<'a> {
         let url = json!({"url": self.url});
         let answer = self.command("Page.navigate", url).await?;
         if let Some(error) = answer["errorText"].as_str() {
-            return Err(RenderError::PageCrashed(format!("the document: {error}")));
+            return Err(RenderError::PageFailed(format!("the document: {error}")));
         }
         while !self.is_navigated {
             self.turn().await?;
@@ -302,6 +304,7 @@ impl<'a> Rendering<'a> {
             page_time: self.page_time,
             requests: self.passed_on,
             refused: self.refused,
+            withheld: self.withheld,
             wall_hits: 0,
             navigation: navigation.or(self.navigation.take()),
             screenshot,
@@ -319,9 +322,7 @@ impl<'a> Rendering<'a> {
         let options = json!({"expression": script, "contextId": world, "returnByValue": true});
         let mut result = self.command("Runtime.evaluate", options).await?;
         if let Some(exception) = result.get("exceptionDetails") {
-            return Err(RenderError::PageCrashed(
-                text(&exception["text"]).to_owned(),
-            ));
+            return Err(RenderError::PageFailed(text(&exception["text"]).to_owned()));
         }
         Ok(result["result"]["value"].take())
     }
@@ -385,7 +386,7 @@ impl<'a> Rendering<'a> {
                 let closed = text(&params["sessionId"]);
                 self.sessions.remove(closed);
                 if self.main_session.as_deref() == Some(closed) {
-                    return Err(RenderError::PageCrashed("the page was closed".to_owned()));
+                    return Err(RenderError::PageFailed("the page was closed".to_owned()));
                 }
             }
             "Fetch.requestPaused" => self.paused(&session, &params),
@@ -397,15 +398,13 @@ impl<'a> Rendering<'a> {
                 let url = text(&params["frame"]["url"]);
                 if self.is_navigated {
                     let reason = format!("the page replaced itself by {url}");
-                    return Err(RenderError::PageCrashed(reason));
+                    return Err(RenderError::PageFailed(reason));
                 }
                 self.is_navigated = url != "about:blank";
             }
             "Emulation.virtualTimeBudgetExpired" if is_main => self.is_slice_over = true,
             "Inspector.targetCrashed" if is_main => {
-                return Err(RenderError::PageCrashed(
-                    "the page's process ended".to_owned(),
-                ));
+                return Err(RenderError::PageFailed("its process ended".to_owned()));
             }
             _ => {}
         }
@@ -478,6 +477,7 @@ impl<'a> Rendering<'a> {
         }
         let is_wanted = self.sessions.get(session) == Some(&Role::Page);
         if !is_wanted || self.passed_on >= self.config.max_requests {
+            self.withheld += u32::from(is_wanted);
             self.answer(session, id, PageAnswer::Refused);
             return;
         }
@@ -521,7 +521,10 @@ async fn sleep_until(deadline: Option<tokio::time::Instant>) {
 }
 
 fn crashed(error: CommandError) -> RenderError {
-    RenderError::Crashed(error.to_string())
+    match error {
+        CommandError::Closed => RenderError::Crashed(error.to_string()),
+        CommandError::Refused(why) => RenderError::PageFailed(why),
+    }
 }
 
 fn text(value: &Value) -> &str {

@@ -137,6 +137,7 @@ impl Renderer for SharedBrowser {
             Ok(RenderedPage {
                 dom: rendered.dom,
                 page_time: rendered.page_time,
+                withheld: rendered.withheld,
                 navigation: rendered.navigation,
             })
         })

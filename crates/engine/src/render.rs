@@ -108,6 +108,8 @@ pub struct RenderedPage {
     pub dom: String,
     /// How long the page's scripts ran, by the page's own clock.
     pub page_time: Duration,
+    /// Number of requests beyond [`RenderLimits::requests`] that the browser refused.
+    pub withheld: u32,
     /// The URL that the page's scripts tried to move to. It counts as a link.
     pub navigation: Option<String>,
 }
@@ -115,7 +117,7 @@ pub struct RenderedPage {
 /// Why a page was not rendered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RenderFailure {
-    /// The name in rows: `browser_missing`, `browser_crashed`, `render_timeout` or
+    /// The name in rows: `browser_missing`, `browser_crashed`, `page_failed`, `render_timeout` or
     /// `render_budget`.
     pub name: &'static str,
     /// The details, for the log.

@@ -16,7 +16,10 @@ use crate::workspace::{Workspace, output, run};
 const PACKAGE: &str = "chromium-headless-shell";
 
 /// Fetches the browser and checks that it runs.
-pub(crate) fn fetch(workspace: &Workspace) -> Result<()> {
+///
+/// # Errors
+/// If it can't be fetched or does not run here.
+pub fn fetch(workspace: &Workspace) -> Result<()> {
     let root = Debian::of(workspace).unpack_whole(PACKAGE)?;
     std::fs::write(fonts(&root), fonts_list(&root))
         .with_context(|| format!("cannot write {}", fonts(&root).display()))?;
@@ -31,16 +34,24 @@ pub(crate) fn fetch(workspace: &Workspace) -> Result<()> {
 }
 
 /// Runs the tests in the browser.
-pub(crate) fn test(workspace: &Workspace) -> Result<()> {
-    // Test the search page, the static page and the rendering of pages. Build the whole workspace, because the libraries
+///
+/// # Errors
+/// If what they need is not there, or one fails.
+pub fn test(workspace: &Workspace) -> Result<()> {
+    // Test the search page, the static page and the rendering of pages. Build the whole workspace,
+    // because the libraries
     // would be rebuilt with other features for a single package.
     let mut command = workspace.cargo(&["test", "--workspace", "--test", "browser", "--locked"]);
     command.envs(environment(workspace)?);
+    command.env("CRAWL_APPS", tools::bundle_apps(workspace)?);
     run(&mut command)
 }
 
 /// Returns the variables for browser tests: the browser, the Python that drives it, and axe.
-pub(crate) fn environment(workspace: &Workspace) -> Result<[(&'static str, OsString); 5]> {
+///
+/// # Errors
+/// If the browser can't be fetched.
+pub fn environment(workspace: &Workspace) -> Result<[(&'static str, OsString); 5]> {
     let root = Debian::of(workspace).unpack_whole(PACKAGE)?;
     Ok([
         ("CRAWL_PYTHON_BIN", workspace.python_bin().into()),

@@ -6,7 +6,6 @@
 
 mod allowed_imports;
 mod boundaries;
-mod browser;
 mod compose;
 mod dependencies;
 mod dist;
@@ -25,7 +24,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use xtask::workspace::Workspace;
-use xtask::{debian, tools, workspace};
+use xtask::{browser, debian, tools, workspace};
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "Tests and checks of this workspace")]

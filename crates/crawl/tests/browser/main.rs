@@ -2,7 +2,8 @@
 //! in `checks/`, which drive Chromium through Playwright.
 //!
 //! Required variables, set by `cargo xtask test --step browser`: `CRAWL_PYTHON_BIN` (with
-//! playwright), `CRAWL_CHROMIUM`, `CRAWL_CHROMIUM_LIBRARIES`, `CRAWL_CHROMIUM_FONTS`, `CRAWL_AXE`.
+//! playwright), `CRAWL_CHROMIUM`, `CRAWL_CHROMIUM_LIBRARIES`, `CRAWL_CHROMIUM_FONTS`, `CRAWL_AXE`,
+//! `CRAWL_APPS` (the bundles of `apps/`).
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 #[expect(dead_code, reason = "the tests without a browser ask more of it")]

@@ -1,5 +1,9 @@
 //! Crawls of pages that scripts build, with a real browser.
 
+mod failures;
+mod mixed_site;
+mod npm_apps;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};

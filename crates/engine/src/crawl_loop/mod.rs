@@ -183,7 +183,7 @@ impl Coordinator {
                 self.take_back(now, *page, out);
             }
             Event::ReadingStopped(page) => self.take_back(now, *page, out),
-            Event::Scripted { page, size } => self.scripted(now, *page, size, out),
+            Event::Scripted { page, shell } => self.scripted(now, *page, shell, out),
             Event::ResourceWanted(wanted) => self.resource_wanted(now, *wanted, out),
             Event::Rendered { page, result } => self.rendered(now, page, result, out),
             Event::FreeSpace { bytes } => self.note_free_space(bytes),

@@ -7,11 +7,11 @@ use crawl_scope::action;
 use crawl_weburl::{CanonicalUrl, Origin};
 
 use super::Coordinator;
-use super::renders::{PageForBrowser, ResourceAccess, Wanted};
+use super::renders::{NextPage, ResourceAccess, Wanted};
 use crate::config::Config;
 use crate::content_filter;
 use crate::messages::page::FetchedPage;
-use crate::messages::render::{PageSize, RenderId, RenderRequest, WantedResource};
+use crate::messages::render::{PageSize, RenderId, RenderRequest, Shell, WantedResource};
 use crate::messages::{Effect, Job, SideExchange, WriterMessage};
 use crate::render::{RenderFailure, RenderedPage, StoredAnswer};
 
@@ -34,7 +34,7 @@ impl Coordinator {
                 self.hand_to_readers(page, out);
             }
             None => {
-                self.renders.add(page, PageSize::default());
+                self.renders.add(page, Shell::default());
                 self.fill_tabs(now, out);
             }
         }
@@ -45,11 +45,11 @@ impl Coordinator {
         &mut self,
         now: Tick,
         page: FetchedPage,
-        size: PageSize,
+        shell: Shell,
         out: &mut Vec<Effect>,
     ) {
         self.backlog.dropped_unread(page.exchange.body.len() as u64);
-        self.renders.add(page, size);
+        self.renders.add(page, shell);
         self.fill_tabs(now, out);
     }
 
@@ -69,19 +69,21 @@ impl Coordinator {
     }
 
     fn fill_tabs(&mut self, now: Tick, out: &mut Vec<Effect>) {
-        while let Some(page) = self.renders.next() {
-            let PageForBrowser {
-                id,
-                url,
-                fetched,
-                answer,
-            } = page;
-            out.push(Effect::Render {
-                page: id,
-                url,
-                fetched,
-                answer,
-            });
+        while let Some(next) = self.renders.next() {
+            match next {
+                NextPage::Render {
+                    page,
+                    url,
+                    fetched,
+                    answer,
+                } => out.push(Effect::Render {
+                    page,
+                    url,
+                    fetched,
+                    answer,
+                }),
+                NextPage::Read(page) => self.hand_to_readers(*page, out),
+            }
         }
         self.backlog.note_rendering(now, self.renders.count());
     }

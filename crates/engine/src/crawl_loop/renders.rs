@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use crate::config::Config;
 use crate::messages::page::FetchedPage;
 use crate::messages::render::{
-    PageSize, RenderId, RenderRequest, Rendering, ResourceKey, WantedResource,
+    PageSize, RenderId, RenderRequest, Rendering, ResourceKey, Shell, WantedResource,
 };
 use crate::render::{
     RenderConfig, RenderFailure, RenderLimits, RenderMode, RenderedPage, ResourceKind,
@@ -44,8 +44,12 @@ const MAX_TRIES: u32 = 2;
 /// sent.
 const MAX_VAIN: u32 = 3;
 
-/// Maximum URL shapes to remember.
-/// Beyond the limit: pages of further shapes are rendered whenever they look empty.
+/// Maximum useless renderings with the same scripts on a host.
+/// Beyond the limit: pages with these scripts are read as sent.
+const MAX_VAIN_SCRIPTS: u32 = 10;
+
+/// Maximum learned URL shapes and script sets.
+/// Beyond the limit: further pages are rendered whenever they look empty.
 const MAX_SHAPES: usize = 10_000;
 
 /// How often in a row the browser may fail before no further page of the run is rendered.
@@ -68,7 +72,7 @@ pub(super) struct Renders {
     rules: Option<RenderRules>,
     last_id: u64,
     /// Pages that wait for a tab.
-    queued: VecDeque<(FetchedPage, PageSize)>,
+    queued: VecDeque<(FetchedPage, Shell)>,
     queued_bytes: u64,
     open: BTreeMap<RenderId, OpenPage>,
     /// Resources that wait for a permit of their origin.
@@ -76,9 +80,15 @@ pub(super) struct Renders {
     /// Resources that wait or are in flight.
     asked: HashMap<ResourceKey, AskedResource>,
     kept: KeptAnswers,
-    /// How often pages of a shape were rendered in vain, in a row.
-    vain: HashMap<String, u32>,
+    /// Number of useless renderings in a row, by URL shape and scripts.
+    vain: HashMap<(String, u64), u32>,
+    /// The same for pages of a host with the same scripts. `None` if they ever showed more.
+    vain_scripts: HashMap<(HostKey, u64), Option<u32>>,
     browser_failures: u32,
+    /// The last page that was opened before the last failure of the browser that counts.
+    last_failure: RenderId,
+    /// Why no further page is rendered: the name of the failure.
+    ended: Option<&'static str>,
     /// Origins that got no permit for a page because too many pages wait.
     turned_away: BTreeSet<Origin>,
     /// Whether permits are used for resources alone, because there is no room for pages.
@@ -97,8 +107,8 @@ struct RenderRules {
 #[derive(Debug)]
 struct OpenPage {
     page: FetchedPage,
-    /// How much the page shows without its scripts.
-    before: PageSize,
+    /// The page without its scripts.
+    before: Shell,
     row: RenderRow,
     hosts: HashSet<HostKey>,
     /// Bytes of all answers that the page got.
@@ -136,13 +146,18 @@ pub(super) enum Wanted {
     Waits(Origin),
 }
 
-/// A page to pass to the browser.
+/// The fate of a page that waited for a tab.
 #[derive(Debug)]
-pub(super) struct PageForBrowser {
-    pub(super) id: RenderId,
-    pub(super) url: CanonicalUrl,
-    pub(super) fetched: Tick,
-    pub(super) answer: StoredAnswer,
+pub(super) enum NextPage {
+    /// The browser gets the page.
+    Render {
+        page: RenderId,
+        url: CanonicalUrl,
+        fetched: Tick,
+        answer: StoredAnswer,
+    },
+    /// A reader gets the page as the server sent it.
+    Read(Box<FetchedPage>),
 }
 
 impl Renders {
@@ -175,32 +190,40 @@ impl Renders {
             && !page.context.is_only_checked
             && exchange.truncated.is_none()
             && exchange.redirect_target().is_none()
-            && is_html(&exchange.headers)
-            && self.browser_failures < MAX_BROWSER_FAILURES;
+            && is_html(&exchange.headers);
         match rules.mode {
             _ if !may_render => Some(Rendering::Unneeded),
             RenderMode::On => None,
-            RenderMode::Auto => Some(match self.is_vain(&page.lease.url) {
-                true => Rendering::Unneeded,
-                false => Rendering::IfScripted,
-            }),
+            RenderMode::Auto => Some(Rendering::IfScripted),
         }
     }
 
-    /// Queues a page that is to be rendered. `before` is how much it shows without its scripts.
-    pub(super) fn add(&mut self, page: FetchedPage, before: PageSize) {
+    /// Queues a page for the browser. `before` describes the page without its scripts.
+    pub(super) fn add(&mut self, page: FetchedPage, before: Shell) {
         self.queued_bytes += page.exchange.body.len() as u64;
         self.queued.push_back((page, before));
     }
 
-    /// Returns the next page for the browser, if a tab is free.
-    pub(super) fn next(&mut self) -> Option<PageForBrowser> {
+    /// Returns the next page and what happens to it, if a tab is free.
+    pub(super) fn next(&mut self) -> Option<NextPage> {
         let tabs = self.rules.as_ref().map_or(0, |rules| rules.tabs.max(1));
         if self.open.len() >= tabs {
             return None;
         }
-        let (page, before) = self.queued.pop_front()?;
+        let (mut page, before) = self.queued.pop_front()?;
         self.queued_bytes -= page.exchange.body.len() as u64;
+        // Pages like it may have been rendered since it was queued.
+        if self.is_vain(&page.lease.url, before) {
+            page.rendering = Rendering::Unneeded;
+            return Some(NextPage::Read(Box::new(page)));
+        }
+        if let Some(name) = self.ended {
+            page.rendering = Rendering::Failed(RenderRow {
+                error: Some(name.to_owned()),
+                ..RenderRow::default()
+            });
+            return Some(NextPage::Read(Box::new(page)));
+        }
         self.last_id += 1;
         let id = RenderId(self.last_id);
         let answer = StoredAnswer::of(&page.exchange, true);
@@ -214,8 +237,8 @@ impl Renders {
             deadline: None,
         };
         self.open.insert(id, open);
-        Some(PageForBrowser {
-            id,
+        Some(NextPage::Render {
+            page: id,
             url,
             fetched,
             answer,
@@ -466,7 +489,9 @@ impl Renders {
         match result {
             Ok((rendered, after)) => {
                 self.browser_failures = 0;
-                self.learn(url, after.exceeds(before));
+                self.learn(url, before.scripts, after.exceeds(before.size));
+                row.requests += rendered.withheld;
+                row.refused += rendered.withheld;
                 row.page_ms = Some(millis(rendered.page_time));
                 row.dom_bytes = Some(rendered.dom.len() as u64);
                 row.dom_digest = Some(DigestAlgorithm::default().of(&[rendered.dom.as_bytes()]));
@@ -477,13 +502,10 @@ impl Renders {
                 };
             }
             Err(failure) => {
-                self.browser_failures += u32::from(failure.is_browsers);
                 let (name, detail) = (failure.name, &failure.detail);
                 tracing::info!(%url, name, detail, "not rendered");
-                if self.browser_failures == MAX_BROWSER_FAILURES {
-                    tracing::warn!(
-                        "the browser failed {MAX_BROWSER_FAILURES} times in a row; pages are read as they were sent from now on"
-                    );
+                if failure.is_browsers {
+                    self.browser_failed(id, &failure);
                 }
                 row.error = Some(failure.name.to_owned());
                 page.rendering = Rendering::Failed(row);
@@ -506,18 +528,47 @@ impl Renders {
             .collect()
     }
 
-    fn is_vain(&self, url: &CanonicalUrl) -> bool {
-        let vain = self.vain.get(&shape_key(url));
-        vain.is_some_and(|vain| *vain >= MAX_VAIN)
+    /// Counts a failure of the browser, and ends rendering after too many.
+    fn browser_failed(&mut self, page: RenderId, failure: &RenderFailure) {
+        // Pages that were open at the same time share one failure.
+        if page <= self.last_failure {
+            return;
+        }
+        self.last_failure = RenderId(self.last_id);
+        self.browser_failures += 1;
+        if self.browser_failures == MAX_BROWSER_FAILURES {
+            self.ended = Some(failure.name);
+            tracing::warn!(
+                why = failure.detail,
+                "the browser failed {MAX_BROWSER_FAILURES} times in a row; pages are read as they \
+                 were sent from now on"
+            );
+        }
+    }
+
+    /// Returns whether rendering a page would show no more than it does without its scripts, to
+    /// judge by pages like it.
+    fn is_vain(&self, url: &CanonicalUrl, shell: Shell) -> bool {
+        let is_auto = self.rules.as_ref().map(|rules| rules.mode) == Some(RenderMode::Auto);
+        let by_shape = self.vain.get(&(shape_key(url), shell.scripts));
+        let by_scripts = self.vain_scripts.get(&(url.host_key(), shell.scripts));
+        is_auto
+            && (by_shape.is_some_and(|vain| *vain >= MAX_VAIN)
+                || by_scripts.is_some_and(|vain| vain.is_some_and(|vain| vain >= MAX_VAIN_SCRIPTS)))
     }
 
     /// Notes whether a rendered page showed more than it did without its scripts.
-    fn learn(&mut self, url: &CanonicalUrl, is_more: bool) {
-        let key = shape_key(url);
+    fn learn(&mut self, url: &CanonicalUrl, scripts: u64, is_more: bool) {
+        let shape = (shape_key(url), scripts);
         if is_more {
-            self.vain.remove(&key);
-        } else if self.vain.len() < MAX_SHAPES || self.vain.contains_key(&key) {
-            *self.vain.entry(key).or_default() += 1;
+            self.vain.remove(&shape);
+        } else if self.vain.len() < MAX_SHAPES || self.vain.contains_key(&shape) {
+            *self.vain.entry(shape).or_default() += 1;
+        }
+        let host = (url.host_key(), scripts);
+        if self.vain_scripts.len() < MAX_SHAPES || self.vain_scripts.contains_key(&host) {
+            let vain = self.vain_scripts.entry(host).or_insert(Some(0));
+            *vain = vain.filter(|_| !is_more).map(|vain| vain + 1);
         }
     }
 }

@@ -47,7 +47,7 @@ pub(super) async fn rendered(
             renderer.render(input, requests).await
         }
         Err(error) => Err(RenderFailure {
-            name: "browser_crashed",
+            name: "page_failed",
             detail: error.to_string(),
             is_browsers: false,
         }),
@@ -59,7 +59,7 @@ pub(super) async fn rendered(
                 (page, size)
             });
             measured.await.map_err(|error| RenderFailure {
-                name: "browser_crashed",
+                name: "page_failed",
                 detail: error.to_string(),
                 is_browsers: false,
             })

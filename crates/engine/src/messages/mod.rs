@@ -23,7 +23,7 @@ use tracing::Span;
 
 use self::login::LoginRequest;
 use self::page::{EncodedPage, FetchContext, FetchedPage, LinkBatch, UnansweredVisit, UsedPage};
-use self::render::{PageSize, RenderId, RenderRequest, WantedResource};
+use self::render::{PageSize, RenderId, RenderRequest, Shell, WantedResource};
 use self::sharing::{SharedNews, SharedRequest};
 use crate::control::{AnswerSender, CommandAnswer, PostedCommand, Refused, Stop};
 use crate::counters::Commit;
@@ -152,8 +152,8 @@ pub(crate) enum Event {
     /// A reader gave back a page, because scripts seem to build it.
     Scripted {
         page: Box<FetchedPage>,
-        /// How much the page shows without its scripts.
-        size: PageSize,
+        /// The page without its scripts.
+        shell: Shell,
     },
     /// A page that is being rendered asks for a resource.
     ResourceWanted(Box<WantedResource>),

@@ -1,5 +1,8 @@
 //! Pages that are rendered, and the requests that they make.
 
+use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
 use crawl_archive::rows::RenderRow;
 use crawl_extractor::{Element, Limits, Page, PageText, read_text};
 use crawl_fetcher::FetchRequest;
@@ -19,7 +22,7 @@ const FEW_LETTERS: usize = 200;
 const SOME_LETTERS: usize = 1_000;
 
 /// The number of a page that is being rendered, unique in a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct RenderId(pub(crate) u64);
 
 /// How a fetched page is read.
@@ -148,6 +151,31 @@ impl PageSize {
     }
 }
 
+/// A page without its scripts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Shell {
+    pub(crate) size: PageSize,
+    /// A hash of the addresses of the page's scripts. Pages with the same scripts mostly need them
+    /// for the same.
+    pub(crate) scripts: u64,
+}
+
+impl Shell {
+    pub(crate) fn of_page(page: &Page) -> Shell {
+        let links = page.links.iter();
+        let scripts = links.filter(|link| link.element == Element::Script);
+        // Queries often differ from page to page.
+        let path = |href: &str| href.split(['?', '#']).next().unwrap_or_default().to_owned();
+        let addresses: BTreeSet<String> = scripts.map(|link| path(&link.href)).collect();
+        let mut hasher = DefaultHasher::new();
+        addresses.hash(&mut hasher);
+        Shell {
+            size: PageSize::of_page(page),
+            scripts: hasher.finish(),
+        }
+    }
+}
+
 /// Returns whether a page looks as if scripts build it: it shows little text, and has a script.
 pub(crate) fn is_built_by_scripts(page: &Page, source: &str) -> bool {
     let letters = page.outline.letters;
@@ -159,10 +187,29 @@ pub(crate) fn is_built_by_scripts(page: &Page, source: &str) -> bool {
             .iter()
             .any(|link| link.element == Element::Script)
     };
-    if !has_source() && !contains(source, "<script") {
+    if !has_source() && !has_inline_script(source) {
         return false;
     }
-    letters < FEW_LETTERS || says_that_scripts_fill_it(source)
+    letters < FEW_LETTERS || (says_that_scripts_fill_it(source) && !is_search_page(source))
+}
+
+/// Returns whether a page has a script element that isn't only data, such as a description in JSON.
+fn has_inline_script(source: &str) -> bool {
+    tags(source, "<script").any(|tag| !contains(tag, "json") && !contains(tag, "rules"))
+}
+
+/// Returns whether a page is its site's search page. Such pages need JavaScript, but show nothing
+/// until a visitor searches.
+fn is_search_page(source: &str) -> bool {
+    tags(source, "<link").any(|tag| contains(tag, "rel=\"search\"") && contains(tag, "href=\"#\""))
+}
+
+/// Returns the tags that begin with `start`, which is in lower case.
+fn tags<'a>(source: &'a str, start: &'a str) -> impl Iterator<Item = &'a str> {
+    positions(source, start).map(|at| {
+        let rest = source.get(at..).unwrap_or_default();
+        rest.split('>').next().unwrap_or_default()
+    })
 }
 
 /// Returns whether a page has a place that well-known libraries fill, or asks for JavaScript.
@@ -184,21 +231,31 @@ fn says_that_scripts_fill_it(source: &str) -> bool {
 
 /// Returns whether `source` contains `wanted`, which is in lower case, in any case.
 fn contains(source: &str, wanted: &str) -> bool {
+    positions(source, wanted).next().is_some()
+}
+
+/// Returns where `source` contains `wanted`, which is in lower case, in any case.
+fn positions<'a>(source: &'a str, wanted: &'a str) -> impl Iterator<Item = usize> {
     let (source, wanted) = (source.as_bytes(), wanted.as_bytes());
-    source
-        .windows(wanted.len())
-        .any(|part| part.eq_ignore_ascii_case(wanted))
+    let parts = source.windows(wanted.len()).enumerate();
+    parts
+        .filter(move |(_, part)| part.eq_ignore_ascii_case(wanted))
+        .map(|(at, _)| at)
 }
 
 #[cfg(test)]
 mod tests {
-    use crawl_extractor::{Limits, PageText, read_text};
+    use crawl_extractor::{Limits, Page, PageText, read_text};
 
-    use super::{PageSize, is_built_by_scripts};
+    use super::{PageSize, Shell, is_built_by_scripts};
+
+    fn read(source: &str) -> Page {
+        let text = PageText::decode(source.as_bytes(), None);
+        read_text(&text, &Limits::default(), &mut ())
+    }
 
     fn is_scripted(source: &str) -> bool {
-        let text = PageText::decode(source.as_bytes(), None);
-        is_built_by_scripts(&read_text(&text, &Limits::default(), &mut ()), source)
+        is_built_by_scripts(&read(source), source)
     }
 
     #[test]
@@ -216,12 +273,37 @@ mod tests {
             ("<p>tea".to_owned(), false),
             ("<p>tea<SCRIPT>draw()</SCRIPT>".to_owned(), true),
             (
+                format!(
+                    "<link rel=\"search\" href=\"#\"><noscript>Search needs JavaScript.\
+                     </noscript><p>{words}{script}"
+                ),
+                false,
+            ),
+            (
+                "<p>tea<script type=\"application/LD+json\">{}</script>".to_owned(),
+                false,
+            ),
+            (
+                "<p>é<script type=speculationrules>{}</script><script>draw()</script>".to_owned(),
+                true,
+            ),
+            (
                 format!("<div id=\"root\">{}</div>{script}", words.repeat(4)),
                 false,
             ),
         ] {
             assert_eq!(is_scripted(&source), is, "{source}");
         }
+    }
+
+    #[test]
+    fn pages_are_alike_if_their_scripts_are() {
+        let scripts = |source| Shell::of_page(&read(source)).scripts;
+        let one = scripts("<script src=a.js?1></script><p>tea<script src=b.js></script>");
+        let same = scripts("<script src=b.js></script><script src=a.js?2></script>");
+        assert_eq!(one, same);
+        assert_ne!(one, scripts("<script src=a.js></script>"));
+        assert_ne!(one, scripts("<script>draw()</script>"));
     }
 
     #[test]

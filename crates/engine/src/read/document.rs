@@ -11,7 +11,7 @@ use crawl_weburl::{CanonicalUrl, Unusable};
 use super::sitemap_budget::SITEMAP_LIMIT;
 use crate::messages::HostState;
 use crate::messages::page::PageFindings;
-use crate::messages::render::PageSize;
+use crate::messages::render::Shell;
 use crate::revisit::document_state::DocumentState;
 use crate::revisit::visit::PreviousVisit;
 use crate::secrets::REDIRECT_SECRET;
@@ -23,7 +23,7 @@ pub(crate) struct ReadDocument {
     pub(crate) is_given_up: bool,
     /// How much the page shows without its scripts, if they seem to build it, so that it is rendered
     /// before it is read. If set, ignore all other fields.
-    pub(crate) scripted: Option<PageSize>,
+    pub(crate) scripted: Option<Shell>,
     pub(crate) title: Option<String>,
     /// The canonical URL that the page declares, if it differs from the page's URL.
     pub(crate) canonical: Option<CanonicalUrl>,
@@ -73,9 +73,9 @@ impl ReadDocument {
     }
 
     /// Returns the result for a page that is rendered before it is read.
-    pub(crate) fn scripted(size: PageSize) -> ReadDocument {
+    pub(crate) fn scripted(shell: Shell) -> ReadDocument {
         ReadDocument {
-            scripted: Some(size),
+            scripted: Some(shell),
             ..ReadDocument::default()
         }
     }

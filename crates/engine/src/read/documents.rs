@@ -28,7 +28,7 @@ use super::{Body, PageReader, content_type, is_successful};
 use crate::extracts::rows_of_text;
 use crate::index::entry::{entry, interstitial_of, linked_canonical, pairs, read_both};
 use crate::messages::page::{FetchedPage, LinkBatch, PageFindings, TrapSignal};
-use crate::messages::render::{PageSize, Rendering, is_built_by_scripts};
+use crate::messages::render::{Rendering, Shell, is_built_by_scripts};
 use crate::priority::{IsTooDeep, MAX_SITEMAP_LEVELS, Priority};
 use crate::revisit::document_state::DocumentState;
 use crate::secrets::redacted_entry;
@@ -113,7 +113,7 @@ impl PageReader {
         }
         let is_scripted = in_place.is_none() && self.is_scripted(fetched, (&page, text), links);
         if is_scripted && matches!(fetched.rendering, Rendering::IfScripted) {
-            return Ok(ReadDocument::scripted(PageSize::of_page(&page)));
+            return Ok(ReadDocument::scripted(Shell::of_page(&page)));
         }
         let echoes_secret = self.complete_dom(fetched, &mut page) || echoes_secret;
         let directives = self.directives(exchange, &page.metas);

@@ -50,7 +50,7 @@ use crate::document_reader::DocumentRules;
 use crate::extracts::may_extract;
 use crate::index::entry::{directives, pairs};
 use crate::messages::page::{FetchedPage, LinkBatch, PageFindings, TrapSignal};
-use crate::messages::render::PageSize;
+use crate::messages::render::Shell;
 use crate::revisit::visit::RevisitSchedule;
 use crate::secrets::redact_row;
 use crate::shared_traps::SharedTraps;
@@ -243,7 +243,7 @@ impl PageReader {
             document.unwrap_or_else(|_| ReadDocument::with_error(DocumentError::Panicked));
         match (document.is_given_up, document.scripted) {
             (true, _) => Err(NotRead::LeftOut(page)),
-            (false, Some(size)) => Err(NotRead::Scripted(page, size)),
+            (false, Some(shell)) => Err(NotRead::Scripted(page, shell)),
             (false, None) => Ok(self.finish(*page, document)),
         }
     }
@@ -511,9 +511,8 @@ impl PageReader {
 pub(crate) enum NotRead {
     /// Reading was stopped, or is left to other threads.
     LeftOut(Box<FetchedPage>),
-    /// Scripts seem to build the page, so it is rendered first. Contains how much it shows without
-    /// them.
-    Scripted(Box<FetchedPage>, PageSize),
+    /// Scripts seem to build the page, so it is rendered first. Contains what it is without them.
+    Scripted(Box<FetchedPage>, Shell),
 }
 
 /// The body of an answer, and the facts needed for reading it.

@@ -352,8 +352,8 @@ fn serve(
                 tools.report_begun(page.exchange.body.len() as u64);
                 match tools.read(page, key, items) {
                     Ok(message) => Some(message),
-                    Err(NotRead::Scripted(page, size)) => {
-                        tools.send_event(Event::Scripted { page, size });
+                    Err(NotRead::Scripted(page, shell)) => {
+                        tools.send_event(Event::Scripted { page, shell });
                         None
                     }
                     Err(NotRead::LeftOut(page))
@@ -423,8 +423,8 @@ fn serve_documents(items: &Sender<Keyed>, abandon: &AtomicBool, mut tools: Reade
                 tools.send_event(Event::ReadingStopped(page));
                 continue;
             }
-            Ok(Err(NotRead::Scripted(page, size))) => {
-                tools.send_event(Event::Scripted { page, size });
+            Ok(Err(NotRead::Scripted(page, shell))) => {
+                tools.send_event(Event::Scripted { page, shell });
                 continue;
             }
             Err(_) => reader_panicked(),

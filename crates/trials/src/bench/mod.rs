@@ -9,6 +9,7 @@ mod names;
 mod parts;
 mod program;
 mod records;
+mod render;
 mod search;
 
 use anyhow::Result;
@@ -45,6 +46,8 @@ pub(crate) enum Bench {
     Polite(crawl::PoliteArgs),
     /// Generate the records of a large crawl; prints what a report and tables of it cost
     Records(records::RecordsArgs),
+    /// Crawl pages that scripts build, and render them with Playwright; prints a table
+    Render(render::RenderArgs),
     /// Ask a documentation's index judged queries; prints how good and how fast the answers are
     Search(search::SearchArgs),
 }
@@ -64,6 +67,7 @@ pub(crate) fn bench(workspace: &Workspace, bench: &Bench) -> Result<()> {
         Bench::Parts(args) => parts::parts(workspace, args),
         Bench::Polite(args) => crawl::polite(workspace, args),
         Bench::Records(args) => records::measure(workspace, args),
+        Bench::Render(args) => render::measure(workspace, args),
         Bench::Search(args) => search::measure(workspace, args),
     }
 }

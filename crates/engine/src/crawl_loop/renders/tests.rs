@@ -13,10 +13,10 @@ use tokio::sync::oneshot::error::TryRecvError;
 use super::super::fixtures::{at, config, context, coordinator, leased};
 use super::{
     KeptAnswers, MAX_BROWSER_FAILURES, MAX_KEPT_BYTES, MAX_PAGE_WAIT, MAX_TRIES, MAX_VAIN,
-    MAX_WAITING_PAGES, Renders, ResourceAccess, Wanted,
+    MAX_VAIN_SCRIPTS, MAX_WAITING_PAGES, NextPage, Renders, ResourceAccess, Wanted,
 };
 use crate::messages::page::FetchedPage;
-use crate::messages::render::{PageSize, RenderId, Rendering, ResourceKey, WantedResource};
+use crate::messages::render::{PageSize, RenderId, Rendering, ResourceKey, Shell, WantedResource};
 use crate::render::{
     PageToRender, RenderConfig, RenderFailure, RenderFuture, RenderLimits, RenderMode,
     RenderRequests, RenderedPage, Renderer, ResourceKind, ResourceRequest, StoredAnswer,
@@ -79,8 +79,16 @@ fn page(path: &str) -> FetchedPage {
 
 /// A page that is open in the browser.
 fn open(renders: &mut Renders, path: &str) -> RenderId {
-    renders.add(page(path), PageSize::default());
-    renders.next().unwrap().id
+    renders.add(page(path), Shell::default());
+    next(renders).unwrap().0
+}
+
+/// Opens the next page, if a tab is free.
+fn next(renders: &mut Renders) -> Option<(RenderId, CanonicalUrl)> {
+    match renders.next()? {
+        NextPage::Render { page, url, .. } => Some((page, url)),
+        NextPage::Read(page) => panic!("{page:?}"),
+    }
 }
 
 type Answered = oneshot::Receiver<Option<StoredAnswer>>;
@@ -126,6 +134,7 @@ fn rendered() -> Result<(RenderedPage, PageSize), RenderFailure> {
     let page = RenderedPage {
         dom: "<p>tea and cake".to_owned(),
         page_time: Duration::from_millis(7),
+        withheld: 0,
         navigation: None,
     };
     Ok((
@@ -171,13 +180,13 @@ fn only_whole_html_pages_are_rendered() {
 fn the_tabs_limit_the_pages_in_the_browser() {
     let mut renders = renders(RenderMode::On);
     for path in ["/a", "/b", "/c"] {
-        renders.add(page(path), PageSize::default());
+        renders.add(page(path), Shell::default());
     }
-    let first = renders.next().unwrap();
-    assert_eq!(first.url, url("/a"));
-    assert!(renders.next().is_some() && renders.next().is_none());
-    assert!(renders.rendered(first.id, rendered()).is_some());
-    assert_eq!(renders.next().unwrap().url, url("/c"));
+    let (first, opened) = next(&mut renders).unwrap();
+    assert_eq!(opened, url("/a"));
+    assert!(next(&mut renders).is_some() && next(&mut renders).is_none());
+    assert!(renders.rendered(first, rendered()).is_some());
+    assert_eq!(next(&mut renders).unwrap().1, url("/c"));
 }
 
 #[test]
@@ -186,7 +195,7 @@ fn pages_wait_until_others_are_rendered() {
     let origin = Origin::parse("http://a.example").unwrap();
     for number in 0..MAX_WAITING_PAGES {
         assert!(!renders.turns_away(&origin));
-        renders.add(page(&format!("/{number}")), PageSize::default());
+        renders.add(page(&format!("/{number}")), Shell::default());
     }
     assert!(renders.turns_away(&origin));
     assert!(renders.take_turned_away().is_empty());
@@ -316,53 +325,139 @@ fn resources_wait_a_limited_time() {
     assert_eq!(renders.waiting_at(&origin), 0);
 }
 
+/// A page with the scripts of this number.
+fn shell(scripts: u64) -> Shell {
+    Shell {
+        scripts,
+        ..Shell::default()
+    }
+}
+
+/// Renders a page that shows nothing more. Returns `None` if it is read as it was sent.
+fn render_in_vain(renders: &mut Renders, path: &str, scripts: u64) -> Option<()> {
+    renders.add(page(path), shell(scripts));
+    match renders.next().unwrap() {
+        NextPage::Render { page, .. } => renders.rendered(page, rendered()).map(|_| ()),
+        NextPage::Read(page) => {
+            assert!(matches!(page.rendering, Rendering::Unneeded));
+            None
+        }
+    }
+}
+
 #[test]
 fn shapes_that_rendering_adds_nothing_to_are_read_as_sent() {
     let mut renders = renders(RenderMode::Auto);
     for number in 0..MAX_VAIN {
-        assert!(matches!(
-            renders.choice(&page("/blog/7")),
-            Some(Rendering::IfScripted)
-        ));
-        let id = open(&mut renders, &format!("/blog/{number}"));
-        renders.rendered(id, rendered()).unwrap();
+        let path = format!("/blog/{number}");
+        assert!(render_in_vain(&mut renders, &path, 1).is_some());
     }
-    assert!(matches!(
-        renders.choice(&page("/blog/7")),
-        Some(Rendering::Unneeded)
-    ));
-    assert!(matches!(
-        renders.choice(&page("/shop")),
-        Some(Rendering::IfScripted)
-    ));
+    assert!(render_in_vain(&mut renders, "/blog/7", 1).is_none());
+    // Other scripts or another shape may bring more.
+    assert!(render_in_vain(&mut renders, "/blog/7", 2).is_some());
+    assert!(render_in_vain(&mut renders, "/shop", 1).is_some());
+}
+
+#[test]
+fn pages_that_waited_are_not_rendered_either() {
+    let mut renders = renders(RenderMode::Auto);
+    for number in 0..=MAX_VAIN {
+        renders.add(page(&format!("/blog/{number}")), shell(1));
+    }
+    for _ in 0..MAX_VAIN {
+        let (page, _) = next(&mut renders).unwrap();
+        renders.rendered(page, rendered()).unwrap();
+    }
+    assert!(matches!(renders.next(), Some(NextPage::Read(_))));
+}
+
+#[test]
+fn scripts_that_never_add_anything_are_not_run() {
+    let mut renders = renders(RenderMode::Auto);
+    for number in 0..MAX_VAIN_SCRIPTS {
+        // Each folder has a different shape.
+        let path = format!("/{}/7", "x".repeat(number as usize + 1));
+        assert!(render_in_vain(&mut renders, &path, 1).is_some());
+    }
+    assert!(render_in_vain(&mut renders, "/new/7", 1).is_none());
+    assert!(render_in_vain(&mut renders, "/new/7", 2).is_some());
+    // With `on`, all pages are rendered.
+    renders.rules.as_mut().unwrap().mode = RenderMode::On;
+    assert!(render_in_vain(&mut renders, "/new/7", 1).is_some());
+}
+
+#[test]
+fn scripts_that_once_added_something_are_judged_by_shape() {
+    let mut renders = renders(RenderMode::Auto);
+    renders.add(page("/app"), shell(1));
+    let (page, _) = next(&mut renders).unwrap();
+    let (dom, mut size) = rendered().unwrap();
+    size.letters = 1_000;
+    renders.rendered(page, Ok((dom, size))).unwrap();
+    for number in 0..=MAX_VAIN_SCRIPTS {
+        let path = format!("/{}/7", "x".repeat(number as usize + 1));
+        assert!(render_in_vain(&mut renders, &path, 1).is_some());
+    }
+}
+
+fn crash() -> Result<(RenderedPage, PageSize), RenderFailure> {
+    Err(RenderFailure {
+        name: "browser_crashed",
+        detail: String::new(),
+        is_browsers: true,
+    })
 }
 
 #[test]
 fn a_browser_that_keeps_failing_is_not_used_any_more() {
     let mut renders = renders(RenderMode::On);
     for number in 0..MAX_BROWSER_FAILURES {
-        assert!(renders.choice(&page("/7")).is_none());
         let id = open(&mut renders, &format!("/{number}"));
-        let failure = RenderFailure {
-            name: "browser_crashed",
-            detail: String::new(),
-            is_browsers: true,
-        };
-        let page = renders.rendered(id, Err(failure)).unwrap();
+        let page = renders.rendered(id, crash()).unwrap();
         assert_eq!(row(&page).error.as_deref(), Some("browser_crashed"));
         assert_eq!(page.rendering.dom(), None);
     }
-    assert!(matches!(
-        renders.choice(&page("/7")),
-        Some(Rendering::Unneeded)
-    ));
+    // Rows of later pages name the failure too.
+    renders.add(page("/7"), Shell::default());
+    let Some(NextPage::Read(page)) = renders.next() else {
+        panic!("it is rendered");
+    };
+    assert_eq!(row(&page).error.as_deref(), Some("browser_crashed"));
+}
+
+#[test]
+fn pages_that_were_open_together_share_a_failure() {
+    let mut renders = renders(RenderMode::On);
+    for _ in 1..MAX_BROWSER_FAILURES {
+        let both = [open(&mut renders, "/1"), open(&mut renders, "/2")];
+        for id in both {
+            renders.rendered(id, crash()).unwrap();
+        }
+    }
+    assert_eq!(renders.ended, None);
+    // A page that was rendered shows that the browser works.
+    let id = open(&mut renders, "/1");
+    renders.rendered(id, rendered()).unwrap();
+    let id = open(&mut renders, "/1");
+    renders.rendered(id, crash()).unwrap();
+    assert_eq!(renders.ended, None);
+}
+
+#[test]
+fn requests_that_the_browser_refused_are_counted() {
+    let mut renders = renders(RenderMode::On);
+    let id = open(&mut renders, "/1");
+    let (mut dom, size) = rendered().unwrap();
+    dom.withheld = 5;
+    let page = renders.rendered(id, Ok((dom, size))).unwrap();
+    assert_eq!((row(&page).requests, row(&page).refused), (5, 5));
 }
 
 #[test]
 fn the_end_of_a_run_gives_all_pages_back() {
     let mut renders = renders(RenderMode::On);
     let id = open(&mut renders, "/1");
-    renders.add(page("/2"), PageSize::default());
+    renders.add(page("/2"), Shell::default());
     let (_, mut answer) = ask(&mut renders, id, "/a.js", ResourceKind::Script);
     assert_eq!(renders.give_up().len(), 2);
     assert!(renders.is_empty());
@@ -416,8 +511,8 @@ fn a_page_from_a_public_address_gets_nothing_from_a_private_one() {
         let mut renders = renders(RenderMode::On);
         let mut page = page("/1");
         page.exchange.address = Some(address.parse().unwrap());
-        renders.add(page, PageSize::default());
-        let id = renders.next().unwrap().id;
+        renders.add(page, Shell::default());
+        let id = next(&mut renders).unwrap().0;
         let origin = Origin::parse("http://a.example").unwrap();
         let (_, mut answer) = ask(&mut renders, id, "/a.js", ResourceKind::Data);
         let request = renders.next_at(&origin).unwrap();
