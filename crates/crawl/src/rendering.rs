@@ -36,7 +36,7 @@ const FONTS_VARIABLE: &str = "FONTCONFIG_FILE";
 /// could get such an answer; answers to other requests keep the server's own fields.
 const ANYTHING: HeaderValue = HeaderValue::from_static("*");
 
-/// Returns the browser for these settings. It is started for the first page.
+/// Returns the browser for these settings. The first page starts it.
 ///
 /// # Errors
 /// No browser was found, or its sandbox can't be used.
@@ -188,7 +188,7 @@ fn kind(kind: RequestKind) -> ResourceKind {
         RequestKind::Stylesheet => ResourceKind::Style,
         RequestKind::Image | RequestKind::Media | RequestKind::Font => ResourceKind::Media,
         RequestKind::Fetch | RequestKind::Xhr => ResourceKind::Data,
-        // These only tell the server something, never end, or fetch what nobody asked for yet.
+        // Reports, event streams, and prefetches.
         _ => ResourceKind::Report,
     }
 }
@@ -219,7 +219,7 @@ fn allowed_by_cors(asked: &[(String, String)]) -> PageAnswer {
 }
 
 /// Returns the header fields of an answer that the page may read. Our requests carry no `Origin`, so
-/// servers don't say which other origins may read an answer.
+/// answers don't name the origins that may read them.
 fn readable(mut headers: HeaderMap, sent: &[(String, String)]) -> HeaderMap {
     let origin = field(sent, "origin").unwrap_or(ANYTHING);
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);

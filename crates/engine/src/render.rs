@@ -1,7 +1,7 @@
-//! Pages that scripts build: which pages are rendered, and how a browser asks for what they need.
+//! Rendering of pages that scripts build: its settings, and the interface to a browser.
 //!
-//! The engine knows no browser. A [`Renderer`] gets the answer for a page that was already fetched,
-//! and asks for each further request of the page through [`RenderRequests`]. The crawl loop judges,
+//! The engine knows no browser. A [`Renderer`] gets a page that was already fetched, and
+//! passes each further request of the page to [`RenderRequests`]. The crawl loop judges,
 //! paces and archives these requests like all others.
 
 use std::fmt;
@@ -76,7 +76,7 @@ impl Default for RenderLimits {
     }
 }
 
-/// A browser that renders pages and makes no request by itself.
+/// A browser that renders pages and sends no requests.
 pub trait Renderer: Send + Sync {
     /// Renders a page. All its requests go to `requests`.
     fn render(&self, page: PageToRender, requests: RenderRequests) -> RenderFuture;
@@ -110,7 +110,7 @@ pub struct RenderedPage {
     pub page_time: Duration,
     /// Number of requests beyond [`RenderLimits::requests`] that the browser refused.
     pub withheld: u32,
-    /// The URL that the page's scripts tried to move to. It counts as a link.
+    /// The URL that the page's scripts tried to move to, which counts as a link.
     pub navigation: Option<String>,
 }
 
@@ -126,7 +126,7 @@ pub struct RenderFailure {
     pub is_browsers: bool,
 }
 
-/// The kind of resource that a page asks for.
+/// The kind of a requested resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResourceKind {
     /// A document in a frame.
@@ -135,11 +135,11 @@ pub enum ResourceKind {
     Script,
     /// A style sheet.
     Style,
-    /// Data that a script asks for.
+    /// Data for a script.
     Data,
     /// An image, a video, a sound or a font. Text doesn't depend on them.
     Media,
-    /// A beacon, a ping or a report. These only tell the server something.
+    /// A beacon, a ping or a report, whose answer the page ignores.
     Report,
 }
 
@@ -165,15 +165,15 @@ pub enum ResourceAnswer {
         headers: HeaderMap,
         /// The decoded body.
         body: Bytes,
-        /// Whether the request carried the operator's fields or the site's session. Then only the
-        /// server decides which other origins may read the answer.
+        /// Whether the request carried the operator's fields or the site's session. If so, the
+        /// server alone decides which other origins may read the answer.
         is_own: bool,
     },
     /// The request was not sent, or got no answer.
     Refused,
 }
 
-/// Asks the crawl for a resource. The crawl sends the answer; `None` if the request was refused or
+/// Requests a resource from the crawl, which sends the answer; `None` if the request was refused or
 /// got no answer.
 pub(crate) type AskForResource =
     dyn Fn(ResourceRequest, oneshot::Sender<Option<StoredAnswer>>) + Send + Sync;
@@ -189,7 +189,7 @@ impl fmt::Debug for RenderRequests {
 }
 
 impl RenderRequests {
-    /// Asks for a resource, and waits until the crawl has judged and fetched it. This may take
+    /// Requests a resource, and waits until the crawl has judged and fetched it. This may take
     /// long, because the resource's host has its own gap.
     pub async fn request(&self, request: ResourceRequest) -> ResourceAnswer {
         let (answer, answered) = oneshot::channel();

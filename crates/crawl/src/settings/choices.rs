@@ -87,9 +87,9 @@ words! {
         On => Some(RenderMode::On);
     }
 
-    /// What a rendered page may fetch. The meaning is whether it may fetch everything.
+    /// Resources of rendered pages. The meaning is whether all are fetched.
     RenderResourcesName => bool {
-        /// What its text may depend on.
+        /// Resources that the text may depend on.
         Text => false;
         /// Images, media and fonts too.
         All => true;

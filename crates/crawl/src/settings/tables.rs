@@ -654,9 +654,8 @@ tables! {
         /// Render pages that scripts build, in a browser: off, auto or on
         ///
         /// auto: pages that show little text but have scripts, as long as rendering pages like them
-        /// brings more. on: all HTML pages. The browser makes no request by itself: what a page asks
-        /// for follows robots.txt, the delays and the exclusions like every request. See
-        /// docs/rendering.md.
+        /// brings more. on: all HTML pages. The browser has no network: the crawl sends the requests of a page,
+        /// and robots.txt, delays and exclusions apply to them. See docs/rendering.md.
         #[arg(value_name = "WHEN", value_enum, hide_possible_values = true)]
         render: RenderName = RenderName::Off, Guarded("runs a browser");
         /// Program of the browser: Chromium or Chrome
@@ -676,8 +675,8 @@ tables! {
         render_tabs: u32 = 2, GoesOn;
         /// How long the scripts of a page may run, by the page's own clock
         ///
-        /// This clock stands still while the page waits for an answer, so delays between requests
-        /// don't change what is read.
+        /// The clock stops while the page waits for an answer. Delays between requests therefore
+        /// don't change the page.
         #[arg(value_name = "DURATION")]
         render_time: Span = Span::from_secs(10), GoesOn;
         /// Maximum time that the browser may work on a page
@@ -687,10 +686,10 @@ tables! {
         render_timeout: Span = Span::from_secs(30), GoesOn;
         /// Maximum memory of the browser
         ///
-        /// Beyond the limit, the browser is started anew, and its pages are read as they were sent.
+        /// Beyond the limit, the browser is restarted, and its pages are read as they were sent.
         #[arg(value_name = "SIZE")]
         render_memory: Size = Size(2 << 30), GoesOn;
-        /// What pages may fetch while they are rendered: text or all
+        /// Resources that rendered pages may fetch: text or all
         ///
         /// text: scripts, style sheets, frames and data. all: images, media and fonts too.
         #[arg(value_name = "KINDS", value_enum, hide_possible_values = true)]

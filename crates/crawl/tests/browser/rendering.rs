@@ -14,8 +14,7 @@ use tempfile::TempDir;
 
 use crate::named;
 
-/// A script that fills a page with what its site says about the page, and then tries everything that
-/// a page must not do.
+/// A script that fills a page from JSON, and then tries everything that a page must not do.
 const APP: &str = r##"
 const root = document.getElementById("root");
 const script = (source) => URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
@@ -344,7 +343,7 @@ fn a_crash_loses_nothing() {
         "-q",
     ];
     let mut killed = crawl(folder.path()).args(args).spawn().unwrap();
-    // The browser runs once the page has asked for its script.
+    // The browser runs once the page's script is requested.
     let limit = std::time::Duration::from_secs(60);
     assert!(web.wait_for(limit, |log| log.iter().any(|entry| entry.path == "/app.js")));
     killed.kill().unwrap();

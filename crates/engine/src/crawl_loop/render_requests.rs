@@ -1,4 +1,4 @@
-//! Renders pages, and uses permits for the resources that they ask for.
+//! Renders pages, and uses permits for their resources.
 
 use crawl_fetcher::{Exchange, Failure};
 use crawl_frontier::{Admission, Exclusion, FrontierError, NewState, Reason, UrlKind};
@@ -88,7 +88,7 @@ impl Coordinator {
         self.backlog.note_rendering(now, self.renders.count());
     }
 
-    /// Takes in that a page asks for a resource.
+    /// Handles the request of a page for a resource.
     pub(super) fn resource_wanted(
         &mut self,
         now: Tick,
@@ -212,7 +212,7 @@ impl Coordinator {
         RenderTurn::Nothing
     }
 
-    /// Records a resource that is not requested: why not, and which page asked for it.
+    /// Records a resource that is not requested: the reason, and the page.
     fn list_refused(
         &mut self,
         url: CanonicalUrl,

@@ -40,7 +40,7 @@ const MAX_PAGE_WAIT: Duration = Duration::from_secs(3_600);
 /// Maximum times that a resource is requested whose requests fail.
 const MAX_TRIES: u32 = 2;
 
-/// How many pages of a URL shape are rendered in vain before its other pages are read as they were
+/// How many pages of a URL shape are rendered without gain before its other pages are read as they were
 /// sent.
 const MAX_VAIN: u32 = 3;
 
@@ -57,7 +57,7 @@ const MAX_BROWSER_FAILURES: u32 = 3;
 
 /// The pages that are being rendered.
 ///
-/// - A fetched page: [`choice`](Self::choice) says how it is read. A page to render goes to
+/// - A fetched page: [`choice`](Self::choice) returns how to read it. A page to render goes to
 ///   [`add`](Self::add), and [`next`](Self::next) returns the pages to pass to the browser.
 /// - A resource: [`wanted`](Self::wanted) takes the request of a page. [`next_at`](Self::next_at)
 ///   returns a resource of an origin to request, for which the caller calls
@@ -137,12 +137,12 @@ struct AskedResource {
 
 type Answer = oneshot::Sender<Option<StoredAnswer>>;
 
-/// What happens to a request of a page.
+/// The state of a page's request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
-    /// It is answered, refused, or waits behind the same request of another page.
+    /// Answered, refused, or behind the same request of another page.
     Done,
-    /// It waits for a permit of this origin.
+    /// Waiting for a permit of this origin.
     Waits(Origin),
 }
 
@@ -271,7 +271,7 @@ impl Renders {
         }
     }
 
-    /// Takes in the request of a page. `access` says how a page may request a URL.
+    /// Takes in the request of a page. `access` returns how a page may request a URL.
     pub(super) fn wanted(
         &mut self,
         now: Tick,

@@ -155,7 +155,7 @@ pub(crate) enum Event {
         /// The page without its scripts.
         shell: Shell,
     },
-    /// A page that is being rendered asks for a resource.
+    /// A page that is being rendered requests a resource.
     ResourceWanted(Box<WantedResource>),
     /// A page was rendered, or could not be.
     Rendered {

@@ -18,7 +18,7 @@ const MAX_RESOURCE_BODY: u64 = 10 << 20;
 /// Pages with fewer letters look empty, if they have a script.
 const FEW_LETTERS: usize = 200;
 
-/// Pages with fewer letters look empty, if they also say that scripts fill them.
+/// Pages with fewer letters look empty, if they also name scripts that fill them.
 const SOME_LETTERS: usize = 1_000;
 
 /// The number of a page that is being rendered, unique in a run.
@@ -31,7 +31,7 @@ pub(crate) enum Rendering {
     /// As it was sent.
     #[default]
     Unneeded,
-    /// As it was sent, unless scripts seem to build it. Then a reader gives it back.
+    /// As it was sent, unless scripts seem to build it. Readers give back such a page.
     IfScripted,
     /// As a browser shows it.
     Done {
@@ -79,7 +79,7 @@ impl Rendering {
     }
 }
 
-/// A resource that a page asks for while it is rendered.
+/// A resource that a page requests while it is rendered.
 #[derive(Debug)]
 pub(crate) struct WantedResource {
     pub(crate) page: RenderId,
@@ -101,7 +101,7 @@ pub(crate) struct ResourceKey {
 #[derive(Clone, Debug)]
 pub(crate) struct RenderRequest {
     pub(crate) key: ResourceKey,
-    /// The page that asked for the resource first.
+    /// The page that requested the resource first.
     pub(crate) page: CanonicalUrl,
     /// How often the request was sent before.
     pub(crate) tries: u32,
@@ -212,7 +212,7 @@ fn tags<'a>(source: &'a str, start: &'a str) -> impl Iterator<Item = &'a str> {
     })
 }
 
-/// Returns whether a page has a place that well-known libraries fill, or asks for JavaScript.
+/// Returns whether a page has a place that well-known libraries fill, or demands JavaScript.
 fn says_that_scripts_fill_it(source: &str) -> bool {
     const PLACES: [&str; 9] = [
         "id=\"root\"",

@@ -487,7 +487,7 @@ fn answers_to_requests_with_secrets_are_not_shared_with_other_pages() {
     assert!(request.key.is_own && !request.fetch().is_anonymous);
     renders.answered(&request.key, &script(3));
     assert!(own.try_recv().unwrap().is_some());
-    // The same URL, asked for by a page that must not use these secrets.
+    // The same URL, requested by a page that must not use these secrets.
     let (answer, mut answered) = oneshot::channel();
     let request = ResourceRequest {
         url: "/own.js".to_owned(),
