@@ -40,8 +40,8 @@ const MAX_PAGE_WAIT: Duration = Duration::from_secs(3_600);
 /// Maximum times that a resource is requested whose requests fail.
 const MAX_TRIES: u32 = 2;
 
-/// How many pages of a URL shape are rendered without gain before its other pages are read as they were
-/// sent.
+/// How many pages of a URL shape are rendered without gain before its other pages are read as they
+/// were sent.
 const MAX_VAIN: u32 = 3;
 
 /// Maximum useless renderings with the same scripts on a host.
@@ -60,9 +60,9 @@ const MAX_BROWSER_FAILURES: u32 = 3;
 /// - A fetched page: [`choice`](Self::choice) returns how to read it. A page to render goes to
 ///   [`add`](Self::add), and [`next`](Self::next) returns the pages to pass to the browser.
 /// - A resource: [`wanted`](Self::wanted) takes the request of a page. [`next_at`](Self::next_at)
-///   returns a resource of an origin to request, for which the caller calls
-///   [`sent`](Self::sent), [`put_back`](Self::put_back) or [`refuse`](Self::refuse). A request
-///   ends with [`answered`](Self::answered) or [`failed`](Self::failed).
+///   returns a resource of an origin to request. If it is not sent, the caller calls
+///   [`put_back`](Self::put_back) or [`refuse`](Self::refuse). A request ends with
+///   [`answered`](Self::answered) or [`failed`](Self::failed).
 /// - The end of a page: [`rendered`](Self::rendered) returns the page, to be read.
 /// - The end of a run: [`give_up`](Self::give_up) returns all pages.
 ///
