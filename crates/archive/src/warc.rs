@@ -156,7 +156,8 @@ impl Encoder {
     /// Adds the serialized DOM of a rendered page to its capture, as a `conversion` record (WARC 1.1
     /// section 6.8). Returns the distance from the response record to it, in bytes.
     ///
-    /// It directly follows the response, which is never rewritten, so the distance stays right.
+    /// The record directly follows the response, which is never rewritten, so the distance stays
+    /// right.
     pub fn add_dom(&mut self, capture: &mut EncodedCapture, url: &CanonicalUrl, dom: &str) -> u64 {
         let distance = capture.response.end;
         let mut member = Vec::with_capacity(512 + dom.len() / 3);

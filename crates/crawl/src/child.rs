@@ -10,8 +10,8 @@ pub(crate) const TOKEN_VARIABLE: &str = "CRAWL_SERVE_TOKEN";
 /// The variable with the password of the shared frontier's database.
 pub(crate) const PASSWORD_VARIABLE: &str = "PGPASSWORD";
 
-/// Variables that only this program needs. Those that `env:NAME` names in the settings are the user's
-/// own, and commands in the settings may use them.
+/// Variables that only this program needs. Variables named by `env:NAME` in the settings are the
+/// user's own, and commands in the settings may use them.
 const SECRETS: [&str; 3] = [KEY_VARIABLE, TOKEN_VARIABLE, PASSWORD_VARIABLE];
 
 /// Returns a command that runs `program`. Every other program must be started with it.

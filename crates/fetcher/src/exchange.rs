@@ -44,8 +44,8 @@ pub struct FetchRequest {
     pub found_on: Option<CanonicalUrl>,
     /// The form to send with POST. `None` for GET and HEAD.
     pub form: Option<FormBody>,
-    /// Whether to leave out the operator's own fields and the site's session. Then the response sets
-    /// no cookies either.
+    /// Whether to leave out the operator's own fields and the site's session. Cookies of the
+    /// response are ignored too.
     pub is_anonymous: bool,
 }
 
@@ -179,7 +179,7 @@ pub struct Exchange {
     /// Whether the answer demands a signature that the next request to the host will carry, so
     /// that the same request is worth sending again.
     pub challenged: bool,
-    /// What the answer demands of a signature that can't be made. `None` if it demands nothing.
+    /// The server's demand for a signature that can't be made. `None` if it demands nothing.
     pub unmet_signature: Option<String>,
     /// The memory reserved for a long body, released when the last clone is dropped.
     pub room: BodyMemory,

@@ -47,7 +47,7 @@ pub struct Signing {
     pub when: SignWhen,
 }
 
-/// What the answer to a request says about signatures.
+/// The server's demand for signatures in an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Challenge {
     /// The answer doesn't refuse the request for want of a signature.

@@ -10,7 +10,7 @@ use crate::rule::{Field, Source};
 use crate::select::Selector;
 use crate::tree::Tree;
 
-/// Minimum likeness of two names, from 0 to 1, at which one may be a slip for the other.
+/// Minimum likeness of two names, from 0 to 1, for one to be a possible slip for the other.
 const MIN_LIKENESS: f64 = 0.85;
 
 /// Returns why the selector of `field` matches nothing on a page. `None` if the field has no

@@ -89,7 +89,7 @@ pub fn verify_directory_response(
             faults.push(ResponseFault::Malformed("Signature-Input"));
             continue;
         };
-        // Signatures for other purposes say nothing about the keys.
+        // Signatures for other purposes prove nothing about the keys.
         if text(input, "tag").as_deref() != Some(DIRECTORY_TAG) {
             continue;
         }

@@ -245,7 +245,7 @@ pub(crate) struct Jwk {
 }
 
 impl Jwk {
-    /// Returns whether the key says that it isn't for Ed25519 signatures.
+    /// Returns whether the key declares a use other than Ed25519 signatures.
     pub(crate) fn is_for_something_else(&self) -> bool {
         let says = |value: &Option<String>, known: &[&str]| {
             value

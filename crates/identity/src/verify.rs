@@ -203,9 +203,9 @@ impl Verdict {
 pub struct Terms {
     /// When the request was received, in seconds since 1970.
     pub at: u64,
-    /// Maximum seconds by which the request was received before `at`.
+    /// Maximum seconds from the receipt of the request to `at`.
     pub before: u64,
-    /// Maximum seconds by which the request was received after `at`.
+    /// Maximum seconds from `at` to the receipt of the request.
     pub after: u64,
     /// Maximum seconds from `created` to `expires`.
     pub max_lifetime: u64,

@@ -88,7 +88,7 @@ pub struct LackingName {
     pub name: String,
     /// The class or id that resembles it most, such as `.price`.
     pub similar: Option<String>,
-    /// Number of pages that have the similar name, of those that were looked at.
+    /// Number of examined pages that have the similar name.
     pub pages: u64,
     /// Number of pages that were looked at.
     pub of: u64,

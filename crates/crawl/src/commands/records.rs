@@ -164,7 +164,7 @@ fn audit_keys(args: &AuditArgs) -> Result<Vec<Directory>, CommandError> {
         Ok(Some((url, keys))) => Ok(vec![Directory::new(&url, keys.public())]),
         Ok(None) => Ok(Vec::new()),
         Err(why) => {
-            // The audit also says that signatures are not verified.
+            // The audit also reports that signatures are not verified.
             note(&format!(
                 "the crawl's own keys can't be read: {}",
                 why.message
@@ -186,7 +186,7 @@ fn own_keys(args: &AuditArgs) -> Result<Option<(String, KeySet)>, CommandError> 
         let value = operator?.get(key)?.as_str()?;
         (!matches!(value, "" | "off")).then_some(())
     };
-    // Whose crawl it is doesn't matter if it signs nothing.
+    // A crawl that signs nothing needs no keys, whoever owns it.
     if is_set("signature").or(is_set("signature-agent")).is_none() {
         return Ok(None);
     }

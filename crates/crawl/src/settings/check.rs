@@ -235,7 +235,7 @@ fn check_render(
         let problem = CommandError::usage(message).hint("remove --render or --frontier");
         return Err(problem.about("render").resting_on(&["frontier"]));
     }
-    // The problems of these are noted elsewhere.
+    // Problems with agent and contact are noted elsewhere.
     let (Some(agent), Some(contact)) = (agent, contact) else {
         return Ok(None);
     };

@@ -232,7 +232,7 @@ impl LoginTerms {
         })
     }
 
-    /// Returns the name of the header field in which the login sends its token. `None` for a form.
+    /// Returns the name of the header field for the login's token. `None` for a form.
     pub(super) fn token_header(&self) -> Option<&str> {
         self.credential_command.as_ref()?;
         Some(self.credential_header.as_deref().unwrap_or(TOKEN_HEADER))

@@ -267,7 +267,7 @@ fn a_rendered_page_is_read_as_a_visitor_sees_it() {
 
 #[test]
 fn polite_gaps_do_not_change_what_is_read() {
-    // The page gives up on an answer after half a second of its own time.
+    // The page aborts a request after half a second of the page's time.
     let impatient = APP.replace(
         "const answer = await fetch(\"/api\" + location.pathname);",
         "const patience = new AbortController();

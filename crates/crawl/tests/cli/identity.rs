@@ -289,7 +289,7 @@ fn verify_tells_replays_and_signatures_for_others_from_forgeries() {
     ] {
         assert!(ran.stdout.contains(words), "{words}: {}", ran.stdout);
     }
-    // Without the names of the hosts, the output says that they weren't checked.
+    // Without the names of the hosts, the output reports that they weren't checked.
     let unchecked = cmd.run(&verify);
     assert!(
         unchecked.stdout.contains("hosts      not checked"),

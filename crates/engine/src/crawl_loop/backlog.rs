@@ -205,8 +205,8 @@ impl Backlog {
         self.bytes = self.bytes.saturating_sub(bytes);
     }
 
-    /// Sets the number of pages that are being rendered or wait for it. They have a limit of their
-    /// own, and may wait for long.
+    /// Sets the number of pages that are being rendered or wait for it. Such pages have a limit of
+    /// their own, and may wait for long.
     pub(super) fn note_rendering(&mut self, now: Tick, pages: u64) {
         let had_more = self.rendering > pages;
         self.rendering = pages;

@@ -120,8 +120,8 @@ impl Coordinator {
     }
 
     /// Takes in what the response for a page shows about its site's session. Returns whether the
-    /// attempt counts although the page looks logged out. The row of a page that is set aside says
-    /// why.
+    /// attempt counts although the page looks logged out. The row of a page that is set aside has
+    /// the reason.
     pub(super) fn session_shown(
         &mut self,
         now: Tick,

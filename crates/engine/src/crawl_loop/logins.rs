@@ -106,7 +106,7 @@ pub(super) enum LoggedOutPage {
     /// After the next login, because the session was over. The attempt doesn't count.
     #[default]
     Again,
-    /// Behind the other pages, because the session may not be over. The attempt counts.
+    /// Behind the other pages, because the session may still be valid. The attempt counts.
     Later,
     /// Not in this round, because the site is logged in.
     SetAside,
@@ -573,7 +573,7 @@ fn redirected(
     })
 }
 
-/// Limits the URLs to which a login may send requests.
+/// Limits the URLs that a login may request.
 struct Bounds<'a> {
     login: &'a SiteLogin,
     by_site: &'a HostTable<String>,

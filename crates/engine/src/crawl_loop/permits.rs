@@ -107,7 +107,7 @@ impl Coordinator {
                         Err(error) => Err(error),
                     };
                     if self.renders.waiting_at(&origin) > 0 {
-                        // Whatever happened to the origin's pages, its resources need permits.
+                        // The origin's resources need permits, even if its pages don't.
                         self.hosts.set_pending(now, &origin, 1);
                     }
                     job

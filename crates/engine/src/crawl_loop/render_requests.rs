@@ -128,7 +128,7 @@ impl Coordinator {
     }
 
     /// Returns why a URL can't be requested for a page now: the exclusion to list, if there is one.
-    /// `None` if it can be requested, as far as the crawl's own rules go.
+    /// `None` if the crawl's own rules allow it.
     fn barred(&mut self, now: Tick, url: &CanonicalUrl) -> Option<Option<Exclusion>> {
         let host = url.host_key();
         // An exclusion would list the URL, and so the secret in it.
@@ -201,7 +201,7 @@ impl Coordinator {
         Ok(self.page_turn(now, origin))
     }
 
-    /// Returns the use of a permit at whose origin no resource waits.
+    /// Returns the use of a permit if no resource of its origin waits.
     fn page_turn(&mut self, now: Tick, origin: &Origin) -> RenderTurn {
         if !self.renders.are_resources_alone {
             return RenderTurn::Page;

@@ -95,7 +95,7 @@ impl Consumer for Forms {
         let kind = get("type").to_ascii_lowercase();
         let is_submit = match tag.name == name::INPUT {
             true => matches!(&*kind, "submit" | "image"),
-            // Unless its type says otherwise, a `button` submits.
+            // By default, a `button` submits.
             false => !matches!(&*kind, "button" | "reset"),
         };
         let is_sent = match &*kind {

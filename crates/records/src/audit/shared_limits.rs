@@ -1,5 +1,5 @@
 //! Checks the limits that several hosts share (per address, per site, and in total), the quiet
-//! hours, and that every request is signed if the settings say so.
+//! hours, and that every request is signed if the settings demand it.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};

@@ -14,8 +14,8 @@ use super::readable;
 use crate::error::RecordsError;
 use crate::rows::requests;
 
-/// Seconds by which a signature may be later than the start in its row, which is before the look-up
-/// of the host's address.
+/// Maximum seconds from the start in a row to the signature. The start is before the look-up of the
+/// host's address.
 const DELAY: u64 = 60;
 /// A key of [`Audit::undecided`](super::Audit::undecided).
 pub(super) const UNKNOWN_SIGNER: &str = "a signature whose key is not known";
@@ -47,8 +47,8 @@ pub fn signed_message(record: &WarcRecord) -> Option<Message> {
     })
 }
 
-/// Checks the archived requests whose rows say that they were signed. Without known keys, checks
-/// nothing. Returns the number of requests that name each key.
+/// Checks the archived requests whose rows have a signature. Without known keys, checks nothing.
+/// Returns the number of requests that name each key.
 pub(super) fn check(
     dir: &Path,
     known: &[Directory],

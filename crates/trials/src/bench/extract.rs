@@ -1,7 +1,7 @@
 //! How fast fields are extracted again from an archive, compared with Scrapy's HTTP cache.
 //!
-//! Both programs crawl the same generated pages once. Then the server ends, and each extracts the
-//! same fields from what it stored.
+//! Both programs crawl the same generated pages once. After the server has ended, each extracts the
+//! same fields from its store.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -80,9 +80,9 @@ type Named = (&'static str, String);
 /// The result of a check.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Found {
-    /// Defects because of which verifiers may reject keys.
+    /// Defects that may make verifiers reject keys.
     faults: Vec<Named>,
-    /// What should be better.
+    /// Possible improvements.
     notes: Vec<Named>,
 }
 

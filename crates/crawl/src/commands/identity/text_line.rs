@@ -100,7 +100,7 @@ mod tests {
         }
         let unsigned = read(&format!(r#"{start} "e.example" "-" "-" "-""#)).unwrap();
         assert!(unsigned.message.fields.is_empty());
-        // Without the header fields, a line says nothing about signatures.
+        // Without the header fields, a line can't show signatures.
         for line in [
             start.to_owned(),
             format!(r#"{start} "a" "b" "c" "d""#),

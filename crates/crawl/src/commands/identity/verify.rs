@@ -18,8 +18,8 @@ use crate::identity::{KeysOf, published_keys};
 use crate::terminal::print;
 use crate::values::Span;
 
-/// Seconds by which a request in a WARC file may have been signed after its date, which is the start
-/// of the look-up of the host's address.
+/// Maximum seconds between the date of a request in a WARC file and its signature. The date is the
+/// start of the look-up of the host's address.
 const WARC_DELAY: u64 = 60;
 /// Number of bytes at the start of a file that show its kind.
 const MAGIC_BYTES: usize = 16;
@@ -27,7 +27,7 @@ const MAGIC_BYTES: usize = 16;
 /// Beyond the limit: the line is skipped.
 const MAX_LINE_BYTES: u64 = 1 << 20;
 
-/// What to verify, and by which terms.
+/// The file to verify, and the terms.
 pub(super) struct Request<'a> {
     pub(super) logs: &'a [PathBuf],
     pub(super) keys: &'a [KeysOf],

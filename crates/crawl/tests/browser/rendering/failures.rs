@@ -15,7 +15,7 @@ use super::{crawl, render, rows};
 /// The text of each page without its scripts.
 const STATIC_TEXT: &str = "What the server sent. ";
 
-/// A site with these paths and scripts of pages. Its first page links to all.
+/// A site with these paths and scripts of pages. The first page links to all.
 fn site(pages: &[(&str, &str)]) -> Spec {
     let links = pages
         .iter()

@@ -190,7 +190,7 @@ fn a_page_that_always_looks_logged_out_is_set_aside() {
     shows_in(&mut logins, &numbered(1));
     assert!(!shows_out(&mut logins, &numbered(2)));
     log_in_again(&mut logins);
-    // The page is fetched again behind the others. One of them is logged in.
+    // The page is fetched again behind the others. One page is logged in.
     shows_in(&mut logins, &numbered(3));
     assert!(shows_out(&mut logins, &numbered(2)));
     assert!(is_open(&mut logins) && sessions.may_be_logged_in("a.example"));
