@@ -84,17 +84,17 @@ fn contradiction(
     if let Some(header) = login.token_header()
         && access.sets(header)
     {
-        let why = format!("the table sets `{header}` too, and the token would replace it");
-        return Some(("credential-header", why));
+        let reason = format!("the table sets `{header}` too, and the token would replace it");
+        return Some(("credential-header", reason));
     }
     let form = login.form()?;
     let owner = sessions.site_of(&form.host_key())?;
     (owner != site).then(|| {
-        let why = format!(
+        let reason = format!(
             "`{form}` belongs to [site.\"{owner}\"], which has a session of its own; move the login \
              there"
         );
-        ("form", why)
+        ("form", reason)
     })
 }
 

@@ -245,11 +245,14 @@ impl Renders {
         })
     }
 
+    fn is_full(&self) -> bool {
+        self.queued.len() >= MAX_WAITING_PAGES || self.queued_bytes >= MAX_WAITING_BYTES
+    }
+
     /// Returns whether too many pages wait to be rendered for another page to be fetched. If so,
     /// [`take_turned_away`](Self::take_turned_away) returns the origin once there is room.
     pub(super) fn turns_away(&mut self, origin: &Origin) -> bool {
-        let is_full =
-            self.queued.len() >= MAX_WAITING_PAGES || self.queued_bytes >= MAX_WAITING_BYTES;
+        let is_full = self.is_full();
         if is_full {
             self.turned_away.insert(origin.clone());
         }
@@ -263,9 +266,7 @@ impl Renders {
 
     /// Takes the origins to wake, once there is room for more pages.
     pub(super) fn take_turned_away(&mut self) -> BTreeSet<Origin> {
-        let is_full =
-            self.queued.len() >= MAX_WAITING_PAGES || self.queued_bytes >= MAX_WAITING_BYTES;
-        match is_full {
+        match self.is_full() {
             true => BTreeSet::new(),
             false => std::mem::take(&mut self.turned_away),
         }
