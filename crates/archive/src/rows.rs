@@ -72,6 +72,10 @@ pub struct PageRow {
     /// `min-size 1000`, `max-size 1000`, `language fr`. Null if the document is wanted.
     #[serde(default)]
     pub unwanted: Option<String>,
+    /// The size of an unwanted body by the `Content-Length` of the response, in bytes. Null if it
+    /// was not declared, or if the document is wanted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub declared_bytes: Option<u64>,
     /// Whether the response contains a secret of the operator's `[site]` tables. The archive keeps
     /// the response as it is, so commands never show or export its body: see
     /// [`PageRow::may_show_body`].
@@ -826,6 +830,7 @@ mod tests {
                 record_id: Some("67e55044-10b1-426f-9247-bb680e5fe0c8".into()),
                 withheld: None,
                 unwanted: None,
+                declared_bytes: None,
                 echoes_secret: false,
                 round: 1,
                 change: Some("new".into()),

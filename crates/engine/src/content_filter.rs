@@ -25,10 +25,11 @@ fn by_head(filter: &ContentFilter, status: u16, headers: &HeaderMap) -> Option<U
     if !(200..300).contains(&status) {
         return None;
     }
-    let text = |name| headers.get(name)?.to_str().ok();
-    let announced: Option<u64> = text(CONTENT_LENGTH).and_then(|length| length.parse().ok());
+    let announced = declared_length(headers);
     let too_long = announced.and_then(|bytes| filter.too_long(bytes));
-    let content_type = text(CONTENT_TYPE);
+    let content_type = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok());
     let by_type = || {
         let read = may_be_read(content_type);
         let of_type = content_type.filter(|_| !read);
@@ -36,6 +37,11 @@ fn by_head(filter: &ContentFilter, status: u16, headers: &HeaderMap) -> Option<U
         of_type.and_then(|of| filter.of_type(of)).or_else(too_short)
     };
     too_long.or_else(by_type)
+}
+
+/// Returns the value of `Content-Length`; `None` if it is missing or malformed.
+pub(crate) fn declared_length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
 /// Returns why a page should not be read; `None` if it should be.

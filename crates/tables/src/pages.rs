@@ -531,6 +531,14 @@ const OURS: &[Column<Page>] = &[
         |page| page.row.unwanted.as_ref().into(),
     ),
     column(
+        "declared_bytes",
+        Integer,
+        "bytes",
+        "the size of a body that is not kept, by its `Content-Length`",
+        "`declared_bytes`",
+        |page| page.row.declared_bytes.into(),
+    ),
+    column(
         "indexed",
         Text,
         "text",

@@ -313,6 +313,7 @@ pub(crate) fn row_without_answer(
         record_id: None,
         withheld: None,
         unwanted: None,
+        declared_bytes: None,
         echoes_secret: false,
         round: 1,
         change: None,

@@ -9,6 +9,7 @@ use crawl_index_entry::IndexEntry;
 
 use super::content_type;
 use super::document::{DocumentError, ReadDocument};
+use crate::content_filter::declared_length;
 use crate::messages::page::{FetchContext, TrapSignal, row_without_answer};
 
 /// Returns the row of a page. The usage statements and the digest are added later.
@@ -44,6 +45,10 @@ pub(super) fn page_row(
         },
         canonical: document.canonical.as_ref().map(ToString::to_string),
         unwanted: document.unwanted.as_ref().map(ToString::to_string),
+        declared_bytes: document
+            .unwanted
+            .as_ref()
+            .and_then(|_| declared_length(&exchange.headers)),
         echoes_secret: document.echoes_secret,
         error: row_error(document.error.as_ref(), cut),
         ..row_without_answer(lease, context, exchange.started, exchange.took())

@@ -13,11 +13,13 @@ use super::sums::{bin, count_from, extremes};
 pub struct PageFiles {
     /// Number of files.
     pub files: u64,
+    /// Number of files whose bodies were fetched, so that their times are known.
+    pub timed: u64,
     /// The slowest files, in milliseconds from request to end of response.
     pub slow: Vec<PageNumber>,
     /// The median of the files' times, in milliseconds. `None` without files.
     pub median_ms: Option<u64>,
-    /// The largest files, in bytes as received.
+    /// The largest files, in bytes as received, or as declared if the body was not fetched.
     pub large: Vec<PageNumber>,
     /// The median of the files' sizes, in bytes. `None` without files.
     pub median_bytes: Option<u64>,
@@ -48,23 +50,36 @@ pub(super) struct FileSums {
 
 impl FileSums {
     /// Adds a response that isn't HTML. Anything that browsers don't load to show a page, such as
-    /// a PDF, is skipped.
+    /// a PDF, is skipped. A file whose body was not fetched has a size if the server declared it,
+    /// but no time.
     pub(super) fn add(&mut self, row: PageRow) {
-        if essence(row.content_type.as_deref()).is_some_and(|kind| is_page_file(&kind)) {
-            self.slow.push((row.ms, row.url.clone()));
-            self.large.push((row.bytes, row.url));
+        if !essence(row.content_type.as_deref()).is_some_and(|kind| is_page_file(&kind)) {
+            return;
+        }
+        match row.unwanted {
+            None => {
+                self.slow.push((row.ms, row.url.clone()));
+                self.large.push((row.bytes, row.url));
+            }
+            Some(_) => {
+                let size = row.declared_bytes.map(|bytes| (bytes, row.url));
+                self.large.extend(size);
+            }
         }
     }
 
     pub(super) fn into_files(self) -> PageFiles {
         let mut files = PageFiles {
-            files: self.slow.len() as u64,
+            files: self.large.len() as u64,
+            timed: self.slow.len() as u64,
             times: vec![0; TIME_BINS.len() + 1],
             sizes: vec![0; SIZE_BINS.len() + 1],
             ..PageFiles::default()
         };
-        for ((ms, _), (bytes, _)) in self.slow.iter().zip(&self.large) {
+        for (ms, _) in &self.slow {
             bin(&mut files.times, &TIME_BINS, *ms);
+        }
+        for (bytes, _) in &self.large {
             bin(&mut files.sizes, &SIZE_BINS, *bytes);
         }
         (files.slow, files.median_ms) = extremes(self.slow);
@@ -87,6 +102,31 @@ mod tests {
 
     use crate::made_crawl::MadeCrawl;
     use crate::site::site;
+
+    #[test]
+    fn a_file_whose_body_was_not_fetched_has_its_declared_size_and_no_time() {
+        let mut made = MadeCrawl::new();
+        for (path, columns) in [
+            (
+                "/big.png",
+                json!({"ms": 9_000, "bytes": 0, "declared_bytes": 700_000}),
+            ),
+            ("/unknown.png", json!({"ms": 9_000, "bytes": 0})),
+        ] {
+            let mut columns = columns;
+            columns["unwanted"] = json!("content-type image/png");
+            made.page_with(
+                &format!("https://e.example{path}"),
+                "image/png",
+                "",
+                &columns,
+            );
+        }
+        let files = site(made.finish().path(), 2).unwrap().files;
+        assert_eq!((files.files, files.timed), (1, 0));
+        assert_eq!((files.slow_files(), files.large_files()), (0, 1));
+        assert_eq!(files.median_bytes, Some(700_000));
+    }
 
     #[test]
     fn slow_and_large_files_of_pages_are_found_and_other_documents_are_not() {

@@ -146,7 +146,7 @@ fn slow(site: &SiteReport) -> Check {
         title: "Slow pages and files",
         measure: Some(Measure {
             affected: site.slow_pages() + slow_files,
-            items: site.pages + files.files,
+            items: site.pages + files.timed,
             of: "pages and files",
             have: "took a second or longer, from request to end of response",
             causes: None,

@@ -260,6 +260,7 @@ fn page_row(page: u64, number: u64, hosts: u64, round: u32) -> PageRow {
         withheld: None,
         echoes_secret: false,
         unwanted: None,
+        declared_bytes: None,
         round,
         change: Some(if round == 1 { "new" } else { "changed" }.to_owned()),
         differs: (round > 1).then(|| "text".to_owned()),
