@@ -15,8 +15,22 @@ pub(crate) fn script(shell: Shell) -> String {
     match shell {
         Shell::Bash => with_positionals(&script, &command),
         Shell::Fish => with_values(&script, &command),
+        Shell::Zsh => with_separate_values(&script),
         _ => script,
     }
+}
+
+/// Makes the zsh script complete an optional value also as a word of its own, as the command line
+/// accepts it: `--index on` beside `--index=on`.
+fn with_separate_values(script: &str) -> String {
+    let lines =
+        script
+            .split_inclusive('\n')
+            .map(|line| match line.trim_start().starts_with("'--") {
+                true => line.replacen("]::", "]:", 1),
+                false => line.to_owned(),
+            });
+    lines.collect()
 }
 
 /// Adds what the shells need to know about values: which ones are files or folders, and the words
@@ -127,7 +141,11 @@ mod tests {
         let line = index.lines().next().unwrap();
         assert!(line.contains("compgen -W \"on off\""), "{line}");
         let zsh = script(Shell::Zsh);
-        assert!(zsh.contains("::on|off:(on off)' \\\n"));
+        let line = zsh
+            .lines()
+            .find(|line| line.starts_with("'--index=["))
+            .unwrap();
+        assert!(line.ends_with("]:on|off:(on off)' \\"), "{line}");
         assert!(zsh.contains(":DIR:_files -/' \\\n"));
         assert!(zsh.contains(":FILE:_files' \\\n"));
         let fish = script(Shell::Fish);
