@@ -14,7 +14,7 @@ use crate::control::Refused;
 #[non_exhaustive]
 pub enum EngineError {
     /// The output directory holds something that is not a crawl.
-    #[error("`{}` is not empty and holds no crawl: found `{found}`", dir.display())]
+    #[error("no crawl in `{}`, which is not empty: found `{found}`", dir.display())]
     OutputForeign {
         /// The output directory.
         dir: PathBuf,
@@ -47,7 +47,7 @@ pub enum EngineError {
     #[error("stopped before the shared frontier answered")]
     StoppedEarly,
     /// No seed was given, and there is no crawl to resume.
-    #[error("`{}` holds no crawl to continue, and no seed was given", dir.display())]
+    #[error("no crawl in `{}` to continue, and no seed was given", dir.display())]
     NothingToDo {
         /// The output directory.
         dir: PathBuf,

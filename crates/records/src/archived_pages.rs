@@ -72,7 +72,7 @@ impl ArchivedPages {
     /// Reads all rows of `pages.jsonl` twice.
     ///
     /// # Errors
-    /// [`RecordsError`] if `dir` holds no crawl, or a row can't be read.
+    /// [`RecordsError`] if `dir` has no crawl, or a row can't be read.
     pub fn open(dir: &Path) -> Result<ArchivedPages, RecordsError> {
         let latest = LatestRows::read(dir)?;
         let mut archived = ArchivedPages {

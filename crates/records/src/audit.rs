@@ -167,7 +167,7 @@ struct AuditRun<'a> {
 /// robots.txt request, and 64 MiB of compiled rules.
 ///
 /// # Errors
-/// [`RecordsError::NoCrawl`] if `dir` holds no crawl; [`RecordsError::Config`] and file system
+/// [`RecordsError::NoCrawl`] if `dir` has no crawl; [`RecordsError::Config`] and file system
 /// errors. Malformed lines are not errors but are counted in [`Audit::flaws`]. If a malformed line
 /// of `requests.jsonl` may have held the response that allows a request, an apparent breach of
 /// robots.txt is undecided.

@@ -85,7 +85,7 @@ pub struct BrokenLink {
 /// to broken pages.
 ///
 /// # Errors
-/// [`RecordsError::NoCrawl`] if `dir` holds no crawl; [`RecordsError::Row`] for a complete line
+/// [`RecordsError::NoCrawl`] if `dir` has no crawl; [`RecordsError::Row`] for a complete line
 /// that isn't a row; file system errors.
 pub fn broken(dir: &Path) -> Result<BrokenLinks, RecordsError> {
     holds_any(dir, &["pages.jsonl"])?;

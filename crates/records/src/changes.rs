@@ -33,7 +33,7 @@ pub struct RoundChanges {
 /// proportional to these URLs.
 ///
 /// # Errors
-/// [`RecordsError::NoCrawl`] if `dir` holds no crawl; [`RecordsError::Row`] for a complete line
+/// [`RecordsError::NoCrawl`] if `dir` has no crawl; [`RecordsError::Row`] for a complete line
 /// that isn't a row; file system errors.
 pub fn changes(dir: &Path) -> Result<RoundChanges, RecordsError> {
     holds_any(dir, &["pages.jsonl"])?;

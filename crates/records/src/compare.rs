@@ -170,7 +170,7 @@ const MAX_RULES: usize = 1000;
 /// differ.
 ///
 /// # Errors
-/// [`RecordsError::NoCrawl`] if a directory holds no crawl; file system errors. Malformed lines are
+/// [`RecordsError::NoCrawl`] if a directory has no crawl; file system errors. Malformed lines are
 /// not errors: they are listed in [`ComparedCrawl::flaws`].
 pub fn compare(a: &Path, b: &Path) -> Result<Comparison, RecordsError> {
     compare_round(a, b, None)

@@ -35,7 +35,7 @@ impl CurrentPages {
     /// Reads all rows once. Takes about 40 bytes per URL.
     ///
     /// # Errors
-    /// [`RecordsError`] if `dir` holds no crawl, or a row can't be read.
+    /// [`RecordsError`] if `dir` has no crawl, or a row can't be read.
     pub fn open(dir: &Path) -> Result<CurrentPages, RecordsError> {
         holds_any(dir, &["pages.jsonl"])?;
         Ok(CurrentPages {

@@ -19,8 +19,8 @@ pub enum RecordsError {
         /// Number of rounds in the crawl.
         rounds: u32,
     },
-    /// The directory holds no crawl.
-    #[error("`{}` holds no crawl", dir.display())]
+    /// There is no crawl in the directory.
+    #[error("no crawl in `{}`", dir.display())]
     NoCrawl {
         /// The directory.
         dir: PathBuf,

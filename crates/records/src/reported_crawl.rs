@@ -45,7 +45,7 @@ impl ReportedCrawl {
     /// Reads `pages.jsonl`, `waiting.jsonl` and the settings of the crawl in `dir`.
     ///
     /// # Errors
-    /// [`RecordsError::NoCrawl`] if `dir` holds no crawl; [`RecordsError::Row`] for a malformed
+    /// [`RecordsError::NoCrawl`] if `dir` has no crawl; [`RecordsError::Row`] for a malformed
     /// row of `pages.jsonl`; file system errors.
     pub(crate) fn read(dir: &Path, latest: &LatestRows) -> Result<ReportedCrawl, RecordsError> {
         let settings = CrawlSettings::read(dir)?;

@@ -196,7 +196,7 @@ impl SiteReport {
 /// URLs, titles and descriptions of all pages, and 4 bytes per link.
 ///
 /// # Errors
-/// [`RecordsError::NoCrawl`] if `dir` holds no crawl; [`RecordsError::Row`] for a complete line
+/// [`RecordsError::NoCrawl`] if `dir` has no crawl; [`RecordsError::Row`] for a complete line
 /// that isn't a row; file system errors.
 pub fn site(dir: &Path, max_clicks: u32) -> Result<SiteReport, RecordsError> {
     holds_any(dir, &["pages.jsonl"])?;

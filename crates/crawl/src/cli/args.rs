@@ -462,7 +462,7 @@ pub(crate) struct ExplainArgs {
 /// Recomputes from requests.jsonl, crawl.toml and the archived robots.txt exchanges what was due to
 /// each host, and lists the rows that show a breach. Signatures of archived requests are verified
 /// with the keys of --keys, or with those that the crawl's own settings name. Exit code 0: no breach; 4: a breach was found;
-/// 2: DIR holds no crawl; 3: a file can't be read.
+/// 2: no crawl in DIR; 3: a file can't be read.
 #[derive(Debug, Args)]
 pub(crate) struct AuditArgs {
     /// Directory of the crawl; the directories of all its workers are combined
@@ -494,7 +494,7 @@ pub(crate) struct AuditArgs {
 ///
 /// Applies the rules `[[extract]]` of FILE to the pages in the archive, without a request, and
 /// replaces extracts.jsonl. Pages whose site or operator forbids keeping them are left out. Prints
-/// how often each field was found. Exit code 0: done; 2: the rules are wrong, or DIR holds no crawl
+/// how often each field was found. Exit code 0: done; 2: the rules are wrong, or no crawl in DIR
 /// or a running one; 3: the disk failed; 130: interrupted, and the old rows are unchanged.
 #[derive(Debug, Args)]
 pub(crate) struct ExtractArgs {
@@ -515,7 +515,7 @@ pub(crate) struct ExtractArgs {
 /// train-ai, as politely as the crawl did, for its agent and purpose. Writes only recheck.jsonl in
 /// DIR, with the results and their time, for `crawl forget DIR --because robots`. If rules can't be
 /// fetched, pages are unknown rather than excluded. Exit code 0: at least one host responded; 1:
-/// none did; 2: DIR holds no crawl, or a running one; 3: the disk failed; 130: interrupted.
+/// none did; 2: no crawl in DIR, or a running one; 3: the disk failed; 130: interrupted.
 #[derive(Debug, Args)]
 pub(crate) struct RecheckArgs {
     /// Directory of the crawl
@@ -783,7 +783,7 @@ pub(crate) struct ControlArgs {
 /// Communicates over stdin and stdout, for a client that starts this program. The tools are search,
 /// page (as Markdown), sections, explain and report; all are read-only. Responses leave out
 /// whatever a page forbids (noindex, nosnippet, max-snippet) and whatever its site refuses to
-/// models (ai-input). Exit code 0: stdin was closed, or a signal arrived; 2: DIR holds no crawl or
+/// models (ai-input). Exit code 0: stdin was closed, or a signal arrived; 2: no crawl in DIR or
 /// no index; 3: the index can't be read.
 #[derive(Debug, Args)]
 pub(crate) struct McpArgs {

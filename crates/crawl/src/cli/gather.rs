@@ -10,7 +10,7 @@ use clap::Args;
 /// export, verify, serve. Rows are merged by time, WARC files are hard-linked if possible and
 /// copied otherwise, and the report, digests and archive index are rebuilt. The workers'
 /// directories don't change. The output appears complete or not at all. A crawl can't continue in
-/// it, as it has no frontier. Exit code 0: success; 2: a directory holds no crawl, a running or
+/// it, as it has no frontier. Exit code 0: success; 2: a directory has no crawl, a running or
 /// killed one, or a different one; 3: disk failure; 4: two rows settle the same URL in the same
 /// round, and nothing is written.
 #[derive(Debug, Args)]

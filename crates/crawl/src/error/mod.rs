@@ -242,7 +242,7 @@ pub(crate) fn nearest<T>(word: &str, known: impl IntoIterator<Item = (String, T)
 
 /// Returns the error for a directory that does not contain a crawl.
 pub(crate) fn no_crawl(dir: &Path) -> CommandError {
-    CommandError::usage(format!("`{}` holds no crawl", dir.display()))
+    CommandError::usage(format!("no crawl in `{}`", dir.display()))
         .hint("give the directory of a crawl, such as crawl-example.org")
 }
 

@@ -714,7 +714,7 @@ tables! {
         ///
         /// A page is due in the round after its first visit. Later visits come less often while it
         /// is unchanged, and more often if it changed. Requests send the stored ETag and
-        /// Last-Modified. If DIR holds no crawl, a new one starts. An interrupted round is finished
+        /// Last-Modified. If DIR has no crawl, a new one starts. An interrupted round is finished
         /// first. Never taken from crawl.toml.
         #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
         recrawl: Switch = Switch::Off, EachRun;

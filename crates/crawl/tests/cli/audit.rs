@@ -282,7 +282,7 @@ fn directories_that_can_not_be_audited() {
     dir.write("empty/x", "");
     let ran = cmd.run(&["audit", "empty"]);
     assert_eq!(ran.code, 2, "{}", ran.stderr);
-    assert!(ran.stderr.contains("holds no crawl"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("no crawl in `"), "{}", ran.stderr);
     dir.write("c/crawl.toml", "");
     dir.write("c/requests.jsonl", "{}\n");
     let ran = cmd.run(&["audit", "c"]);

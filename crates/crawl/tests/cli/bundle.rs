@@ -311,7 +311,7 @@ fn folders_without_a_crawl_are_not_bundled_and_empty_ones_are_reported() {
     let ran = cmd.run(&["export", "none", "--to", "bundle", "--out", "b"]);
     assert_eq!(
         ran.refusal(&dir),
-        "2\nerror: `none` holds no crawl\n\
+        "2\nerror: no crawl in `none`\n\
          hint: give the directory of a crawl, with its pages.jsonl"
     );
     assert!(!dir.file("b").exists());

@@ -219,7 +219,7 @@ fn without_an_index_the_command_to_build_one_is_named() {
         &["export", "letters", "--to", "static", "--out", "x"],
         expect![[r#"
         2
-        error: `letters` holds no crawl
+        error: no crawl in `letters`
         hint: give the directory of a crawl, such as crawl-example.org"#]],
     );
 }
@@ -271,7 +271,7 @@ fn tables_replace_nothing() {
         &["export", "letters", "--to", "parquet", "--out", "t"],
         expect![[r#"
             2
-            error: `letters` holds no crawl
+            error: no crawl in `letters`
             hint: give the directory of a crawl, with its pages.jsonl"#]],
     );
 }
@@ -326,7 +326,7 @@ fn a_crawl_without_links_has_no_graph() {
         &args("letters", "g"),
         expect![[r#"
             2
-            error: `letters` holds no crawl
+            error: no crawl in `letters`
             hint: give the directory of a crawl, with its pages.jsonl"#]],
     );
     refused(
@@ -421,7 +421,7 @@ fn invalid_wacz_files_are_refused() {
         &args("letters", "a.wacz", &[]),
         expect![[r#"
             2
-            error: `letters` holds no crawl
+            error: no crawl in `letters`
             hint: give the directory of a crawl, with its pages.jsonl"#]],
     );
     refused(

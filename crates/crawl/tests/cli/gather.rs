@@ -220,8 +220,8 @@ fn a_failed_gathering_gives_its_reason_and_writes_nothing() {
         );
     };
     dir.write("empty/note", "");
-    refused(&["w1", "empty"], 2, "`empty` holds no crawl");
-    refused(&["w1", "nothing"], 2, "`nothing` holds no crawl");
+    refused(&["w1", "empty"], 2, "no crawl in `empty`");
+    refused(&["w1", "nothing"], 2, "no crawl in `nothing`");
     refused(
         &["w1", "w2", "./w1"],
         2,

@@ -98,7 +98,7 @@ fn index_reports_a_directory_without_a_crawl() {
         &["index", "photos"],
         expect![[r#"
         2
-        error: `photos` holds no crawl
+        error: no crawl in `photos`
         hint: give the directory of a crawl, such as crawl-example.org"#]],
     );
     check(
@@ -107,7 +107,7 @@ fn index_reports_a_directory_without_a_crawl() {
         &["index", "nowhere"],
         expect![[r#"
         2
-        error: `nowhere` holds no crawl
+        error: no crawl in `nowhere`
         hint: give the directory of a crawl, such as crawl-example.org"#]],
     );
     let (dir, cmd) = crawled();

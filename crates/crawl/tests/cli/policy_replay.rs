@@ -40,7 +40,7 @@ fn a_crawl_is_replayed_by_its_own_settings_and_by_others() {
     assert_eq!(compared["a"]["took_ms"], compared["b"]["took_ms"]);
     // A replay with invalid input leaves no directory behind.
     let nowhere = cmd.run(&["replay", "nowhere", "--output", "x"]);
-    let is_reported = nowhere.stderr.contains("`nowhere` holds no crawl");
+    let is_reported = nowhere.stderr.contains("no crawl in `nowhere`");
     assert!(nowhere.code == 2 && is_reported, "{}", nowhere.stderr);
     let rows = dir.read("c/pages.jsonl");
     fs::remove_file(dir.file("c/pages.jsonl")).unwrap();

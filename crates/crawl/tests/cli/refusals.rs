@@ -298,14 +298,14 @@ fn nothing_to_go_on_with() {
         &["report", "nowhere"],
         expect![[r#"
             2
-            error: `nowhere` holds no crawl
+            error: no crawl in `nowhere`
             hint: give the directory of a crawl, with its pages.jsonl"#]],
     );
     check(
         &["explain", "nowhere", "http://a.example/"],
         expect![[r#"
             2
-            error: `nowhere` holds no crawl
+            error: no crawl in `nowhere`
             hint: give the directory of a crawl, with its pages.jsonl"#]],
     );
 }

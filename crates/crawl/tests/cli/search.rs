@@ -187,7 +187,7 @@ fn a_failed_search_gives_its_reason() {
     let refused = cmd.run(&["search", "nowhere", "tea"]);
     expect_test::expect![[r#"
         2
-        error: `nowhere` holds no crawl
+        error: no crawl in `nowhere`
         hint: give the directory of a crawl, such as crawl-example.org"#]]
     .assert_eq(&refused.refusal(&dir));
     let web = web();

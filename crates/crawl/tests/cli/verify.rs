@@ -238,7 +238,7 @@ fn directories_that_hold_no_crawl_can_not_be_verified() {
     let ran = cmd.run(&["verify", "empty"]);
     assert_eq!(
         ran.refusal(&dir),
-        "2\nerror: `empty` holds no crawl\n\
+        "2\nerror: no crawl in `empty`\n\
          hint: give the directory of a crawl, with its pages.jsonl"
     );
 }

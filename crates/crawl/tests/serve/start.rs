@@ -38,7 +38,7 @@ fn a_directory_that_can_t_be_served_is_refused() {
         &["nowhere"],
         expect![[r#"
             2
-            error: `nowhere` holds no crawl
+            error: no crawl in `nowhere`
             hint: give the directory of a crawl, such as crawl-example.org
         "#]],
     );
