@@ -335,6 +335,48 @@ fn small_site() -> TestWeb {
 }
 
 #[test]
+fn links_that_look_like_a_trap_are_checked_and_not_followed() {
+    const PAGES: usize = 60;
+    let (_dir, cmd) = setup("check-trap");
+    let web = TestWeb::builder()
+        .hosts(1)
+        .pages(1)
+        .mix(LinkMix::plain())
+        .sitemap(false)
+        .start();
+    let months: String = (0..PAGES)
+        .map(|n| format!("<a href=/cal?m={n}>m</a>"))
+        .collect();
+    web.script(
+        SITE,
+        "/",
+        Answer::html(&format!("<title>Start</title>{months}")),
+    );
+    for n in 0..PAGES {
+        // Each month has the same words, and a link to a page of its own.
+        let month = Answer::html(&format!("<p>No events.<a href=/cal?m={n}&d=1>first</a>"));
+        let is_missing = n >= PAGES - 10;
+        let answer = if is_missing { Answer::of(404) } else { month };
+        web.script(SITE, &format!("/cal?m={n}"), answer);
+        let day = Answer::html("<p>No events.");
+        web.script(SITE, &format!("/cal?m={n}&d=1"), day);
+    }
+    let ran = check(&cmd, &web, &[]);
+    assert!(
+        ran.stdout.starts_with("10 faults: broken 10"),
+        "{}{}",
+        ran.stdout,
+        ran.stderr
+    );
+    let log = web.log();
+    let heads = log
+        .iter()
+        .filter(|request| request.method == "HEAD")
+        .count();
+    assert!(heads > 10, "{heads} links were taken for a trap");
+}
+
+#[test]
 fn a_check_reports_by_page_and_removes_its_directory() {
     let (dir, mut cmd) = setup("temporary");
     dir.write("tmp/keep", "");

@@ -166,8 +166,13 @@ impl Coordinator {
             .gate
             .disposition(lease, &context, per_host, &*self.frontier)?;
         let step = match disposition {
-            LeaseDisposition::Fetch(lease) => {
-                return Ok(LeaseStep::Send(self.page_job(now, lease, context)));
+            LeaseDisposition::Fetch(lease) => LeaseStep::Send(self.page_job(now, lease, context)),
+            LeaseDisposition::CheckStatus(lease) => {
+                let context = FetchContext {
+                    is_only_checked: true,
+                    ..context
+                };
+                LeaseStep::Send(self.page_job(now, lease, context))
             }
             LeaseDisposition::Wait(lease) => {
                 // The origin is woken once its requests in flight are committed.

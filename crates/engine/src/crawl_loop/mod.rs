@@ -127,7 +127,7 @@ impl Coordinator {
             logins: Logins::default(),
             renders: Renders::new(&config),
             scope: RunScope::new(scope, config.resources),
-            gate: UrlGate::new(config.traps),
+            gate: UrlGate::new(config.traps, config.off_scope_method),
             shared: SharedHosts::default(),
             turns: HostTurns::new(totals),
             backlog: Backlog::new(&config, now),

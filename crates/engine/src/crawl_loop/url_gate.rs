@@ -13,7 +13,7 @@ use foldhash::HashMap as FoldHashMap;
 use foldhash::HashMapExt as _;
 
 use super::crash_suspects::{CrashSuspects, Treatment};
-use crate::config::TrapRules;
+use crate::config::{OffScopeMethod, TrapRules};
 use crate::messages::WriterMessage;
 use crate::messages::page::FetchContext;
 use crate::priority::Priority;
@@ -40,6 +40,8 @@ use crate::shared_traps::{SharedTraps, put_aside};
 /// Emits no effects.
 pub(crate) struct UrlGate {
     rules: TrapRules,
+    /// What to do with a URL in a trap.
+    of_traps: OffScopeMethod,
     /// The trap detector's state, which the writer updates with each commit.
     shared: SharedTraps,
     sampling: Option<Sampling>,
@@ -54,6 +56,8 @@ pub(crate) struct UrlGate {
 pub(crate) enum LeaseDisposition {
     /// Fetch the URL now.
     Fetch(Lease),
+    /// Request only the status of the URL now: it is in a trap, so its links are not followed.
+    CheckStatus(Lease),
     /// Release the URL until the origin's requests in flight are read and committed.
     Wait(Lease),
     /// Release the URL until the current commit is done, since that commit changes the trap
@@ -74,9 +78,12 @@ pub(crate) enum LeaseDisposition {
 }
 
 impl UrlGate {
-    pub(super) fn new(rules: TrapRules) -> UrlGate {
+    /// Creates a gate. With [`OffScopeMethod::Head`], the status of URLs in traps is requested, as
+    /// that of URLs outside the scope. With `Get` they are deferred.
+    pub(super) fn new(rules: TrapRules, of_traps: OffScopeMethod) -> UrlGate {
         UrlGate {
             rules,
+            of_traps,
             shared: SharedTraps::new(&TrapRules::OFF, None),
             sampling: None,
             suspects: CrashSuspects::default(),
@@ -279,6 +286,9 @@ impl UrlGate {
             // The URL is already behind all others in the queue.
             Disposition::Later(_) if at.is_late() => LeaseDisposition::Fetch(lease),
             Disposition::Later(level) => LeaseDisposition::Later(lease, Priority::at_level(level)),
+            Disposition::Defer(_) if self.of_traps == OffScopeMethod::Head => {
+                LeaseDisposition::CheckStatus(lease)
+            }
             Disposition::Defer(rule) => LeaseDisposition::Settle(WriterMessage::PutAside {
                 lease,
                 exclusion: put_aside(Reason::Trap, rule),
@@ -323,7 +333,7 @@ mod tests {
 
     use super::super::fixtures::{context, leased};
     use super::{LeaseDisposition, UrlGate, is_fetched_or_pending};
-    use crate::config::TrapRules;
+    use crate::config::{OffScopeMethod, TrapRules};
     use crate::messages::WriterMessage;
     use crate::priority::Priority;
     use crate::shared_traps::SharedTraps;
@@ -340,6 +350,7 @@ mod tests {
     fn word(disposition: &LeaseDisposition) -> String {
         match disposition {
             LeaseDisposition::Fetch(_) => "fetch".to_owned(),
+            LeaseDisposition::CheckStatus(_) => "check the status".to_owned(),
             LeaseDisposition::Wait(_) => "wait".to_owned(),
             LeaseDisposition::WaitForCommit(_) => "wait for a commit".to_owned(),
             LeaseDisposition::Again(_) => "again".to_owned(),
@@ -370,7 +381,7 @@ mod tests {
         for (number, (change, clean_params, expected)) in changes.into_iter().enumerate() {
             let (frontier, mut traps) = (MemoryFrontier::new(), TrapRules::default());
             traps.clean_params = clean_params;
-            let mut gate = UrlGate::new(traps);
+            let mut gate = UrlGate::new(traps, OffScopeMethod::Get);
             let mut admission = link("/p?sid=1");
             change(&mut admission);
             let lease = leased(&frontier, admission);
@@ -396,7 +407,7 @@ mod tests {
             ("/calendar?month=1", usual, 1, "wait"),
         ] {
             let frontier = MemoryFrontier::new();
-            let mut gate = UrlGate::new(TrapRules::default());
+            let mut gate = UrlGate::new(TrapRules::default(), OffScopeMethod::Get);
             gate.share_traps(SharedTraps::new(&TrapRules::default(), None));
             let admission = Admission {
                 priority: priority.byte(),
@@ -412,7 +423,7 @@ mod tests {
 
     #[test]
     fn leases_of_an_origin_are_counted_until_they_end() {
-        let mut gate = UrlGate::new(TrapRules::default());
+        let mut gate = UrlGate::new(TrapRules::default(), OffScopeMethod::Get);
         let (one, other) = (url("/").origin(), url("/").origin());
         gate.ended(&one);
         assert_eq!(gate.all_leases(), 0);
@@ -428,7 +439,7 @@ mod tests {
     fn a_suspect_is_read_alone_after_three_deaths_and_given_up_after_four() {
         for (deaths, expected) in [(2, "fetch"), (3, "alone"), (4, "give up")] {
             let frontier = MemoryFrontier::new();
-            let mut gate = UrlGate::new(TrapRules::default());
+            let mut gate = UrlGate::new(TrapRules::default(), OffScopeMethod::Get);
             gate.suspect([(url("/p"), deaths)].into());
             let lease = leased(&frontier, link("/p"));
             let context = context(&lease, "");

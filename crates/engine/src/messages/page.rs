@@ -33,8 +33,8 @@ pub(crate) struct FetchContext {
     pub(crate) past: Option<Box<PreviousVisit>>,
     /// The label of the seed whose own settings apply to the URL.
     pub(crate) label: Option<Arc<str>>,
-    /// Whether only the URL's status matters, because its links are not followed. HEAD is tried
-    /// first; a page that GET has to fetch is stored like others.
+    /// Whether only the URL's status matters, because its links are not followed: it is outside the
+    /// scope, or in a trap. HEAD is tried first; a page that GET has to fetch is stored like others.
     pub(crate) is_only_checked: bool,
     /// The session of a site that needs a login.
     pub(crate) session: Option<PageSession>,

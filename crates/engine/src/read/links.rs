@@ -109,6 +109,8 @@ pub(crate) struct Links<'a> {
     from: &'a Lease,
     /// The number of links followed since the crawl left the scope; 0 for a document in scope.
     hops_off: u8,
+    /// Whether the document is in a trap, so that no link is followed.
+    is_in_trap: bool,
     scope: &'a Scope,
     policy: &'a LinkPolicy,
     /// The robots.txt rules of the document's own origin.
@@ -143,6 +145,7 @@ impl<'a> Links<'a> {
         Links {
             from,
             hops_off,
+            is_in_trap: false,
             scope,
             policy,
             // Only `Clean-param` lines have an effect here, and most robots.txt files have none.
@@ -154,6 +157,11 @@ impl<'a> Links<'a> {
             unusable: HashMap::new(),
             settled: 0,
         }
+    }
+
+    /// Makes the document's links be kept as rows only. Call this first for a document in a trap.
+    pub(crate) fn follow_none(&mut self) {
+        self.is_in_trap = true;
     }
 
     /// Returns the scope that the links are judged by.
@@ -176,8 +184,12 @@ impl<'a> Links<'a> {
 
     /// Whether links of this kind are not followed from a document out of scope. If the document is
     /// the last allowed hop out of scope, only its redirects are followed. The document's resources
-    /// are skipped, unless the resources of all pages are wanted.
+    /// are skipped, unless the resources of all pages are wanted. From a document in a trap, no link
+    /// is followed.
     fn ends_here(&self, discovery: Discovery) -> bool {
+        if self.is_in_trap {
+            return true;
+        }
         let is_last = self.hops_off >= self.scope.hops_off() && discovery.redirects == 0;
         self.hops_off > 0
             && match discovery.kind {

@@ -332,6 +332,10 @@ impl PageReader {
         let robots = Some(&page.context.rules.robots);
         let cache = (&self.known_links, self.settled_at(lease));
         let mut links = Links::new(lease, &page.scope, &self.policy, robots, cache);
+        // In scope, only URLs in traps are requested for their status alone.
+        if page.context.is_only_checked && page.scope.holds(&lease.url) {
+            links.follow_none();
+        }
         let mut document = match self.by_kind(page, &body, &mut links, early) {
             Ok(document) if !document.is_read() => return document,
             Ok(document) => document,
