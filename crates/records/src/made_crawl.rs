@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Read as _;
 
 use crawl_archive::{
     Archive, ArchiveOptions, Capture, CaptureMetadata, CapturedRequest, Encoder, RecordIds,
     Timestamp,
 };
 use crawl_weburl::canonicalize;
+use flate2::Compression;
+use flate2::read::GzEncoder;
 use http::{HeaderMap, HeaderValue};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -47,7 +50,18 @@ impl MadeCrawl {
     ) {
         let mut headers = HeaderMap::new();
         headers.insert("content-type", HeaderValue::from_static(content_type));
-        self.answer(url, 200, &headers, body, columns);
+        self.answer(url, 200, &headers, body.as_bytes(), columns);
+    }
+
+    /// Adds an HTML page that is sent with gzip.
+    pub(crate) fn gzipped_page(&mut self, url: &str, html: &str) {
+        let mut headers = HeaderMap::new();
+        headers.insert("content-type", HeaderValue::from_static("text/html"));
+        headers.insert("content-encoding", HeaderValue::from_static("gzip"));
+        let mut body = Vec::new();
+        let mut encoder = GzEncoder::new(html.as_bytes(), Compression::default());
+        encoder.read_to_end(&mut body).unwrap();
+        self.answer(url, 200, &headers, &body, &json!({"charset": "UTF-8"}));
     }
 
     /// Adds a redirect. `location` is the header value.
@@ -55,10 +69,17 @@ impl MadeCrawl {
         let mut headers = HeaderMap::new();
         headers.insert("location", HeaderValue::from_static(location));
         let columns = json!({"status": 302, "redirect": to, "content_type": null});
-        self.answer(url, 302, &headers, "", &columns);
+        self.answer(url, 302, &headers, b"", &columns);
     }
 
-    fn answer(&mut self, url: &str, status: u16, headers: &HeaderMap, body: &str, columns: &Value) {
+    fn answer(
+        &mut self,
+        url: &str,
+        status: u16,
+        headers: &HeaderMap,
+        body: &[u8],
+        columns: &Value,
+    ) {
         let content_type = headers.get("content-type");
         let content_type = content_type.map(|value| value.to_str().unwrap());
         let capture = Capture {
@@ -75,7 +96,7 @@ impl MadeCrawl {
             status,
             reason: None,
             headers,
-            body: body.as_bytes(),
+            body,
             truncated: None,
             revisit: None,
             about: CaptureMetadata::default(),

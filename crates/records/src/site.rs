@@ -26,7 +26,7 @@ use files::FileSums;
 pub use files::PageFiles;
 use page_texts::PageTexts;
 pub use sums::PageNumber;
-pub(crate) use sums::{LARGE_FROM, SLOW_FROM};
+pub(crate) use sums::{COMPRESSED_FROM, LARGE_FROM, SLOW_FROM};
 use sums::{SIZE_BINS, TIME_BINS, bin, count_from, extremes};
 pub(crate) use text::times_median;
 
@@ -84,6 +84,9 @@ pub struct SiteReport {
     /// Pages without `meta name=viewport`.
     #[serde(default)]
     pub without_viewport: Vec<String>,
+    /// Pages sent without a content coding, although they are long enough to gain from one.
+    #[serde(default)]
+    pub uncompressed: Vec<String>,
     /// Pages whose `html` element has no `lang`.
     #[serde(default)]
     pub without_language: Vec<String>,
@@ -352,8 +355,12 @@ impl Site {
             }
             texts.add(&page, &url, &row.url, report);
             elements.add(&row, &base, &page, &text, &answer.robots_tags, report);
+            if !answer.is_coded && row.bytes >= COMPRESSED_FROM {
+                report.uncompressed.push(row.url);
+            }
         }
         elements.write_to(report);
+        report.uncompressed.sort_unstable();
         texts.write_to(report);
         Ok(())
     }

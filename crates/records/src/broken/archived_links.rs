@@ -122,9 +122,14 @@ impl Archived {
         let is_tag = |name: &[u8]| name.eq_ignore_ascii_case(b"x-robots-tag");
         let tags = http.fields.iter().filter(|(name, _)| is_tag(name));
         let tags = tags.map(|(_, value)| String::from_utf8_lossy(value).into_owned());
+        let is_coded = |(name, value): &(&[u8], &[u8])| {
+            name.eq_ignore_ascii_case(b"content-encoding")
+                && !value.eq_ignore_ascii_case(b"identity")
+        };
         Some(HtmlAnswer {
             body: self.shown(row, &http)?,
             robots_tags: tags.collect(),
+            is_coded: http.fields.iter().any(is_coded),
         })
     }
 
@@ -153,6 +158,8 @@ pub(crate) struct HtmlAnswer {
     pub(crate) body: Bytes,
     /// The values of the `X-Robots-Tag` headers.
     pub(crate) robots_tags: Vec<String>,
+    /// Whether the server sent the page with a content coding, such as gzip.
+    pub(crate) is_coded: bool,
 }
 
 /// A page whose links are being collected.

@@ -237,6 +237,20 @@ mod tests {
     }
 
     #[test]
+    fn long_pages_should_be_sent_compressed() {
+        let mut made = MadeCrawl::new();
+        let words: String = (0..600).map(|word| format!("{word} ")).collect();
+        let columns = json!({"charset": "UTF-8"});
+        for (path, html) in [("/long", words.as_str()), ("/short", "x")] {
+            made.page_with(&format!("{HOST}{path}"), "text/html", html, &columns);
+        }
+        made.gzipped_page(&format!("{HOST}/gzipped"), &words.repeat(9));
+        let report = site(made.finish().path(), 2).unwrap();
+        assert_eq!(report.read_pages(), 3);
+        assert_eq!(report.uncompressed, [format!("{HOST}/long")]);
+    }
+
+    #[test]
     fn images_are_grouped_by_their_url() {
         let report = report(&[
             (

@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) const SLOW_FROM: u64 = 1_000;
 /// Pages of this many bytes or more are large.
 pub(crate) const LARGE_FROM: u64 = 500_000;
+/// Pages of this many bytes or more should be sent compressed: shorter ones fit one packet anyway.
+pub(crate) const COMPRESSED_FROM: u64 = 1_400;
 
 /// Upper limits of the time bins, in milliseconds.
 pub(super) const TIME_BINS: [u64; 6] = [100, 200, 500, 1_000, 2_000, 5_000];

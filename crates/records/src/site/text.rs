@@ -133,6 +133,7 @@ impl SiteReport {
                     )
                 }),
             ),
+            ("sent uncompressed".to_owned(), self.uncompressed.clone()),
             (
                 "without a viewport".to_owned(),
                 self.without_viewport.clone(),

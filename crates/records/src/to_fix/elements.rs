@@ -78,6 +78,21 @@ fn image_link(image: &str, origin: &SiteOrigin) -> Markup {
     }
 }
 
+pub(super) fn compression(site: &SiteReport) -> Check {
+    lacking(
+        site,
+        &site.uncompressed,
+        &Lacking {
+            id: "compression",
+            title: "Compression",
+            have: "of 1.4 kB or more were sent uncompressed",
+            problem: "sent uncompressed",
+            table: "pages sent uncompressed",
+            advice: "Let the server compress text with gzip, Brotli or zstd: it shrinks to a third or less.",
+        },
+    )
+}
+
 pub(super) fn viewport(site: &SiteReport) -> Check {
     lacking(
         site,

@@ -3,7 +3,9 @@
 use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
-use super::elements::{images_without_size, images_without_text, language, vague_links, viewport};
+use super::elements::{
+    compression, images_without_size, images_without_text, language, vague_links, viewport,
+};
 use super::{MAX_ROWS, left_out, page_links, url_table};
 use crate::html::{Cell, Check, Measure, SiteOrigin, Table};
 use crate::numbers::{counted, grouped, size};
@@ -19,6 +21,7 @@ pub(crate) fn of_pages(site: &SiteReport) -> Vec<Check> {
         slow(site),
         large(site),
         reach(site),
+        compression(site),
         viewport(site),
         language(site),
         barred(site),
