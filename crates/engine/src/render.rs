@@ -13,6 +13,7 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use crawl_coding::{DecodeLimits, decode};
 use crawl_fetcher::Exchange;
+use crawl_scheduler::Tick;
 use crawl_weburl::{AddressClass, classify};
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
@@ -101,6 +102,21 @@ pub struct PageToRender {
     pub time: SystemTime,
 }
 
+impl PageToRender {
+    /// Decodes the answer for a page. The page's clock starts at a whole millisecond, because rows
+    /// and the archive, from which the page may be rendered again, are no more precise.
+    pub(crate) fn of(url: String, fetched: Tick, answer: StoredAnswer) -> PageToRender {
+        let (status, headers, body) = answer.decode();
+        PageToRender {
+            url,
+            status,
+            headers,
+            body,
+            time: SystemTime::UNIX_EPOCH + Duration::from_millis(fetched.as_millis()),
+        }
+    }
+}
+
 /// A page as a browser shows it.
 #[derive(Clone, Debug)]
 pub struct RenderedPage {
@@ -126,8 +142,39 @@ pub struct RenderFailure {
     pub is_browsers: bool,
 }
 
+impl RenderFailure {
+    /// The name of the failure if there is no browser.
+    pub(crate) const NO_BROWSER: &'static str = "browser_missing";
+
+    /// Returns the failure that a row names.
+    pub(crate) fn recorded(name: &str) -> RenderFailure {
+        const NAMES: [&str; 5] = [
+            RenderFailure::NO_BROWSER,
+            "browser_crashed",
+            "page_failed",
+            "render_timeout",
+            "render_budget",
+        ];
+        let known = NAMES.into_iter().find(|known| *known == name);
+        RenderFailure {
+            name: known.unwrap_or("page_failed"),
+            detail: "as recorded".to_owned(),
+            is_browsers: matches!(name, RenderFailure::NO_BROWSER | "browser_crashed"),
+        }
+    }
+
+    /// Returns the failure if there is no browser, for this reason.
+    pub(crate) fn no_browser(why: &str) -> RenderFailure {
+        RenderFailure {
+            name: RenderFailure::NO_BROWSER,
+            detail: why.to_owned(),
+            is_browsers: false,
+        }
+    }
+}
+
 /// The kind of a requested resource.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ResourceKind {
     /// A document in a frame.
     Document,
@@ -141,6 +188,30 @@ pub enum ResourceKind {
     Media,
     /// A beacon, a ping or a report, whose answer the page ignores.
     Report,
+}
+
+impl ResourceKind {
+    const ALL: [(ResourceKind, &str); 6] = [
+        (ResourceKind::Document, "document"),
+        (ResourceKind::Script, "script"),
+        (ResourceKind::Style, "style"),
+        (ResourceKind::Data, "data"),
+        (ResourceKind::Media, "media"),
+        (ResourceKind::Report, "report"),
+    ];
+
+    /// Returns the name in rows.
+    pub(crate) fn name(self) -> &'static str {
+        let mut all = Self::ALL.iter();
+        all.find(|(kind, _)| *kind == self)
+            .map_or("", |(_, name)| name)
+    }
+
+    /// Returns the kind with a name in rows.
+    pub(crate) fn named(name: &str) -> Option<ResourceKind> {
+        let mut all = Self::ALL.iter();
+        all.find(|(_, other)| *other == name).map(|(kind, _)| *kind)
+    }
 }
 
 /// A request that a page makes while it is rendered.

@@ -24,7 +24,7 @@ use crate::control::{Command, PostedCommand};
 use crate::crawl_loop::{Coordinator, Next, request_rows};
 use crate::messages::key::{Keyed, MessageKey, MessageKeys};
 use crate::messages::page::FetchedPage;
-use crate::messages::{Effect, Event, Job, WriterMessage, lines_to_log};
+use crate::messages::{Effect, Event, Job, WriterMessage, lines_to_log, order_to_log};
 use crate::meta_keys::META_TRAPS;
 use crate::read::PageReader;
 use crate::read::page_encoder::PageEncoder;
@@ -212,6 +212,7 @@ impl LateRun {
             coordinator.note_past_request(now, &row).unwrap();
         }
         let run = RunBegan {
+            has_render_steps: true,
             at: now.as_millis(),
             round: visits.round.number,
             round_began: visits.round.began,
@@ -263,11 +264,7 @@ impl LateRun {
             let lines = || lines_to_log(&effects);
             self.order.begin_rows(lines()).unwrap();
             self.requests.append_requests(lines()).unwrap();
-            let turns = effects.iter().filter_map(|effect| match effect {
-                Effect::NoteTurn(turn) => Some(turn),
-                _ => None,
-            });
-            self.order.note_turns(turns).unwrap();
+            self.order.note(order_to_log(&effects)).unwrap();
             for effect in effects {
                 let key = self.keys.of(&effect);
                 match effect {
@@ -293,8 +290,11 @@ impl LateRun {
                         let keyed = Box::new(Keyed { key, message });
                         self.plan(self.late(9_000), Due::Came(keyed));
                     }
-                    Effect::Log(_) | Effect::NoteTurn(_) | Effect::NoteDelay(_) => {}
-                    Effect::NoteCommand(command) => self.order.note_command(command).unwrap(),
+                    Effect::Log(_)
+                    | Effect::NoteTurn(_)
+                    | Effect::NoteDelay(_)
+                    | Effect::NoteCommand(_)
+                    | Effect::NoteRender(_) => {}
                     other => panic!("{other:?}"),
                 }
             }
