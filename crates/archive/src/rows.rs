@@ -581,7 +581,8 @@ pub struct HostTurn {
     pub ended: u64,
     /// Number of writer messages, over all runs, that were committed when the permit was used.
     pub settled: u64,
-    /// Number of URLs that were settled, or moved to the back of the queue, without a request.
+    /// Number of URLs that were settled, or moved to the back of the queue, without a request, and of
+    /// resources of rendered pages that were refused.
     pub passed: u64,
     /// Whether a request was sent.
     pub is_sent: bool,

@@ -78,7 +78,7 @@ pub use free_space::FreeSpace;
 pub use index::rebuild::{RebuildRules, Reindexed, reindex};
 pub use login::{BadSign, Credentials, LoginMethod, PageSign, SiteLogin};
 pub use render::{
-    PageToRender, RenderConfig, RenderFailure, RenderFuture, RenderLimits, RenderMode,
+    NoBrowser, PageToRender, RenderConfig, RenderFailure, RenderFuture, RenderLimits, RenderMode,
     RenderRequests, RenderedPage, Renderer, ResourceAnswer, ResourceKind, ResourceRequest,
 };
 pub use replay::{

@@ -83,6 +83,20 @@ pub trait Renderer: Send + Sync {
     fn render(&self, page: PageToRender, requests: RenderRequests) -> RenderFuture;
 }
 
+/// Stands for a browser that is missing: renders nothing. A replay then reads the archived DOMs.
+#[derive(Clone, Debug)]
+pub struct NoBrowser {
+    /// Why there is no browser.
+    pub why: String,
+}
+
+impl Renderer for NoBrowser {
+    fn render(&self, _page: PageToRender, _requests: RenderRequests) -> RenderFuture {
+        let failure = RenderFailure::no_browser(&self.why);
+        Box::pin(async { Err(failure) })
+    }
+}
+
 /// The result of [`Renderer::render`].
 pub type RenderFuture = Pin<Box<dyn Future<Output = Result<RenderedPage, RenderFailure>> + Send>>;
 
@@ -304,10 +318,13 @@ impl StoredAnswer {
         (self.body.len() + headers) as u64
     }
 
-    /// Decodes the content coding, on a thread for blocking work.
+    /// Decodes the content coding, if there is one, on a thread for blocking work.
     async fn decoded(self) -> ResourceAnswer {
         let is_own = self.is_own;
-        let decoded = spawn_blocking(move || self.decode()).await;
+        let decoded = match self.headers.contains_key(CONTENT_ENCODING) {
+            true => spawn_blocking(move || self.decode()).await,
+            false => Ok(self.decode()),
+        };
         match decoded {
             Ok((status, headers, body)) => ResourceAnswer::Answered {
                 status,
@@ -316,6 +333,19 @@ impl StoredAnswer {
                 is_own,
             },
             Err(_) => ResourceAnswer::Refused,
+        }
+    }
+
+    /// Decodes the content coding.
+    pub(crate) fn without_coding(self) -> StoredAnswer {
+        let (is_own, is_private) = (self.is_own, self.is_private);
+        let (status, headers, body) = self.decode();
+        StoredAnswer {
+            status,
+            headers,
+            body,
+            is_own,
+            is_private,
         }
     }
 

@@ -68,12 +68,14 @@ impl Coordinator {
         result: Result<(RenderedPage, PageSize), RenderFailure>,
         out: &mut Vec<Effect>,
     ) {
-        let step = RenderStep {
-            page: Some(id.0),
-            result: Some(self.render_result(&result)),
-            ..self.render_step(now, "rendered")
-        };
-        out.push(Effect::NoteRender(Box::new(step)));
+        if self.renders.is_open(id) {
+            let step = RenderStep {
+                page: Some(id.0),
+                result: Some(self.render_result(&result)),
+                ..self.render_step(now, "rendered")
+            };
+            out.push(Effect::NoteRender(Box::new(step)));
+        }
         if let Some(page) = self.renders.rendered(id, result) {
             self.hand_to_readers(page, out);
         }
@@ -108,7 +110,9 @@ impl Coordinator {
         wanted: WantedResource,
         out: &mut Vec<Effect>,
     ) {
-        self.note_wanted(now, &wanted, out);
+        if self.renders.is_open(wanted.page) {
+            self.note_wanted(now, &wanted, out);
+        }
         let mut renders = std::mem::take(&mut self.renders);
         let mut excluded = None;
         let access = |from: &CanonicalUrl, url: &CanonicalUrl| match self.barred(now, url) {

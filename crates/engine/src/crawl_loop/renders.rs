@@ -274,6 +274,11 @@ impl Renders {
         }
     }
 
+    /// Returns whether a page is in the browser.
+    pub(super) fn is_open(&self, page: RenderId) -> bool {
+        self.open.contains_key(&page)
+    }
+
     /// Returns the URL of a resource that a page wants. `None` if it is unusable, or the page is not
     /// open.
     pub(super) fn url_of(&self, wanted: &WantedResource) -> Option<CanonicalUrl> {

@@ -218,8 +218,7 @@ impl Replay {
         let ended = self.end_requests(u64::MAX, next.requests)?;
         if next.before.is_some() {
             // The run did not end by a kill, so it gave up the pages that were being rendered.
-            self.coordinator
-                .give_up_renders(self.now, &mut self.effects);
+            self.give_up_renders();
             self.settle_effects()?;
         }
         let ended = match ended {

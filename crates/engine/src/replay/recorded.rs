@@ -295,14 +295,22 @@ impl RecordedCrawl {
         !self.doms.is_empty()
     }
 
-    /// Returns the rendered page that was fetched at this time, or the last one of its URL.
+    /// Returns the rendered page that was fetched at this time.
     pub(super) fn dom(&self, url: &CanonicalUrl, fetched: Tick) -> Option<&RecordedDom> {
-        let (url, fetched) = (key(url.as_str()), fetched.as_millis());
+        let mut doms = self.doms_of(url).iter();
+        doms.find(|dom| dom.fetched == fetched.as_millis())
+    }
+
+    /// Returns the rendered page of a URL that was fetched last.
+    pub(super) fn last_dom(&self, url: &CanonicalUrl) -> Option<&RecordedDom> {
+        self.doms_of(url).last()
+    }
+
+    fn doms_of(&self, url: &CanonicalUrl) -> &[RecordedDom] {
+        let url = key(url.as_str());
         let first = self.doms.partition_point(|dom| dom.url < url);
         let after = self.doms.partition_point(|dom| dom.url <= url);
-        let of_url = &self.doms[first..after];
-        let exact = of_url.iter().find(|dom| dom.fetched == fetched);
-        exact.or(of_url.last())
+        &self.doms[first..after]
     }
 
     /// Reads the DOM of a page from the archive.
@@ -312,11 +320,16 @@ impl RecordedCrawl {
         String::from_utf8(dom).ok()
     }
 
-    /// Returns when the first request for a URL was sent that was answered, in milliseconds.
+    /// Returns when the first request for a URL was sent whose answer was not an error of the server,
+    /// in milliseconds.
     pub(super) fn first_answer(&self, url: &str) -> Option<u64> {
-        let requests = self.requests[self.requests_of(key(url))].iter();
-        let mut answered = requests.filter(|request| request.status.is_some());
-        answered.next().map(|request| request.start)
+        let mut requests = self.requests[self.requests_of(key(url))].iter();
+        let is_final = |request: &&RecordedRequest| {
+            request
+                .status
+                .is_some_and(|status| status < 500 && status != 429)
+        };
+        requests.find(is_final).map(|request| request.start)
     }
 
     /// Returns the record that a revisit record refers to.

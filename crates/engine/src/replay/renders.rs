@@ -159,6 +159,13 @@ impl Replay {
         })))
     }
 
+    /// Gives up the pages in the browser, at the end of a run that was not killed.
+    pub(super) fn give_up_renders(&mut self) {
+        self.renders = Renders::default();
+        self.coordinator
+            .give_up_renders(self.now, &mut self.effects);
+    }
+
     /// Ends a page as the log says. Renders it again, to compare the DOM with the recorded one.
     fn rendered(&mut self, step: &RenderStep) -> Option<Event> {
         let id = RenderId(step.page?);
@@ -273,18 +280,23 @@ impl Replay {
         page: &OpenPage,
         result: Option<Result<RenderedPage, RenderFailure>>,
     ) -> Result<(RenderedPage, PageSize), RenderFailure> {
-        let archived = self.answers.crawl.dom(&page.url, page.fetched);
-        if let Some(archived) = archived
-            && (self.answers.is_as_recorded || result.is_none())
-        {
+        let crawl = &self.answers.crawl;
+        let same_fetch = crawl.dom(&page.url, page.fetched);
+        let same_fetch = same_fetch.filter(|_| self.answers.is_as_recorded);
+        let archived = same_fetch.or(crawl.last_dom(&page.url));
+        let compared = match result {
+            Some(_) => same_fetch,
+            None => archived,
+        };
+        if let Some(archived) = compared {
             let digest = &archived.digest;
             self.rerender
                 .compare(&page.url, digest, result.as_ref(), None);
         }
-        let rendered = match (result, archived) {
-            (Some(result), _) => result?,
-            (None, archived) => {
-                let dom = archived.and_then(|dom| self.answers.crawl.read_dom(&page.url, dom));
+        let rendered = match result {
+            Some(result) => result?,
+            None => {
+                let dom = archived.and_then(|dom| crawl.read_dom(&page.url, dom));
                 RenderedPage {
                     dom: dom.ok_or_else(|| RenderFailure::no_browser("the archive has no DOM"))?,
                     page_time: Duration::from_millis(archived.map_or(0, |dom| dom.page_ms)),

@@ -335,12 +335,15 @@ impl<'r> InOrder<'r> {
         }
     }
 
+    /// Sends an answer without its content coding, because decoding on another thread could change
+    /// the order of answers.
     fn send(&mut self, place: usize) {
         let slot = &mut self.slots[place];
         if matches!(slot, Slot::Waits(_))
             && let Slot::Waits(sender) = std::mem::replace(slot, Slot::Answered)
         {
-            let _ = sender.send(self.recorded.answer(place).cloned());
+            let answer = self.recorded.answer(place).cloned();
+            let _ = sender.send(answer.map(StoredAnswer::without_coding));
         }
     }
 }
@@ -424,7 +427,7 @@ impl PageAnswers for AsKnown<'_> {
             }
         };
         self.given.push((place, request, given.clone()));
-        let _ = answer.send(given);
+        let _ = answer.send(given.map(StoredAnswer::without_coding));
     }
 }
 
@@ -437,5 +440,114 @@ pub(super) fn are_same(one: Option<&StoredAnswer>, other: Option<&StoredAnswer>)
         }
         (None, None) => true,
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crawl_weburl::{CanonicalUrl, canonicalize};
+    use http::HeaderMap;
+    use tokio::sync::oneshot;
+
+    use super::{InOrder, PageAnswers, RecordedRequests, ResourceName};
+    use crate::render::{ResourceKind, ResourceRequest, StoredAnswer};
+
+    fn page() -> CanonicalUrl {
+        canonicalize(None, "http://a.example/").unwrap()
+    }
+
+    fn request(path: &str) -> ResourceRequest {
+        ResourceRequest {
+            url: format!("http://a.example{path}"),
+            method: "GET".to_owned(),
+            kind: ResourceKind::Data,
+        }
+    }
+
+    /// Requests for `/a` and `/b`, of which `/b` was answered first.
+    fn recorded() -> RecordedRequests {
+        let mut recorded = RecordedRequests::default();
+        let [a, b] = ["/a", "/b"].map(|path| {
+            let (answer, answered) = oneshot::channel();
+            recorded.ask(ResourceName::of(&page(), &request(path)), answered);
+            answer
+        });
+        for (answer, body) in [(b, "b"), (a, "a")] {
+            let stored = StoredAnswer {
+                status: 200,
+                headers: HeaderMap::new(),
+                body: body.into(),
+                is_own: false,
+                is_private: false,
+            };
+            answer.send(Some(stored)).unwrap();
+            recorded.take_answers();
+        }
+        assert!(!recorded.are_awaited());
+        recorded
+    }
+
+    type Answered = oneshot::Receiver<Option<StoredAnswer>>;
+
+    fn ask(answers: &mut InOrder<'_>, path: &str) -> Answered {
+        let (answer, answered) = oneshot::channel();
+        answers.answer(request(path), answer);
+        answered
+    }
+
+    fn body(answered: &mut Answered) -> Option<String> {
+        let body = answered.try_recv().ok()??.body;
+        Some(String::from_utf8_lossy(&body).into_owned())
+    }
+
+    #[test]
+    fn answers_wait_for_the_requests_that_came_before_them() {
+        for paths in [["/a", "/b"], ["/b", "/a"]] {
+            let (page, recorded) = (page(), recorded());
+            let mut answers = InOrder::new(&page, &recorded);
+            let mut first = ask(&mut answers, paths[0]);
+            assert!(first.try_recv().is_err() && answers.holds_back());
+            let mut second = ask(&mut answers, paths[1]);
+            assert!(!answers.holds_back() && answers.unknown.is_none());
+            let bodies = [body(&mut first), body(&mut second)];
+            let expected = paths.map(|path| Some(path[1..].to_owned()));
+            assert_eq!(bodies, expected);
+        }
+    }
+
+    #[test]
+    fn another_request_is_refused_and_ends_the_wait() {
+        let (page, recorded) = (page(), recorded());
+        let mut answers = InOrder::new(&page, &recorded);
+        let mut first = ask(&mut answers, "/a");
+        let mut other = ask(&mut answers, "/c");
+        assert_eq!(body(&mut first).as_deref(), Some("a"));
+        assert!(other.try_recv().unwrap().is_none());
+        let unknown = answers.unknown.as_ref().and_then(ResourceName::url);
+        assert_eq!(unknown.map(CanonicalUrl::path), Some("/c"));
+        assert_eq!(body(&mut ask(&mut answers, "/b")).as_deref(), Some("b"));
+        // The crawl's page made this request only once.
+        assert!(ask(&mut answers, "/a").try_recv().unwrap().is_none());
+    }
+
+    #[test]
+    fn a_page_that_lacks_a_request_gets_the_other_answers_in_the_end() {
+        let (page, recorded) = (page(), recorded());
+        let mut answers = InOrder::new(&page, &recorded);
+        let mut first = ask(&mut answers, "/b");
+        answers.release();
+        assert_eq!(body(&mut first).as_deref(), Some("b"));
+        assert!(!answers.holds_back());
+    }
+
+    #[test]
+    fn a_dropped_request_gets_no_answer() {
+        let mut recorded = RecordedRequests::default();
+        let (answer, answered) = oneshot::channel();
+        recorded.ask(ResourceName::of(&page(), &request("/a")), answered);
+        recorded.drop_awaited("http://a.example/b");
+        assert!(recorded.are_awaited() && !answer.is_closed());
+        recorded.drop_awaited("http://a.example/a");
+        assert!(!recorded.are_awaited() && answer.is_closed());
     }
 }

@@ -122,6 +122,9 @@ impl Replay {
 
     /// Continues to the end of the run, which ended in the crawl for the reason `ended`.
     pub(super) fn go_on(&mut self, ended: Option<&str>) -> Result<(), EngineError> {
+        if ended.is_some() {
+            self.give_up_renders();
+        }
         if ended == Some("interrupted") {
             let stop = Event::Stop(Stop::Drain);
             self.coordinator.handle(self.now, stop, &mut self.effects);

@@ -6,6 +6,7 @@ mod hops;
 mod misbehaviour;
 mod new_rules;
 mod plan;
+mod rendered;
 mod replayed;
 mod robots;
 mod sample;
