@@ -86,7 +86,7 @@ pub trait Renderer: Send + Sync {
 /// Stands for a browser that is missing: renders nothing. A replay then reads the archived DOMs.
 #[derive(Clone, Debug)]
 pub struct NoBrowser {
-    /// Why there is no browser.
+    /// The reason.
     pub why: String,
 }
 
@@ -117,8 +117,8 @@ pub struct PageToRender {
 }
 
 impl PageToRender {
-    /// Decodes the answer for a page. The page's clock starts at a whole millisecond, because rows
-    /// and the archive, from which the page may be rendered again, are no more precise.
+    /// Decodes the answer for a page. The page's clock starts at a whole millisecond, so that a replay
+    /// can start it at the same time: rows have milliseconds.
     pub(crate) fn of(url: String, fetched: Tick, answer: StoredAnswer) -> PageToRender {
         let (status, headers, body) = answer.decode();
         PageToRender {
@@ -157,7 +157,7 @@ pub struct RenderFailure {
 }
 
 impl RenderFailure {
-    /// The name of the failure if there is no browser.
+    /// Names the failure of a missing browser.
     pub(crate) const NO_BROWSER: &'static str = "browser_missing";
 
     /// Returns the failure that a row names.
@@ -177,7 +177,7 @@ impl RenderFailure {
         }
     }
 
-    /// Returns the failure if there is no browser, for this reason.
+    /// Returns the failure of a browser that is missing for this reason.
     pub(crate) fn no_browser(why: &str) -> RenderFailure {
         RenderFailure {
             name: RenderFailure::NO_BROWSER,

@@ -68,10 +68,10 @@ impl Coordinator {
         result: Result<(RenderedPage, PageSize), RenderFailure>,
         out: &mut Vec<Effect>,
     ) {
-        if self.renders.is_open(id) {
+        if let Some(url) = self.renders.page_url(id) {
             let step = RenderStep {
                 page: Some(id.0),
-                result: Some(self.render_result(&result)),
+                result: Some(self.render_result(url, &result)),
                 ..self.render_step(now, "rendered")
             };
             out.push(Effect::NoteRender(Box::new(step)));
@@ -110,7 +110,7 @@ impl Coordinator {
         wanted: WantedResource,
         out: &mut Vec<Effect>,
     ) {
-        if self.renders.is_open(wanted.page) {
+        if self.renders.page_url(wanted.page).is_some() {
             self.note_wanted(now, &wanted, out);
         }
         let mut renders = std::mem::take(&mut self.renders);
@@ -167,12 +167,13 @@ impl Coordinator {
 
     fn render_result(
         &self,
+        url: &CanonicalUrl,
         result: &Result<(RenderedPage, PageSize), RenderFailure>,
     ) -> RenderResult {
         match result {
             Ok((page, size)) => {
                 let to = page.navigation.as_deref();
-                let to = to.and_then(|to| canonicalize(None, to).ok());
+                let to = to.and_then(|to| canonicalize(Some(url), to).ok());
                 RenderResult {
                     page_ms: millis(page.page_time),
                     letters: size.letters as u64,
@@ -600,7 +601,7 @@ mod tests {
         let (mut coordinator, page) = rendering();
         let mut out = Vec::new();
         let _answer = ask(&mut coordinator, page, "http://b.example/a.js", &mut out);
-        assert!(out.is_empty());
+        assert!(matches!(&*out, [Effect::NoteRender(_)]));
         let out = step(&mut coordinator, 20);
         let robots = url("http://b.example/robots.txt");
         assert_eq!(sent(&out), Some((&robots, false)));

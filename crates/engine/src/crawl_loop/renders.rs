@@ -274,16 +274,16 @@ impl Renders {
         }
     }
 
-    /// Returns whether a page is in the browser.
-    pub(super) fn is_open(&self, page: RenderId) -> bool {
-        self.open.contains_key(&page)
+    /// Returns the URL of a page in the browser. `None` if the page is not there any more.
+    pub(super) fn page_url(&self, page: RenderId) -> Option<&CanonicalUrl> {
+        self.open.get(&page).map(|open| &open.page.lease.url)
     }
 
     /// Returns the URL of a resource that a page wants. `None` if it is unusable, or the page is not
     /// open.
     pub(super) fn url_of(&self, wanted: &WantedResource) -> Option<CanonicalUrl> {
-        let page = &self.open.get(&wanted.page)?.page;
-        canonicalize(Some(&page.lease.url), &wanted.request.url).ok()
+        let page = self.page_url(wanted.page)?;
+        canonicalize(Some(page), &wanted.request.url).ok()
     }
 
     /// Takes in the request of a page. `access` returns how a page may request a URL.

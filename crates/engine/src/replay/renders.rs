@@ -1,6 +1,6 @@
-//! The rendered pages of a replay. A replay that follows the logged order repeats what the log says
-//! about a page, and reads the archived DOM. Otherwise, the page is rendered until its requests have
-//! the answers that the loop gives them.
+//! The rendered pages of a replay. While the replay follows the logged order, it repeats the logged
+//! messages of the browser, and reads archived DOMs. Otherwise, it renders each page until the
+//! requests have the answers that the loop gives them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::messages::page::FetchedPage;
 use crate::messages::render::{PageSize, RenderId, Shell, WantedResource};
 use crate::render::{RenderFailure, RenderedPage, ResourceKind, ResourceRequest, StoredAnswer};
 
-/// Maximum times that a page is rendered until its answers agree with those of the loop.
+/// Maximum times to render a page until its requests have the answers of the loop.
 /// Beyond the limit: the last DOM is taken.
 const MAX_RENDERINGS: u32 = 4;
 
@@ -166,7 +166,7 @@ impl Replay {
             .give_up_renders(self.now, &mut self.effects);
     }
 
-    /// Ends a page as the log says. Renders it again, to compare the DOM with the recorded one.
+    /// Ends a page with the logged result. Renders it again, to compare the DOM with the recorded one.
     fn rendered(&mut self, step: &RenderStep) -> Option<Event> {
         let id = RenderId(step.page?);
         let recorded = step.result.as_ref()?;

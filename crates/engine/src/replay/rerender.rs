@@ -109,7 +109,7 @@ pub(super) trait PageAnswers {
 pub(super) struct Rerender {
     /// The browser; `None` if the crawl renders nothing, or no browser could be started.
     renderer: Option<Arc<dyn Renderer>>,
-    /// A runtime with one thread, so that answers reach the page in the order in which they are sent.
+    /// A runtime with one thread, so that answers reach the page in order.
     runtime: Runtime,
     pub(super) pages: RenderedAgain,
 }
@@ -198,7 +198,7 @@ async fn render(
     }
 }
 
-/// The requests of a page in the order in which the crawl loop took them in and answered them.
+/// The requests of a page and their answers, both in the order of the crawl loop.
 #[derive(Debug, Default)]
 pub(super) struct RecordedRequests {
     asked: Vec<Asked>,
@@ -277,7 +277,7 @@ impl RecordedRequests {
         &self.asked[place].name
     }
 
-    /// Returns the answer to a request, as far as it came.
+    /// Returns the answer to a request. `None` if it was refused or has not come yet.
     pub(super) fn answer(&self, place: usize) -> Option<&StoredAnswer> {
         match &self.asked[place].answer {
             AnswerState::Came(answer) => answer.as_ref(),
@@ -464,7 +464,7 @@ mod tests {
         }
     }
 
-    /// Requests for `/a` and `/b`, of which `/b` was answered first.
+    /// Requests for `/a` and `/b`. The answer to `/b` came first.
     fn recorded() -> RecordedRequests {
         let mut recorded = RecordedRequests::default();
         let [a, b] = ["/a", "/b"].map(|path| {
