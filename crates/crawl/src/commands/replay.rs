@@ -90,7 +90,7 @@ impl RenderedReport {
             from_archive,
             no_browser,
         } = rendered;
-        if same + different + from_archive == 0 {
+        if same + different + from_archive == 0 && no_browser.is_none() {
             return None;
         }
         let differences = differences.iter().map(|difference| DomReport {
@@ -139,18 +139,11 @@ impl Display for RenderedReport {
         if more > 0 {
             writeln!(f, "  and {}", counted(more, "other page", "other pages"))?;
         }
-        if self.from_archive > 0 {
-            let pages = counted(self.from_archive, "page", "pages");
-            let why = self.no_browser.as_deref().unwrap_or_default();
+        if let Some(why) = &self.no_browser {
             let why = why.lines().next().unwrap_or_default();
-            writeln!(
-                f,
-                "archived  {pages} not rendered again, but read from the archive: {why}"
-            )?;
-            writeln!(
-                f,
-                "  hint: install chromium, or name its program with --browser"
-            )?;
+            let pages = counted(self.from_archive, "page was", "pages were");
+            writeln!(f, "archived  {pages} not rendered again, but read from the archive: {why}")?;
+            writeln!(f, "  hint: install chromium, or name its program with --browser")?;
         }
         Ok(())
     }
