@@ -19,7 +19,7 @@ use crate::messages::page::FetchedPage;
 use crate::messages::render::{PageSize, RenderId, Shell, WantedResource};
 use crate::render::{RenderFailure, RenderedPage, ResourceKind, ResourceRequest, StoredAnswer};
 
-/// Maximum times to render a page until its requests have the answers of the loop.
+/// Maximum times that a replay with other settings renders a page.
 /// Beyond the limit: the last DOM is taken.
 const MAX_RENDERINGS: u32 = 4;
 

@@ -21,7 +21,7 @@ use crate::render::{
 /// differs from the recorded page, so this time decides only how long the replay takes.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Maximum differences that are listed.
+/// Maximum pages with another DOM that a replay lists.
 /// Beyond the limit: only counted.
 const MAX_DIFFERENCES: usize = 1_000;
 
