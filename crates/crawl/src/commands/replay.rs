@@ -142,8 +142,14 @@ impl Display for RenderedReport {
         if let Some(why) = &self.no_browser {
             let why = why.lines().next().unwrap_or_default();
             let pages = counted(self.from_archive, "page was", "pages were");
-            writeln!(f, "archived  {pages} not rendered again, but read from the archive: {why}")?;
-            writeln!(f, "  hint: install chromium, or name its program with --browser")?;
+            writeln!(
+                f,
+                "archived  {pages} not rendered again, but read from the archive: {why}"
+            )?;
+            writeln!(
+                f,
+                "  hint: install chromium, or name its program with --browser"
+            )?;
         }
         Ok(())
     }

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crawl_engine::{
-    HostGroup, MAX_PER_OTHERS_HOST, MIN_OTHERS_DELAY, RenderConfig, RenderLimits, Renderer, SiteLogin,
+    HostGroup, MAX_PER_OTHERS_HOST, MIN_OTHERS_DELAY, RenderConfig, RenderLimits, Renderer,
+    SiteLogin,
 };
 use crawl_fetcher::{Contact, CookieFile, HostAccess, Signing, SiteSessions};
 use crawl_fields::Rules;

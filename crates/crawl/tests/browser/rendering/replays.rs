@@ -76,6 +76,7 @@ fn a_replay_renders_the_same_pages_without_a_request() {
     let args = [
         "--render",
         "on",
+        "--allow-private",
         "--delay",
         "50ms",
         "--render-timeout",
