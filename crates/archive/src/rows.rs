@@ -477,6 +477,59 @@ pub struct OrderRow {
     /// An operator's command took effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<CommandTaken>,
+    /// The crawl loop took in a message about a page that is rendered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub render: Option<RenderStep>,
+}
+
+/// A message about pages that are rendered, in the order in which the crawl loop took it in.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RenderStep {
+    /// When the loop took it in, in milliseconds since the Unix epoch, UTC.
+    pub at: u64,
+    /// `scripted` (a reader gave a page back, because scripts seem to build it), `wanted` (a page
+    /// requested a resource), `dropped` (a page no longer waits for a resource), `expired` (resources
+    /// waited too long) or `rendered` (a page was rendered, or could not be).
+    pub step: String,
+    /// The page: its number in the order in which the pages of this run went to the browser, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page: Option<u64>,
+    /// The URL of the page (`scripted`) or of the resource. Null if the resource's URL is unusable
+    /// or contains a secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// The method of the request for a resource.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
+    /// The kind of resource: `document`, `script`, `style`, `data`, `media` or `report`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// The result of a page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<RenderResult>,
+    /// Number of requests of this run that had ended by then.
+    pub ended: u64,
+    /// Number of writer messages, over all runs, that were committed by then.
+    pub settled: u64,
+}
+
+/// The result of rendering a page.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RenderResult {
+    /// How long the page's scripts ran by the page's own clock, in milliseconds.
+    pub page_ms: u64,
+    /// Non-white characters of the page, up to a limit.
+    pub letters: u64,
+    /// Number of `a` elements.
+    pub links: u64,
+    /// Number of requests that the browser refused, because the page made too many.
+    pub withheld: u32,
+    /// The URL that the page's scripts tried to move to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub navigation: Option<String>,
+    /// Why the page could not be rendered, as in `pages.jsonl`. The other columns are zero then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
 }
 
 /// An operator's command that changes which requests are sent, or when.
@@ -513,6 +566,9 @@ pub struct RunBegan {
     /// How the previous run ended, as in `waiting.jsonl`: the reason, and the detail if there is
     /// one. Null if the previous run was killed, or if this is the first run.
     pub before: Option<String>,
+    /// Whether the file has the steps of rendered pages. False in rows of older versions.
+    #[serde(default)]
+    pub has_render_steps: bool,
 }
 
 /// A turn of a host: the use of its permit to request the next URL.
@@ -529,7 +585,8 @@ pub struct HostTurn {
     pub ended: u64,
     /// Number of writer messages, over all runs, that were committed when the permit was used.
     pub settled: u64,
-    /// Number of URLs that were settled, or moved to the back of the queue, without a request.
+    /// Number of URLs that were settled, or moved to the back of the queue, without a request, and of
+    /// resources of rendered pages that were refused.
     pub passed: u64,
     /// Whether a request was sent.
     pub is_sent: bool,

@@ -9,7 +9,7 @@ use crawl_browser::{
     RenderError, RequestKind, WantedRequest,
 };
 use crawl_engine::{
-    RenderFailure, RenderFuture, RenderRequests, RenderedPage, Renderer, ResourceAnswer,
+    NoBrowser, RenderFailure, RenderFuture, RenderRequests, RenderedPage, Renderer, ResourceAnswer,
     ResourceKind, ResourceRequest,
 };
 use http::header::{
@@ -41,6 +41,10 @@ const ANYTHING: HeaderValue = HeaderValue::from_static("*");
 /// # Errors
 /// No browser was found, or its sandbox can't be used.
 pub(crate) fn renderer(terms: BrowserTerms) -> Result<Arc<dyn Renderer>, CommandError> {
+    shared_browser(terms).map_err(|why| of_browser(&why))
+}
+
+fn shared_browser(terms: BrowserTerms) -> Result<Arc<dyn Renderer>, BrowserError> {
     let program = terms
         .program
         .or_else(|| env::var_os(BROWSER_VARIABLE).map(Into::into));
@@ -71,11 +75,25 @@ pub(crate) fn renderer(terms: BrowserTerms) -> Result<Arc<dyn Renderer>, Command
         (Some(_), _) => None,
     };
     match problem {
-        Some(problem) => Err(of_browser(&problem)),
+        Some(problem) => Err(problem),
         None => Ok(Arc::new(SharedBrowser {
             config,
             browser: Arc::default(),
         })),
+    }
+}
+
+/// Returns the browser for a replay with these settings. If none is installed, the replay reads the
+/// archived DOMs.
+///
+/// # Errors
+/// The program named by the settings does not exist, or the browser's sandbox can't be used.
+pub(crate) fn renderer_of_replay(terms: BrowserTerms) -> Result<Arc<dyn Renderer>, CommandError> {
+    match shared_browser(terms) {
+        Err(why @ BrowserError::NotFound) => Ok(Arc::new(NoBrowser {
+            why: why.to_string(),
+        })),
+        found => found.map_err(|why| of_browser(&why)),
     }
 }
 

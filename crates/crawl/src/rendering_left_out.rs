@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crawl_engine::Renderer;
+use crawl_engine::{NoBrowser, Renderer};
 
 use crate::error::{CommandError, left_out};
 use crate::values::BrowserTerms;
@@ -10,4 +10,10 @@ use crate::values::BrowserTerms;
 /// Refuses to render.
 pub(crate) fn renderer(_terms: BrowserTerms) -> Result<Arc<dyn Renderer>, CommandError> {
     Err(left_out("--render", "render").about("render"))
+}
+
+/// Returns what stands for the browser of a replay, which then reads the archived DOMs.
+pub(crate) fn renderer_of_replay(_terms: BrowserTerms) -> Result<Arc<dyn Renderer>, CommandError> {
+    let why = "this build of crawl can't run a browser".to_owned();
+    Ok(Arc::new(NoBrowser { why }))
 }

@@ -37,7 +37,7 @@ use crate::free_space::DiskWatch;
 use crate::index::follower::{Indexer, Outcome};
 use crate::messages::key::{Keyed, MessageKeys};
 use crate::messages::render::RenderId;
-use crate::messages::{Effect, Event, NewRules, SecretPairs, lines_to_log};
+use crate::messages::{Effect, Event, NewRules, SecretPairs, lines_to_log, order_to_log};
 use crate::read::pool::{ReaderPool, ReaderTask};
 use crate::render::StoredAnswer;
 use crate::runtime_waker::RuntimeWaker;
@@ -340,11 +340,7 @@ impl Driver {
         // Log all ended requests in one write, before passing on their results.
         let noted = self.order.begin_rows(lines_to_log(effects));
         let noted = noted.and_then(|()| self.requests.append_requests(lines_to_log(effects)));
-        let turns = effects.iter().filter_map(|effect| match effect {
-            Effect::NoteTurn(turn) => Some(turn),
-            _ => None,
-        });
-        let noted = noted.and_then(|()| self.order.note_turns(turns));
+        let noted = noted.and_then(|()| self.order.note(order_to_log(effects)));
         if noted.is_err() {
             // Logging failed, so don't pass on the results. The next start makes their URLs pending
             // again.
@@ -371,7 +367,10 @@ impl Driver {
                         request_rows::ended(job, spent, result, span)
                     });
                 }
-                Effect::Log(_) | Effect::NoteTurn(_) => {}
+                Effect::Log(_)
+                | Effect::NoteTurn(_)
+                | Effect::NoteCommand(_)
+                | Effect::NoteRender(_) => {}
                 Effect::ReadCredentials(login) => {
                     self.fetches.spawn(async move {
                         let site = login.site.clone();
@@ -387,10 +386,6 @@ impl Driver {
                     fetched,
                     answer,
                 } => self.render((page, url.to_string(), fetched), answer),
-                Effect::NoteCommand(command) => {
-                    let noted = self.order.note_command(command);
-                    self.unless_broken(noted);
-                }
                 Effect::NoteDelay(row) => {
                     let noted = self.delays.note(&row);
                     self.unless_broken(noted);

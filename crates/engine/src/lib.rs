@@ -78,10 +78,13 @@ pub use free_space::FreeSpace;
 pub use index::rebuild::{RebuildRules, Reindexed, reindex};
 pub use login::{BadSign, Credentials, LoginMethod, PageSign, SiteLogin};
 pub use render::{
-    PageToRender, RenderConfig, RenderFailure, RenderFuture, RenderLimits, RenderMode,
+    NoBrowser, PageToRender, RenderConfig, RenderFailure, RenderFuture, RenderLimits, RenderMode,
     RenderRequests, RenderedPage, Renderer, ResourceAnswer, ResourceKind, ResourceRequest,
 };
-pub use replay::{RecordedCrawl, ReplayDifference, ReplayGaps, ReplayTiming, Replayed, replay};
+pub use replay::{
+    DomDifference, RecordedCrawl, RenderedAgain, ReplayDifference, ReplayGaps, ReplayTiming,
+    Replayed, replay,
+};
 pub use state::at_rest::{LastRound, admit_at_rest, last_round, park_at_rest, unpark_at_rest};
 pub use state::discard::discard_unanswered;
 pub use state::export::{GatheredWorker, export};

@@ -13,6 +13,7 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use crawl_coding::{DecodeLimits, decode};
 use crawl_fetcher::Exchange;
+use crawl_scheduler::Tick;
 use crawl_weburl::{AddressClass, classify};
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
@@ -82,6 +83,20 @@ pub trait Renderer: Send + Sync {
     fn render(&self, page: PageToRender, requests: RenderRequests) -> RenderFuture;
 }
 
+/// Stands for a browser that is missing: renders nothing. A replay then reads the archived DOMs.
+#[derive(Clone, Debug)]
+pub struct NoBrowser {
+    /// The reason.
+    pub why: String,
+}
+
+impl Renderer for NoBrowser {
+    fn render(&self, _page: PageToRender, _requests: RenderRequests) -> RenderFuture {
+        let failure = RenderFailure::no_browser(&self.why);
+        Box::pin(async { Err(failure) })
+    }
+}
+
 /// The result of [`Renderer::render`].
 pub type RenderFuture = Pin<Box<dyn Future<Output = Result<RenderedPage, RenderFailure>> + Send>>;
 
@@ -99,6 +114,21 @@ pub struct PageToRender {
     /// When the page was fetched. The page's clock starts then, so that a page renders the same
     /// again.
     pub time: SystemTime,
+}
+
+impl PageToRender {
+    /// Decodes the answer for a page. The page's clock starts at a whole millisecond, so that a replay
+    /// can start it at the same time: rows have milliseconds.
+    pub(crate) fn of(url: String, fetched: Tick, answer: StoredAnswer) -> PageToRender {
+        let (status, headers, body) = answer.decode();
+        PageToRender {
+            url,
+            status,
+            headers,
+            body,
+            time: SystemTime::UNIX_EPOCH + Duration::from_millis(fetched.as_millis()),
+        }
+    }
 }
 
 /// A page as a browser shows it.
@@ -126,8 +156,39 @@ pub struct RenderFailure {
     pub is_browsers: bool,
 }
 
+impl RenderFailure {
+    /// Names the failure of a missing browser.
+    pub(crate) const NO_BROWSER: &'static str = "browser_missing";
+
+    /// Returns the failure that a row names.
+    pub(crate) fn recorded(name: &str) -> RenderFailure {
+        const NAMES: [&str; 5] = [
+            RenderFailure::NO_BROWSER,
+            "browser_crashed",
+            "page_failed",
+            "render_timeout",
+            "render_budget",
+        ];
+        let known = NAMES.into_iter().find(|known| *known == name);
+        RenderFailure {
+            name: known.unwrap_or("page_failed"),
+            detail: "as recorded".to_owned(),
+            is_browsers: matches!(name, RenderFailure::NO_BROWSER | "browser_crashed"),
+        }
+    }
+
+    /// Returns the failure of a browser that is missing for this reason.
+    pub(crate) fn no_browser(why: &str) -> RenderFailure {
+        RenderFailure {
+            name: RenderFailure::NO_BROWSER,
+            detail: why.to_owned(),
+            is_browsers: false,
+        }
+    }
+}
+
 /// The kind of a requested resource.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ResourceKind {
     /// A document in a frame.
     Document,
@@ -141,6 +202,30 @@ pub enum ResourceKind {
     Media,
     /// A beacon, a ping or a report, whose answer the page ignores.
     Report,
+}
+
+impl ResourceKind {
+    const ALL: [(ResourceKind, &str); 6] = [
+        (ResourceKind::Document, "document"),
+        (ResourceKind::Script, "script"),
+        (ResourceKind::Style, "style"),
+        (ResourceKind::Data, "data"),
+        (ResourceKind::Media, "media"),
+        (ResourceKind::Report, "report"),
+    ];
+
+    /// Returns the name in rows.
+    pub(crate) fn name(self) -> &'static str {
+        let mut all = Self::ALL.iter();
+        all.find(|(kind, _)| *kind == self)
+            .map_or("", |(_, name)| name)
+    }
+
+    /// Returns the kind with a name in rows.
+    pub(crate) fn named(name: &str) -> Option<ResourceKind> {
+        let mut all = Self::ALL.iter();
+        all.find(|(_, other)| *other == name).map(|(kind, _)| *kind)
+    }
 }
 
 /// A request that a page makes while it is rendered.
@@ -233,10 +318,13 @@ impl StoredAnswer {
         (self.body.len() + headers) as u64
     }
 
-    /// Decodes the content coding, on a thread for blocking work.
+    /// Decodes the content coding, if there is one, on a thread for blocking work.
     async fn decoded(self) -> ResourceAnswer {
         let is_own = self.is_own;
-        let decoded = spawn_blocking(move || self.decode()).await;
+        let decoded = match self.headers.contains_key(CONTENT_ENCODING) {
+            true => spawn_blocking(move || self.decode()).await,
+            false => Ok(self.decode()),
+        };
         match decoded {
             Ok((status, headers, body)) => ResourceAnswer::Answered {
                 status,
@@ -245,6 +333,19 @@ impl StoredAnswer {
                 is_own,
             },
             Err(_) => ResourceAnswer::Refused,
+        }
+    }
+
+    /// Decodes the content coding.
+    pub(crate) fn without_coding(self) -> StoredAnswer {
+        let (is_own, is_private) = (self.is_own, self.is_private);
+        let (status, headers, body) = self.decode();
+        StoredAnswer {
+            status,
+            headers,
+            body,
+            is_own,
+            is_private,
         }
     }
 

@@ -23,6 +23,10 @@
     mixed = (mixed + imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296;
   };
+
+  // Whole milliseconds, because the browser adds noise to finer times.
+  const { now } = Performance.prototype;
+  Performance.prototype.now = function () { return Math.round(Reflect.apply(now, this, [])); };
   if (!self.document) return;
 
   self.open = function open() { return null; };

@@ -3,7 +3,7 @@
 use std::fmt::{self, Display};
 use std::path::Path;
 
-use crawl_engine::{Ended, ReplayDifference};
+use crawl_engine::{Ended, RenderedAgain, ReplayDifference};
 use crawl_records::{Comparison, counted, grouped};
 use crawl_weburl::{CanonicalUrl, safe_line};
 use serde::Serialize;
@@ -44,8 +44,115 @@ struct ReplayReport {
     /// The divergence in words.
     #[serde(skip)]
     differs: Option<String>,
+    /// The pages that were rendered again. `None` if there are none.
+    rendered: Option<RenderedReport>,
     /// A comparison of the crawl (A) with its replay (B).
     comparison: Comparison,
+}
+
+/// How the rendered pages of the replay differ from those of the crawl.
+#[derive(Debug, Serialize)]
+struct RenderedReport {
+    /// Pages with the recorded DOM.
+    same: u64,
+    /// Pages with another DOM, or that could not be rendered.
+    different: u64,
+    /// The first of the different pages.
+    differences: Vec<DomReport>,
+    /// Pages whose DOM was only read from the archive.
+    from_archive: u64,
+    /// Why no browser could be started.
+    no_browser: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct DomReport {
+    url: String,
+    /// The digest of the recorded DOM.
+    recorded: String,
+    /// The digest of the new DOM. `None` if the page could not be rendered.
+    again: Option<String>,
+    /// Why the page could not be rendered.
+    error: Option<&'static str>,
+    /// The first resource that the page requested now, but not in the crawl.
+    requested: Option<String>,
+}
+
+/// Maximum differences between DOMs in the text output.
+const MAX_DOMS_SHOWN: usize = 10;
+
+impl RenderedReport {
+    fn of(rendered: &RenderedAgain) -> Option<RenderedReport> {
+        let RenderedAgain {
+            same,
+            different,
+            differences,
+            from_archive,
+            no_browser,
+        } = rendered;
+        if same + different + from_archive == 0 && no_browser.is_none() {
+            return None;
+        }
+        let differences = differences.iter().map(|difference| DomReport {
+            url: difference.url.to_string(),
+            recorded: difference.recorded.clone(),
+            again: difference.again.as_ref().ok().cloned(),
+            error: difference.again.as_ref().err().copied(),
+            requested: difference.requested.clone(),
+        });
+        Some(RenderedReport {
+            same: *same,
+            different: *different,
+            differences: differences.collect(),
+            from_archive: *from_archive,
+            no_browser: no_browser.clone(),
+        })
+    }
+}
+
+/// Formats the lines about rendered pages.
+impl Display for RenderedReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rendered = self.same + self.different;
+        if rendered > 0 {
+            let pages = counted(rendered, "page", "pages");
+            match self.different {
+                0 => writeln!(f, "rendered  {pages} again, with the recorded DOM")?,
+                count => {
+                    let count = grouped(count);
+                    writeln!(f, "rendered  {pages} again, {count} with another DOM")?;
+                }
+            }
+        }
+        let shown = self.differences.iter().take(MAX_DOMS_SHOWN);
+        for difference in shown {
+            let now = difference.again.as_deref().or(difference.error);
+            writeln!(f, "  {}", safe_line(&difference.url))?;
+            writeln!(f, "    recorded {}", difference.recorded)?;
+            writeln!(f, "    now      {}", now.unwrap_or_default())?;
+            if let Some(url) = &difference.requested {
+                let url = safe_line(url);
+                writeln!(f, "    requested {url}, which it did not request in A")?;
+            }
+        }
+        let more = self.different.saturating_sub(MAX_DOMS_SHOWN as u64);
+        if more > 0 {
+            writeln!(f, "  and {}", counted(more, "other page", "other pages"))?;
+        }
+        if let Some(why) = &self.no_browser {
+            let why = why.lines().next().unwrap_or_default();
+            let pages = counted(self.from_archive, "page was", "pages were");
+            writeln!(
+                f,
+                "archived  {pages} not rendered again, but read from the archive: {why}"
+            )?;
+            writeln!(
+                f,
+                "  hint: install chromium, or name its program with --browser"
+            )?;
+        }
+        Ok(())
+    }
 }
 
 /// Runs `crawl replay`.
@@ -75,6 +182,7 @@ pub(crate) fn run(dir: &Path, settings: &Settings, as_json: bool) -> Result<u8, 
             .and_then(ReplayDifference::url)
             .map(ToString::to_string),
         differs: difference.map(differs),
+        rendered: RenderedReport::of(&replayed.rendered),
         comparison,
     };
     match as_json {
@@ -153,6 +261,9 @@ impl Display for ReplayReport {
         }
         if let Some(differs) = &self.differs {
             writeln!(f, "differs   {differs}")?;
+        }
+        if let Some(rendered) = &self.rendered {
+            write!(f, "{rendered}")?;
         }
         write!(f, "{}", self.comparison)
     }

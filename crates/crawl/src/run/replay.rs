@@ -11,7 +11,11 @@ use crate::clock;
 use crate::error::CommandError;
 use crate::error::engine::of_engine;
 use crate::error::records::of_records;
-use crate::settings::{Checked, Settings, check, other_settings, replay_record, stored_seeds};
+use crate::rendering::renderer_of_replay;
+use crate::settings::{
+    Checked, RenderName, Settings, check, other_settings, render_config, replay_record,
+    stored_seeds, user_agent,
+};
 use crate::terminal::{Terminal, start_log};
 
 /// A finished replay.
@@ -25,8 +29,7 @@ pub(crate) struct ReplayRun {
 /// directory of the settings.
 pub(crate) fn replay(dir: &Path, settings: &Settings) -> Result<ReplayRun, CommandError> {
     refuse_login(settings)?;
-    refuse_rendering(settings)?;
-    let mut checked = check(settings)?;
+    let mut checked = check_with_browser(settings)?;
     let terminal = Terminal::new(settings);
     start_log(settings, &terminal)?;
     let output = checked.output.clone();
@@ -53,6 +56,16 @@ pub(crate) fn replay(dir: &Path, settings: &Settings) -> Result<ReplayRun, Comma
     })
 }
 
+/// Checks the settings. Unlike a crawl, a replay does without a browser if none is installed.
+fn check_with_browser(settings: &Settings) -> Result<Checked, CommandError> {
+    let mut unrendered = settings.clone();
+    unrendered.render.render = RenderName::Off;
+    let checked = check(&unrendered)?;
+    let agent = user_agent(&checked.agent, checked.contact.as_ref());
+    let render = render_config(settings, &agent, renderer_of_replay)?;
+    Ok(Checked { render, ..checked })
+}
+
 /// Selects http for seeds without a scheme if the crawl began with http.
 fn as_crawled(dir: &Path, checked: &mut Checked) {
     let stored = stored_seeds(&stored_settings(dir));
@@ -64,17 +77,6 @@ fn as_crawled(dir: &Path, checked: &mut Checked) {
         }
     }
     checked.crawl_at(seeds);
-}
-
-/// Refuses to replay a crawl that renders pages, because a replay does not yet run a browser.
-fn refuse_rendering(settings: &Settings) -> Result<(), CommandError> {
-    match settings.render.render.meaning() {
-        Some(_) => Err(
-            CommandError::usage("can't replay a crawl that renders pages in a browser")
-                .hint("give --render off to see what the pages contain without their scripts"),
-        ),
-        None => Ok(()),
-    }
 }
 
 /// Refuses to replay a crawl that logs in, because the archive has no answers of a login.

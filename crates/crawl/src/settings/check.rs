@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crawl_engine::{
-    HostGroup, MAX_PER_OTHERS_HOST, MIN_OTHERS_DELAY, RenderConfig, RenderLimits, SiteLogin,
+    HostGroup, MAX_PER_OTHERS_HOST, MIN_OTHERS_DELAY, RenderConfig, RenderLimits, Renderer,
+    SiteLogin,
 };
 use crawl_fetcher::{Contact, CookieFile, HostAccess, Signing, SiteSessions};
 use crawl_fields::Rules;
@@ -226,10 +227,9 @@ fn check_render(
     agent: &Option<ProductToken>,
     contact: Option<&Option<Contact>>,
 ) -> Result<Option<RenderConfig>, CommandError> {
-    let terms = &settings.render;
-    let Some(mode) = terms.render.meaning() else {
+    if settings.render.render.meaning().is_none() {
         return Ok(None);
-    };
+    }
     if !settings.frontier.frontier.is_empty() {
         let message = "pages can't be rendered in a crawl that several workers share";
         let problem = CommandError::usage(message).hint("remove --render or --frontier");
@@ -237,6 +237,19 @@ fn check_render(
     }
     // Problems with agent and contact are noted elsewhere.
     let (Some(agent), Some(contact)) = (agent, contact) else {
+        return Ok(None);
+    };
+    render_config(settings, &user_agent(agent, contact.as_ref()), renderer)
+}
+
+/// Returns how pages are rendered, with a browser from `renderer`; `None` if none are rendered.
+pub(crate) fn render_config(
+    settings: &Settings,
+    user_agent: &str,
+    renderer: fn(BrowserTerms) -> Result<Arc<dyn Renderer>, CommandError>,
+) -> Result<Option<RenderConfig>, CommandError> {
+    let terms = &settings.render;
+    let Some(mode) = terms.render.meaning() else {
         return Ok(None);
     };
     let tabs = usize::try_from(terms.render_tabs).unwrap_or(1);
@@ -248,7 +261,7 @@ fn check_render(
         timeout: terms.render_timeout.get(),
         memory: terms.render_memory.0,
         max_requests: terms.render_max_requests,
-        user_agent: user_agent(agent, contact.as_ref()),
+        user_agent: user_agent.to_owned(),
     })?;
     Ok(Some(RenderConfig {
         mode,

@@ -45,9 +45,9 @@ pub(crate) use crate::values::IndexTypes;
 pub(crate) use ca_files::check_ca_files;
 pub(crate) use check::{
     Checked, check, check_agent, check_contact, check_seed, check_without_seeds, default_output,
-    no_contact,
+    no_contact, render_config,
 };
-pub(crate) use choices::{LogFormatName, ProfileName, ProgressMode};
+pub(crate) use choices::{LogFormatName, ProfileName, ProgressMode, RenderName};
 pub(crate) use config_file::rules_of_file;
 pub(crate) use config_file::{located, parse};
 pub(crate) use config_mac::{MarkStatus, Purpose, sign, verify};

@@ -21,6 +21,13 @@ pub(super) const REPLAY_OF: &str = "replay-of";
 
 /// Tables that don't affect what is fetched, or when.
 const OTHER_TABLES: [&str; 3] = ["operator", "output", "display"];
+/// Keys of `[render]` that describe the browser and the machine.
+const BROWSER_KEYS: [&str; 4] = [
+    "browser",
+    "browser-sandbox",
+    "render-memory",
+    "render-timeout",
+];
 /// The only key of `[operator]` that affects what is fetched.
 const AGENT: &str = "agent";
 
@@ -103,7 +110,11 @@ pub(crate) fn other_settings(
         let removed = before.into_iter().flat_map(Table::keys);
         let removed = removed.filter(|key| name == "site" && !table.contains_key(*key));
         let keys = table.keys().chain(removed);
-        for key in keys.filter(|key| !OTHER_TABLES.contains(&&*name) || *key == AGENT) {
+        let is_compared = |key: &&String| match name.as_str() {
+            "render" => !BROWSER_KEYS.contains(&key.as_str()),
+            name => !OTHER_TABLES.contains(&name) || *key == AGENT,
+        };
+        for key in keys.filter(is_compared) {
             let (now, was) = (table.get(key).cloned(), was(key));
             if now != was {
                 let word = |value: Option<Value>| {
@@ -146,7 +157,7 @@ mod tests {
     use super::{fill_in, other_settings, replay_record};
     use crate::settings::listed_seed::ListedSeed;
     use crate::settings::{Layer, Settings, stored_seeds};
-    use crate::values::FilePath;
+    use crate::values::{FilePath, Switch};
 
     #[test]
     fn seeds_default_to_those_of_the_crawl() {
@@ -194,6 +205,8 @@ mod tests {
         assert_eq!(differences(&settings), Vec::<String>::new());
         settings.operator.contact = "you@example.org".to_owned();
         settings.display.verbose = 2;
+        settings.render.browser = FilePath("chromium".into());
+        settings.render.browser_sandbox = Switch::Off;
         assert_eq!(differences(&settings), Vec::<String>::new());
         settings.operator.agent = "other".to_owned();
         settings.politeness.per_host = 3;

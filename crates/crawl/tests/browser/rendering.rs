@@ -3,6 +3,7 @@
 mod failures;
 mod mixed_site;
 mod npm_apps;
+mod replays;
 
 use std::collections::BTreeMap;
 use std::path::Path;

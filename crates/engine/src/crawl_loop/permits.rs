@@ -1,5 +1,6 @@
 //! The use of a permit: all steps from the scheduler's permit to the request.
 
+use crawl_archive::rows::RenderStep;
 use crawl_frontier::FrontierError;
 use crawl_scheduler::{Permit, Purpose, Tick};
 use crawl_weburl::CanonicalUrl;
@@ -63,9 +64,8 @@ impl Coordinator {
         let before = out.len();
         self.turns.begin();
         let job = self.job_for(now, &permit, out);
-        // Requests of logins and for resources are not part of turns: a replay sends none of them.
-        let is_sent =
-            matches!(&job, Ok(Some(job)) if !matches!(job, Job::Login(_) | Job::Render(_)));
+        // Requests of logins are not part of turns: a replay sends none of them.
+        let is_sent = matches!(&job, Ok(Some(job)) if !matches!(job, Job::Login(_)));
         let progress = (
             self.hosts.requests().ended_in_run(),
             self.report.of_all_runs().messages,
@@ -73,6 +73,15 @@ impl Coordinator {
         if let Some(turn) = (self.turns).record(now, permit.purpose(), is_sent, progress) {
             // The use of the permit must be recorded before its request is sent.
             out.insert(before, Effect::NoteTurn(turn));
+        }
+        // The turn depends on what pages no longer wait for.
+        for (page, key) in self.renders.take_dropped() {
+            let step = RenderStep {
+                page: Some(page.0),
+                url: self.loggable(&key.url),
+                ..self.render_step(now, "dropped")
+            };
+            out.insert(before, Effect::NoteRender(Box::new(step)));
         }
         match job {
             Ok(Some(job)) => {

@@ -1,10 +1,11 @@
 //! Renders pages, and uses permits for their resources.
 
+use crawl_archive::rows::{RenderResult, RenderStep};
 use crawl_fetcher::{Exchange, Failure};
 use crawl_frontier::{Admission, Exclusion, FrontierError, NewState, Reason, UrlKind};
 use crawl_scheduler::{Poll, RobotsState, Tick};
 use crawl_scope::action;
-use crawl_weburl::{CanonicalUrl, Origin};
+use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 
 use super::Coordinator;
 use super::renders::{NextPage, ResourceAccess, Wanted};
@@ -14,6 +15,7 @@ use crate::messages::page::FetchedPage;
 use crate::messages::render::{PageSize, RenderId, RenderRequest, Shell, WantedResource};
 use crate::messages::{Effect, Job, SideExchange, WriterMessage};
 use crate::render::{RenderFailure, RenderedPage, StoredAnswer};
+use crate::time::millis;
 
 /// The use of a permit for a page, which a resource of a page may take instead.
 pub(super) enum RenderTurn {
@@ -48,6 +50,11 @@ impl Coordinator {
         shell: Shell,
         out: &mut Vec<Effect>,
     ) {
+        let step = RenderStep {
+            url: Some(page.lease.url.to_string()),
+            ..self.render_step(now, "scripted")
+        };
+        out.push(Effect::NoteRender(Box::new(step)));
         self.backlog.dropped_unread(page.exchange.body.len() as u64);
         self.renders.add(page, shell);
         self.fill_tabs(now, out);
@@ -61,6 +68,14 @@ impl Coordinator {
         result: Result<(RenderedPage, PageSize), RenderFailure>,
         out: &mut Vec<Effect>,
     ) {
+        if let Some(url) = self.renders.page_url(id) {
+            let step = RenderStep {
+                page: Some(id.0),
+                result: Some(self.render_result(url, &result)),
+                ..self.render_step(now, "rendered")
+            };
+            out.push(Effect::NoteRender(Box::new(step)));
+        }
         if let Some(page) = self.renders.rendered(id, result) {
             self.hand_to_readers(page, out);
         }
@@ -95,6 +110,9 @@ impl Coordinator {
         wanted: WantedResource,
         out: &mut Vec<Effect>,
     ) {
+        if self.renders.page_url(wanted.page).is_some() {
+            self.note_wanted(now, &wanted, out);
+        }
         let mut renders = std::mem::take(&mut self.renders);
         let mut excluded = None;
         let access = |from: &CanonicalUrl, url: &CanonicalUrl| match self.barred(now, url) {
@@ -111,6 +129,64 @@ impl Coordinator {
         }
         if let Wanted::Waits(origin) = waits {
             self.wake_pending(now, &origin);
+        }
+    }
+
+    /// Records the request of a page for a replay.
+    fn note_wanted(&self, now: Tick, wanted: &WantedResource, out: &mut Vec<Effect>) {
+        let WantedResource { page, request, .. } = wanted;
+        let step = RenderStep {
+            page: Some(page.0),
+            url: self
+                .renders
+                .url_of(wanted)
+                .and_then(|url| self.loggable(&url)),
+            method: Some(request.method.clone()),
+            kind: Some(request.kind.name().to_owned()),
+            ..self.render_step(now, "wanted")
+        };
+        out.push(Effect::NoteRender(Box::new(step)));
+    }
+
+    /// Returns a step of rendering for the order log, with what all steps have in common.
+    pub(super) fn render_step(&self, now: Tick, step: &str) -> RenderStep {
+        RenderStep {
+            at: now.as_millis(),
+            step: step.to_owned(),
+            ended: self.hosts.requests().ended_in_run(),
+            settled: self.report.of_all_runs().messages,
+            ..RenderStep::default()
+        }
+    }
+
+    /// Returns the text of a URL for the order log. `None` if a secret is in it.
+    pub(super) fn loggable(&self, url: &CanonicalUrl) -> Option<String> {
+        let has_secret = self.config.fetch.secrets().are_in_url(url);
+        (!has_secret).then(|| url.to_string())
+    }
+
+    fn render_result(
+        &self,
+        url: &CanonicalUrl,
+        result: &Result<(RenderedPage, PageSize), RenderFailure>,
+    ) -> RenderResult {
+        match result {
+            Ok((page, size)) => {
+                let to = page.navigation.as_deref();
+                let to = to.and_then(|to| canonicalize(Some(url), to).ok());
+                RenderResult {
+                    page_ms: millis(page.page_time),
+                    letters: size.letters as u64,
+                    links: size.links as u64,
+                    withheld: page.withheld,
+                    navigation: to.and_then(|to| self.loggable(&to)),
+                    error: None,
+                }
+            }
+            Err(failure) => RenderResult {
+                error: Some(failure.name.to_owned()),
+                ..RenderResult::default()
+            },
         }
     }
 
@@ -170,9 +246,26 @@ impl Coordinator {
         origin: &Origin,
         out: &mut Vec<Effect>,
     ) -> Result<RenderTurn, FrontierError> {
-        if self.renders.waiting_at(origin) == 0 {
+        let before = self.renders.waiting_at(origin);
+        if before == 0 {
             return Ok(self.page_turn(now, origin));
         }
+        let turn = self.resource_turn(now, origin, out)?;
+        let is_sent = matches!(turn, RenderTurn::Send(_));
+        let after = self.renders.waiting_at(origin) + u64::from(is_sent);
+        // Refused resources are a result of the turn, which a replay must repeat.
+        for _ in after..before {
+            self.turns.passed();
+        }
+        Ok(turn)
+    }
+
+    fn resource_turn(
+        &mut self,
+        now: Tick,
+        origin: &Origin,
+        out: &mut Vec<Effect>,
+    ) -> Result<RenderTurn, FrontierError> {
         let standing = self.robots.standing(origin)?;
         while let Some(request) = self.renders.next_at(origin) {
             // The crawl's own rules may have changed since the page asked.
@@ -286,9 +379,7 @@ impl Coordinator {
             .next_deadline()
             .is_some_and(|until| until <= now)
         {
-            for origin in self.renders.expire(now) {
-                self.wake_pending(now, &origin);
-            }
+            self.expire_resources(now, out);
         }
         let later = |until: &Tick| *until > now;
         let mut wake = self.renders.next_deadline().filter(later);
@@ -306,9 +397,21 @@ impl Coordinator {
         wake
     }
 
+    /// Refuses the resources that have waited too long.
+    pub(crate) fn expire_resources(&mut self, now: Tick, out: &mut Vec<Effect>) {
+        let expired = self.renders.expire(now);
+        if !expired.is_empty() {
+            let step = self.render_step(now, "expired");
+            out.push(Effect::NoteRender(Box::new(step)));
+        }
+        for origin in expired {
+            self.wake_pending(now, &origin);
+        }
+    }
+
     /// Wakes origins that got no permit for a page because permits were for resources, or because too
     /// many pages waited to be rendered.
-    pub(super) fn wake_held_pages(&mut self, now: Tick) {
+    pub(crate) fn wake_held_pages(&mut self, now: Tick) {
         for origin in self.renders.take_turned_away() {
             self.wake_pending(now, &origin);
         }
@@ -316,7 +419,7 @@ impl Coordinator {
 
     /// Gives up the pages that are being rendered, at the end of a run. Their URLs are pending
     /// again, as after a kill.
-    pub(super) fn give_up_renders(&mut self, now: Tick, out: &mut Vec<Effect>) {
+    pub(crate) fn give_up_renders(&mut self, now: Tick, out: &mut Vec<Effect>) {
         let pages = self.renders.give_up();
         self.backlog.note_rendering(now, 0);
         for page in pages {
@@ -498,7 +601,7 @@ mod tests {
         let (mut coordinator, page) = rendering();
         let mut out = Vec::new();
         let _answer = ask(&mut coordinator, page, "http://b.example/a.js", &mut out);
-        assert!(out.is_empty());
+        assert!(matches!(&*out, [Effect::NoteRender(_)]));
         let out = step(&mut coordinator, 20);
         let robots = url("http://b.example/robots.txt");
         assert_eq!(sent(&out), Some((&robots, false)));

@@ -91,6 +91,8 @@ pub(super) struct Renders {
     ended: Option<&'static str>,
     /// Origins that got no permit for a page because too many pages wait.
     turned_away: BTreeSet<Origin>,
+    /// Resources that were not requested because the page stopped waiting before its end was known.
+    dropped: Vec<(RenderId, ResourceKey)>,
     /// Whether permits are used for resources alone, because there is no room for pages.
     pub(super) are_resources_alone: bool,
 }
@@ -272,6 +274,18 @@ impl Renders {
         }
     }
 
+    /// Returns the URL of a page in the browser. `None` if the page is not there any more.
+    pub(super) fn page_url(&self, page: RenderId) -> Option<&CanonicalUrl> {
+        self.open.get(&page).map(|open| &open.page.lease.url)
+    }
+
+    /// Returns the URL of a resource that a page wants. `None` if it is unusable, or the page is not
+    /// open.
+    pub(super) fn url_of(&self, wanted: &WantedResource) -> Option<CanonicalUrl> {
+        let page = self.page_url(wanted.page)?;
+        canonicalize(Some(page), &wanted.request.url).ok()
+    }
+
     /// Takes in the request of a page. `access` returns how a page may request a URL.
     pub(super) fn wanted(
         &mut self,
@@ -364,6 +378,13 @@ impl Renders {
                 .filter(is_awaited)
                 .map(|resource| resource.request.clone());
             if next.is_none() {
+                let waiters = resource.into_iter().flat_map(|resource| &resource.waiters);
+                let is_dropped = |(page, answer): &&(RenderId, Answer)| {
+                    answer.is_closed() && self.open.contains_key(page)
+                };
+                let dropped = waiters.filter(is_dropped);
+                self.dropped
+                    .extend(dropped.map(|(page, _)| (*page, key.clone())));
                 self.refuse(&key);
             }
         }
@@ -371,6 +392,12 @@ impl Renders {
             self.waiting.remove(origin);
         }
         next
+    }
+
+    /// Takes the resources that [`next_at`](Self::next_at) refused because their pages no longer wait
+    /// for them. A replay can't know this from anything else.
+    pub(super) fn take_dropped(&mut self) -> Vec<(RenderId, ResourceKey)> {
+        std::mem::take(&mut self.dropped)
     }
 
     /// Puts back a resource that [`next_at`](Self::next_at) returned, because it was not sent.

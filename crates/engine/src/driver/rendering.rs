@@ -1,7 +1,6 @@
 //! Has pages rendered, and passes their requests to the crawl loop.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
 
 use crawl_scheduler::Tick;
 use tokio::sync::mpsc::WeakUnboundedSender;
@@ -34,18 +33,9 @@ pub(super) async fn rendered(
     answer: StoredAnswer,
     requests: RenderRequests,
 ) -> Event {
-    let decoded = spawn_blocking(move || answer.decode()).await;
+    let decoded = spawn_blocking(move || PageToRender::of(url, fetched, answer)).await;
     let result = match decoded {
-        Ok((status, headers, body)) => {
-            let input = PageToRender {
-                url,
-                status,
-                headers,
-                body,
-                time: SystemTime::UNIX_EPOCH + Duration::from_micros(fetched.as_micros()),
-            };
-            renderer.render(input, requests).await
-        }
+        Ok(input) => renderer.render(input, requests).await,
         Err(error) => Err(RenderFailure {
             name: "page_failed",
             detail: error.to_string(),
@@ -55,7 +45,7 @@ pub(super) async fn rendered(
     let result = match result {
         Ok(page) => {
             let measured = spawn_blocking(move || {
-                let size = PageSize::of(page.dom.as_bytes(), Some("text/html; charset=utf-8"));
+                let size = PageSize::of_dom(&page.dom);
                 (page, size)
             });
             measured.await.map_err(|error| RenderFailure {

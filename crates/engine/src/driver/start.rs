@@ -334,6 +334,7 @@ fn restore_sessions(
 /// Returns the row that begins a run in the order log.
 fn began(directory: &Directory, visits: RevisitSchedule, now: Tick) -> RunBegan {
     RunBegan {
+        has_render_steps: true,
         at: now.as_millis(),
         round: visits.round.number,
         round_began: visits.round.began,

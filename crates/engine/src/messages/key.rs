@@ -6,13 +6,16 @@ use std::str::FromStr;
 
 use super::{Effect, WriterMessage};
 
-/// The cause of a message. Requests and turns (uses of permits) are numbered from 1 in each run.
+/// The cause of a message. Requests, turns (uses of permits) and messages about rendered pages are
+/// numbered from 1 in each run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Cause {
     /// The end of the request with this number.
     Ended(u64),
     /// The turn with this number.
     Turn(u64),
+    /// The message with this number about pages that are rendered.
+    Render(u64),
     /// The start of the run.
     Seeds,
     /// A re-examination of deferred URLs.
@@ -50,6 +53,7 @@ impl fmt::Display for MessageKey {
         match self.cause {
             Cause::Ended(number) => write!(f, "e{number}")?,
             Cause::Turn(number) => write!(f, "t{number}")?,
+            Cause::Render(number) => write!(f, "r{number}")?,
             Cause::Seeds => f.write_str("seeds")?,
             Cause::TakeBack => f.write_str("take-back")?,
             Cause::Draw => f.write_str("draw")?,
@@ -125,6 +129,7 @@ impl FromStr for MessageKey {
             _ => match cause.split_at_checked(1) {
                 Some(("e", digits)) => Cause::Ended(number(digits)?),
                 Some(("t", digits)) => Cause::Turn(number(digits)?),
+                Some(("r", digits)) => Cause::Render(number(digits)?),
                 _ => return Err(NoKey),
             },
         };
@@ -140,6 +145,7 @@ pub(crate) struct MessageKeys {
     place: u32,
     ended: u64,
     turns: u64,
+    renders: u64,
 }
 
 impl MessageKeys {
@@ -149,6 +155,7 @@ impl MessageKeys {
             place: 0,
             ended: 0,
             turns: 0,
+            renders: 0,
         }
     }
 
@@ -164,6 +171,11 @@ impl MessageKeys {
             Effect::NoteTurn(_) => {
                 self.turns += 1;
                 (self.cause, self.place) = (Cause::Turn(self.turns), 0);
+                return None;
+            }
+            Effect::NoteRender(_) => {
+                self.renders += 1;
+                (self.cause, self.place) = (Cause::Render(self.renders), 0);
                 return None;
             }
             Effect::Read(_) => None,
@@ -210,6 +222,7 @@ mod tests {
         for (cause, place, text) in [
             (Cause::Ended(7), 0, "e7"),
             (Cause::Turn(12), 3, "t12.3"),
+            (Cause::Render(4), 1, "r4.1"),
             (Cause::Seeds, 0, "seeds"),
             (Cause::TakeBack, 0, "take-back"),
             (Cause::Draw, 0, "draw"),

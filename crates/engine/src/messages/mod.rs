@@ -12,13 +12,14 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use crawl_archive::rows::{CommandTaken, DelayRow, HostTurn, PageRow};
+use crawl_archive::rows::{CommandTaken, DelayRow, HostTurn, PageRow, RenderStep};
 use crawl_archive::{EncodedCapture, RequestLine};
 use crawl_fetcher::{Exchange, Failure, FetchRequest};
 use crawl_frontier::{Admission, Exclusion, Lease, UrlKind};
 use crawl_scheduler::{HostSnapshot, Permit, RequestOutcome, Spent, Tick};
 use crawl_scope::Scope;
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
+use serde::Serialize;
 use tracing::Span;
 
 use self::login::LoginRequest;
@@ -234,6 +235,9 @@ pub(crate) enum Effect {
     NoteTurn(HostTurn),
     /// Append an operator's command to `state/order.jsonl` before its results are committed.
     NoteCommand(CommandTaken),
+    /// Append a message about a page that is rendered to `state/order.jsonl` before its results are
+    /// committed.
+    NoteRender(Box<RenderStep>),
     /// Append a changed delay to `state/delays.jsonl` before it takes effect.
     NoteDelay(DelayRow),
     /// Write changed rules to `state/delays.jsonl` and `crawl.toml` before they take effect.
@@ -263,6 +267,36 @@ pub(crate) enum Effect {
 pub(crate) fn lines_to_log(effects: &[Effect]) -> impl Iterator<Item = &RequestLine> {
     effects.iter().filter_map(|effect| match effect {
         Effect::Log(line) => Some(&**line),
+        _ => None,
+    })
+}
+
+/// A fact for the log, serialized as the `OrderRow` that contains only this fact.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum OrderFact<'f> {
+    Turn(&'f HostTurn),
+    Command(&'f CommandTaken),
+    Render(&'f RenderStep),
+}
+
+impl OrderFact<'_> {
+    /// Returns the time in milliseconds since the Unix epoch.
+    pub(crate) fn at(&self) -> u64 {
+        match self {
+            OrderFact::Turn(turn) => turn.at,
+            OrderFact::Command(command) => command.at,
+            OrderFact::Render(step) => step.at,
+        }
+    }
+}
+
+/// Returns the facts in `effects` for the order log.
+pub(crate) fn order_to_log(effects: &[Effect]) -> impl Iterator<Item = OrderFact<'_>> {
+    effects.iter().filter_map(|effect| match effect {
+        Effect::NoteTurn(turn) => Some(OrderFact::Turn(turn)),
+        Effect::NoteCommand(command) => Some(OrderFact::Command(command)),
+        Effect::NoteRender(step) => Some(OrderFact::Render(step)),
         _ => None,
     })
 }

@@ -138,6 +138,11 @@ impl PageSize {
         PageSize::of_page(&read_text(&text, &limits, &mut ()))
     }
 
+    /// Measures a serialized DOM.
+    pub(crate) fn of_dom(dom: &str) -> PageSize {
+        PageSize::of(dom.as_bytes(), Some("text/html; charset=utf-8"))
+    }
+
     pub(crate) fn of_page(page: &Page) -> PageSize {
         PageSize {
             letters: page.outline.letters,

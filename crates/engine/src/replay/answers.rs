@@ -16,6 +16,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Version};
 use super::recorded::{RecordedCrawl, RecordedRequest, tick};
 use crate::config::Config;
 use crate::content_filter::body_filter;
+use crate::render::StoredAnswer;
 
 /// The prefix that a record gives to original header fields that don't describe its block.
 const ORIGINAL: &[u8] = b"x-archive-orig-";
@@ -88,6 +89,8 @@ impl ReplayDifference {
 pub(super) struct Answers {
     pub(super) crawl: RecordedCrawl,
     pub(super) gaps: ReplayGaps,
+    /// Whether the replay has the settings of the crawl.
+    pub(super) is_as_recorded: bool,
     /// Whether the replay still follows the records, so far without a difference.
     pub(super) follows: bool,
     /// The first difference from the records, if any.
@@ -135,6 +138,7 @@ impl Answers {
         Answers {
             crawl,
             gaps: ReplayGaps::default(),
+            is_as_recorded: timing == ReplayTiming::AsRecorded,
             follows: timing == ReplayTiming::AsRecorded,
             difference: None,
             sent: 0,
@@ -262,6 +266,15 @@ impl Answers {
                 })
             }
         }
+    }
+
+    /// Returns the first archived answer for a URL.
+    pub(super) fn usual_answer(&self, url: &CanonicalUrl) -> Option<StoredAnswer> {
+        let start = self.crawl.first_answer(url.as_str())?;
+        let record = self.crawl.record_of(url.as_str(), start)?;
+        let address = self.crawl.address(url.host_key().as_str());
+        let exchange = self.read(&record, url, address)?;
+        Some(StoredAnswer::of(&exchange, false))
     }
 
     /// Returns the archived answer to a recorded request. The caller sets its times.

@@ -18,6 +18,7 @@ use super::recorded_order::RecordedOrder;
 use super::{Flight, Replay};
 use crate::control::{Command, PostedCommand};
 use crate::crawl_loop::followed::TurnAttempt;
+use crate::crawl_loop::request_rows;
 use crate::error::EngineError;
 use crate::messages::key::{Cause, Keyed, MessageFact, MessageKey};
 use crate::messages::page::{EncodedPage, TrapSignal};
@@ -38,8 +39,8 @@ pub(super) struct Following {
     /// URLs that were requeued or deferred. Each entry contains how many messages were committed
     /// before the URL was, and the URL's earlier position in the queue.
     put_behind: HashMap<CanonicalUrl, Vec<(u64, QueuePlace)>>,
-    /// Requests in flight, by URL. Some have no end on record if the crawl was killed.
-    under_way: HashMap<String, VecDeque<UnderWay>>,
+    /// Requests in flight, by URL and purpose. Some have no end on record if the crawl was killed.
+    under_way: HashMap<(String, &'static str), VecDeque<UnderWay>>,
 }
 
 /// A request in flight.
@@ -61,11 +62,11 @@ pub(super) enum OrderEnd {
 }
 
 /// The error for a replay that differs from the logged order and so can't follow it any longer.
-struct Lost(Option<String>);
+pub(super) struct Lost(pub(super) Option<String>);
 
 /// The result of a step. The outer error is a failure. The inner error means that the replay
 /// differs from the logged order.
-type Step = Result<Result<(), Lost>, EngineError>;
+pub(super) type Step = Result<Result<(), Lost>, EngineError>;
 
 impl Following {
     pub(super) fn new(script: RecordedOrder) -> Following {
@@ -85,8 +86,9 @@ impl Following {
 
     /// Records that a request was sent.
     pub(super) fn sent(&mut self, under_way: UnderWay) {
-        let url = under_way.job.url().to_string();
-        self.under_way.entry(url).or_default().push_back(under_way);
+        let job = &under_way.job;
+        let key = (job.url().to_string(), request_rows::purpose(job));
+        self.under_way.entry(key).or_default().push_back(under_way);
     }
 
     /// Returns everything needed to continue without the logged order: the order itself, the
@@ -151,11 +153,14 @@ impl Following {
         message
     }
 
-    fn take_under_way(&mut self, url: &str) -> Option<UnderWay> {
-        let of_url = self.under_way.get_mut(url)?;
+    fn take_under_way(&mut self, row: &RequestRow) -> Option<UnderWay> {
+        let mut keys = self.under_way.keys();
+        let is_it = |key: &&(String, &'static str)| key.0 == row.url && key.1 == row.purpose;
+        let key = keys.find(is_it)?.clone();
+        let of_url = self.under_way.get_mut(&key)?;
         let first = of_url.pop_front();
         if of_url.is_empty() {
-            self.under_way.remove(url);
+            self.under_way.remove(&key);
         }
         first
     }
@@ -185,6 +190,8 @@ impl Replay {
                 self.follow_turn(&turn)?
             } else if let Some(command) = row.command {
                 self.follow_command(&command)?
+            } else if let Some(step) = row.render {
+                self.follow_render(&step)?
             } else if let Some(run) = row.run {
                 return self.finish_run(run);
             } else {
@@ -209,6 +216,11 @@ impl Replay {
         next: RunBegan,
     ) -> Result<Result<Option<RunBegan>, Lost>, EngineError> {
         let ended = self.end_requests(u64::MAX, next.requests)?;
+        if next.before.is_some() {
+            // The run did not end by a kill, so it gave up the pages that were being rendered.
+            self.give_up_renders();
+            self.settle_effects()?;
+        }
         let ended = match ended {
             Ok(()) => self.commit_until(next.settled)?,
             lost => lost,
@@ -227,6 +239,7 @@ impl Replay {
             return Ok(Err(lost));
         }
         self.now = self.now.max(tick(turn.at));
+        self.coordinator.wake_held_pages(self.now);
         let turns = self.keys.turns();
         for _ in 0..MAX_ATTEMPTS {
             let attempt = self
@@ -266,12 +279,12 @@ impl Replay {
 
     /// Ends requests in the order of their rows until `count` requests have ended in this run, but
     /// only those within the first `bytes` bytes of `requests.jsonl`.
-    fn end_requests(&mut self, count: u64, bytes: u64) -> Step {
+    pub(super) fn end_requests(&mut self, count: u64, bytes: u64) -> Step {
         while self.keys.ended() < count
             && let Some(following) = &mut self.following
             && let Some((place, row)) = following.script.next_end(bytes)?
         {
-            let Some(under_way) = following.take_under_way(&row.url) else {
+            let Some(under_way) = following.take_under_way(&row) else {
                 return Ok(Err(Lost(Some(row.url))));
             };
             self.now = self.now.max(tick(row.end));
@@ -282,7 +295,7 @@ impl Replay {
     }
 
     /// Commits logged groups until `messages` messages are committed in total.
-    fn commit_until(&mut self, messages: u64) -> Step {
+    pub(super) fn commit_until(&mut self, messages: u64) -> Step {
         while self.writer.totals.messages < messages
             && let Some(following) = &mut self.following
         {

@@ -7,6 +7,8 @@ mod following;
 mod held_commits;
 mod recorded;
 mod recorded_order;
+mod renders;
+mod rerender;
 mod runs;
 
 use std::collections::{BinaryHeap, HashMap, VecDeque};
@@ -31,6 +33,9 @@ use self::held_commits::HeldCommits;
 pub use self::recorded::RecordedCrawl;
 use self::recorded::tick;
 use self::recorded_order::RecordedOrder;
+use self::renders::Renders;
+use self::rerender::Rerender;
+pub use self::rerender::{DomDifference, RenderedAgain};
 use crate::config::Config;
 use crate::crawl_loop::{Coordinator, Next, request_rows};
 use crate::error::EngineError;
@@ -59,6 +64,8 @@ pub struct Replayed {
     /// The first difference from the records. `None` if there is none, or if the replay was not
     /// meant to follow them.
     pub difference: Option<ReplayDifference>,
+    /// The pages that were rendered again.
+    pub rendered: RenderedAgain,
 }
 
 /// Maximum rows at the end of `requests.jsonl` that a resumed run reads.
@@ -92,16 +99,19 @@ pub fn replay(
         ReplayTiming::AsRecorded => RecordedOrder::open(crawl.dir())?,
         ReplayTiming::ByPolicy => None,
     };
+    // Older versions did not log what happened to rendered pages, so their order can't be repeated.
+    let script = script.filter(|(_, run)| run.has_render_steps || !crawl.has_rendered_pages());
+    let rerender = Rerender::new(&config)?;
     let Some((script, run)) = script else {
         let began = Tick::from_micros(crawl.began().as_micros());
-        let mut replay = Replay::start(&config, crawl, timing, began)?;
+        let mut replay = Replay::start(&config, (crawl, rerender), timing, began)?;
         replay.begin();
         replay.run_to_end()?;
         return replay.end(&config, began);
     };
     let (began, crawl_dir) = (tick(run.at), crawl.dir().to_owned());
     let answers = Answers::new(crawl, timing, &config);
-    let mut replay = Replay::take_up(&config, answers, script, run)?;
+    let mut replay = Replay::take_up(&config, (answers, rerender), script, run)?;
     loop {
         replay.begin();
         let ended = match replay.follow()? {
@@ -180,6 +190,8 @@ struct Replay {
     now: Tick,
     coordinator: Coordinator,
     answers: Answers,
+    rerender: Rerender,
+    renders: Renders,
     reader: PageReader,
     encoder: PageEncoder,
     writer: Writer,
@@ -212,7 +224,7 @@ struct Replay {
 impl Replay {
     fn start(
         config: &Arc<Config>,
-        mut crawl: RecordedCrawl,
+        (mut crawl, rerender): (RecordedCrawl, Rerender),
         timing: ReplayTiming,
         now: Tick,
     ) -> Result<Replay, EngineError> {
@@ -223,7 +235,7 @@ impl Replay {
         let directory = directory::open(config, 1)?;
         mark(&*directory.frontier, crawl.dir())?;
         let answers = Answers::new(crawl, timing, config);
-        let mut replay = Replay::new(config, answers, directory, now, now)?;
+        let mut replay = Replay::new(config, (answers, rerender), directory, now, now)?;
         replay.order = CommitOrder::new(places);
         replay.held = HeldCommits::new(levels);
         let starts: Box<dyn Iterator<Item = Tick>> = Box::new(replay.answers.crawl.starts());
@@ -233,7 +245,7 @@ impl Replay {
 
     fn new(
         config: &Arc<Config>,
-        answers: Answers,
+        (answers, rerender): (Answers, Rerender),
         directory: Directory,
         now: Tick,
         round_began: Tick,
@@ -306,6 +318,8 @@ impl Replay {
             starts: no_starts.peekable(),
             passed: 0,
             answers,
+            rerender,
+            renders: Renders::default(),
         })
     }
 
@@ -472,6 +486,7 @@ impl Replay {
         loop {
             self.perform()?;
             self.read();
+            self.render_freely();
             self.hold_back();
             if self.items.is_empty() && self.effects.is_empty() {
                 return Ok(());
@@ -544,14 +559,20 @@ impl Replay {
                         None => self.fly(request),
                     }
                 }
-                Effect::Log(_) | Effect::NoteTurn(_) | Effect::NoteCommand(_) => {}
+                Effect::Log(_)
+                | Effect::NoteTurn(_)
+                | Effect::NoteCommand(_)
+                | Effect::NoteRender(_) => {}
                 Effect::NoteDelay(row) => self.delays.note(&row)?,
                 // A replay takes no new rules, has no shared frontier and logs in nowhere, so these effects don't
                 // occur.
-                Effect::NoteRules(_)
-                | Effect::Share(_)
-                | Effect::ReadCredentials(_)
-                | Effect::Render { .. } => {}
+                Effect::NoteRules(_) | Effect::Share(_) | Effect::ReadCredentials(_) => {}
+                Effect::Render {
+                    page,
+                    url,
+                    fetched,
+                    answer,
+                } => self.renders.open(page, (url, fetched), answer),
                 Effect::Read(page) => self.unread.push_back((page, key)),
                 // A replay reads all documents in its own process, so none wait.
                 Effect::GiveUpDocuments => {}
@@ -591,8 +612,8 @@ impl Replay {
                     let page = WriterMessage::Page(Box::new(self.encoder.page(page)));
                     self.deliver(key, page);
                 }
-                // A replay renders nothing, so no page is given back for that.
-                Err(NotRead::LeftOut(page) | NotRead::Scripted(page, _)) => {
+                Err(NotRead::Scripted(page, shell)) => self.renders.scripted.push((page, shell)),
+                Err(NotRead::LeftOut(page)) => {
                     let stopped = Event::ReadingStopped(page);
                     self.coordinator
                         .handle(self.now, stopped, &mut self.effects);
@@ -602,7 +623,10 @@ impl Replay {
     }
 
     /// Writes the files that are derived from the crawl's state.
-    fn write_derived(mut self, config: &Config) -> Result<(Summary, Answers), EngineError> {
+    fn write_derived(
+        mut self,
+        config: &Config,
+    ) -> Result<(Summary, Answers, RenderedAgain), EngineError> {
         let ended = self.coordinator.outcome()?;
         let waiting = self.coordinator.waiting_urls(self.now, &ended)?;
         let excluded = run_end::write_derived(config, self.writer, &ended, &waiting)?;
@@ -610,16 +634,17 @@ impl Replay {
         let summary = self
             .coordinator
             .into_summary(ended, took, false, excluded, None);
-        Ok((summary, self.answers))
+        Ok((summary, self.answers, self.rerender.pages))
     }
 
     fn end(self, config: &Config, began: Tick) -> Result<Replayed, EngineError> {
         let elapsed = self.now.since(began);
-        let (summary, answers) = self.write_derived(config)?;
+        let (summary, answers, rendered) = self.write_derived(config)?;
         Ok(Replayed {
             summary: Summary { elapsed, ..summary },
             gaps: answers.gaps,
             difference: answers.difference(),
+            rendered,
         })
     }
 }

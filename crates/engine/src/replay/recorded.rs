@@ -10,10 +10,11 @@ use std::sync::Arc;
 
 use crawl_archive::rows::{AfterCommits, PageRow, RequestRow, WarcPlace};
 use crawl_archive::{
-    CaptureLog, MAX_BODY_BYTES, ReadError, RowReader, Timestamp, WarcRecord, read_place,
+    CaptureLog, MAX_BODY_BYTES, ReadError, RowReader, Timestamp, WarcRecord, dom_at, read_place,
 };
 use crawl_fetcher::FailureKind;
 use crawl_scheduler::Tick;
+use crawl_weburl::CanonicalUrl;
 use serde::de::DeserializeOwned;
 
 use crate::error::EngineError;
@@ -27,6 +28,8 @@ pub struct RecordedCrawl {
     requests: Vec<RecordedRequest>,
     /// The positions of all archived answers, sorted by URL and then by time in seconds.
     captures: Vec<CapturePlace>,
+    /// The rendered pages, sorted by URL and then by the time when they were fetched.
+    doms: Vec<RecordedDom>,
     files: Vec<Arc<str>>,
     hosts: HashMap<String, RecordedHost>,
     /// The times when the requests were sent, in milliseconds, sorted.
@@ -63,6 +66,20 @@ struct CapturePlace {
     second: u64,
     file: u32,
     offset: u64,
+}
+
+/// A page that was rendered. `url` is a 64-bit hash.
+#[derive(Debug)]
+pub(super) struct RecordedDom {
+    url: u64,
+    /// When the page was fetched, in milliseconds.
+    fetched: u64,
+    /// The digest of the serialized DOM.
+    pub(super) digest: Box<str>,
+    /// How long the page's scripts ran, by its own clock.
+    pub(super) page_ms: u64,
+    /// The place in the archive, and the size. `None` if the DOM is not archived.
+    place: Option<(WarcPlace, u64)>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -115,6 +132,19 @@ impl RecordedRequest {
     }
 }
 
+impl RecordedDom {
+    fn of(row: &PageRow) -> Option<RecordedDom> {
+        let render = row.render.as_ref()?;
+        Some(RecordedDom {
+            url: key(&row.url),
+            fetched: row.fetched_at.as_millis(),
+            digest: render.dom_digest.as_deref()?.into(),
+            page_ms: render.page_ms.unwrap_or_default(),
+            place: row.dom(),
+        })
+    }
+}
+
 impl RecordedCrawl {
     /// Reads the requests of the crawl in `dir`, and finds their answers in its archive.
     ///
@@ -131,6 +161,7 @@ impl RecordedCrawl {
             dir: dir.to_owned(),
             requests: Vec::new(),
             captures: Vec::new(),
+            doms: Vec::new(),
             files: Vec::new(),
             hosts: HashMap::new(),
             starts: Vec::new(),
@@ -159,6 +190,7 @@ impl RecordedCrawl {
         each_row(dir, "pages.jsonl", |row: &PageRow| {
             let place = crawl.commit_places.len();
             crawl.commit_places.entry(key(&row.url)).or_insert(place);
+            crawl.doms.extend(RecordedDom::of(row));
         })?;
         if crawl.requests.is_empty() {
             return Err(nothing());
@@ -167,6 +199,7 @@ impl RecordedCrawl {
         crawl.requests.sort_by_key(|request| request.url);
         let place = |capture: &CapturePlace| (capture.url, capture.second);
         crawl.captures.sort_by_key(place);
+        crawl.doms.sort_by_key(|dom| (dom.url, dom.fetched));
         crawl.starts.sort_unstable();
         crawl.levels.sort_unstable();
         Ok(crawl)
@@ -255,6 +288,48 @@ impl RecordedCrawl {
         later
             .filter(|other| other.status.is_some())
             .find_map(|other| self.record_of(url, other.start))
+    }
+
+    /// Whether pages were rendered.
+    pub(super) fn has_rendered_pages(&self) -> bool {
+        !self.doms.is_empty()
+    }
+
+    /// Returns the rendered page that was fetched at this time.
+    pub(super) fn dom(&self, url: &CanonicalUrl, fetched: Tick) -> Option<&RecordedDom> {
+        let mut doms = self.doms_of(url).iter();
+        doms.find(|dom| dom.fetched == fetched.as_millis())
+    }
+
+    /// Returns the rendered page of a URL that was fetched last.
+    pub(super) fn last_dom(&self, url: &CanonicalUrl) -> Option<&RecordedDom> {
+        self.doms_of(url).last()
+    }
+
+    fn doms_of(&self, url: &CanonicalUrl) -> &[RecordedDom] {
+        let url = key(url.as_str());
+        let first = self.doms.partition_point(|dom| dom.url < url);
+        let after = self.doms.partition_point(|dom| dom.url <= url);
+        &self.doms[first..after]
+    }
+
+    /// Reads the DOM of a page from the archive.
+    pub(super) fn read_dom(&self, url: &CanonicalUrl, dom: &RecordedDom) -> Option<String> {
+        let (place, bytes) = dom.place.as_ref()?;
+        let dom = dom_at(&self.dir, url.as_str(), place, *bytes)?;
+        String::from_utf8(dom).ok()
+    }
+
+    /// Returns when the first request for a URL was sent whose answer was not an error of the server,
+    /// in milliseconds.
+    pub(super) fn first_answer(&self, url: &str) -> Option<u64> {
+        let mut requests = self.requests[self.requests_of(key(url))].iter();
+        let is_final = |request: &&RecordedRequest| {
+            request
+                .status
+                .is_some_and(|status| status < 500 && status != 429)
+        };
+        requests.find(is_final).map(|request| request.start)
     }
 
     /// Returns the record that a revisit record refers to.

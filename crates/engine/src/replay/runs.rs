@@ -11,6 +11,7 @@ use super::answers::{Answers, ReplayDifference};
 use super::following::{Following, UnderWay};
 use super::recorded::tick;
 use super::recorded_order::RecordedOrder;
+use super::rerender::Rerender;
 use super::{Replay, mark};
 use crate::config::Config;
 use crate::control::Stop;
@@ -23,7 +24,7 @@ impl Replay {
     /// Begins a replay with the first run of the crawl, or resumes it for a later run.
     pub(super) fn take_up(
         config: &Config,
-        answers: Answers,
+        (answers, rerender): (Answers, Rerender),
         script: RecordedOrder,
         run: RunBegan,
     ) -> Result<Replay, EngineError> {
@@ -53,7 +54,13 @@ impl Replay {
             ..config
         });
         let round_began = Tick::from_micros(u64::from(run.round_began) * 1_000_000);
-        let mut replay = Replay::new(&config, answers, directory, tick(run.at), round_began)?;
+        let mut replay = Replay::new(
+            &config,
+            (answers, rerender),
+            directory,
+            tick(run.at),
+            round_began,
+        )?;
         replay.following = Some(Following::new(script));
         // Store the digests of texts now, because a later round can't compute them: a replay writes
         // no archive.
@@ -80,12 +87,12 @@ impl Replay {
             }
             directory::note_end(frontier)?;
         }
-        Replay::take_up(config, self.into_answers(), script, next)
+        Replay::take_up(config, self.into_rest(), script, next)
     }
 
-    /// Returns the answers and drops the rest of the replay, which closes its directory.
-    fn into_answers(self) -> Answers {
-        self.answers
+    /// Returns what the next run needs and drops the rest of the replay, which closes its directory.
+    fn into_rest(self) -> (Answers, Rerender) {
+        (self.answers, self.rerender)
     }
 
     /// Stops following the logged order. `lost` is `None` if the order is complete. Otherwise it
@@ -115,6 +122,9 @@ impl Replay {
 
     /// Continues to the end of the run, which ended in the crawl for the reason `ended`.
     pub(super) fn go_on(&mut self, ended: Option<&str>) -> Result<(), EngineError> {
+        if ended.is_some() {
+            self.give_up_renders();
+        }
         if ended == Some("interrupted") {
             let stop = Event::Stop(Stop::Drain);
             self.coordinator.handle(self.now, stop, &mut self.effects);

@@ -6,6 +6,7 @@ mod hops;
 mod misbehaviour;
 mod new_rules;
 mod plan;
+mod rendered;
 mod replayed;
 mod robots;
 mod sample;
@@ -417,7 +418,7 @@ fn play_run(run: Run<'_>, person: &mut Person<'_>, servers: &mut dyn Servers) ->
                     });
                 }
                 Effect::Log(line) => requests.push(line.row().clone()),
-                Effect::NoteTurn(_) | Effect::NoteCommand(_) => {}
+                Effect::NoteTurn(_) | Effect::NoteCommand(_) | Effect::NoteRender(_) => {}
                 Effect::Share(_) => unreachable!("no worker shares this crawl"),
                 Effect::ReadCredentials(_) => unreachable!("no site needs a login"),
                 Effect::Render { .. } => unreachable!("no page is rendered"),

@@ -17,17 +17,19 @@ use crawl_weburl::{HostKey, canonicalize};
 use tokio::sync::oneshot;
 use tracing::Span;
 
+use super::rendered::{SlowBrowser, render_config};
 use super::scripted_servers::{answer, failure};
 use super::{ADDRESS, START, Servers, config, drawn};
 use crate::config::{Config, TrapRules};
-use crate::control::{Command, PostedCommand};
+use crate::control::{Command, PostedCommand, Stop};
 use crate::crawl_loop::{Coordinator, Next, request_rows};
 use crate::messages::key::{Keyed, MessageKey, MessageKeys};
 use crate::messages::page::FetchedPage;
-use crate::messages::{Effect, Event, Job, WriterMessage, lines_to_log};
+use crate::messages::{Effect, Event, Job, WriterMessage, lines_to_log, order_to_log};
 use crate::meta_keys::META_TRAPS;
-use crate::read::PageReader;
 use crate::read::page_encoder::PageEncoder;
+use crate::read::{NotRead, PageReader};
+use crate::render::RenderMode;
 use crate::replay::{RecordedCrawl, ReplayTiming, replay};
 use crate::revisit::round;
 use crate::shared_traps::SharedTraps;
@@ -41,8 +43,10 @@ const MONTHS: u64 = 20;
 
 /// Five hosts that link to each other. Some pages have nothing new, redirect, fail, or are answered
 /// 503.
-struct Hosts {
+pub(super) struct Hosts {
     seed: u64,
+    /// Whether the pages are empty until scripts build them.
+    are_scripted: bool,
     asked: BTreeMap<String, u64>,
     /// The number of exchanges so far. The duration of an exchange depends on it.
     exchanges: u64,
@@ -69,6 +73,23 @@ impl Hosts {
             (host + page) % HOSTS,
             (page + 1) % PAGES
         )
+    }
+
+    /// Returns a page that shows only what its scripts contain: one of its own host, one of another
+    /// host, one that robots.txt disallows, and one that all pages of all hosts need.
+    fn shell(&self, host: u64, page: u64) -> String {
+        let other = (host + page) % HOSTS;
+        format!(
+            "<div id=root></div><script src=/s/{page}></script><script src=/p3.js></script>\
+             <script src=http://h{other}.example/s/{}></script>\
+             <script src=http://h0.example/s/0></script>",
+            page / 2
+        )
+    }
+
+    /// Returns a script that adds a page's text, and then needs data.
+    fn script(&self, host: u64, page: u64) -> String {
+        format!("{} then=/data/{}", self.page(host, page), page % 3)
     }
 
     fn month(&self, host: u64, month: u64) -> String {
@@ -105,9 +126,19 @@ impl Servers for Hosts {
                 let ended = now + Duration::from_micros(takes);
                 return Err(failure(FailureKind::Reset, now, ended));
             }
+            (_, Some(page), _) if self.are_scripted => html(self.shell(host, page)),
             (_, Some(page), _) => html(self.page(host, page)),
             (_, _, Some(month)) => html(self.month(host, month)),
-            _ => answer(404, ""),
+            _ => match (number("/s/"), number("/data/")) {
+                (Some(page), _) if page % 5 == 1 && tries == 1 => answer(503, ""),
+                (Some(page), _) if page % 7 == 4 => {
+                    let ended = now + Duration::from_micros(takes);
+                    return Err(failure(FailureKind::Reset, now, ended));
+                }
+                (Some(page), _) => answer(200, &self.script(host, page)),
+                (_, Some(page)) => answer(200, &format!("<p>data {page}")),
+                _ => answer(404, ""),
+            },
         };
         answer
             .taking(Duration::from_micros(takes))
@@ -115,7 +146,7 @@ impl Servers for Hosts {
     }
 }
 
-enum Due {
+pub(super) enum Due {
     /// The end of an exchange.
     Fetched(Box<(Job, Spent, Result<Exchange, Failure>, Span)>),
     /// A reader becomes free and reads a page.
@@ -124,6 +155,8 @@ enum Due {
     Came(Box<Keyed>),
     /// A commit of the messages that have arrived at the writer.
     Commit,
+    /// Any other event.
+    Other(Box<Event>),
 }
 
 struct At {
@@ -169,6 +202,9 @@ struct LateRun {
     /// Commands to send, each after this number of events.
     commands: VecDeque<(u64, Command)>,
     happened: u64,
+    browser: SlowBrowser,
+    /// Stops the run after this number of events.
+    stop_after: Option<u64>,
 }
 
 impl LateRun {
@@ -212,6 +248,7 @@ impl LateRun {
             coordinator.note_past_request(now, &row).unwrap();
         }
         let run = RunBegan {
+            has_render_steps: true,
             at: now.as_millis(),
             round: visits.round.number,
             round_began: visits.round.began,
@@ -243,6 +280,8 @@ impl LateRun {
             is_committing: false,
             commands: VecDeque::new(),
             happened: 0,
+            browser: SlowBrowser::new(config),
+            stop_after: None,
         }
     }
 
@@ -263,11 +302,7 @@ impl LateRun {
             let lines = || lines_to_log(&effects);
             self.order.begin_rows(lines()).unwrap();
             self.requests.append_requests(lines()).unwrap();
-            let turns = effects.iter().filter_map(|effect| match effect {
-                Effect::NoteTurn(turn) => Some(turn),
-                _ => None,
-            });
-            self.order.note_turns(turns).unwrap();
+            self.order.note(order_to_log(&effects)).unwrap();
             for effect in effects {
                 let key = self.keys.of(&effect);
                 match effect {
@@ -293,8 +328,17 @@ impl LateRun {
                         let keyed = Box::new(Keyed { key, message });
                         self.plan(self.late(9_000), Due::Came(keyed));
                     }
-                    Effect::Log(_) | Effect::NoteTurn(_) | Effect::NoteDelay(_) => {}
-                    Effect::NoteCommand(command) => self.order.note_command(command).unwrap(),
+                    Effect::Log(_)
+                    | Effect::NoteTurn(_)
+                    | Effect::NoteDelay(_)
+                    | Effect::NoteCommand(_)
+                    | Effect::NoteRender(_) => {}
+                    Effect::Render {
+                        page,
+                        url,
+                        fetched,
+                        answer,
+                    } => self.browser.open(page, url.to_string(), fetched, answer),
                     other => panic!("{other:?}"),
                 }
             }
@@ -319,7 +363,14 @@ impl LateRun {
             {
                 self.command(command);
             }
+            if self.stop_after == Some(self.happened) {
+                let stop = Event::Stop(Stop::Drain);
+                self.coordinator.handle(self.now, stop, &mut self.effects);
+            }
             self.perform(servers);
+            for event in self.browser.advance() {
+                self.plan(self.late(15_000), Due::Other(Box::new(event)));
+            }
             let next = self.coordinator.advance(self.now, &mut self.effects);
             self.coordinator.check_invariants();
             if !self.effects.is_empty() {
@@ -357,7 +408,14 @@ impl LateRun {
                 let bytes = page.exchange.body.len() as u64;
                 let began = Event::ReadingBegan { bytes };
                 self.coordinator.handle(self.now, began, &mut self.effects);
-                let page = self.reader.read(page, &mut |_| {}).unwrap();
+                let page = match self.reader.read(page, &mut |_| {}) {
+                    Ok(page) => page,
+                    Err(NotRead::Scripted(page, shell)) => {
+                        let event = Event::Scripted { page, shell };
+                        return self.plan(self.late(9_000), Due::Other(Box::new(event)));
+                    }
+                    Err(other) => panic!("{other:?}"),
+                };
                 let message = WriterMessage::Page(Box::new(self.encoder.page(page)));
                 let keyed = Box::new(Keyed { key, message });
                 self.plan(self.late(20_000), Due::Came(keyed));
@@ -369,6 +427,7 @@ impl LateRun {
                     self.plan(self.late(30_000), Due::Commit);
                 }
             }
+            Due::Other(event) => self.coordinator.handle(self.now, *event, &mut self.effects),
             Due::Commit => {
                 self.is_committing = false;
                 let group = std::mem::take(&mut self.came);
@@ -380,7 +439,7 @@ impl LateRun {
     }
 }
 
-fn requests(dir: &Path) -> Vec<RequestRow> {
+pub(super) fn requests(dir: &Path) -> Vec<RequestRow> {
     let rows = RowReader::<RequestRow>::open(&dir.join("requests.jsonl"), None).unwrap();
     rows.map(Result::unwrap).collect()
 }
@@ -391,6 +450,20 @@ fn crawl(dir: &Path, seed: u64, kills: u64, rounds: u32) -> Config {
     crawl_steered(dir, seed, kills, rounds, Vec::new)
 }
 
+/// How a crawl is disturbed, and what its pages need.
+#[derive(Clone, Copy)]
+pub(super) struct Course {
+    pub(super) seed: u64,
+    /// The number of runs that are killed first.
+    pub(super) kills: u64,
+    pub(super) rounds: u32,
+    /// The commands that are sent in each run, each after this number of events.
+    pub(super) commands: fn() -> Vec<(u64, Command)>,
+    /// Stops the first run after this number of events. The next run continues the crawl.
+    pub(super) stop_after: Option<u64>,
+    pub(super) render: Option<RenderMode>,
+}
+
 /// Like [`crawl`], but sends these commands in each run.
 fn crawl_steered(
     dir: &Path,
@@ -399,7 +472,29 @@ fn crawl_steered(
     rounds: u32,
     commands: fn() -> Vec<(u64, Command)>,
 ) -> Config {
+    let course = Course {
+        seed,
+        kills,
+        rounds,
+        commands,
+        stop_after: None,
+        render: None,
+    };
+    crawl_by(dir, course)
+}
+
+/// Crawls into a folder in several runs, like [`crawl`].
+pub(super) fn crawl_by(dir: &Path, course: Course) -> Config {
+    let Course {
+        seed,
+        kills,
+        rounds,
+        commands,
+        stop_after,
+        render,
+    } = course;
     let mut config = config(&dir.join("c"));
+    config.render = render.map(render_config);
     let seeds = (0..HOSTS).map(|host| format!("http://h{host}.example/p{}", seed % PAGES));
     config.seeds = seeds.map(|url| canonicalize(None, &url).unwrap()).collect();
     config.scope.mode = ScopeMode::Any;
@@ -412,16 +507,20 @@ fn crawl_steered(
     config.politeness.per_address = 64;
     let mut servers = Hosts {
         seed,
+        are_scripted: render.is_some(),
         asked: BTreeMap::new(),
         exchanges: 0,
     };
     let mut now = START;
-    for number in 0..kills + u64::from(rounds) {
-        config.recrawl = number > kills;
+    let stopped = u64::from(stop_after.is_some());
+    let unfinished = kills + stopped;
+    for number in 0..unfinished + u64::from(rounds) {
+        config.recrawl = number > unfinished;
         let shared = Arc::new(config.clone());
         let mut run = LateRun::open(&shared, seed + 1000 * number, now);
         run.commands = commands().into();
-        let events = match number < kills {
+        run.stop_after = stop_after.filter(|_| number == 0);
+        let events = match number >= stopped && number < unfinished {
             true => 20 + drawn(seed, &[number, 6]) % 400,
             false => u64::MAX,
         };

@@ -1,12 +1,13 @@
-//! Records the order of a crawl for a replay: which host got a turn to send requests, and when the
-//! writer committed which messages.
+//! Records the order of a crawl for a replay: which host got a turn to send requests, what happened
+//! to the pages that are rendered, and when the writer committed which messages.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crawl_archive::rows::{CommandTaken, HostTurn, OrderRow, RunBegan};
+use crawl_archive::rows::{OrderRow, RunBegan};
 use crawl_archive::{ArchiveError, LogFile, RequestLine};
-use serde::Serialize;
+
+use crate::messages::OrderFact;
 
 /// The path of the file within the crawl directory.
 pub(crate) const ORDER: &str = "state/order.jsonl";
@@ -16,19 +17,12 @@ pub(crate) const ORDER: &str = "state/order.jsonl";
 #[derive(Clone)]
 pub(crate) struct OrderLog(Arc<Mutex<OrderFile>>);
 
-/// Holds rows of turns in memory, to write many at once: when a request of one of the turns ends,
+/// Holds rows in memory, to write many at once: when a request ends that began after one of them,
 /// or before the next group is committed.
 struct OrderFile {
     file: LogFile,
-    /// The time of the oldest turn (use of a permit) in memory, in milliseconds since the Unix
-    /// epoch.
+    /// The time of the oldest row in memory, in milliseconds since the Unix epoch.
     waits_since: Option<u64>,
-}
-
-/// An [`OrderRow`] that contains only a turn.
-#[derive(Serialize)]
-struct TurnRow<'t> {
-    turn: &'t HostTurn,
 }
 
 impl OrderLog {
@@ -49,38 +43,31 @@ impl OrderLog {
         }))))
     }
 
-    /// Appends turns of hosts. A turn is on disk once [`OrderLog::begin_rows`] was called for one
-    /// of its requests, or a later group or command was appended.
+    /// Appends facts in order. A command is written at once. Another fact is on disk once
+    /// [`OrderLog::begin_rows`] was called for a later request, or a later group or command was
+    /// appended.
     ///
     /// # Errors
-    /// A row that can't be serialized.
-    pub(crate) fn note_turns<'t>(
+    /// I/O errors, or a row that can't be serialized.
+    pub(crate) fn note<'t>(
         &self,
-        turns: impl Iterator<Item = &'t HostTurn>,
+        facts: impl Iterator<Item = OrderFact<'t>>,
     ) -> Result<(), ArchiveError> {
-        let mut turns = turns.peekable();
-        if turns.peek().is_none() {
+        let mut facts = facts.peekable();
+        if facts.peek().is_none() {
             return Ok(());
         }
         let mut order = self.order();
         let OrderFile { file, waits_since } = &mut *order;
-        file.hold_all(turns.map(|turn| {
-            waits_since.get_or_insert(turn.at);
-            TurnRow { turn }
-        }))
-    }
-
-    /// Appends an operator's command after all turns so far.
-    ///
-    /// # Errors
-    /// I/O errors.
-    pub(crate) fn note_command(&self, command: CommandTaken) -> Result<(), ArchiveError> {
-        let mut order = self.order();
-        order.file.append(&OrderRow {
-            command: Some(command),
-            ..OrderRow::default()
-        })?;
-        order.waits_since = None;
+        let mut is_due = false;
+        file.hold_all(facts.inspect(|fact| {
+            is_due |= matches!(fact, OrderFact::Command(_));
+            waits_since.get_or_insert(fact.at());
+        }))?;
+        if is_due {
+            file.flush_held()?;
+            *waits_since = None;
+        }
         Ok(())
     }
 
@@ -145,6 +132,7 @@ mod tests {
     use crawl_archive::rows::{HostTurn, RequestRow, RunBegan};
 
     use super::{ORDER, OrderLog};
+    use crate::messages::OrderFact;
 
     /// Returns the kind of each row in the log as one letter: run, turn or group.
     fn kinds(dir: &std::path::Path) -> String {
@@ -162,7 +150,7 @@ mod tests {
                 at,
                 ..HostTurn::default()
             };
-            order.note_turns([turn].iter()).unwrap();
+            order.note([OrderFact::Turn(&turn)].into_iter()).unwrap();
         };
         let ended = |start| {
             let line = RequestLine::of(RequestRow {
