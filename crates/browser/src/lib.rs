@@ -16,6 +16,7 @@ mod intercept;
 mod memory;
 mod page;
 mod process;
+mod profile;
 mod protocol;
 mod running;
 mod stopwatch;

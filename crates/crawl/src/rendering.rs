@@ -72,10 +72,11 @@ pub(crate) fn renderer(terms: BrowserTerms) -> Result<Arc<dyn Renderer>, Command
     };
     match problem {
         Some(problem) => Err(of_browser(&problem)),
-        None => Ok(Arc::new(SharedBrowser {
-            config,
-            browser: Arc::default(),
-        })),
+        None => {
+            config.remove_abandoned_profiles();
+            let browser = Arc::default();
+            Ok(Arc::new(SharedBrowser { config, browser }))
+        }
     }
 }
 

@@ -13,15 +13,16 @@ async fn a_page_in_an_endless_loop_is_killed_alone() {
     let mut config = config(folder.path());
     config.timeout = Duration::from_secs(5);
     let browser = Browser::launch(config).await.unwrap();
-    for html in [
-        "<script>for (;;);</script>",
-        "<script>setTimeout(() => { for (;;); }, 500)</script>",
-    ] {
+    let ends = async |html| {
         let rendered = browser.render(page(html), Arc::new(Site::default())).await;
         let error = rendered.unwrap_err();
         assert!(matches!(error, RenderError::Timeout), "{error:?}");
         assert_eq!(error.name(), "render_timeout");
-    }
+    };
+    tokio::join!(
+        ends("<script>for (;;);</script>"),
+        ends("<script>setTimeout(() => { for (;;); }, 500)</script>")
+    );
     let after = browser
         .render(page("<p id=\"a\">fine</p>"), Arc::new(Site::default()))
         .await;

@@ -29,8 +29,14 @@ impl Rack<'_> {
                 excluded: read(&output.join("excluded.jsonl"))?,
                 requests: read(&output.join("requests.jsonl"))?,
             };
-            records += archive::check(&output, self.crawl.web, &own.pages, &mut breaches)
-                .with_context(|| format!("the archive of {}", worker.name))?;
+            records += archive::check(
+                &output,
+                self.crawl.web,
+                &own.pages,
+                &own.requests,
+                &mut breaches,
+            )
+            .with_context(|| format!("the archive of {}", worker.name))?;
             rows.pages.extend(own.pages);
             rows.excluded.extend(own.excluded);
             rows.requests.extend(own.requests);
