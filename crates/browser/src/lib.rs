@@ -18,6 +18,7 @@ mod page;
 mod process;
 mod profile;
 mod protocol;
+mod repeat;
 mod running;
 mod stopwatch;
 mod wall;

@@ -1,5 +1,6 @@
 //! Crawls of pages that scripts build, with a real browser.
 
+mod addresses;
 mod failures;
 mod mixed_site;
 mod npm_apps;

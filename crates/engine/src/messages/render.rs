@@ -7,6 +7,7 @@ use crawl_archive::rows::RenderRow;
 use crawl_extractor::{Element, Limits, Page, PageText, read_text};
 use crawl_fetcher::FetchRequest;
 use crawl_weburl::CanonicalUrl;
+use memchr::memchr2_iter;
 use tokio::sync::oneshot;
 
 use crate::render::{ResourceRequest, StoredAnswer};
@@ -237,10 +238,11 @@ fn contains(source: &str, wanted: &str) -> bool {
 /// Returns where `source` contains `wanted`, which is in lower case, in any case.
 fn positions<'a>(source: &'a str, wanted: &'a str) -> impl Iterator<Item = usize> {
     let (source, wanted) = (source.as_bytes(), wanted.as_bytes());
-    let parts = source.windows(wanted.len()).enumerate();
-    parts
-        .filter(move |(_, part)| part.eq_ignore_ascii_case(wanted))
-        .map(|(at, _)| at)
+    let first = wanted.first().copied().unwrap_or_default();
+    memchr2_iter(first, first.to_ascii_uppercase(), source).filter(move |at| {
+        let part = source.get(*at..*at + wanted.len());
+        part.is_some_and(|part| part.eq_ignore_ascii_case(wanted))
+    })
 }
 
 #[cfg(test)]
