@@ -13,7 +13,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// How the names of profiles begin.
 const PREFIX: &str = "crawl-browser-";
 
-/// A folder that only this user may read. It stays when this is dropped.
+/// A folder that only this user may read. Dropping the value keeps the folder.
 #[derive(Debug)]
 pub(crate) struct Profile {
     pub(crate) path: PathBuf,

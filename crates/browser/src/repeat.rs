@@ -30,7 +30,7 @@ impl RepeatableRequests {
         }
     }
 
-    /// Answers from now on as before, as far as there was an answer.
+    /// From now on, repeats the answers given so far. Other requests are still passed on.
     pub(crate) fn repeat(&self) {
         self.is_repeat.store(true, Ordering::Relaxed);
     }
@@ -41,10 +41,10 @@ impl PageRequests for RepeatableRequests {
         let (method, url) = (wanted.method.clone(), wanted.url.clone());
         let key = (wanted.kind, method, url, wanted.body.clone());
         if self.is_repeat.load(Ordering::Relaxed) {
-            let kept = lock(&self.answers)
+            let repeated = lock(&self.answers)
                 .get_mut(&key)
                 .and_then(VecDeque::pop_front);
-            return match kept {
+            return match repeated {
                 Some(answer) => Box::pin(async { answer }),
                 None => self.requests.request(wanted),
             };

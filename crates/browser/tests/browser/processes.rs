@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use crawl_browser::{Browser, BrowserConfig, BrowserError, PageAnswer, RenderError, WantedRequest};
+use crawl_browser::{Browser, BrowserConfig, BrowserError, RenderError, WantedRequest};
 
 use crate::site::{PATIENT, Patient, Site, config, page, text_of};
 
@@ -169,7 +169,8 @@ impl crawl_browser::PageRequests for Killer {
                 }
             }
         }
-        Box::pin(async { PageAnswer::Refused })
+        // The page gets no answer before it notices.
+        Box::pin(std::future::pending())
     }
 }
 

@@ -25,7 +25,7 @@ pub(super) enum RenderTurn {
     Nothing,
 }
 
-/// Why a page may not request a URL now, by the crawl's own rules.
+/// Why the crawl's own rules refuse the request of a page.
 enum Barred {
     /// `excluded.jsonl` lists the URL.
     Listed(Exclusion),

@@ -44,16 +44,16 @@ impl Browsers {
     pub(super) fn wait(&self) -> Result<()> {
         let started = Instant::now();
         loop {
-            let left = processes().filter(|(_, group)| self.0.contains(group));
-            let left: Vec<_> = left.collect();
-            if left.is_empty() {
+            let survivors = processes().filter(|(_, group)| self.0.contains(group));
+            let survivors: Vec<_> = survivors.collect();
+            if survivors.is_empty() {
                 return Ok(());
             }
             let time = started.elapsed();
             ensure!(
                 time < PATIENCE,
                 "{} s after the kill, these processes (and their groups) of a browser are left: \
-                 {left:?}",
+                 {survivors:?}",
                 time.as_secs()
             );
             sleep(LOOK_EVERY);

@@ -225,7 +225,7 @@ impl Program {
         Ok(command)
     }
 
-    /// Starts or resumes the crawl. Waits until it ends, or kills it as `kill` says.
+    /// Starts or resumes the crawl. Waits for its end, or kills it at the moment that `kill` names.
     pub(super) fn live(&self, web: &Web, kill: Option<&Kill>) -> Result<Life> {
         let mut opening = Opening::new(self.output().join("state/reading"));
         let mut child = self.command()?.args(&self.args).spawn()?;

@@ -26,7 +26,7 @@ const APP: &str = "/app.js";
 /// A script that pages of another host use.
 const LIBRARY: &str = "/library.js";
 
-/// Where the content of each page is that scripts build.
+/// The folder with the content of pages that scripts build.
 const PARTS: &str = "/parts";
 
 /// A resource that each robots.txt disallows.

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::{json, rows, run};
 
-/// The address at which cloud providers serve credentials.
+/// The address of the metadata service of cloud providers, which hands out credentials.
 const METADATA: Ipv4Addr = Ipv4Addr::new(169, 254, 169, 254);
 
 /// Starts a name server. `address_of` gets a name and how often it was looked up before.
@@ -22,7 +22,7 @@ fn name_server(address_of: impl Fn(&str, usize) -> Ipv4Addr + Send + 'static) ->
                 continue;
             };
             let question = &query[12..12 + end + 5];
-            // The length of a label stands before it.
+            // Each label follows its length.
             let name = question[1..end].iter().map(|byte| match byte {
                 0..=31 => '.',
                 byte => char::from(byte.to_ascii_lowercase()),
@@ -52,8 +52,8 @@ fn address(web: &TestWeb, host: u32) -> Ipv4Addr {
     }
 }
 
-/// A site whose first page fetches `/data` from these names, and shows which of them answered. The
-/// other host has the data.
+/// A site whose first page fetches `/data` from these names and shows the names that answered. Only
+/// the second host has the data.
 fn site(names: &[&str]) -> TestWeb {
     let web = TestWeb::builder()
         .hosts(2)
@@ -82,10 +82,11 @@ fn site(names: &[&str]) -> TestWeb {
 fn crawl(web: &TestWeb, name_server: &str, args: &[&str]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let seed = format!("http://app.example:{}/", web.address(0).port());
-    let base = ["--seed", &seed, "--output", "out", "--delay", "0s", "-q"];
+    let base = ["--seed", &seed, "--output", "out", "--delay", "200ms", "-q"];
+    let contact = ["--contact", "bot@e.example"];
     let rendering = ["--render", "on", "--browser-sandbox", "off"];
     let names = ["--name-server", name_server];
-    let args = [&base[..], &rendering, &names, args].concat();
+    let args = [&base[..], &contact, &rendering, &names, args].concat();
     run(folder.path(), &args);
     folder
 }
