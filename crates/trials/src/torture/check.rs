@@ -14,7 +14,7 @@ use super::breaches::{Breaches, Tally};
 use super::browsers::Browsers;
 use super::pace::Events;
 use super::program_run::{Death, Program};
-use super::web::Web;
+use super::web::{Web, settles};
 use super::{archive, index, pace, rendered};
 
 /// The row files of a crawl.
@@ -394,11 +394,6 @@ pub(super) fn lost(log: &[LogEntry]) -> u64 {
         lost += u64::from(before.flatten().is_some_and(settles));
     }
     lost
-}
-
-/// Returns whether an answer with this status settles its URL.
-pub(super) fn settles(status: u16) -> bool {
-    status < 500 && status != 429
 }
 
 /// Checks that another start after the end changes no stored file.

@@ -6,8 +6,7 @@ use crawl_archive::rows::PageRow;
 use crawl_testweb::LogEntry;
 
 use super::breaches::Breaches;
-use super::check::settles;
-use super::web::{RESOURCES_OF_PAGE, UNRENDERED, Web};
+use super::web::{RESOURCES_OF_PAGE, UNRENDERED, Web, settles};
 
 /// Checks that each page that scripts build was rendered with all its resources. Returns the number
 /// of rendered pages.

@@ -331,3 +331,8 @@ fn is_leaf(path: &str) -> bool {
         .iter()
         .any(|folder| path.starts_with(folder))
 }
+
+/// Returns whether an answer with this status settles its URL.
+pub(super) fn settles(status: u16) -> bool {
+    status < 500 && status != 429
+}
