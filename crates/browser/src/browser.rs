@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::{Mutex, Semaphore};
 
+use crate::repeat::RepeatableRequests;
 use crate::running::Running;
 use crate::{
     BrowserConfig, BrowserError, Budget, PageRequests, PageToRender, RenderError, Rendered, page,
@@ -51,6 +52,9 @@ impl Browser {
     /// Renders a page. Each request of the page goes to `requests`. Waits while as many pages as
     /// configured are being rendered. Starts the browser again if it has died.
     ///
+    /// If the browser dies while it renders several pages, each of them is rendered again, alone. So
+    /// only the page fails that ends the browser.
+    ///
     /// # Errors
     /// See [`RenderError`].
     pub async fn render(
@@ -58,14 +62,49 @@ impl Browser {
         page: PageToRender,
         requests: Arc<dyn PageRequests>,
     ) -> Result<Rendered, RenderError> {
+        let tabs = &self.shared.tabs;
+        let max_tabs = self.shared.config.tabs.max(1);
+        if max_tabs == 1 {
+            let _tab = tabs.acquire().await;
+            return self.try_once(page, requests).await.0;
+        }
+        let requests = Arc::new(RepeatableRequests::new(requests));
         // The semaphore is never closed.
-        let _tab = self.shared.tabs.acquire().await;
-        let running = self.running().await?;
+        let tab = tabs.acquire().await;
+        let (rendered, was_alone) = self.try_once(page.clone(), requests.clone()).await;
+        drop(tab);
+        let is_of_browser = matches!(
+            rendered,
+            Err(RenderError::Crashed(_) | RenderError::Budget(Budget::Memory))
+        );
+        if was_alone || !is_of_browser {
+            return rendered;
+        }
+        requests.repeat();
+        let _all_tabs = tabs
+            .acquire_many(u32::try_from(max_tabs).unwrap_or(u32::MAX))
+            .await;
+        self.try_once(page, requests).await.0
+    }
+
+    /// Renders a page. Returns also whether no other page was rendered by the same browser at that
+    /// time.
+    async fn try_once(
+        &self,
+        page: PageToRender,
+        requests: Arc<dyn PageRequests>,
+    ) -> (Result<Rendered, RenderError>, bool) {
+        let running = match self.running().await {
+            Ok(running) => running,
+            Err(error) => return (Err(error.into()), true),
+        };
+        let visit = running.visit();
         let rendered = page::render(&running, &self.shared.config, page, requests).await;
-        match rendered {
+        let rendered = match rendered {
             Err(_) if running.is_too_large() => Err(RenderError::Budget(Budget::Memory)),
             rendered => rendered,
-        }
+        };
+        (rendered, visit.is_alone())
     }
 
     /// Ends the browser and removes its profile. Pages that are being rendered fail.

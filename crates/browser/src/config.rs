@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::profile;
+
 /// The names under which Chromium is installed, in order of preference.
 const PROGRAMS: [&str; 3] = ["chromium-headless-shell", "chromium", "google-chrome"];
 
@@ -78,5 +80,10 @@ impl BrowserConfig {
             .iter()
             .flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
         paths.into_iter().find(|path| path.is_file())
+    }
+
+    /// Removes the profiles of browsers that were killed together with their programs.
+    pub fn remove_abandoned_profiles(&self) {
+        profile::remove_abandoned(&self.profile_parent);
     }
 }

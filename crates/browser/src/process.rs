@@ -6,17 +6,17 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream as BlockingStream;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 
+use crate::profile::Profile;
 use crate::{BrowserConfig, BrowserError};
 
 /// Maximum number of bytes kept of what the browser prints.
@@ -41,7 +41,8 @@ pub(crate) struct Process {
     /// Closing this socket makes the shell kill the browser.
     lifeline: Option<BlockingStream>,
     shell: Option<Child>,
-    profile: PathBuf,
+    /// `None` once it is being removed.
+    profile: Option<Profile>,
     output: Arc<Mutex<Vec<u8>>>,
 }
 
@@ -61,11 +62,12 @@ impl Process {
             move |source| BrowserError::Start { program, source }
         };
         let profile =
-            new_profile(&config.profile_parent).map_err(failed(&config.profile_parent))?;
-        let started = spawn(config, program, &profile, wall_port);
+            Profile::create(&config.profile_parent).map_err(failed(&config.profile_parent))?;
+        let path = profile.path.clone();
+        let started = spawn(config, program, profile, wall_port);
         started.map_err(|error| {
             // The folder is empty, and the other error is more important.
-            let _ = std::fs::remove_dir_all(&profile);
+            let _ = std::fs::remove_dir_all(&path);
             failed(program)(error)
         })
     }
@@ -84,8 +86,8 @@ impl Process {
     /// Kills all processes and waits for their end, and removes the profile.
     pub(crate) fn end(&mut self) {
         self.lifeline = None;
-        if let Some(shell) = self.shell.take() {
-            reap(shell, &self.profile);
+        if let (Some(shell), Some(profile)) = (self.shell.take(), self.profile.take()) {
+            reap(shell, &profile);
         }
     }
 }
@@ -94,20 +96,18 @@ impl Drop for Process {
     /// Doesn't wait for the end, which a thread does.
     fn drop(&mut self) {
         self.lifeline = None;
-        let shell = self.shell.take();
-        let profile = std::mem::take(&mut self.profile);
-        if let Some(shell) = shell {
+        if let (Some(shell), Some(profile)) = (self.shell.take(), self.profile.take()) {
             std::thread::spawn(move || reap(shell, &profile));
         }
     }
 }
 
 /// Waits for the shell, which kills itself once the lifeline has ended.
-fn reap(mut shell: Child, profile: &Path) {
+fn reap(mut shell: Child, profile: &Profile) {
     // An error would mean that it isn't there any more.
     let _ = shell.wait();
     // Only if a process of the browser still wrote while the shell removed it.
-    let _ = std::fs::remove_dir_all(profile);
+    let _ = std::fs::remove_dir_all(&profile.path);
 }
 
 /// Returns whether this program runs as root.
@@ -115,27 +115,13 @@ fn is_root() -> bool {
     std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
 }
 
-/// Creates a folder that only this user may read.
-fn new_profile(parent: &Path) -> io::Result<PathBuf> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let nanos = now.map_or(0, |since| since.as_nanos());
-    let mut count = 0;
-    loop {
-        let name = format!("crawl-browser-{}-{}", std::process::id(), nanos + count);
-        let path = parent.join(name);
-        match std::fs::DirBuilder::new().mode(0o700).create(&path) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => count += 1,
-            created => return created.map(|()| path),
-        }
-    }
-}
-
 fn spawn(
     config: &BrowserConfig,
     program: &Path,
-    profile: &Path,
+    profile: Profile,
     wall_port: u16,
 ) -> io::Result<(Process, UnixStream)> {
+    let folder = &profile.path;
     let (commands, browser_commands) = BlockingStream::pair()?;
     let (lifeline, shell_lifeline) = BlockingStream::pair()?;
     let (output, browser_output) = BlockingStream::pair()?;
@@ -143,15 +129,15 @@ fn spawn(
     let mut command = Command::new("/bin/sh");
     command
         .args(["-c", GUARDIAN, "sh"])
-        .arg(profile)
+        .arg(folder)
         .arg(program)
-        .args(arguments(config, profile, wall_port))
+        .args(arguments(config, folder, wall_port))
         .env_clear()
         .env("PATH", "/usr/local/bin:/usr/bin:/bin")
-        .env("HOME", profile)
-        .env("TMPDIR", profile)
-        .env("XDG_CONFIG_HOME", profile)
-        .env("XDG_CACHE_HOME", profile)
+        .env("HOME", folder)
+        .env("TMPDIR", folder)
+        .env("XDG_CONFIG_HOME", folder)
+        .env("XDG_CACHE_HOME", folder)
         .env("TZ", "UTC")
         .envs(config.environment.iter().cloned())
         .process_group(0)
@@ -162,7 +148,7 @@ fn spawn(
     let process = Process {
         lifeline: Some(lifeline),
         shell: Some(shell),
-        profile: profile.to_owned(),
+        profile: Some(profile),
         output: Arc::default(),
     };
     // The command holds our copies of the browser's ends of the sockets.

@@ -1,6 +1,6 @@
 //! A started browser with its wall and its bound on memory.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -26,6 +26,9 @@ pub(crate) struct Running {
     pub(crate) wall: Wall,
     process: Arc<Mutex<Process>>,
     is_too_large: Arc<AtomicBool>,
+    /// Number of pages that began and ended.
+    begun: AtomicU64,
+    ended: AtomicU64,
     memory_watch: JoinHandle<()>,
 }
 
@@ -54,6 +57,8 @@ impl Running {
             wall,
             process,
             is_too_large,
+            begun: AtomicU64::new(0),
+            ended: AtomicU64::new(0),
         };
         let mut version = running
             .connection
@@ -90,8 +95,39 @@ impl Running {
         self.is_too_large.load(Ordering::Relaxed)
     }
 
+    /// Notes that a page is rendered until the result is dropped.
+    pub(crate) fn visit(&self) -> Visit<'_> {
+        let before = self.begun.fetch_add(1, Ordering::SeqCst);
+        Visit {
+            running: self,
+            number: before + 1,
+            is_first: self.ended.load(Ordering::SeqCst) == before,
+        }
+    }
+
     fn process(&self) -> MutexGuard<'_, Process> {
         self.process.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The stay of a page in a browser.
+pub(crate) struct Visit<'a> {
+    running: &'a Running,
+    number: u64,
+    /// Whether no other page was there at the start.
+    is_first: bool,
+}
+
+impl Visit<'_> {
+    /// Returns whether no other page has been there during this visit.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.is_first && self.running.begun.load(Ordering::SeqCst) == self.number
+    }
+}
+
+impl Drop for Visit<'_> {
+    fn drop(&mut self) {
+        self.running.ended.fetch_add(1, Ordering::SeqCst);
     }
 }
 

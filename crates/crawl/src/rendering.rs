@@ -76,10 +76,11 @@ fn shared_browser(terms: BrowserTerms) -> Result<Arc<dyn Renderer>, BrowserError
     };
     match problem {
         Some(problem) => Err(problem),
-        None => Ok(Arc::new(SharedBrowser {
-            config,
-            browser: Arc::default(),
-        })),
+        None => {
+            config.remove_abandoned_profiles();
+            let browser = Arc::default();
+            Ok(Arc::new(SharedBrowser { config, browser }))
+        }
     }
 }
 

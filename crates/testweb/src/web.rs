@@ -11,7 +11,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 
 use crate::log::{Log, LogEntry};
-use crate::reply::Script;
+use crate::reply::{Answer, Script};
 use crate::server::{Shared, lock, serve};
 use crate::site::Site;
 use crate::sockets::{Bound, bind};
@@ -136,6 +136,11 @@ impl TestWeb {
     /// backwards.
     pub fn now_us(&self) -> u64 {
         self.shared.log.now_us()
+    }
+
+    /// Returns the computed answer to a path, whatever scripts and handlers reply.
+    pub fn usual(&self, host: u32, path: &str) -> Answer {
+        self.shared.site.answer(host, path)
     }
 
     /// From now on, replaces the replies of a host to requests for one path.

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 
 use crate::debian::{Debian, libraries};
 use crate::tools;
-use crate::workspace::{Workspace, output, run};
+use crate::workspace::{Workspace, output, run, test_threads};
 
 /// The headless build of Chromium, which needs no GUI toolkit.
 const PACKAGE: &str = "chromium-headless-shell";
@@ -39,9 +39,9 @@ pub fn fetch(workspace: &Workspace) -> Result<()> {
 /// If what they need is not there, or one fails.
 pub fn test(workspace: &Workspace) -> Result<()> {
     // Test the search page, the static page and the rendering of pages. Build the whole workspace,
-    // because the libraries
-    // would be rebuilt with other features for a single package.
+    // because the libraries would be rebuilt with other features for a single package.
     let mut command = workspace.cargo(&["test", "--workspace", "--test", "browser", "--locked"]);
+    command.env("RUST_TEST_THREADS", test_threads()?);
     command.envs(environment(workspace)?);
     command.env("CRAWL_APPS", tools::bundle_apps(workspace)?);
     run(&mut command)
@@ -59,6 +59,19 @@ pub fn environment(workspace: &Workspace) -> Result<[(&'static str, OsString); 5
         ("CRAWL_CHROMIUM_LIBRARIES", libraries(&root)?.into()),
         ("CRAWL_CHROMIUM_FONTS", fonts(&root).into()),
         ("CRAWL_AXE", tools::axe(workspace).into()),
+    ])
+}
+
+/// Returns the variables with which `crawl` finds and starts the browser.
+///
+/// # Errors
+/// If the browser can't be fetched.
+pub fn variables(workspace: &Workspace) -> Result<[(&'static str, OsString); 3]> {
+    let root = Debian::of(workspace).unpack_whole(PACKAGE)?;
+    Ok([
+        ("CRAWL_BROWSER", program(&root).into()),
+        ("LD_LIBRARY_PATH", libraries(&root)?.into()),
+        ("FONTCONFIG_FILE", fonts(&root).into()),
     ])
 }
 

@@ -6,7 +6,6 @@
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -47,7 +46,7 @@ enum Place {
 }
 
 /// All steps in execution order. Those that fail soonest and most often come first.
-const STEPS: [Step; 24] = [
+const STEPS: [Step; 25] = [
     step("fmt", Kind::Light, fmt),
     step("boundaries", Kind::Light, boundaries::check),
     step("docs", Kind::Light, docs),
@@ -67,6 +66,7 @@ const STEPS: [Step; 24] = [
     step("docker", Kind::Heavy, docker::check).beside_tests(),
     step("power-cuts", Kind::Heavy, power_cuts).beside_tests(),
     step("torture-shared", Kind::Heavy, torture_shared).beside_tests(),
+    step("torture-rendering", Kind::Heavy, torture_rendering).beside_tests(),
     step("test-with-servers", Kind::Heavy, test_with_servers).beside_tests(),
     step("browser", Kind::Heavy, browser::test).beside_tests(),
     step("search-quality", Kind::Heavy, search_quality).beside_tests(),
@@ -313,13 +313,7 @@ fn test(workspace: &Workspace) -> Result<()> {
         workspace,
         "test --workspace --lib --bins --tests --locked --no-fail-fast",
     );
-    workspace::run(command.env("RUST_TEST_THREADS", test_threads()?))
-}
-
-/// Returns how many tests of a program run at a time: two per processor, since most tests wait for
-/// servers and disks.
-fn test_threads() -> Result<String> {
-    Ok((2 * thread::available_parallelism()?.get()).to_string())
+    workspace::run(command.env("RUST_TEST_THREADS", workspace::test_threads()?))
 }
 
 /// Checks the program without any of its features, because no other step builds it like this.
@@ -338,7 +332,7 @@ fn test_with_servers(workspace: &Workspace) -> Result<()> {
         // docs/sampling.md.
         "test --workspace --lib --bins --tests --locked -- --ignored --skip descriptors:: --skip 100_crawls",
     );
-    command.env("RUST_TEST_THREADS", test_threads()?);
+    command.env("RUST_TEST_THREADS", workspace::test_threads()?);
     command.envs(browser::environment(workspace)?);
     command.env(
         "CRAWL_PYWB_PYTHON",
@@ -370,6 +364,11 @@ fn torture(workspace: &Workspace) -> Result<()> {
 
 fn torture_shared(workspace: &Workspace) -> Result<()> {
     let mut command = trial(workspace, "torture --shared --kills 6 --program");
+    workspace::run(command.arg(built(workspace, "crawl")))
+}
+
+fn torture_rendering(workspace: &Workspace) -> Result<()> {
+    let mut command = trial(workspace, "torture --rendering --kills 4 --program");
     workspace::run(command.arg(built(workspace, "crawl")))
 }
 

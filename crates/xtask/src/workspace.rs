@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -107,6 +108,15 @@ impl Workspace {
     pub fn python_bin(&self) -> PathBuf {
         self.target.join("venv/bin")
     }
+}
+
+/// Returns how many tests of a program run at a time: two per processor, since most tests wait for
+/// servers and disks.
+///
+/// # Errors
+/// If the number of processors is unknown.
+pub fn test_threads() -> Result<String> {
+    Ok((2 * thread::available_parallelism()?.get()).to_string())
 }
 
 /// Returns whether a program is found in `PATH`.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crawl_browser::{Browser, Budget, RenderError};
 
-use crate::site::{Site, config, page, text_of, try_render};
+use crate::site::{PATIENT, Patient, Site, config, page, text_of, try_render};
 
 #[tokio::test]
 async fn a_page_in_an_endless_loop_is_killed_alone() {
@@ -13,15 +13,16 @@ async fn a_page_in_an_endless_loop_is_killed_alone() {
     let mut config = config(folder.path());
     config.timeout = Duration::from_secs(5);
     let browser = Browser::launch(config).await.unwrap();
-    for html in [
-        "<script>for (;;);</script>",
-        "<script>setTimeout(() => { for (;;); }, 500)</script>",
-    ] {
+    let ends = async |html| {
         let rendered = browser.render(page(html), Arc::new(Site::default())).await;
         let error = rendered.unwrap_err();
         assert!(matches!(error, RenderError::Timeout), "{error:?}");
         assert_eq!(error.name(), "render_timeout");
-    }
+    };
+    tokio::join!(
+        ends("<script>for (;;);</script>"),
+        ends("<script>setTimeout(() => { for (;;); }, 500)</script>")
+    );
     let after = browser
         .render(page("<p id=\"a\">fine</p>"), Arc::new(Site::default()))
         .await;
@@ -52,12 +53,43 @@ async fn a_huge_dom_is_refused() {
     );
 }
 
+/// A page that needs more and more memory.
+const GREEDY: &str = "<script>const held = []; setInterval(() => {\
+    for (let i = 0; i < 10; i++) held.push(new Uint8Array(1 << 20).fill(i + 1)); }, 1)</script>";
+
+#[tokio::test]
+async fn a_page_beside_a_greedy_one_is_rendered_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = config(folder.path());
+    config.memory_bytes = 400 << 20;
+    let browser = Browser::launch(config).await.unwrap();
+    let (patient, seen) = Patient::new();
+    let patient = Arc::new(patient);
+    let innocent = browser.render(page(PATIENT), patient.clone());
+    let greedy = async {
+        seen.await.unwrap();
+        browser
+            .render(page(GREEDY), Arc::new(Site::default()))
+            .await
+    };
+    let (innocent, greedy) = tokio::join!(innocent, greedy);
+    assert_eq!(text_of(&innocent.unwrap().dom, "a"), "fine");
+    // The second time, the first answer was still known.
+    assert_eq!(patient.paths(), ["/known.js", "/late.js", "/late.js"]);
+    let error = greedy.unwrap_err();
+    assert!(
+        matches!(error, RenderError::Budget(Budget::Memory)),
+        "{error:?}"
+    );
+    browser.close().await;
+}
+
 #[tokio::test]
 async fn a_page_that_needs_too_much_memory_is_ended() {
-    let html = "<script>const held = []; setInterval(() => {\
-        for (let i = 0; i < 10; i++) held.push(new Uint8Array(1 << 20).fill(i + 1)); }, 1)</script>";
     let change = |config: &mut crawl_browser::BrowserConfig| config.memory_bytes = 400 << 20;
-    let error = try_render(html, &Arc::default(), change).await.unwrap_err();
+    let error = try_render(GREEDY, &Arc::default(), change)
+        .await
+        .unwrap_err();
     assert!(
         matches!(error, RenderError::Budget(Budget::Memory)),
         "{error:?}"

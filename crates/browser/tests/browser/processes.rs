@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use crawl_browser::{Browser, BrowserConfig, BrowserError, PageAnswer, RenderError, WantedRequest};
+use crawl_browser::{Browser, BrowserConfig, BrowserError, RenderError, WantedRequest};
 
-use crate::site::{Site, config, page, text_of};
+use crate::site::{PATIENT, Patient, Site, config, page, text_of};
 
 /// Returns the ids and command lines of the processes that name `folder`.
 fn processes_of(folder: &Path) -> Vec<(u32, String)> {
@@ -107,6 +107,26 @@ async fn a_dead_browser_is_started_again() {
 }
 
 #[tokio::test]
+async fn a_page_beside_one_that_ends_the_browser_is_rendered_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let browser = Browser::launch(config(folder.path())).await.unwrap();
+    let (patient, seen) = Patient::new();
+    let innocent = browser.render(page(PATIENT), Arc::new(patient));
+    let killer = async {
+        seen.await.unwrap();
+        let killer = Arc::new(Killer(folder.path().to_owned(), Process::Main));
+        browser
+            .render(page("<script src=/a.js></script>"), killer)
+            .await
+    };
+    let (innocent, killer) = tokio::join!(innocent, killer);
+    assert_eq!(text_of(&innocent.unwrap().dom, "a"), "fine");
+    let error = killer.unwrap_err();
+    assert!(matches!(error, RenderError::Crashed(_)), "{error:?}");
+    browser.close().await;
+}
+
+#[tokio::test]
 async fn a_dead_page_does_not_end_the_browser() {
     let folder = tempfile::tempdir().unwrap();
     let browser = Browser::launch(config(folder.path())).await.unwrap();
@@ -149,7 +169,8 @@ impl crawl_browser::PageRequests for Killer {
                 }
             }
         }
-        Box::pin(async { PageAnswer::Refused })
+        // The page gets no answer before it notices.
+        Box::pin(std::future::pending())
     }
 }
 

@@ -11,6 +11,7 @@ use crawl_browser::{
     AnswerFuture, Browser, BrowserConfig, PageAnswer, PageRequests, PageToRender, RenderError,
     Rendered, WantedRequest,
 };
+use tokio::sync::oneshot;
 
 pub(crate) const PAGE: &str = "https://site.test/";
 
@@ -115,6 +116,50 @@ impl PageRequests for Site {
             tokio::time::sleep(gap).await;
             answer.unwrap_or(PageAnswer::Refused)
         })
+    }
+}
+
+/// A page that shows `fine` once it has both scripts.
+pub(crate) const PATIENT: &str = "<p id=\"a\">-</p><script src=/known.js></script>\
+    <script src=/late.js></script>";
+
+/// Answers all but the first request for `/late.js`.
+pub(crate) struct Patient {
+    site: Site,
+    /// Used when that request comes.
+    is_late: Mutex<Option<oneshot::Sender<()>>>,
+}
+
+impl Patient {
+    /// Returns also what receives the first request for `/late.js`.
+    pub(crate) fn new() -> (Patient, oneshot::Receiver<()>) {
+        let (is_late, seen) = oneshot::channel();
+        let site = Site::default()
+            .add("/known.js", "text/javascript", "const text = 'fine'")
+            .add("/late.js", "text/javascript", "a.textContent = text");
+        let is_late = Mutex::new(Some(is_late));
+        (Patient { site, is_late }, seen)
+    }
+
+    pub(crate) fn paths(&self) -> Vec<String> {
+        self.site.paths()
+    }
+}
+
+impl PageRequests for Patient {
+    fn request(&self, wanted: WantedRequest) -> AnswerFuture {
+        let first = match wanted.url.ends_with("/late.js") {
+            true => self.is_late.lock().unwrap().take(),
+            false => None,
+        };
+        let answer = self.site.request(wanted);
+        match first {
+            None => answer,
+            Some(first) => {
+                first.send(()).unwrap();
+                Box::pin(std::future::pending())
+            }
+        }
     }
 }
 

@@ -44,6 +44,7 @@ mod waiting_urls;
 
 use std::sync::Arc;
 
+use crawl_fetcher::Secrets;
 use crawl_frontier::{Frontier, FrontierError};
 use crawl_scheduler::Tick;
 use crawl_scope::Scope;
@@ -99,6 +100,8 @@ pub(crate) struct Coordinator {
     end: RunEnd,
     report: RunReport,
     events: TraceEvents,
+    /// The secrets of all hosts.
+    secrets: Secrets,
 }
 
 /// What the driver does next, after performing the effects.
@@ -134,6 +137,7 @@ impl Coordinator {
             end: RunEnd::new(&config.budgets, now),
             report: RunReport::new(totals, now),
             events: TraceEvents::new(&config),
+            secrets: config.fetch.secrets(),
             config,
             frontier,
         }

@@ -27,6 +27,14 @@ pub(super) enum RenderTurn {
     Nothing,
 }
 
+/// Why the crawl's own rules refuse the request of a page.
+enum Barred {
+    /// `excluded.jsonl` lists the URL.
+    Listed(Exclusion),
+    /// The page's row counts the request.
+    Counted,
+}
+
 impl Coordinator {
     /// Hands a fetched page to the readers or, if it is rendered first, to the browser.
     pub(super) fn take_on(&mut self, now: Tick, mut page: FetchedPage, out: &mut Vec<Effect>) {
@@ -117,8 +125,10 @@ impl Coordinator {
         let mut excluded = None;
         let access = |from: &CanonicalUrl, url: &CanonicalUrl| match self.barred(now, url) {
             None => self.access(from, url),
-            Some(exclusion) => {
-                excluded = exclusion.map(|exclusion| (from.clone(), url.clone(), exclusion));
+            Some(barred) => {
+                if let Barred::Listed(exclusion) = barred {
+                    excluded = Some((from.clone(), url.clone(), exclusion));
+                }
                 ResourceAccess::Barred
             }
         };
@@ -203,29 +213,28 @@ impl Coordinator {
         }
     }
 
-    /// Returns why a URL can't be requested for a page now: the exclusion to list, if there is one.
-    /// `None` if the crawl's own rules allow it.
-    fn barred(&mut self, now: Tick, url: &CanonicalUrl) -> Option<Option<Exclusion>> {
+    /// Returns why a URL can't be requested for a page now. `None` if the crawl's own rules allow it.
+    fn barred(&mut self, now: Tick, url: &CanonicalUrl) -> Option<Barred> {
         let host = url.host_key();
         // An exclusion would list the URL, and so the secret in it.
-        if self.config.fetch.secrets().are_in_url(url) {
-            return Some(None);
+        if self.secrets.are_in_url(url) {
+            return Some(Barred::Counted);
         }
         if let Some(rule) = self.scope.current().excluded(url) {
-            return Some(Some(Exclusion {
+            return Some(Barred::Listed(Exclusion {
                 rule: Some(rule),
                 ..Exclusion::of(Reason::Scope)
             }));
         }
         if let Some(exclusion) = self.action_of_page(url) {
-            return Some(Some(exclusion));
+            return Some(Barred::Listed(exclusion));
         }
         let is_left_out = self.scope.is_left_out(&host)
             || self.hosts.is_parked(&host)
             || self.robots.why_unreachable(&url.origin()).is_some()
             || self.hosts.is_budget_spent(now, &host)
             || matches!(self.end.spent_budget(&self.spent()), Some(budget) if budget != "max-pages");
-        is_left_out.then_some(None)
+        is_left_out.then_some(Barred::Counted)
     }
 
     /// Returns why a URL is not requested for a page: it looks like an action, and either no such
@@ -271,8 +280,8 @@ impl Coordinator {
             // The crawl's own rules may have changed since the page asked.
             let judged = match self.barred(now, &request.key.url) {
                 None => self.robots.judge_url(&standing, &request.key.url).map(drop),
-                Some(Some(exclusion)) => Err(Some(exclusion)),
-                Some(None) => {
+                Some(Barred::Listed(exclusion)) => Err(Some(exclusion)),
+                Some(Barred::Counted) => {
                     self.renders.refuse(&request.key);
                     continue;
                 }
@@ -344,6 +353,15 @@ impl Coordinator {
                 Some(exchange)
             }
             Err(failure) => {
+                if failure.kind.is_refusal() {
+                    // The name had another address when robots.txt was fetched.
+                    let exclusion = Exclusion {
+                        rule: Some(failure.detail.clone()),
+                        ..Exclusion::of(Reason::Address)
+                    };
+                    let (url, page) = (key.url.clone(), request.page.clone());
+                    self.list_refused(url, page, exclusion, out);
+                }
                 let is_counted = !failure.kind.is_ours();
                 self.renders.failed(key, failure.retry, is_counted);
                 None
@@ -455,9 +473,9 @@ mod tests {
         PageToRender, RenderConfig, RenderFuture, RenderLimits, RenderMode, RenderRequests,
         Renderer, ResourceKind, ResourceRequest, StoredAnswer,
     };
-    use crate::simulated::scripted_servers::answer;
+    use crate::simulated::scripted_servers::{answer, failure};
     use crate::totals::Totals;
-    use crawl_fetcher::HostAccess;
+    use crawl_fetcher::{FailureKind, HostAccess};
 
     struct NoBrowser;
 
@@ -665,6 +683,31 @@ mod tests {
             .set_robots(at(20), &origin(), open_to_all());
         let out = step(&mut coordinator, 21);
         assert_eq!(refused(&out), [("/a.js", Reason::Scope)]);
+        assert!(answer.try_recv().unwrap().is_none());
+    }
+
+    #[test]
+    fn resources_of_names_that_rebind_are_listed() {
+        let (mut coordinator, page) = rendering();
+        know_rules(&coordinator);
+        let mut out = Vec::new();
+        let mut answer = ask(&mut coordinator, page, "http://a.example/a.js", &mut out);
+        coordinator
+            .hosts
+            .set_robots(at(20), &origin(), open_to_all());
+        let mut jobs = step(&mut coordinator, 21).into_iter();
+        let request = jobs.find_map(|effect| match effect {
+            Effect::Fetch {
+                job: Job::Render(request),
+                ..
+            } => Some(request),
+            _ => None,
+        });
+        let failed = failure(FailureKind::AddressRefused, at(21), at(21));
+        coordinator
+            .resource_fetched(at(21), &request.unwrap(), Err(failed), &mut out)
+            .unwrap();
+        assert_eq!(refused(&out), [("/a.js", Reason::Address)]);
         assert!(answer.try_recv().unwrap().is_none());
     }
 

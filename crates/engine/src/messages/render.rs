@@ -7,6 +7,7 @@ use crawl_archive::rows::RenderRow;
 use crawl_extractor::{Element, Limits, Page, PageText, read_text};
 use crawl_fetcher::FetchRequest;
 use crawl_weburl::CanonicalUrl;
+use memchr::{memchr_iter, memchr2_iter, memmem};
 use tokio::sync::oneshot;
 
 use crate::render::{ResourceRequest, StoredAnswer};
@@ -20,6 +21,9 @@ const FEW_LETTERS: usize = 200;
 
 /// Pages with fewer letters look empty, if they also name scripts that fill them.
 const SOME_LETTERS: usize = 1_000;
+
+/// How far to search for the end of a tag or of a `noscript` element.
+const EXCERPT_BYTES: usize = 2_000;
 
 /// The number of a page that is being rendered, unique in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -212,26 +216,55 @@ fn is_search_page(source: &str) -> bool {
 /// Returns the tags that begin with `start`, which is in lower case.
 fn tags<'a>(source: &'a str, start: &'a str) -> impl Iterator<Item = &'a str> {
     positions(source, start).map(|at| {
-        let rest = source.get(at..).unwrap_or_default();
-        rest.split('>').next().unwrap_or_default()
+        let tag = excerpt(source, at);
+        tag.split('>').next().unwrap_or_default()
     })
+}
+
+/// Returns the beginning of what follows. Short, so that a page without ends of tags takes no longer
+/// than others.
+fn excerpt(source: &str, at: usize) -> &str {
+    let end = source.floor_char_boundary(at.saturating_add(EXCERPT_BYTES));
+    source.get(at..end).unwrap_or_default()
 }
 
 /// Returns whether a page has a place that well-known libraries fill, or demands JavaScript.
 fn says_that_scripts_fill_it(source: &str) -> bool {
-    const PLACES: [&str; 9] = [
-        "id=\"root\"",
-        "id=\"app\"",
-        "id=root",
-        "id=app",
-        "id=\"__next\"",
-        "id=\"__nuxt\"",
-        "<app-root",
-        "data-reactroot",
-        "data-sveltekit",
+    // Each search looks for a byte that is rare in scripts and data, because these are mostly long.
+    // Libraries write the names of their own attributes in lower case.
+    let bytes = source.as_bytes();
+    let mut equal_signs = memchr_iter(b'=', bytes);
+    equal_signs.any(|at| is_id_of_place(bytes, at))
+        || contains(source, "<app-root")
+        || [&b"data-reactroot"[..], b"data-sveltekit"]
+            .iter()
+            .any(|name| memmem::find(bytes, name).is_some())
+        || positions(source, "<noscript").any(|at| {
+            let text = excerpt(source, at);
+            let end = positions(text, "</noscript").next();
+            let text = text.get(..end.unwrap_or(text.len()));
+            text.is_some_and(|text| contains(text, "javascript"))
+        })
+}
+
+/// Returns whether the equal sign at `at` belongs to the id of a place that libraries fill.
+fn is_id_of_place(source: &[u8], at: usize) -> bool {
+    let (name, value) = source.split_at(at);
+    let value = value.get(1..).unwrap_or_default();
+    let begins = |start: &&[u8]| {
+        let value = value.get(..start.len());
+        value.is_some_and(|value| value.eq_ignore_ascii_case(start))
+    };
+    let places: [&[u8]; 6] = [
+        b"\"root\"",
+        b"\"app\"",
+        b"root",
+        b"app",
+        b"\"__next\"",
+        b"\"__nuxt\"",
     ];
-    let asks = || contains(source, "<noscript") && contains(source, "javascript");
-    PLACES.iter().any(|place| contains(source, place)) || asks()
+    let name = name.last_chunk::<2>();
+    name.is_some_and(|name| name.eq_ignore_ascii_case(b"id")) && places.iter().any(begins)
 }
 
 /// Returns whether `source` contains `wanted`, which is in lower case, in any case.
@@ -242,10 +275,11 @@ fn contains(source: &str, wanted: &str) -> bool {
 /// Returns where `source` contains `wanted`, which is in lower case, in any case.
 fn positions<'a>(source: &'a str, wanted: &'a str) -> impl Iterator<Item = usize> {
     let (source, wanted) = (source.as_bytes(), wanted.as_bytes());
-    let parts = source.windows(wanted.len()).enumerate();
-    parts
-        .filter(move |(_, part)| part.eq_ignore_ascii_case(wanted))
-        .map(|(at, _)| at)
+    let first = wanted.first().copied().unwrap_or_default();
+    memchr2_iter(first, first.to_ascii_uppercase(), source).filter(move |at| {
+        let part = source.get(*at..*at + wanted.len());
+        part.is_some_and(|part| part.eq_ignore_ascii_case(wanted))
+    })
 }
 
 #[cfg(test)]
@@ -298,6 +332,21 @@ mod tests {
             ),
         ] {
             assert_eq!(is_scripted(&source), is, "{source}");
+        }
+    }
+
+    #[test]
+    fn unclosed_tags_are_searched_in_linear_time() {
+        let words = "tea and cake ".repeat(40);
+        for tag in [
+            "<script json ",
+            "<noscript ",
+            "<noscript>",
+            "<link rel=\"search\" ",
+        ] {
+            let source = format!("<p>{words}{}", tag.repeat(50_000));
+            let page = read(&format!("<p>{words}<script src=a.js></script>"));
+            assert!(!is_built_by_scripts(&page, &source), "{tag}");
         }
     }
 

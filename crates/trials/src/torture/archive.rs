@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use crawl_archive::rows::PageRow;
+use crawl_archive::rows::{PageRow, RequestRow};
 use crawl_archive::{FOLDER, INDEX, WarcReader, WarcRecord};
 use serde::Deserialize;
 
@@ -38,11 +38,13 @@ pub(super) fn check(
     output: &Path,
     web: &Web,
     pages: &[PageRow],
+    requests: &[RequestRow],
     breaches: &mut Breaches,
 ) -> Result<u64> {
     let folder = output.join(FOLDER);
     let mut records = 0;
     let mut captures = BTreeSet::new();
+    let mut doms = BTreeSet::new();
     let (mut originals, mut referred) = (BTreeSet::new(), BTreeSet::new());
     for entry in fs::read_dir(&folder)? {
         let name = entry?.file_name().to_string_lossy().into_owned();
@@ -59,6 +61,10 @@ pub(super) fn check(
             match record.kind() {
                 "response" => originals.extend(dated("WARC-Date")),
                 "revisit" => referred.extend(dated("WARC-Refers-To-Date")),
+                "conversion" => {
+                    let url = record.url().unwrap_or_default().to_owned();
+                    doms.insert((name.clone(), record.offset, url));
+                }
                 _ => {}
             }
             if matches!(record.kind(), "response" | "revisit") {
@@ -72,6 +78,8 @@ pub(super) fn check(
         ));
     }
     places(&captures, web, pages, breaches);
+    resources(&captures, web, requests, breaches);
+    rendered(doms, pages, breaches);
     index(&folder.join(INDEX), &captures, breaches)?;
     Ok(records)
 }
@@ -110,9 +118,46 @@ fn places(captures: &BTreeSet<Capture>, web: &Web, pages: &[PageRow], breaches: 
         }
     }
     for (url, left) in by_url {
-        if !left.is_empty() && !web.rules.contains(url) {
+        let has_row = !web.rules.contains(url) && !web.resources.contains(url);
+        if !left.is_empty() && has_row {
             breaches.add(format!("{url} has {} records without a row", left.len()));
         }
+    }
+}
+
+/// Checks that each resource is archived, and not more often than it was answered. A kill takes back
+/// records that were not committed, but no rows of requests.
+fn resources(
+    captures: &BTreeSet<Capture>,
+    web: &Web,
+    requests: &[RequestRow],
+    breaches: &mut Breaches,
+) {
+    for url in &web.resources {
+        let records = captures.iter().filter(|capture| capture.url == *url);
+        let records = records.count();
+        let answered = requests
+            .iter()
+            .filter(|request| request.url == *url && request.status.is_some());
+        let answered = answered.count();
+        if records == 0 || records > answered {
+            breaches.add(format!("{url} has {records} records of {answered} answers"));
+        }
+    }
+}
+
+/// Checks that the archive has the DOM of each rendered page at the position that its row names, and
+/// no other.
+fn rendered(doms: BTreeSet<(String, u64, String)>, pages: &[PageRow], breaches: &mut Breaches) {
+    let named = pages.iter().filter_map(|page| {
+        let (place, after) = (page.warc.as_ref()?, page.render.as_ref()?.dom_after?);
+        Some((place.file.clone(), place.offset + after, page.url.clone()))
+    });
+    let named: BTreeSet<_> = named.collect();
+    for (file, offset, url) in named.symmetric_difference(&doms) {
+        breaches.add(format!(
+            "the DOM of {url} at {offset} of {file} is in a row or in the archive, not in both"
+        ));
     }
 }
 

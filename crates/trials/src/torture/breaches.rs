@@ -6,6 +6,8 @@ use anyhow::{Result, ensure};
 #[derive(Default)]
 pub(super) struct Tally {
     pub(super) pages: u64,
+    /// Pages that scripts built.
+    pub(super) rendered: u64,
     pub(super) requests: u64,
     /// Requests for a URL that was requested before.
     pub(super) repeated: u64,
@@ -31,6 +33,7 @@ pub(super) struct Tally {
 impl Tally {
     pub(super) fn add(&mut self, more: &Tally) {
         self.pages += more.pages;
+        self.rendered += more.rendered;
         self.requests += more.requests;
         self.repeated += more.repeated;
         self.lost += more.lost;

@@ -11,10 +11,11 @@ use crawl_testweb::LogEntry;
 use serde::de::DeserializeOwned;
 
 use super::breaches::{Breaches, Tally};
+use super::browsers::Browsers;
 use super::pace::Events;
 use super::program_run::{Death, Program};
-use super::web::Web;
-use super::{archive, index, pace};
+use super::web::{Web, settles};
+use super::{archive, index, pace, rendered};
 
 /// The row files of a crawl.
 #[derive(Default)]
@@ -44,7 +45,9 @@ pub(super) fn finished(web: &Web, program: &Program, deaths: &[Death]) -> Result
     log_has_its_rows(web, &log, &rows.requests, deaths, &mut breaches);
     let events = Events::of_one(deaths);
     let mut tally = pace::check(web, &log, &rows.requests, events, &mut breaches);
-    tally.records = archive::check(&output, web, &rows.pages, &mut breaches)?;
+    tally.records = archive::check(&output, web, &rows.pages, &rows.requests, &mut breaches)?;
+    tally.rendered = rendered::pages(web, &rows.pages, &mut breaches);
+    rendered::resources(web, &log, deaths.len() + 1, &mut breaches);
     if web.index {
         tally.indexed = index::holds_all(&output, &rows.pages, &mut breaches)?;
     }
@@ -53,6 +56,12 @@ pub(super) fn finished(web: &Web, program: &Program, deaths: &[Death]) -> Result
     program.run(&["audit"])?;
     let requests_before = web.web.log().len();
     nothing_changes(program)?;
+    Browsers::below(&program.temporary()).wait()?;
+    ensure!(
+        fs::read_dir(program.temporary())?.next().is_none(),
+        "temporary files are left in {}",
+        program.temporary().display()
+    );
     let more = web.web.log().len() - requests_before;
     ensure!(more == 0, "a finished crawl sent {more} requests");
     let urls: BTreeSet<_> = log.iter().map(|entry| (entry.host, &entry.path)).collect();
@@ -88,7 +97,7 @@ pub(super) fn after_power_cut(web: &Web, program: &Program, promised: &[u8]) -> 
     }
     let mut breaches = Breaches::default();
     rows_are_the_truth(web, &rows, &[], &mut breaches);
-    archive::check(&output, web, &rows.pages, &mut breaches)?;
+    archive::check(&output, web, &rows.pages, &rows.requests, &mut breaches)?;
     if web.index {
         index::holds_all(&output, &rows.pages, &mut breaches)?;
     }
@@ -115,7 +124,8 @@ pub(super) fn rounds(web: &Web, program: &Program, deaths: &[Death]) -> Result<u
     log_has_its_rows(web, &log, &requests, deaths, &mut breaches);
     let events = Events::of_one(deaths);
     pace::check(web, &log, &requests, events, &mut breaches);
-    archive::check(&output, web, &pages, &mut breaches)?;
+    archive::check(&output, web, &pages, &requests, &mut breaches)?;
+    rendered::pages(web, &pages, &mut breaches);
     if web.index {
         index::holds_all(&output, &pages, &mut breaches)?;
     }
@@ -288,7 +298,10 @@ pub(super) fn log_is_allowed(web: &Web, log: &[LogEntry], breaches: &mut Breache
         let url = web.web.url(entry.host, &entry.path);
         if web.barred.contains(&url) {
             breaches.add(format!("{url} was asked for, and is excluded"));
-        } else if !web.expected.contains_key(&url) && !web.rules.contains(&url) {
+        } else if !web.expected.contains_key(&url)
+            && !web.rules.contains(&url)
+            && !web.resources.contains(&url)
+        {
             breaches.add(format!("{url} was asked for, and nobody named it"));
         }
     }
@@ -381,11 +394,6 @@ pub(super) fn lost(log: &[LogEntry]) -> u64 {
         lost += u64::from(before.flatten().is_some_and(settles));
     }
     lost
-}
-
-/// Returns whether an answer with this status settles its URL.
-pub(super) fn settles(status: u16) -> bool {
-    status < 500 && status != 429
 }
 
 /// Checks that another start after the end changes no stored file.

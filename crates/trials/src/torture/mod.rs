@@ -8,15 +8,18 @@
 
 mod archive;
 mod breaches;
+mod browsers;
 mod check;
 mod index;
 mod pace;
 pub(crate) mod power_cuts;
 mod program_run;
 pub(crate) mod random;
+mod rendered;
 mod shared;
 mod web;
 
+use std::ffi::OsString;
 use std::fmt::{Display, Write as _};
 use std::fs;
 use std::io::{self, Write as _};
@@ -28,10 +31,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail, ensure};
 
 use self::breaches::Tally;
-use self::program_run::{Aim, Death, End, Program};
+use self::browsers::Browsers;
+use self::program_run::{Aim, Death, End, Kill, Program};
 use self::random::SeededRandom;
 use self::web::Web;
 use crate::simulate::fresh_seed;
+use xtask::browser;
 use xtask::workspace::{Workspace, run as run_program};
 
 /// The amount, and of what.
@@ -51,6 +56,9 @@ pub(crate) struct Args {
     /// With --shared: have each crawl lie in so many groups of engines, and move hosts between them
     #[arg(long, value_name = "N", default_value_t = 1, requires = "shared", value_parser = clap::value_parser!(u8).range(1..=4))]
     groups: u8,
+    /// Render pages that scripts build, in the browser of the step `chromium`
+    #[arg(long, conflicts_with = "shared")]
+    rendering: bool,
     /// The seed of webs and moments; another one each time, if it is not given
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -87,6 +95,8 @@ struct Rack<'a> {
     program: &'a Path,
     dir: &'a Path,
     kills: u32,
+    /// The variables with which the program finds a browser, if pages are rendered.
+    browser: Option<Vec<(&'static str, OsString)>>,
     next_web: Mutex<u64>,
     sum: Mutex<Sum>,
 }
@@ -103,11 +113,17 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     };
     let dir = args.dir.clone();
     let dir = dir.unwrap_or_else(|| workspace.target.join("torture"));
+    // The crawls run in another folder.
+    let dir = std::path::absolute(dir)?;
     let started = Instant::now();
     let rack = Rack {
         program: &program,
         dir: &dir,
         kills: args.kills,
+        browser: match args.rendering {
+            true => Some(browser::variables(workspace)?.into()),
+            false => None,
+        },
         next_web: Mutex::new(seed),
         sum: Mutex::default(),
     };
@@ -165,8 +181,12 @@ impl Rack<'_> {
             bail!("{} exists already; remove it first", dir.display());
         }
         fs::create_dir_all(dir.join("home"))?;
-        let web = Web::draw(seed)?;
+        let web = match self.browser {
+            Some(_) => Web::draw_scripted(seed)?,
+            None => Web::draw(seed)?,
+        };
         let program = Program::new(self.program, dir, &web);
+        let program = program.with(self.browser.as_deref().unwrap_or_default());
         let mut dice = SeededRandom::of(seed ^ 0x6b69_6c6c);
         let mut deaths: Vec<Death> = Vec::new();
         self.lives(&program, &web, &mut dice, &mut deaths)?;
@@ -176,6 +196,7 @@ impl Rack<'_> {
             self.lives(&again, &web, &mut dice, &mut deaths)?;
             tally.visited_again = check::rounds(&web, &again, &deaths)?;
         }
+        Browsers::below(&program.temporary()).wait()?;
         eprintln!(
             "web {seed}: {} hosts, {} kills, {} pages, {} requests",
             web.web.hosts(),
@@ -198,23 +219,23 @@ impl Rack<'_> {
         deaths: &mut Vec<Death>,
     ) -> Result<()> {
         loop {
-            let aim = self.aim(dice);
-            let life = program.live(web, aim.as_ref())?;
+            let kill = self.kill(dice);
+            let life = program.live(web, kill.as_ref())?;
             let mut sum = self.sum();
             if !deaths.is_empty() {
                 sum.longest_restart = sum.longest_restart.max(life.opening.unwrap_or_default());
             }
-            match (life.end, aim) {
-                (End::Killed(death), Some(aim)) => {
+            match (life.end, kill) {
+                (End::Killed(death), Some(kill)) => {
                     deaths.push(death);
-                    sum.note(aim.name());
+                    sum.note(kill.aim.name());
                     drop(sum);
                     if web.index {
                         index::holds_no_more(&program.output())?;
                     }
                 }
-                (_, aim) => {
-                    sum.kills -= u32::from(aim.is_some());
+                (_, kill) => {
+                    sum.kills -= u32::from(kill.is_some());
                     return Ok(());
                 }
             }
@@ -222,12 +243,16 @@ impl Rack<'_> {
     }
 
     /// Draws when to kill the program next. `None` if all kills are done.
-    fn aim(&self, dice: &mut SeededRandom) -> Option<Aim> {
+    fn kill(&self, dice: &mut SeededRandom) -> Option<Kill> {
         let mut sum = self.sum();
         sum.starts += 1;
         (sum.kills < self.kills).then(|| {
             sum.kills += 1;
-            Aim::draw(dice)
+            let is_rendering = self.browser.is_some();
+            Kill {
+                aim: Aim::draw(dice, is_rendering),
+                with_browser: is_rendering && dice.below(4) == 0,
+            }
         })
     }
 }
@@ -269,6 +294,7 @@ fn table(sum: &Sum, took: Duration) -> String {
     row("crawls", &sum.crawls);
     row("pages", &tally.pages);
     row("  visited again", &tally.visited_again);
+    row("  rendered", &tally.rendered);
     row("requests", &tally.requests);
     row("  beyond one per URL", &tally.repeated);
     row("  of answers lost to a kill", &tally.lost);

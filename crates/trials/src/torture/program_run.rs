@@ -1,6 +1,7 @@
 //! A run of the program: the process is started, and killed at a random moment unless it ends
 //! before.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
@@ -10,6 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use super::browsers::Browsers;
 use super::random::SeededRandom;
 use super::web::Web;
 
@@ -35,6 +37,13 @@ const RULES_FILE: &str = "rules.toml";
 /// A rule that reads every HTML page.
 const RULES: &str = "[[extract]]\nname = \"titles\"\nfields = { title = \"title\" }\n";
 
+/// When to kill the process, and what else.
+pub(super) struct Kill {
+    pub(super) aim: Aim,
+    /// Whether to kill the browser with its guardian too.
+    pub(super) with_browser: bool,
+}
+
 /// When to kill the process.
 pub(super) enum Aim {
     /// Kill this long after the start, while the program opens existing files.
@@ -55,10 +64,12 @@ pub(super) enum Aim {
 }
 
 impl Aim {
-    pub(super) fn draw(dice: &mut SeededRandom) -> Aim {
+    pub(super) fn draw(dice: &mut SeededRandom, is_rendering: bool) -> Aim {
+        // A browser must start first.
+        let max_millis = if is_rendering { 4000 } else { 900 };
         match dice.below(30) {
             0..6 => Aim::Opening(dice.millis(150)),
-            6..12 => Aim::Time(dice.millis(900)),
+            6..12 => Aim::Time(dice.millis(max_millis)),
             12..17 => Aim::Requests(1 + dice.below(60) as usize),
             17..29 => Aim::Growth {
                 file: GROWING[dice.below(GROWING.len() as u64) as usize],
@@ -111,8 +122,8 @@ pub(super) struct Program {
     /// Whether the settings file with the rules is written.
     has_rules: bool,
     args: Vec<String>,
-    /// An environment variable besides `HOME`, with its value.
-    variable: Option<(&'static str, String)>,
+    /// Environment variables besides `HOME` and `TMPDIR`.
+    variables: Vec<(&'static str, OsString)>,
 }
 
 impl Program {
@@ -130,6 +141,12 @@ impl Program {
         if web.index {
             args.extend(["--index".to_owned(), "on".to_owned()]);
         }
+        if let Some(mode) = web.render {
+            // No page fails because the machine is slow.
+            let rest = "--browser-sandbox off --render-timeout 10m --render";
+            args.extend(rest.split(' ').map(str::to_owned));
+            args.push(mode.to_owned());
+        }
         if web.extracts {
             args.extend(["--config".to_owned(), RULES_FILE.to_owned()]);
         }
@@ -138,7 +155,7 @@ impl Program {
             dir: dir.to_owned(),
             has_rules: web.extracts,
             args,
-            variable: None,
+            variables: Vec::new(),
         }
     }
 
@@ -150,13 +167,19 @@ impl Program {
         again
     }
 
+    /// Returns the same command with more environment variables.
+    pub(super) fn with(mut self, variables: &[(&'static str, OsString)]) -> Program {
+        self.variables.extend_from_slice(variables);
+        self
+    }
+
     /// Returns the same command, run by another program. The other program takes the command after
     /// its own options.
     pub(super) fn started_by(
         &self,
         other: PathBuf,
         options: Vec<String>,
-        variable: (&'static str, String),
+        variable: (&'static str, OsString),
     ) -> Program {
         let mut args = options;
         args.push(self.program.display().to_string());
@@ -164,7 +187,7 @@ impl Program {
         Program {
             program: other,
             args,
-            variable: Some(variable),
+            variables: vec![variable],
             ..self.clone()
         }
     }
@@ -172,6 +195,11 @@ impl Program {
     /// Returns the crawl directory.
     pub(super) fn output(&self) -> PathBuf {
         self.dir.join("crawl")
+    }
+
+    /// Returns the folder for temporary files, such as profiles of browsers.
+    pub(super) fn temporary(&self) -> PathBuf {
+        self.dir.join("tmp")
     }
 
     /// Writes the output to a file next to the crawl.
@@ -183,23 +211,25 @@ impl Program {
             .create(true)
             .append(true)
             .open(self.dir.join("said.txt"))?;
+        fs::create_dir_all(self.temporary())?;
         let mut command = Command::new(&self.program);
         command
             .current_dir(&self.dir)
             .env_clear()
             .env("HOME", self.dir.join("home"))
-            .envs(self.variable.clone())
+            .env("TMPDIR", self.temporary())
+            .envs(self.variables.iter().cloned())
             .stdin(Stdio::null())
             .stdout(log_file.try_clone()?)
             .stderr(log_file);
         Ok(command)
     }
 
-    /// Starts or resumes the crawl. Waits until it ends, or kills it as `aim` says.
-    pub(super) fn live(&self, web: &Web, aim: Option<&Aim>) -> Result<Life> {
+    /// Starts or resumes the crawl. Waits for its end, or kills it at the moment that `kill` names.
+    pub(super) fn live(&self, web: &Web, kill: Option<&Kill>) -> Result<Life> {
         let mut opening = Opening::new(self.output().join("state/reading"));
         let mut child = self.command()?.args(&self.args).spawn()?;
-        let watched = self.watch(&mut child, web, aim, &mut opening);
+        let watched = self.watch(&mut child, web, kill, &mut opening);
         if watched.is_err() {
             // This can't fail, because the process is our own child and nothing else waits for it.
             let _ = child.kill();
@@ -215,9 +245,10 @@ impl Program {
         &self,
         child: &mut Child,
         web: &Web,
-        aim: Option<&Aim>,
+        kill: Option<&Kill>,
         opening: &mut Opening,
     ) -> Result<End> {
+        let aim = kill.map(|kill| &kill.aim);
         let started = opening.started;
         let requests_before = web.web.log().len();
         let mut growth = Growth::default();
@@ -245,10 +276,19 @@ impl Program {
             }
             sleep(LOOK_EVERY);
         }
+        let browsers = kill
+            .filter(|kill| kill.with_browser)
+            .map(|_| Browsers::below(&self.temporary()));
         let before = web.web.now_us();
         child.kill()?;
+        if let Some(browsers) = browsers {
+            browsers.kill();
+        }
         let status = child.wait()?;
         let after = web.web.now_us();
+        if web.render.is_some() {
+            Browsers::below(&self.temporary()).wait()?;
+        }
         match status.signal() {
             Some(9) => Ok(End::Killed(Death { before, after })),
             _ => self.finished(status),

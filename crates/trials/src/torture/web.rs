@@ -14,6 +14,24 @@ const RETRY_AFTER: &str = "1";
 /// The path to which the robots.txt of one host redirects.
 const RULES: &str = "/rules.txt";
 
+/// The title of a page that scripts build, before they ran.
+pub(super) const UNRENDERED: &str = "Loading";
+
+/// Number of resources that a page requests if scripts build it.
+pub(super) const RESOURCES_OF_PAGE: u32 = 4;
+
+/// The script that builds the pages of a host.
+const APP: &str = "/app.js";
+
+/// A script that pages of another host use.
+const LIBRARY: &str = "/library.js";
+
+/// The folder with the content of pages that scripts build.
+const PARTS: &str = "/parts";
+
+/// A resource that each robots.txt disallows.
+const DISALLOWED: &str = "/private/data.json";
+
 /// A running web.
 pub(super) struct Web {
     pub(super) web: TestWeb,
@@ -33,13 +51,34 @@ pub(super) struct Web {
     pub(super) index: bool,
     /// Whether a rule reads fields from each page.
     pub(super) extracts: bool,
+    /// The value of `--render`, if pages are rendered.
+    pub(super) render: Option<&'static str>,
+    /// The pages that scripts build. Their links are only in their content below [`PARTS`].
+    pub(super) built: BTreeSet<String>,
+    /// URLs that only rendered pages request.
+    pub(super) resources: BTreeSet<String>,
 }
 
 impl Web {
     pub(super) fn draw(seed: u64) -> Result<Web> {
         let mut dice = SeededRandom::of(seed);
         let (hosts, pages) = (2 + dice.below(4) as u32, 20 + dice.below(60));
-        let mut drawn = Web::drawn(seed, dice, (hosts, pages))?;
+        let mut drawn = Web::drawn(seed, &mut dice, (hosts, pages))?;
+        drawn.misbehave_everywhere(&mut dice);
+        drawn.index = seed.is_multiple_of(2);
+        drawn.extracts = !seed.is_multiple_of(3);
+        Ok(drawn)
+    }
+
+    /// Draws a small web; scripts build most of its pages.
+    pub(super) fn draw_scripted(seed: u64) -> Result<Web> {
+        let mut dice = SeededRandom::of(seed);
+        let (hosts, pages) = (2 + dice.below(2) as u32, 3 + dice.below(4));
+        let mut drawn = Web::drawn(seed, &mut dice, (hosts, pages))?;
+        let modes = ["auto", "on"];
+        drawn.render = Some(modes[usize::from(dice.below(2) == 0)]);
+        drawn.build_by_scripts(&mut dice);
+        drawn.misbehave_everywhere(&mut dice);
         drawn.index = seed.is_multiple_of(2);
         drawn.extracts = !seed.is_multiple_of(3);
         Ok(drawn)
@@ -49,10 +88,12 @@ impl Web {
     pub(super) fn draw_large(seed: u64) -> Result<Web> {
         let mut dice = SeededRandom::of(seed);
         let (hosts, pages) = (8 + dice.below(5) as u32, 60 + dice.below(60));
-        Web::drawn(seed, dice, (hosts, pages))
+        let mut drawn = Web::drawn(seed, &mut dice, (hosts, pages))?;
+        drawn.misbehave_everywhere(&mut dice);
+        Ok(drawn)
     }
 
-    fn drawn(seed: u64, mut dice: SeededRandom, (hosts, pages): (u32, u64)) -> Result<Web> {
+    fn drawn(seed: u64, dice: &mut SeededRandom, (hosts, pages): (u32, u64)) -> Result<Web> {
         let delay = Duration::from_millis(8 + dice.below(20));
         let crawl_delay = (dice.below(3) == 0).then(|| delay + Duration::from_millis(15));
         let mut spec = TestWeb::builder()
@@ -70,15 +111,12 @@ impl Web {
             spec = spec.crawl_delay(&delay.as_secs_f64().to_string());
         }
         let web = spec.try_start().context("the web did not start")?;
-        let mut drawn = Web {
+        let drawn = Web {
             crawl_delay,
             links: dice.below(2) == 0,
             ..Web::of(web, delay)
         };
         drawn.redirect_rules(1 + dice.below(u64::from(hosts) - 1) as u32);
-        for host in 0..hosts {
-            drawn.misbehave(host, &mut dice);
-        }
         Ok(drawn)
     }
 
@@ -116,6 +154,9 @@ impl Web {
             links: false,
             index: false,
             extracts: false,
+            render: None,
+            built: BTreeSet::new(),
+            resources: BTreeSet::new(),
         }
     }
 
@@ -139,12 +180,91 @@ impl Web {
         text
     }
 
+    /// Has scripts build two thirds of the pages. A page gets its content from its host, and a
+    /// script from another host.
+    fn build_by_scripts(&mut self, dice: &mut SeededRandom) {
+        let hosts = self.web.hosts();
+        let javascript = |source: &str| {
+            let answer = Answer::of(200).header("content-type", "text/javascript");
+            answer.body(source)
+        };
+        let app = format!(
+            "(async () => {{
+                const part = await fetch('{PARTS}' + location.pathname + location.search);
+                const html = await part.text();
+                await fetch('{DISALLOWED}').catch(() => {{}});
+                document.documentElement.innerHTML = html + words(40);
+            }})();"
+        );
+        let library = "const words = (count) => '<p>' + 'much more '.repeat(count);";
+        let mut parts = Vec::new();
+        for host in 0..hosts {
+            let root = self.web.url(host, "");
+            let library_url = self.web.url((host + 1) % hosts, LIBRARY);
+            let shell = format!(
+                "<!doctype html><title>{UNRENDERED}</title><div id=root></div>\
+                 <script src=\"{library_url}\"></script><script src=\"{APP}\"></script>"
+            );
+            let paths = self.expected.iter().filter_map(|(url, status)| {
+                let path = url.strip_prefix(&root)?;
+                let is_page = *status == Some(200) && path != "/sitemap.xml";
+                (is_page && dice.below(3) > 0).then(|| path.to_owned())
+            });
+            let paths: Vec<_> = paths.collect();
+            for path in &paths {
+                let content = self.web.usual(host, path);
+                let mut page = content.clone().body(shell.clone());
+                // The page has no validators, so later rounds fetch it in full.
+                let validators = ["etag", "last-modified"];
+                page.headers
+                    .retain(|(name, _)| !validators.contains(&name.as_str()));
+                self.web.script(host, path, page);
+                let part = format!("{PARTS}{path}");
+                self.built.insert(self.web.url(host, path));
+                self.resources.insert(self.web.url(host, &part));
+                self.web.script(host, &part, content.clone());
+                parts.push((host, part, content));
+            }
+            if !paths.is_empty() {
+                let app_url = self.web.url(host, APP);
+                self.resources.extend([app_url, library_url]);
+                self.barred.insert(self.web.url(host, DISALLOWED));
+            }
+            self.web.script(host, APP, javascript(&app));
+            self.web.script(host, LIBRARY, javascript(library));
+        }
+        self.delay_parts(parts, dice);
+    }
+
+    /// Makes some resources late, or has them answer only at the second attempt.
+    fn delay_parts(&self, mut parts: Vec<(u32, String, Answer)>, dice: &mut SeededRandom) {
+        let busy = Answer::of(503).header("retry-after", RETRY_AFTER);
+        let first: [Reply; 2] = [busy.into(), Reply::reset()];
+        for reply in first {
+            if let Some((host, path, content)) = dice.take(&mut parts) {
+                let script = Script::always(reply).then(content);
+                self.web.script(host, &path, script);
+            }
+        }
+        if let Some((host, path, content)) = dice.take(&mut parts) {
+            let late = Reply::from(content).after(dice.millis(300));
+            self.web.script(host, &path, late);
+        }
+    }
+
+    fn misbehave_everywhere(&mut self, dice: &mut SeededRandom) {
+        for host in 0..self.web.hosts() {
+            self.misbehave(host, dice);
+        }
+    }
+
     /// Makes some pages of a host fail for good, answer late, or answer only after some attempts.
     fn misbehave(&mut self, host: u32, dice: &mut SeededRandom) {
         let root = self.web.url(host, "");
         let paths = self.expected.keys().filter_map(|url| {
             let path = url.strip_prefix(&root)?;
-            (path != "/sitemap.xml").then(|| path.to_owned())
+            let is_scripted = path == "/sitemap.xml" || self.built.contains(url);
+            (!is_scripted).then(|| path.to_owned())
         });
         // Leaf pages may fail for good. Inner pages must succeed in the end, because other pages
         // are found only through them.
@@ -210,4 +330,9 @@ fn is_leaf(path: &str) -> bool {
     ["/orphan/", "/new/", "/private/open/"]
         .iter()
         .any(|folder| path.starts_with(folder))
+}
+
+/// Returns whether an answer with this status settles its URL.
+pub(super) fn settles(status: u16) -> bool {
+    status < 500 && status != 429
 }

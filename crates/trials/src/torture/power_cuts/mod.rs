@@ -232,7 +232,7 @@ impl Lab {
     fn record(&self, web: &Web, dir: &Path, before: &Image) -> Result<Recording> {
         let program = self.program(web, dir, before)?;
         let trace = dir.join("trace");
-        let variable = ("LD_LIBRARY_PATH", self.libraries.clone());
+        let variable = ("LD_LIBRARY_PATH", self.libraries.clone().into());
         let recorded = program.started_by(self.strace.clone(), calls::options(&trace), variable);
         finish(&recorded, web)?;
         let trace = fs::read_to_string(&trace).context("the trace")?;

@@ -8,8 +8,9 @@ use crawl_testweb::LogEntry;
 
 use super::{Fault, Kind, LEASE, Rack};
 use crate::torture::breaches::{Breaches, Tally};
-use crate::torture::check::{Rows, log_is_allowed, lost, read, rows_are_the_truth, settles};
+use crate::torture::check::{Rows, log_is_allowed, lost, read, rows_are_the_truth};
 use crate::torture::pace::Events;
+use crate::torture::web::settles;
 use crate::torture::{archive, pace};
 
 /// A fault discards only answers that arrived at most this long before it, in microseconds. This is
@@ -29,8 +30,14 @@ impl Rack<'_> {
                 excluded: read(&output.join("excluded.jsonl"))?,
                 requests: read(&output.join("requests.jsonl"))?,
             };
-            records += archive::check(&output, self.crawl.web, &own.pages, &mut breaches)
-                .with_context(|| format!("the archive of {}", worker.name))?;
+            records += archive::check(
+                &output,
+                self.crawl.web,
+                &own.pages,
+                &own.requests,
+                &mut breaches,
+            )
+            .with_context(|| format!("the archive of {}", worker.name))?;
             rows.pages.extend(own.pages);
             rows.excluded.extend(own.excluded);
             rows.requests.extend(own.requests);
