@@ -122,6 +122,17 @@ pub struct RenderRow {
     /// The distance in the archive from the response record (`warc`) to the `conversion` record with
     /// the DOM, in bytes. Null if the DOM is not archived.
     pub dom_after: Option<u64>,
+    /// Size of the screenshot, in bytes. Null if none was taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub screenshot_bytes: Option<u64>,
+    /// The distance in the archive from the response record (`warc`) to the `resource` record with
+    /// the screenshot, in bytes. Null if no screenshot is archived.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub screenshot_after: Option<u64>,
+    /// Why there is no screenshot: `failed`, `timeout` or `too_large`. Null if one was taken, or if
+    /// screenshots are off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub screenshot_error: Option<String>,
     /// Why the page could not be rendered: `browser_missing`, `browser_crashed`, `page_failed`,
     /// `render_timeout` or `render_budget`. The rest of the row then describes the page as it was
     /// sent.
@@ -362,6 +373,10 @@ pub struct RequestRow {
     /// What the response demanded of a signature that can't be made. Null if it demanded nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unmet_signature: Option<String>,
+    /// The page that is rendered with the response. If several pages are, the one that asked first.
+    /// Null for other requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub via: Option<String>,
     /// The worker that sent the request, if the requests of several workers were gathered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<String>,
@@ -867,6 +882,7 @@ mod tests {
                 signed: false,
                 challenged: false,
                 unmet_signature: None,
+                via: None,
                 worker: None,
             },
             expect![[

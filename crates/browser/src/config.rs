@@ -7,6 +7,9 @@ use std::time::Duration;
 /// The names under which Chromium is installed, in order of preference.
 const PROGRAMS: [&str; 3] = ["chromium-headless-shell", "chromium", "google-chrome"];
 
+/// Width and height of the browser's window, in pixels.
+pub(crate) const WINDOW: (u32, u32) = (1280, 1024);
+
 /// Settings of a browser.
 #[derive(Debug, Clone)]
 pub struct BrowserConfig {
@@ -38,8 +41,10 @@ pub struct BrowserConfig {
     pub max_requests: u32,
     /// Seed of `Math.random`.
     pub seed: u64,
-    /// Whether to take a screenshot of each page.
+    /// Whether to take a screenshot of each page: of the 1280 by 1024 pixels that its window shows.
     pub screenshots: bool,
+    /// Maximum size of a screenshot, in bytes.
+    pub max_screenshot_bytes: usize,
     /// Folder for the browser's profile. Each start uses a new profile.
     pub profile_parent: PathBuf,
 }
@@ -63,6 +68,7 @@ impl BrowserConfig {
             max_requests: 200,
             seed: 0,
             screenshots: false,
+            max_screenshot_bytes: 4 << 20,
             profile_parent: std::env::temp_dir(),
         }
     }

@@ -5,6 +5,8 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 
+use crate::error::ScreenshotError;
+
 /// A fetched page.
 #[derive(Debug, Clone)]
 pub struct PageToRender {
@@ -121,6 +123,6 @@ pub struct Rendered {
     pub navigation: Option<String>,
     /// Number of connections to the wall while the page was rendered.
     pub wall_hits: u32,
-    /// A screenshot (PNG).
-    pub screenshot: Option<Bytes>,
+    /// A screenshot (PNG), or why there is none. `None` if it was not asked for.
+    pub screenshot: Option<Result<Bytes, ScreenshotError>>,
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use crawl_browser::{
     AnswerFuture, Browser, BrowserConfig, BrowserError, PageAnswer, PageRequests, PageToRender,
-    RenderError, RequestKind, WantedRequest,
+    RenderError, RequestKind, ScreenshotError, WantedRequest,
 };
 use crawl_engine::{
     RenderFailure, RenderFuture, RenderRequests, RenderedPage, Renderer, ResourceAnswer,
@@ -31,6 +31,10 @@ const LIBRARY_VARIABLE: &str = "LD_LIBRARY_PATH";
 
 /// Environment variable with the configuration of the browser's fonts.
 const FONTS_VARIABLE: &str = "FONTCONFIG_FILE";
+
+/// Maximum bytes of a screenshot (PNG).
+/// Beyond the limit: not kept; `screenshot_error` in the page's row is `too_large`.
+const MAX_SCREENSHOT_BYTES: usize = 4 << 20;
 
 /// The value of CORS fields that lets a page read an answer to a request without credentials. Anyone
 /// could get such an answer; answers to other requests keep the server's own fields.
@@ -60,6 +64,8 @@ pub(crate) fn renderer(terms: BrowserTerms) -> Result<Arc<dyn Renderer>, Command
         timeout: terms.timeout,
         memory_bytes: terms.memory,
         max_requests: terms.max_requests,
+        screenshots: terms.screenshots,
+        max_screenshot_bytes: MAX_SCREENSHOT_BYTES,
         ..BrowserConfig::new(terms.user_agent)
     };
     let problem = match (config.find_program(), &config.program) {
@@ -113,6 +119,7 @@ impl Renderer for SharedBrowser {
                 detail: why.to_string(),
                 is_browsers: true,
             })?;
+            let url = page.url.clone();
             let input = PageToRender {
                 url: page.url,
                 status: page.status,
@@ -139,9 +146,19 @@ impl Renderer for SharedBrowser {
                 page_time: rendered.page_time,
                 withheld: rendered.withheld,
                 navigation: rendered.navigation,
+                screenshot: rendered.screenshot.map(|image| screenshot(&url, image)),
             })
         })
     }
+}
+
+/// Returns a screenshot, or the name in rows of why there is none.
+fn screenshot(url: &str, image: Result<Bytes, ScreenshotError>) -> Result<Bytes, &'static str> {
+    image.map_err(|why| {
+        let (name, detail) = (why.name(), why.to_string());
+        tracing::info!(%url, name, detail, "no screenshot");
+        name
+    })
 }
 
 /// Passes the requests of a page to the crawl.

@@ -112,6 +112,8 @@ pub struct RenderedPage {
     pub withheld: u32,
     /// The URL that the page's scripts tried to move to, which counts as a link.
     pub navigation: Option<String>,
+    /// A screenshot (PNG), or the name in rows of why there is none. `None` if screenshots are off.
+    pub screenshot: Option<Result<Bytes, &'static str>>,
 }
 
 /// Why a page was not rendered.

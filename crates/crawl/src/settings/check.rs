@@ -235,6 +235,12 @@ fn check_render(
         let problem = CommandError::usage(message).hint("remove --render or --frontier");
         return Err(problem.about("render").resting_on(&["frontier"]));
     }
+    let screenshots = terms.screenshots.is_on();
+    if screenshots && !settings.output.warc.is_on() {
+        let message = "screenshots are kept in the archive, and --warc off writes none";
+        let problem = CommandError::usage(message).hint("remove --screenshots or --warc off");
+        return Err(problem.about("screenshots").resting_on(&["warc"]));
+    }
     // Problems with agent and contact are noted elsewhere.
     let (Some(agent), Some(contact)) = (agent, contact) else {
         return Ok(None);
@@ -249,6 +255,7 @@ fn check_render(
         memory: terms.render_memory.0,
         max_requests: terms.render_max_requests,
         user_agent: user_agent(agent, contact.as_ref()),
+        screenshots,
     })?;
     Ok(Some(RenderConfig {
         mode,

@@ -496,9 +496,14 @@ impl Renders {
                 row.page_ms = Some(millis(rendered.page_time));
                 row.dom_bytes = Some(rendered.dom.len() as u64);
                 row.dom_digest = Some(DigestAlgorithm::default().of(&[rendered.dom.as_bytes()]));
+                let screenshot = rendered.screenshot.transpose();
+                row.screenshot_error = screenshot.as_ref().err().map(|why| (*why).to_owned());
+                let screenshot = screenshot.ok().flatten();
+                row.screenshot_bytes = screenshot.as_ref().map(|image| image.len() as u64);
                 page.rendering = Rendering::Done {
                     dom: rendered.dom,
                     navigation: rendered.navigation,
+                    screenshot,
                     row,
                 };
             }

@@ -109,6 +109,10 @@ fn row(
         challenged: result.as_ref().is_ok_and(|exchange| exchange.challenged),
         unmet_signature: (result.as_ref().ok())
             .and_then(|exchange| exchange.unmet_signature.clone()),
+        via: match job {
+            Job::Render(request) => Some(request.page.to_string()),
+            _ => None,
+        },
         worker: None,
     }
 }
@@ -265,6 +269,7 @@ mod tests {
                 signed: false,
                 challenged: false,
                 unmet_signature: None,
+                via: None,
                 worker: None,
             };
             assert_eq!(*line.row(), expected);

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
+use bytes::Bytes;
 use crawl_archive::rows::RenderRow;
 use crawl_extractor::{Element, Limits, Page, PageText, read_text};
 use crawl_fetcher::FetchRequest;
@@ -39,6 +40,8 @@ pub(crate) enum Rendering {
         dom: String,
         /// The URL that the page's scripts tried to move to.
         navigation: Option<String>,
+        /// A screenshot (PNG), if one was taken.
+        screenshot: Option<Bytes>,
         row: RenderRow,
     },
     /// As it was sent, because it could not be rendered.
@@ -62,10 +65,12 @@ impl Rendering {
         }
     }
 
-    /// Takes the serialized DOM out, as [`dom`](Self::dom) returns it.
-    pub(crate) fn into_dom(self) -> Option<String> {
+    /// Takes out what the archive keeps.
+    pub(crate) fn into_kept(self) -> Option<KeptRendering> {
         match self {
-            Rendering::Done { dom, .. } => Some(dom),
+            Rendering::Done {
+                dom, screenshot, ..
+            } => Some(KeptRendering { dom, screenshot }),
             _ => None,
         }
     }
@@ -77,6 +82,15 @@ impl Rendering {
             _ => None,
         }
     }
+}
+
+/// What the archive keeps of a rendered page.
+#[derive(Clone, Debug)]
+pub(crate) struct KeptRendering {
+    /// The serialized DOM.
+    pub(crate) dom: String,
+    /// A screenshot (PNG), if one was taken.
+    pub(crate) screenshot: Option<Bytes>,
 }
 
 /// A resource that a page requests while it is rendered.

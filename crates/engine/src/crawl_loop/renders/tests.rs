@@ -136,6 +136,7 @@ fn rendered() -> Result<(RenderedPage, PageSize), RenderFailure> {
         page_time: Duration::from_millis(7),
         withheld: 0,
         navigation: None,
+        screenshot: None,
     };
     Ok((
         page,

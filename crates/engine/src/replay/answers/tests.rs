@@ -36,6 +36,7 @@ fn row(start: u64, status: Option<u16>, failure: Option<&str>) -> RequestRow {
         signed: false,
         challenged: false,
         unmet_signature: None,
+        via: None,
         worker: None,
     }
 }
