@@ -373,6 +373,9 @@ pub struct RequestRow {
     /// What the response demanded of a signature that can't be made. Null if it demanded nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unmet_signature: Option<String>,
+    /// `POST`. Null for GET and HEAD.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
     /// The page that is rendered with the response. If several pages are, the one that asked first.
     /// Null for other requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -882,6 +885,7 @@ mod tests {
                 signed: false,
                 challenged: false,
                 unmet_signature: None,
+                method: None,
                 via: None,
                 worker: None,
             },

@@ -86,7 +86,7 @@ pub struct EncodedCapture {
     pub(crate) response: Range<usize>,
     /// The beginning of the index line, up to the digest, without the file and the offset.
     pub(crate) index_head: String,
-    /// Where in `members` the next record of a rendered page is inserted.
+    /// The offset in `members` at which the next record of a rendered page is inserted.
     rendered_end: usize,
     /// The range in `members` of the screenshot, and the beginning of its index line.
     pub(crate) screenshot: Option<(Range<usize>, String)>,
@@ -293,7 +293,7 @@ impl Encoder {
         self.target(capture);
         self.field("WARC-Concurrent-To", &urn(ids.response));
         self.field("Content-Type", "application/http;msgtype=request");
-        self.end(&[], out);
+        self.end(capture.request.body, out);
     }
 
     fn metadata(

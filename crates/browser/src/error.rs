@@ -72,7 +72,7 @@ pub enum RenderError {
     Budget(Budget),
 }
 
-/// The reason why there is no screenshot of a page.
+/// Why a page has no screenshot.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScreenshotError {

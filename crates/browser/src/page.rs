@@ -324,7 +324,7 @@ impl<'a> Rendering<'a> {
         let captured = self.command("Page.captureScreenshot", options);
         let image = match timeout(SCREENSHOT_PATIENCE, captured).await {
             Err(_) | Ok(Err(RenderError::Timeout)) => {
-                // It may be busy forever, and would not even close.
+                // A page that is busy forever would not even close.
                 self.send_to_page("Page.crash", json!({}));
                 return Err(ScreenshotError::Timeout);
             }

@@ -12,6 +12,8 @@ use crawl_engine::{
     RenderFailure, RenderFuture, RenderRequests, RenderedPage, Renderer, ResourceAnswer,
     ResourceKind, ResourceRequest,
 };
+use crawl_fetcher::PostBody;
+use crawl_weburl::canonicalize;
 use http::header::{
     ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
     ACCESS_CONTROL_ALLOW_ORIGIN,
@@ -171,11 +173,11 @@ impl PageRequests for PageResources {
             if wanted.kind == RequestKind::Preflight {
                 return allowed_by_cors(&wanted.headers);
             }
-            let kind = kind(wanted.kind);
             let request = ResourceRequest {
+                post: post(&wanted),
+                kind: kind(wanted.kind),
                 url: wanted.url,
                 method: wanted.method,
-                kind,
             };
             match requests.request(request).await {
                 ResourceAnswer::Answered {
@@ -195,6 +197,23 @@ impl PageRequests for PageResources {
             }
         })
     }
+}
+
+/// Returns the body of a POST that may be sent. `None` if the request is something else, if the body
+/// is not known, or if a document of another origin sends it, such as a frame within the page.
+fn post(wanted: &WantedRequest) -> Option<PostBody> {
+    let origin = field(&wanted.headers, "origin");
+    let is_foreign = |origin: HeaderValue| {
+        let own = canonicalize(None, &wanted.url).map(|url| url.origin_text().to_owned());
+        own.ok().is_none_or(|own| origin != own)
+    };
+    if wanted.method != "POST" || origin.is_some_and(is_foreign) {
+        return None;
+    }
+    Some(PostBody {
+        content_type: field(&wanted.headers, "content-type"),
+        bytes: wanted.body.clone()?,
+    })
 }
 
 fn kind(kind: RequestKind) -> ResourceKind {

@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use crawl_coding::{DecodeLimits, decode};
-use crawl_fetcher::Exchange;
+use crawl_fetcher::{Exchange, PostBody};
 use crawl_weburl::{AddressClass, classify};
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
@@ -30,6 +30,8 @@ pub struct RenderConfig {
     pub tabs: usize,
     /// Whether images, media and fonts are fetched too.
     pub all_resources: bool,
+    /// Whether pages may send POST requests to their own origin.
+    pub posts: bool,
     /// Limits of the requests of one page.
     pub limits: RenderLimits,
 }
@@ -41,6 +43,7 @@ impl fmt::Debug for RenderConfig {
         shown.field("mode", &self.mode);
         shown.field("tabs", &self.tabs);
         shown.field("all_resources", &self.all_resources);
+        shown.field("posts", &self.posts);
         shown.field("limits", &self.limits).finish_non_exhaustive()
     }
 }
@@ -154,6 +157,9 @@ pub struct ResourceRequest {
     pub method: String,
     /// The kind of resource.
     pub kind: ResourceKind,
+    /// The body of a POST that may be sent: one whose body is known, and that no other origin sends.
+    /// `None` for other requests.
+    pub post: Option<PostBody>,
 }
 
 /// The answer to a request of a page.

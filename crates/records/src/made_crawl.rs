@@ -71,6 +71,7 @@ impl MadeCrawl {
             request: CapturedRequest {
                 method: "GET",
                 headers: &[],
+                body: &[],
             },
             status,
             reason: None,

@@ -262,6 +262,7 @@ fn check_render(
         renderer,
         tabs,
         all_resources: terms.render_resources.meaning(),
+        posts: terms.render_post.is_on(),
         limits: RenderLimits {
             requests: terms.render_max_requests,
             bytes: terms.render_max_bytes.0,

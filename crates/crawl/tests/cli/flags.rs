@@ -104,6 +104,7 @@ const FLAGS: &[(&[&str], &str)] = &[
     (&["--render-timeout", "1m"], "render-timeout = \"1m\""),
     (&["--render-memory", "1GiB"], "render-memory = \"1GiB\""),
     (&["--render-resources", "all"], "render-resources = \"all\""),
+    (&["--render-post"], "render-post = \"on\""),
     (&["--screenshots"], "screenshots = \"on\""),
     (&["--render-max-requests", "9"], "render-max-requests = 9"),
     (&["--render-max-bytes", "1MB"], "render-max-bytes = \"1MB\""),

@@ -382,6 +382,7 @@ mod tests {
                 renderer: Arc::new(NoBrowser),
                 tabs: 1,
                 all_resources: false,
+                posts: false,
                 limits: RenderLimits::default(),
             });
         });
@@ -434,6 +435,7 @@ mod tests {
             url: url.to_owned(),
             method: "GET".to_owned(),
             kind: ResourceKind::Script,
+            post: None,
         };
         let wanted = Box::new(WantedResource {
             page,

@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use bytes::Bytes;
 use crawl_archive::rows::RenderRow;
 use crawl_extractor::{Element, Limits, Page, PageText, read_text};
-use crawl_fetcher::FetchRequest;
+use crawl_fetcher::{FetchRequest, PostBody};
 use crawl_weburl::CanonicalUrl;
 use tokio::sync::oneshot;
 
@@ -84,7 +84,7 @@ impl Rendering {
     }
 }
 
-/// What the archive keeps of a rendered page.
+/// The parts of a rendered page that the archive keeps.
 #[derive(Clone, Debug)]
 pub(crate) struct KeptRendering {
     /// The serialized DOM.
@@ -109,6 +109,8 @@ pub(crate) struct ResourceKey {
     /// Whether the request carries the operator's fields and the site's session. Only pages of the
     /// same site get the answer to such a request.
     pub(crate) is_own: bool,
+    /// The number of a POST, unique in a run, so that pages never share its answer. 0 for a GET.
+    pub(crate) post: u64,
 }
 
 /// A request for a resource of a page that is being rendered.
@@ -119,6 +121,8 @@ pub(crate) struct RenderRequest {
     pub(crate) page: CanonicalUrl,
     /// How often the request was sent before.
     pub(crate) tries: u32,
+    /// The body of a POST. `None` for a GET.
+    pub(crate) post: Option<PostBody>,
 }
 
 impl RenderRequest {
@@ -129,6 +133,7 @@ impl RenderRequest {
             found_on: Some(self.page.clone()),
             is_filtered: false,
             is_anonymous: !self.key.is_own,
+            post: self.post.clone(),
             ..FetchRequest::page(self.key.url.clone())
         }
     }

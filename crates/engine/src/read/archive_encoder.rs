@@ -135,11 +135,13 @@ impl ArchiveEncoder {
             protocol: exchange.version,
             tls: exchange.tls.and_then(tls),
             request: CapturedRequest {
-                method: match exchange.sent.is_head {
-                    true => "HEAD",
-                    false => "GET",
+                method: match (exchange.sent.is_head, &exchange.sent.posted) {
+                    (true, _) => "HEAD",
+                    (false, None) => "GET",
+                    (false, Some(_)) => "POST",
                 },
                 headers: &sent,
+                body: exchange.sent.posted.as_deref().unwrap_or_default(),
             },
             status: exchange.status,
             reason: None,

@@ -108,7 +108,7 @@ pub(crate) struct ReadPage {
     pub(crate) row: PageRow,
     pub(crate) error: Option<DocumentError>,
     pub(crate) charset: Option<&'static str>,
-    /// What the archive keeps of the page, if it was rendered.
+    /// The parts for the archive, if the page was rendered.
     pub(crate) rendered: Option<KeptRendering>,
     /// See [`ReadDocument::decoded_digest`].
     pub(crate) decoded_digest: Option<String>,
