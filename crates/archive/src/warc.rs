@@ -41,6 +41,8 @@ pub struct Warcinfo {
     pub from: Option<String>,
     /// How the crawl obeys robots.txt, in words.
     pub robots: String,
+    /// The name and version of the browser that renders pages, if any are rendered.
+    pub browser: Option<String>,
     /// The labelled digest of the configuration in the run that created the file.
     pub config_digest: Option<String>,
 }
@@ -56,6 +58,7 @@ impl Warcinfo {
             ("http-header-user-agent", Some(&self.user_agent)),
             ("http-header-from", self.from.as_deref()),
             ("robots", Some(&self.robots)),
+            ("browser", self.browser.as_deref()),
             ("config-digest", self.config_digest.as_deref()),
             ("format", Some("WARC File Format 1.1")),
             ("conformsTo", Some(CONFORMS_TO)),

@@ -64,6 +64,7 @@ fn archive(dir: &Path, max_file_bytes: u64) -> Vec<PathBuf> {
             user_agent: "crawl/0.1 (+mailto:a@example.org)".into(),
             from: Some("a@example.org".into()),
             robots: "RFC 9309, obeyed".into(),
+            browser: None,
             config_digest: Some("sha256:x".into()),
         },
     };

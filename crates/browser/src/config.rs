@@ -1,7 +1,9 @@
 //! Settings of a browser, and where its program is found.
 
 use std::ffi::OsString;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// The names under which Chromium is installed, in order of preference.
@@ -9,6 +11,15 @@ const PROGRAMS: [&str; 3] = ["chromium-headless-shell", "chromium", "google-chro
 
 /// Width and height of the browser's window, in pixels.
 pub(crate) const WINDOW: (u32, u32) = (1280, 1024);
+
+/// The `PATH` of the browser's processes.
+pub(crate) const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// How long the program may take to print its version.
+const VERSION_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Maximum bytes of a version.
+const MAX_VERSION_BYTES: u64 = 200;
 
 /// Settings of a browser.
 #[derive(Debug, Clone)]
@@ -71,6 +82,37 @@ impl BrowserConfig {
             max_screenshot_bytes: 4 << 20,
             profile_parent: std::env::temp_dir(),
         }
+    }
+
+    /// Returns the name and version that the browser's program prints, such as `Chromium 156.0.1.2`.
+    /// `None` if it prints none soon.
+    #[must_use]
+    pub fn program_version(&self) -> Option<String> {
+        let mut command = Command::new(self.find_program()?);
+        command
+            .arg("--version")
+            .env_clear()
+            .env("PATH", PATH)
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        let mut child = command.spawn().ok()?;
+        let output = child.stdout.take()?;
+        let (sender, line) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let mut line = String::new();
+            // Output that can't be read counts as no version.
+            let _ = BufReader::new(output.take(MAX_VERSION_BYTES)).read_line(&mut line);
+            let _ = sender.send(line);
+        });
+        let line = line.recv_timeout(VERSION_PATIENCE);
+        // Errors mean that it has ended.
+        let _ = child.kill();
+        let _ = child.wait();
+        let version = line.ok()?.trim().to_owned();
+        let is_plain = !version.chars().any(char::is_control);
+        (is_plain && !version.is_empty()).then_some(version)
     }
 
     /// Returns the browser's program: `program`, or the first one found in `search_path`.

@@ -17,6 +17,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 
+use crate::config::PATH;
 use crate::{BrowserConfig, BrowserError};
 
 /// Maximum number of bytes kept of what the browser prints.
@@ -147,7 +148,7 @@ fn spawn(
         .arg(program)
         .args(arguments(config, profile, wall_port))
         .env_clear()
-        .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+        .env("PATH", PATH)
         .env("HOME", profile)
         .env("TMPDIR", profile)
         .env("XDG_CONFIG_HOME", profile)

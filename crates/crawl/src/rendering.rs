@@ -81,6 +81,7 @@ pub(crate) fn renderer(terms: BrowserTerms) -> Result<Arc<dyn Renderer>, Command
     match problem {
         Some(problem) => Err(of_browser(&problem)),
         None => Ok(Arc::new(SharedBrowser {
+            version: config.program_version(),
             config,
             browser: Arc::default(),
         })),
@@ -108,10 +109,15 @@ fn of_browser(problem: &BrowserError) -> CommandError {
 /// A browser that is started for its first page.
 struct SharedBrowser {
     config: BrowserConfig,
+    version: Option<String>,
     browser: Arc<OnceCell<Browser>>,
 }
 
 impl Renderer for SharedBrowser {
+    fn version(&self) -> Option<&str> {
+        self.version.as_deref()
+    }
+
     fn render(&self, page: crawl_engine::PageToRender, requests: RenderRequests) -> RenderFuture {
         let (config, browser) = (self.config.clone(), Arc::clone(&self.browser));
         Box::pin(async move {

@@ -83,6 +83,11 @@ impl Default for RenderLimits {
 pub trait Renderer: Send + Sync {
     /// Renders a page. All its requests go to `requests`.
     fn render(&self, page: PageToRender, requests: RenderRequests) -> RenderFuture;
+
+    /// Returns the name and version of the browser, for the archive and the report. `None` if unknown.
+    fn version(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// The result of [`Renderer::render`].

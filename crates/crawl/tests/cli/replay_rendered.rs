@@ -268,3 +268,23 @@ fn replay_tools_show_pages_that_scripts_build_and_their_screenshots() {
     let python = named("CRAWL_PYTHON_BIN").join("python");
     run_program(&python, "replayweb.py", &[], &archive, &context.to_string());
 }
+
+#[test]
+#[ignore = "needs Chromium: cargo xtask test sets it up"]
+fn the_browser_is_named_in_the_archive_and_the_report() {
+    let (dir, cmd, rows) = rendered_crawl();
+    let report: Value = serde_json::from_str(&dir.read("c/report.json")).unwrap();
+    let browser = report["crawl"]["browser"].as_str().unwrap();
+    assert!(browser.contains("Chrom"), "{browser}");
+    let file = &rows[0].warc.as_ref().unwrap().file;
+    let warcinfo = read_record(&dir.file("c/archive").join(file), 0).unwrap();
+    let fields = String::from_utf8(warcinfo.block).unwrap();
+    assert!(
+        fields.contains(&format!("browser: {browser}\r\n")),
+        "{fields}"
+    );
+    let text = cmd.run(&["report", "c"]).ok();
+    assert!(text.contains(&format!("browser   {browser}\n")), "{text}");
+    let page = dir.read("c/report.html");
+    assert!(page.contains(&format!("rendered with {browser}.")));
+}
