@@ -384,6 +384,7 @@ mod tests {
             request: CapturedRequest {
                 method: "GET",
                 headers: &sent,
+                body: &[],
             },
             status: 200,
             reason: None,

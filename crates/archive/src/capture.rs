@@ -50,11 +50,13 @@ pub struct Capture<'a> {
 /// The request of a capture. The request target is the path and query of the URL.
 #[derive(Clone, Copy, Debug)]
 pub struct CapturedRequest<'a> {
-    /// `GET` or `HEAD`.
+    /// `GET`, `HEAD` or `POST`.
     pub method: &'a str,
     /// The header fields as sent. If `host` is missing (the HTTP library adds it while sending), it
     /// is derived from the URL.
     pub headers: &'a [(String, String)],
+    /// The body of a POST. Empty for other methods.
+    pub body: &'a [u8],
 }
 
 /// Returns the value for the `WARC-Protocol` field, an IIPC extension of WARC.

@@ -2,17 +2,18 @@
 //!
 //! Lines are byte for byte those of the PyPI package `cdxj-indexer`, so that tools for its indexes
 //! work. For the same reason, numbers are strings and the white space is Python's. There is a line
-//! for each response and each revisit.
+//! for each response, each revisit and each screenshot.
 
 use std::fmt::Write as _;
 
-use crawl_weburl::CanonicalUrl;
-
 use crate::capture::Capture;
 use crate::http_block::content_type;
-use crate::surt::surt;
+use crate::surt::{surt, urn_key};
 use crate::timestamp::Timestamp;
 use crate::warc_reader::WarcRecord;
+
+/// The beginning of the URL of a screenshot; the URL of the page follows.
+pub(crate) const VIEW: &str = "urn:view:";
 
 /// The media type of a revisit record.
 const REVISIT: &str = "warc/revisit";
@@ -30,7 +31,7 @@ pub(crate) fn line_head(capture: &Capture<'_>, digest: Option<&str>) -> String {
         .is_some_and(|revisit| revisit.is_without_head());
     let status = has_head.then_some(capture.status);
     head(
-        capture.url,
+        (&surt(capture.url), capture.url.as_str()),
         capture.started,
         mime.as_deref(),
         status,
@@ -38,10 +39,29 @@ pub(crate) fn line_head(capture: &Capture<'_>, digest: Option<&str>) -> String {
     )
 }
 
-/// Returns the index line (with its line end) of a response or revisit record in `file`. `None` for
-/// records of other types.
+/// Returns the beginning of the line of a `resource` record, up to the digest.
+pub(crate) fn resource_head(
+    url: &str,
+    date: Timestamp,
+    mime: Option<&str>,
+    digest: Option<&str>,
+) -> String {
+    head((&urn_key(url), url), date, mime, None, digest)
+}
+
+/// Returns the index line (with its line end) of a response, revisit or screenshot in `file`.
+/// `None` for other records.
 #[must_use]
 pub fn index_line(record: &WarcRecord, file: &str) -> Option<String> {
+    if record.kind() == "resource" {
+        let url = record.url().filter(|url| url.starts_with(VIEW))?;
+        let mime = record
+            .field("Content-Type")
+            .map(|kind| mime(kind.as_bytes()));
+        let digest = record.field("WARC-Block-Digest");
+        let head = resource_head(url, record.date()?, mime.as_deref(), digest);
+        return Some(line(&head, record.offset, record.length, file));
+    }
     let url = crawl_weburl::canonicalize(None, record.url()?).ok()?;
     let http = record.http();
     let content_type = http.as_ref().and_then(|http| http.field("content-type"));
@@ -52,22 +72,24 @@ pub fn index_line(record: &WarcRecord, file: &str) -> Option<String> {
     };
     let status = http.and_then(|http| http.status());
     let digest = record.field("WARC-Payload-Digest");
-    let head = head(&url, record.date()?, mime.as_deref(), status, digest);
+    let key = surt(&url);
+    let url = (key.as_str(), url.as_str());
+    let head = head(url, record.date()?, mime.as_deref(), status, digest);
     Some(line(&head, record.offset, record.length, file))
 }
 
+/// Returns the beginning of a line, of a SURT key and its URL.
 fn head(
-    url: &CanonicalUrl,
+    (key, url): (&str, &str),
     started: Timestamp,
     mime: Option<&str>,
     status: Option<u16>,
     digest: Option<&str>,
 ) -> String {
-    let mut line = surt(url);
-    line.push(' ');
+    let mut line = format!("{key} ");
     line.push_str(&started.fourteen_digits());
     line.push_str(" {\"url\": ");
-    push_json(url.as_str(), &mut line);
+    push_json(url, &mut line);
     if let Some(mime) = mime {
         line.push_str(", \"mime\": ");
         push_json(mime, &mut line);

@@ -54,6 +54,10 @@ pub(crate) fn request_head(capture: &Capture<'_>, out: &mut Vec<u8>) {
     for (name, value) in request.headers {
         push_field(name, value.as_bytes(), out);
     }
+    if request.method == "POST" {
+        let length = request.body.len().to_string();
+        push_field("Content-Length", length.as_bytes(), out);
+    }
     out.extend_from_slice(b"\r\n");
 }
 

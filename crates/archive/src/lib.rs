@@ -27,7 +27,7 @@
 //!     address: None,
 //!     protocol: http::Version::HTTP_11,
 //!     tls: None,
-//!     request: CapturedRequest { method: "GET", headers: &[] },
+//!     request: CapturedRequest { method: "GET", headers: &[], body: &[] },
 //!     status: 200,
 //!     reason: None,
 //!     headers: &headers,

@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::bounded_read::{BoundedLine, LineReader, MAX_LINE_BYTES};
+use crate::cdxj::VIEW;
 use crate::regular_file::{open_regular, replace_file};
 
 /// The pages and hosts to remove.
@@ -57,9 +58,11 @@ impl Removal {
         self.pages.contains(url.as_str()) || self.holds_host(&url.host_key())
     }
 
-    /// Returns whether the removal includes a URL or origin, given as text from a record.
+    /// Returns whether the removal includes a URL or origin, given as text from a record. A
+    /// screenshot is removed with its page.
     #[must_use]
     pub fn holds_text(&self, url: &str) -> bool {
+        let url = url.strip_prefix(VIEW).unwrap_or(url);
         if self.pages.contains(url) {
             return true;
         }

@@ -126,6 +126,17 @@ pub struct RenderRow {
     /// The distance in the archive from the response record (`warc`) to the `conversion` record with
     /// the DOM, in bytes. Null if the DOM is not archived.
     pub dom_after: Option<u64>,
+    /// Size of the screenshot, in bytes. Null if none was taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub screenshot_bytes: Option<u64>,
+    /// The distance in the archive from the response record (`warc`) to the `resource` record with
+    /// the screenshot, in bytes. Null if no screenshot is archived.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub screenshot_after: Option<u64>,
+    /// Why there is no screenshot: `failed`, `timeout` or `too_large`. Null if one was taken, or if
+    /// screenshots are off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub screenshot_error: Option<String>,
     /// Why the page could not be rendered: `browser_missing`, `browser_crashed`, `page_failed`,
     /// `render_timeout` or `render_budget`. The rest of the row then describes the page as it was
     /// sent.
@@ -366,6 +377,13 @@ pub struct RequestRow {
     /// What the response demanded of a signature that can't be made. Null if it demanded nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unmet_signature: Option<String>,
+    /// `POST`. Null for GET and HEAD.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
+    /// The page that is rendered with the response. If several pages are, the one that asked first.
+    /// Null for other requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub via: Option<String>,
     /// The worker that sent the request, if the requests of several workers were gathered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<String>,
@@ -504,6 +522,9 @@ pub struct RenderStep {
     /// The kind of resource: `document`, `script`, `style`, `data`, `media` or `report`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
+    /// Whether the request is a POST whose body may be sent. The log doesn't keep the body.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_post_body: bool,
     /// The result of a page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<RenderResult>,
@@ -929,6 +950,8 @@ mod tests {
                 signed: false,
                 challenged: false,
                 unmet_signature: None,
+                method: None,
+                via: None,
                 worker: None,
             },
             expect![[

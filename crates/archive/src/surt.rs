@@ -27,13 +27,26 @@ pub fn surt(url: &CanonicalUrl) -> String {
     };
     key.push_str(&path_key(url.path(), !host.is_empty()));
     let query = url.path_and_query().split_once('?').map(|(_, query)| query);
-    if let Some(query) = query.filter(|query| !query.is_empty()).map(query_key)
-        && !query.is_empty()
-    {
+    push_query(query.unwrap_or_default(), &mut key);
+    key
+}
+
+/// Returns the key of a URL without a host, such as `urn:view:https://example.org/`. The URL within
+/// it counts as a path.
+pub(crate) fn urn_key(url: &str) -> String {
+    let (scheme, rest) = url.split_once(':').unwrap_or(("", url));
+    let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let mut key = format!("{scheme}:{}", path_key(path, false));
+    push_query(query, &mut key);
+    key
+}
+
+fn push_query(query: &str, key: &mut String) {
+    let query = query_key(query);
+    if !query.is_empty() {
         key.push('?');
         key.push_str(&query);
     }
-    key
 }
 
 fn port(url: &CanonicalUrl) -> Option<u16> {

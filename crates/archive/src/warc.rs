@@ -41,6 +41,8 @@ pub struct Warcinfo {
     pub from: Option<String>,
     /// How the crawl obeys robots.txt, in words.
     pub robots: String,
+    /// The name and version of the browser that renders pages, if any are rendered.
+    pub browser: Option<String>,
     /// The labelled digest of the configuration in the run that created the file.
     pub config_digest: Option<String>,
 }
@@ -56,6 +58,7 @@ impl Warcinfo {
             ("http-header-user-agent", Some(&self.user_agent)),
             ("http-header-from", self.from.as_deref()),
             ("robots", Some(&self.robots)),
+            ("browser", self.browser.as_deref()),
             ("config-digest", self.config_digest.as_deref()),
             ("format", Some("WARC File Format 1.1")),
             ("conformsTo", Some(CONFORMS_TO)),
@@ -73,16 +76,23 @@ impl Warcinfo {
 /// The media type of a serialized DOM.
 const HTML_IN_UTF8: &str = "text/html; charset=utf-8";
 
+/// The media type of a screenshot.
+const PNG: &str = "image/png";
+
 /// The finished records of one capture, ready to append.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EncodedCapture {
-    /// The gzip members in order: response or revisit, the `conversion` of a rendered page, request,
-    /// metadata.
+    /// The gzip members in order: response or revisit, the `conversion` of a rendered page, its
+    /// screenshot, request, metadata.
     pub(crate) members: Vec<u8>,
     /// The range in `members` of the first member, to which the index refers.
     pub(crate) response: Range<usize>,
     /// The beginning of the index line, up to the digest, without the file and the offset.
     pub(crate) index_head: String,
+    /// The offset in `members` at which the next record of a rendered page is inserted.
+    rendered_end: usize,
+    /// The range in `members` of the screenshot, and the beginning of its index line.
+    pub(crate) screenshot: Option<(Range<usize>, String)>,
     pub(crate) started: Timestamp,
     pub(crate) id: Uuid,
     digest: String,
@@ -106,6 +116,15 @@ impl EncodedCapture {
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.members.len() as u64
+    }
+
+    /// Inserts a record of the rendered page behind those that are already there, and returns its
+    /// range.
+    fn insert(&mut self, member: Vec<u8>) -> Range<usize> {
+        let range = self.rendered_end..self.rendered_end + member.len();
+        self.members.splice(range.start..range.start, member);
+        self.rendered_end = range.end;
+        range
     }
 }
 
@@ -145,6 +164,8 @@ impl Encoder {
         self.metadata(capture, ids, &body_digest, &mut members);
         EncodedCapture {
             members,
+            rendered_end: response.end,
+            screenshot: None,
             response,
             index_head: cdxj::line_head(capture, payload_digest(capture, &digest)),
             started: capture.started,
@@ -159,7 +180,6 @@ impl Encoder {
     /// The record directly follows the response, which is never rewritten, so the distance stays
     /// right.
     pub fn add_dom(&mut self, capture: &mut EncodedCapture, url: &CanonicalUrl, dom: &str) -> u64 {
-        let distance = capture.response.end;
         let mut member = Vec::with_capacity(512 + dom.len() / 3);
         self.block.clear();
         self.begin("conversion", Uuid::new_v4(), capture.started);
@@ -167,8 +187,34 @@ impl Encoder {
         self.field("WARC-Refers-To", &urn(capture.id));
         self.field("Content-Type", HTML_IN_UTF8);
         self.end(dom.as_bytes(), &mut member);
-        capture.members.splice(distance..distance, member);
-        distance as u64
+        capture.insert(member).start as u64
+    }
+
+    /// Adds a screenshot (PNG) of a rendered page to its capture, as a `resource` record (WARC 1.1
+    /// section 6.4) of the URL `urn:view:URL`, as Browsertrix does. Returns the distance from the
+    /// response record to it, in bytes. Call this after [`add_dom`](Self::add_dom).
+    pub fn add_screenshot(
+        &mut self,
+        capture: &mut EncodedCapture,
+        url: &CanonicalUrl,
+        png: &[u8],
+    ) -> u64 {
+        let target = format!("{}{url}", cdxj::VIEW);
+        let mut member = Vec::with_capacity(512 + png.len());
+        self.block.clear();
+        self.begin("resource", Uuid::new_v4(), capture.started);
+        self.field("WARC-Target-URI", &target);
+        self.field("WARC-Concurrent-To", &urn(capture.id));
+        self.field("Content-Type", PNG);
+        self.end(png, &mut member);
+        // The block is the payload. The record has no digest of the payload, because FastWARC finds
+        // payloads only in HTTP messages, and would call the digest wrong.
+        let digest = DIGEST.of(&[png]);
+        let head = cdxj::resource_head(&target, capture.started, Some(PNG), Some(&digest));
+        let range = capture.insert(member);
+        let distance = range.start as u64;
+        capture.screenshot = Some((range, head));
+        distance
     }
 
     /// Encodes a record that was read from an archive, with other fields and another block.
@@ -250,7 +296,7 @@ impl Encoder {
         self.target(capture);
         self.field("WARC-Concurrent-To", &urn(ids.response));
         self.field("Content-Type", "application/http;msgtype=request");
-        self.end(&[], out);
+        self.end(capture.request.body, out);
     }
 
     fn metadata(

@@ -142,7 +142,8 @@ impl Archive {
         let begin = file.appender.append(&encoded.members);
         file.used |= begin.is_ok();
         let file = self.current.insert(file);
-        let offset = begin? + encoded.response.start as u64;
+        let begin = begin?;
+        let offset = begin + encoded.response.start as u64;
         let receipt = Receipt {
             file: file.name.clone(),
             offset,
@@ -155,6 +156,11 @@ impl Archive {
             receipt.length,
             &receipt.file,
         ));
+        if let Some((range, head)) = &encoded.screenshot {
+            let offset = begin + range.start as u64;
+            let line = cdxj::line(head, offset, range.len() as u64, &receipt.file);
+            self.captures.append_line(&line);
+        }
         Ok(receipt)
     }
 

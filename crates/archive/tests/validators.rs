@@ -64,6 +64,7 @@ fn archive(dir: &Path, max_file_bytes: u64) -> Vec<PathBuf> {
             user_agent: "crawl/0.1 (+mailto:a@example.org)".into(),
             from: Some("a@example.org".into()),
             robots: "RFC 9309, obeyed".into(),
+            browser: None,
             config_digest: Some("sha256:x".into()),
         },
     };
@@ -71,7 +72,10 @@ fn archive(dir: &Path, max_file_bytes: u64) -> Vec<PathBuf> {
     let mut encoder = Encoder::default();
     let pages = (100..200).map(Sample::page);
     for sample in odd_captures().into_iter().chain(pages).chain(odd_urls()) {
-        archive.append(&sample.encode(&mut encoder)).unwrap();
+        let mut capture = sample.encode(&mut encoder);
+        encoder.add_dom(&mut capture, &sample.url, "<title>tea</title>");
+        encoder.add_screenshot(&mut capture, &sample.url, b"\x89PNG");
+        archive.append(&capture).unwrap();
     }
     archive.sync().unwrap();
     archive.write_index().unwrap();

@@ -72,6 +72,33 @@ pub enum RenderError {
     Budget(Budget),
 }
 
+/// Why a page has no screenshot.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ScreenshotError {
+    /// The browser refused, or it died.
+    #[error("no screenshot: {0}")]
+    Failed(String),
+    /// The browser took too long.
+    #[error("the screenshot took too long")]
+    Timeout,
+    /// The screenshot has more bytes than configured.
+    #[error("the screenshot is too large: {0} bytes")]
+    TooLarge(usize),
+}
+
+impl ScreenshotError {
+    /// Returns the name of the failure in rows and reports.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            ScreenshotError::Failed(_) => "failed",
+            ScreenshotError::Timeout => "timeout",
+            ScreenshotError::TooLarge(_) => "too_large",
+        }
+    }
+}
+
 impl RenderError {
     /// Returns the name of the failure in rows and reports.
     #[must_use]

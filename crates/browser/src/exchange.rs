@@ -5,6 +5,8 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 
+use crate::error::ScreenshotError;
+
 /// A fetched page.
 #[derive(Debug, Clone)]
 pub struct PageToRender {
@@ -40,7 +42,7 @@ pub struct WantedRequest {
     /// The headers that the browser would send, without those of its network stack (such as
     /// `Host`, `Cookie` and `Accept-Encoding`).
     pub headers: Vec<(String, String)>,
-    /// The body, if there is one and it isn't a file.
+    /// The body, which may be empty. `None` if the browser withholds it, as it does with files.
     pub body: Option<Bytes>,
     /// Purpose of the request.
     pub kind: RequestKind,
@@ -121,6 +123,6 @@ pub struct Rendered {
     pub navigation: Option<String>,
     /// Number of connections to the wall while the page was rendered.
     pub wall_hits: u32,
-    /// A screenshot (PNG).
-    pub screenshot: Option<Bytes>,
+    /// A screenshot (PNG), or why there is none. `None` if screenshots are off.
+    pub screenshot: Option<Result<Bytes, ScreenshotError>>,
 }

@@ -91,8 +91,10 @@ fn body(request: &Value) -> Option<Bytes> {
             .collect();
         return Some(parts?.concat().into());
     }
-    let text = request["postData"].as_str()?;
-    Some(Bytes::copy_from_slice(text.as_bytes()))
+    match request["postData"].as_str() {
+        Some(text) => Some(Bytes::copy_from_slice(text.as_bytes())),
+        None => (request["hasPostData"] != true).then(Bytes::new),
+    }
 }
 
 /// Returns the answer with which a fetched page is loaded.

@@ -25,7 +25,7 @@ mod wall;
 
 pub use browser::Browser;
 pub use config::BrowserConfig;
-pub use error::{BrowserError, Budget, RenderError};
+pub use error::{BrowserError, Budget, RenderError, ScreenshotError};
 pub use exchange::{
     AnswerFuture, PageAnswer, PageRequests, PageToRender, Rendered, RequestKind, WantedRequest,
 };

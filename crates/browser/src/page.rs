@@ -11,6 +11,8 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use crate::config::WINDOW;
+use crate::error::ScreenshotError;
 use crate::intercept;
 use crate::protocol::{CommandError, Connection, Event, Reply};
 use crate::running::Running;
@@ -28,6 +30,9 @@ const MAX_TASKS_AT_A_TIME: u32 = 10_000;
 
 /// How long the browser may take to close a page before it is killed.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long the browser may take for a screenshot.
+const SCREENSHOT_PATIENCE: Duration = Duration::from_secs(10);
 
 /// The name of the scripts' world, which pages don't see.
 const WORLD: &str = "crawl";
@@ -198,8 +203,10 @@ impl<'a> Rendering<'a> {
             self.connection
                 .send(None, "Browser.grantPermissions", grants),
         );
+        let (width, height) = WINDOW;
         let target = json!({
-            "url": "about:blank", "browserContextId": self.context, "width": 1280, "height": 1024
+            "url": "about:blank", "browserContextId": self.context,
+            "width": width, "height": height
         });
         let mut created = self.connection.send(None, "Target.createTarget", target);
         let created = self.reply(&mut created).await?;
@@ -295,7 +302,7 @@ impl<'a> Rendering<'a> {
         }
         let navigation = document["navigation"].as_str().map(str::to_owned);
         let screenshot = match self.config.screenshots {
-            true => self.screenshot().await?,
+            true => Some(self.screenshot().await),
             false => None,
         };
         Ok(Rendered {
@@ -311,11 +318,25 @@ impl<'a> Rendering<'a> {
         })
     }
 
-    async fn screenshot(&mut self) -> Result<Option<Bytes>, RenderError> {
+    /// Takes a screenshot. The page has been read, so a failure, even a crash, costs nothing else.
+    async fn screenshot(&mut self) -> Result<Bytes, ScreenshotError> {
         let options = json!({"format": "png"});
-        let image = self.command("Page.captureScreenshot", options).await?;
+        let captured = self.command("Page.captureScreenshot", options);
+        let image = match timeout(SCREENSHOT_PATIENCE, captured).await {
+            Err(_) | Ok(Err(RenderError::Timeout)) => {
+                // A page that is busy forever would not even close.
+                self.send_to_page("Page.crash", json!({}));
+                return Err(ScreenshotError::Timeout);
+            }
+            Ok(Err(error)) => return Err(ScreenshotError::Failed(error.to_string())),
+            Ok(Ok(image)) => image,
+        };
         let decoded = BASE64.decode(text(&image["data"]).as_bytes());
-        Ok(decoded.ok().map(Bytes::from))
+        let image = decoded.map_err(|error| ScreenshotError::Failed(error.to_string()))?;
+        match image.len() > self.config.max_screenshot_bytes {
+            true => Err(ScreenshotError::TooLarge(image.len())),
+            false => Ok(image.into()),
+        }
     }
 
     async fn evaluate(&mut self, world: i64, script: &str) -> Result<Value, RenderError> {

@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 
+use crate::config::PATH;
 use crate::profile::Profile;
 use crate::{BrowserConfig, BrowserError};
 
@@ -133,7 +134,7 @@ fn spawn(
         .arg(program)
         .args(arguments(config, folder, wall_port))
         .env_clear()
-        .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+        .env("PATH", PATH)
         .env("HOME", folder)
         .env("TMPDIR", folder)
         .env("XDG_CONFIG_HOME", folder)

@@ -91,7 +91,7 @@ pub(crate) fn check_warc(
                     hand_over(name, &capture, cross)?;
                 }
             }
-            "request" | "metadata" => {
+            "request" | "metadata" | "resource" => {
                 let of = record.field("WARC-Concurrent-To").unwrap_or_default();
                 match under_way.as_mut().filter(|capture| capture.id == of) {
                     None => wrong("the record that it belongs to does not precede it"),
@@ -99,6 +99,10 @@ pub(crate) fn check_warc(
                         capture.facts.about = Some(about(&record));
                     }
                     Some(_) => {}
+                }
+                if let Some(line) = index_line(&record, name) {
+                    let added = cross.screenshot(name, record.offset, &line);
+                    added.map_err(VerifyError::Scratch)?;
                 }
             }
             "warcinfo" if record.field("WARC-Filename") != Some(name) => {

@@ -208,6 +208,14 @@ impl CrossCheck {
         }
     }
 
+    /// Adds a screenshot found in the WARC file `name`, with the line that the index must have.
+    pub(crate) fn screenshot(&mut self, name: &str, offset: u64, line: &str) -> io::Result<()> {
+        let at = (self.file(&format!("{FOLDER}/{name}")), offset);
+        let mut facts = [0; FACTS];
+        facts[LINE] = fact(line.as_bytes());
+        self.add(place_key(name, offset), CAPTURE, at, facts)
+    }
+
     /// Adds a line of the capture log.
     pub(crate) fn log_line(&mut self, place: (&str, u64), line: u64, text: &str) -> io::Result<()> {
         self.line_of(LOG_LINE, CAPTURES, place, line, text)

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use crawl_browser::{
     AnswerFuture, Browser, BrowserConfig, BrowserError, PageAnswer, PageRequests, PageToRender,
-    RenderError, RequestKind, WantedRequest,
+    RenderError, RequestKind, ScreenshotError, WantedRequest,
 };
 use crawl_engine::{
     NoBrowser, RenderFailure, RenderFuture, RenderRequests, RenderedPage, Renderer, ResourceAnswer,
     ResourceKind, ResourceRequest,
 };
+use crawl_fetcher::PostBody;
+use crawl_weburl::canonicalize;
 use http::header::{
     ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
     ACCESS_CONTROL_ALLOW_ORIGIN,
@@ -31,6 +33,10 @@ const LIBRARY_VARIABLE: &str = "LD_LIBRARY_PATH";
 
 /// Environment variable with the configuration of the browser's fonts.
 const FONTS_VARIABLE: &str = "FONTCONFIG_FILE";
+
+/// Maximum bytes of a screenshot (PNG).
+/// Beyond the limit: not kept; `screenshot_error` in the page's row is `too_large`.
+const MAX_SCREENSHOT_BYTES: usize = 4 << 20;
 
 /// The value of CORS fields that lets a page read an answer to a request without credentials. Anyone
 /// could get such an answer; answers to other requests keep the server's own fields.
@@ -64,6 +70,8 @@ fn shared_browser(terms: BrowserTerms) -> Result<Arc<dyn Renderer>, BrowserError
         timeout: terms.timeout,
         memory_bytes: terms.memory,
         max_requests: terms.max_requests,
+        screenshots: terms.screenshots,
+        max_screenshot_bytes: MAX_SCREENSHOT_BYTES,
         ..BrowserConfig::new(terms.user_agent)
     };
     let problem = match (config.find_program(), &config.program) {
@@ -78,18 +86,25 @@ fn shared_browser(terms: BrowserTerms) -> Result<Arc<dyn Renderer>, BrowserError
         Some(problem) => Err(problem),
         None => {
             config.remove_abandoned_profiles();
-            let browser = Arc::default();
-            Ok(Arc::new(SharedBrowser { config, browser }))
+            Ok(Arc::new(SharedBrowser {
+                version: config.program_version(),
+                config,
+                browser: Arc::default(),
+            }))
         }
     }
 }
 
 /// Returns the browser for a replay with these settings. If none is installed, the replay reads the
-/// archived DOMs.
+/// archived DOMs. A replay takes no screenshots.
 ///
 /// # Errors
 /// The program named by the settings does not exist, or the browser's sandbox can't be used.
 pub(crate) fn renderer_of_replay(terms: BrowserTerms) -> Result<Arc<dyn Renderer>, CommandError> {
+    let terms = BrowserTerms {
+        screenshots: false,
+        ..terms
+    };
     match shared_browser(terms) {
         Err(why @ BrowserError::NotFound) => Ok(Arc::new(NoBrowser {
             why: why.to_string(),
@@ -119,10 +134,15 @@ fn of_browser(problem: &BrowserError) -> CommandError {
 /// A browser that is started for its first page.
 struct SharedBrowser {
     config: BrowserConfig,
+    version: Option<String>,
     browser: Arc<OnceCell<Browser>>,
 }
 
 impl Renderer for SharedBrowser {
+    fn version(&self) -> Option<&str> {
+        self.version.as_deref()
+    }
+
     fn render(&self, page: crawl_engine::PageToRender, requests: RenderRequests) -> RenderFuture {
         let (config, browser) = (self.config.clone(), Arc::clone(&self.browser));
         Box::pin(async move {
@@ -132,6 +152,7 @@ impl Renderer for SharedBrowser {
                 detail: why.to_string(),
                 is_browsers: true,
             })?;
+            let url = page.url.clone();
             let input = PageToRender {
                 url: page.url,
                 status: page.status,
@@ -158,9 +179,19 @@ impl Renderer for SharedBrowser {
                 page_time: rendered.page_time,
                 withheld: rendered.withheld,
                 navigation: rendered.navigation,
+                screenshot: rendered.screenshot.map(|image| screenshot(&url, image)),
             })
         })
     }
+}
+
+/// Returns a screenshot, or the name in rows of why there is none.
+fn screenshot(url: &str, image: Result<Bytes, ScreenshotError>) -> Result<Bytes, &'static str> {
+    image.map_err(|why| {
+        let (name, detail) = (why.name(), why.to_string());
+        tracing::info!(%url, name, detail, "no screenshot");
+        name
+    })
 }
 
 /// Passes the requests of a page to the crawl.
@@ -173,11 +204,11 @@ impl PageRequests for PageResources {
             if wanted.kind == RequestKind::Preflight {
                 return allowed_by_cors(&wanted.headers);
             }
-            let kind = kind(wanted.kind);
             let request = ResourceRequest {
+                post: post(&wanted),
+                kind: kind(wanted.kind),
                 url: wanted.url,
                 method: wanted.method,
-                kind,
             };
             match requests.request(request).await {
                 ResourceAnswer::Answered {
@@ -197,6 +228,23 @@ impl PageRequests for PageResources {
             }
         })
     }
+}
+
+/// Returns the body of a POST that may be sent. `None` if the request is something else, if the body
+/// is not known, or if a document of another origin sends it, such as a frame within the page.
+fn post(wanted: &WantedRequest) -> Option<PostBody> {
+    let origin = field(&wanted.headers, "origin");
+    let is_foreign = |origin: HeaderValue| {
+        let own = canonicalize(None, &wanted.url).map(|url| url.origin_text().to_owned());
+        own.ok().is_none_or(|own| origin != own)
+    };
+    if wanted.method != "POST" || origin.is_some_and(is_foreign) {
+        return None;
+    }
+    Some(PostBody {
+        content_type: field(&wanted.headers, "content-type"),
+        bytes: wanted.body.clone()?,
+    })
 }
 
 fn kind(kind: RequestKind) -> ResourceKind {

@@ -1,10 +1,13 @@
 """Opens captures in ReplayWeb.page, in Chromium, and fails where one does not show its page.
 
 A line of JSON comes in: the folder of ReplayWeb.page, the folder of the archive, and captures: the
-file of the archive that is opened, a timestamp, a URL, and the HTML that was archived.
+file of the archive that is opened, a timestamp, a URL, and the HTML that was archived. There may
+also be images: a file, a timestamp, a URL, and the SHA-256 of the bytes. And where pywb serves the
+archive, which then has to show all captures too.
 """
 
 import functools
+import hashlib
 import http.server
 import json
 import os
@@ -53,19 +56,36 @@ class Files(http.server.SimpleHTTPRequestHandler):
             self.wfile.write(file.read(last - first + 1))
 
 
-def shown(page, timestamp, url):
-    """The text of the frame that shows a capture, and the time of the record it came from."""
+def shown(page, timestamp, url, expected):
+    """Waits for the frame that shows a capture with this text; scripts may still write it. Returns
+    the frame, and the time of the record it came from."""
     end = f"/{timestamp}mp_/{url}"
+    text = None
     for _ in range(PATIENCE_MS // POLL_MS):
         for frame in page.frames:
             try:
                 if frame.url.endswith(end) and frame.evaluate("document.readyState") == "complete":
                     of = frame.evaluate("globalThis.wbinfo?.timestamp")
-                    return frame.inner_text("body"), of
+                    text = frame.inner_text("body")
+                    if text == expected:
+                        return frame, of
             except Error:
                 pass  # The frame has just gone on to another page.
         page.wait_for_timeout(POLL_MS)
-    raise AssertionError(f"{url} of {timestamp} is not shown: {[frame.url for frame in page.frames]}")
+    frames = [frame.url for frame in page.frames]
+    raise AssertionError(f"{url} of {timestamp} shows {text!r}, not {expected!r}: {frames}")
+
+
+def image_digest(page, prefix, timestamp, url):
+    """The SHA-256 of the bytes that the viewer has for an image."""
+    script = """async (address) => {
+        const answer = await fetch(address);
+        const bytes = await answer.arrayBuffer();
+        return [answer.status, answer.headers.get("content-type"), Array.from(new Uint8Array(bytes))];
+    }"""
+    status, kind, image = page.evaluate(script, f"{prefix}/{timestamp}id_/{url}")
+    assert (status, kind) == (200, "image/png"), (url, status, kind)
+    return hashlib.sha256(bytes(image)).hexdigest()
 
 
 def main():
@@ -95,16 +115,26 @@ def main():
                 page.goto(f"{origin}/viewer/?source={origin}/archive/{source}#{view}")
             else:
                 page.evaluate("view => { location.hash = view }", view)
-            text, of = shown(page, timestamp, url)
             plain.set_content(html)
-            expected = plain.inner_text("body")
-            assert text == expected, f"{source}: {url} of {timestamp} shows {text!r}, not {expected!r}"
+            frame, of = shown(page, timestamp, url, plain.inner_text("body"))
             # A file of records is read as a whole; there and in a WACZ file a revisit is told as
             # what it refers to.
             is_index = source.endswith(".cdxj")
             assert not is_index or of == timestamp, f"{source}: {url} of {timestamp} is shown as of {of}"
+            prefix = frame.url.removesuffix(f"/{timestamp}mp_/{url}")
+            for of_source, image_timestamp, image, digest in told.get("images", []):
+                if of_source == source:
+                    assert image_digest(page, prefix, image_timestamp, image) == digest, (source, image)
+        pywb = told.get("pywb")
+        for _, timestamp, url, html in told["captures"] if pywb else []:
+            page = browser.new_context().new_page()
+            page.on("request", lambda request: elsewhere.append(request.url))
+            page.goto(f"{pywb}/crawl/{timestamp}/{url}")
+            plain.set_content(html)
+            shown(page, timestamp, url, plain.inner_text("body"))
         browser.close()
-    elsewhere = [url for url in elsewhere if not url.startswith((origin, "blob:", "data:"))]
+    ours = tuple(filter(None, (origin, pywb, "blob:", "data:")))
+    elsewhere = [url for url in elsewhere if not url.startswith(ours)]
     assert not elsewhere, f"asked elsewhere: {elsewhere}"
 
 

@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use crawl_coding::{DecodeLimits, decode};
-use crawl_fetcher::Exchange;
+use crawl_fetcher::{Exchange, PostBody};
 use crawl_scheduler::Tick;
 use crawl_weburl::{AddressClass, classify};
 use http::HeaderMap;
@@ -31,6 +31,8 @@ pub struct RenderConfig {
     pub tabs: usize,
     /// Whether images, media and fonts are fetched too.
     pub all_resources: bool,
+    /// Whether pages may send POST requests to their own origin.
+    pub posts: bool,
     /// Limits of the requests of one page.
     pub limits: RenderLimits,
 }
@@ -42,6 +44,7 @@ impl fmt::Debug for RenderConfig {
         shown.field("mode", &self.mode);
         shown.field("tabs", &self.tabs);
         shown.field("all_resources", &self.all_resources);
+        shown.field("posts", &self.posts);
         shown.field("limits", &self.limits).finish_non_exhaustive()
     }
 }
@@ -81,6 +84,11 @@ impl Default for RenderLimits {
 pub trait Renderer: Send + Sync {
     /// Renders a page. All its requests go to `requests`.
     fn render(&self, page: PageToRender, requests: RenderRequests) -> RenderFuture;
+
+    /// Returns the name and version of the browser, for the archive and the report. `None` if unknown.
+    fn version(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// Stands for a browser that is missing: renders nothing. A replay then reads the archived DOMs.
@@ -142,6 +150,8 @@ pub struct RenderedPage {
     pub withheld: u32,
     /// The URL that the page's scripts tried to move to, which counts as a link.
     pub navigation: Option<String>,
+    /// A screenshot (PNG), or the name in rows of why there is none. `None` if screenshots are off.
+    pub screenshot: Option<Result<Bytes, &'static str>>,
 }
 
 /// Why a page was not rendered.
@@ -237,6 +247,9 @@ pub struct ResourceRequest {
     pub method: String,
     /// The kind of resource.
     pub kind: ResourceKind,
+    /// The body of a POST that may be sent: one whose body is known, and that no other origin sends.
+    /// `None` for other requests.
+    pub post: Option<PostBody>,
 }
 
 /// The answer to a request of a page.

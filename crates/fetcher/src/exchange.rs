@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use crawl_scheduler::{OutcomeKind, RequestOutcome, Tick};
 use crawl_weburl::{CanonicalUrl, Unusable, canonicalize};
-use http::header::{ETAG, HeaderMap, HeaderName, LAST_MODIFIED, LOCATION};
+use http::header::{ETAG, HeaderMap, HeaderName, HeaderValue, LAST_MODIFIED, LOCATION};
 use http::{StatusCode, Version};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,7 @@ const FORM_ENCODED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'.')
     .remove(b'_');
 
-/// A GET or HEAD request, or a POST of a form.
+/// A GET or HEAD request, or a POST of a form or of any other body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FetchRequest {
     /// The URL to fetch.
@@ -42,11 +42,22 @@ pub struct FetchRequest {
     pub is_filtered: bool,
     /// The document that contains the URL, for the `Referer` field.
     pub found_on: Option<CanonicalUrl>,
-    /// The form to send with POST. `None` for GET and HEAD.
+    /// The form to send with POST. `None` for other requests.
     pub form: Option<FormBody>,
+    /// The body to send with POST. Unlike a form, it is recorded with the exchange.
+    pub post: Option<PostBody>,
     /// Whether to leave out the operator's own fields and the site's session. Cookies of the
     /// response are ignored too.
     pub is_anonymous: bool,
+}
+
+/// A body to send with POST.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PostBody {
+    /// The media type.
+    pub content_type: Option<HeaderValue>,
+    /// The bytes.
+    pub bytes: Bytes,
 }
 
 /// A form as `application/x-www-form-urlencoded`. `Debug` hides it, since it may contain a
@@ -95,6 +106,7 @@ impl FetchRequest {
             is_filtered: false,
             found_on: None,
             form: None,
+            post: None,
             is_anonymous: false,
         }
     }
@@ -112,6 +124,7 @@ impl FetchRequest {
             is_filtered: false,
             found_on: None,
             form: None,
+            post: None,
             is_anonymous: false,
         }
     }
@@ -191,6 +204,8 @@ pub struct Exchange {
 pub struct SentFields {
     /// Whether the method was HEAD.
     pub is_head: bool,
+    /// The body, if the request was a POST whose body is recorded.
+    pub posted: Option<Bytes>,
     pub(crate) fields: HeaderMap,
     /// Names of the fields that the operator set for this host. These fields replace general fields
     /// of the same name.

@@ -347,6 +347,7 @@ impl Fetcher {
         };
         let mut sent = SentFields {
             is_head: request.is_head,
+            posted: request.post.as_ref().map(|post| post.bytes.clone()),
             fields: self.request_headers(request),
             own: own.keys().cloned().collect(),
         };
@@ -499,7 +500,11 @@ impl Fetcher {
             return Challenge::None;
         };
         let sent = &exchange.sent;
-        let method = if sent.is_head { "HEAD" } else { "GET" };
+        let method = match (sent.is_head, &sent.posted) {
+            (true, _) => "HEAD",
+            (false, None) => "GET",
+            (false, Some(_)) => "POST",
+        };
         let request = signed_message(method, &exchange.url, &sent.fields, &sent.own);
         let can_cover = |asked: &SignatureRequest| signing.signer.sign(&request, asked).map(drop);
         let demanded = demanded(exchange.status, &exchange.headers);
@@ -549,6 +554,13 @@ impl Fetcher {
             if let Some(Ok(value)) = value {
                 headers.insert(name, value);
             }
+        }
+        let content_type = request
+            .post
+            .as_ref()
+            .and_then(|post| post.content_type.as_ref());
+        if let Some(content_type) = content_type {
+            headers.insert(CONTENT_TYPE, content_type.clone());
         }
         let found_on = request.found_on.as_ref().filter(|_| self.config.referer);
         if let Some(value) = found_on.and_then(|page| referer(page, &request.url)) {
@@ -633,10 +645,10 @@ fn fixed(known: &ResolveOverride, names: &Names) -> Fixed {
 }
 
 fn method(request: &FetchRequest) -> Method {
-    match (request.is_head, &request.form) {
-        (true, _) => Method::HEAD,
-        (false, None) => Method::GET,
-        (false, Some(_)) => Method::POST,
+    match (request.is_head, &request.form, &request.post) {
+        (true, ..) => Method::HEAD,
+        (false, None, None) => Method::GET,
+        (false, ..) => Method::POST,
     }
 }
 
@@ -680,6 +692,8 @@ fn http_request(request: &FetchRequest, headers: HeaderMap) -> reqwest::Request 
         let encoded = HeaderValue::from_static("application/x-www-form-urlencoded");
         http_request.headers_mut().insert(CONTENT_TYPE, encoded);
         *http_request.body_mut() = Some(form.encoded().to_owned().into());
+    } else if let Some(post) = &request.post {
+        *http_request.body_mut() = Some(post.bytes.clone().into());
     }
     http_request
 }

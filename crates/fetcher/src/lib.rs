@@ -48,7 +48,7 @@ pub use clock::Clock;
 pub use config::{BadRoots, FetchConfig, ResolveOverride, SetupError, check_roots, user_agent};
 pub use contact::{BadContact, Contact, MAX_CONTACT_BYTES};
 pub use exchange::{
-    Exchange, FetchRequest, FormBody, SentFields, TlsVersion, Truncation, Validators,
+    Exchange, FetchRequest, FormBody, PostBody, SentFields, TlsVersion, Truncation, Validators,
 };
 pub use failure::Failure;
 pub use failure_kind::{FailureKind, FailurePhase, Fault};

@@ -317,6 +317,7 @@ fn archived(dir: &Path, path: &str, number: u64) -> Value {
         request: CapturedRequest {
             method: "GET",
             headers: &[],
+            body: &[],
         },
         status: 200,
         reason: None,

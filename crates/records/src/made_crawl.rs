@@ -92,6 +92,7 @@ impl MadeCrawl {
             request: CapturedRequest {
                 method: "GET",
                 headers: &[],
+                body: &[],
             },
             status,
             reason: None,

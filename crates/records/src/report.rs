@@ -74,6 +74,9 @@ pub struct CrawlSettings {
     pub seeds: Vec<String>,
     /// The version of the program in the last run.
     pub version: Option<String>,
+    /// The name and version of the browser that rendered pages in the last run. `None` if none did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub browser: Option<String>,
     /// When the crawl was first started, in RFC 3339.
     pub started: Option<String>,
     /// If this is a replay, the directory of the replayed crawl. A replay sends no request, and all
@@ -456,6 +459,7 @@ impl CrawlSettings {
         Ok(CrawlSettings {
             seeds: seeds_of(&table).map(str::to_owned).collect(),
             version: note("version"),
+            browser: note("browser"),
             started: note("started"),
             replay_of: note("replay-of"),
             per_host: per_host().and_then(|n| u32::try_from(n).ok()).unwrap_or(1),

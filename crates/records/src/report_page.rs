@@ -159,6 +159,7 @@ fn requests_section(report: &Report) -> Markup {
         p class="soft" {
             @if let Some(started) = &report.crawl.started { "Started " (safe_line(started)) "." }
             @if let Some(version) = &report.crawl.version { " By crawl " (safe_line(version)) "." }
+            @if let Some(browser) = &report.crawl.browser { " Pages were rendered with " (safe_line(browser)) "." }
         }
     };
     card("Requests", &body)

@@ -27,6 +27,9 @@ impl Display for Report {
         if let Some(started) = &self.crawl.started {
             writeln!(f, "started   {started}")?;
         }
+        if let Some(browser) = &self.crawl.browser {
+            writeln!(f, "browser   {}", safe_line(browser))?;
+        }
         if let Some(of) = &self.crawl.replay_of {
             writeln!(f, "replay    of {}: no requests were sent", safe_line(of))?;
         }

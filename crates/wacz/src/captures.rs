@@ -108,7 +108,7 @@ impl CaptureCopier<'_> {
                     continue;
                 }
             };
-            let is_capture = matches!(record.kind(), "response" | "revisit");
+            let is_capture = matches!(record.kind(), "response" | "revisit" | "resource");
             let line = match is_capture {
                 true => lines.at(record.offset).map_err(&unreadable)?,
                 false => None,

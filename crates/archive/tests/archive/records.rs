@@ -29,6 +29,7 @@ fn records(sample: &Sample) -> Vec<WarcRecord> {
             user_agent: "crawl/0.1 (+mailto:a@example.org)".into(),
             from: None,
             robots: "RFC 9309, obeyed".into(),
+            browser: Some("Chromium 156.0".into()),
             config_digest: Some("sha256:x".into()),
         },
         ..ArchiveOptions::default()

@@ -89,6 +89,7 @@ impl Sample {
             request: CapturedRequest {
                 method: "GET",
                 headers: &self.request,
+                body: &[],
             },
             status: self.status,
             reason: self.reason,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crawl_browser::{Browser, Budget, RenderError};
+use crawl_browser::{Browser, BrowserConfig, Budget, RenderError, Rendered, ScreenshotError};
 
 use crate::site::{PATIENT, Patient, Site, config, page, text_of, try_render};
 
@@ -86,7 +86,7 @@ async fn a_page_beside_a_greedy_one_is_rendered_again() {
 
 #[tokio::test]
 async fn a_page_that_needs_too_much_memory_is_ended() {
-    let change = |config: &mut crawl_browser::BrowserConfig| config.memory_bytes = 400 << 20;
+    let change = |config: &mut BrowserConfig| config.memory_bytes = 400 << 20;
     let error = try_render(GREEDY, &Arc::default(), change)
         .await
         .unwrap_err();
@@ -133,10 +133,58 @@ async fn pages_beyond_the_tabs_wait() {
     browser.close().await;
 }
 
-#[tokio::test]
-async fn a_screenshot_is_taken_on_demand() {
+/// Renders a page with a screenshot.
+async fn shown(html: &str, change: impl FnOnce(&mut BrowserConfig)) -> Rendered {
     let site = Arc::default();
-    let rendered = try_render("<h1>Hello</h1>", &site, |config| config.screenshots = true).await;
-    let screenshot = rendered.unwrap().screenshot.unwrap();
-    assert!(screenshot.starts_with(b"\x89PNG"));
+    let rendered = try_render(html, &site, |config| {
+        config.screenshots = true;
+        change(config);
+    });
+    rendered.await.unwrap()
+}
+
+#[tokio::test]
+async fn a_screenshot_shows_the_page_that_scripts_built() {
+    let site = Arc::default();
+    let without = try_render("<h1>Hello</h1>", &site, |_| {}).await.unwrap();
+    assert_eq!(without.screenshot, None);
+    let plain = "<body style=\"background: red\">";
+    let built =
+        "<script>setTimeout(() => { document.body.style.background = 'red' }, 900)</script>";
+    let mut images = Vec::new();
+    for html in ["<p>", built, plain] {
+        let image = shown(html, |_| {}).await.screenshot.unwrap().unwrap();
+        assert!(image.starts_with(b"\x89PNG"));
+        // Width and height are the first numbers of the header.
+        assert_eq!(image[16..24], [0, 0, 5, 0, 0, 0, 4, 0]);
+        images.push(image);
+    }
+    assert_ne!(images[0], images[1]);
+    assert_eq!(images[1], images[2]);
+}
+
+#[tokio::test]
+async fn a_page_that_never_rests_has_a_screenshot() {
+    for html in [
+        "<style>@keyframes a { to { margin-left: 99px } } p { animation: a 1s infinite }</style><p>x",
+        "<p id=a>x<script>(function f() { a.textContent += 'x'; requestAnimationFrame(f) })()</script>",
+        "<p id=a>x<script>setInterval(() => { a.textContent += 'x' }, 1)</script>",
+        "<p>x<div style=height:99999px>",
+    ] {
+        let rendered = shown(html, |_| {}).await;
+        assert!(rendered.dom.contains("<p"), "{html}");
+        assert!(rendered.screenshot.unwrap().is_ok(), "{html}");
+    }
+}
+
+#[tokio::test]
+async fn a_failed_screenshot_leaves_the_page() {
+    let rendered = shown("<p id=\"a\">tea", |config| {
+        config.max_screenshot_bytes = 100
+    })
+    .await;
+    assert_eq!(text_of(&rendered.dom, "a"), "tea");
+    let error = rendered.screenshot.unwrap().unwrap_err();
+    assert!(matches!(error, ScreenshotError::TooLarge(bytes) if bytes > 100));
+    assert_eq!(error.name(), "too_large");
 }

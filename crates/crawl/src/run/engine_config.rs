@@ -1,6 +1,5 @@
 //! Conversion of settings into the engine's configuration.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use crawl_engine::{
@@ -18,6 +17,7 @@ use crate::clock;
 use crate::settings::{
     Checked, NAME_AND_VERSION, Settings, UserFolders, budgets, first_start, host_keys,
     host_locks_file, host_table, hours, own_mark, record, record_again, rules_since, user_agent,
+    with_browser,
 };
 use crate::values::{DocumentBounds, FilePath, Span};
 
@@ -100,7 +100,7 @@ pub(super) fn engine_config(settings: &Settings, checked: &Checked) -> Config {
         extent: Extent::Crawl,
         sample: sample_method(settings),
         software: NAME_AND_VERSION.to_owned(),
-        config_text: config_text(settings, &checked.output),
+        config_text: config_text(settings, checked),
     }
 }
 
@@ -280,7 +280,8 @@ pub(super) fn fetch_config(
 }
 
 /// Returns the text of crawl.toml. A resumed crawl keeps the time of its first start.
-fn config_text(settings: &Settings, output: &Path) -> String {
+fn config_text(settings: &Settings, checked: &Checked) -> String {
+    let output = &checked.output;
     let now = clock::now();
     let (now, to_the_milli) = (format!("{now:.0}"), format!("{now:.3}"));
     let older = stored_settings(output);
@@ -290,7 +291,9 @@ fn config_text(settings: &Settings, output: &Path) -> String {
     let since = rules_since(&older, &settings).unwrap_or(to_the_milli);
     let first = first.as_deref().unwrap_or(&now);
     let mark = own_mark(&settings, output, &UserFolders::of_process());
-    record(&settings, first, &now, &since, mark.as_deref())
+    let record = record(&settings, first, &now, &since, mark.as_deref());
+    let browser = checked.render.as_ref();
+    with_browser(record, browser.and_then(|render| render.renderer.version()))
 }
 
 fn narrow(count: u64) -> u32 {

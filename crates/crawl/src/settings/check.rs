@@ -235,6 +235,11 @@ fn check_render(
         let problem = CommandError::usage(message).hint("remove --render or --frontier");
         return Err(problem.about("render").resting_on(&["frontier"]));
     }
+    if settings.render.screenshots.is_on() && !settings.output.warc.is_on() {
+        let message = "screenshots are kept in the archive, and --warc off writes none";
+        let problem = CommandError::usage(message).hint("remove --screenshots or --warc off");
+        return Err(problem.about("screenshots").resting_on(&["warc"]));
+    }
     // Problems with agent and contact are noted elsewhere.
     let (Some(agent), Some(contact)) = (agent, contact) else {
         return Ok(None);
@@ -262,12 +267,14 @@ pub(crate) fn render_config(
         memory: terms.render_memory.0,
         max_requests: terms.render_max_requests,
         user_agent: user_agent.to_owned(),
+        screenshots: terms.screenshots.is_on(),
     })?;
     Ok(Some(RenderConfig {
         mode,
         renderer,
         tabs,
         all_resources: terms.render_resources.meaning(),
+        posts: terms.render_post.is_on(),
         limits: RenderLimits {
             requests: terms.render_max_requests,
             bytes: terms.render_max_bytes.0,

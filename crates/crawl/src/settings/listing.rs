@@ -141,19 +141,28 @@ pub(crate) fn record(
     )
 }
 
+/// Adds the name and version of the browser to the text of a crawl.toml.
+pub(crate) fn with_browser(record: String, version: Option<&str>) -> String {
+    match version {
+        None | Some("") => record,
+        Some(version) => format!("{record}browser = {}\n", Value::from(version)),
+    }
+}
+
 /// Returns the crawl.toml for a running crawl that switches to these settings.
 pub(crate) fn record_again(older: &Table, settings: &Settings, mark: Option<&str>) -> String {
     let note = |key: &str| {
         let note = older.get(NOTES).and_then(|notes| notes.get(key));
         note.and_then(Value::as_str).unwrap_or_default()
     };
-    record(
+    let record = record(
         settings,
         note("started"),
         note("last-started"),
         note("rules-since"),
         mark,
-    )
+    );
+    with_browser(record, Some(note("browser")))
 }
 
 /// Returns the seeds in a crawl.toml.

@@ -61,7 +61,7 @@ pub(crate) use link_check::{check_defaults, refuse_plain_crawl};
 pub(crate) use listed_seed::ListedSeed;
 pub(crate) use listing::{
     NAME_AND_VERSION, default_of, defaults_listing, effective, first_start, mark_of, record,
-    record_again, rules_since, stored_seeds,
+    record_again, rules_since, stored_seeds, with_browser,
 };
 pub(crate) use pace::fastest_pace;
 pub(crate) use reach::{Reach, reach};

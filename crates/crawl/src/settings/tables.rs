@@ -695,6 +695,18 @@ tables! {
         /// text: scripts, style sheets, frames and data. all: images, media and fonts too.
         #[arg(value_name = "KINDS", value_enum, hide_possible_values = true)]
         render_resources: RenderResourcesName = RenderResourcesName::Text, GoesOn;
+        /// Send the POST requests that rendered pages make to their own origin, on or off
+        ///
+        /// Each may change something at the site, so switch this on only for sites that you know. Never
+        /// sent twice, but a page that is rendered again sends its requests again.
+        #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
+        render_post: Switch = Switch::Off, GoesOn;
+        /// Archive a screenshot of each rendered page, on or off
+        ///
+        /// PNG of the first 1280 by 1024 pixels, under the URL urn:view:URL. With --render-resources text
+        /// it lacks images and fonts.
+        #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
+        screenshots: Switch = Switch::Off, GoesOn;
         /// Maximum number of requests per rendered page
         ///
         /// Beyond the limit, requests are refused, and the page is rendered without them.

@@ -24,4 +24,6 @@ pub(crate) struct BrowserTerms {
     /// Maximum requests per page.
     pub(crate) max_requests: u32,
     pub(crate) user_agent: String,
+    /// Whether to take a screenshot of each page.
+    pub(crate) screenshots: bool,
 }

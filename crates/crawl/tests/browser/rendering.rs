@@ -5,6 +5,7 @@ mod failures;
 mod mixed_site;
 mod npm_apps;
 mod replays;
+mod posts;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -263,6 +264,25 @@ fn a_rendered_page_is_read_as_a_visitor_sees_it() {
     let explained = String::from_utf8(explained.stdout).unwrap();
     assert!(
         explained.contains("fetched to render a page"),
+        "{explained}"
+    );
+    let requests = rows(&folder, "requests.jsonl");
+    let script = requests
+        .iter()
+        .find(|row| row["url"] == web.url(0, "/app.js"));
+    let page = script.unwrap()["via"].as_str().unwrap();
+    assert!(
+        explained.contains(&format!("render (200), for {page}\n")),
+        "{explained}"
+    );
+    let refused = web.url(0, "/private/data.json");
+    let explained = run(folder.path(), &["explain", "out", &refused]);
+    let explained = String::from_utf8(explained.stdout).unwrap();
+    let rows = rows(&folder, "excluded.jsonl");
+    let row = rows.iter().find(|row| row["url"] == refused.as_str());
+    let page = row.unwrap()["found_on"].as_str().unwrap();
+    assert!(
+        explained.contains(&format!("found on: {page}\n")),
         "{explained}"
     );
 }

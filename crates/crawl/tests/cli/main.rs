@@ -49,6 +49,7 @@ mod reload;
 mod remembered;
 mod replay;
 mod replay_order;
+mod replay_rendered;
 mod robots;
 mod sample;
 mod search;

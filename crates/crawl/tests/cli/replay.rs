@@ -166,7 +166,7 @@ fn pywb_shows_every_page_of_a_second_round() {
 }
 
 /// Packages the crawl or one of its rounds.
-fn export(cmd: &Cmd, args: &[&str]) {
+pub(crate) fn export(cmd: &Cmd, args: &[&str]) {
     let ran = cmd.run(&[&["export", "c", "--to", "wacz"], args].concat());
     assert_eq!(ran.code, 0, "{}", ran.stderr);
 }
@@ -265,14 +265,14 @@ fn gzip_with(html: &str, name_bytes: usize) -> Answer {
 }
 
 /// Returns the path in an environment variable.
-fn named(variable: &str) -> PathBuf {
+pub(crate) fn named(variable: &str) -> PathBuf {
     std::env::var_os(variable)
         .unwrap_or_else(|| panic!("{variable} is not set: cargo xtask test sets it"))
         .into()
 }
 
 /// Runs a program next to this file with `input` on stdin, and returns its output.
-fn run_program(
+pub(crate) fn run_program(
     python: &Path,
     program: &str,
     args: &[PathBuf],

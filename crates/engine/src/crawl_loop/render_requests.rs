@@ -153,6 +153,7 @@ impl Coordinator {
                 .and_then(|url| self.loggable(&url)),
             method: Some(request.method.clone()),
             kind: Some(request.kind.name().to_owned()),
+            has_post_body: request.post.is_some(),
             ..self.render_step(now, "wanted")
         };
         out.push(Effect::NoteRender(Box::new(step)));
@@ -503,6 +504,7 @@ mod tests {
                 renderer: Arc::new(NoBrowser),
                 tabs: 1,
                 all_resources: false,
+                posts: false,
                 limits: RenderLimits::default(),
             });
         });
@@ -555,6 +557,7 @@ mod tests {
             url: url.to_owned(),
             method: "GET".to_owned(),
             kind: ResourceKind::Script,
+            post: None,
         };
         let wanted = Box::new(WantedResource {
             page,

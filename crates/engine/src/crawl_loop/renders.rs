@@ -17,7 +17,7 @@ use crate::messages::render::{
 };
 use crate::render::{
     RenderConfig, RenderFailure, RenderLimits, RenderMode, RenderedPage, ResourceKind,
-    StoredAnswer, has_private_address, is_html,
+    ResourceRequest, StoredAnswer, has_private_address, is_html,
 };
 use crate::time::millis;
 
@@ -36,6 +36,10 @@ const MAX_KEPT_BYTES: u64 = 128 << 20;
 /// Maximum time that the resources of a page may take.
 /// Beyond the limit: refused, and the page is rendered without them.
 const MAX_PAGE_WAIT: Duration = Duration::from_secs(3_600);
+
+/// Maximum bytes of the body of a POST.
+/// Beyond the limit: refused.
+const MAX_POST_BYTES: usize = 1 << 20;
 
 /// Maximum times that a resource is requested whose requests fail.
 const MAX_TRIES: u32 = 2;
@@ -71,6 +75,8 @@ const MAX_BROWSER_FAILURES: u32 = 3;
 pub(super) struct Renders {
     rules: Option<RenderRules>,
     last_id: u64,
+    /// The number of the last POST.
+    last_post: u64,
     /// Pages that wait for a tab.
     queued: VecDeque<(FetchedPage, Shell)>,
     queued_bytes: u64,
@@ -102,6 +108,7 @@ struct RenderRules {
     mode: RenderMode,
     tabs: usize,
     all_resources: bool,
+    posts: bool,
     limits: RenderLimits,
 }
 
@@ -304,14 +311,17 @@ impl Renders {
         open.row.requests += 1;
         let from = open.page.lease.url.clone();
         let url = canonicalize(Some(&from), &request.url).ok();
-        let url = url.filter(|_| rules.wants(request.kind) && request.method == "GET");
+        let url =
+            url.filter(|url| rules.wants(request.kind) && rules.may_send(&request, &from, url));
         let judged = url.map(|url| (access(&from, &url), url));
         let deadline = *open.deadline.get_or_insert(now + MAX_PAGE_WAIT);
         let key = match judged {
             Some((access, url)) if access != ResourceAccess::Barred && now < deadline => {
+                self.last_post += u64::from(request.post.is_some());
                 ResourceKey {
                     url,
                     is_own: access == ResourceAccess::Own,
+                    post: request.post.as_ref().map_or(0, |_| self.last_post),
                 }
             }
             _ => {
@@ -337,6 +347,7 @@ impl Renders {
             key: key.clone(),
             page: from,
             tries: 0,
+            post: request.post,
         };
         let resource = AskedResource {
             request,
@@ -435,7 +446,7 @@ impl Renders {
         if matches!(answer.status, 429 | 500..) && self.waits_again(key, true) {
             return Some(key.url.origin());
         }
-        if matches!(answer.status, 200..=399 | 404 | 410) {
+        if matches!(answer.status, 200..=399 | 404 | 410) && key.post == 0 {
             self.kept.keep(key, answer);
         }
         let mut bytes = answer.body.len() as u64;
@@ -464,8 +475,12 @@ impl Renders {
         None
     }
 
-    /// Puts a resource back whose request led to nothing, unless it was tried too often.
+    /// Puts a resource back whose request led to nothing, unless it was tried too often. A POST is
+    /// never sent twice: the first one may have reached the server.
     fn waits_again(&mut self, key: &ResourceKey, is_counted: bool) -> bool {
+        if key.post != 0 {
+            return false;
+        }
         let Some(resource) = self.asked.get_mut(key) else {
             return false;
         };
@@ -523,9 +538,14 @@ impl Renders {
                 row.page_ms = Some(millis(rendered.page_time));
                 row.dom_bytes = Some(rendered.dom.len() as u64);
                 row.dom_digest = Some(DigestAlgorithm::default().of(&[rendered.dom.as_bytes()]));
+                let screenshot = rendered.screenshot.transpose();
+                row.screenshot_error = screenshot.as_ref().err().map(|why| (*why).to_owned());
+                let screenshot = screenshot.ok().flatten();
+                row.screenshot_bytes = screenshot.as_ref().map(|image| image.len() as u64);
                 page.rendering = Rendering::Done {
                     dom: rendered.dom,
                     navigation: rendered.navigation,
+                    screenshot,
                     row,
                 };
             }
@@ -622,11 +642,26 @@ impl RenderRules {
         }
     }
 
+    /// Returns whether the page at `from` may send a request with this method and body to `url`.
+    fn may_send(&self, request: &ResourceRequest, from: &CanonicalUrl, url: &CanonicalUrl) -> bool {
+        match (request.method.as_str(), &request.post) {
+            ("GET", _) => true,
+            ("POST", Some(post)) => {
+                self.posts
+                    && request.kind == ResourceKind::Data
+                    && url.origin_text() == from.origin_text()
+                    && post.bytes.len() <= MAX_POST_BYTES
+            }
+            _ => false,
+        }
+    }
+
     fn of(config: &RenderConfig) -> RenderRules {
         RenderRules {
             mode: config.mode,
             tabs: config.tabs,
             all_resources: config.all_resources,
+            posts: config.posts,
             limits: config.limits,
         }
     }

@@ -109,7 +109,20 @@ fn row(
         challenged: result.as_ref().is_ok_and(|exchange| exchange.challenged),
         unmet_signature: (result.as_ref().ok())
             .and_then(|exchange| exchange.unmet_signature.clone()),
+        method: is_post(job).then(|| "POST".to_owned()),
+        via: match job {
+            Job::Render(request) => Some(request.page.to_string()),
+            _ => None,
+        },
         worker: None,
+    }
+}
+
+fn is_post(job: &Job) -> bool {
+    match job {
+        Job::Login(request) => request.form.is_some(),
+        Job::Render(request) => request.post.is_some(),
+        Job::Page { .. } | Job::Robots { .. } | Job::TdmRep { .. } => false,
     }
 }
 
@@ -265,6 +278,8 @@ mod tests {
                 signed: false,
                 challenged: false,
                 unmet_signature: None,
+                method: None,
+                via: None,
                 worker: None,
             };
             assert_eq!(*line.row(), expected);

@@ -210,7 +210,13 @@ fn page(
 }
 
 fn request(row: &mut RequestRow, removal: &Removal) -> RowEdit {
-    keep_unless(removal.holds_text(&row.url) || is_host(removal, &row.host))
+    if removal.holds_text(&row.url) || is_host(removal, &row.host) {
+        return RowEdit::Drop;
+    }
+    match removal.clear(&mut row.via) {
+        true => RowEdit::Clear,
+        false => RowEdit::Keep,
+    }
 }
 
 /// Drops the fields of an erased page, and clears values of other pages that name one.

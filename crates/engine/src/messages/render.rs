@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
+use bytes::Bytes;
 use crawl_archive::rows::RenderRow;
 use crawl_extractor::{Element, Limits, Page, PageText, read_text};
-use crawl_fetcher::FetchRequest;
+use crawl_fetcher::{FetchRequest, PostBody};
 use crawl_weburl::CanonicalUrl;
 use memchr::{memchr_iter, memchr2_iter, memmem};
 use tokio::sync::oneshot;
@@ -43,6 +44,8 @@ pub(crate) enum Rendering {
         dom: String,
         /// The URL that the page's scripts tried to move to.
         navigation: Option<String>,
+        /// A screenshot (PNG), if one was taken.
+        screenshot: Option<Bytes>,
         row: RenderRow,
     },
     /// As it was sent, because it could not be rendered.
@@ -66,10 +69,12 @@ impl Rendering {
         }
     }
 
-    /// Takes the serialized DOM out, as [`dom`](Self::dom) returns it.
-    pub(crate) fn into_dom(self) -> Option<String> {
+    /// Takes out what the archive keeps.
+    pub(crate) fn into_kept(self) -> Option<KeptRendering> {
         match self {
-            Rendering::Done { dom, .. } => Some(dom),
+            Rendering::Done {
+                dom, screenshot, ..
+            } => Some(KeptRendering { dom, screenshot }),
             _ => None,
         }
     }
@@ -81,6 +86,15 @@ impl Rendering {
             _ => None,
         }
     }
+}
+
+/// The parts of a rendered page that the archive keeps.
+#[derive(Clone, Debug)]
+pub(crate) struct KeptRendering {
+    /// The serialized DOM.
+    pub(crate) dom: String,
+    /// A screenshot (PNG), if one was taken.
+    pub(crate) screenshot: Option<Bytes>,
 }
 
 /// A resource that a page requests while it is rendered.
@@ -99,6 +113,8 @@ pub(crate) struct ResourceKey {
     /// Whether the request carries the operator's fields and the site's session. Only pages of the
     /// same site get the answer to such a request.
     pub(crate) is_own: bool,
+    /// The number of a POST, unique in a run, so that pages never share its answer. 0 for a GET.
+    pub(crate) post: u64,
 }
 
 /// A request for a resource of a page that is being rendered.
@@ -109,6 +125,8 @@ pub(crate) struct RenderRequest {
     pub(crate) page: CanonicalUrl,
     /// How often the request was sent before.
     pub(crate) tries: u32,
+    /// The body of a POST. `None` for a GET.
+    pub(crate) post: Option<PostBody>,
 }
 
 impl RenderRequest {
@@ -119,6 +137,7 @@ impl RenderRequest {
             found_on: Some(self.page.clone()),
             is_filtered: false,
             is_anonymous: !self.key.is_own,
+            post: self.post.clone(),
             ..FetchRequest::page(self.key.url.clone())
         }
     }

@@ -1,5 +1,6 @@
 //! Encodes exchanges as archive records. Runs on reader threads.
 
+use crawl_archive::rows::RenderRow;
 use crawl_archive::{
     Capture, CaptureMetadata, CapturedRequest, EncodedCapture, Encoder, RecordIds, Revisit,
     RevisitOriginal, Timestamp, Truncated,
@@ -11,6 +12,7 @@ use crawl_weburl::CanonicalUrl;
 use super::document::ReadPage;
 use crate::config::Config;
 use crate::messages::SideExchange;
+use crate::messages::render::KeptRendering;
 use crate::revisit::change_detection::Repeat;
 use crate::revisit::visit::KnownPage;
 use crate::time::millis;
@@ -75,15 +77,22 @@ impl ArchiveEncoder {
         self.encode(&page.exchange, body, revisit, about)
     }
 
-    /// Adds the DOM of a rendered page to its capture. Returns the distance from the response
-    /// record to it, in bytes.
-    pub(super) fn add_dom(
+    /// Adds the DOM and the screenshot of a rendered page to its capture, and where they are to its
+    /// row.
+    pub(super) fn add_rendered(
         &mut self,
         capture: &mut EncodedCapture,
         url: &CanonicalUrl,
-        dom: &str,
-    ) -> Option<u64> {
-        Some(self.encoder.as_mut()?.add_dom(capture, url, dom))
+        rendered: &KeptRendering,
+        row: &mut RenderRow,
+    ) {
+        let Some(encoder) = &mut self.encoder else {
+            return;
+        };
+        row.dom_after = Some(encoder.add_dom(capture, url, &rendered.dom));
+        if let Some(image) = &rendered.screenshot {
+            row.screenshot_after = Some(encoder.add_screenshot(capture, url, image));
+        }
     }
 
     /// Encodes a request for an origin's rules.
@@ -126,11 +135,13 @@ impl ArchiveEncoder {
             protocol: exchange.version,
             tls: exchange.tls.and_then(tls),
             request: CapturedRequest {
-                method: match exchange.sent.is_head {
-                    true => "HEAD",
-                    false => "GET",
+                method: match (exchange.sent.is_head, &exchange.sent.posted) {
+                    (true, _) => "HEAD",
+                    (false, None) => "GET",
+                    (false, Some(_)) => "POST",
                 },
                 headers: &sent,
+                body: exchange.sent.posted.as_deref().unwrap_or_default(),
             },
             status: exchange.status,
             reason: None,

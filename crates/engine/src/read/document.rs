@@ -11,7 +11,7 @@ use crawl_weburl::{CanonicalUrl, Unusable};
 use super::sitemap_budget::SITEMAP_LIMIT;
 use crate::messages::HostState;
 use crate::messages::page::PageFindings;
-use crate::messages::render::Shell;
+use crate::messages::render::{KeptRendering, Shell};
 use crate::revisit::document_state::DocumentState;
 use crate::revisit::visit::PreviousVisit;
 use crate::secrets::REDIRECT_SECRET;
@@ -108,8 +108,8 @@ pub(crate) struct ReadPage {
     pub(crate) row: PageRow,
     pub(crate) error: Option<DocumentError>,
     pub(crate) charset: Option<&'static str>,
-    /// The serialized DOM, if the page was rendered.
-    pub(crate) dom: Option<String>,
+    /// The parts for the archive, if the page was rendered.
+    pub(crate) rendered: Option<KeptRendering>,
     /// See [`ReadDocument::decoded_digest`].
     pub(crate) decoded_digest: Option<String>,
     /// See [`ReadDocument::body_digest`].

@@ -310,7 +310,7 @@ impl PageReader {
             row,
             error: document.error,
             charset: document.charset,
-            dom: rendering.into_dom(),
+            rendered: rendering.into_kept(),
             decoded_digest: document.decoded_digest,
             body_digest: document.body_digest,
             text_digest: document.text_digest,

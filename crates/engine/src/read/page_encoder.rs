@@ -1,7 +1,7 @@
 //! Turns a page that was read into the message for the writer. Runs on reader threads.
 
 use crawl_archive::PageLine;
-use crawl_archive::rows::{PageRow, RenderRow};
+use crawl_archive::rows::PageRow;
 use crawl_frontier::Outcome;
 use crawl_index_entry::IndexEntry;
 
@@ -34,12 +34,14 @@ impl PageEncoder {
         let repeat = detector.repeat();
         let revisit = repeat.and_then(|repeat| self.archive.revisit(&page.exchange, repeat));
         let mut capture = self.archive.page(&page, revisit);
-        let dom_after = match (&mut capture, &page.dom) {
-            (Some(capture), Some(dom)) if !page.row.is_body_omitted() => {
-                self.archive.add_dom(capture, &page.exchange.url, dom)
-            }
-            _ => None,
-        };
+        let mut render = page.row.render.clone();
+        if let (Some(capture), Some(rendered), Some(render)) =
+            (&mut capture, &page.rendered, &mut render)
+            && !page.row.is_body_omitted()
+        {
+            let url = &page.exchange.url;
+            self.archive.add_rendered(capture, url, rendered, render);
+        }
         let record = capture.as_ref().map(|capture| AnswerRecord {
             digest: capture.digest(),
             is_revisit: revisit.is_some(),
@@ -53,10 +55,7 @@ impl PageEncoder {
                 .as_ref()
                 .map(|capture| capture.record_id().to_string()),
             change: change.map(|change| change.name().to_owned()),
-            render: page.row.render.map(|render| RenderRow {
-                dom_after,
-                ..render
-            }),
+            render,
             ..page.row
         };
         let is_out_of_index = matches!(page.findings.entry, Some(IndexEntry::Drop { .. }));

@@ -5,7 +5,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use bytes::Bytes;
 use crawl_archive::rows::{RenderResult, RenderStep};
+use crawl_fetcher::PostBody;
 use crawl_scheduler::Tick;
 use crawl_weburl::CanonicalUrl;
 use tokio::sync::oneshot;
@@ -145,6 +147,11 @@ impl Replay {
             url: step.url.clone().unwrap_or_default(),
             method: method.unwrap_or_default(),
             kind: ResourceKind::named(step.kind.as_deref()?)?,
+            // Nothing is sent, so an empty body will do.
+            post: step.has_post_body.then(|| PostBody {
+                content_type: None,
+                bytes: Bytes::new(),
+            }),
         };
         let (answer, answered) = oneshot::channel();
         let name = match &step.url {
@@ -210,6 +217,7 @@ impl Replay {
             page_time: Duration::from_millis(recorded.page_ms),
             withheld: recorded.withheld,
             navigation: recorded.navigation.clone(),
+            screenshot: None,
         };
         Ok((page, size))
     }
@@ -302,6 +310,7 @@ impl Replay {
                     page_time: Duration::from_millis(archived.map_or(0, |dom| dom.page_ms)),
                     withheld: 0,
                     navigation: None,
+                    screenshot: None,
                 }
             }
         };

@@ -436,6 +436,12 @@ fn operator(config: &Config) -> Option<String> {
     }
 }
 
+/// Returns the name and version of the browser that renders pages.
+fn render_version(config: &Config) -> Option<String> {
+    let render = config.render.as_ref()?;
+    render.renderer.version().map(str::to_owned)
+}
+
 fn archive_options(config: &Config) -> ArchiveOptions {
     ArchiveOptions {
         prefix: config
@@ -451,6 +457,7 @@ fn archive_options(config: &Config) -> ArchiveOptions {
             user_agent: config.user_agent.clone(),
             from: config.fetch.from.clone(),
             robots: format!("obeyed, read as {}", config.profile),
+            browser: render_version(config),
             config_digest: Some(DigestAlgorithm::Sha256.of(&[config.config_text.as_bytes()])),
         },
         ..ArchiveOptions::default()

@@ -58,6 +58,7 @@ impl Crawl {
             request: CapturedRequest {
                 method: "GET",
                 headers: &[],
+                body: &[],
             },
             status: 200,
             reason: None,

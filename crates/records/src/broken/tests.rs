@@ -123,6 +123,7 @@ impl Made {
             request: CapturedRequest {
                 method: "GET",
                 headers: &[],
+                body: &[],
             },
             status: self.status,
             reason: None,

@@ -239,5 +239,9 @@ fn rule(
 
 fn request_line(request: &RequestRow) -> String {
     let at = Timestamp::from_micros(request.start.saturating_mul(1000));
-    format!("{at} {} ({})", request.purpose, request.answer())
+    let line = format!("{at} {} ({})", request.purpose, request.answer());
+    match &request.via {
+        Some(page) => format!("{line}, for {page}"),
+        None => line,
+    }
 }

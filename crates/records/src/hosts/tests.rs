@@ -31,6 +31,8 @@ fn request(url: &str, host: &str, times: Times) -> RequestRow {
         signed: false,
         challenged: false,
         unmet_signature: None,
+        method: None,
+        via: None,
         worker: None,
     }
 }

@@ -323,6 +323,7 @@ fn archiving(parts: &mut Parts, pages: &[Page]) -> Result<()> {
                     request: CapturedRequest {
                         method: "GET",
                         headers: &sent,
+                        body: &[],
                     },
                     status: 200,
                     reason: None,

@@ -296,6 +296,8 @@ fn request_row(row: &PageRow, hosts: u64, page: u64) -> RequestRow {
         signed: false,
         challenged: false,
         unmet_signature: None,
+        method: None,
+        via: None,
         worker: None,
     }
 }

@@ -98,6 +98,7 @@ impl Crawl {
             request: CapturedRequest {
                 method: "GET",
                 headers: &[],
+                body: &[],
             },
             status: page.status,
             reason: None,

@@ -62,7 +62,10 @@ fn archive(dir: &Path) -> u64 {
     let mut rows = String::new();
     let pages = (100..200).map(Sample::page);
     for sample in odd_captures().into_iter().chain(pages).chain(odd_urls()) {
-        let receipt = archive.append(&sample.encode(&mut encoder)).unwrap();
+        let mut capture = sample.encode(&mut encoder);
+        encoder.add_dom(&mut capture, &sample.url, "<title>tea</title>");
+        encoder.add_screenshot(&mut capture, &sample.url, b"\x89PNG");
+        let receipt = archive.append(&capture).unwrap();
         let row = serde_json::json!({
             "url": sample.url.as_str(), "status": sample.status,
             "fetched_at": "2026-11-20T23:59:59.123Z", "ms": 1, "bytes": sample.body.len(),

@@ -141,6 +141,8 @@ mod tests {
             signed: false,
             challenged: false,
             unmet_signature: None,
+            method: None,
+            via: None,
             worker: None,
         }
     }

@@ -2,6 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crawl_archive::rows::RenderRow;
+use crawl_fetcher::PostBody;
 use crawl_frontier::{Admission, MemoryFrontier};
 use crawl_scope::{Scope, ScopeMode};
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
@@ -12,8 +13,8 @@ use tokio::sync::oneshot::error::TryRecvError;
 
 use super::super::fixtures::{at, config, context, coordinator, leased};
 use super::{
-    KeptAnswers, MAX_BROWSER_FAILURES, MAX_KEPT_BYTES, MAX_PAGE_WAIT, MAX_TRIES, MAX_VAIN,
-    MAX_VAIN_SCRIPTS, MAX_WAITING_PAGES, NextPage, Renders, ResourceAccess, Wanted,
+    KeptAnswers, MAX_BROWSER_FAILURES, MAX_KEPT_BYTES, MAX_PAGE_WAIT, MAX_POST_BYTES, MAX_TRIES,
+    MAX_VAIN, MAX_VAIN_SCRIPTS, MAX_WAITING_PAGES, NextPage, Renders, ResourceAccess, Wanted,
 };
 use crate::messages::page::FetchedPage;
 use crate::messages::render::{PageSize, RenderId, Rendering, ResourceKey, Shell, WantedResource};
@@ -38,6 +39,7 @@ fn render_config(mode: RenderMode) -> RenderConfig {
         renderer: Arc::new(NoBrowser),
         tabs: 2,
         all_resources: false,
+        posts: false,
         limits: RenderLimits {
             requests: 3,
             bytes: 100,
@@ -99,6 +101,7 @@ fn ask(renders: &mut Renders, page: RenderId, url: &str, kind: ResourceKind) -> 
         url: url.to_owned(),
         method: "GET".to_owned(),
         kind,
+        post: None,
     };
     let wanted = WantedResource {
         page,
@@ -127,6 +130,7 @@ fn key(path: &str) -> ResourceKey {
     ResourceKey {
         url: url(path),
         is_own: false,
+        post: 0,
     }
 }
 
@@ -136,6 +140,7 @@ fn rendered() -> Result<(RenderedPage, PageSize), RenderFailure> {
         page_time: Duration::from_millis(7),
         withheld: 0,
         navigation: None,
+        screenshot: None,
     };
     Ok((
         page,
@@ -477,6 +482,92 @@ fn kept_answers_have_a_limit() {
     assert!(kept.bytes <= MAX_KEPT_BYTES);
 }
 
+/// A POST to `to`, and its state.
+fn post(renders: &mut Renders, page: RenderId, to: &str, bytes: usize) -> (Wanted, Answered) {
+    let (answer, answered) = oneshot::channel();
+    let request = ResourceRequest {
+        url: to.to_owned(),
+        method: "POST".to_owned(),
+        kind: ResourceKind::Data,
+        post: Some(PostBody {
+            content_type: Some(HeaderValue::from_static("application/json")),
+            bytes: vec![b'x'; bytes].into(),
+        }),
+    };
+    let wanted = WantedResource {
+        page,
+        request,
+        answer,
+    };
+    let waits = renders.wanted(at(20), wanted, |_, _| ResourceAccess::Anonymous);
+    (waits, answered)
+}
+
+/// Returns pages that may post, and one that is open.
+fn posting() -> (Renders, RenderId) {
+    let mut config = config();
+    config.render = Some(RenderConfig {
+        posts: true,
+        limits: RenderLimits::default(),
+        ..render_config(RenderMode::On)
+    });
+    let mut renders = Renders::new(&config);
+    let page = open(&mut renders, "/");
+    (renders, page)
+}
+
+#[test]
+fn only_posts_to_the_origin_of_the_page_are_sent_if_switched_on() {
+    let origin = Origin::parse("http://a.example").unwrap();
+    let mut off = renders(RenderMode::On);
+    let page = open(&mut off, "/");
+    assert_eq!(post(&mut off, page, "/search", 3).0, Wanted::Done);
+    let (mut renders, page) = posting();
+    for (to, bytes) in [
+        ("http://b.example/search", 3),
+        ("https://a.example/search", 3),
+        ("http://a.example:81/search", 3),
+        ("/search", MAX_POST_BYTES + 1),
+    ] {
+        let (waits, mut answered) = post(&mut renders, page, to, bytes);
+        assert_eq!(waits, Wanted::Done, "{to}");
+        assert!(answered.try_recv().unwrap().is_none(), "{to}");
+    }
+    let (waits, _answered) = post(&mut renders, page, "/search", MAX_POST_BYTES);
+    assert_eq!(waits, Wanted::Waits(origin.clone()));
+    let sent = renders.next_at(&origin).unwrap().fetch();
+    assert_eq!(sent.post.unwrap().bytes.len(), MAX_POST_BYTES);
+}
+
+#[test]
+fn posts_are_never_shared_kept_or_repeated() {
+    let origin = Origin::parse("http://a.example").unwrap();
+    let (mut renders, page) = posting();
+    let (_, mut first) = post(&mut renders, page, "/search", 3);
+    let (_, mut second) = post(&mut renders, page, "/search", 3);
+    let (one, two) = (renders.next_at(&origin), renders.next_at(&origin));
+    let (one, two) = (one.unwrap(), two.unwrap());
+    assert_ne!(one.key, two.key);
+    // An error would lead to another try if it were the answer to a GET.
+    let error = StoredAnswer {
+        status: 503,
+        ..script(3)
+    };
+    assert_eq!(renders.answered(&one.key, &error), None);
+    assert_eq!(first.try_recv().unwrap().unwrap().status, 503);
+    assert_eq!(renders.failed(&two.key, true, false), None);
+    assert!(second.try_recv().unwrap().is_none());
+    let (waits, _answered) = post(&mut renders, page, "/search", 3);
+    assert_eq!(waits, Wanted::Waits(origin.clone()));
+    let third = renders.next_at(&origin).unwrap();
+    renders.answered(&third.key, &script(3));
+    let other = open(&mut renders, "/other");
+    for _ in 0..2 {
+        let (waits, _) = post(&mut renders, other, "/search", 3);
+        assert_eq!(waits, Wanted::Waits(origin.clone()));
+    }
+}
+
 #[test]
 fn answers_to_requests_with_secrets_are_not_shared_with_other_pages() {
     let mut renders = renders(RenderMode::On);
@@ -493,6 +584,7 @@ fn answers_to_requests_with_secrets_are_not_shared_with_other_pages() {
         url: "/own.js".to_owned(),
         method: "GET".to_owned(),
         kind: ResourceKind::Data,
+        post: None,
     };
     let wanted = WantedResource {
         page: two,

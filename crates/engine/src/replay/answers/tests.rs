@@ -36,6 +36,8 @@ fn row(start: u64, status: Option<u16>, failure: Option<&str>) -> RequestRow {
         signed: false,
         challenged: false,
         unmet_signature: None,
+        method: None,
+        via: None,
         worker: None,
     }
 }
@@ -62,6 +64,7 @@ fn answers(rows: &[RequestRow], archived: &[Archived], timing: ReplayTiming) -> 
             request: CapturedRequest {
                 method: "GET",
                 headers: &[],
+                body: &[],
             },
             status: 200,
             reason: None,

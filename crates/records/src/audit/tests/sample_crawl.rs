@@ -95,6 +95,7 @@ impl Sent {
                 } else {
                     &[]
                 },
+                body: &[],
             },
             status: self.status,
             reason: None,
