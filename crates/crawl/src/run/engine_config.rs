@@ -1,6 +1,5 @@
 //! Conversion of settings into the engine's configuration.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use crawl_engine::{

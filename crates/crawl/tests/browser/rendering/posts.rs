@@ -90,10 +90,8 @@ fn posts_of_a_page_go_to_its_own_origin_and_are_archived() {
     assert_eq!(posts.len(), 2, "{requests:?}");
     for row in posts {
         assert_eq!(row["url"], web.url(0, "/search"));
-        assert_eq!(
-            (&row["purpose"], &row["via"]),
-            (&"render".into(), &page.as_str().into())
-        );
+        assert_eq!(row["purpose"], "render");
+        assert_eq!(row["via"], page.as_str());
     }
     let refused = rows(&folder, "excluded.jsonl");
     assert_eq!(refused.len(), 1, "{refused:?}");
