@@ -45,7 +45,7 @@ pub struct FetchRequest {
     /// The form to send with POST. `None` for other requests.
     pub form: Option<FormBody>,
     /// The body to send with POST. Unlike a form, it is recorded with the exchange.
-    pub post: Option<PostBody>,
+    pub post: Option<Box<PostBody>>,
     /// Whether to leave out the operator's own fields and the site's session. Cookies of the
     /// response are ignored too.
     pub is_anonymous: bool,

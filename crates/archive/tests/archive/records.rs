@@ -90,8 +90,8 @@ fn warc11_6_2_warcinfo_introduces_the_file() {
             WARC-Date: 2026-11-21T00:00:00.123456Z
             WARC-Filename: crawl-www.example.org-20261121000000-00000.warc.gz
             Content-Type: application/warc-fields
-            WARC-Block-Digest: sha1:2XPXVVPEKJN44MA5HFCPO4GQEMXIRFYE
-            Content-Length: 362
+            WARC-Block-Digest: sha1:ZCK3DOOPFPRZXZI52BVDEKBLTWEWCX7Q
+            Content-Length: 387
 
             software: crawl/0.1.0
             operator: mailto:a@example.org
@@ -99,6 +99,7 @@ fn warc11_6_2_warcinfo_introduces_the_file() {
             isPartOf: Kettles, https://example.org/study
             http-header-user-agent: crawl/0.1 (+mailto:a@example.org)
             robots: RFC 9309, obeyed
+            browser: Chromium 156.0
             config-digest: sha256:x
             format: WARC File Format 1.1
             conformsTo: http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/

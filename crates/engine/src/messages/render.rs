@@ -137,7 +137,7 @@ impl RenderRequest {
             found_on: Some(self.page.clone()),
             is_filtered: false,
             is_anonymous: !self.key.is_own,
-            post: self.post.clone(),
+            post: self.post.clone().map(Box::new),
             ..FetchRequest::page(self.key.url.clone())
         }
     }
