@@ -86,13 +86,14 @@ pub struct Ask<'a> {
 pub struct Clause {
     /// The name in reports and of `--only`.
     pub id: &'static str,
-    /// What the crawler does if it keeps the clause.
+    /// The behaviour of a crawler that keeps the clause.
     pub title: &'static str,
     /// The document and section that the clause is from.
     pub source: &'static str,
     /// How binding the clause is.
     pub level: Level,
-    /// The number of hosts. Each has an address of its own, unless `shares_address`.
+    /// The number of hosts. With more than one, each has its own address, unless
+    /// `shares_address` is set.
     pub hosts: u32,
     /// Whether the hosts are ports of one address.
     pub shares_address: bool,
@@ -102,7 +103,7 @@ pub struct Clause {
     pub robots: &'static str,
     /// Pages with content of their own.
     pub pages: &'static [Page],
-    /// Computes replies. It comes before everything else.
+    /// Computes replies. Takes precedence over `pages` and `robots`.
     pub special: Option<fn(&Ask<'_>) -> Option<Reply>>,
     /// Paths without which the clause isn't shown, because the crawler got to know too little.
     pub shows: &'static [&'static str],
@@ -110,7 +111,7 @@ pub struct Clause {
     pub never: &'static [&'static str],
     /// Paths that the crawler must request, once it has requested all of `shows`.
     pub always: &'static [&'static str],
-    /// Paths that `/` doesn't link: the crawler learns of them elsewhere.
+    /// Paths that `/` doesn't link, because the crawler must find them on another page.
     pub hidden: &'static [&'static str],
     /// Judges what paths alone don't show.
     pub judge: Option<fn(&Trace) -> Verdict>,
@@ -146,27 +147,29 @@ impl Clause {
             return Verdict::fail(format!("requested {path}"), trace, &evidence);
         }
         if let Some(path) = self.shows.iter().find(|path| trace.first(path).is_none()) {
-            let why = format!("{path} was not requested, so nothing is shown");
-            return Verdict::not_shown(&why);
+            let reason = format!("{path} was not requested, so nothing is shown");
+            return Verdict::not_shown(&reason);
         }
         if let Some(path) = self.always.iter().find(|path| trace.first(path).is_none()) {
-            let why = format!("{path} was not requested");
+            let reason = format!("{path} was not requested");
             let is_open = self.level == Level::May || trace.was_cut_off();
             return match is_open {
-                true => Verdict::not_shown(&why),
-                false => Verdict::fail(why, trace, &trace.all()),
+                true => Verdict::not_shown(&reason),
+                false => Verdict::fail(reason, trace, &trace.all()),
             };
         }
         if let Some(judge) = self.judge {
             return judge(trace);
         }
         let shown = self.always.iter().chain(self.shows);
-        let evidence = shown.filter_map(|path| trace.first(path)).collect::<Vec<_>>();
-        let kept = match (self.never, self.always) {
+        let evidence = shown
+            .filter_map(|path| trace.first(path))
+            .collect::<Vec<_>>();
+        let summary = match (self.never, self.always) {
             ([], _) => "requested what is allowed".to_owned(),
             (never, []) => format!("never requested {}", never.join(", ")),
             (never, _) => format!("requested what is allowed, never {}", never.join(", ")),
         };
-        Verdict::pass(kept, trace, &evidence)
+        Verdict::pass(summary, trace, &evidence)
     }
 }

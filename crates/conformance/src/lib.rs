@@ -1,7 +1,7 @@
 //! Judges whether a crawler keeps the rules of the web: RFC 9309, HTTP, robots meta tags, sitemaps
 //! and the conventions about pace and traps.
 //!
-//! Each [`Clause`] has a small web of its own on loopback, served by `crawl-testweb`. [`check`] runs
+//! `crawl-testweb` serves a separate web for each [`Clause`]. [`check`] runs
 //! a crawler's command over these webs and judges each clause by the server's log alone: the
 //! crawler's own output is never read. Judges are pure functions over a [`Trace`], where time is
 //! data.

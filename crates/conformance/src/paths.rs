@@ -1,4 +1,4 @@
-//! Spellings of paths: which of them are the same request target.
+//! Spellings of paths that are the same request target.
 
 /// Returns the normal form of a path with query: escapes of unreserved characters are decoded,
 /// other escapes are in capitals, and bytes outside of ASCII are escaped.
@@ -28,7 +28,9 @@ fn is_unreserved(byte: u8) -> bool {
 
 /// Splits `N:/path` into host and path. Without a number, the host is 0.
 pub(crate) fn placed(path: &str) -> (u32, &str) {
-    let host = path.split_once(":/").and_then(|(host, _)| host.parse().ok());
+    let host = path
+        .split_once(":/")
+        .and_then(|(host, _)| host.parse().ok());
     match host {
         Some(host) => (host, &path[path.find('/').unwrap_or(0)..]),
         None => (0, path),

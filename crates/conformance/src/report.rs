@@ -13,7 +13,7 @@ use crate::trace::{Evidence, Outcome, Verdict};
 pub struct Judged {
     /// The clause's name.
     pub id: &'static str,
-    /// What the crawler does if it keeps the clause.
+    /// The behaviour of a crawler that keeps the clause.
     pub title: &'static str,
     /// The document and section that the clause is from.
     pub source: &'static str,
@@ -81,7 +81,7 @@ pub struct Report {
     pub command: String,
     /// The product token.
     pub token: String,
-    /// The gap that the command was told to keep, in seconds.
+    /// The gap that the flags of the command set, in seconds.
     pub gap: f64,
     /// The time limit of a run, in seconds.
     pub timeout: f64,
@@ -102,7 +102,7 @@ impl Report {
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }
 
-    /// Formats the report as JUnit XML. What isn't shown is a skipped test.
+    /// Formats the report as JUnit XML. A clause that isn't shown is a skipped test.
     pub fn junit(&self) -> String {
         let Counts {
             failed, not_shown, ..
@@ -141,8 +141,15 @@ impl Report {
     /// Returns the counts by level.
     pub fn by_level(&self) -> BTreeMap<Level, Counts> {
         let levels = [Level::Must, Level::Should, Level::May, Level::Custom];
-        let of = |level| self.clauses.iter().filter(move |judged| judged.level == level);
-        levels.into_iter().map(|level| (level, Counts::of(of(level)))).collect()
+        let of = |level| {
+            self.clauses
+                .iter()
+                .filter(move |judged| judged.level == level)
+        };
+        levels
+            .into_iter()
+            .map(|level| (level, Counts::of(of(level))))
+            .collect()
     }
 }
 
@@ -196,8 +203,11 @@ pub(crate) fn word(outcome: Outcome) -> &'static str {
 
 /// Returns the evidence of a verdict, one request per line.
 pub(crate) fn evidence_lines(verdict: &Verdict, indent: &str) -> String {
-    let mut lines: Vec<String> =
-        verdict.evidence.iter().map(|evidence| format!("{indent}{evidence}")).collect();
+    let mut lines: Vec<String> = verdict
+        .evidence
+        .iter()
+        .map(|evidence| format!("{indent}{evidence}"))
+        .collect();
     if verdict.more_evidence > 0 {
         lines.push(format!("{indent}and {} more", verdict.more_evidence));
     }
@@ -206,7 +216,13 @@ pub(crate) fn evidence_lines(verdict: &Verdict, indent: &str) -> String {
 
 impl Display for Evidence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:8.3} s  {} {}", self.at, one_line(&self.method), one_line(&self.path))?;
+        write!(
+            f,
+            "{:8.3} s  {} {}",
+            self.at,
+            one_line(&self.method),
+            one_line(&self.path)
+        )?;
         write!(f, "  host {}", self.host)?;
         if let Some(status) = self.status {
             write!(f, "  status {status}")?;
@@ -223,7 +239,15 @@ impl Display for Evidence {
 
 /// Replaces control characters, which a crawler may have sent or printed.
 pub(crate) fn one_line(text: &str) -> String {
-    text.chars().map(|letter| if letter.is_control() { '\u{fffd}' } else { letter }).collect()
+    text.chars()
+        .map(|letter| {
+            if letter.is_control() {
+                '\u{fffd}'
+            } else {
+                letter
+            }
+        })
+        .collect()
 }
 
 fn escaped(text: &str) -> String {

@@ -37,8 +37,8 @@ const MAX_STDERR_BYTES: usize = 16 * 1024;
 /// The crawler to judge.
 #[derive(Debug)]
 pub struct Subject<'a> {
-    /// Program and arguments. `{url}` stands for the start of a crawl, `{dir}` for a directory of
-    /// its own, `{host}` for the address and port of the start.
+    /// Program and arguments. The runner replaces `{url}` by the start URL, `{host}` by its address
+    /// and port, and `{dir}` by a directory for the state.
     pub words: &'a [OsString],
     /// Additional arguments for a second visit.
     pub again: &'a [OsString],
@@ -53,7 +53,7 @@ pub struct Subject<'a> {
 pub struct Setup<'a> {
     /// The clauses to judge.
     pub clauses: &'a [Clause],
-    /// The gap between requests to one host that the command was told to keep.
+    /// The gap between requests to one host that the flags of the command set.
     pub gap: Duration,
     /// Maximum time of a run.
     pub timeout: Duration,
@@ -84,20 +84,32 @@ pub enum CheckError {
 }
 
 impl Subject<'_> {
-    /// Returns whether the command has a directory of its own, in which it can keep its state.
+    /// Returns whether the command can keep its state in `{dir}`.
     pub fn has_dir(&self) -> bool {
-        self.words.iter().any(|word| word.to_string_lossy().contains("{dir}"))
+        self.words
+            .iter()
+            .any(|word| word.to_string_lossy().contains("{dir}"))
     }
 
     fn start(&self, place: &Place<'_>, is_second: bool) -> Result<Started, CheckError> {
         let again = if is_second { self.again } else { &[] };
-        let mut words = self.words.iter().chain(again).map(|word| place.filled(word));
+        let mut words = self
+            .words
+            .iter()
+            .chain(again)
+            .map(|word| place.filled(word));
         let program = words.next().unwrap_or_default();
         let mut command = (self.command)(&program);
-        command.args(words).env("CRAWL_URL", &place.url).env("CRAWL_DIR", &place.dir);
+        command
+            .args(words)
+            .env("CRAWL_URL", &place.url)
+            .env("CRAWL_DIR", &place.dir);
         let stderr = File::create(place.stderr).map_err(CheckError::Serve)?;
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr);
-        // A group of its own, so that processes that the command starts end with it.
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(stderr);
+        // Start a process group, so that killing it also ends what the command started.
         match command.process_group(0).spawn() {
             Ok(child) => Ok(Started { child }),
             Err(source) => Err(CheckError::Start {
@@ -108,7 +120,7 @@ impl Subject<'_> {
     }
 }
 
-/// What the placeholders of a command stand for.
+/// The values of the placeholders in a command.
 struct Place<'a> {
     url: String,
     host: String,
@@ -129,7 +141,7 @@ impl Place<'_> {
     }
 }
 
-/// A running command. It is killed when this is dropped.
+/// A running command. Dropping the value kills it.
 struct Started {
     child: Child,
 }
@@ -164,13 +176,15 @@ pub fn check(
     let done = Mutex::new(Vec::new());
     let work = || {
         loop {
-            let taken = next.lock().unwrap_or_else(PoisonError::into_inner).next();
-            let Some((number, clause)) = taken else {
+            let entry = next.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let Some((number, clause)) = entry else {
                 return Ok(());
             };
             let judged = judge(clause, subject, setup)?;
             on_judged(&judged);
-            done.lock().unwrap_or_else(PoisonError::into_inner).push((number, judged));
+            done.lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push((number, judged));
         }
     };
     thread::scope(|scope| {
@@ -179,7 +193,9 @@ pub fn check(
             Ok(end) => end,
             Err(panic) => std::panic::resume_unwind(panic),
         });
-        ends.collect::<Vec<_>>().into_iter().collect::<Result<(), CheckError>>()
+        ends.collect::<Vec<_>>()
+            .into_iter()
+            .collect::<Result<(), CheckError>>()
     })?;
     let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
     done.sort_by_key(|(number, _)| *number);
@@ -209,10 +225,22 @@ fn judge(clause: &Clause, subject: &Subject<'_>, setup: &Setup<'_>) -> Result<Ju
         Plan::Once | Plan::Twice => None,
     };
     let start_us = served.web.now_us();
-    runs.push(wait(subject.start(&place, false)?, setup, &served, is_due, start_us)?);
+    runs.push(wait(
+        subject.start(&place, false)?,
+        setup,
+        &served,
+        is_due,
+        start_us,
+    )?);
     if clause.plan.needs_dir() {
         let start_us = served.web.now_us();
-        runs.push(wait(subject.start(&place, true)?, setup, &served, None, start_us)?);
+        runs.push(wait(
+            subject.start(&place, true)?,
+            setup,
+            &served,
+            None,
+            start_us,
+        )?);
     }
     let all_ended = |log: &[LogEntry]| log.iter().all(|entry| entry.end_us.is_some());
     served.web.wait_for(MAX_CLOSING, all_ended);

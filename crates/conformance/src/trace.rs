@@ -1,4 +1,4 @@
-//! What a server saw of a crawl, and the judgement of it.
+//! The server's view of a crawl, and its judgement.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const MAX_EVIDENCE: usize = 6;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunEnd {
-    /// The command ended by itself, with this exit code unless a signal ended it.
+    /// The command ended with this exit code. `None` if a signal ended it.
     Exited(Option<i32>),
     /// The command was killed at the time limit.
     TimeLimit,
@@ -45,7 +45,7 @@ pub struct Trace {
     pub authorities: Vec<String>,
     /// The product token of the crawler.
     pub token: String,
-    /// The gap between requests to one host that the command was told to keep.
+    /// The gap between requests to one host that the flags of the command set.
     pub gap: Duration,
 }
 
@@ -80,7 +80,9 @@ impl Trace {
 
     /// Returns whether the last run was killed at the time limit.
     pub fn was_cut_off(&self) -> bool {
-        self.runs.last().is_some_and(|run| run.end == RunEnd::TimeLimit)
+        self.runs
+            .last()
+            .is_some_and(|run| run.end == RunEnd::TimeLimit)
     }
 
     /// Returns the start of the second run.
@@ -112,7 +114,7 @@ pub enum Outcome {
 pub struct Verdict {
     /// The result.
     pub outcome: Outcome,
-    /// What the crawler did, in words.
+    /// The crawler's behaviour, in words.
     pub reason: String,
     /// The requests that prove it, in order.
     pub evidence: Vec<Evidence>,
@@ -179,7 +181,9 @@ impl Evidence {
             other.host == entry.host
                 && (other.start_us, other.connection) < (entry.start_us, entry.connection)
         });
-        let last_end = earlier.map(|other| other.end_us.unwrap_or(other.start_us)).max();
+        let last_end = earlier
+            .map(|other| other.end_us.unwrap_or(other.start_us))
+            .max();
         Evidence {
             at: seconds(entry.start_us, trace.start_us()),
             took: entry.end_us.map(|end| seconds(end, entry.start_us)),

@@ -27,7 +27,7 @@ pub struct Served {
     pub authorities: Vec<String>,
 }
 
-/// What the handlers of a web share.
+/// State shared by the handlers of a web.
 struct Memory {
     clause: Clause,
     token: String,
@@ -48,7 +48,10 @@ impl Served {
             authorities: OnceLock::new(),
             counts: Mutex::default(),
         });
-        let mut spec: Spec = TestWeb::builder().hosts(clause.hosts).pages(1).sitemap(false);
+        let mut spec: Spec = TestWeb::builder()
+            .hosts(clause.hosts)
+            .pages(1)
+            .sitemap(false);
         if clause.shares_address {
             spec = spec.addresses(1);
         }
@@ -57,14 +60,15 @@ impl Served {
             spec = spec.handler(host, move |request| Some(memory.reply(request)));
         }
         let web = spec.try_start()?;
-        let authorities: Vec<String> =
-            (0..clause.hosts).map(|host| web.authority(host).to_owned()).collect();
-        // Nobody knows the port yet, so no request came before this.
+        let authorities: Vec<String> = (0..clause.hosts)
+            .map(|host| web.authority(host).to_owned())
+            .collect();
+        // No client knows the port yet, so no request can arrive before this.
         let _ = memory.authorities.set(authorities.clone());
         Ok(Served { web, authorities })
     }
 
-    /// Returns the URL at which a crawl of the clause starts.
+    /// Returns the start URL of a crawl.
     pub fn start_url(&self) -> String {
         self.web.url(0, "/")
     }
@@ -74,7 +78,9 @@ impl Memory {
     fn reply(&self, request: &ReceivedRequest) -> Reply {
         let earlier = {
             let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-            let count = counts.entry((request.host, request.path.clone())).or_default();
+            let count = counts
+                .entry((request.host, request.path.clone()))
+                .or_default();
             *count += 1;
             *count - 1
         };
@@ -102,13 +108,17 @@ impl Clause {
             let headers = page.headers.iter();
             let answer = Answer::of(page.status).body(filled(page.body, ask));
             return headers
-                .fold(answer, |answer, (name, value)| answer.header(name, &filled(value, ask)))
+                .fold(answer, |answer, (name, value)| {
+                    answer.header(name, &filled(value, ask))
+                })
                 .into();
         }
         match path.as_str() {
             "/robots.txt" => Answer::text(&filled(self.robots, ask)).into(),
             "/" => Answer::html(&self.front_page(ask)).into(),
-            _ if self.paths().chain(["/deep"]).any(is_asked) => Answer::html(&page(&path, host)).into(),
+            _ if self.paths().chain(["/deep"]).any(is_asked) => {
+                Answer::html(&page(&path, host)).into()
+            }
             _ => Answer::of(404)
                 .header("content-type", "text/html; charset=utf-8")
                 .body("<!doctype html><title>Not found</title><p>There is no such page.")
@@ -118,7 +128,10 @@ impl Clause {
 
     /// Returns all paths that the clause names.
     fn paths(&self) -> impl Iterator<Item = &'static str> {
-        [self.shows, self.always, self.never].into_iter().flatten().copied()
+        [self.shows, self.always, self.never]
+            .into_iter()
+            .flatten()
+            .copied()
     }
 
     fn front_page(&self, ask: &Ask<'_>) -> String {
@@ -127,16 +140,17 @@ impl Clause {
              <title>Front page of host {}</title></head>\n<body><h1>{}</h1>\n",
             ask.request.host, self.title
         );
-        let is_linked = |path: &&str| {
-            !self.hidden.contains(path) && !["/", "/robots.txt"].contains(path)
-        };
+        let is_linked =
+            |path: &&str| !self.hidden.contains(path) && !["/", "/robots.txt"].contains(path);
         for (number, path) in self.paths().filter(is_linked).enumerate() {
             let (host, path) = placed(path);
             let base = match ask.authorities.get(host as usize) {
                 Some(authority) if host != ask.request.host => format!("http://{authority}"),
                 _ => String::new(),
             };
-            html.push_str(&format!("<p><a href=\"{base}{path}\">page {number}</a></p>\n"));
+            html.push_str(&format!(
+                "<p><a href=\"{base}{path}\">page {number}</a></p>\n"
+            ));
         }
         html + "</body></html>\n"
     }
@@ -144,21 +158,25 @@ impl Clause {
 
 /// Replaces the placeholders of a text.
 fn filled(text: &str, ask: &Ask<'_>) -> String {
-    let mut text = text.replace("{token}", ask.token).replace("{TOKEN}", &ask.token.to_uppercase());
+    let mut text = text
+        .replace("{token}", ask.token)
+        .replace("{TOKEN}", &ask.token.to_uppercase());
     for (number, authority) in ask.authorities.iter().enumerate() {
         text = text.replace(&format!("{{{number}}}"), authority);
     }
     text
 }
 
-/// Returns an ordinary page. Its words depend on its path.
+/// Returns an ordinary page. Each path has different words.
 fn page(path: &str, host: u32) -> String {
     let mut state = path.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
     let mut text = String::new();
     for _ in 0..PAGE_WORDS {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         text.push_str(WORDS[usize::try_from(state >> 60).unwrap_or(0)]);
         text.push(' ');
     }

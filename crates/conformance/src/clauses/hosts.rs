@@ -8,7 +8,11 @@ const ACCESS: &str = "RFC 9309 section 2.3";
 
 pub(super) const CLAUSES: &[Clause] = &[
     rule(
-        ("each-host", "reads robots.txt of each host before its pages", ACCESS),
+        (
+            "each-host",
+            "reads robots.txt of each host before its pages",
+            ACCESS,
+        ),
         Clause::BASE.robots,
         &[],
         &[],
@@ -17,7 +21,11 @@ pub(super) const CLAUSES: &[Clause] = &[
     .shown_by(&["/open", "1:/page"])
     .judged_by(rules_of_each_host),
     rule(
-        ("each-port", "reads robots.txt of each port before its pages", ACCESS),
+        (
+            "each-port",
+            "reads robots.txt of each port before its pages",
+            ACCESS,
+        ),
         Clause::BASE.robots,
         &[],
         &[],
@@ -26,7 +34,11 @@ pub(super) const CLAUSES: &[Clause] = &[
     .shown_by(&["/open", "1:/page"])
     .judged_by(rules_of_each_host),
     rule(
-        ("other-host-rules", "obeys the rules of a linked host", ACCESS),
+        (
+            "other-host-rules",
+            "obeys the rules of a linked host",
+            ACCESS,
+        ),
         Clause::BASE.robots,
         &["1:/closed"],
         &[],
@@ -40,7 +52,11 @@ pub(super) const CLAUSES: &[Clause] = &[
         body: "User-agent: *\nDisallow: /closed\n",
     }]),
     rule(
-        ("rules-stay-home", "applies rules to their own host only", ACCESS),
+        (
+            "rules-stay-home",
+            "applies rules to their own host only",
+            ACCESS,
+        ),
         Clause::BASE.robots,
         &["/closed"],
         &["1:/closed"],
@@ -54,7 +70,11 @@ pub(super) const CLAUSES: &[Clause] = &[
         body: "User-agent: *\nDisallow: /closed\n",
     }]),
     rule(
-        ("redirect-closed", "doesn't follow a redirect to a disallowed page", "RFC 9309 section 2.2.2"),
+        (
+            "redirect-closed",
+            "doesn't follow a redirect to a disallowed page",
+            "RFC 9309 section 2.2.2",
+        ),
         "User-agent: *\nDisallow: /closed\n",
         &["/closed"],
         &[],
@@ -63,7 +83,11 @@ pub(super) const CLAUSES: &[Clause] = &[
     .hiding(&["/closed"])
     .with(&[moved("/moved", &[("location", "/closed")])]),
     rule(
-        ("redirect-host-closed", "doesn't follow a redirect to what another host disallows", ACCESS),
+        (
+            "redirect-host-closed",
+            "doesn't follow a redirect to what another host disallows",
+            ACCESS,
+        ),
         Clause::BASE.robots,
         &["1:/closed"],
         &[],
@@ -81,7 +105,11 @@ pub(super) const CLAUSES: &[Clause] = &[
         },
     ]),
     rule(
-        ("redirect-host-rules", "reads robots.txt of the host that a redirect leads to", ACCESS),
+        (
+            "redirect-host-rules",
+            "reads robots.txt of the host that a redirect leads to",
+            ACCESS,
+        ),
         Clause::BASE.robots,
         &[],
         &[],
@@ -122,7 +150,9 @@ impl Clause {
 /// Judges that the first request to each host was for robots.txt.
 fn rules_of_each_host(trace: &Trace) -> Verdict {
     let hosts = (0..).take(trace.authorities.len());
-    let firsts: Vec<_> = hosts.filter_map(|host| trace.of_host(host).first().copied()).collect();
+    let firsts: Vec<_> = hosts
+        .filter_map(|host| trace.of_host(host).first().copied())
+        .collect();
     let early: Vec<_> = firsts
         .iter()
         .filter(|entry| entry.path != "/robots.txt")

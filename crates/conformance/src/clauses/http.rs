@@ -13,7 +13,7 @@ const ETAG: &str = "\"first-edition\"";
 const LAST_MODIFIED: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 const RETRY_AFTER: &str = "RFC 9110 section 10.2.3";
 
-/// Bytes of a body without end after which a crawler has read too much.
+/// Maximum bytes to read of a body without end.
 const MAX_BODY_BYTES: u64 = 256 << 20;
 
 pub(super) const CLAUSES: &[Clause] = &[
@@ -45,10 +45,12 @@ pub(super) const CLAUSES: &[Clause] = &[
             })
         }),
     simple("host-header", "sends Host with the port", "RFC 9110 section 7.2").judged_by(|trace| {
-        let authorities = &trace.authorities;
-        every_request(trace, "Host in each request", "Host is wrong", |entry| {
-            entry.header("host") == authorities.get(entry.host as usize).map(String::as_str)
-        })
+        let due = |entry: &LogEntry| trace.authorities.get(entry.host as usize).cloned();
+        let is_right = |entry: &LogEntry| entry.header("host") == due(entry).as_deref();
+        let wrong = trace.log.iter().find(|entry| !is_right(entry));
+        let sent = wrong.and_then(|entry| entry.header("host")).unwrap_or("nothing");
+        let broken = format!("sent {sent} as Host");
+        every_request(trace, "Host in each request", &broken, is_right)
     }),
     rule(
         ("safe-methods", "sends no POST, PUT or DELETE", "RFC 9110 section 9.2.1"),
@@ -59,8 +61,8 @@ pub(super) const CLAUSES: &[Clause] = &[
     .shown_by(&["/open", "/forms"])
     .with(&[html(
         "/forms",
-        "<title>Forms</title><form method=post action=/post><input name=q value=x><input type=submit></form>\
-         <form method=POST action=/order><button>Order</button></form><p>Forms above.",
+        "<title>Forms</title><form method='post' action='/post'><input name='q' value='x'><input type='submit'></form>\
+         <form method='POST' action='/order'><button>Order</button></form><p>Forms above.",
     )])
     .judged_by(|trace| {
         every_request(trace, "only safe methods", "an unsafe method", |entry| {
@@ -152,7 +154,7 @@ pub(super) const CLAUSES: &[Clause] = &[
     .shown_by(&["/open", "/coded"])
     .hiding(&["/behind-gzip"])
     .special(|ask| {
-        let page = Answer::html("<title>Coded</title><p><a href=/behind-gzip>on</a> and on</p>");
+        let page = Answer::html("<title>Coded</title><p><a href='/behind-gzip'>on</a> and on</p>");
         let accepts = ask.request.header("accept-encoding").is_some_and(|codings| codings.contains("gzip"));
         match ask.request.path == "/coded" {
             true if accepts => Some(page.gzip().into()),
@@ -254,15 +256,22 @@ fn is_conditional(trace: &Trace, condition: &str, value: &str) -> Verdict {
 
 fn names_its_token(trace: &Trace) -> Verdict {
     let token = trace.token.to_lowercase();
-    every_request(trace, "the token in each User-Agent", "a User-Agent without the token", |entry| {
-        entry.user_agent().to_lowercase().contains(&token)
-    })
+    every_request(
+        trace,
+        "the token in each User-Agent",
+        "a User-Agent without the token",
+        |entry| entry.user_agent().to_lowercase().contains(&token),
+    )
 }
 
 fn endless() -> Reply {
     let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\nconnection: close\r\n\r\n";
     let body = b"<p>and so on, and so on</p>\n".repeat(2000);
     let parts = usize::try_from(MAX_BODY_BYTES).unwrap_or(usize::MAX) / body.len() + 2;
-    let steps = [ReplyStep::Send(head.to_vec()), ReplyStep::Repeat(body, parts), ReplyStep::Silence];
+    let steps = [
+        ReplyStep::Send(head.to_vec()),
+        ReplyStep::Repeat(body, parts),
+        ReplyStep::Silence,
+    ];
     Reply::raw(steps)
 }

@@ -9,16 +9,28 @@ const SHOWS: &[&str] = &["/open", "/carrier"];
 
 pub(super) const CLAUSES: &[Clause] = &[
     way(
-        ("closed-resources", "fetches no disallowed image, script or style sheet"),
-        &["/closed/a.png", "/closed/a.js", "/closed/a.css", "/closed/b.png", "/closed/c.svg"],
+        (
+            "closed-resources",
+            "fetches no disallowed image, script or style sheet",
+        ),
+        &[
+            "/closed/a.png",
+            "/closed/a.js",
+            "/closed/a.css",
+            "/closed/b.png",
+            "/closed/c.svg",
+        ],
         &[html(
             "/carrier",
-            "<title>C</title><link rel=stylesheet href=/closed/a.css><script src=/closed/a.js></script>\
-             <img src=/closed/a.png srcset='/closed/b.png 2x'><object data=/closed/c.svg></object>",
+            "<title>C</title><link rel='stylesheet' href='/closed/a.css'><script src='/closed/a.js'></script>\
+             <img src='/closed/a.png' srcset='/closed/b.png 2x'><object data='/closed/c.svg'></object>",
         )],
     ),
     way(
-        ("closed-style", "fetches nothing disallowed that a style sheet names"),
+        (
+            "closed-style",
+            "fetches nothing disallowed that a style sheet names",
+        ),
         &["/closed/d.png", "/closed/e.css"],
         &[html(
             "/carrier",
@@ -28,7 +40,10 @@ pub(super) const CLAUSES: &[Clause] = &[
     way(
         ("closed-frame", "fetches no disallowed frame"),
         &["/closed/frame"],
-        &[html("/carrier", "<title>C</title><iframe src=/closed/frame></iframe><p>Text")],
+        &[html(
+            "/carrier",
+            "<title>C</title><iframe src='/closed/frame'></iframe><p>Text",
+        )],
     ),
     way(
         ("closed-refresh", "follows no refresh to a disallowed page"),
@@ -36,8 +51,11 @@ pub(super) const CLAUSES: &[Clause] = &[
         &[Page {
             path: "/carrier",
             status: 200,
-            headers: &[("content-type", "text/html"), ("refresh", "0; url=/closed/header")],
-            body: "<meta http-equiv=refresh content='0; url=/closed/refresh'><title>C</title><p>Text",
+            headers: &[
+                ("content-type", "text/html"),
+                ("refresh", "0; url=/closed/header"),
+            ],
+            body: "<meta http-equiv='refresh' content='0; url=/closed/refresh'><title>C</title><p>Text",
         }],
     ),
     way(
@@ -46,9 +64,12 @@ pub(super) const CLAUSES: &[Clause] = &[
         &[Page {
             path: "/carrier",
             status: 200,
-            headers: &[("content-type", "text/html"), ("link", "</closed/next>; rel=next")],
-            body: "<title>C</title><link rel=canonical href=/closed/canonical>\
-                   <link rel=alternate hreflang=de href=/closed/alternate><p>Text",
+            headers: &[
+                ("content-type", "text/html"),
+                ("link", "</closed/next>; rel=next"),
+            ],
+            body: "<title>C</title><link rel='canonical' href='/closed/canonical'>\
+                   <link rel='alternate' hreflang='de' href='/closed/alternate'><p>Text",
         }],
     ),
     way(
@@ -56,8 +77,8 @@ pub(super) const CLAUSES: &[Clause] = &[
         &["/closed/preload.js", "/closed/prefetch", "/closed/icon.ico"],
         &[html(
             "/carrier",
-            "<title>C</title><link rel=preload as=script href=/closed/preload.js>\
-             <link rel=prefetch href=/closed/prefetch><link rel=icon href=/closed/icon.ico><p>Text",
+            "<title>C</title><link rel='preload' as='script' href='/closed/preload.js'>\
+             <link rel='prefetch' href='/closed/prefetch'><link rel='icon' href='/closed/icon.ico'><p>Text",
         )],
     ),
     way(
@@ -65,8 +86,8 @@ pub(super) const CLAUSES: &[Clause] = &[
         &["/closed/feed.xml", "/closed/app.webmanifest"],
         &[html(
             "/carrier",
-            "<title>C</title><link rel=alternate type=application/rss+xml href=/closed/feed.xml>\
-             <link rel=manifest href=/closed/app.webmanifest><p>Text",
+            "<title>C</title><link rel='alternate' type='application/rss+xml' href='/closed/feed.xml'>\
+             <link rel='manifest' href='/closed/app.webmanifest'><p>Text",
         )],
     ),
     way(
@@ -74,7 +95,7 @@ pub(super) const CLAUSES: &[Clause] = &[
         &["/closed/based", "/closed/dots"],
         &[html(
             "/carrier",
-            "<title>C</title><base href=/closed/folder/><a href=../based>on</a> <a href=/x/../closed/dots>on</a>",
+            "<title>C</title><base href='/closed/folder/'><a href='../based'>on</a> <a href='/x/../closed/dots'>on</a>",
         )],
     ),
     way(
@@ -82,17 +103,28 @@ pub(super) const CLAUSES: &[Clause] = &[
         &["/closed/search", "/closed/search?q=", "/closed/search?q=x"],
         &[html(
             "/carrier",
-            "<title>C</title><form action=/closed/search><input name=q value=x><button>Go</button></form>",
+            "<title>C</title><form action='/closed/search'><input name='q' value='x'><button>Go</button></form>",
         )],
     ),
     Clause {
         shows: &["/open", "/carrier", "/app.js", "/data.json"],
-        hidden: &["/app.js", "/data.json", "/closed/fetched", "/closed/image.png"],
+        hidden: &[
+            "/app.js",
+            "/data.json",
+            "/closed/fetched",
+            "/closed/image.png",
+        ],
         ..way(
-            ("closed-script", "lets no script of a page request what is disallowed"),
+            (
+                "closed-script",
+                "lets no script of a page request what is disallowed",
+            ),
             &["/closed/fetched", "/closed/image.png"],
             &[
-                html("/carrier", "<title>C</title><script src=/app.js></script><p>Text"),
+                html(
+                    "/carrier",
+                    "<title>C</title><script src='/app.js'></script><p>Text",
+                ),
                 Page {
                     path: "/app.js",
                     status: 200,
@@ -109,5 +141,8 @@ const fn way(
     never: &'static [&'static str],
     pages: &'static [Page],
 ) -> Clause {
-    rule((id, title, RULES), ROBOTS, never, &[]).shown_by(SHOWS).hiding(never).with(pages)
+    rule((id, title, RULES), ROBOTS, never, &[])
+        .shown_by(SHOWS)
+        .hiding(never)
+        .with(pages)
 }

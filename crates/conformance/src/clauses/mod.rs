@@ -78,10 +78,7 @@ impl Clause {
         }
     }
 
-    const fn judged_by(
-        self,
-        judge: fn(&crate::trace::Trace) -> crate::trace::Verdict,
-    ) -> Clause {
+    const fn judged_by(self, judge: fn(&crate::trace::Trace) -> crate::trace::Verdict) -> Clause {
         Clause {
             judge: Some(judge),
             ..self

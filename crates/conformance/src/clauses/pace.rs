@@ -15,8 +15,8 @@ const CRAWL_DELAY: &str = "convention: Crawl-delay";
 const TRAPS: &str = "convention: traps";
 const PAGES: &[&str] = &["/open", "/1", "/2", "/3", "/4"];
 
-/// Pages after which a crawler should have seen that a trap brings nothing new.
-const MAX_TRAP_PAGES: usize = 300;
+/// Maximum pages to fetch from a trap.
+const MAX_TRAP_PAGES: usize = 100;
 
 /// The Retry-After and the Crawl-delay that must survive a restart.
 const OVER_RESTART: Duration = Duration::from_secs(4);
@@ -34,11 +34,16 @@ pub(super) const CLAUSES: &[Clause] = &[
         })
         .judged_by(keeps_own_gap),
     custom("gap-redirects", "keeps its gap over redirects", PACE)
-        .shown_by(&["/open", "/hop/1", "/hop/4"])
-        .hiding(&["/hop/4"])
-        .special(|ask| match ask.request.path.strip_prefix("/hop/")?.parse::<u32>().ok()? {
-            4 => Some(Answer::html("<title>arrived</title><p>At the end of the hops.").into()),
-            hop => Some(Answer::redirect(302, &format!("/hop/{}", hop + 1)).into()),
+        .shown_by(&["/open", "/old", "/new/home"])
+        .hiding(&["/new/home"])
+        .special(|ask| {
+            let to = match ask.request.path.as_str() {
+                "/old" => "/moved-again",
+                "/moved-again" => "/new/",
+                "/new/" => "/new/home",
+                _ => return None,
+            };
+            Some(Answer::redirect(302, to).into())
         })
         .judged_by(keeps_own_gap),
     custom("gap-errors", "keeps its gap after errors", PACE)
@@ -55,8 +60,8 @@ pub(super) const CLAUSES: &[Clause] = &[
         .special(|ask| match ask.request.path.as_str() {
             "/" => Some(
                 Answer::html(
-                    "<title>Front</title><link rel=stylesheet href=/a.css><img src=/b.png>\
-                     <script src=/c.js></script><a href=/open>open</a>",
+                    "<title>Front</title><link rel='stylesheet' href='/a.css'><img src='/b.png'>\
+                     <script src='/c.js'></script><a href='/open'>open</a>",
                 )
                 .into(),
             ),
@@ -107,7 +112,7 @@ pub(super) const CLAUSES: &[Clause] = &[
             let month: u32 = ask.request.path.strip_prefix("/calendar/")?.parse().ok()?;
             let page = format!(
                 "<title>Calendar</title><h1>No events</h1><p>There is nothing on in this month.</p>\
-                 <a href=/calendar/{}>next month</a>",
+                 <a href='/calendar/{}'>next month</a>",
                 month + 1
             );
             Some(Answer::html(&page).into())

@@ -1,4 +1,4 @@
-//! What pages say to crawlers: robots meta tags, X-Robots-Tag, rel; and sitemaps.
+//! Directives of pages: robots meta tags, X-Robots-Tag, rel; and sitemaps.
 
 use crawl_testweb::{Answer, Reply};
 
@@ -13,59 +13,98 @@ const SITEMAPS: &str = "sitemaps.org protocol";
 
 const BEHIND: &[&str] = &["/behind"];
 /// A page whose link shows that the crawler follows links of pages behind the front page.
-const OPEN: &str = "<title>Open</title><p>A page that says nothing to crawlers.</p><a href=/deep>on</a>";
+const OPEN: &str =
+    "<title>Open</title><p>A page that says nothing to crawlers.</p><a href='/deep'>on</a>";
 const CARRIER: &[&str] = &["/open", "/carrier"];
 
 pub(super) const CLAUSES: &[Clause] = &[
     closed(
-        ("meta-nofollow", "follows no link of a page with `nofollow`", META),
-        &[html("/carrier", "<meta name=robots content=nofollow><title>C</title><a href=/behind>on</a>")],
+        (
+            "meta-nofollow",
+            "follows no link of a page with `nofollow`",
+            META,
+        ),
+        &[html(
+            "/carrier",
+            "<meta name='robots' content='nofollow'><title>C</title><a href='/behind'>on</a>",
+        )],
     ),
     closed(
         ("meta-none", "follows no link of a page with `none`", NAMED),
-        &[html("/carrier", "<meta name='robots' content='none'><title>C</title><a href=/behind>on</a>")],
+        &[html(
+            "/carrier",
+            "<meta name='robots' content='none'><title>C</title><a href='/behind'>on</a>",
+        )],
     ),
     closed(
         ("meta-case", "reads the robots meta tag in any case", META),
-        &[html("/carrier", "<META CONTENT='NOINDEX, NOFOLLOW' NAME='ROBOTS'><title>C</title><a href=/behind>on</a>")],
+        &[html(
+            "/carrier",
+            "<META CONTENT='NOINDEX, NOFOLLOW' NAME='ROBOTS'><title>C</title><a href='/behind'>on</a>",
+        )],
     ),
     closed(
         ("meta-several", "combines several robots meta tags", NAMED),
         &[html(
             "/carrier",
-            "<meta name=robots content=noindex><meta name=robots content=nofollow><title>C</title><a href=/behind>on</a>",
+            "<meta name='robots' content='noindex'><meta name='robots' content='nofollow'><title>C</title><a href='/behind'>on</a>",
         )],
     ),
     closed(
         ("meta-named", "obeys a meta tag with its own name", NAMED),
-        &[html("/carrier", "<meta name={token} content=nofollow><title>C</title><a href=/behind>on</a>")],
+        &[html(
+            "/carrier",
+            "<meta name='{token}' content='nofollow'><title>C</title><a href='/behind'>on</a>",
+        )],
     ),
     open(
-        ("meta-named-other", "ignores a meta tag with another crawler's name", NAMED),
-        &[html("/carrier", "<meta name=otherbot content=nofollow><title>C</title><a href=/behind>on</a>")],
+        (
+            "meta-named-other",
+            "ignores a meta tag with another crawler's name",
+            NAMED,
+        ),
+        &[html(
+            "/carrier",
+            "<meta name='otherbot' content='nofollow'><title>C</title><a href='/behind'>on</a>",
+        )],
     ),
     open(
-        ("meta-noindex", "follows links of a page with `noindex` alone", META),
-        &[html("/carrier", "<meta name=robots content=noindex><title>C</title><a href=/behind>on</a>")],
+        (
+            "meta-noindex",
+            "follows links of a page with `noindex` alone",
+            META,
+        ),
+        &[html(
+            "/carrier",
+            "<meta name='robots' content='noindex'><title>C</title><a href='/behind'>on</a>",
+        )],
     ),
     open(
         ("meta-comment", "ignores a meta tag in a comment", META),
         &[html(
             "/carrier",
-            "<!-- <meta name=robots content=nofollow> --><title>C</title><a href=/behind>on</a>",
+            "<!-- <meta name='robots' content='nofollow'> --><title>C</title><a href='/behind'>on</a>",
         )],
     ),
     closed(
-        ("header-nofollow", "follows no link of a page with the header `nofollow`", HEADER),
+        (
+            "header-nofollow",
+            "follows no link of a page with the header `nofollow`",
+            HEADER,
+        ),
         &[Page {
             path: "/carrier",
             status: 200,
             headers: &[("content-type", "text/html"), ("x-robots-tag", "nofollow")],
-            body: "<title>C</title><a href=/behind>on</a>",
+            body: "<title>C</title><a href='/behind'>on</a>",
         }],
     ),
     closed(
-        ("header-list", "reads lists and several lines of the header", HEADER),
+        (
+            "header-list",
+            "reads lists and several lines of the header",
+            HEADER,
+        ),
         &[Page {
             path: "/carrier",
             status: 200,
@@ -74,7 +113,7 @@ pub(super) const CLAUSES: &[Clause] = &[
                 ("X-Robots-Tag", "noarchive"),
                 ("X-Robots-Tag", "noindex, NoFollow"),
             ],
-            body: "<title>C</title><a href=/behind>on</a>",
+            body: "<title>C</title><a href='/behind'>on</a>",
         }],
     ),
     closed(
@@ -82,42 +121,74 @@ pub(super) const CLAUSES: &[Clause] = &[
         &[Page {
             path: "/carrier",
             status: 200,
-            headers: &[("content-type", "text/html"), ("x-robots-tag", "{token}: nofollow")],
-            body: "<title>C</title><a href=/behind>on</a>",
+            headers: &[
+                ("content-type", "text/html"),
+                ("x-robots-tag", "{token}: nofollow"),
+            ],
+            body: "<title>C</title><a href='/behind'>on</a>",
         }],
     ),
     open(
-        ("header-named-other", "ignores the header for another crawler's name", HEADER),
+        (
+            "header-named-other",
+            "ignores the header for another crawler's name",
+            HEADER,
+        ),
         &[Page {
             path: "/carrier",
             status: 200,
-            headers: &[("content-type", "text/html"), ("x-robots-tag", "otherbot: nofollow")],
-            body: "<title>C</title><a href=/behind>on</a>",
+            headers: &[
+                ("content-type", "text/html"),
+                ("x-robots-tag", "otherbot: nofollow"),
+            ],
+            body: "<title>C</title><a href='/behind'>on</a>",
         }],
     ),
     closed(
-        ("rel-nofollow", "doesn't follow a link with rel=nofollow", "convention: rel=nofollow"),
+        (
+            "rel-nofollow",
+            "doesn't follow a link with rel=nofollow",
+            "convention: rel=nofollow",
+        ),
         &[html(
             "/carrier",
-            "<title>C</title><a rel='external nofollow' href=/behind>on</a> <a href=/open>back</a>",
+            "<title>C</title><a rel='external nofollow' href='/behind'>on</a> <a href='/open'>back</a>",
         )],
     ),
-    sitemap("sitemap", "fetches what the sitemap of robots.txt lists", |ask| {
-        sitemap_at(ask, "/sitemap.xml", entries("url", &format!("http://{}/listed", ask.authorities[0])))
-    })
+    sitemap(
+        "sitemap",
+        "fetches what the sitemap of robots.txt lists",
+        |ask| {
+            sitemap_at(
+                ask,
+                "/sitemap.xml",
+                entries("url", &format!("http://{}/listed", ask.authorities[0])),
+            )
+        },
+    )
     .always(&["/listed"]),
-    sitemap("sitemap-gzip", "reads a sitemap that is a gzip file", |ask| {
-        let xml = entries("url", &format!("http://{}/listed", ask.authorities[0]));
-        let file = Answer::of(200).body(xml).gzip().body;
-        let answer = Answer::of(200).header("content-type", "application/x-gzip").body(file);
-        (ask.request.path == "/sitemap.xml").then(|| answer.into())
-    })
+    sitemap(
+        "sitemap-gzip",
+        "reads a sitemap that is a gzip file",
+        |ask| {
+            let xml = entries("url", &format!("http://{}/listed", ask.authorities[0]));
+            let file = Answer::of(200).body(xml).gzip().body;
+            let answer = Answer::of(200)
+                .header("content-type", "application/x-gzip")
+                .body(file);
+            (ask.request.path == "/sitemap.xml").then(|| answer.into())
+        },
+    )
     .always(&["/listed"]),
     sitemap("sitemap-index", "reads an index of sitemaps", |ask| {
         let host = &ask.authorities[0];
         match ask.request.path.as_str() {
             "/sitemap-2.xml" => xml(&entries("url", &format!("http://{host}/listed"))),
-            _ => sitemap_at(ask, "/sitemap.xml", entries("sitemap", &format!("http://{host}/sitemap-2.xml"))),
+            _ => sitemap_at(
+                ask,
+                "/sitemap.xml",
+                entries("sitemap", &format!("http://{host}/sitemap-2.xml")),
+            ),
         }
     })
     .always(&["/listed"]),
@@ -126,20 +197,36 @@ pub(super) const CLAUSES: &[Clause] = &[
         source: "RFC 9309 section 2.2.2",
         level: Level::Must,
         never: &["/listed"],
-        ..sitemap("sitemap-disallowed", "fetches nothing disallowed that a sitemap lists", |ask| {
-            sitemap_at(ask, "/sitemap.xml", entries("url", &format!("http://{}/listed", ask.authorities[0])))
-        })
+        ..sitemap(
+            "sitemap-disallowed",
+            "fetches nothing disallowed that a sitemap lists",
+            |ask| {
+                sitemap_at(
+                    ask,
+                    "/sitemap.xml",
+                    entries("url", &format!("http://{}/listed", ask.authorities[0])),
+                )
+            },
+        )
     },
     Clause {
         never: &["1:/listed"],
-        ..sitemap("sitemap-foreign", "takes no page of another host from a sitemap", |ask| {
-            sitemap_at(ask, "/sitemap.xml", entries("url", &format!("http://{}/listed", ask.authorities[1])))
-        })
+        ..sitemap(
+            "sitemap-foreign",
+            "takes no page of another host from a sitemap",
+            |ask| {
+                sitemap_at(
+                    ask,
+                    "/sitemap.xml",
+                    entries("url", &format!("http://{}/listed", ask.authorities[1])),
+                )
+            },
+        )
     }
     .on_hosts(2),
 ];
 
-/// Returns a clause by which nothing behind the page `/carrier` may be fetched.
+/// Returns a clause that forbids following the link of the page `/carrier`.
 const fn closed(
     about: (&'static str, &'static str, &'static str),
     pages: &'static [Page],
@@ -153,11 +240,8 @@ const fn closed(
         .judged_by(follows_others)
 }
 
-/// Returns a clause by which the link of the page `/carrier` may be followed.
-const fn open(
-    about: (&'static str, &'static str, &'static str),
-    pages: &'static [Page],
-) -> Clause {
+/// Returns a clause that allows following the link of the page `/carrier`.
+const fn open(about: (&'static str, &'static str, &'static str), pages: &'static [Page]) -> Clause {
     rule(about, Clause::BASE.robots, &[], BEHIND)
         .level(Level::Custom)
         .shown_by(CARRIER)
@@ -187,9 +271,11 @@ impl Clause {
 /// Passes a crawler that was shown to follow links from pages other than the front page.
 fn follows_others(trace: &Trace) -> Verdict {
     match (trace.first("/deep"), trace.first("/carrier")) {
-        (Some(deep), Some(carrier)) => {
-            Verdict::pass("followed links of other pages, but not this one", trace, &[carrier, deep])
-        }
+        (Some(deep), Some(carrier)) => Verdict::pass(
+            "followed links of other pages, but not this one",
+            trace,
+            &[carrier, deep],
+        ),
         _ => Verdict::not_shown("follows no links of pages behind the front page"),
     }
 }
@@ -208,7 +294,11 @@ fn xml(content: &str) -> Option<Reply> {
 
 /// Returns a sitemap (`url`) or an index of sitemaps (`sitemap`) with one entry.
 fn entries(kind: &str, location: &str) -> String {
-    let root = if kind == "url" { "urlset" } else { "sitemapindex" };
+    let root = if kind == "url" {
+        "urlset"
+    } else {
+        "sitemapindex"
+    };
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
          <{root} xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">\n\

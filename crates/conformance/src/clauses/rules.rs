@@ -12,7 +12,11 @@ const ERRORS: &str = "RFC 9309 section 2.3.1.5";
 
 pub(super) const CLAUSES: &[Clause] = &[
     rule(
-        ("disallow", "obeys a Disallow line", "RFC 9309 section 2.3.1.1"),
+        (
+            "disallow",
+            "obeys a Disallow line",
+            "RFC 9309 section 2.3.1.1",
+        ),
         "User-agent: *\nDisallow: /private/\n",
         &["/private/", "/private/page"],
         &["/privateer"],
@@ -20,14 +24,22 @@ pub(super) const CLAUSES: &[Clause] = &[
     Clause {
         shows: &["/robots.txt"],
         ..rule(
-            ("disallow-all", "requests only robots.txt if all is disallowed", RULES),
+            (
+                "disallow-all",
+                "requests only robots.txt if all is disallowed",
+                RULES,
+            ),
             "User-agent: *\nDisallow: /\n",
             &["/", "/open"],
             &[],
         )
     },
     rule(
-        ("disallow-empty", "reads an empty Disallow line as: nothing", SYNTAX),
+        (
+            "disallow-empty",
+            "reads an empty Disallow line as: nothing",
+            SYNTAX,
+        ),
         "User-agent: *\nDisallow:\n\nUser-agent: {token}x\nDisallow: /\n",
         &[],
         &["/any"],
@@ -39,13 +51,21 @@ pub(super) const CLAUSES: &[Clause] = &[
         &["/other"],
     ),
     rule(
-        ("agent-own-group", "obeys its own group in place of `*`", GROUPS),
+        (
+            "agent-own-group",
+            "obeys its own group in place of `*`",
+            GROUPS,
+        ),
         "User-agent: *\nDisallow: /stars\n\nUser-agent: {token}\nDisallow: /mine\n",
         &["/mine"],
         &["/stars"],
     ),
     rule(
-        ("agent-star", "obeys the group `*` if no group names it", GROUPS),
+        (
+            "agent-star",
+            "obeys the group `*` if no group names it",
+            GROUPS,
+        ),
         "User-agent: *\nDisallow: /stars\n\nUser-agent: {token}x\nDisallow: /theirs\n",
         &["/stars"],
         &["/theirs"],
@@ -65,31 +85,51 @@ pub(super) const CLAUSES: &[Clause] = &[
         &["/theirs"],
     ),
     rule(
-        ("agent-several", "finds itself among several user-agents of a group", GROUPS),
+        (
+            "agent-several",
+            "finds itself among several user-agents of a group",
+            GROUPS,
+        ),
         "User-agent: otherbot\nUser-agent: {token}\nUser-agent: thirdbot\nDisallow: /mine\n",
         &["/mine"],
         &["/other"],
     ),
     rule(
-        ("agent-blank-line", "reads user-agents as one group across a blank line", SYNTAX),
+        (
+            "agent-blank-line",
+            "reads user-agents as one group across a blank line",
+            SYNTAX,
+        ),
         "User-agent: {token}\n\nUser-agent: otherbot\nDisallow: /mine\n",
         &["/mine"],
         &["/other"],
     ),
     rule(
-        ("agent-order", "finds its group after the group `*`, and before it", GROUPS),
+        (
+            "agent-order",
+            "finds its group after the group `*`, and before it",
+            GROUPS,
+        ),
         "User-agent: {token}\nDisallow: /mine\n\nUser-agent: *\nDisallow: /stars\n",
         &["/mine"],
         &["/stars"],
     ),
     rule(
-        ("group-without-rules", "reads a group without rules as: all is allowed", SYNTAX),
+        (
+            "group-without-rules",
+            "reads a group without rules as: all is allowed",
+            SYNTAX,
+        ),
         "User-agent: *\nDisallow: /stars\n\nUser-agent: {token}\n",
         &[],
         &["/stars"],
     ),
     rule(
-        ("rules-before-groups", "ignores rules before the first user-agent", SYNTAX),
+        (
+            "rules-before-groups",
+            "ignores rules before the first user-agent",
+            SYNTAX,
+        ),
         "Disallow: /early\nUser-agent: *\nDisallow: /late\n",
         &["/late"],
         &["/early"],
@@ -102,7 +142,11 @@ pub(super) const CLAUSES: &[Clause] = &[
         &["/folder/page"],
     ),
     rule(
-        ("longest-disallow", "lets the longest match win: Disallow", RULES),
+        (
+            "longest-disallow",
+            "lets the longest match win: Disallow",
+            RULES,
+        ),
         "User-agent: *\nAllow: /folder/\nDisallow: /folder/page\n",
         &["/folder/page"],
         &["/folder/other"],
@@ -115,13 +159,21 @@ pub(super) const CLAUSES: &[Clause] = &[
     )
     .level(Level::Should),
     rule(
-        ("allow-root-only", "reads `Allow: /$` as the front page alone", CHARACTERS),
+        (
+            "allow-root-only",
+            "reads `Allow: /$` as the front page alone",
+            CHARACTERS,
+        ),
         "User-agent: *\nDisallow: /\nAllow: /$\nAllow: /open\n",
         &["/closed"],
         &["/open"],
     ),
     rule(
-        ("prefix", "matches a rule from the start of the path, as a prefix", RULES),
+        (
+            "prefix",
+            "matches a rule from the start of the path, as a prefix",
+            RULES,
+        ),
         "User-agent: *\nDisallow: /fish\n",
         &["/fish", "/fish.html", "/fishheads/yummy", "/fish?id=1"],
         &["/catfish", "/a/fish"],
@@ -139,13 +191,21 @@ pub(super) const CLAUSES: &[Clause] = &[
         &["/list?page=2"],
     ),
     rule(
-        ("escape-octets", "compares a character outside of ASCII with its escape", RULES),
+        (
+            "escape-octets",
+            "compares a character outside of ASCII with its escape",
+            RULES,
+        ),
         "User-agent: *\nDisallow: /caf\u{e9}/\nDisallow: /%E3%83%84/\n",
         &["/caf%C3%A9/menu", "/\u{30c4}/page"],
         &["/cafe/menu"],
     ),
     rule(
-        ("escape-unreserved", "compares an escaped letter with the letter", RULES),
+        (
+            "escape-unreserved",
+            "compares an escaped letter with the letter",
+            RULES,
+        ),
         "User-agent: *\nDisallow: /foo/bar/%62%61%7A\n",
         &["/foo/bar/baz"],
         &["/foo/bar/bay"],
@@ -157,7 +217,11 @@ pub(super) const CLAUSES: &[Clause] = &[
         &["/a%3Ed"],
     ),
     rule(
-        ("escape-special", "reads an escaped `*` or `$` as that character", CHARACTERS),
+        (
+            "escape-special",
+            "reads an escaped `*` or `$` as that character",
+            CHARACTERS,
+        ),
         "User-agent: *\nDisallow: /star-%2A.html\nDisallow: /dollar-%24\n",
         &["/star-*.html", "/dollar-$x"],
         &["/star-x.html", "/dollar-"],
@@ -171,9 +235,9 @@ pub(super) const CLAUSES: &[Clause] = &[
     ),
     rule(
         ("star-first", "reads `*` at the start of a path", CHARACTERS),
-        "User-agent: *\nDisallow: /*.gif\n",
-        &["/pictures/a.gif", "/b.gif?big"],
-        &["/pictures/a.png"],
+        "User-agent: *\nDisallow: /*-old\n",
+        &["/pages/a-old", "/b-old?big"],
+        &["/pages/a-new"],
     ),
     rule(
         ("stars", "reads several `*` in a rule", CHARACTERS),
@@ -188,13 +252,21 @@ pub(super) const CLAUSES: &[Clause] = &[
         &["/index.php?x=1", "/index.php5"],
     ),
     rule(
-        ("star-dollar-longest", "compares lengths of rules with `*` and `$`", RULES),
+        (
+            "star-dollar-longest",
+            "compares lengths of rules with `*` and `$`",
+            RULES,
+        ),
         "User-agent: *\nDisallow: /*.html\nAllow: /page-with-a-long-name.html\n",
         &["/other.html"],
         &["/page-with-a-long-name.html"],
     ),
     rule(
-        ("comments", "ignores comments, also behind a rule", CHARACTERS),
+        (
+            "comments",
+            "ignores comments, also behind a rule",
+            CHARACTERS,
+        ),
         "# Disallow: /comment\nUser-agent: * # everyone\nDisallow: /closed # for now\n",
         &["/closed"],
         &["/comment"],
@@ -206,7 +278,11 @@ pub(super) const CLAUSES: &[Clause] = &[
         &[],
     ),
     rule(
-        ("whitespace", "ignores spaces and tabs around names and values", SYNTAX),
+        (
+            "whitespace",
+            "ignores spaces and tabs around names and values",
+            SYNTAX,
+        ),
         "  User-agent\t:  *  \n\tDisallow :\t/closed  \n",
         &["/closed"],
         &["/other"],
@@ -230,27 +306,43 @@ pub(super) const CLAUSES: &[Clause] = &[
         &["/third"],
     ),
     rule(
-        ("byte-order-mark", "reads the first line behind a byte order mark", ERRORS),
+        (
+            "byte-order-mark",
+            "reads the first line behind a byte order mark",
+            ERRORS,
+        ),
         "\u{feff}User-agent: *\nDisallow: /closed\n",
         &["/closed"],
         &["/other"],
     ),
     rule(
-        ("other-records", "isn't disturbed by other records within a group", RECORDS),
+        (
+            "other-records",
+            "isn't disturbed by other records within a group",
+            RECORDS,
+        ),
         "User-agent: *\nSitemap: http://{0}/no-sitemap.xml\nNoindex: /x\nCrawl-delay: 0\n\
          Disallow: /closed\n",
         &["/closed"],
         &["/other"],
     ),
     rule(
-        ("other-records-between", "isn't disturbed by a record between user-agents", RECORDS),
+        (
+            "other-records-between",
+            "isn't disturbed by a record between user-agents",
+            RECORDS,
+        ),
         "User-agent: {token}\nSitemap: http://{0}/no-sitemap.xml\nUser-agent: otherbot\n\
          Disallow: /closed\n",
         &["/closed"],
         &["/other"],
     ),
     rule(
-        ("broken-lines", "skips lines that it can't read, and obeys the others", ERRORS),
+        (
+            "broken-lines",
+            "skips lines that it can't read, and obeys the others",
+            ERRORS,
+        ),
         "User-agent: *\nDisallow: /first\n<p>oops\n: :\nDisallow\n=====\nDisallow: /second\n",
         &["/first", "/second"],
         &["/third"],
@@ -262,10 +354,14 @@ mod tests {
     use super::CLAUSES;
 
     #[test]
-    fn ids_are_sorted_by_topic_and_say_what_they_are_about() {
+    fn every_clause_cites_rfc_9309_and_has_groups() {
         for clause in CLAUSES {
             assert!(clause.source.starts_with("RFC 9309"), "{}", clause.id);
-            assert!(clause.robots.to_lowercase().contains("user-agent"), "{}", clause.id);
+            assert!(
+                clause.robots.to_lowercase().contains("user-agent"),
+                "{}",
+                clause.id
+            );
         }
     }
 }

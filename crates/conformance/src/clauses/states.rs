@@ -6,7 +6,7 @@ use crawl_testweb::{Answer, Reply};
 
 use super::rule;
 use crate::clause::{Ask, Clause, Level};
-use crate::judges::{only_robots, repeats_at_most, waits_after};
+use crate::judges::{only_robots, repeats_at_most, since_robots, waits_after};
 use crate::trace::{Trace, Verdict};
 
 const UNREACHABLE: &str = "RFC 9309 section 2.3.1.4";
@@ -21,27 +21,42 @@ const MAX_COPIES: usize = 3;
 
 pub(super) const CLAUSES: &[Clause] = &[
     rule(
-        ("robots-first", "requests robots.txt before anything else", "RFC 9309 section 2.3.1.1"),
+        (
+            "robots-first",
+            "requests robots.txt before anything else",
+            "RFC 9309 section 2.3.1.1",
+        ),
         Clause::BASE.robots,
         &[],
-        &["/page"],
+        &[],
     )
+    .shown_by(&["/"])
     .judged_by(robots_first),
-    unreachable("robots-500", "takes robots.txt with status 500 as: nothing is allowed", |ask| {
-        at_robots(ask, || Answer::of(500).into())
-    }),
-    unreachable("robots-503", "takes robots.txt with status 503 as: nothing is allowed", |ask| {
-        at_robots(ask, || Answer::of(503).into())
-    }),
-    unreachable("robots-silent", "takes a robots.txt that never comes as: nothing is allowed", |ask| {
-        at_robots(ask, Reply::silence)
-    }),
-    unreachable("robots-reset", "takes a reset of the connection as: nothing is allowed", |ask| {
-        at_robots(ask, Reply::reset)
-    }),
-    unreachable("robots-closed", "takes an empty answer as: nothing is allowed", |ask| {
-        at_robots(ask, Reply::close)
-    }),
+    unreachable(
+        "robots-500",
+        "takes robots.txt with status 500 as: nothing is allowed",
+        |ask| at_robots(ask, || Answer::of(500).into()),
+    ),
+    unreachable(
+        "robots-503",
+        "takes robots.txt with status 503 as: nothing is allowed",
+        |ask| at_robots(ask, || Answer::of(503).into()),
+    ),
+    unreachable(
+        "robots-silent",
+        "takes a robots.txt that never comes as: nothing is allowed",
+        |ask| at_robots(ask, Reply::silence),
+    ),
+    unreachable(
+        "robots-reset",
+        "takes a reset of the connection as: nothing is allowed",
+        |ask| at_robots(ask, Reply::reset),
+    ),
+    unreachable(
+        "robots-closed",
+        "takes an empty answer as: nothing is allowed",
+        |ask| at_robots(ask, Reply::close),
+    ),
     unreachable(
         "robots-redirect-500",
         "takes a redirect of robots.txt to status 500 as: nothing is allowed",
@@ -52,17 +67,27 @@ pub(super) const CLAUSES: &[Clause] = &[
         },
     )
     .judged_by(only_rules),
-    available("robots-404", "may crawl if robots.txt has status 404", |ask| {
-        at_robots(ask, || Answer::of(404).into())
-    }),
-    available("robots-410", "may crawl if robots.txt has status 410", |ask| {
-        at_robots(ask, || Answer::of(410).into())
-    }),
-    available("robots-403", "may crawl if robots.txt has status 403", |ask| {
-        at_robots(ask, || Answer::of(403).into())
-    }),
+    available(
+        "robots-404",
+        "may crawl if robots.txt has status 404",
+        |ask| at_robots(ask, || Answer::of(404).into()),
+    ),
+    available(
+        "robots-410",
+        "may crawl if robots.txt has status 410",
+        |ask| at_robots(ask, || Answer::of(410).into()),
+    ),
+    available(
+        "robots-403",
+        "may crawl if robots.txt has status 403",
+        |ask| at_robots(ask, || Answer::of(403).into()),
+    ),
     rule(
-        ("robots-429", "waits for Retry-After of a robots.txt with status 429", "RFC 6585 section 4"),
+        (
+            "robots-429",
+            "waits for Retry-After of a robots.txt with status 429",
+            "RFC 6585 section 4",
+        ),
         "",
         &[],
         &[],
@@ -76,7 +101,11 @@ pub(super) const CLAUSES: &[Clause] = &[
     })
     .judged_by(|trace| waits_after(trace, 429, Duration::from_secs(3))),
     rule(
-        ("robots-redirects", "follows five redirects of robots.txt", REDIRECTS),
+        (
+            "robots-redirects",
+            "follows five redirects of robots.txt",
+            REDIRECTS,
+        ),
         "",
         &["/closed"],
         &[],
@@ -95,7 +124,11 @@ pub(super) const CLAUSES: &[Clause] = &[
     .on_hosts(2)
     .special(|ask| redirected_robots(ask, 1, 1)),
     rule(
-        ("robots-redirect-loop", "ends an endless redirect of robots.txt", REDIRECTS),
+        (
+            "robots-redirect-loop",
+            "ends an endless redirect of robots.txt",
+            REDIRECTS,
+        ),
         "",
         &[],
         &[],
@@ -105,14 +138,22 @@ pub(super) const CLAUSES: &[Clause] = &[
     .special(|ask| at_robots(ask, || Answer::redirect(302, "/robots.txt").into()))
     .judged_by(|trace| repeats_at_most(trace, "/robots.txt", 60)),
     rule(
-        ("robots-500-kib", "parses the first 500 KiB of robots.txt", "RFC 9309 section 2.5"),
+        (
+            "robots-500-kib",
+            "parses the first 500 KiB of robots.txt",
+            "RFC 9309 section 2.5",
+        ),
         "",
         &["/closed"],
         &[],
     )
     .special(|ask| at_robots(ask, || Answer::text(&long_robots()).into())),
     rule(
-        ("robots-not-utf8", "obeys the lines that are UTF-8 in a file that isn't", "RFC 9309 section 2.3.1.5"),
+        (
+            "robots-not-utf8",
+            "obeys the lines that are UTF-8 in a file that isn't",
+            "RFC 9309 section 2.3.1.5",
+        ),
         "",
         &["/first", "/second"],
         &["/third"],
@@ -122,7 +163,11 @@ pub(super) const CLAUSES: &[Clause] = &[
         at_robots(ask, || Answer::text("").body(&body[..]).into())
     }),
     rule(
-        ("robots-html", "finds no rules in a page that comes as robots.txt", "RFC 9309 section 2.3.1.5"),
+        (
+            "robots-html",
+            "finds no rules in a page that comes as robots.txt",
+            "RFC 9309 section 2.3.1.5",
+        ),
         "",
         &[],
         &["/any"],
@@ -130,11 +175,16 @@ pub(super) const CLAUSES: &[Clause] = &[
     .level(Level::May)
     .special(|ask| {
         at_robots(ask, || {
-            Answer::html("<!doctype html>\n<title>Welcome</title>\n<p>There is no such file.</p>\n").into()
+            Answer::html("<!doctype html>\n<title>Welcome</title>\n<p>There is no such file.</p>\n")
+                .into()
         })
     }),
     rule(
-        ("robots-gzip", "decodes a robots.txt with Content-Encoding", "RFC 9110 section 8.4"),
+        (
+            "robots-gzip",
+            "decodes a robots.txt with Content-Encoding",
+            "RFC 9110 section 8.4",
+        ),
         "User-agent: *\nDisallow: /closed\n",
         &["/closed"],
         &[],
@@ -148,7 +198,11 @@ pub(super) const CLAUSES: &[Clause] = &[
         }
     }),
     rule(
-        ("robots-kept", "keeps robots.txt for the pages of a short crawl", "RFC 9309 section 2.4"),
+        (
+            "robots-kept",
+            "keeps robots.txt for the pages of a short crawl",
+            "RFC 9309 section 2.4",
+        ),
         Clause::BASE.robots,
         &[],
         &["/1", "/2", "/3", "/4", "/5", "/6", "/7", "/8", "/9"],
@@ -156,7 +210,11 @@ pub(super) const CLAUSES: &[Clause] = &[
     .level(Level::May)
     .judged_by(|trace| repeats_at_most(trace, "/robots.txt", MAX_COPIES)),
     rule(
-        ("robots-path", "reads rules at /robots.txt only", "RFC 9309 section 2.3"),
+        (
+            "robots-path",
+            "reads rules at /robots.txt only",
+            "RFC 9309 section 2.3",
+        ),
         Clause::BASE.robots,
         &[],
         &["/folder/page"],
@@ -172,8 +230,8 @@ const fn unreachable(
     title: &'static str,
     special: fn(&Ask<'_>) -> Option<Reply>,
 ) -> Clause {
-    rule((id, title, UNREACHABLE), "", &[], &[])
-        .shown_by(&["/robots.txt"])
+    rule((id, title, UNREACHABLE), "", &["/page"], &[])
+        .shown_by(&[])
         .special(special)
         .judged_by(only_robots)
 }
@@ -213,8 +271,7 @@ fn robots_first(trace: &Trace) -> Verdict {
 
 /// Judges that nothing but robots.txt and the target of its redirect was requested.
 fn only_rules(trace: &Trace) -> Verdict {
-    let pages: Vec<_> = trace
-        .of_host(0)
+    let pages: Vec<_> = since_robots(trace)
         .into_iter()
         .filter(|entry| !["/robots.txt", "/rules"].contains(&entry.path.as_str()))
         .collect();
@@ -224,7 +281,7 @@ fn only_rules(trace: &Trace) -> Verdict {
     }
 }
 
-/// Serves robots.txt behind `count` redirects, the last of which leads to host `to`.
+/// Serves robots.txt behind `count` redirects. The last one leads to host `to`.
 fn redirected_robots(ask: &Ask<'_>, count: u32, to: u32) -> Option<Reply> {
     let path = ask.request.path.as_str();
     let step = match path.strip_prefix("/rules-") {
@@ -236,7 +293,11 @@ fn redirected_robots(ask: &Ask<'_>, count: u32, to: u32) -> Option<Reply> {
     if step >= count {
         return Some(Answer::text("User-agent: *\nDisallow: /closed\n").into());
     }
-    let host = if step + 1 == count { to } else { ask.request.host };
+    let host = if step + 1 == count {
+        to
+    } else {
+        ask.request.host
+    };
     let authority = ask.authorities.get(host as usize)?;
     let location = format!("http://{authority}/rules-{}", step + 1);
     Some(Answer::redirect(302, &location).into())

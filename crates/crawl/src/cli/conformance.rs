@@ -10,8 +10,8 @@ use crate::values::Span;
 ///
 /// Serves a small web on loopback for each clause of RFC 9309, HTTP, robots meta tags, sitemaps and
 /// the conventions about pace and traps, runs COMMAND over it, and judges by the server's log
-/// alone. In COMMAND, `{url}` stands for the URL to start at, `{host}` for its address and port,
-/// and `{dir}` for a directory of its own, which runs about restarts and second visits keep. The
+/// alone. In COMMAND, `{url}` is replaced by the start URL, `{host}` by its address and port, and
+/// `{dir}` by a directory, which stays the same over restarts and second visits. The
 /// environment variables CRAWL_URL and CRAWL_DIR have the same. docs/conformance.md has examples.
 /// Exit code 0: no clause failed; 4: some did; 2: the command line is wrong, or COMMAND can't be
 /// started; 3: no web could be served; 130: interrupted.
@@ -21,7 +21,7 @@ pub(crate) struct ConformanceArgs {
     /// Product token of the crawler, which robots.txt files name
     #[arg(long, value_name = "NAME", default_value = "crawl")]
     pub(crate) token: String,
-    /// Gap between requests to one host that the flags of COMMAND ask for
+    /// Gap between requests to one host that the flags of COMMAND set
     #[arg(long, value_name = "DURATION", default_value = "1s")]
     pub(crate) gap: Span,
     /// Maximum time of a run of COMMAND

@@ -27,7 +27,14 @@ const GROUPS: [(&str, &[&str]); 5] = [
     (
         "Inspect",
         &[
-            "check", "report", "explain", "audit", "verify", "search", "inspect", "robots",
+            "check",
+            "report",
+            "explain",
+            "audit",
+            "verify",
+            "search",
+            "inspect",
+            "robots",
             "conformance",
         ],
     ),

@@ -51,7 +51,11 @@ pub(crate) fn run(args: &ConformanceArgs) -> Result<u8, CommandError> {
         Err(CheckError::Interrupted) => return Ok(INTERRUPTED),
         Err(error) => return Err(refusal(&error)),
     };
-    let words: Vec<_> = args.words.iter().map(|word| word.to_string_lossy()).collect();
+    let words: Vec<_> = args
+        .words
+        .iter()
+        .map(|word| word.to_string_lossy())
+        .collect();
     let report = Report {
         command: words.join(" "),
         token: args.token.clone(),
@@ -66,18 +70,29 @@ pub(crate) fn run(args: &ConformanceArgs) -> Result<u8, CommandError> {
         ConformanceFormat::Junit => print(report.junit().as_bytes())?,
         ConformanceFormat::Html => print_as_is(report.html().as_bytes())?,
     };
-    Ok(if report.has_failures() { BREACH } else { FINISHED })
+    Ok(if report.has_failures() {
+        BREACH
+    } else {
+        FINISHED
+    })
 }
 
-/// Returns the clauses with these names, or all of them without names.
+/// Returns the clauses with these names, or every clause if `only` is empty.
 fn wanted(only: &[String]) -> Result<Vec<Clause>, CommandError> {
-    if let Some(id) = only.iter().find(|id| clauses().all(|clause| clause.id != **id)) {
+    if let Some(id) = only
+        .iter()
+        .find(|id| clauses().all(|clause| clause.id != **id))
+    {
         let nearest = clauses()
-            .max_by(|a, b| strsim::jaro_winkler(a.id, id).total_cmp(&strsim::jaro_winkler(b.id, id)))
+            .max_by(|a, b| {
+                strsim::jaro_winkler(a.id, id).total_cmp(&strsim::jaro_winkler(b.id, id))
+            })
             .map_or("", |clause| clause.id);
-        return Err(CommandError::usage(format!("there is no clause `{id}`")).hint(format!(
-            "did you mean `{nearest}`? `crawl conformance --list` names all"
-        )));
+        return Err(
+            CommandError::usage(format!("there is no clause `{id}`")).hint(format!(
+                "did you mean `{nearest}`? `crawl conformance --list` names all"
+            )),
+        );
     }
     let is_wanted = |clause: &Clause| only.is_empty() || only.iter().any(|id| id == clause.id);
     Ok(clauses().filter(is_wanted).collect())
@@ -104,18 +119,22 @@ fn check_words(words: &[OsString]) -> Result<(), CommandError> {
         let word = word.to_string_lossy();
         word.contains("{url}") || word.contains("{host}")
     };
-    // A program that reads CRAWL_URL needs no argument, but a command with arguments and without
-    // any of them is most likely a mistake.
+    // A script may read CRAWL_URL instead. Any other command without a placeholder is most likely a
+    // mistake.
     match words.len() > 1 && !words.iter().any(names_start) && !reads_environment(words) {
-        true => Err(CommandError::usage("COMMAND has no `{url}`, so it can't know where to start")
-            .hint("write `{url}` where the URL belongs, or `$CRAWL_URL` in a script")),
+        true => Err(
+            CommandError::usage("COMMAND has no `{url}`, so it can't know where to start")
+                .hint("write `{url}` where the URL belongs, or `$CRAWL_URL` in a script"),
+        ),
         false => Ok(()),
     }
 }
 
 fn reads_environment(words: &[OsString]) -> bool {
     let is_file = |word: &OsString| std::path::Path::new(word).is_file();
-    words[1..].iter().any(|word| is_file(word) || word.to_string_lossy().contains("CRAWL_URL"))
+    words[1..]
+        .iter()
+        .any(|word| is_file(word) || word.to_string_lossy().contains("CRAWL_URL"))
 }
 
 /// Ends the check, and so the running commands, on SIGINT and SIGTERM.
@@ -155,11 +174,12 @@ fn progress(judged: &Judged) {
 }
 
 fn refusal(error: &CheckError) -> CommandError {
-    let why = std::error::Error::source(error).map(|why| format!(": {why}"));
-    let message = format!("{error}{}", why.unwrap_or_default());
+    let cause = std::error::Error::source(error).map(|cause| format!(": {cause}"));
+    let message = format!("{error}{}", cause.unwrap_or_default());
     match error {
-        CheckError::Start { .. } => CommandError::usage(message)
-            .hint("name a program that is in PATH, or its path: `crawl conformance -- ./crawler {url}`"),
+        CheckError::Start { .. } => CommandError::usage(message).hint(
+            "name a program that is in PATH, or its path: `crawl conformance -- ./crawler {url}`",
+        ),
         _ => CommandError::disk(message).hint("each clause needs a few ports and temporary files"),
     }
 }
