@@ -43,6 +43,7 @@ use commands::{check, export, forget, inspect, plan, recheck, records, robots};
 #[cfg(feature = "search")]
 use commands::{index, search};
 #[cfg(not(all(
+    feature = "conformance",
     feature = "mcp",
     feature = "search",
     feature = "shared-frontier",
@@ -131,6 +132,10 @@ fn run(cli: Cli) -> Result<u8, CommandError> {
             let _gathered = commands::gather::as_one(&args.dirs, &mut args.dir)?;
             records::audit(&args)
         }
+        #[cfg(feature = "conformance")]
+        Some(Command::Conformance(args)) => commands::conformance::run(&args),
+        #[cfg(not(feature = "conformance"))]
+        Some(Command::Conformance(_)) => Err(left_out("crawl conformance", "conformance")),
         Some(Command::Extract(args)) => commands::extract::run(&args),
         Some(Command::Recheck(args)) => recheck::run(&remembered(&args.dir)?, args.json),
         #[cfg(feature = "tables")]

@@ -99,6 +99,8 @@ pub enum ReplyStep {
     Send(Vec<u8>),
     /// Send these bytes repeatedly until the client disconnects.
     Endless(Vec<u8>),
+    /// Send these bytes this many times.
+    Repeat(Vec<u8>, usize),
     /// Send nothing for this long.
     Wait(Duration),
     /// Send nothing until the client disconnects.

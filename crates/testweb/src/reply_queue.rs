@@ -77,6 +77,11 @@ impl<'a> Outbox<'a> {
                 ReplyStep::Endless(bytes) => loop {
                     self.send(bytes).await?;
                 },
+                ReplyStep::Repeat(bytes, times) => {
+                    for _ in 0..*times {
+                        self.send(bytes).await?;
+                    }
+                }
                 ReplyStep::Wait(pause) => tokio::time::sleep(*pause).await,
                 ReplyStep::Silence => {
                     let closed = until_closed(self.stream).await;

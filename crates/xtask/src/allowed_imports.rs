@@ -1,7 +1,7 @@
 //! Which crates may depend on which, as `docs/architecture.md` explains.
 
 /// For each package, the crates it may depend on directly, except in tests.
-pub(crate) const SEES: [(&str, &[&str]); 30] = [
+pub(crate) const SEES: [(&str, &[&str]); 31] = [
     // Callers answer the requests of pages, so the crate needs no fetcher.
     ("crawl-browser", &[]),
     ("crawl-coding", &[]),
@@ -124,6 +124,7 @@ pub(crate) const SEES: [(&str, &[&str]); 30] = [
         "crawl",
         &[
             "crawl-coding",
+            "crawl-conformance",
             "crawl-weburl",
             "crawl-documents",
             "crawl-identity",
@@ -150,6 +151,8 @@ pub(crate) const SEES: [(&str, &[&str]); 30] = [
         ],
     ),
     ("crawl-testweb", &[]),
+    // Judges any crawler, so it uses the web and nothing of the crawler.
+    ("crawl-conformance", &["crawl-testweb"]),
     // `crawl-trials` simulates the scheduler, checks finished crawls after kills, and measures the
     // search and other parts of the crawler without a crawl.
     (
@@ -257,6 +260,7 @@ pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
             "crawl-mirror",
             "crawl-bundle",
             "crawl-testweb",
+            "crawl-conformance",
         ],
         &["clap", "indicatif", "tracing-subscriber", "anyhow"],
     ),
@@ -264,7 +268,7 @@ pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
 
 /// Pairs of a package and a crate that may name it in its manifest. No other crate may name these
 /// packages, so that they stay replaceable. `TOOLS` are exempt.
-pub(crate) const OWNED: [(&str, &str); 35] = [
+pub(crate) const OWNED: [(&str, &str); 36] = [
     ("axum", "crawl"),
     ("clap", "crawl"),
     ("cookie_store", "crawl-fetcher"),
@@ -280,6 +284,7 @@ pub(crate) const OWNED: [(&str, &str); 35] = [
     ("html5ever", "crawl-fields"),
     ("indicatif", "crawl"),
     ("maud", "crawl"),
+    ("maud", "crawl-conformance"),
     // Generates `report.html`, which is a file of the crawl directory.
     ("maud", "crawl-records"),
     ("moka", "crawl-fetcher"),
@@ -572,6 +577,7 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
             (
                 "commands",
                 &[
+                    "child",
                     "cli",
                     "clock",
                     "control",

@@ -365,6 +365,20 @@ fn one_with(folder: &Path, begin: &str, file: &str) -> Result<PathBuf> {
     }
 }
 
+/// Returns the folders of Perl's modules in a root.
+///
+/// # Errors
+/// Fails if a folder can't be read.
+pub fn perl_folders(root: &Path) -> Result<Vec<PathBuf>> {
+    let mut folders = vec![root.join("usr/share/perl5")];
+    for architecture in folders_of(&root.join("usr/lib")) {
+        folders.extend(entries(&architecture.join("perl5"), "5.").unwrap_or_default());
+        folders.extend(entries(&architecture.join("perl"), "5.").unwrap_or_default());
+    }
+    folders.extend(entries(&root.join("usr/share/perl"), "5.")?);
+    Ok(folders)
+}
+
 /// Returns the folders that contain libraries, for `LD_LIBRARY_PATH`: those of the architecture,
 /// and subfolders with a package's private libraries.
 pub fn libraries(root: &Path) -> Result<String> {

@@ -7,6 +7,7 @@
 mod allowed_imports;
 mod boundaries;
 mod compose;
+mod conformance;
 mod dependencies;
 mod dist;
 mod docker;
@@ -62,6 +63,8 @@ enum Command {
     PowerCuts(Passed),
     /// Build the container's image and run docker/compose.yaml with it (as root, on Debian)
     Dist(dist::Args),
+    /// Run `crawl conformance` over this crawler and others, and write docs/conformance.md
+    Conformance(conformance::Args),
     /// Measure what is too slow to measure in a test
     Bench(Passed),
 }
@@ -96,6 +99,7 @@ fn main() -> ExitCode {
         Command::Torture(passed) => trial(&workspace, "torture", &passed),
         Command::PowerCuts(passed) => trial(&workspace, "power-cuts", &passed),
         Command::Dist(args) => dist::run(&workspace, &args),
+        Command::Conformance(args) => conformance::run(&workspace, &args),
         Command::Bench(passed) => trial(&workspace, "bench", &passed),
     });
     match done {

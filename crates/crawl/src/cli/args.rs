@@ -9,6 +9,7 @@ use clap_complete::Shell;
 use crawl_documents::DocumentKind;
 use crawl_records::FaultKind;
 
+use crate::cli::conformance::ConformanceArgs;
 use crate::cli::gather::GatherArgs;
 use crate::cli::identity::IdentityArgs;
 use crate::cli::report::{FaultFormat, ReportArgs, fault_kind};
@@ -23,6 +24,7 @@ pub(crate) const DEFAULT_CONFIG: &str = "crawl.toml";
 /// The output of `crawl --version`: the version and the features of this build.
 static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
     let features = [
+        ("conformance", cfg!(feature = "conformance")),
         ("documents", cfg!(feature = "documents")),
         ("jemalloc", cfg!(feature = "jemalloc")),
         ("mcp", cfg!(feature = "mcp")),
@@ -111,6 +113,8 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     /// Check from its records that a crawl respected delays, waits and robots.txt
     Audit(AuditArgs),
+    /// Judge whether a crawler, this or any other, keeps the rules of the web
+    Conformance(ConformanceArgs),
     /// Extract fields from the archived pages of a crawl again, with new rules
     Extract(ExtractArgs),
     /// List the pages of a crawl that today's robots.txt and usage preferences exclude

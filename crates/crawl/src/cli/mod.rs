@@ -2,6 +2,7 @@
 
 pub(crate) mod args;
 pub(crate) mod completion;
+pub(crate) mod conformance;
 #[cfg(test)]
 mod documented_commands;
 pub(crate) mod gather;

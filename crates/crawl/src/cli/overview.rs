@@ -27,7 +27,15 @@ const GROUPS: [(&str, &[&str]); 5] = [
     (
         "Inspect",
         &[
-            "check", "report", "explain", "audit", "verify", "search", "inspect", "robots",
+            "check",
+            "report",
+            "explain",
+            "audit",
+            "verify",
+            "search",
+            "inspect",
+            "robots",
+            "conformance",
         ],
     ),
     ("Publish", &["serve", "export", "mcp"]),
@@ -42,7 +50,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
 ];
 
 /// For each command, the example at the top of its help.
-pub(super) const COMMAND_EXAMPLES: [(&str, &str); 25] = [
+pub(super) const COMMAND_EXAMPLES: [(&str, &str); 26] = [
     (
         "plan",
         "crawl plan https://www.example.org/ --contact you@example.org",
@@ -65,6 +73,10 @@ pub(super) const COMMAND_EXAMPLES: [(&str, &str); 25] = [
         "crawl explain site https://www.example.org/private/",
     ),
     ("audit", "crawl audit site"),
+    (
+        "conformance",
+        "crawl conformance --token Wget -- wget -r -w 1 {url}",
+    ),
     ("extract", "crawl extract site --config rules.toml"),
     ("recheck", "crawl recheck site"),
     ("verify", "crawl verify site"),

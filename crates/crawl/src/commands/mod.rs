@@ -3,6 +3,8 @@
 #[cfg(feature = "tables")]
 mod bundle;
 pub(crate) mod check;
+#[cfg(feature = "conformance")]
+pub(crate) mod conformance;
 pub(crate) mod control;
 pub(crate) mod export;
 pub(crate) mod extract;

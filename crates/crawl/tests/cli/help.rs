@@ -133,7 +133,8 @@ fn version_is_named() {
     let (_dir, cmd) = setup("version");
     let version = format!("crawl {}\n", env!("CARGO_PKG_VERSION"));
     assert_eq!(cmd.run(&["-V"]).ok(), version);
-    let features = "features: +documents +jemalloc +mcp +search +shared-frontier +tables\n";
+    let features =
+        "features: +conformance +documents +jemalloc +mcp +search +shared-frontier +tables\n";
     assert_eq!(cmd.run(&["--version"]).ok(), format!("{version}{features}"));
 }
 

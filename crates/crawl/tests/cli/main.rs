@@ -11,6 +11,7 @@ mod broken;
 mod bundle;
 mod check;
 mod config;
+mod conformance;
 mod connections;
 mod control;
 mod damage;

@@ -2,6 +2,7 @@
 //!
 //! Run it with `cargo test --package crawl --no-default-features --test smallest`.
 #![cfg(not(any(
+    feature = "conformance",
     feature = "documents",
     feature = "jemalloc",
     feature = "mcp",

@@ -1,0 +1,175 @@
+//! A clause: a rule, the web that shows whether a crawler keeps it, and the judgement.
+
+use crawl_testweb::{LogEntry, ReceivedRequest, Reply};
+use serde::Serialize;
+
+use crate::trace::{Trace, Verdict};
+
+/// How binding a clause is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// An absolute requirement of the source.
+    Must,
+    /// A recommendation of the source.
+    Should,
+    /// A permission of the source. A crawler that doesn't use it never fails the clause.
+    May,
+    /// A convention without a standard, or one whose standard has no requirement words.
+    Custom,
+}
+
+impl Level {
+    /// Returns the level as in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::Must => "MUST",
+            Level::Should => "SHOULD",
+            Level::May => "MAY",
+            Level::Custom => "custom",
+        }
+    }
+}
+
+/// How often the command is run for a clause.
+#[derive(Debug, Clone, Copy)]
+pub enum Plan {
+    /// Once.
+    Once,
+    /// Twice, with the same directory. The second run gets the additional arguments for a second
+    /// visit.
+    Twice,
+    /// Twice, with the same directory. The first run is killed with SIGKILL half a second after
+    /// the function returns true for the log, and the second one starts at once.
+    Killed(fn(&[LogEntry]) -> bool),
+}
+
+impl Plan {
+    /// Returns whether a command needs a directory of its own to be judged.
+    pub fn needs_dir(self) -> bool {
+        !matches!(self, Plan::Once)
+    }
+}
+
+/// A page of a clause's web.
+#[derive(Debug, Clone, Copy)]
+pub struct Page {
+    /// The path on host 0, or `N:/path` on host N.
+    pub path: &'static str,
+    /// The status.
+    pub status: u16,
+    /// Header lines. Placeholders as in `body`.
+    pub headers: &'static [(&'static str, &'static str)],
+    /// The body. `{token}` stands for the crawler's product token, `{TOKEN}` for its capitals, and
+    /// `{0}`, `{1}` for the authorities of the hosts.
+    pub body: &'static str,
+}
+
+/// A request to a clause's web.
+#[derive(Debug)]
+pub struct Ask<'a> {
+    /// The request.
+    pub request: &'a ReceivedRequest,
+    /// The number of earlier requests for this path on this host.
+    pub earlier: u32,
+    /// The product token of the crawler under test.
+    pub token: &'a str,
+    /// `ADDRESS:PORT` of each host.
+    pub authorities: &'a [String],
+}
+
+/// A rule, the web that shows whether a crawler keeps it, and the judgement.
+///
+/// Paths are on host 0, or on host N if written as `N:/path`. The front page of host 0 links the
+/// paths of `shows`, `never` and `always`, apart from those of `hidden`.
+#[derive(Debug, Clone, Copy)]
+pub struct Clause {
+    /// The name in reports and of `--only`.
+    pub id: &'static str,
+    /// The behaviour of a crawler that keeps the clause.
+    pub title: &'static str,
+    /// The document and section that the clause is from.
+    pub source: &'static str,
+    /// How binding the clause is.
+    pub level: Level,
+    /// The number of hosts. With more than one, each has its own address, unless
+    /// `shares_address` is set.
+    pub hosts: u32,
+    /// Whether the hosts are ports of one address.
+    pub shares_address: bool,
+    /// How often the command is run.
+    pub plan: Plan,
+    /// The robots.txt of every host. Placeholders as in [`Page::body`].
+    pub robots: &'static str,
+    /// Pages with content of their own.
+    pub pages: &'static [Page],
+    /// Computes replies. Takes precedence over `pages` and `robots`.
+    pub special: Option<fn(&Ask<'_>) -> Option<Reply>>,
+    /// Paths without which the clause isn't shown, because the crawler got to know too little.
+    pub shows: &'static [&'static str],
+    /// Paths that the crawler must not request.
+    pub never: &'static [&'static str],
+    /// Paths that the crawler must request, once it has requested all of `shows`.
+    pub always: &'static [&'static str],
+    /// Paths that `/` doesn't link, because the crawler must find them on another page.
+    pub hidden: &'static [&'static str],
+    /// Judges what paths alone don't show.
+    pub judge: Option<fn(&Trace) -> Verdict>,
+}
+
+impl Clause {
+    /// The values that most clauses share, for struct updates.
+    pub(crate) const BASE: Clause = Clause {
+        id: "",
+        title: "",
+        source: "",
+        level: Level::Must,
+        hosts: 1,
+        shares_address: false,
+        plan: Plan::Once,
+        robots: "User-agent: *\nDisallow:\n",
+        pages: &[],
+        special: None,
+        shows: &["/open"],
+        never: &[],
+        always: &[],
+        hidden: &[],
+        judge: None,
+    };
+
+    /// Judges a crawl of this clause's web.
+    pub fn verdict(&self, trace: &Trace) -> Verdict {
+        if trace.log.is_empty() {
+            return Verdict::not_shown("the command sent no request");
+        }
+        if let Some(path) = self.never.iter().find(|path| trace.first(path).is_some()) {
+            let evidence = trace.requests_of(path);
+            return Verdict::fail(format!("requested {path}"), trace, &evidence);
+        }
+        if let Some(path) = self.shows.iter().find(|path| trace.first(path).is_none()) {
+            let reason = format!("{path} was not requested, so nothing is shown");
+            return Verdict::not_shown(&reason);
+        }
+        if let Some(path) = self.always.iter().find(|path| trace.first(path).is_none()) {
+            let reason = format!("{path} was not requested");
+            let is_open = self.level == Level::May || trace.was_cut_off();
+            return match is_open {
+                true => Verdict::not_shown(&reason),
+                false => Verdict::fail(reason, trace, &trace.all()),
+            };
+        }
+        if let Some(judge) = self.judge {
+            return judge(trace);
+        }
+        let shown = self.always.iter().chain(self.shows);
+        let evidence = shown
+            .filter_map(|path| trace.first(path))
+            .collect::<Vec<_>>();
+        let summary = match (self.never, self.always) {
+            ([], _) => "requested what is allowed".to_owned(),
+            (never, []) => format!("never requested {}", never.join(", ")),
+            (never, _) => format!("requested what is allowed, never {}", never.join(", ")),
+        };
+        Verdict::pass(summary, trace, &evidence)
+    }
+}

@@ -1,0 +1,87 @@
+//! The clauses, by topic.
+
+mod hosts;
+mod http;
+mod links;
+mod pace;
+mod pages;
+mod rules;
+mod states;
+
+use crate::clause::{Ask, Clause, Level, Page};
+
+/// Returns all clauses, in the order of reports.
+pub fn clauses() -> impl Iterator<Item = Clause> {
+    [
+        rules::CLAUSES,
+        states::CLAUSES,
+        hosts::CLAUSES,
+        http::CLAUSES,
+        pages::CLAUSES,
+        links::CLAUSES,
+        pace::CLAUSES,
+    ]
+    .into_iter()
+    .flatten()
+    .copied()
+}
+
+/// Returns a clause about rules of robots.txt.
+const fn rule(
+    (id, title, source): (&'static str, &'static str, &'static str),
+    robots: &'static str,
+    never: &'static [&'static str],
+    always: &'static [&'static str],
+) -> Clause {
+    Clause {
+        id,
+        title,
+        source,
+        robots,
+        never,
+        always,
+        ..Clause::BASE
+    }
+}
+
+/// Returns an HTML page.
+const fn html(path: &'static str, body: &'static str) -> Page {
+    Page {
+        path,
+        status: 200,
+        headers: &[("content-type", "text/html; charset=utf-8")],
+        body,
+    }
+}
+
+impl Clause {
+    const fn level(self, level: Level) -> Clause {
+        Clause { level, ..self }
+    }
+
+    const fn shown_by(self, shows: &'static [&'static str]) -> Clause {
+        Clause { shows, ..self }
+    }
+
+    const fn hiding(self, hidden: &'static [&'static str]) -> Clause {
+        Clause { hidden, ..self }
+    }
+
+    const fn with(self, pages: &'static [Page]) -> Clause {
+        Clause { pages, ..self }
+    }
+
+    const fn special(self, special: fn(&Ask<'_>) -> Option<crawl_testweb::Reply>) -> Clause {
+        Clause {
+            special: Some(special),
+            ..self
+        }
+    }
+
+    const fn judged_by(self, judge: fn(&crate::trace::Trace) -> crate::trace::Verdict) -> Clause {
+        Clause {
+            judge: Some(judge),
+            ..self
+        }
+    }
+}

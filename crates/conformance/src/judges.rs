@@ -1,0 +1,297 @@
+//! Judgements that several clauses share. All are pure functions over the log.
+//!
+//! Gaps run from the end of an answer to the start of the next request. The server notes an end
+//! just before it sends the last bytes, and a start after it has read the first byte. So a crawler
+//! that waits in between is never measured too short, however slow the machine is.
+
+use std::time::Duration;
+
+use crawl_testweb::LogEntry;
+
+use crate::trace::{RunEnd, Trace, Verdict, seconds};
+
+/// The part of a wait that may be missing, as a divisor: a tenth, because timers are coarse.
+const GAP_TOLERANCE: u32 = 10;
+
+/// Requests this soon after an answer may have been sent before the crawler read it, if it sends
+/// several requests at a time.
+const ON_THE_WAY: Duration = Duration::from_millis(250);
+
+/// Maximum time until the server notices that a connection was closed.
+const NOTICED_WITHIN: Duration = Duration::from_secs(2);
+
+/// Judges that every request to host 0 keeps the gap that the command's flags set.
+pub(crate) fn keeps_own_gap(trace: &Trace) -> Verdict {
+    keeps_gap(trace, &trace.of_host(0), trace.gap)
+}
+
+/// Judges that all requests to host 0 keep a gap of two seconds, except for the first one after
+/// robots.txt: the crawler may have scheduled it earlier.
+pub(crate) fn keeps_two_seconds(trace: &Trace) -> Verdict {
+    let entries = trace.of_host(0);
+    let rules = entries.iter().position(|entry| entry.path == "/robots.txt");
+    match rules {
+        Some(rules) => keeps_gap(trace, &entries[rules + 1..], Duration::from_secs(2)),
+        None => Verdict::fail("never requested /robots.txt", trace, &entries),
+    }
+}
+
+/// Judges the gaps between consecutive entries, which are of one host and ordered by start. The
+/// average gap must be at least nine tenths of `gap`, and each one at least half of it: a crawler
+/// that measures from start to start on a busy machine may send single requests early.
+pub(crate) fn keeps_gap(trace: &Trace, entries: &[&LogEntry], gap: Duration) -> Verdict {
+    if entries.len() < 3 {
+        return Verdict::not_shown("fewer than three requests, so no gaps are shown");
+    }
+    let (mut short, mut gaps, mut latest_end) = (Vec::new(), Vec::new(), 0);
+    for (number, entry) in entries.iter().enumerate() {
+        if number > 0 {
+            gaps.push(entry.start_us.saturating_sub(latest_end));
+            if entry.start_us < latest_end + micros(gap / 2) {
+                short.push(*entry);
+            }
+        }
+        latest_end = latest_end.max(entry.end_us.unwrap_or(entry.start_us));
+    }
+    let average = gaps.iter().sum::<u64>() / gaps.len() as u64;
+    let shortest = gaps.iter().min().copied().unwrap_or(0);
+    let measured = format!(
+        "the average gap is {} s, the shortest {} s, and {} s were due",
+        seconds(average, 0),
+        seconds(shortest, 0),
+        gap.as_secs_f64()
+    );
+    match (
+        short.is_empty(),
+        average >= micros(gap - gap / GAP_TOLERANCE),
+    ) {
+        (true, true) => Verdict::pass(measured, trace, entries),
+        (true, false) => Verdict::fail(measured, trace, entries),
+        (false, _) => Verdict::fail(measured, trace, &short),
+    }
+}
+
+/// Judges that no request to host 0 starts while another one is being answered.
+pub(crate) fn one_at_a_time(trace: &Trace) -> Verdict {
+    let entries = trace.of_host(0);
+    if entries.len() < 3 {
+        return Verdict::not_shown("fewer than three requests, so no overlap is shown");
+    }
+    let overlapping = overlapping(&entries);
+    match overlapping.is_empty() {
+        true => Verdict::pass("one request at a time", trace, &entries),
+        false => Verdict::fail(
+            format!(
+                "{} requests started while another one was being answered",
+                overlapping.len()
+            ),
+            trace,
+            &overlapping,
+        ),
+    }
+}
+
+/// Returns the entries that start while an earlier one is being answered.
+fn overlapping<'a>(entries: &[&'a LogEntry]) -> Vec<&'a LogEntry> {
+    let overlaps = |entry: &&&LogEntry| {
+        entries.iter().any(|other| {
+            (other.start_us, other.connection) < (entry.start_us, entry.connection)
+                && other.end_us.is_none_or(|end| end > entry.start_us)
+        })
+    };
+    entries.iter().filter(overlaps).copied().collect()
+}
+
+/// Judges that nothing was requested from host 0 for `wait` after the first answer with `status`.
+pub(crate) fn waits_after(trace: &Trace, status: u16, wait: Duration) -> Verdict {
+    let entries = trace.of_host(0);
+    let busy = entries.iter().find(|entry| entry.status == Some(status));
+    let Some((busy, end)) = busy.and_then(|entry| entry.end_us.map(|end| (entry, end))) else {
+        return Verdict::not_shown(&format!("no answer with status {status} was sent"));
+    };
+    let unread_until = match overlapping(&entries).is_empty() {
+        true => end,
+        false => end + micros(ON_THE_WAY),
+    };
+    let later: Vec<&LogEntry> = entries
+        .iter()
+        .filter(|entry| entry.start_us >= unread_until)
+        .copied()
+        .collect();
+    let is_early = |entry: &&&LogEntry| entry.start_us < end + micros(wait - wait / GAP_TOLERANCE);
+    let early: Vec<&LogEntry> = later.iter().filter(is_early).copied().collect();
+    let wait = wait.as_secs_f64();
+    if !early.is_empty() {
+        let reason = format!(
+            "{} requests within {wait} s of status {status}",
+            early.len()
+        );
+        return Verdict::fail(reason, trace, &[&[*busy], &*early].concat());
+    }
+    match later.is_empty() {
+        true => Verdict::not_shown(&format!("no request after status {status}")),
+        false => Verdict::pass(
+            format!("no request for {wait} s after status {status}"),
+            trace,
+            &[&[*busy], &*later].concat(),
+        ),
+    }
+}
+
+/// Judges that the second run sends nothing to host 0 before `wait` has passed since the end of the
+/// last request that `is_cause` accepts and that the first run got an answer to.
+pub(crate) fn waits_over_restart(
+    trace: &Trace,
+    wait: Duration,
+    is_cause: fn(&LogEntry) -> bool,
+) -> Verdict {
+    let was_killed = trace
+        .runs
+        .first()
+        .is_some_and(|run| run.end == RunEnd::Killed);
+    let (true, Some(restart)) = (was_killed, trace.second_start_us()) else {
+        return Verdict::not_shown("the first run ended before it could be killed");
+    };
+    let entries = trace.of_host(0);
+    let (before, after): (Vec<&LogEntry>, Vec<&LogEntry>) =
+        entries.iter().partition(|entry| entry.start_us < restart);
+    let cause = before.iter().rev().find(|entry| is_cause(entry));
+    let Some((cause, end)) = cause.and_then(|entry| entry.end_us.map(|end| (entry, end))) else {
+        return Verdict::not_shown("the first run never got to know that it had to wait");
+    };
+    let Some(first) = after.first() else {
+        return Verdict::not_shown("the second run sent no request");
+    };
+    let waited = seconds(first.start_us, end);
+    let due = wait.as_secs_f64();
+    let proof = [*cause, *first];
+    match first.start_us >= end + micros(wait - wait / GAP_TOLERANCE) {
+        true => Verdict::pass(
+            format!("the second run began {waited} s after the last answer, and {due} s were due"),
+            trace,
+            &proof,
+        ),
+        false => Verdict::fail(
+            format!(
+                "the second run sent a request {waited} s after the last answer, and {due} s were due"
+            ),
+            trace,
+            &proof,
+        ),
+    }
+}
+
+/// Judges that at most `limit` requests went to paths with this prefix on host 0, and that the
+/// command ended.
+pub(crate) fn leaves_after(trace: &Trace, prefix: &str, limit: usize) -> Verdict {
+    let inside: Vec<&LogEntry> = trace
+        .of_host(0)
+        .into_iter()
+        .filter(|entry| entry.path.starts_with(prefix))
+        .collect();
+    let count = inside.len();
+    if count < 2 {
+        return Verdict::not_shown(&format!("fewer than two requests below {prefix}"));
+    }
+    if count > limit {
+        let reason =
+            format!("{count} requests below {prefix}, and {limit} are enough to see the trap");
+        return Verdict::fail(reason, trace, &inside);
+    }
+    match trace.was_cut_off() {
+        true => Verdict::not_shown(&format!(
+            "{count} requests below {prefix} when time was up: allow more time"
+        )),
+        false => Verdict::pass(format!("left after {count} requests"), trace, &inside),
+    }
+}
+
+/// Judges that no path of host 0 was requested more than `limit` times.
+pub(crate) fn repeats_at_most(trace: &Trace, path: &str, limit: usize) -> Verdict {
+    let requests = trace.requests_of(path);
+    match requests.len() {
+        0 => Verdict::not_shown(&format!("{path} was not requested")),
+        count if count > limit => {
+            let reason = format!("{count} requests for {path}, and {limit} are enough");
+            Verdict::fail(reason, trace, &requests)
+        }
+        count => Verdict::pass(format!("{count} requests for {path}"), trace, &requests),
+    }
+}
+
+/// Returns the requests to host 0 since the first one for robots.txt. Whether a page came before it
+/// is another clause. Without a request for robots.txt, returns all.
+pub(crate) fn since_robots(trace: &Trace) -> Vec<&LogEntry> {
+    let entries = trace.of_host(0);
+    let first = entries.iter().position(|entry| entry.path == "/robots.txt");
+    entries[first.unwrap_or(0)..].to_vec()
+}
+
+/// Judges that nothing but robots.txt was requested from host 0, while it can't be read.
+pub(crate) fn only_robots(trace: &Trace) -> Verdict {
+    let (rules, others): (Vec<&LogEntry>, Vec<&LogEntry>) = since_robots(trace)
+        .into_iter()
+        .partition(|entry| entry.path == "/robots.txt");
+    match (rules.is_empty(), others.is_empty()) {
+        (_, false) => Verdict::fail("requested pages without rules", trace, &others),
+        (true, true) => Verdict::not_shown("/robots.txt was not requested"),
+        (false, true)
+            if trace.was_cut_off() && rules.iter().all(|entry| !has_ended(trace, entry)) =>
+        {
+            Verdict::not_shown("still waited for /robots.txt when time was up: allow more time")
+        }
+        (false, true) => Verdict::pass("requested only /robots.txt", trace, &rules),
+    }
+}
+
+/// Returns whether an exchange ended well before the last run did, so that the crawler ended it. The
+/// server notices a closed connection only when it sends the next byte.
+fn has_ended(trace: &Trace, entry: &LogEntry) -> bool {
+    let run_end = trace.runs.last().map(|run| run.end_us);
+    entry
+        .end_us
+        .is_some_and(|end| run_end.is_none_or(|run_end| end + micros(NOTICED_WITHIN) < run_end))
+}
+
+/// Judges that an answer without end was given up: it ended before the command was killed, and at
+/// most `most` bytes of it were sent.
+pub(crate) fn gives_up(trace: &Trace, path: &str, most: Option<u64>) -> Verdict {
+    let requests = trace.requests_of(path);
+    if requests.is_empty() {
+        return Verdict::not_shown(&format!("{path} was not requested"));
+    }
+    if let Some(most) = most
+        && let Some(long) = requests.iter().find(|entry| entry.sent > most)
+    {
+        let reason = format!("read {} MiB of {path}", long.sent >> 20);
+        return Verdict::fail(reason, trace, &[*long]);
+    }
+    let open: Vec<&LogEntry> = requests
+        .iter()
+        .filter(|entry| trace.was_cut_off() && !has_ended(trace, entry))
+        .copied()
+        .collect();
+    match open.is_empty() {
+        true => Verdict::pass(format!("gave up {path}"), trace, &requests),
+        false => Verdict::fail(format!("still read {path} when time was up"), trace, &open),
+    }
+}
+
+/// Judges that every request has this property.
+pub(crate) fn every_request(
+    trace: &Trace,
+    kept: &str,
+    broken: &str,
+    is_kept: impl Fn(&LogEntry) -> bool,
+) -> Verdict {
+    let bad: Vec<&LogEntry> = trace.log.iter().filter(|entry| !is_kept(entry)).collect();
+    match bad.is_empty() {
+        true => Verdict::pass(kept, trace, &trace.all()),
+        false => Verdict::fail(broken, trace, &bad),
+    }
+}
+
+/// Returns a time in microseconds.
+pub(crate) fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}

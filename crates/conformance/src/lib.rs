@@ -1,0 +1,32 @@
+//! Judges whether a crawler keeps the rules of the web: RFC 9309, HTTP, robots meta tags, sitemaps
+//! and the conventions about pace and traps.
+//!
+//! `crawl-testweb` serves a separate web for each [`Clause`]. [`check`] runs
+//! a crawler's command over these webs and judges each clause by the server's log alone: the
+//! crawler's own output is never read. Judges are pure functions over a [`Trace`], where time is
+//! data.
+//!
+//! ```
+//! use crawl_conformance::{Outcome, Trace, clauses};
+//!
+//! let clause = clauses().find(|clause| clause.id == "disallow-all").unwrap();
+//! let silent_crawler = Trace::default();
+//! assert_eq!(clause.verdict(&silent_crawler).outcome, Outcome::NotShown);
+//! ```
+
+mod clause;
+mod clauses;
+mod judges;
+mod paths;
+mod report;
+mod report_page;
+mod run;
+mod trace;
+mod web;
+
+pub use clause::{Ask, Clause, Level, Page, Plan};
+pub use clauses::clauses;
+pub use report::{Counts, Judged, Report};
+pub use run::{CheckError, Setup, Subject, check};
+pub use trace::{Evidence, Outcome, Run, RunEnd, Trace, Verdict};
+pub use web::Served;

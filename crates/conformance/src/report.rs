@@ -1,0 +1,268 @@
+//! The report, as text, JSON and JUnit; `report_page` has HTML.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Display, Write as _};
+
+use serde::Serialize;
+
+use crate::clause::{Clause, Level};
+use crate::trace::{Evidence, Outcome, Verdict};
+
+/// A clause with its verdict.
+#[derive(Debug, Clone, Serialize)]
+pub struct Judged {
+    /// The clause's name.
+    pub id: &'static str,
+    /// The behaviour of a crawler that keeps the clause.
+    pub title: &'static str,
+    /// The document and section that the clause is from.
+    pub source: &'static str,
+    /// How binding the clause is.
+    pub level: Level,
+    /// The judgement.
+    #[serde(flatten)]
+    pub verdict: Verdict,
+}
+
+impl Judged {
+    /// Combines a clause with its verdict.
+    pub fn new(clause: &Clause, verdict: Verdict) -> Judged {
+        Judged {
+            id: clause.id,
+            title: clause.title,
+            source: clause.source,
+            level: clause.level,
+            verdict,
+        }
+    }
+}
+
+/// The number of clauses with each outcome.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Kept clauses.
+    pub passed: usize,
+    /// Broken clauses.
+    pub failed: usize,
+    /// Clauses about which the crawl showed nothing.
+    pub not_shown: usize,
+}
+
+impl Counts {
+    /// Counts the outcomes of clauses.
+    pub fn of<'a>(judged: impl IntoIterator<Item = &'a Judged>) -> Counts {
+        let mut counts = Counts::default();
+        for one in judged {
+            match one.verdict.outcome {
+                Outcome::Pass => counts.passed += 1,
+                Outcome::Fail => counts.failed += 1,
+                Outcome::NotShown => counts.not_shown += 1,
+            }
+        }
+        counts
+    }
+}
+
+impl Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Counts {
+            passed,
+            failed,
+            not_shown,
+        } = self;
+        write!(f, "{passed} passed, {failed} failed, {not_shown} not shown")
+    }
+}
+
+/// All verdicts about a command.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    /// The command as typed.
+    pub command: String,
+    /// The product token.
+    pub token: String,
+    /// The gap that the flags of the command set, in seconds.
+    pub gap: f64,
+    /// The time limit of a run, in seconds.
+    pub timeout: f64,
+    /// The counts over all clauses.
+    pub counts: Counts,
+    /// The verdicts.
+    pub clauses: Vec<Judged>,
+}
+
+impl Report {
+    /// Returns whether a clause failed.
+    pub fn has_failures(&self) -> bool {
+        self.counts.failed > 0
+    }
+
+    /// Formats the report as one JSON object.
+    pub fn json(&self) -> String {
+        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+    }
+
+    /// Formats the report as JUnit XML. A clause that isn't shown is a skipped test.
+    pub fn junit(&self) -> String {
+        let Counts {
+            failed, not_shown, ..
+        } = self.counts;
+        let mut xml = format!(
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
+             <testsuite name=\"crawl conformance\" tests=\"{}\" failures=\"{failed}\" errors=\"0\" \
+             skipped=\"{not_shown}\">\n",
+            self.clauses.len(),
+        );
+        for judged in &self.clauses {
+            let _ = write!(
+                xml,
+                "  <testcase classname=\"{}\" name=\"{}: {}\"",
+                escaped(judged.source),
+                escaped(judged.id),
+                escaped(judged.title)
+            );
+            let reason = escaped(&judged.verdict.reason);
+            let _ = match judged.verdict.outcome {
+                Outcome::Pass => writeln!(xml, "/>"),
+                Outcome::NotShown => {
+                    writeln!(xml, "><skipped message=\"{reason}\"/></testcase>")
+                }
+                Outcome::Fail => writeln!(
+                    xml,
+                    "><failure type=\"{}\" message=\"{reason}\">{}</failure></testcase>",
+                    judged.level.name(),
+                    escaped(&evidence_lines(&judged.verdict, ""))
+                ),
+            };
+        }
+        xml + "</testsuite>\n"
+    }
+
+    /// Returns the counts by level.
+    pub fn by_level(&self) -> BTreeMap<Level, Counts> {
+        let levels = [Level::Must, Level::Should, Level::May, Level::Custom];
+        let of = |level| {
+            self.clauses
+                .iter()
+                .filter(move |judged| judged.level == level)
+        };
+        levels
+            .into_iter()
+            .map(|level| (level, Counts::of(of(level))))
+            .collect()
+    }
+}
+
+/// Formats the report as text: failures with their evidence, then all clauses by source.
+impl Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for judged in &self.clauses {
+            if judged.verdict.outcome == Outcome::Fail {
+                writeln!(
+                    f,
+                    "FAIL  {}: {} ({}, {})\n      {}",
+                    judged.id,
+                    judged.title,
+                    judged.level.name(),
+                    judged.source,
+                    one_line(&judged.verdict.reason)
+                )?;
+                writeln!(f, "{}", evidence_lines(&judged.verdict, "        "))?;
+            }
+        }
+        let mut last = None;
+        for judged in &self.clauses {
+            if last != Some(judged.source) {
+                writeln!(f, "{}", judged.source)?;
+                last = Some(judged.source);
+            }
+            let word = word(judged.verdict.outcome);
+            let (id, level) = (judged.id, judged.level.name());
+            write!(f, "  {word:<9}  {level:<6}  {id:<22}  {}", judged.title)?;
+            match judged.verdict.outcome {
+                Outcome::NotShown => writeln!(f, ": {}", one_line(&judged.verdict.reason))?,
+                Outcome::Pass | Outcome::Fail => writeln!(f)?,
+            }
+        }
+        writeln!(f)?;
+        for (level, counts) in self.by_level() {
+            writeln!(f, "{:<6}  {counts}", level.name())?;
+        }
+        writeln!(f, "all     {}", self.counts)
+    }
+}
+
+/// Returns an outcome as in reports.
+pub(crate) fn word(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Pass => "pass",
+        Outcome::Fail => "FAIL",
+        Outcome::NotShown => "not shown",
+    }
+}
+
+/// Returns the evidence of a verdict, one request per line.
+pub(crate) fn evidence_lines(verdict: &Verdict, indent: &str) -> String {
+    let mut lines: Vec<String> = verdict
+        .evidence
+        .iter()
+        .map(|evidence| format!("{indent}{evidence}"))
+        .collect();
+    if verdict.more_evidence > 0 {
+        lines.push(format!("{indent}and {} more", verdict.more_evidence));
+    }
+    lines.join("\n")
+}
+
+impl Display for Evidence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:8.3} s  {} {}",
+            self.at,
+            one_line(&self.method),
+            one_line(&self.path)
+        )?;
+        write!(f, "  host {}", self.host)?;
+        if let Some(status) = self.status {
+            write!(f, "  status {status}")?;
+        }
+        if let Some(took) = self.took {
+            write!(f, "  took {took} s")?;
+        }
+        if let Some(gap) = self.gap {
+            write!(f, "  gap {gap} s")?;
+        }
+        Ok(())
+    }
+}
+
+/// Replaces control characters, which a crawler may have sent or printed.
+pub(crate) fn one_line(text: &str) -> String {
+    text.chars()
+        .map(|letter| {
+            if letter.is_control() {
+                '\u{fffd}'
+            } else {
+                letter
+            }
+        })
+        .collect()
+}
+
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\n' => escaped.push('\n'),
+            // XML 1.0 allows no other control characters.
+            _ if letter.is_control() => escaped.push('\u{fffd}'),
+            _ => escaped.push(letter),
+        }
+    }
+    escaped
+}

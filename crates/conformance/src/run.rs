@@ -1,0 +1,307 @@
+//! Runs a crawler's command over the web of each clause.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crawl_testweb::LogEntry;
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use tempfile::TempDir;
+
+use crate::clause::{Clause, Plan};
+use crate::report::Judged;
+use crate::trace::{Run, RunEnd, Trace, Verdict};
+use crate::web::Served;
+
+/// The pause between two looks at a running command.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// The time from the answer that a crawler must remember to the SIGKILL, so that it can save it.
+const KILL_AFTER: Duration = Duration::from_millis(500);
+
+/// Maximum time for the server to notice that a killed command's connections are closed.
+const MAX_CLOSING: Duration = Duration::from_secs(2);
+
+/// Maximum bytes of stderr that are read for the last line.
+/// Beyond the limit: the beginning is left out.
+const MAX_STDERR_BYTES: usize = 16 * 1024;
+
+/// The crawler to judge.
+#[derive(Debug)]
+pub struct Subject<'a> {
+    /// Program and arguments. The runner replaces `{url}` by the start URL, `{host}` by its address
+    /// and port, and `{dir}` by a directory for the state.
+    pub words: &'a [OsString],
+    /// Additional arguments for a second visit.
+    pub again: &'a [OsString],
+    /// The product token of the crawler, which robots.txt files name.
+    pub token: &'a str,
+    /// Creates the command for a program, with the environment it may see.
+    pub command: fn(&OsStr) -> Command,
+}
+
+/// How to run the command.
+#[derive(Debug)]
+pub struct Setup<'a> {
+    /// The clauses to judge.
+    pub clauses: &'a [Clause],
+    /// The gap between requests to one host that the flags of the command set.
+    pub gap: Duration,
+    /// Maximum time of a run.
+    pub timeout: Duration,
+    /// Maximum number of runs at once.
+    pub jobs: usize,
+    /// Ends the check when it becomes true.
+    pub stop: &'a AtomicBool,
+}
+
+/// Why nothing could be judged.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CheckError {
+    /// The program can't be started.
+    #[error("can't start {program}")]
+    Start {
+        /// The program.
+        program: String,
+        /// The cause.
+        source: io::Error,
+    },
+    /// A web can't be served, or a directory can't be created.
+    #[error("can't serve the web of a clause")]
+    Serve(#[source] io::Error),
+    /// The check was stopped.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl Subject<'_> {
+    /// Returns whether the command can keep its state in `{dir}`.
+    pub fn has_dir(&self) -> bool {
+        self.words
+            .iter()
+            .any(|word| word.to_string_lossy().contains("{dir}"))
+    }
+
+    fn start(&self, place: &Place<'_>, is_second: bool) -> Result<Started, CheckError> {
+        let again = if is_second { self.again } else { &[] };
+        let mut words = self
+            .words
+            .iter()
+            .chain(again)
+            .map(|word| place.filled(word));
+        let program = words.next().unwrap_or_default();
+        let mut command = (self.command)(&program);
+        command
+            .args(words)
+            .env("CRAWL_URL", &place.url)
+            .env("CRAWL_DIR", &place.dir);
+        let stderr = File::create(place.stderr).map_err(CheckError::Serve)?;
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(stderr);
+        // Start a process group, so that killing it also ends what the command started.
+        match command.process_group(0).spawn() {
+            Ok(child) => Ok(Started { child }),
+            Err(source) => Err(CheckError::Start {
+                program: program.to_string_lossy().into_owned(),
+                source,
+            }),
+        }
+    }
+}
+
+/// The values of the placeholders in a command.
+struct Place<'a> {
+    url: String,
+    host: String,
+    dir: String,
+    stderr: &'a Path,
+}
+
+impl Place<'_> {
+    fn filled(&self, word: &OsStr) -> OsString {
+        match word.to_str() {
+            Some(text) => text
+                .replace("{url}", &self.url)
+                .replace("{dir}", &self.dir)
+                .replace("{host}", &self.host)
+                .into(),
+            None => word.to_owned(),
+        }
+    }
+}
+
+/// A running command. Dropping the value kills it.
+struct Started {
+    child: Child,
+}
+
+impl Started {
+    fn kill(&mut self) {
+        if let Ok(group) = i32::try_from(self.child.id()) {
+            // Fails if the whole group has ended.
+            let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
+        }
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Runs the command over the web of each clause, several at a time, and judges them. Calls
+/// `on_judged` after each clause. Results are in the order of the clauses.
+///
+/// # Errors
+/// If the program can't be started, a web can't be served, or the check was stopped.
+pub fn check(
+    subject: &Subject<'_>,
+    setup: &Setup<'_>,
+    on_judged: &(dyn Fn(&Judged) + Sync),
+) -> Result<Vec<Judged>, CheckError> {
+    let next = Mutex::new(setup.clauses.iter().enumerate());
+    let done = Mutex::new(Vec::new());
+    let work = || {
+        loop {
+            let entry = next.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let Some((number, clause)) = entry else {
+                return Ok(());
+            };
+            let judged = judge(clause, subject, setup)?;
+            on_judged(&judged);
+            done.lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push((number, judged));
+        }
+    };
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..setup.jobs.max(1)).map(|_| scope.spawn(work)).collect();
+        let ends = workers.into_iter().map(|worker| match worker.join() {
+            Ok(end) => end,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        ends.collect::<Vec<_>>()
+            .into_iter()
+            .collect::<Result<(), CheckError>>()
+    })?;
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_by_key(|(number, _)| *number);
+    Ok(done.into_iter().map(|(_, judged)| judged).collect())
+}
+
+/// Runs the command over the web of one clause.
+fn judge(clause: &Clause, subject: &Subject<'_>, setup: &Setup<'_>) -> Result<Judged, CheckError> {
+    if clause.plan.needs_dir() && !subject.has_dir() {
+        let verdict = Verdict::not_shown("the command has no {dir}, so it can't keep state");
+        return Ok(Judged::new(clause, verdict));
+    }
+    let folder = TempDir::new().map_err(CheckError::Serve)?;
+    let dir = folder.path().join("state");
+    fs::create_dir(&dir).map_err(CheckError::Serve)?;
+    let served = Served::start(clause, subject.token).map_err(CheckError::Serve)?;
+    let stderr = folder.path().join("stderr");
+    let place = Place {
+        url: served.start_url(),
+        host: served.authorities[0].clone(),
+        dir: dir.display().to_string(),
+        stderr: &stderr,
+    };
+    let mut runs = Vec::new();
+    let is_due: Option<fn(&[LogEntry]) -> bool> = match clause.plan {
+        Plan::Killed(is_due) => Some(is_due),
+        Plan::Once | Plan::Twice => None,
+    };
+    let start_us = served.web.now_us();
+    runs.push(wait(
+        subject.start(&place, false)?,
+        setup,
+        &served,
+        is_due,
+        start_us,
+    )?);
+    if clause.plan.needs_dir() {
+        let start_us = served.web.now_us();
+        runs.push(wait(
+            subject.start(&place, true)?,
+            setup,
+            &served,
+            None,
+            start_us,
+        )?);
+    }
+    let all_ended = |log: &[LogEntry]| log.iter().all(|entry| entry.end_us.is_some());
+    served.web.wait_for(MAX_CLOSING, all_ended);
+    let trace = Trace {
+        log: served.web.log(),
+        runs,
+        authorities: served.authorities.clone(),
+        token: subject.token.to_owned(),
+        gap: setup.gap,
+    };
+    let mut verdict = clause.verdict(&trace);
+    if trace.log.is_empty()
+        && let Some(line) = last_line(&stderr)
+    {
+        verdict.reason.push_str(&format!(": {line}"));
+    }
+    Ok(Judged::new(clause, verdict))
+}
+
+/// Waits until a command ends, until it is due to be killed, or for the time limit.
+fn wait(
+    mut started: Started,
+    setup: &Setup<'_>,
+    served: &Served,
+    is_due: Option<fn(&[LogEntry]) -> bool>,
+    start_us: u64,
+) -> Result<Run, CheckError> {
+    let deadline = Instant::now() + setup.timeout;
+    let mut kill_at = None;
+    let end = loop {
+        if setup.stop.load(Ordering::Relaxed) {
+            return Err(CheckError::Interrupted);
+        }
+        if let Some(status) = started.child.try_wait().map_err(CheckError::Serve)? {
+            break RunEnd::Exited(status.code());
+        }
+        if kill_at.is_none() && is_due.is_some_and(|is_due| is_due(&served.web.log())) {
+            kill_at = Some(Instant::now() + KILL_AFTER);
+        }
+        if kill_at.is_some_and(|kill_at| Instant::now() >= kill_at) {
+            break RunEnd::Killed;
+        }
+        if Instant::now() >= deadline {
+            break RunEnd::TimeLimit;
+        }
+        thread::sleep(LOOK_EVERY);
+    };
+    let end_us = served.web.now_us();
+    started.kill();
+    Ok(Run {
+        start_us,
+        end_us,
+        end,
+    })
+}
+
+/// Returns the last line of text in a file.
+fn last_line(file: &Path) -> Option<String> {
+    let bytes = fs::read(file).ok()?;
+    let tail = &bytes[bytes.len().saturating_sub(MAX_STDERR_BYTES)..];
+    let text = String::from_utf8_lossy(tail);
+    let line = text.lines().map(str::trim).rfind(|line| !line.is_empty())?;
+    Some(line.chars().take(200).collect())
+}

@@ -1,0 +1,208 @@
+//! The server's view of a crawl, and its judgement.
+
+use std::time::Duration;
+
+use crawl_testweb::LogEntry;
+use serde::Serialize;
+
+use crate::paths::{normal, placed};
+
+/// Maximum number of requests that a verdict quotes.
+/// Beyond the limit: the rest is counted.
+const MAX_EVIDENCE: usize = 6;
+
+/// How a run of the command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunEnd {
+    /// The command ended with this exit code. `None` if a signal ended it.
+    Exited(Option<i32>),
+    /// The command was killed at the time limit.
+    TimeLimit,
+    /// The command was killed because the clause is about restarts.
+    Killed,
+}
+
+/// A run of the command. Times are in microseconds, on the scale of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Run {
+    /// When the command was started.
+    pub start_us: u64,
+    /// When the command had ended.
+    pub end_us: u64,
+    /// How the command ended.
+    pub end: RunEnd,
+}
+
+/// Everything that a clause is judged by.
+#[derive(Debug, Clone, Default)]
+pub struct Trace {
+    /// The requests to all hosts, in order of their starts.
+    pub log: Vec<LogEntry>,
+    /// The runs of the command, in order.
+    pub runs: Vec<Run>,
+    /// `ADDRESS:PORT` of each host.
+    pub authorities: Vec<String>,
+    /// The product token of the crawler.
+    pub token: String,
+    /// The gap between requests to one host that the flags of the command set.
+    pub gap: Duration,
+}
+
+impl Trace {
+    /// Returns the first request of a path, which may name its host as `N:/path`.
+    pub fn first(&self, path: &str) -> Option<&LogEntry> {
+        self.requests_of(path).first().copied()
+    }
+
+    /// Returns all requests of a path.
+    pub fn requests_of(&self, path: &str) -> Vec<&LogEntry> {
+        let (host, path) = placed(path);
+        let path = normal(path);
+        let entries = self.log.iter();
+        entries
+            .filter(|entry| entry.host == host && normal(&entry.path) == path)
+            .collect()
+    }
+
+    /// Returns the requests to one host, in order of their starts.
+    pub fn of_host(&self, host: u32) -> Vec<&LogEntry> {
+        let mut entries: Vec<&LogEntry> =
+            self.log.iter().filter(|entry| entry.host == host).collect();
+        entries.sort_by_key(|entry| entry.start_us);
+        entries
+    }
+
+    /// Returns all requests.
+    pub fn all(&self) -> Vec<&LogEntry> {
+        self.log.iter().collect()
+    }
+
+    /// Returns whether the last run was killed at the time limit.
+    pub fn was_cut_off(&self) -> bool {
+        self.runs
+            .last()
+            .is_some_and(|run| run.end == RunEnd::TimeLimit)
+    }
+
+    /// Returns the start of the second run.
+    pub fn second_start_us(&self) -> Option<u64> {
+        self.runs.get(1).map(|run| run.start_us)
+    }
+
+    fn start_us(&self) -> u64 {
+        let first_run = self.runs.first().map(|run| run.start_us);
+        let first_request = self.log.iter().map(|entry| entry.start_us).min();
+        first_run.or(first_request).unwrap_or(0)
+    }
+}
+
+/// The result of a judgement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The log shows that the crawler keeps the clause.
+    Pass,
+    /// The log shows that the crawler breaks the clause.
+    Fail,
+    /// The crawler did nothing that would show it.
+    NotShown,
+}
+
+/// A judgement with its reason.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Verdict {
+    /// The result.
+    pub outcome: Outcome,
+    /// The crawler's behaviour, in words.
+    pub reason: String,
+    /// The requests that prove it, in order.
+    pub evidence: Vec<Evidence>,
+    /// The number of further requests that prove it.
+    pub more_evidence: usize,
+}
+
+/// A request as a verdict quotes it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Evidence {
+    /// Seconds from the start of the first run to the start of the request.
+    pub at: f64,
+    /// Seconds that the answer took. `None` if the server was still answering.
+    pub took: Option<f64>,
+    /// Seconds since the end of the previous request to the same host. Negative if they overlap.
+    pub gap: Option<f64>,
+    /// `ADDRESS:PORT` of the host.
+    pub host: String,
+    /// The method.
+    pub method: String,
+    /// Path and query.
+    pub path: String,
+    /// The status of the answer.
+    pub status: Option<u16>,
+}
+
+impl Eq for Evidence {}
+
+impl Verdict {
+    /// Creates a verdict that the crawler keeps the clause.
+    pub fn pass(reason: impl Into<String>, trace: &Trace, proof: &[&LogEntry]) -> Verdict {
+        Verdict::of(Outcome::Pass, reason.into(), trace, proof)
+    }
+
+    /// Creates a verdict that the crawler breaks the clause.
+    pub fn fail(reason: impl Into<String>, trace: &Trace, proof: &[&LogEntry]) -> Verdict {
+        Verdict::of(Outcome::Fail, reason.into(), trace, proof)
+    }
+
+    /// Creates a verdict that nothing is shown, because of `reason`.
+    pub fn not_shown(reason: &str) -> Verdict {
+        Verdict {
+            outcome: Outcome::NotShown,
+            reason: reason.to_owned(),
+            evidence: Vec::new(),
+            more_evidence: 0,
+        }
+    }
+
+    fn of(outcome: Outcome, reason: String, trace: &Trace, proof: &[&LogEntry]) -> Verdict {
+        let quoted = proof.iter().take(MAX_EVIDENCE);
+        Verdict {
+            outcome,
+            reason,
+            evidence: quoted.map(|entry| Evidence::of(trace, entry)).collect(),
+            more_evidence: proof.len().saturating_sub(MAX_EVIDENCE),
+        }
+    }
+}
+
+impl Evidence {
+    fn of(trace: &Trace, entry: &LogEntry) -> Evidence {
+        let earlier = trace.log.iter().filter(|other| {
+            other.host == entry.host
+                && (other.start_us, other.connection) < (entry.start_us, entry.connection)
+        });
+        let last_end = earlier
+            .map(|other| other.end_us.unwrap_or(other.start_us))
+            .max();
+        Evidence {
+            at: seconds(entry.start_us, trace.start_us()),
+            took: entry.end_us.map(|end| seconds(end, entry.start_us)),
+            gap: last_end.map(|end| seconds(entry.start_us, end)),
+            host: trace
+                .authorities
+                .get(entry.host as usize)
+                .cloned()
+                .unwrap_or_default(),
+            method: entry.method.clone(),
+            path: entry.path.clone(),
+            status: entry.status,
+        }
+    }
+}
+
+/// Returns the seconds from one time of the log to another, to the millisecond.
+pub(crate) fn seconds(to_us: u64, from_us: u64) -> f64 {
+    let micros = i128::from(to_us) - i128::from(from_us);
+    let millis = (micros as f64 / 1000.0).round();
+    millis / 1000.0
+}

@@ -1,0 +1,384 @@
+//! Runs `crawl conformance` over this crawler and others, and writes the tables of
+//! `docs/conformance.md`.
+//!
+//! Each crawler gets its politest flags: one request at a time, a gap of 200 ms, its name and a
+//! contact. Debian packages are unpacked under `target/`, the others are installed there.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use xtask::debian::{self, Debian};
+use xtask::tools;
+use xtask::workspace::{self, Workspace};
+
+/// Arguments of `cargo xtask conformance`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Run only these crawlers, and keep the earlier results of the others
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    only: Vec<String>,
+    /// Run nothing, and write the page from earlier results
+    #[arg(long)]
+    page: bool,
+}
+
+/// Flags of `crawl conformance` for every crawler.
+const CHECK: &str = "--gap 200ms --timeout 25s --jobs 8 --format json";
+
+/// The page with the tables.
+const PAGE: &str = "docs/conformance.md";
+/// The line before the tables, which are the rest of the page.
+const MARK: &str = "<!-- Below: `cargo xtask conformance` -->\n";
+
+/// The origin of a crawler.
+#[derive(Clone, Copy)]
+enum Source {
+    /// This workspace.
+    Ours,
+    /// A Debian package: its name, and the path of the program.
+    Debian(&'static str, &'static str),
+    /// A program of `requirements-conformance.txt`.
+    Python(&'static str),
+    /// A script for Scrapy.
+    Scrapy(&'static str),
+    /// A script for a package of `NPM_PACKAGES`, or a script of a package.
+    Node(&'static str),
+}
+
+/// A crawler and its politest flags.
+struct Peer {
+    name: &'static str,
+    /// Two letters for the head of a column.
+    short: &'static str,
+    version: &'static str,
+    source: Source,
+    token: &'static str,
+    /// Further flags of `crawl conformance`.
+    again: &'static str,
+    /// Arguments of the crawler. A `_` within a word stands for a space, and `{files}` for the
+    /// folder of the scripts.
+    flags: &'static str,
+}
+
+const NPM_PACKAGES: [&str; 4] = [
+    "@crawlee/cheerio@3.18.1",
+    "linkinator@7.6.1",
+    "simplecrawler@1.1.9",
+    "website-scraper@6.0.0",
+];
+
+const PEERS: [Peer; 12] = [
+    Peer {
+        name: "crawl",
+        short: "cr",
+        version: env!("CARGO_PKG_VERSION"),
+        source: Source::Ours,
+        token: "crawl",
+        again: "--again=--recrawl --again=--revisit-most --again=1s",
+        flags: "{url} --output {dir}/crawl --quiet --delay 200ms --contact https://bot.example/ --scope any \
+                --allow-private --resources all --first-byte-timeout 3s --timeout 8s --retries 1 --robots-retry 1s",
+    },
+    Peer {
+        name: "wget",
+        short: "wg",
+        version: "1.21.3",
+        source: Source::Debian("wget", "usr/bin/wget"),
+        token: "Wget",
+        again: "",
+        flags: "--recursive --level=inf --page-requisites --span-hosts --wait=0.2 --tries=2 --timeout=8 \
+                --timestamping --no-verbose --header=From:_bot@example.org --directory-prefix={dir} {url}",
+    },
+    Peer {
+        name: "wget2",
+        short: "w2",
+        version: "1.99.1",
+        source: Source::Debian("wget2", "usr/bin/wget2"),
+        token: "Wget2",
+        again: "",
+        flags: "--recursive --level=inf --page-requisites --span-hosts --max-threads=1 --wait=0.2 --tries=2 \
+                --timeout=8 --timestamping --no-verbose --header=From:_bot@example.org --directory-prefix={dir} {url}",
+    },
+    Peer {
+        name: "HTTrack",
+        short: "ht",
+        version: "3.49.4",
+        source: Source::Debian("httrack", "usr/bin/httrack"),
+        token: "HTTrack",
+        again: "--again=--update",
+        flags: "{url} -O {dir} --quiet --robots=2 --sockets=1 --connection-per-second=5 --max-rate=0 --timeout=8 \
+                --retries=1 --go-everywhere --user-agent HTTrack/3.49_(+https://bot.example/)",
+    },
+    Peer {
+        name: "LinkChecker",
+        short: "lc",
+        version: "10.6.0",
+        source: Source::Python("linkchecker"),
+        token: "LinkChecker",
+        again: "",
+        flags: "--config={files}/linkchecker.ini --no-status --output=none {url}",
+    },
+    Peer {
+        name: "W3C checklink",
+        short: "w3",
+        version: "5.0.0",
+        source: Source::Debian("w3c-linkchecker", "usr/bin/checklink"),
+        token: "W3C-checklink",
+        again: "",
+        flags: "--quiet --recursive --sleep 1 --timeout 8 {url}",
+    },
+    Peer {
+        name: "Scrapy",
+        short: "sc",
+        version: "2.19.0",
+        source: Source::Scrapy("scrapy_site.py"),
+        token: "scrapybot",
+        again: "",
+        flags: "{url} {dir}",
+    },
+    Peer {
+        name: "Crawlee",
+        short: "ce",
+        version: "3.18.1",
+        source: Source::Node("crawlee.mjs"),
+        token: "crawleebot",
+        again: "",
+        flags: "{url}",
+    },
+    Peer {
+        name: "simplecrawler",
+        short: "si",
+        version: "1.1.9",
+        source: Source::Node("simplecrawler.cjs"),
+        token: "simplecrawler",
+        again: "",
+        flags: "{url}",
+    },
+    Peer {
+        name: "website-scraper",
+        short: "ws",
+        version: "6.0.0",
+        source: Source::Node("website-scraper.mjs"),
+        token: "website-scraper",
+        again: "",
+        flags: "{url} {dir}",
+    },
+    Peer {
+        name: "linkinator",
+        short: "li",
+        version: "7.6.1",
+        source: Source::Node("node_modules/linkinator/build/src/cli.js"),
+        token: "linkinator",
+        again: "",
+        flags: "{url} --recurse --concurrency 1 --timeout 8000 --user-agent linkinator/7.6.1_(+https://bot.example/)",
+    },
+    Peer {
+        name: "lychee",
+        short: "ly",
+        version: "0.24.2",
+        source: Source::Python("lychee"),
+        token: "lychee",
+        again: "",
+        flags: "--no-progress --max-concurrency 1 --host-concurrency 1 --host-request-interval 200ms --max-retries 1 \
+                --timeout 8 --user-agent lychee/0.24.2_(+https://bot.example/) {url}",
+    },
+];
+
+/// Runs the crawlers and writes the page.
+///
+/// # Errors
+/// Fails if a crawler can't be fetched or its run ends without a report.
+pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
+    if let Some(name) = args
+        .only
+        .iter()
+        .find(|name| PEERS.iter().all(|peer| peer.name != **name))
+    {
+        let names: Vec<&str> = PEERS.iter().map(|peer| peer.name).collect();
+        bail!(
+            "there is no crawler {name}\nhint: one of {}",
+            names.join(", ")
+        );
+    }
+    let results = workspace.target.join("conformance/results");
+    std::fs::create_dir_all(&results)?;
+    let is_wanted =
+        |peer: &&Peer| args.only.is_empty() || args.only.iter().any(|name| name == peer.name);
+    if !args.page {
+        workspace::run(&mut workspace.cargo(&[
+            "build",
+            "--package",
+            "crawl",
+            "--bin",
+            "crawl",
+            "--locked",
+        ]))?;
+        for peer in PEERS.iter().filter(is_wanted) {
+            eprintln!("\n==== {} ====", peer.name);
+            let report = peer
+                .check(workspace)
+                .with_context(|| format!("{} failed", peer.name))?;
+            std::fs::write(results.join(peer.name), report)?;
+        }
+    }
+    write_page(workspace, &results)
+}
+
+impl Peer {
+    /// Runs the check and returns its report.
+    fn check(&self, workspace: &Workspace) -> Result<Vec<u8>> {
+        let files = workspace.target.join("conformance/files");
+        tools::conformance_files(workspace, &files, &NPM_PACKAGES)?;
+        let mut command = workspace.program(ours(workspace));
+        command
+            .arg("conformance")
+            .args(CHECK.split(' '))
+            .args(["--token", self.token]);
+        command.args(self.again.split_whitespace()).arg("--");
+        self.add_program(workspace, &files, &mut command)?;
+        let files = files.display().to_string();
+        let words = self.flags.split_whitespace();
+        command.args(words.map(|word| word.replace('_', " ").replace("{files}", &files)));
+        let output = command.stderr(Stdio::inherit()).output()?;
+        match output.status.code() {
+            // 4: some clauses failed.
+            Some(0 | 4) => Ok(output.stdout),
+            _ => bail!("crawl conformance ended with {}", output.status),
+        }
+    }
+
+    /// Adds the words that start the crawler, and sets the environment that it needs.
+    fn add_program(
+        &self,
+        workspace: &Workspace,
+        files: &Path,
+        command: &mut Command,
+    ) -> Result<()> {
+        match self.source {
+            Source::Ours => {
+                command.arg(ours(workspace));
+            }
+            Source::Debian(package, program) => {
+                let root = Debian::of(workspace).unpack_whole(package)?;
+                let program = root.join(program);
+                command.env("LD_LIBRARY_PATH", debian::libraries(&root)?);
+                command.env("W3C_CHECKLINK_CFG", files.join("checklink.conf"));
+                if package == "w3c-linkchecker" {
+                    // The program wants Perl in taint mode, which ignores PERL5LIB.
+                    command.args([root.join("usr/bin/perl").as_os_str(), "-T".as_ref()]);
+                    for folder in debian::perl_folders(&root)? {
+                        command.arg("-I").arg(folder);
+                    }
+                }
+                command.arg(program);
+            }
+            Source::Python(program) => {
+                command.arg(
+                    tools::conformance_python(workspace)?
+                        .join("bin")
+                        .join(program),
+                );
+            }
+            Source::Scrapy(script) => {
+                command
+                    .arg(tools::scrapy(workspace)?.join("bin/python"))
+                    .arg(files.join(script));
+            }
+            Source::Node(script) => {
+                let node = tools::node_program(workspace, "node");
+                command.arg(node.get_program()).args(node.get_args());
+                command.arg(files.join(script));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn ours(workspace: &Workspace) -> PathBuf {
+    workspace.target.join("debug/crawl")
+}
+
+/// Replaces the tables of the page by those of the results.
+fn write_page(workspace: &Workspace, results: &Path) -> Result<()> {
+    let mut reports = Vec::new();
+    for peer in &PEERS {
+        let path = results.join(peer.name);
+        let text = std::fs::read_to_string(&path)
+            .with_context(|| format!("no result of {}\nhint: run it first", peer.name))?;
+        reports.push((peer, serde_json::from_str(&text)?));
+    }
+    let page = workspace.root.join(PAGE);
+    let text = std::fs::read_to_string(&page)?;
+    let (head, _) = text
+        .split_once(MARK)
+        .with_context(|| format!("{PAGE} has no line {MARK}"))?;
+    std::fs::write(&page, format!("{head}{MARK}{}", tables(&reports)))?;
+    Ok(())
+}
+
+fn tables(reports: &[(&Peer, Value)]) -> String {
+    let mut text = String::from(
+        "\n| crawler | version | | passed | failed | not shown | failed MUST |\n|---|---|---|---|---|---|---|\n",
+    );
+    for (peer, report) in reports {
+        let counts = &report["counts"];
+        let clauses = report["clauses"].as_array().map_or(&[][..], Vec::as_slice);
+        let must = clauses
+            .iter()
+            .filter(|clause| clause["level"] == "must" && clause["outcome"] == "fail")
+            .count();
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} | {} | {} | {must} |",
+            peer.name,
+            peer.version,
+            peer.short,
+            counts["passed"],
+            counts["failed"],
+            counts["not_shown"]
+        );
+    }
+    text + &matrix(reports)
+}
+
+/// Returns the table of the clauses that at least one crawler failed.
+fn matrix(reports: &[(&Peer, Value)]) -> String {
+    let mut rows: Vec<(String, String, BTreeMap<&str, &str>)> = Vec::new();
+    for (peer, report) in reports {
+        for clause in report["clauses"].as_array().into_iter().flatten() {
+            let text = |key: &str| clause[key].as_str().unwrap_or_default().to_owned();
+            let mark = match clause["outcome"].as_str() {
+                Some("pass") => "+",
+                Some("fail") => "x",
+                _ => "",
+            };
+            let (id, level) = (text("id"), text("level"));
+            match rows.iter_mut().find(|(known, ..)| *known == id) {
+                Some((_, _, marks)) => {
+                    marks.insert(peer.short, mark);
+                }
+                None => rows.push((id, level, BTreeMap::from([(peer.short, mark)]))),
+            }
+        }
+    }
+    let shorts: Vec<&str> = reports.iter().map(|(peer, _)| peer.short).collect();
+    let mut text = format!(
+        "\nThe clauses that at least one crawler fails: `+` passed, `x` failed, empty: not shown.\n\n\
+         | clause | level | {} |\n|---|---|{}\n",
+        shorts.join(" | "),
+        "---|".repeat(shorts.len())
+    );
+    for (id, level, marks) in rows {
+        if marks.values().any(|mark| *mark == "x") {
+            let cells: Vec<&str> = shorts
+                .iter()
+                .map(|short| marks.get(short).copied().unwrap_or(""))
+                .collect();
+            let _ = writeln!(text, "| {id} | {level} | {} |", cells.join(" | "));
+        }
+    }
+    text
+}
