@@ -461,6 +461,7 @@ mod tests {
             url: format!("http://a.example{path}"),
             method: "GET".to_owned(),
             kind: ResourceKind::Data,
+            post: None,
         }
     }
 

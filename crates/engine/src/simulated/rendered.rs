@@ -57,6 +57,7 @@ async fn run_page(
             url,
             method: "GET".to_owned(),
             kind: ResourceKind::Script,
+            post: None,
         };
         waiting.spawn(async move { requests.request(request).await });
     };
@@ -86,6 +87,7 @@ async fn run_page(
         page_time: Duration::from_millis(7),
         withheld: 0,
         navigation: Some("/p0?moved".to_owned()).filter(|_| page.url.ends_with('7')),
+        screenshot: None,
     })
 }
 
@@ -95,6 +97,7 @@ fn with_renderer(mode: RenderMode, renderer: impl Renderer + 'static) -> RenderC
         renderer: Arc::new(renderer),
         tabs: 3,
         all_resources: false,
+        posts: false,
         limits: RenderLimits::default(),
     }
 }
