@@ -55,7 +55,7 @@ fn follow_everything(start: &str) {
                 match target.split_once('#').map_or(target, |(page, _)| page) {
                     page if page.starts_with("http://127.") => queue.push_back(page.to_owned()),
                     page if page.starts_with('/') => {
-                        queue.push_back(format!("http://{host}{page}"))
+                        queue.push_back(format!("http://{host}{page}"));
                     }
                     _ => {}
                 }

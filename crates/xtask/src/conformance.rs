@@ -352,7 +352,7 @@ fn matrix(reports: &[(&Peer, Value)]) -> String {
             let text = |key: &str| clause[key].as_str().unwrap_or_default().to_owned();
             let mark = match clause["outcome"].as_str() {
                 Some("pass") => "+",
-                Some("fail") => "**x**",
+                Some("fail") => "x",
                 _ => "",
             };
             let (id, level) = (text("id"), text("level"));
@@ -366,13 +366,13 @@ fn matrix(reports: &[(&Peer, Value)]) -> String {
     }
     let shorts: Vec<&str> = reports.iter().map(|(peer, _)| peer.short).collect();
     let mut text = format!(
-        "\nThe clauses that at least one crawler fails: `+` passed, **x** failed, empty: not shown.\n\n\
+        "\nThe clauses that at least one crawler fails: `+` passed, `x` failed, empty: not shown.\n\n\
          | clause | level | {} |\n|---|---|{}\n",
         shorts.join(" | "),
         "---|".repeat(shorts.len())
     );
     for (id, level, marks) in rows {
-        if marks.values().any(|mark| *mark == "**x**") {
+        if marks.values().any(|mark| *mark == "x") {
             let cells: Vec<&str> = shorts
                 .iter()
                 .map(|short| marks.get(short).copied().unwrap_or(""))

@@ -131,7 +131,7 @@ pub(super) const CLAUSES: &[Clause] = &[
             SYNTAX,
         ),
         "Disallow: /early\nUser-agent: *\nDisallow: /late\n",
-        &["/late"],
+        &[],
         &["/early"],
     )
     .level(Level::May),
