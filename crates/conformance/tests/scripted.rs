@@ -327,7 +327,7 @@ const PAIRS: &[Pair] = &[
             second_visit(
                 client,
                 Some(("If-Modified-Since", "Thu, 01 Jan 1970 00:00:00 GMT")),
-            )
+            );
         },
     ),
     broken_by("body-without-end", |client, clause| {
