@@ -37,11 +37,11 @@ pub(super) struct Place {
     pub(super) folder: PathBuf,
 }
 
-/// What a wheel says about the libraries in the program.
+/// The source of the SBOM and the licenses in a wheel.
 enum Libraries<'a> {
     /// An SBOM that maturin makes, which holds cargo-cyclonedx.
     Made,
-    /// These files.
+    /// Files that were made from the first wheel.
     Given { sbom: &'a Path, notices: &'a Path },
 }
 
@@ -125,7 +125,7 @@ impl Place {
         command.current_dir(&project).arg("build");
         command.args(["--locked", "--zig", "--profile", "dist", "--target", TARGET]);
         command.arg(format!("--compatibility=manylinux_{major}_{minor}"));
-        // Cargo finds these settings by itself only below the sources.
+        // Pass these settings explicitly, because the target folder may lie outside the sources.
         command
             .arg("--config")
             .arg(self.sources.join(".cargo/config.toml"));
@@ -137,8 +137,8 @@ impl Place {
         run(command.envs(self.environment(workspace, product)?))
     }
 
-    /// Returns the variables of a build. They hide the folders of this machine, which would end up in
-    /// messages of panics, and so in the program.
+    /// Returns the variables of a build. They replace this machine's folders, which messages of panics
+    /// would contain.
     pub(super) fn environment(
         &self,
         workspace: &Workspace,
@@ -265,7 +265,7 @@ fn needed(readelf: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Returns the newest version of the C library among those that symbols name.
+/// Returns the newest version of the C library that a symbol requires.
 fn newest_glibc(readelf: &str) -> Option<(u32, u32)> {
     let versions = readelf.split("GLIBC_").skip(1).filter_map(|rest| {
         let version = rest.split(|letter: char| !letter.is_ascii_digit() && letter != '.');

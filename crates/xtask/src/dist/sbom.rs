@@ -1,4 +1,4 @@
-//! The SBOM: which libraries, in which versions, are in the program (CycloneDX).
+//! The SBOM: the libraries in the program, with their versions (CycloneDX).
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::debian::make_empty;
 use crate::tools;
 use crate::workspace::{Workspace, run};
 
-/// Where the sources are, for whoever reads the SBOM.
+/// The folder of the sources, as the SBOM names it.
 const SOURCES: &str = "/crawl";
 
 /// Validates a file against the schema of the standard, including its references.
