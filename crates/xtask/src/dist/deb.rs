@@ -17,11 +17,12 @@ const REVISION: u32 = 1;
 
 /// What `apt show` prints below the first line.
 const DESCRIPTION: &str =
-    " It fetches robots.txt first, sends one request at a time per host, and can explain
- why it did or did not fetch a URL. A crawl that was killed resumes without loss.
+    " It fetches robots.txt first, sends one request at a time per host, and can
+ explain why it did or did not fetch a URL. A crawl that was killed resumes
+ without loss.
  .
- Records are JSON lines, WARC, Parquet and WACZ. A full-text search of the crawled
- pages, with a search box for a site, is included.
+ Records are JSON lines, WARC, Parquet and WACZ. A full-text search of the
+ crawled pages, with a search box for a site, is included.
 ";
 
 /// Reasons for what lintian would report.
