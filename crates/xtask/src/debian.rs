@@ -454,7 +454,8 @@ fn entries(folder: &Path, begin: &str) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-fn make_empty(folder: &Path) -> Result<()> {
+/// Makes a folder, removing an old one with what is in it.
+pub fn make_empty(folder: &Path) -> Result<()> {
     if folder.exists() {
         std::fs::remove_dir_all(folder)?;
     }

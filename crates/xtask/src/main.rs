@@ -61,7 +61,7 @@ enum Command {
     Torture(Passed),
     /// Record a crawl, and go on from what power cuts would have left of it
     PowerCuts(Passed),
-    /// Build the container's image and run docker/compose.yaml with it (as root, on Debian)
+    /// Build what is published, packages or the container's image, and try it
     Dist(dist::Args),
     /// Run `crawl conformance` over this crawler and others, and write docs/conformance.md
     Conformance(conformance::Args),

@@ -75,6 +75,20 @@ pub fn conformance_files(workspace: &Workspace, folder: &Path, packages: &[&str]
     std::fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))
 }
 
+/// Installs what makes and checks packages into `target/packaging`.
+///
+/// # Errors
+/// Fails if a package can't be fetched.
+pub fn fetch_packaging(workspace: &Workspace) -> Result<()> {
+    environment(workspace, "packaging", "requirements-packaging.txt").map(drop)
+}
+
+/// Returns the folder of the programs that make packages.
+#[must_use]
+pub fn packaging(workspace: &Workspace) -> PathBuf {
+    workspace.target.join("packaging/bin")
+}
+
 /// Installs a program from crates.io into `target/tools`, unoptimised or as its authors build it.
 /// Returns its path.
 ///

@@ -65,17 +65,11 @@ fn release(image: &str) -> Option<&'static str> {
     Some(release.1)
 }
 
-/// Installs a minimal Debian into a container.
-fn debian(
-    workspace: &Workspace,
-    container: &Container<'_>,
-    release: &str,
-    is_for_rust: bool,
-) -> Result<()> {
+/// Returns a command that makes a minimal Debian. The caller adds the release and the archive's path.
+pub(super) fn mmdebstrap(workspace: &Workspace) -> Result<Command> {
     let packages = Debian::of(workspace);
     packages.unpack("mmdebstrap", &["mmdebstrap"])?;
     let programs = packages.root().join("usr/bin");
-    let archive = container.buildah.caches().join("base.tar");
     let mut command = workspace.program("perl");
     // Extend `PATH`, because mmdebstrap runs another program of its package by name.
     let path = std::env::var("PATH").unwrap_or_default();
@@ -86,6 +80,18 @@ fn debian(
         "--variant=minbase",
         "--format=tar",
     ]);
+    Ok(command)
+}
+
+/// Installs a minimal Debian into a container.
+fn debian(
+    workspace: &Workspace,
+    container: &Container<'_>,
+    release: &str,
+    is_for_rust: bool,
+) -> Result<()> {
+    let archive = container.buildah.caches().join("base.tar");
+    let mut command = mmdebstrap(workspace)?;
     for folder in LEFT_OUT {
         command.arg(format!("--dpkgopt=path-exclude=/usr/share/{folder}/*"));
     }
@@ -177,7 +183,7 @@ pub(super) fn build(
         command.arg(format!("--volume={here}:{there}:ro"));
     }
     run(command.arg(".")).context(
-        "the image cannot be built\nhint: cargo xtask dist --quick finds faults in less time",
+        "the image cannot be built\nhint: cargo xtask dist image --quick finds faults in less time",
     )
 }
 

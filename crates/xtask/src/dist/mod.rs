@@ -1,125 +1,162 @@
-//! `cargo xtask dist`: builds the container's image from `docker/Dockerfile` and runs
-//! `docker/compose.yaml` with it, on a machine without a container engine.
-//!
-//! Debian's buildah does both, as root, in a chroot. The images in the `FROM` lines are built from
-//! Debian packages and this machine's Rust. Everything is kept in `target/dist`.
+//! `cargo xtask dist`: what is published. Everything is kept in `target/dist`.
 
 mod bases;
 mod buildah;
+mod check;
+mod chroot;
+mod deb;
+mod image;
+mod layout;
+mod notices;
+mod packages;
+mod product;
+mod program;
 mod running;
+mod sbom;
 mod service;
+mod site;
 mod trial;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, ensure};
 
-use self::buildah::Buildah;
-use crate::debian::Debian;
-use crate::workspace::{Workspace, output, run as run_program};
-use crate::{compose, docker, tools};
+use self::check::Check;
+use self::layout::Parts;
+use self::product::Product;
+use self::program::Place;
+use crate::tools;
+use crate::workspace::{Workspace, output};
 
 #[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
-    /// Build without optimisation: quicker, but neither sizes nor times are those of the real image
-    #[arg(long)]
-    quick: bool,
-    /// Run the image that is there, in the network namespace that we are in
-    #[arg(long, hide = true)]
-    trial: bool,
+    #[command(subcommand)]
+    command: Option<Dist>,
 }
 
-/// Programs that the machine must have, with their packages.
-const NEEDED: [(&str, &str); 6] = [
-    ("apt-get", "apt"),
-    ("dpkg-deb", "dpkg"),
-    ("perl", "perl"),
-    ("unshare", "util-linux"),
-    ("setpriv", "util-linux"),
-    ("mount", "mount"),
-];
-
-/// Claims that a run can't test.
-const NOT_SEEN: [&str; 5] = [
-    "limits by cgroups: pids_limit (threads were counted instead), and memory limits if you add some",
-    "Compose itself: its networks, published ports, restarts, depends_on and rotation of logs",
-    "an engine's own start of a program, with its seccomp and AppArmor profiles: chroot and setpriv \
-     stood for it",
-    "the images of Docker Hub: the same packages of Debian, and this machine's Rust, stood for them",
-    "processors other than this machine's",
-];
-
-/// A release profile for quick builds.
-const QUICK_PROFILE: &str = "[profile.release]\nopt-level = 0\nlto = false\ncodegen-units = 256\n\
-                             debug = false\nincremental = true\n";
+#[derive(clap::Subcommand)]
+enum Dist {
+    /// Build the packages, their SBOM and checksums; without a command, check them too
+    Packages,
+    /// Install the packages in clean places and crawl with them; lintian (as root, on Debian)
+    Check,
+    /// Build the packages here and in another folder, and compare
+    Reproduce,
+    /// Build the container's image and run docker/compose.yaml with it (as root, on Debian)
+    Image(image::Args),
+}
 
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
-    check_machine()?;
-    let folder = workspace.target.join("dist");
-    fs::create_dir_all(&folder)?;
-    let buildah = Buildah::fetch(workspace, &folder)?;
-    if args.trial {
-        trial::loopback_up(&busybox(workspace)?)?;
-        return trial::run(workspace, &buildah, &folder);
-    }
-    tools::python(workspace)?;
-    let begin = Instant::now();
-    let recipe = fs::read_to_string(workspace.root.join(docker::RECIPE))
-        .with_context(|| format!("cannot read {}", docker::RECIPE))?;
-    bases::make(workspace, &buildah, &recipe)?;
-    eprintln!("base images: {} s", begin.elapsed().as_secs());
-    let compose = compose::read(workspace)?;
-    let image = compose["services"]["crawl"]["image"].as_str();
-    let image = image.context("the service crawl names no image")?;
-    let profile = folder.join("quick-profile.toml");
-    fs::write(&profile, QUICK_PROFILE)?;
-    let begin = Instant::now();
-    let profile = args.quick.then_some(profile.as_path());
-    bases::build(workspace, &buildah, image, profile)?;
-    eprintln!("image: {} s", begin.elapsed().as_secs());
-    busybox(workspace)?;
-    run_program(&mut workspace.cargo(&["build", "--locked", "--package", "crawl-testweb"]))?;
-    run_program(
-        Command::new("unshare")
-            .args(["--net", "--mount", "--"])
-            .arg(std::env::current_exe()?)
-            .args(["dist", "--trial"]),
-    )?;
-    buildah.list_images()?;
-    let caches = bases::size(&buildah.caches())?;
-    eprintln!("crates and build in the cache: {caches}");
-    for what in NOT_SEEN {
-        eprintln!("not seen: {what}");
-    }
-    Ok(())
-}
-
-/// Reports missing requirements before any work is done.
-fn check_machine() -> Result<()> {
-    let user = output(Command::new("id").arg("-u"))?;
-    ensure!(
-        user.trim() == "0",
-        "cargo xtask dist needs root, and this is user {}\nhint: it mounts and changes roots; all \
-         that it writes is kept in target/",
-        user.trim()
-    );
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    for (program, package) in NEEDED {
-        if !std::env::split_paths(&path).any(|folder| folder.join(program).is_file()) {
-            bail!("there is no {program}\nhint: apt-get install {package}");
+    match &args.command {
+        None => {
+            packages(workspace)?;
+            check(workspace)
         }
+        Some(Dist::Packages) => packages(workspace),
+        Some(Dist::Check) => check(workspace),
+        Some(Dist::Reproduce) => reproduce(workspace),
+        Some(Dist::Image(args)) => image::run(workspace, args),
     }
+}
+
+/// Builds the packages and prints their checksums.
+fn packages(workspace: &Workspace) -> Result<()> {
+    let product = Product::read(workspace)?;
+    fetch_tools(workspace)?;
+    pack(workspace, &product, &Place::usual(workspace)).map(drop)
+}
+
+fn fetch_tools(workspace: &Workspace) -> Result<()> {
+    tools::fetch_packaging(workspace)?;
+    // npm is one of these.
+    tools::python(workspace)
+}
+
+/// Builds the program and puts it into packages. Returns their checksums and the program's.
+fn pack(workspace: &Workspace, product: &Product, place: &Place) -> Result<String> {
+    let begin = Instant::now();
+    place.build(workspace, product)?;
+    eprintln!("program and wheel: {} s", begin.elapsed().as_secs());
+    let begin = Instant::now();
+    let (program, to) = (place.program(), place.packages());
+    let (major, minor) = program::oldest_glibc(&program)?;
+    ensure!(
+        (major, minor) <= program::GLIBC,
+        "the program needs glibc {major}.{minor}, newer than the packages say"
+    );
+    let parts = Parts {
+        program: &program,
+        sbom: &to.join(product.sbom()),
+        notices: &place.notices(),
+        folder: &place.folder,
+    };
+    packages::tarball(workspace, product, &parts, &to)?;
+    packages::npm(workspace, product, &parts, &to)?;
+    deb::write(workspace, product, &parts, &to)?;
+    eprintln!("the other packages: {} s", begin.elapsed().as_secs());
+    let sums = checksums(&to)?;
+    fs::write(to.join("SHA256SUMS"), &sums)?;
+    let program = output(
+        Command::new("sha256sum")
+            .arg(product::PROGRAM)
+            .current_dir(program.parent().unwrap_or(&place.folder)),
+    )?;
+    eprint!("{}:\n{program}{sums}", to.display());
+    Ok(program + &sums)
+}
+
+/// Tries the packages that are there.
+fn check(workspace: &Workspace) -> Result<()> {
+    image::check_machine()?;
+    let place = Place::usual(workspace);
+    ensure!(
+        place.packages().join("SHA256SUMS").is_file(),
+        "there are no packages\nhint: cargo xtask dist packages"
+    );
+    let begin = Instant::now();
+    Check {
+        workspace,
+        product: &Product::read(workspace)?,
+        program: &place.program(),
+        packages: &place.packages(),
+    }
+    .run()?;
+    eprintln!("check: {} s", begin.elapsed().as_secs());
     Ok(())
 }
 
-/// Returns a program that can bring up loopback on machines without `ip`.
-fn busybox(workspace: &Workspace) -> Result<PathBuf> {
-    let debian = Debian::of(workspace);
-    debian.unpack("busybox", &["busybox-static"])?;
-    let program = ["bin/busybox", "usr/bin/busybox"].map(|path| debian.root().join(path));
-    let busybox_path = program.into_iter().find(|path| path.is_file());
-    busybox_path.context("busybox-static holds no busybox\nhint: remove target/debian")
+/// Builds the packages in two folders, and compares them.
+fn reproduce(workspace: &Workspace) -> Result<()> {
+    let mut status = Command::new("git");
+    status.current_dir(&workspace.root);
+    let changes = output(status.args(["status", "--porcelain"]))?;
+    ensure!(
+        changes.is_empty(),
+        "files differ from the last commit:\n{changes}hint: commit or remove them first"
+    );
+    let product = Product::read(workspace)?;
+    fetch_tools(workspace)?;
+    let here = pack(workspace, &product, &Place::usual(workspace))?;
+    let there = pack(workspace, &product, &Place::elsewhere(workspace)?)?;
+    ensure!(
+        here == there,
+        "builds in two folders differ:\n{here}and\n{there}"
+    );
+    eprintln!("seen: builds in two folders are equal");
+    Ok(())
+}
+
+/// Returns the checksums of the packages in a folder, in the form that `sha256sum --check` reads.
+fn checksums(folder: &Path) -> Result<String> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        names.push(entry?.file_name());
+    }
+    names.retain(|name| name != "SHA256SUMS");
+    names.sort();
+    output(Command::new("sha256sum").args(names).current_dir(folder))
 }

@@ -5,11 +5,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
 use std::os::unix::fs::{MetadataExt as _, chown};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -18,6 +18,7 @@ use serde_json::Value;
 use super::buildah::Buildah;
 use super::running::{Root, Running, TIMEOUT, is_healthy, wait_for};
 use super::service::{Service, Surroundings, ids};
+use super::site::Site;
 use crate::compose;
 use crate::workspace::{Workspace, output};
 
@@ -66,7 +67,7 @@ pub(super) fn run(workspace: &Workspace, buildah: &Buildah, folder: &Path) -> Re
         folder: &folder,
         entry_point: &entry_point,
     };
-    let site = Site::start(workspace)?;
+    let site = Site::start(workspace, PAGES)?;
     let container = buildah.container(image)?;
     let trial = Trial {
         root: Root {
@@ -321,52 +322,6 @@ impl Trial {
             requests.len()
         ));
         Ok(())
-    }
-}
-
-/// A small site on loopback, in a separate process.
-struct Site {
-    process: Child,
-    stdout: BufReader<ChildStdout>,
-    url: String,
-}
-
-impl Site {
-    fn start(workspace: &Workspace) -> Result<Site> {
-        let mut command = Command::new(workspace.target.join("debug/crawl-testweb"));
-        let pages = PAGES.to_string();
-        let mut process = command
-            .args(["--hosts", "1", "--plain", "--pages", &pages])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .context("cannot start crawl-testweb")?;
-        let stdout = process.stdout.take().context("it has no stdout")?;
-        let mut stdout = BufReader::new(stdout);
-        let mut url = String::new();
-        stdout.read_line(&mut url)?;
-        ensure!(url.starts_with("http://127."), "the site is at {url:?}");
-        Ok(Site {
-            process,
-            stdout,
-            url: url.trim().to_owned(),
-        })
-    }
-
-    /// Ends the site. Returns the path and `User-Agent` of each request.
-    fn end(mut self) -> Result<Vec<String>> {
-        drop(self.process.stdin.take());
-        let mut requests = String::new();
-        self.stdout.read_to_string(&mut requests)?;
-        Ok(requests.lines().map(str::to_owned).collect())
-    }
-}
-
-impl Drop for Site {
-    fn drop(&mut self) {
-        // The site ends when its stdin is closed.
-        drop(self.process.stdin.take());
-        let _ = self.process.wait();
     }
 }
 

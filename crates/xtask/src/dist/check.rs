@@ -1,0 +1,183 @@
+//! Installs each package in a clean place, as a user would, and runs a crawl with it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use super::chroot::Chroot;
+use super::layout;
+use super::product::{PROGRAM, Product};
+use super::site::Site;
+use crate::debian::make_empty;
+use crate::tools;
+use crate::workspace::{Workspace, output, run};
+
+/// The releases of Debian on which the package is installed.
+const RELEASES: [&str; 2] = ["bookworm", "trixie"];
+
+/// Number of pages of the site besides its first.
+const PAGES: usize = 3;
+
+/// Where a system keeps what the trial crawls.
+const OUTPUT: &str = "/tmp/crawled";
+
+/// The packages, and where they are tried.
+pub(super) struct Check<'a> {
+    pub(super) workspace: &'a Workspace,
+    pub(super) product: &'a Product,
+    /// The built program, which each package must hold unchanged.
+    pub(super) program: &'a Path,
+    /// The folder of the packages.
+    pub(super) packages: &'a Path,
+}
+
+impl Check<'_> {
+    /// Tries every package.
+    pub(super) fn run(&self) -> Result<()> {
+        Site::build(self.workspace)?;
+        let site = Site::start(self.workspace, PAGES)?;
+        let folder = self.workspace.target.join("dist/installed");
+        make_empty(&folder)?;
+        for (what, install) in [
+            (
+                "tarball",
+                Check::tarball as fn(&Self, &Path) -> Result<PathBuf>,
+            ),
+            ("wheel", Check::wheel),
+            ("npm package", Check::npm),
+        ] {
+            let folder = folder.join(what.replace(' ', "-"));
+            fs::create_dir_all(&folder)?;
+            let installed = install(self, &folder).with_context(|| format!("the {what}"))?;
+            self.is_the_program(&installed)?;
+            let output = folder.join("crawled");
+            for args in trial(&site.url, &output.display().to_string()) {
+                run(Command::new(&installed).args(args))?;
+            }
+            eprintln!("seen: the {what} installs and crawls");
+        }
+        for release in RELEASES {
+            self.debian(release, &site.url)
+                .with_context(|| format!("the Debian package on {release}"))?;
+            eprintln!("seen: the Debian package installs, crawls and is removed on {release}");
+        }
+        self.lintian()?;
+        let requests = site.end()?;
+        let pages = requests
+            .iter()
+            .filter(|request| !request.starts_with("/robots.txt"));
+        let (pages, trials) = (pages.count(), 3 + RELEASES.len());
+        ensure!(
+            pages >= trials * PAGES,
+            "{trials} crawls of {PAGES} pages made only {pages} requests"
+        );
+        Ok(())
+    }
+
+    /// Unpacks the tarball and returns its program.
+    fn tarball(&self, folder: &Path) -> Result<PathBuf> {
+        let mut tar = Command::new("tar");
+        tar.args(["--extract", "--gzip", "--strip-components=1", "--file"]);
+        let archive = self.package(".tar.gz")?;
+        run(tar.arg(archive).arg("--directory").arg(folder))?;
+        for page in ["crawl.1", "crawl-report.1"] {
+            let page = folder.join("share/man/man1").join(page);
+            ensure!(page.is_file(), "there is no {}", page.display());
+        }
+        let script = folder.join("share/bash-completion/completions/crawl");
+        run(Command::new("bash").arg("-n").arg(script))?;
+        Ok(folder.join("bin").join(PROGRAM))
+    }
+
+    /// Installs the wheel into an environment of its own, without a registry.
+    fn wheel(&self, folder: &Path) -> Result<PathBuf> {
+        let python = tools::packaging(self.workspace).join("python");
+        run(Command::new(&python)
+            .args(["-m", "venv", "--without-pip"])
+            .arg(folder))?;
+        let mut pip = Command::new(python);
+        pip.args(["-m", "pip", "--python"])
+            .arg(folder.join("bin/python"));
+        run(pip
+            .args(["install", "--quiet", "--no-index"])
+            .arg(self.package(".whl")?))?;
+        Ok(folder.join("bin").join(PROGRAM))
+    }
+
+    /// Installs the npm package, without a registry.
+    fn npm(&self, folder: &Path) -> Result<PathBuf> {
+        // npm would install into a folder above that has a package.json.
+        layout::write_file(&folder.join("package.json"), "{\"private\": true}\n")?;
+        let mut npm = tools::node_program(self.workspace, "npm");
+        npm.args([
+            "install",
+            "--offline",
+            "--loglevel=error",
+            "--no-audit",
+            "--no-fund",
+        ]);
+        run(npm.arg(self.package(".tgz")?).current_dir(folder))?;
+        Ok(folder.join("node_modules/.bin").join(PROGRAM))
+    }
+
+    /// Installs the Debian package in a clean system, runs it, and removes it without a trace.
+    fn debian(&self, release: &str, url: &str) -> Result<()> {
+        let chroot = Chroot::unpack(self.workspace, release, &[])?;
+        let package = chroot.bring(&self.package(".deb")?)?;
+        let name = self.product.name.as_str();
+        chroot.run(&["dpkg", "--install", &package])?;
+        chroot.run(&["dpkg", "--verify", name])?;
+        self.is_the_program(&chroot.path("/usr/bin").join(PROGRAM))?;
+        for args in trial(url, OUTPUT) {
+            let mut argv = vec![PROGRAM];
+            argv.extend(args);
+            chroot.run(&argv)?;
+        }
+        let files = chroot.output(&["dpkg", "--listfiles", name])?;
+        chroot.run(&["dpkg", "--purge", name])?;
+        let left = files.lines().find(|file| {
+            chroot.path(file).is_file() || file.contains(name) && chroot.path(file).exists()
+        });
+        ensure!(
+            left.is_none(),
+            "{} is left behind",
+            left.unwrap_or_default()
+        );
+        Ok(())
+    }
+
+    /// Checks the Debian package's form with the lintian of the newest release.
+    fn lintian(&self) -> Result<()> {
+        let release = RELEASES[RELEASES.len() - 1];
+        let chroot = Chroot::unpack(self.workspace, release, &["lintian"])?;
+        let package = chroot.bring(&self.package(".deb")?)?;
+        let flags = "--allow-root --fail-on=error,warning";
+        let mut argv = vec!["lintian"];
+        argv.extend(flags.split(' '));
+        argv.push(&package);
+        chroot.run(&argv).context("lintian finds faults")?;
+        eprintln!("seen: lintian finds nothing");
+        Ok(())
+    }
+
+    /// Fails unless an installed program is the built one, byte for byte.
+    fn is_the_program(&self, installed: &Path) -> Result<()> {
+        output(Command::new("cmp").arg(self.program).arg(installed)).map(drop)
+    }
+
+    /// Returns the only package whose name ends like this.
+    fn package(&self, end: &str) -> Result<PathBuf> {
+        layout::only(self.packages, end)
+    }
+}
+
+/// Returns the arguments of the runs of the program that make up a trial.
+fn trial<'a>(url: &'a str, output: &'a str) -> [Vec<&'a str>; 3] {
+    [
+        vec!["--version"],
+        vec![url, "--output", output],
+        vec!["audit", output],
+    ]
+}

@@ -1,0 +1,89 @@
+//! The tarball and the npm package.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use serde_json::json;
+
+use super::layout::{self, Parts};
+use super::product::{PROGRAM, Product};
+use super::program::TARGET;
+use crate::debian::make_empty;
+use crate::tools;
+use crate::workspace::{Workspace, run};
+
+/// Files from the top of the repository.
+const TOP: [&str; 4] = ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"];
+
+/// Writes `NAME-VERSION-TARGET.tar.gz`, whose folders are those below a prefix such as `/usr/local`.
+pub(super) fn tarball(
+    workspace: &Workspace,
+    product: &Product,
+    parts: &Parts<'_>,
+    to: &Path,
+) -> Result<()> {
+    let folder = parts.folder.join("tarball");
+    make_empty(&folder)?;
+    let name = format!("{}-{TARGET}", product.versioned());
+    let top = folder.join(&name);
+    layout::write(workspace, product, parts, &top)?;
+    for file in TOP {
+        let doc = layout::documents(product, &top);
+        layout::copy(&workspace.root.join(file), &doc.join(file))?;
+    }
+    let mut tar = Command::new("tar");
+    tar.args(["--create", "--format=ustar", "--sort=name"])
+        .args([
+            "--owner=0",
+            "--group=0",
+            "--numeric-owner",
+            "--mode=u=rwX,go=rX",
+        ])
+        .arg(format!("--mtime=@{}", product.epoch))
+        .args(["--use-compress-program", "gzip --no-name --best"])
+        .arg("--file")
+        .arg(to.join(format!("{name}.tar.gz")))
+        .arg("--directory")
+        .arg(&folder)
+        .arg(&name);
+    run(&mut tar)
+}
+
+/// Writes the npm package, which holds the program itself and runs nothing when it is installed.
+pub(super) fn npm(
+    workspace: &Workspace,
+    product: &Product,
+    parts: &Parts<'_>,
+    to: &Path,
+) -> Result<()> {
+    let folder = parts.folder.join("npm");
+    make_empty(&folder)?;
+    let program = format!("bin/{PROGRAM}");
+    layout::copy(parts.program, &folder.join(&program))?;
+    layout::copy(parts.sbom, &folder.join(layout::SBOM))?;
+    layout::copy(parts.notices, &folder.join(layout::NOTICES))?;
+    for file in TOP {
+        layout::copy(&workspace.root.join(file), &folder.join(file))?;
+    }
+    let description = json!({
+        "name": product.name,
+        "version": product.version,
+        "description": product.description,
+        "license": product.license,
+        "author": product.maintainer,
+        "keywords": ["crawler", "robots.txt", "warc"],
+        "bin": {PROGRAM: program},
+        "files": [program, layout::SBOM, layout::NOTICES, "CHANGELOG.md"],
+        "os": ["linux"],
+        "cpu": ["x64"],
+        "libc": ["glibc"],
+    });
+    let file = folder.join("package.json");
+    fs::write(&file, format!("{description:#}\n"))
+        .with_context(|| format!("cannot write {}", file.display()))?;
+    let mut pack = tools::node_program(workspace, "npm");
+    pack.args(["pack", "--loglevel=error", "--pack-destination"]);
+    run(pack.arg(to).current_dir(&folder))
+}

@@ -1,0 +1,324 @@
+//! Builds the program as packages carry it: with the profile `dist`, for an older C library, and
+//! without a trace of the folders it was built in.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use super::product::{PROGRAM, Product};
+use super::{layout, notices, sbom};
+use crate::debian::make_empty;
+use crate::tools;
+use crate::workspace::{Workspace, output, run};
+
+/// The processor and system of the packages.
+pub(super) const TARGET: &str = "x86_64-unknown-linux-gnu";
+
+/// The oldest C library on which the program runs: that of Debian 10, RHEL 8 and Ubuntu 20.04.
+pub(super) const GLIBC: (u32, u32) = (2, 28);
+
+/// The libraries that the package `libc6` of Debian has for the program.
+const LIBC_FILES: [&str; 7] = [
+    "ld-linux-x86-64.so.2",
+    "libc.so.6",
+    "libdl.so.2",
+    "libm.so.6",
+    "libpthread.so.0",
+    "libresolv.so.2",
+    "librt.so.1",
+];
+
+/// Where the program is built: the sources, and a folder for everything made from them.
+pub(super) struct Place {
+    pub(super) sources: PathBuf,
+    pub(super) folder: PathBuf,
+}
+
+/// The source of the SBOM and the licenses in a wheel.
+enum Libraries<'a> {
+    /// An SBOM that maturin makes, which holds cargo-cyclonedx.
+    Made,
+    /// Files that were made from the first wheel.
+    Given { sbom: &'a Path, notices: &'a Path },
+}
+
+impl Place {
+    /// The clone itself.
+    pub(super) fn usual(workspace: &Workspace) -> Place {
+        Place {
+            sources: workspace.root.clone(),
+            folder: workspace.target.join("dist"),
+        }
+    }
+
+    /// A copy of the clone in another folder, to be built from the start.
+    pub(super) fn elsewhere(workspace: &Workspace) -> Result<Place> {
+        let folder = workspace.target.join("dist/elsewhere");
+        make_empty(&folder)?;
+        let sources = folder.join("copy");
+        let mut files = Command::new("git");
+        files.current_dir(&workspace.root).args(["ls-files", "-z"]);
+        for file in output(&mut files)?.split_terminator('\0') {
+            layout::copy(&workspace.root.join(file), &sources.join(file))?;
+        }
+        Ok(Place { sources, folder })
+    }
+
+    /// Returns the path of the program once it is built.
+    pub(super) fn program(&self) -> PathBuf {
+        self.folder
+            .join("cargo")
+            .join(TARGET)
+            .join("dist")
+            .join(PROGRAM)
+    }
+
+    /// Returns the folder of everything that is published.
+    pub(super) fn packages(&self) -> PathBuf {
+        self.folder.join("packages")
+    }
+
+    /// Builds the program and writes a wheel with it, and the SBOM, into the folder `packages`.
+    pub(super) fn build(&self, workspace: &Workspace, product: &Product) -> Result<()> {
+        let packages = self.packages();
+        make_empty(&packages)?;
+        let first = self.folder.join("first-wheel");
+        make_empty(&first)?;
+        self.maturin(workspace, product, &Libraries::Made, &first)?;
+        let text = sbom::from_wheel(workspace, &self.sources, &first)?;
+        let sbom = packages.join(product.sbom());
+        layout::write_file(&sbom, &text)?;
+        sbom::validate(workspace, &sbom)?;
+        let notices = self.notices();
+        layout::write_file(&notices, notices::collect(&text, &registries()?)?)?;
+        // The program is there, so this only packs it.
+        let (sbom, notices) = (&*sbom, &*notices);
+        let libraries = Libraries::Given { sbom, notices };
+        self.maturin(workspace, product, &libraries, &packages)
+    }
+
+    /// Returns the file with the licenses of all libraries.
+    pub(super) fn notices(&self) -> PathBuf {
+        self.folder.join(layout::NOTICES)
+    }
+
+    fn maturin(
+        &self,
+        workspace: &Workspace,
+        product: &Product,
+        libraries: &Libraries<'_>,
+        to: &Path,
+    ) -> Result<()> {
+        let project = self.folder.join("wheel");
+        make_empty(&project)?;
+        let manifest = self.sources.join("crates").join(PROGRAM).join("Cargo.toml");
+        let text = project_file(product, &manifest, libraries);
+        fs::write(project.join("pyproject.toml"), text)?;
+        for file in ["README.md", "LICENSE-MIT", "LICENSE-APACHE"] {
+            layout::copy(&self.sources.join(file), &project.join(file))?;
+        }
+        let (major, minor) = GLIBC;
+        let mut command = Command::new(tools::packaging(workspace).join("maturin"));
+        command.current_dir(&project).arg("build");
+        command.args(["--locked", "--zig", "--profile", "dist", "--target", TARGET]);
+        command.arg(format!("--compatibility=manylinux_{major}_{minor}"));
+        // Pass these settings explicitly, because the target folder may lie outside the sources.
+        command
+            .arg("--config")
+            .arg(self.sources.join(".cargo/config.toml"));
+        command.arg("--out").arg(to);
+        if let Libraries::Given { sbom, notices } = libraries {
+            layout::copy(notices, &project.join(layout::NOTICES))?;
+            command.arg("--sbom-include").arg(sbom);
+        }
+        run(command.envs(self.environment(workspace, product)?))
+    }
+
+    /// Returns the variables of a build. They replace this machine's folders, which messages of panics
+    /// would contain.
+    pub(super) fn environment(
+        &self,
+        workspace: &Workspace,
+        product: &Product,
+    ) -> Result<Vec<(&'static str, OsString)>> {
+        let target = self.folder.join("cargo");
+        let rustc = |arg: &[&str]| output(workspace.program("rustc").args(arg));
+        let sysroot = rustc(&["--print", "sysroot"])?;
+        let version = rustc(&["--version", "--verbose"])?;
+        let commit = version
+            .lines()
+            .find_map(|line| line.strip_prefix("commit-hash: "));
+        let commit = commit.context("rustc names no commit")?;
+        // The last prefix that matches applies.
+        let mut hidden = vec![
+            (self.sources.clone(), "/crawl".to_owned()),
+            (target.clone(), "/target".to_owned()),
+            (
+                Path::new(sysroot.trim()).join("lib/rustlib/src/rust"),
+                format!("/rustc/{commit}"),
+            ),
+        ];
+        // The folder's name depends on how this machine reaches the registry.
+        hidden.extend(
+            registries()?
+                .into_iter()
+                .map(|folder| (folder, "/registry".to_owned())),
+        );
+        let flags = |flag: &str| {
+            let flags = hidden
+                .iter()
+                .map(|(from, to)| format!("{flag}={}={to}", from.display()));
+            flags.collect::<Vec<_>>()
+        };
+        let zig = workspace.target.join("dist/zig");
+        Ok(vec![
+            ("CARGO_TARGET_DIR", target.clone().into()),
+            (
+                "CARGO_ENCODED_RUSTFLAGS",
+                flags("--remap-path-prefix").join("\x1f").into(),
+            ),
+            // jemalloc's own build takes no folder with spaces either.
+            ("CFLAGS", flags("-ffile-prefix-map").join(" ").into()),
+            ("SOURCE_DATE_EPOCH", product.epoch.clone().into()),
+            ("ZIG_GLOBAL_CACHE_DIR", zig.join("global").into()),
+            ("ZIG_LOCAL_CACHE_DIR", zig.join("local").into()),
+            ("CARGO_ZIGBUILD_CACHE_DIR", zig.join("wrappers").into()),
+            ("PATH", path_with_zig(workspace)?),
+        ])
+    }
+}
+
+/// Returns the description of the wheel.
+fn project_file(product: &Product, manifest: &Path, libraries: &Libraries<'_>) -> String {
+    let (makes_sbom, licenses) = match libraries {
+        Libraries::Made => (true, "LICENSE-*"),
+        Libraries::Given { .. } => (false, layout::NOTICES),
+    };
+    let quoted = |text: &str| toml::Value::from(text).to_string();
+    format!(
+        "[build-system]\nrequires = [\"maturin\"]\nbuild-backend = \"maturin\"\n\
+         [project]\nname = {name}\nversion = {version}\ndescription = {description}\n\
+         readme = \"README.md\"\nlicense = {license}\nlicense-files = [\"LICENSE-*\", {licenses}]\n\
+         requires-python = \">=3.8\"\nkeywords = [\"crawler\", \"robots.txt\", \"warc\"]\n\
+         [tool.maturin]\nbindings = \"bin\"\nmanifest-path = {manifest}\n\
+         [tool.maturin.sbom]\nrust = {makes_sbom}\nauditwheel = false\n",
+        name = quoted(&product.name),
+        version = quoted(&product.version),
+        description = quoted(&product.description),
+        license = quoted(&product.license),
+        licenses = quoted(licenses),
+        manifest = quoted(&manifest.display().to_string()),
+    )
+}
+
+/// Returns `PATH` with the Python packages' programs first, among which maturin finds zig.
+fn path_with_zig(workspace: &Workspace) -> Result<OsString> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let tools = tools::packaging(workspace);
+    std::env::join_paths(std::iter::once(tools).chain(std::env::split_paths(&path)))
+        .context("a folder of PATH holds a colon")
+}
+
+/// Returns the folders into which Cargo unpacks crates.
+fn registries() -> Result<Vec<PathBuf>> {
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
+    let sources = home.context("there is no HOME")?.join("registry/src");
+    let listed = fs::read_dir(&sources)
+        .with_context(|| format!("no {}\nhint: cargo fetch", sources.display()))?;
+    let mut folders = listed
+        .map(|entry| Ok(entry?.path()))
+        .collect::<Result<Vec<_>>>()?;
+    folders.sort();
+    Ok(folders)
+}
+
+/// Checks which libraries the program needs. Returns the oldest version of the C library it runs with.
+pub(super) fn oldest_glibc(program: &Path) -> Result<(u32, u32)> {
+    let mut readelf = Command::new("readelf");
+    readelf.args(["--wide", "--dynamic", "--version-info"]);
+    let printed = output(readelf.arg(program))
+        .context("cannot read the program's libraries\nhint: apt-get install binutils")?;
+    let others = needed(&printed);
+    if !others.is_empty() {
+        bail!(
+            "{} needs {}, which packages don't declare",
+            program.display(),
+            others.join(", ")
+        );
+    }
+    let newest = newest_glibc(&printed);
+    newest.with_context(|| format!("{} names no version of the C library", program.display()))
+}
+
+/// Returns needed libraries that don't belong to the C library.
+fn needed(readelf: &str) -> Vec<&str> {
+    let libraries = readelf.lines().filter_map(|line| {
+        let (_, library) = line.split_once("Shared library: [")?;
+        library.strip_suffix(']')
+    });
+    libraries
+        .filter(|library| !LIBC_FILES.contains(library))
+        .collect()
+}
+
+/// Returns the newest version of the C library that a symbol requires.
+fn newest_glibc(readelf: &str) -> Option<(u32, u32)> {
+    let versions = readelf.split("GLIBC_").skip(1).filter_map(|rest| {
+        let version = rest.split(|letter: char| !letter.is_ascii_digit() && letter != '.');
+        let mut parts = version.into_iter().next()?.split('.');
+        Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+    });
+    versions.max()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::{Libraries, needed, newest_glibc, project_file};
+    use crate::dist::product::Product;
+
+    const PRINTED: &str = " 0x1 (NEEDED)   Shared library: [libm.so.6]
+ 0x1 (NEEDED)   Shared library: [libz.so.1]
+  0x0010:   Name: GLIBC_2.9  Flags: none  Version: 9
+  0x0020:   Name: GLIBC_2.28  Flags: none  Version: 8
+  0x0030:   Name: GLIBC_2.2.5  Flags: none  Version: 7
+";
+
+    #[test]
+    fn versions_of_the_c_library_are_compared_as_numbers() {
+        assert_eq!(newest_glibc(PRINTED), Some((2, 28)));
+        assert_eq!(newest_glibc("Name: GLIBC_PRIVATE"), None);
+    }
+
+    #[test]
+    fn a_library_that_packages_do_not_declare_is_found() {
+        assert_eq!(needed(PRINTED), ["libz.so.1"]);
+    }
+
+    #[test]
+    fn the_description_of_the_wheel_is_quoted() {
+        let product = Product {
+            name: "other".to_owned(),
+            version: "1.2.3".to_owned(),
+            description: "A \"polite\" crawler".to_owned(),
+            license: "MIT".to_owned(),
+            maintainer: "A <a@example.org>".to_owned(),
+            epoch: "5".to_owned(),
+        };
+        let manifest = Path::new("/a folder/Cargo.toml");
+        let text = project_file(&product, manifest, &Libraries::Made);
+        let project: toml::Table = text.parse().unwrap();
+        assert_eq!(project["project"]["name"].as_str(), Some("other"));
+        let description = project["project"]["description"].as_str();
+        assert_eq!(description, Some("A \"polite\" crawler"));
+        assert_eq!(
+            project["tool"]["maturin"]["sbom"]["rust"].as_bool(),
+            Some(true)
+        );
+    }
+}
