@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
 
@@ -313,6 +313,9 @@ fn test(workspace: &Workspace) -> Result<()> {
         workspace,
         "test --workspace --lib --bins --tests --locked --no-fail-fast",
     );
+    // Trials of the engine use other seeds in each run. A failure prints its seed.
+    let seed = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
+    command.env("CRAWL_TRIAL_SEED", seed.to_string());
     workspace::run(command.env("RUST_TEST_THREADS", test_threads()?))
 }
 

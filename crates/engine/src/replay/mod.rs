@@ -605,7 +605,7 @@ impl Replay {
     fn write_derived(mut self, config: &Config) -> Result<(Summary, Answers), EngineError> {
         let ended = self.coordinator.outcome()?;
         let waiting = self.coordinator.waiting_urls(self.now, &ended)?;
-        let excluded = run_end::write_derived(config, self.writer, &ended, &waiting)?;
+        let excluded = run_end::write_derived(config, self.writer, &ended, &waiting, false)?;
         let took = Duration::ZERO;
         let summary = self
             .coordinator

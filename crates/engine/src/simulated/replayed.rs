@@ -431,7 +431,7 @@ fn crawl_steered(
             run.order.end().unwrap();
             let ended = run.coordinator.outcome().unwrap();
             let waiting = run.coordinator.waiting_urls(now, &ended).unwrap();
-            run_end::write_derived(&shared, run.writer, &ended, &waiting).unwrap();
+            run_end::write_derived(&shared, run.writer, &ended, &waiting, false).unwrap();
         }
     }
     config.recrawl = false;
