@@ -271,7 +271,9 @@ impl Checker {
     fn check_gap(&mut self, now: Tick, host: &str, url: &CanonicalUrl) {
         let waits = self.seen.iter().filter(|seen| seen.host == host);
         let waits = waits.filter_map(|seen| seen.wait_until);
-        let wait = waits.chain(self.waits.get(host).copied()).max();
+        // A wait that is restored from `requests.jsonl` has lost its microseconds.
+        let earlier = self.waits.get(host).map(|until| until.as_micros() / 1000 * 1000);
+        let wait = waits.chain(earlier.map(Tick::from_micros)).max();
         self.require(wait.is_none_or(|until| until <= now), || {
             format!("{now}: {url} is requested before the wait until {wait:?} is over")
         });
