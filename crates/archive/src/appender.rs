@@ -1,10 +1,11 @@
 //! Appends to a file so that a failed write leaves nothing behind.
 
 use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use crate::disk::{Disk, DiskFile};
 use crate::error::ArchiveError;
 use crate::regular_file::{options, regular};
 
@@ -19,22 +20,8 @@ pub(crate) trait FileStore {
     fn sync(&mut self) -> io::Result<()>;
 }
 
-impl FileStore for File {
-    fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.write(bytes)
-    }
-
-    fn cut(&mut self, length: u64) -> io::Result<()> {
-        self.set_len(length)
-    }
-
-    fn sync(&mut self) -> io::Result<()> {
-        self.sync_data()
-    }
-}
-
 /// A file that is only appended to, in pieces that are written whole or not at all.
-pub(crate) struct Appender<S = File> {
+pub(crate) struct Appender<S = DiskFile> {
     store: S,
     path: PathBuf,
     /// Length of all pieces that were written whole, in bytes. If `torn`, the file may also have a
@@ -45,12 +32,12 @@ pub(crate) struct Appender<S = File> {
     dirty: bool,
 }
 
-impl Appender<File> {
+impl Appender<DiskFile> {
     /// Opens or creates the file, and cuts off bytes beyond the committed length.
-    pub(crate) fn open(path: &Path, committed: u64) -> Result<Appender, ArchiveError> {
+    pub(crate) fn open(disk: &Disk, path: &Path, committed: u64) -> Result<Appender, ArchiveError> {
         check_length(path, committed)?;
         let (file, file_length) = open_file(path)?;
-        let mut appender = Appender::new(file, path, committed);
+        let mut appender = Appender::new(DiskFile::new(file, path, disk), path, committed);
         appender.torn = file_length > committed;
         if appender.torn && !appender.has_one_name()? {
             let message = "it has other names (hard links), which would lose the same bytes";
@@ -64,25 +51,26 @@ impl Appender<File> {
     /// Opens or creates the file. `whole` returns the total length of the complete pieces, and the
     /// bytes after these are cut off.
     pub(crate) fn open_with(
+        disk: &Disk,
         path: &Path,
         whole: impl FnOnce(&mut File, u64) -> io::Result<u64>,
     ) -> Result<Appender, ArchiveError> {
         let (mut file, file_length) = open_file(path)?;
         let length =
             whole(&mut file, file_length).map_err(|error| ArchiveError::io("read", path, error))?;
-        let mut appender = Appender::new(file, path, length);
+        let mut appender = Appender::new(DiskFile::new(file, path, disk), path, length);
         appender.torn = file_length > length;
         appender.mend()?;
         Ok(appender)
     }
 
     pub(crate) fn file(&mut self) -> &mut File {
-        &mut self.store
+        &mut self.store.file
     }
 
     /// Returns whether the file has no second hard link.
     pub(crate) fn has_one_name(&self) -> Result<bool, ArchiveError> {
-        let names = names(&self.store);
+        let names = names(&self.store.file);
         let names = names.map_err(|error| ArchiveError::io("open", &self.path, error))?;
         Ok(names == 1)
     }

@@ -68,6 +68,7 @@ mod cdxj_index;
 mod digest;
 mod digests;
 mod directory_check;
+mod disk;
 mod error;
 mod file_names;
 mod gzip;
@@ -106,6 +107,7 @@ pub use digests::{
     sha256_of, start_digests, write_digests,
 };
 pub use directory_check::{check_entries, is_of_archive};
+pub use disk::{Disk, DiskFaults};
 pub use error::{ArchiveError, ReadError};
 pub use file_names::{FileNames, MAX_FILE_NAME_BYTES, relative_path, safe_file_name};
 pub use line_sort::LineSort;

@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 
 use crate::appender::{Appender, read_at, sync_folder};
 use crate::bounded_read::{BoundedLine, LineReader, MAX_LINE_BYTES};
+use crate::disk::Disk;
 use crate::error::{ArchiveError, ReadError};
 use crate::page_line::PageLine;
 use crate::regular_file::open_regular;
@@ -42,11 +43,23 @@ impl RowFile {
     /// # Errors
     /// [`ArchiveError::Short`] if the file is shorter than was committed.
     pub fn open(path: &Path, committed: Option<u64>) -> Result<RowFile, ArchiveError> {
+        RowFile::open_on(&Disk::default(), path, committed)
+    }
+
+    /// Same as [`RowFile::open`], on this disk.
+    ///
+    /// # Errors
+    /// Same as [`RowFile::open`].
+    pub fn open_on(
+        disk: &Disk,
+        path: &Path,
+        committed: Option<u64>,
+    ) -> Result<RowFile, ArchiveError> {
         // Sync the folder of a file without committed bytes. Its creation may not be synced yet, so
         // that a power loss could still remove its name.
         let new_entry = committed.unwrap_or(0) == 0;
         Ok(RowFile {
-            appender: Appender::open(path, committed.unwrap_or(0))?,
+            appender: Appender::open(disk, path, committed.unwrap_or(0))?,
             buffer: Vec::new(),
             new_entry,
         })
@@ -146,6 +159,7 @@ impl RowFile {
 /// a crash tore the last line, it is cut off on open.
 pub struct LogFile {
     appender: Appender,
+    disk: Disk,
     /// The lines of held rows, which are not written yet.
     lines: Vec<u8>,
     held: u64,
@@ -169,13 +183,22 @@ impl LogFile {
     /// # Errors
     /// I/O errors.
     pub fn open(path: &Path) -> Result<LogFile, ArchiveError> {
+        LogFile::open_on(&Disk::default(), path)
+    }
+
+    /// Same as [`LogFile::open`], on this disk.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub fn open_on(disk: &Disk, path: &Path) -> Result<LogFile, ArchiveError> {
         let is_new = !path.exists();
-        let appender = Appender::open_with(path, whole_lines)?;
+        let appender = Appender::open_with(disk, path, whole_lines)?;
         if is_new {
             sync_folder(path.parent().unwrap_or(Path::new("")))?;
         }
         Ok(LogFile {
             appender,
+            disk: disk.clone(),
             lines: Vec::new(),
             held: 0,
             appended: Arc::default(),
@@ -191,6 +214,7 @@ impl LogFile {
         match self.appender.file().try_clone() {
             Ok(file) => Ok(LogSyncer {
                 file,
+                disk: self.disk.clone(),
                 path,
                 appended: Arc::clone(&self.appended),
                 synced: 0,
@@ -338,6 +362,7 @@ impl LogFile {
 #[derive(Debug)]
 pub struct LogSyncer {
     file: File,
+    disk: Disk,
     path: PathBuf,
     appended: Arc<AtomicU64>,
     /// Number of rows known to be on the disk.
@@ -352,7 +377,7 @@ impl LogSyncer {
     pub fn sync(&mut self) -> Result<(), ArchiveError> {
         let appended = self.appended.load(Ordering::Acquire);
         if appended > self.synced {
-            let synced = self.file.sync_data();
+            let synced = self.disk.sync(&self.path, &self.file);
             synced.map_err(|error| ArchiveError::io("sync", &self.path, error))?;
             self.synced = appended;
         }
@@ -547,6 +572,7 @@ fn line_ends(bytes: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use crate::disk::{Disk, DiskFile};
     use std::fs;
 
     use expect_test::expect;
@@ -608,7 +634,7 @@ mod tests {
         let path = Path::new("/dev/full");
         let full = File::options().append(true).open(path).unwrap();
         let mut rows = RowFile {
-            appender: Appender::new(full, path, 0),
+            appender: Appender::new(DiskFile::new(full, path, &Disk::default()), path, 0),
             buffer: Vec::new(),
             new_entry: false,
         };

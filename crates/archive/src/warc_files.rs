@@ -11,6 +11,7 @@ use crate::appender::{Appender, check_length, sync_folder};
 use crate::cdxj;
 use crate::cdxj_index::{remove_temporary, write_index};
 use crate::digest::DigestAlgorithm;
+use crate::disk::Disk;
 use crate::error::ArchiveError;
 use crate::names::{CAPTURES, FOLDER};
 use crate::regular_file::replace_file;
@@ -66,6 +67,7 @@ pub struct Receipt {
 /// caller) of the lengths that [`marks`](Archive::marks) returns. The next [`open`](Archive::open)
 /// truncates all files to the committed lengths.
 pub struct Archive {
+    disk: Disk,
     dir: PathBuf,
     folder: PathBuf,
     options: ArchiveOptions,
@@ -104,14 +106,28 @@ impl Archive {
         options: ArchiveOptions,
         marks: &BTreeMap<String, u64>,
     ) -> Result<Archive, ArchiveError> {
+        Archive::open_on(&Disk::default(), dir, options, marks)
+    }
+
+    /// Same as [`Archive::open`], on this disk.
+    ///
+    /// # Errors
+    /// Same as [`Archive::open`].
+    pub fn open_on(
+        disk: &Disk,
+        dir: &Path,
+        options: ArchiveOptions,
+        marks: &BTreeMap<String, u64>,
+    ) -> Result<Archive, ArchiveError> {
         let folder = dir.join(FOLDER);
         let committed = Committed::of(marks)?;
         committed.check(&folder)?;
         fs::create_dir_all(&folder).map_err(|error| ArchiveError::io("make", &folder, error))?;
         sync_folder(dir)?;
         committed.tidy(&folder)?;
-        let captures = RowFile::open(&folder.join(CAPTURES), committed.captures)?;
+        let captures = RowFile::open_on(disk, &folder.join(CAPTURES), committed.captures)?;
         let mut archive = Archive {
+            disk: disk.clone(),
             dir: dir.to_owned(),
             encoder: Encoder::default(),
             options,
@@ -214,7 +230,7 @@ impl Archive {
             .encoder
             .warcinfo(&self.options.warcinfo, &name, first.started, id);
         replace_file(&path).map_err(|error| ArchiveError::io("make", &path, error))?;
-        let mut appender = Appender::open(&path, 0)?;
+        let mut appender = Appender::open(&self.disk, &path, 0)?;
         if let Err(error) = appender.append(&member) {
             let _ = fs::remove_file(&path);
             return Err(error);
@@ -248,7 +264,7 @@ impl Archive {
     fn cut_back(&mut self, committed: &Committed) -> Result<(), ArchiveError> {
         let mut last = None;
         for (name, &length) in &committed.warcs {
-            let mut appender = Appender::open(&self.folder.join(name), length)?;
+            let mut appender = Appender::open(&self.disk, &self.folder.join(name), length)?;
             appender.sync()?;
             let serial = serial(name).unwrap_or(0);
             if self.next_serial <= serial {

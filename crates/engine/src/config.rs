@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crawl_archive::Disk;
 use crawl_fetcher::robots::RobotsTimes;
 use crawl_fetcher::{Contact, CookieFile, FetchConfig};
 use crawl_fields::Rules;
@@ -126,6 +127,8 @@ pub struct Config {
     pub commit_within: Duration,
     /// Bytes of disk space to keep free: with less, nothing is fetched. 0 sets no limit.
     pub min_free: u64,
+    /// The disk that records are written to.
+    pub disk: Disk,
     /// Whether exchanges are archived in WARC files.
     pub warc: bool,
     /// Whether `links.jsonl` is written.
@@ -203,6 +206,7 @@ impl Config {
             cookie_file: None,
             commit_within: Duration::from_secs(1),
             min_free: 0,
+            disk: Disk::default(),
             warc: true,
             links: false,
             extract: Arc::default(),

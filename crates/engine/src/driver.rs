@@ -1,7 +1,7 @@
 //! The driver: runs the crawl loop with a clock, sockets, threads and a disk.
 
 mod rendering;
-mod start;
+pub(crate) mod start;
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -507,7 +507,8 @@ impl Driver {
             let end = |index: Outcome| index.end(is_whole, &*writer.frontier, now);
             indexed = index.map(end).transpose()?;
             let waiting = coordinator.waiting_urls(clock.now(), &ended)?;
-            excluded = run_end::write_derived(&config, writer, &ended, &waiting)?;
+            let is_cut_off = coordinator.waits_for_unknown_requests(clock.now());
+            excluded = run_end::write_derived(&config, writer, &ended, &waiting, is_cut_off)?;
         }
         let is_stopped_since = *stop.borrow() > stop_before;
         let ended = ended.with_index(indexed.as_ref(), is_stopped_since);

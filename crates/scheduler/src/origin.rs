@@ -45,8 +45,8 @@ pub(crate) struct OriginEntry {
     permits_out: u32,
     /// Whether a permit for robots.txt was issued and its answer has not been judged yet.
     asked: bool,
-    /// Until when the first page under the current rules may be issued, even if the rules are no
-    /// longer fresh. Otherwise, if rules were fresh for less than the gap, robots.txt would be
+    /// Until when the first page after an answer may be issued, even if the rules are no longer
+    /// fresh. Otherwise, if rules were fresh for less than the gap, robots.txt would be
     /// fetched forever and no page ever.
     first_until: Tick,
 }
@@ -110,9 +110,11 @@ impl OriginEntry {
     }
 
     pub(crate) fn set_robots(&mut self, now: Tick, state: RobotsState) {
-        self.asked = false;
+        // A kept copy allows no page beyond its age. Otherwise it would allow another one each time
+        // the origin comes back into memory.
+        let is_answer = std::mem::take(&mut self.asked);
         self.first_until = match state {
-            RobotsState::InForce { .. } => now + MAX_ROBOTS_AGE,
+            RobotsState::InForce { .. } if is_answer => now + MAX_ROBOTS_AGE,
             _ => Tick::ZERO,
         };
         self.state = match state {

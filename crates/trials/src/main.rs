@@ -23,7 +23,7 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Drive the scheduler through a drawn web in virtual time, and check every request
+    /// Drive the scheduler, or the whole engine, through drawn webs in virtual time
     Simulate(simulate::Args),
     /// Kill crawls again and again, and hold what they leave against the truth
     Torture(torture::Args),
@@ -41,7 +41,7 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 fn main() -> ExitCode {
     let args = Args::parse();
     let done = Workspace::find().and_then(|workspace| match args.command {
-        Command::Simulate(args) => simulate::run(&args),
+        Command::Simulate(args) => simulate::run(&workspace, &args),
         Command::Torture(args) => torture::run(&workspace, &args),
         Command::PowerCuts(args) => power_cuts::run(&workspace, &args),
         Command::Bench(bench) => bench::bench(&workspace, &bench),

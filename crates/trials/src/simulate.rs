@@ -1,4 +1,8 @@
-//! The scheduler in a random web of any size, in virtual time.
+//! Simulations in virtual time: of the scheduler in a random web of any size, and of the whole
+//! engine.
+//!
+//! The trials of the engine (`--seeds`) are tests of `crawl-engine`, in `simulated/trial`. The rest
+//! of this file is the scheduler's web:
 //!
 //! Hosts with random response times share addresses and sites. Requests fail, hosts request waits
 //! with and without Retry-After, send rate-limit fields, and have robots.txt files with crawl
@@ -15,7 +19,11 @@ use std::time::{Duration, Instant, SystemTime};
 use anyhow::{Result, bail};
 use crawl_scheduler::{DailyHours, Politeness, PolitenessOverride};
 
+use xtask::workspace::{self, Workspace};
+
 use self::world::{Plan, START, World};
+
+mod known_bugs;
 
 #[allow(dead_code, reason = "small worlds use what large ones do not")]
 #[path = "../../scheduler/tests/world/mod.rs"]
@@ -43,20 +51,57 @@ pub(crate) struct Args {
     /// Of a thousand steps, so many see the politeness change that the operator asks for
     #[arg(long, value_name = "N", default_value_t = 0)]
     reloads: u32,
+    /// Run N trials of the whole engine instead, with kills, power cuts and failing disks; the
+    /// seeds begin with --seed
+    #[arg(long, value_name = "N")]
+    seeds: Option<u64>,
+    /// Run as many trials, or fewer, of each engine with a known bug; each bug must be found
+    #[arg(long)]
+    known_bugs: bool,
 }
+
+/// The trials in which a known bug must be found, unless `--seeds` is given.
+const TRIALS_PER_BUG: u64 = 1_000;
 
 /// Hosts in a hundred with URLs under a second origin.
 const SECOND_ORIGINS: u32 = 10;
 
-pub(crate) fn run(args: &Args) -> Result<()> {
+pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
+    if args.known_bugs {
+        let (first, trials) = (args.seed.unwrap_or(0), args.seeds.unwrap_or(TRIALS_PER_BUG));
+        return known_bugs::find_all(workspace, first, trials);
+    }
     let seed = args.seed.unwrap_or_else(fresh_seed);
     eprintln!("seed {seed}");
+    if let Some(trials) = args.seeds {
+        let mut command = workspace.cargo(&TRIALS);
+        return workspace::run(command.envs(trial_environment(seed, trials)));
+    }
     let outcome = simulate(plan(args, seed));
     io::stdout().write_all(outcome.table.as_bytes())?;
     match outcome.breach {
         None => Ok(()),
         Some(breach) => bail!("{breach}\nsame again: --seed {seed}"),
     }
+}
+
+/// The Cargo command that runs trials of the engine.
+const TRIALS: [&str; 8] = [
+    "test",
+    "--package=crawl-engine",
+    "--lib",
+    "--locked",
+    "--",
+    "--exact",
+    "--nocapture",
+    "simulated::trial::trials_keep_every_invariant",
+];
+
+fn trial_environment(seed: u64, trials: u64) -> [(&'static str, String); 2] {
+    [
+        ("CRAWL_TRIAL_SEED", seed.to_string()),
+        ("CRAWL_TRIALS", trials.to_string()),
+    ]
 }
 
 fn plan(args: &Args, seed: u64) -> Plan {
@@ -233,6 +278,8 @@ mod tests {
                 trouble: 40,
                 churn: 3,
                 reloads: 20 * seed as u32,
+                seeds: None,
+                known_bugs: false,
             };
             let outcome = simulate(plan(&args, seed));
             assert_eq!(outcome.breach, None, "{seed}: {}", outcome.table);

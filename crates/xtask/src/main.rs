@@ -55,7 +55,7 @@ enum Command {
     Docs,
     /// Put small faults into the code, and count those that the tests of its package catch
     Mutants(mutants::Args),
-    /// Drive the scheduler through a drawn web in virtual time, and check every request
+    /// Drive the scheduler, or the whole engine, through drawn webs in virtual time
     Simulate(Passed),
     /// Kill crawls again and again, and hold what they leave against the truth
     Torture(Passed),

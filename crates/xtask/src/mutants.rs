@@ -104,7 +104,7 @@ pub(crate) fn check(workspace: &Workspace, args: &Args) -> Result<()> {
         );
     }
     let tool = Tool::install(workspace)?;
-    copy_files(workspace, &tool.tree)?;
+    workspace.copy_files(&tool.tree)?;
     let mut lists = Vec::new();
     for part in &PARTS {
         lists.push(tool.list(part)?);
@@ -168,34 +168,6 @@ fn rank(seed: u64, name: &str) -> u64 {
     hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     hash ^ (hash >> 31)
-}
-
-/// Copies the workspace's files, tracked or not ignored by git, to a folder. Unchanged files are
-/// not rewritten, so they are not rebuilt.
-fn copy_files(workspace: &Workspace, tree: &Path) -> Result<()> {
-    let mut git = workspace.program("git");
-    git.args(["ls-files", "--cached", "--others", "--exclude-standard"]);
-    let names = output(&mut git)?;
-    let list = tree.with_extension("list");
-    let before = std::fs::read_to_string(&list).unwrap_or_default();
-    let now: HashSet<&str> = names.lines().collect();
-    for gone in before.lines().filter(|name| !now.contains(name)) {
-        let _ = std::fs::remove_file(tree.join(gone));
-    }
-    for name in names.lines() {
-        let (from, to) = (workspace.root.join(name), tree.join(name));
-        let Ok(bytes) = std::fs::read(&from) else {
-            // The file was deleted, but git still lists it.
-            let _ = std::fs::remove_file(to);
-            continue;
-        };
-        if std::fs::read(&to).is_ok_and(|old| old == bytes) {
-            continue;
-        }
-        std::fs::create_dir_all(to.parent().unwrap_or(tree))?;
-        std::fs::write(&to, bytes).with_context(|| format!("cannot write {}", to.display()))?;
-    }
-    std::fs::write(&list, &names).with_context(|| format!("cannot write {}", list.display()))
 }
 
 /// cargo-mutants and its folders.

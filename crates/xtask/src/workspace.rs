@@ -1,5 +1,6 @@
 //! The workspace's folders, and programs that run there.
 
+use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -102,6 +103,37 @@ impl Workspace {
         let mut command = Command::new(program);
         command.current_dir(&self.root);
         command
+    }
+
+    /// Copies the workspace's files, tracked or not ignored by git, to a folder. Unchanged files are
+    /// not rewritten, so they are not rebuilt.
+    ///
+    /// # Errors
+    /// Fails if git does not run or a file can't be copied.
+    pub fn copy_files(&self, tree: &Path) -> Result<()> {
+        let mut git = self.program("git");
+        git.args(["ls-files", "--cached", "--others", "--exclude-standard"]);
+        let names = output(&mut git)?;
+        let list = tree.with_extension("list");
+        let before = std::fs::read_to_string(&list).unwrap_or_default();
+        let now: HashSet<&str> = names.lines().collect();
+        for gone in before.lines().filter(|name| !now.contains(name)) {
+            let _ = std::fs::remove_file(tree.join(gone));
+        }
+        for name in names.lines() {
+            let (from, to) = (self.root.join(name), tree.join(name));
+            let Ok(bytes) = std::fs::read(&from) else {
+                // The file was deleted, but git still lists it.
+                let _ = std::fs::remove_file(to);
+                continue;
+            };
+            if std::fs::read(&to).is_ok_and(|old| old == bytes) {
+                continue;
+            }
+            std::fs::create_dir_all(to.parent().unwrap_or(tree))?;
+            std::fs::write(&to, bytes).with_context(|| format!("cannot write {}", to.display()))?;
+        }
+        std::fs::write(&list, &names).with_context(|| format!("cannot write {}", list.display()))
     }
 
     /// Returns the folder of the Python tools' programs.

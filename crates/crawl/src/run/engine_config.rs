@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crawl_archive::Disk;
 use crawl_engine::{
     Budgets, Config, Extent, HostBudget, Revisits, Rules, ScopeRules, Study, TrapRules,
 };
@@ -88,6 +89,7 @@ pub(super) fn engine_config(settings: &Settings, checked: &Checked) -> Config {
         cookie_file: checked.cookie_file.clone(),
         commit_within: settings.output.commit_within.get(),
         min_free: settings.output.min_free.0,
+        disk: Disk::default(),
         warc: settings.output.warc.is_on(),
         links: settings.output.links.is_on(),
         extract: Arc::clone(&checked.extract),

@@ -104,6 +104,11 @@ impl Coordinator {
         self.hosts.note_unknown_requests(now, &self.shared)
     }
 
+    /// Returns whether hosts still wait because of requests that the log lacks.
+    pub(crate) fn waits_for_unknown_requests(&self, now: Tick) -> bool {
+        self.hosts.waits_for_unknown_requests(now)
+    }
+
     /// Begins the run: wakes the origins with pending URLs, and admits the seeds.
     pub(crate) fn begin(&mut self, now: Tick, out: &mut Vec<Effect>) {
         for (origin, urls) in self.frontier.origins() {

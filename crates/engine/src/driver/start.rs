@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, mpsc};
 use std::thread::JoinHandle;
@@ -101,7 +102,8 @@ impl Driver {
         }
         let delays = DelayLog::open(&config.output, now)?;
         let order = OrderLog::open(&config.output, began(&directory, visits, now))?;
-        restore_earlier_run(&mut coordinator, config, &fetcher, &mut directory, now)?;
+        let note_address = |host: &str, address: IpAddr| fetcher.note_past_address(host, address);
+        restore_earlier_run(&mut coordinator, config, note_address, &mut directory, now)?;
         let resumed = directory.resumed;
         let created = match &directory.shared {
             None => std::mem::take(&mut directory.created),
@@ -280,7 +282,7 @@ fn watch_disk(
 }
 
 /// Creates the coordinator of a run from the state in the crawl directory.
-fn coordinator(
+pub(crate) fn coordinator(
     config: &Arc<Config>,
     now: Tick,
     directory: &mut Directory,
@@ -345,11 +347,11 @@ fn began(directory: &Directory, visits: RevisitSchedule, now: Tick) -> RunBegan 
 }
 
 /// Restores the requests of an earlier run, and those gaps and back-offs of hosts that have not
-/// ended yet.
-fn restore_earlier_run(
+/// ended yet. Calls `note_address` with each host's address in an earlier run.
+pub(crate) fn restore_earlier_run(
     coordinator: &mut Coordinator,
     config: &Config,
-    fetcher: &Fetcher,
+    note_address: impl Fn(&str, IpAddr),
     directory: &mut Directory,
     now: Tick,
 ) -> Result<(), EngineError> {
@@ -364,7 +366,7 @@ fn restore_earlier_run(
         })?;
     }
     let (typed, requests) = (&config.fetch.typed, &mut directory.requests);
-    restore_requests(coordinator, typed, fetcher, requests, now)?;
+    restore_requests(coordinator, typed, note_address, requests, now)?;
     if directory.cut_off {
         coordinator.note_unknown_requests(now)?;
     }
@@ -422,13 +424,13 @@ fn halt(
 fn restore_requests(
     coordinator: &mut Coordinator,
     typed: &[CanonicalUrl],
-    fetcher: &Fetcher,
+    note_address: impl Fn(&str, IpAddr),
     requests: &mut LogFile,
     now: Tick,
 ) -> Result<(), EngineError> {
     for seed in typed {
         if let Some(address) = coordinator.past_address(&seed.host_key())? {
-            fetcher.note_past_address(seed.host(), address);
+            note_address(seed.host(), address);
         }
     }
     for row in requests.tail::<RequestRow>(MAX_LOG_TAIL_ROWS)?.rows {
@@ -436,7 +438,7 @@ fn restore_requests(
         // The stored state may lack a host's address if its request was in flight when the last run
         // ended.
         if let Some(Ok(address)) = row.address.as_deref().map(str::parse) {
-            fetcher.note_past_address(&row.host, address);
+            note_address(&row.host, address);
         }
     }
     Ok(())

@@ -629,7 +629,7 @@ impl Replay {
     ) -> Result<(Summary, Answers, RenderedAgain), EngineError> {
         let ended = self.coordinator.outcome()?;
         let waiting = self.coordinator.waiting_urls(self.now, &ended)?;
-        let excluded = run_end::write_derived(config, self.writer, &ended, &waiting)?;
+        let excluded = run_end::write_derived(config, self.writer, &ended, &waiting, false)?;
         let took = Duration::ZERO;
         let summary = self
             .coordinator

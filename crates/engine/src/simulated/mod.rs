@@ -15,6 +15,7 @@ pub(crate) mod scripted_servers;
 mod seed_terms;
 mod slow_reader;
 mod steered;
+mod trial;
 mod walk;
 mod walk_bias;
 

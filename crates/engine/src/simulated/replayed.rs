@@ -530,7 +530,7 @@ pub(super) fn crawl_by(dir: &Path, course: Course) -> Config {
             run.order.end().unwrap();
             let ended = run.coordinator.outcome().unwrap();
             let waiting = run.coordinator.waiting_urls(now, &ended).unwrap();
-            run_end::write_derived(&shared, run.writer, &ended, &waiting).unwrap();
+            run_end::write_derived(&shared, run.writer, &ended, &waiting, false).unwrap();
         }
     }
     config.recrawl = false;

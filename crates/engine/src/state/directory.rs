@@ -154,6 +154,16 @@ pub(crate) fn open_replay(config: &Config) -> Result<Directory, EngineError> {
 }
 
 fn open_as(config: &Config, readers: usize, is_replay: bool) -> Result<Directory, EngineError> {
+    open_with(config, readers, is_replay, open_any_frontier)
+}
+
+/// Opens the output directory, with the frontier that `open_frontier` opens.
+pub(crate) fn open_with(
+    config: &Config,
+    readers: usize,
+    is_replay: bool,
+    open_frontier: impl FnOnce(&Config, &Path, &Path) -> Result<AnyFrontier, EngineError>,
+) -> Result<Directory, EngineError> {
     let dir = &config.output;
     let resumed = examine(dir)?;
     if !resumed && config.seeds.is_empty() {
@@ -161,7 +171,7 @@ fn open_as(config: &Config, readers: usize, is_replay: bool) -> Result<Directory
     }
     let state = dir.join(STATE);
     let created = make_state(&state)?;
-    let (frontier, shared, lock) = open_any_frontier(config, dir, &state)?;
+    let (frontier, shared, lock) = open_frontier(config, dir, &state)?;
     if !is_replay && frontier.meta(META_REPLAY)?.is_some() {
         return Err(EngineError::IsReplay { dir: dir.clone() });
     }
@@ -177,7 +187,7 @@ fn open_as(config: &Config, readers: usize, is_replay: bool) -> Result<Directory
     write_config(dir, &config.config_text)?;
     let last_end = last_end(dir);
     forget_waiting(dir)?;
-    let mut requests = LogFile::open(&dir.join("requests.jsonl"))?;
+    let mut requests = LogFile::open_on(&config.disk, &dir.join("requests.jsonl"))?;
     files.requests = Some(requests.syncer()?);
     let totals = frontier
         .meta(META_TOTALS)?
@@ -210,7 +220,7 @@ fn open_as(config: &Config, readers: usize, is_replay: bool) -> Result<Directory
 
 /// A frontier. If workers share it, also contains its interface for workers, and the lock of this
 /// worker's directory.
-type AnyFrontier = (
+pub(crate) type AnyFrontier = (
     Arc<dyn Frontier>,
     Option<Arc<dyn WorkerFrontier>>,
     Option<File>,
@@ -361,12 +371,13 @@ pub(super) fn unopened(dir: &Path, state: &Path, error: OpenError) -> EngineErro
 
 fn open_files(config: &Config, marks: &BTreeMap<String, u64>) -> Result<Files, EngineError> {
     let dir = &config.output;
-    let rows = |name: &str| RowFile::open(&dir.join(name), marks.get(name).copied());
+    let rows =
+        |name: &str| RowFile::open_on(&config.disk, &dir.join(name), marks.get(name).copied());
     // If an earlier run wrote a file, open it even if its feature is disabled now, because opening
     // cuts off uncommitted rows.
     let has = |name: &str| dir.join(name).exists();
     let archive = (config.warc || has("archive"))
-        .then(|| Archive::open(dir, archive_options(config), marks))
+        .then(|| Archive::open_on(&config.disk, dir, archive_options(config), marks))
         .transpose()?;
     let links = (config.links || has("links.jsonl"))
         .then(|| rows("links.jsonl"))

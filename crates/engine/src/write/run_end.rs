@@ -23,7 +23,8 @@ const MAX_LISTED_URLS: usize = 100;
 pub(crate) type ExcludedCounts = BTreeMap<String, u64>;
 
 /// Lists the URLs that this run found but did not fetch, rewrites the archive's index, and records
-/// which URLs are pending.
+/// which URLs are pending. If `is_still_cut_off`, the next start treats this run as cut off, as this
+/// run did with an earlier one.
 ///
 /// The rows of unfetched URLs are not committed, so the next start cuts them off. The rows may be
 /// obsolete by then: such a URL may be fetched if another page links to it, or if a budget is
@@ -33,6 +34,7 @@ pub(crate) fn write_derived(
     writer: Writer,
     ended: &Ended,
     waiting: &[WaitingRow],
+    is_still_cut_off: bool,
 ) -> Result<ExcludedCounts, EngineError> {
     let Writer {
         frontier,
@@ -88,7 +90,9 @@ pub(crate) fn write_derived(
     let mut waiting = waiting.to_vec();
     list_unreachable(&*frontier, &mut waiting)?;
     directory::note_waiting(&config.output, &waiting)?;
-    directory::note_end(&*frontier)?;
+    if !is_still_cut_off {
+        directory::note_end(&*frontier)?;
+    }
     count_by_reason(config)
 }
 

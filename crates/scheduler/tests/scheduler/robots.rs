@@ -121,6 +121,21 @@ fn purposes_under_rules_that_are_stale_at_once(delay: Duration) -> Vec<bool> {
 }
 
 #[test]
+fn a_kept_copy_allows_no_page_once_it_is_stale() {
+    let mut stage = Stage::new(Politeness::default());
+    let origin = origin("http://example.org");
+    // The state comes from a copy, such as that of an evicted host, and not from an answer.
+    let state = RobotsState::InForce {
+        pace: RobotsPace::default(),
+        until: stage.now + SECOND,
+    };
+    stage.scheduler.set_robots(stage.now, &origin, state);
+    stage.now = stage.now + 2 * SECOND;
+    stage.scheduler.set_pending(stage.now, &origin, 10);
+    assert_eq!(stage.wait().0.purpose(), &Purpose::Robots { origin });
+}
+
+#[test]
 fn rfc9309_2_3_1_4_unreachable_robots_bar_all_pages_until_the_retry() {
     let mut stage = Stage::new(Politeness::default());
     let origin = origin("http://example.org");

@@ -93,8 +93,15 @@ impl Hosts {
             self.recall(now, &host, shared)?;
             let gap = self.own_delay(&host);
             self.scheduler.note_past_request(now, &host, now, gap, None);
+            self.unknown_until = self.unknown_until.max(now + gap);
         }
         Ok(())
+    }
+
+    /// Returns whether some host may still wait because of requests that the log lacks. Their waits
+    /// are stored only with the host's next request, so the next start must repeat them.
+    pub(crate) fn waits_for_unknown_requests(&self, now: Tick) -> bool {
+        now < self.unknown_until
     }
 
     /// Returns the gap that the settings give a host.
@@ -223,6 +230,9 @@ mod tests {
         }
         transaction.commit().unwrap();
         coordinator.note_unknown_requests(at(20)).unwrap();
+        // Until all hosts have waited, the end of the run must not count as clean.
+        assert!(coordinator.waits_for_unknown_requests(at(28)));
+        assert!(!coordinator.waits_for_unknown_requests(at(29)));
         for (name, expected) in [("b.example", 20), ("a.example", 22)] {
             assert_eq!(next_request(&mut coordinator, name), expected, "{name}");
         }

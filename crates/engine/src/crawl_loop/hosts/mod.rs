@@ -70,6 +70,8 @@ pub(crate) struct Hosts {
     budgets: HostBudgets,
     retries: Retries,
     requests: RequestsInFlight,
+    /// Until when hosts wait because the log may lack requests of an earlier run.
+    unknown_until: Tick,
     /// Why hosts get no requests because the login to their site failed in this run.
     without_login: HashMap<HostKey, String>,
 }
@@ -84,6 +86,7 @@ impl Hosts {
             budgets: HostBudgets::new(&config.budgets),
             retries: Retries::new(config.retries),
             requests: RequestsInFlight::default(),
+            unknown_until: Tick::ZERO,
             without_login: HashMap::new(),
         }
     }

@@ -1,0 +1,88 @@
+//! The disk under the files that a crawl appends to. A simulation replaces it by one with faults.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::appender::FileStore;
+
+/// Decides how each operation on a file ends. Files are named by their paths.
+pub trait DiskFaults: fmt::Debug + Send + Sync {
+    /// Returns how many of `length` bytes are written at the end of a file.
+    ///
+    /// # Errors
+    /// The error that the write reports, if nothing is written.
+    fn write(&self, path: &Path, length: usize) -> io::Result<usize>;
+
+    /// Allows a file to be truncated to `length` bytes.
+    ///
+    /// # Errors
+    /// The error that the truncation reports, if the file stays as it was.
+    fn cut(&self, path: &Path, length: u64) -> io::Result<()>;
+
+    /// Syncs a file. Replaces the sync of the real file.
+    ///
+    /// # Errors
+    /// The error that the sync reports.
+    fn sync(&self, path: &Path) -> io::Result<()>;
+}
+
+/// The disk that files are opened on. The default is the real one.
+#[derive(Clone, Debug, Default)]
+pub struct Disk(Option<Arc<dyn DiskFaults>>);
+
+impl Disk {
+    /// Returns a disk on which `faults` decides how operations end.
+    #[must_use]
+    pub fn with_faults(faults: Arc<dyn DiskFaults>) -> Disk {
+        Disk(Some(faults))
+    }
+
+    /// Syncs a file.
+    pub(crate) fn sync(&self, path: &Path, file: &File) -> io::Result<()> {
+        match &self.0 {
+            None => file.sync_data(),
+            Some(faults) => faults.sync(path),
+        }
+    }
+}
+
+/// A file on a [`Disk`].
+pub(crate) struct DiskFile {
+    pub(crate) file: File,
+    path: PathBuf,
+    disk: Disk,
+}
+
+impl DiskFile {
+    pub(crate) fn new(file: File, path: &Path, disk: &Disk) -> DiskFile {
+        DiskFile {
+            file,
+            path: path.to_owned(),
+            disk: disk.clone(),
+        }
+    }
+}
+
+impl FileStore for DiskFile {
+    fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let length = match &self.disk.0 {
+            None => bytes.len(),
+            Some(faults) => faults.write(&self.path, bytes.len())?.min(bytes.len()),
+        };
+        self.file.write(&bytes[..length])
+    }
+
+    fn cut(&mut self, length: u64) -> io::Result<()> {
+        if let Some(faults) = &self.disk.0 {
+            faults.cut(&self.path, length)?;
+        }
+        self.file.set_len(length)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.disk.sync(&self.path, &self.file)
+    }
+}

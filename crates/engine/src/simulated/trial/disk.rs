@@ -1,0 +1,178 @@
+//! A disk that loses power, fills up or fails. The bytes are in real files, and the simulation
+//! records how many of them were synced.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crawl_archive::DiskFaults;
+
+use super::Dice;
+
+/// Disks write whole sectors, of this size.
+const SECTOR: u64 = 512;
+/// The error numbers of a full disk and of a failed operation.
+const ENOSPC: i32 = 28;
+const EIO: i32 = 5;
+
+/// The disk of a trial. Files are written by one life of the program after the other.
+#[derive(Debug)]
+pub(super) struct SimulatedDisk(Mutex<State>);
+
+#[derive(Debug)]
+struct State {
+    dice: Dice,
+    /// The number of synced bytes of each file.
+    synced: BTreeMap<PathBuf, u64>,
+    /// The number of operations until a fault.
+    left: Option<(u64, DiskFault)>,
+    is_dead: bool,
+}
+
+/// The fault that a drawn operation of the disk begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DiskFault {
+    /// The program dies in the middle of the operation.
+    Death,
+    /// The disk is full from then on, until the program ends.
+    Full,
+    /// Every operation fails from then on, until the program ends.
+    Broken,
+}
+
+impl SimulatedDisk {
+    pub(super) fn new(dice: Dice) -> SimulatedDisk {
+        SimulatedDisk(Mutex::new(State {
+            dice,
+            synced: BTreeMap::new(),
+            left: None,
+            is_dead: false,
+        }))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins a life of the program, with a fault after this number of operations.
+    pub(super) fn begin(&self, fault: Option<(u64, DiskFault)>) {
+        let mut state = self.state();
+        (state.left, state.is_dead) = (fault, false);
+    }
+
+    /// Returns whether the program died in an operation.
+    pub(super) fn is_dead(&self) -> bool {
+        self.state().is_dead
+    }
+
+    /// Returns how many bytes of a file were synced.
+    pub(super) fn synced(&self, path: &Path) -> u64 {
+        self.state().synced.get(path).copied().unwrap_or(0)
+    }
+
+    /// Cuts the power: of the bytes that were not synced, each file keeps none, a part, or pieces
+    /// with holes.
+    pub(super) fn cut_power(&self) -> io::Result<()> {
+        let mut state = self.state();
+        let State { dice, synced, .. } = &mut *state;
+        for (path, synced) in synced {
+            let Ok(mut bytes) = fs::read(path) else {
+                continue;
+            };
+            let length = bytes.len() as u64;
+            if length <= *synced {
+                continue;
+            }
+            let kept = match dice.below(3) {
+                0 => 0,
+                1 => length - *synced,
+                _ => dice.below(length - *synced),
+            };
+            if kept == 0 && *synced == 0 && dice.chance(50) {
+                fs::remove_file(path)?;
+                continue;
+            }
+            bytes.truncate((*synced + kept) as usize);
+            let mut at = *synced as usize;
+            while at < bytes.len() {
+                let end = ((at as u64 / SECTOR + 1) * SECTOR).min(bytes.len() as u64) as usize;
+                if dice.chance(30) {
+                    bytes[at..end].fill(0);
+                }
+                at = end;
+            }
+            *synced = bytes.len() as u64;
+            fs::write(path, bytes)?;
+        }
+        Ok(())
+    }
+}
+
+impl State {
+    /// Counts an operation on a file. Returns the error that it ends with, if any.
+    fn step(&mut self, path: &Path) -> Option<i32> {
+        self.synced.entry(path.to_owned()).or_default();
+        if self.is_dead {
+            return Some(EIO);
+        }
+        let (left, fault) = self.left.as_mut()?;
+        if *left > 0 {
+            *left -= 1;
+            return None;
+        }
+        match fault {
+            DiskFault::Death => {
+                self.is_dead = true;
+                Some(EIO)
+            }
+            DiskFault::Full => Some(ENOSPC),
+            DiskFault::Broken => Some(EIO),
+        }
+    }
+}
+
+impl DiskFaults for SimulatedDisk {
+    fn write(&self, path: &Path, length: usize) -> io::Result<usize> {
+        let mut state = self.state();
+        let was_dead = state.is_dead;
+        let Some(error) = state.step(path) else {
+            // Short writes are allowed at any time.
+            let is_short = length > 1 && state.dice.chance(5);
+            return Ok(match is_short {
+                true => 1 + state.dice.below(length as u64 - 1) as usize,
+                false => length,
+            });
+        };
+        // The first operation that fails may have written a part.
+        if state.is_dead && !was_dead {
+            return Ok(state.dice.below(length as u64 + 1) as usize);
+        }
+        Err(io::Error::from_raw_os_error(error))
+    }
+
+    fn cut(&self, path: &Path, length: u64) -> io::Result<()> {
+        let mut state = self.state();
+        // A full disk can truncate files.
+        match state.step(path) {
+            Some(error) if error != ENOSPC => return Err(io::Error::from_raw_os_error(error)),
+            _ => {}
+        }
+        if let Some(synced) = state.synced.get_mut(path) {
+            *synced = (*synced).min(length);
+        }
+        Ok(())
+    }
+
+    fn sync(&self, path: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        match state.step(path) {
+            Some(error) if error != ENOSPC => return Err(io::Error::from_raw_os_error(error)),
+            _ => {}
+        }
+        let length = fs::metadata(path)?.len();
+        state.synced.insert(path.to_owned(), length);
+        Ok(())
+    }
+}
