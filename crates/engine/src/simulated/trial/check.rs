@@ -443,8 +443,8 @@ impl Checker {
         if row.status == Some(200) && row.error.is_none() {
             self.linking.insert(url.clone());
         }
-        let requests = self.seen.iter().filter(|seen| seen.url == canonical);
-        if let Some(last) = requests.last() {
+        let mut requests = self.seen.iter().filter(|seen| seen.url == canonical);
+        if let Some(last) = requests.next_back() {
             let logged = last.logged;
             self.require(logged.is_some_and(|length| length <= synced), || {
                 format!("{url} is settled, but its request is not synced: {logged:?} of {synced}")

@@ -395,6 +395,7 @@ impl<'t, 'w> Life<'t, 'w> {
             | Effect::NoteTurn(_)
             | Effect::NoteCommand(_)
             | Effect::NoteDelay(_)
+            | Effect::NoteRender(_)
             | Effect::GiveUpDocuments => {}
             Effect::NoteRules(_)
             | Effect::Share(_)
