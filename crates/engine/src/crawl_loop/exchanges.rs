@@ -144,7 +144,7 @@ impl Coordinator {
             RobotsStep::Hop(to) => {
                 let host = to.host_key();
                 self.hosts.recall(now, &host, &self.shared)?;
-                self.slow_siblings(now, &to.origin())?;
+                self.slow_to_kept_paces(now, &to.origin())?;
                 self.hosts.queue_rules_request(now, &host, of);
             }
             RobotsStep::TdmRep(pace) => {
@@ -165,16 +165,15 @@ impl Coordinator {
         Ok(())
     }
 
-    /// Slows an origin's host down to the pace that the robots.txt files of its other origins
-    /// request.
-    pub(super) fn slow_siblings(
+    /// Slows an origin's host down to the pace that its kept robots.txt files request.
+    pub(super) fn slow_to_kept_paces(
         &mut self,
         now: Tick,
         origin: &Origin,
     ) -> Result<(), FrontierError> {
-        let paces = self.robots.paces_of_siblings(now, origin)?;
-        for (sibling, pace) in paces {
-            self.hosts.set_robots_pace(now, &sibling, &pace);
+        let paces = self.robots.kept_paces(now, origin)?;
+        for (kept, pace) in paces {
+            self.hosts.set_robots_pace(now, &kept, &pace);
         }
         Ok(())
     }

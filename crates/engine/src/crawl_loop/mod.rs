@@ -319,7 +319,7 @@ impl Coordinator {
         let state = match self.robots.is_met(origin) {
             true => None,
             false => {
-                self.slow_siblings(now, origin)?;
+                self.slow_to_kept_paces(now, origin)?;
                 self.robots.meet(now, origin)?
             }
         };

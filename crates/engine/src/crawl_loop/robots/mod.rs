@@ -63,7 +63,7 @@ pub(crate) enum RobotsJudgement {
 ///
 /// - An origin that is not in memory ([`is_met`](Self::is_met)) is reported with
 ///   [`meet`](Self::meet), which returns its state from earlier runs, and
-///   [`paces_of_siblings`](Self::paces_of_siblings). It is forgotten with [`forget`](Self::forget).
+///   [`kept_paces`](Self::kept_paces). It is forgotten with [`forget`](Self::forget).
 /// - For a permit for its rules, [`job`](Self::job) or [`pending_job`](Self::pending_job) returns
 ///   the request. The result goes to [`robots_fetched`](Self::robots_fetched) or
 ///   [`tdmrep_fetched`](Self::tdmrep_fetched), which return a [`RobotsReaction`]: the next step for
@@ -415,28 +415,27 @@ impl RobotsStates {
         self.met.remove(of);
     }
 
-    /// Returns the paces that the robots.txt files of a host's other origins request, since all
-    /// origins of a host share one gap. Also covers origins that are not in memory, if they are at
-    /// the default ports and their copy of robots.txt is fresh.
+    /// Returns the paces that the kept robots.txt files of a host request, since all origins of a
+    /// host share one gap. Covers the origins that are not in memory, if they are at the default
+    /// ports and their copy of robots.txt is fresh.
     ///
     /// # Errors
     /// The frontier can't be read.
-    pub(super) fn paces_of_siblings(
+    pub(super) fn kept_paces(
         &self,
         now: Tick,
         origin: &Origin,
     ) -> Result<Vec<(Origin, RobotsPace)>, FrontierError> {
         let mut paces = Vec::new();
         for scheme in ["http", "https"] {
-            let sibling = Origin::parse(&format!("{scheme}://{}", origin.host_key()));
-            let Some(sibling) = sibling.ok().filter(|sibling| sibling != origin) else {
+            let Ok(kept) = Origin::parse(&format!("{scheme}://{}", origin.host_key())) else {
                 continue;
             };
-            if !self.is_met(&sibling)
-                && let Some(compiled) = self.load(&sibling)?
+            if !self.is_met(&kept)
+                && let Some(compiled) = self.load(&kept)?
                 && let RobotsState::InForce { pace, .. } = self.state(now, &compiled, None)
             {
-                paces.push((sibling, pace));
+                paces.push((kept, pace));
             }
         }
         Ok(paces)

@@ -56,13 +56,13 @@ fn the_first_files_that_are_not_a_robots_txt_are_reported_once() {
 }
 
 #[test]
-fn paces_of_siblings_come_from_copies_of_origins_that_were_not_met() {
+fn kept_paces_come_from_copies_of_origins_that_were_not_met() {
     let mut coordinator = coordinator(|_| {});
     let frontier = Arc::clone(&coordinator.frontier);
     let [http, https] =
         ["http", "https"].map(|scheme| Origin::parse(&format!("{scheme}://a.example")).unwrap());
     let paces = |robots: &super::RobotsStates, origin| {
-        let paces = robots.paces_of_siblings(at(20), origin);
+        let paces = robots.kept_paces(at(20), origin);
         let paces = paces.unwrap().into_iter();
         paces
             .map(|(origin, pace)| (origin, pace.crawl_delay))
@@ -75,9 +75,9 @@ fn paces_of_siblings_come_from_copies_of_origins_that_were_not_met() {
     transaction.commit().unwrap();
     let expected = [(https.clone(), Some(Duration::from_secs(5)))];
     assert_eq!(paces(&coordinator.robots, &http), expected);
-    // The pace in an origin's own robots.txt is not among those of its siblings, the host's other
-    // origins.
-    assert_eq!(paces(&coordinator.robots, &https), []);
+    // The origin's own pace counts too: a redirect of another host's robots.txt may lead to an
+    // origin that is not in memory.
+    assert_eq!(paces(&coordinator.robots, &https), expected);
     coordinator.robots.meet(at(20), &https).unwrap();
     assert_eq!(paces(&coordinator.robots, &http), []);
 }

@@ -82,8 +82,9 @@ pub(super) struct Checker {
     round: u32,
     /// The requests of this life.
     seen: Vec<Seen>,
-    /// Requests of earlier lives that asked to wait and are on record, by host.
-    waits: HashMap<String, Tick>,
+    /// For each host, the recorded requests of earlier lives that asked to wait: when each ended,
+    /// and until when to wait.
+    waits: HashMap<String, Vec<(Tick, Tick)>>,
     hosts: HashMap<String, HostSeen>,
     origins: BTreeMap<Origin, OriginSeen>,
     /// Settled pages, each with its round.
@@ -137,6 +138,10 @@ impl Checker {
             }
         }
         self.is_unclean = false;
+        // A restored wait is at most the longest `Retry-After` that the operator allows now.
+        for (end, until) in self.waits.values_mut().flatten() {
+            *until = (*until).min(*end + politeness.max_retry_after);
+        }
         self.politeness = politeness.clone();
     }
 
@@ -172,11 +177,11 @@ impl Checker {
                 (Death::PowerCut, Some(length)) => length <= synced,
                 (Death::Clean | Death::Kill | Death::Failure, Some(_)) => true,
             };
-            if let Some(until) = seen.wait_until
+            if let (Some(end), Some(until)) = (seen.end, seen.wait_until)
                 && is_recorded
             {
-                let wait = self.waits.entry(seen.host).or_insert(until);
-                *wait = until.max(*wait);
+                let waits = self.waits.entry(seen.host).or_default();
+                waits.push((end, until));
             }
         }
     }
@@ -272,7 +277,8 @@ impl Checker {
         let waits = self.seen.iter().filter(|seen| seen.host == host);
         let waits = waits.filter_map(|seen| seen.wait_until);
         // A wait that is restored from `requests.jsonl` has lost its microseconds.
-        let earlier = self.waits.get(host).map(|until| until.as_micros() / 1000 * 1000);
+        let earlier = self.waits.get(host).into_iter().flatten();
+        let earlier = earlier.map(|(_, until)| until.as_micros() / 1000 * 1000);
         let wait = waits.chain(earlier.map(Tick::from_micros)).max();
         self.require(wait.is_none_or(|until| until <= now), || {
             format!("{now}: {url} is requested before the wait until {wait:?} is over")
