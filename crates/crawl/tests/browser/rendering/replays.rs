@@ -31,8 +31,8 @@ fn report(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// A site of two hosts. Each page of the first shows its clock and a random number, and what came of
-/// the script of another host, of data, of a disallowed script and of a missing one. Another page never ends.
+/// A site of two hosts. Pages of the first show their clock, a random number and data of both hosts,
+/// and have a disallowed, a missing and a foreign script. Another page never ends.
 fn site() -> TestWeb {
     let web = TestWeb::builder()
         .hosts(2)
