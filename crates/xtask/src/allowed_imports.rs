@@ -571,7 +571,14 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
             (
                 "run",
                 &[
-                    "clock", "control", "error", "metrics", "settings", "terminal", "values",
+                    "clock",
+                    "control",
+                    "error",
+                    "metrics",
+                    "rendering",
+                    "settings",
+                    "terminal",
+                    "values",
                 ],
             ),
             (

@@ -31,9 +31,8 @@ fn report(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// A site of two hosts. Each page of the first shows its clock and a random number, and what came of
-/// the script of another host, of data, of a disallowed script and of a missing one, in the order of
-/// the answers. Another page never ends.
+/// A site of two hosts. Pages of the first show their clock, a random number and data of both hosts,
+/// and have a disallowed, a missing and a foreign script. Another page never ends.
 fn site() -> TestWeb {
     let web = TestWeb::builder()
         .hosts(2)
@@ -43,11 +42,12 @@ fn site() -> TestWeb {
         .robots(0, "User-agent: *\nDisallow: /private/\n")
         .start();
     let show = "const show = (text) => document.body.insertAdjacentHTML('beforeend', '<p>' + text);
-        const get = (url) => fetch(url).then((answer) => answer.text()).then(show, () => show('none'));";
+        const get = (url) => fetch(url).then((answer) => answer.text()).catch(() => 'none');";
     let app = format!(
-        "{show} show(Date.now() + ' ' + Math.random() + ' ' + performance.now());
-         get('/data.json'); get('{}'); get('/private/data.json');
-         setTimeout(() => get('/late.json'), 700);",
+        "{show} show(Date.now() + ' ' + Math.random());
+         Promise.all([get('/data.json'), get('{}'), get('/private/data.json')])
+           .then((all) => show(all.join(' ')));
+         setTimeout(() => get('/late.json').then(show), 700);",
         web.url(1, "/data.json"),
     );
     let page = format!(
