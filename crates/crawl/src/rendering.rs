@@ -107,7 +107,7 @@ pub(crate) fn renderer_of_replay(terms: BrowserTerms) -> Result<Arc<dyn Renderer
     };
     match shared_browser(terms) {
         Err(why @ BrowserError::NotFound) => Ok(Arc::new(NoBrowser {
-            why: why.to_string(),
+            why: message(&why),
         })),
         found => found.map_err(|why| of_browser(&why)),
     }
@@ -126,9 +126,13 @@ fn of_browser(problem: &BrowserError) -> CommandError {
             "browser",
         ),
     };
+    CommandError::usage(message(problem)).hint(hint).about(flag)
+}
+
+/// Returns the first line of a problem's text. The hint after it doesn't know the flags.
+fn message(problem: &BrowserError) -> String {
     let text = problem.to_string();
-    let message = text.lines().next().unwrap_or_default().to_owned();
-    CommandError::usage(message).hint(hint).about(flag)
+    text.lines().next().unwrap_or_default().to_owned()
 }
 
 /// A browser that is started for its first page.

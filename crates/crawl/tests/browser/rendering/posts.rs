@@ -39,7 +39,8 @@ fn crawl(args: &[&str]) -> (TestWeb, tempfile::TempDir, String) {
     let other = web.url(1, "").replace("http://", "");
     let app = APP.replace("OTHER", other.trim_end_matches('/'));
     web.script(0, "/app.js", script(&app));
-    let folder = render(&web, &[&["--render", "on", "--delay", "0s"], args].concat());
+    let usual = ["--render", "on", "--delay", "0s", "--index", "on"];
+    let folder = render(&web, &[&usual, args].concat());
     let pages = rows(&folder, "pages.jsonl");
     assert_eq!(
         pages[0]["render"]["error"],
