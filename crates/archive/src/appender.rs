@@ -5,20 +5,9 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::disk::{Disk, DiskFile};
+use crate::disk::{Disk, DiskFile, FileStore};
 use crate::error::ArchiveError;
 use crate::regular_file::{options, regular};
-
-/// The file operations that an [`Appender`] needs. This is a trait so that tests can use a failing
-/// disk.
-pub(crate) trait FileStore {
-    /// Appends `bytes` or only a part of them, and returns the number of bytes written.
-    fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize>;
-    /// Truncates the file to `length` bytes.
-    fn cut(&mut self, length: u64) -> io::Result<()>;
-    /// Waits until all written bytes are on the disk.
-    fn sync(&mut self) -> io::Result<()>;
-}
 
 /// A file that is only appended to, in pieces that are written whole or not at all.
 pub(crate) struct Appender<S = DiskFile> {
@@ -207,8 +196,9 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::{Appender, FileStore};
+    use super::Appender;
     use crate::ArchiveError;
+    use crate::disk::FileStore;
 
     /// A small in-memory disk that writes a few bytes at a time.
     struct SmallDisk {

@@ -6,8 +6,6 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::appender::FileStore;
-
 /// Decides how each operation on a file ends. Files are named by their paths.
 pub trait DiskFaults: fmt::Debug + Send + Sync {
     /// Returns how many of `length` bytes are written at the end of a file.
@@ -47,6 +45,17 @@ impl Disk {
             Some(faults) => faults.sync(path),
         }
     }
+}
+
+/// The file operations that an appender needs. This is a trait so that tests can use a failing
+/// disk.
+pub(crate) trait FileStore {
+    /// Appends `bytes` or only a part of them, and returns the number of bytes written.
+    fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize>;
+    /// Truncates the file to `length` bytes.
+    fn cut(&mut self, length: u64) -> io::Result<()>;
+    /// Waits until all written bytes are on the disk.
+    fn sync(&mut self) -> io::Result<()>;
 }
 
 /// A file on a [`Disk`].
