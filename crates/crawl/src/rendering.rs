@@ -106,9 +106,7 @@ pub(crate) fn renderer_of_replay(terms: BrowserTerms) -> Result<Arc<dyn Renderer
         ..terms
     };
     match shared_browser(terms) {
-        Err(why @ BrowserError::NotFound) => Ok(Arc::new(NoBrowser {
-            why: message(&why),
-        })),
+        Err(why @ BrowserError::NotFound) => Ok(Arc::new(NoBrowser { why: message(&why) })),
         found => found.map_err(|why| of_browser(&why)),
     }
 }

@@ -4,8 +4,8 @@ mod addresses;
 mod failures;
 mod mixed_site;
 mod npm_apps;
-mod replays;
 mod posts;
+mod replays;
 
 use std::collections::BTreeMap;
 use std::path::Path;
