@@ -473,8 +473,9 @@ impl Checker {
         }
     }
 
-    /// Checks the reason for which a run ended.
-    pub(super) fn over(&mut self, ended: &Ended, max_pages: Option<u64>) {
+    /// Checks the reason for which a run ended. Only a run that is not saved may lose rows of
+    /// requests.
+    pub(super) fn over(&mut self, ended: &Ended, is_saved: bool, max_pages: Option<u64>) {
         let pages = self.rows.pages;
         let is_full = max_pages.is_some_and(|max| pages >= max);
         let is_spent = *ended == Ended::Budget("max-pages");
@@ -483,8 +484,7 @@ impl Checker {
         });
         let unlogged = self.seen.iter().find(|seen| seen.logged.is_none());
         let unlogged = unlogged.map(|seen| seen.url.to_string());
-        let is_cut = *ended == Ended::Interrupted;
-        self.require(unlogged.is_none() || is_cut, || {
+        self.require(unlogged.is_none() || !is_saved, || {
             format!("the run ended without the row of {unlogged:?}")
         });
     }

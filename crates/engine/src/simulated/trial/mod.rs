@@ -309,7 +309,7 @@ fn trial(seed: u64, trace: &Trace) -> Result<Tally, String> {
         tally.count(death);
         if let Some(ended) = ended {
             trace.note(now, || format!("ended: {ended:?}"));
-            checker.over(&ended, max_pages);
+            checker.over(&ended, death == Death::Clean, max_pages);
             is_finished = is_last && ended == Ended::Finished;
         }
         trace.note(now, || format!("{death:?}"));
