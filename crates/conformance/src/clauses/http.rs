@@ -31,7 +31,7 @@ pub(super) const CLAUSES: &[Clause] = &[
         .level(Level::Should)
         .judged_by(|trace| {
             every_request(trace, "a contact in each request", "no contact", |entry| {
-                let names_one = |text: &str| text.contains("http") || text.contains('@');
+                let names_one = |text: &str| ["http://", "https://", "@"].iter().any(|sign| text.contains(sign));
                 entry.header("from").is_some_and(|from| from.contains('@'))
                     || names_one(entry.user_agent())
             })
@@ -58,6 +58,7 @@ pub(super) const CLAUSES: &[Clause] = &[
         &[],
         &[],
     )
+    .level(Level::Custom)
     .shown_by(&["/open", "/forms"])
     .with(&[html(
         "/forms",
@@ -75,9 +76,12 @@ pub(super) const CLAUSES: &[Clause] = &[
         &["/page%23part"],
         &["/page"],
     )
-    .with(&[html("/list", "<title>List</title><a href='/page#part'>page</a>")])
-    .shown_by(&["/open", "/list"])
-    .hiding(&["/page", "/page%23part"])
+    .with(&[html(
+        "/list",
+        "<title>List</title><a href='/page#part'>page</a> <a href='/other'>other</a>",
+    )])
+    .shown_by(&["/open", "/list", "/other"])
+    .hiding(&["/page", "/page%23part", "/other"])
     .judged_by(|trace| {
         every_request(trace, "no fragment", "a fragment was sent", |entry| {
             !entry.path.contains('#')
@@ -89,9 +93,12 @@ pub(super) const CLAUSES: &[Clause] = &[
         &[],
         &["/folder/target"],
     )
-    .shown_by(&["/open", "/folder/moved"])
-    .hiding(&["/folder/target"])
-    .with(&[redirect("/folder/moved", &[("location", "target")])]),
+    .shown_by(&["/open", "/folder/moved", "/moved", "/arrived"])
+    .hiding(&["/folder/target", "/arrived"])
+    .with(&[
+        redirect("/folder/moved", &[("location", "target")]),
+        redirect("/moved", &[("location", "http://{0}/arrived")]),
+    ]),
     rule(
         ("redirect-loop", "ends a loop of redirects", "RFC 9110 section 15.4"),
         Clause::BASE.robots,
@@ -108,7 +115,7 @@ pub(super) const CLAUSES: &[Clause] = &[
         &[],
         &[],
     )
-    .level(Level::Should)
+    .level(Level::Custom)
     .shown_by(&["/open", "/chain/1"])
     .special(|ask| {
         let step: u32 = ask.request.path.strip_prefix("/chain/")?.parse().ok()?;
@@ -124,8 +131,8 @@ pub(super) const CLAUSES: &[Clause] = &[
     })
     .judged_by(|trace| waits_after(trace, 503, Duration::from_secs(3))),
     busy("retry-after-date", "waits for a Retry-After that is a date", RETRY_AFTER, |ask| {
-        // Dates have whole seconds, so this one is between three and four seconds away.
-        let date = httpdate::fmt_http_date(SystemTime::now() + Duration::from_secs(4));
+        // Dates have whole seconds, and a busy server may send this one late.
+        let date = httpdate::fmt_http_date(SystemTime::now() + Duration::from_secs(6));
         first_busy(ask, || Answer::of(503).header("retry-after", &date))
     })
     .judged_by(|trace| waits_after(trace, 503, Duration::from_secs(3))),
@@ -151,8 +158,10 @@ pub(super) const CLAUSES: &[Clause] = &[
         &[],
         &["/behind-gzip"],
     )
-    .shown_by(&["/open", "/coded"])
-    .hiding(&["/behind-gzip"])
+    .level(Level::Custom)
+    .shown_by(&["/open", "/coded", "/list", "/other"])
+    .hiding(&["/behind-gzip", "/other"])
+    .with(&[html("/list", "<title>List</title><a href='/other'>other</a>")])
     .special(|ask| {
         let page = Answer::html("<title>Coded</title><p><a href='/behind-gzip'>on</a> and on</p>");
         let accepts = ask.request.header("accept-encoding").is_some_and(|codings| codings.contains("gzip"));
@@ -183,6 +192,7 @@ const fn simple(id: &'static str, title: &'static str, source: &'static str) -> 
     rule((id, title, source), Clause::BASE.robots, &[], &[])
 }
 
+/// Returns a clause about a server that is busy. RFC 9110 says only that clients ought to wait.
 const fn busy(
     id: &'static str,
     title: &'static str,
@@ -190,7 +200,7 @@ const fn busy(
     special: fn(&Ask<'_>) -> Option<Reply>,
 ) -> Clause {
     rule((id, title, source), Clause::BASE.robots, &[], &[])
-        .level(Level::Should)
+        .level(Level::Custom)
         .shown_by(&["/busy", "/1", "/2"])
         .special(special)
 }

@@ -244,9 +244,10 @@ const fn closed(
 const fn open(about: (&'static str, &'static str, &'static str), pages: &'static [Page]) -> Clause {
     rule(about, Clause::BASE.robots, &[], BEHIND)
         .level(Level::Custom)
-        .shown_by(CARRIER)
+        .shown_by(&["/open", "/carrier", "/deep"])
         .with(pages)
-        .hiding(BEHIND)
+        .hiding(&["/behind", "/deep"])
+        .special(|ask| (ask.request.path == "/open").then(|| Answer::html(OPEN).into()))
 }
 
 const fn sitemap(

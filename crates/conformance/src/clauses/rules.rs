@@ -83,7 +83,8 @@ pub(super) const CLAUSES: &[Clause] = &[
          User-agent: *\nDisallow: /second\n",
         &["/first", "/second"],
         &["/theirs"],
-    ),
+    )
+    .level(Level::Should),
     rule(
         (
             "agent-several",
@@ -134,7 +135,7 @@ pub(super) const CLAUSES: &[Clause] = &[
         &[],
         &["/early"],
     )
-    .level(Level::May),
+    .level(Level::Should),
     rule(
         ("longest-allow", "lets the longest match win: Allow", RULES),
         "User-agent: *\nDisallow: /folder/\nAllow: /folder/page\n",
@@ -183,7 +184,8 @@ pub(super) const CLAUSES: &[Clause] = &[
         "User-agent: *\nDisallow: /Fish\n",
         &["/Fish"],
         &["/fish"],
-    ),
+    )
+    .level(Level::Should),
     rule(
         ("query", "matches the query too", RULES),
         "User-agent: *\nDisallow: /list?sort=\n",
@@ -314,7 +316,8 @@ pub(super) const CLAUSES: &[Clause] = &[
         "\u{feff}User-agent: *\nDisallow: /closed\n",
         &["/closed"],
         &["/other"],
-    ),
+    )
+    .level(Level::Custom),
     rule(
         (
             "other-records",

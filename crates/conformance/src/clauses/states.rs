@@ -110,6 +110,7 @@ pub(super) const CLAUSES: &[Clause] = &[
         &["/closed"],
         &[],
     )
+    .level(Level::Should)
     .special(|ask| redirected_robots(ask, 5, 0)),
     rule(
         (
@@ -121,6 +122,7 @@ pub(super) const CLAUSES: &[Clause] = &[
         &["/closed"],
         &[],
     )
+    .level(Level::Should)
     .on_hosts(2)
     .special(|ask| redirected_robots(ask, 1, 1)),
     rule(
@@ -207,7 +209,7 @@ pub(super) const CLAUSES: &[Clause] = &[
         &[],
         &["/1", "/2", "/3", "/4", "/5", "/6", "/7", "/8", "/9"],
     )
-    .level(Level::May)
+    .level(Level::Custom)
     .judged_by(|trace| repeats_at_most(trace, "/robots.txt", MAX_COPIES)),
     rule(
         (

@@ -17,7 +17,7 @@ use crate::error::{BREACH, CommandError, FINISHED, INTERRUPTED};
 use crate::settings::check_agent;
 use crate::terminal::{note, print, print_as_is, print_json_lines};
 
-/// Set by SIGINT and SIGTERM.
+/// Set by SIGINT, SIGTERM and SIGHUP.
 static STOP: AtomicBool = AtomicBool::new(false);
 
 /// Runs `crawl conformance`.
@@ -137,7 +137,7 @@ fn reads_environment(words: &[OsString]) -> bool {
         .any(|word| is_file(word) || word.to_string_lossy().contains("CRAWL_URL"))
 }
 
-/// Ends the check, and so the running commands, on SIGINT and SIGTERM.
+/// Ends the check, and so the running commands, on SIGINT, SIGTERM and SIGHUP.
 fn stop_on_signals() -> Result<(), CommandError> {
     use tokio::signal::unix::{SignalKind, signal};
     let failed = |why: std::io::Error| CommandError::disk(format!("can't wait for signals: {why}"));
@@ -145,11 +145,12 @@ fn stop_on_signals() -> Result<(), CommandError> {
         .enable_all()
         .build()
         .map_err(failed)?;
-    let (mut interrupts, mut terminations) = {
+    let (mut interrupts, mut terminations, mut hangups) = {
         let _context = runtime.enter();
         (
             signal(SignalKind::interrupt()).map_err(failed)?,
             signal(SignalKind::terminate()).map_err(failed)?,
+            signal(SignalKind::hangup()).map_err(failed)?,
         )
     };
     thread::spawn(move || {
@@ -157,6 +158,7 @@ fn stop_on_signals() -> Result<(), CommandError> {
             tokio::select! {
                 _ = interrupts.recv() => {}
                 _ = terminations.recv() => {}
+                _ = hangups.recv() => {}
             }
         });
         STOP.store(true, Ordering::Relaxed);

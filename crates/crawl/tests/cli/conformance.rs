@@ -10,6 +10,10 @@ const NEEDS_BROWSER: [&str; 1] = ["closed-script"];
 /// A clause that `--scope any` overrides, because it takes any page of any host.
 const ABOUT_SCOPE: &str = "sitemap-foreign";
 
+/// Clauses whose first run is killed half a second after an answer. They run alone, so that the
+/// crawler has read the answer by then on a slow machine too.
+const KILLED: [&str; 2] = ["restart-retry-after", "restart-crawl-delay"];
+
 /// Runs the check of this program, with short gaps so that the test is quick.
 fn check(flags: &[&str], crawl_flags: &[&str]) -> Ran {
     let (_dir, mut cmd) = setup("conformance");
@@ -59,24 +63,28 @@ fn this_crawler_keeps_every_clause() {
         .stdout
         .lines()
         .filter_map(|line| line.split(' ').next());
-    let ids: Vec<&str> = ids.filter(|id| *id != ABOUT_SCOPE).collect();
+    let ids: Vec<&str> = ids
+        .filter(|id| *id != ABOUT_SCOPE && !KILLED.contains(id))
+        .collect();
     assert!(ids.len() > 100, "{}", listed.stdout);
     let wide = ["--scope", "any", "--allow-private", "--resources", "all"];
-    let ran = check(&["--timeout", "5m", "--only", &ids.join(",")], &wide);
-    let mut missed = Vec::new();
-    for clause in clauses(&ran) {
-        let id = clause["id"].as_str().unwrap();
-        let due = if NEEDS_BROWSER.contains(&id) {
-            "not_shown"
-        } else {
-            "pass"
-        };
-        if clause["outcome"] != due {
-            missed.push(clause);
+    for ids in [&ids[..], &KILLED] {
+        let ran = check(&["--timeout", "5m", "--only", &ids.join(",")], &wide);
+        let mut missed = Vec::new();
+        for clause in clauses(&ran) {
+            let id = clause["id"].as_str().unwrap();
+            let due = if NEEDS_BROWSER.contains(&id) {
+                "not_shown"
+            } else {
+                "pass"
+            };
+            if clause["outcome"] != due {
+                missed.push(clause);
+            }
         }
+        assert!(missed.is_empty(), "{missed:#?}");
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
     }
-    assert!(missed.is_empty(), "{missed:#?}");
-    assert_eq!(ran.code, 0, "{}", ran.stderr);
 
     let ran = check(&["--only", ABOUT_SCOPE], &["--allow-private"]);
     assert_eq!(clauses(&ran)[0]["outcome"], "pass", "{}", ran.stdout);
