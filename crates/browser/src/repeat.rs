@@ -4,22 +4,40 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bytes::Bytes;
-
 use crate::{AnswerFuture, PageAnswer, PageRequests, RequestKind, WantedRequest};
 
-/// Passes on the requests of a page and keeps the answers. After [`repeat`](Self::repeat) the same
-/// requests get the same answers, so that none is sent twice.
+/// Maximum bytes of bodies that are kept for a second rendering of a page. Beyond the limit:
+/// requests are passed on again.
+const MAX_KEPT_BYTES: usize = 32 << 20;
+
+/// Passes on the requests of a page and keeps the answers to GET. After [`repeat`](Self::repeat) the
+/// same requests get the same answers. Requests with other methods are refused then, because they
+/// may have reached the server before.
 pub(crate) struct RepeatableRequests {
     requests: Arc<dyn PageRequests>,
-    answers: Arc<Answers>,
+    answers: Arc<Mutex<KeptAnswers>>,
     is_repeat: AtomicBool,
 }
 
-type Key = (RequestKind, String, String, Option<Bytes>);
-
 /// The answers to equal requests, in order.
-type Answers = Mutex<HashMap<Key, VecDeque<PageAnswer>>>;
+#[derive(Default)]
+struct KeptAnswers {
+    of: HashMap<(RequestKind, String), VecDeque<PageAnswer>>,
+    bytes: usize,
+}
+
+impl KeptAnswers {
+    fn keep(&mut self, key: (RequestKind, String), answer: &PageAnswer) {
+        let bytes = match answer {
+            PageAnswer::Response { body, .. } => body.len(),
+            PageAnswer::Refused => 0,
+        };
+        if self.bytes + bytes <= MAX_KEPT_BYTES {
+            self.bytes += bytes;
+            self.of.entry(key).or_default().push_back(answer.clone());
+        }
+    }
+}
 
 impl RepeatableRequests {
     pub(crate) fn new(requests: Arc<dyn PageRequests>) -> RepeatableRequests {
@@ -30,7 +48,8 @@ impl RepeatableRequests {
         }
     }
 
-    /// From now on, repeats the answers given so far. Other requests are still passed on.
+    /// From now on, repeats the answers given so far. Other requests are still passed on, if they
+    /// are GET.
     pub(crate) fn repeat(&self) {
         self.is_repeat.store(true, Ordering::Relaxed);
     }
@@ -38,28 +57,96 @@ impl RepeatableRequests {
 
 impl PageRequests for RepeatableRequests {
     fn request(&self, wanted: WantedRequest) -> AnswerFuture {
-        let (method, url) = (wanted.method.clone(), wanted.url.clone());
-        let key = (wanted.kind, method, url, wanted.body.clone());
-        if self.is_repeat.load(Ordering::Relaxed) {
-            let repeated = lock(&self.answers)
-                .get_mut(&key)
-                .and_then(VecDeque::pop_front);
-            return match repeated {
-                Some(answer) => Box::pin(async { answer }),
-                None => self.requests.request(wanted),
-            };
+        let (is_get, is_repeat) = (
+            wanted.method == "GET",
+            self.is_repeat.load(Ordering::Relaxed),
+        );
+        let key = (wanted.kind, wanted.url.clone());
+        match (is_get, is_repeat) {
+            (false, false) => self.requests.request(wanted),
+            (false, true) => Box::pin(async { PageAnswer::Refused }),
+            (true, true) => {
+                let mut answers = lock(&self.answers);
+                let kept = answers.of.get_mut(&key).and_then(VecDeque::pop_front);
+                match kept {
+                    Some(answer) => Box::pin(async { answer }),
+                    None => self.requests.request(wanted),
+                }
+            }
+            (true, false) => {
+                let (answer, answers) = (self.requests.request(wanted), Arc::clone(&self.answers));
+                Box::pin(async move {
+                    let answer = answer.await;
+                    lock(&answers).keep(key, &answer);
+                    answer
+                })
+            }
         }
-        let (answer, answers) = (self.requests.request(wanted), Arc::clone(&self.answers));
-        Box::pin(async move {
-            let answer = answer.await;
-            let mut answers = lock(&answers);
-            answers.entry(key).or_default().push_back(answer.clone());
-            answer
-        })
     }
 }
 
-fn lock(answers: &Answers) -> MutexGuard<'_, HashMap<Key, VecDeque<PageAnswer>>> {
-    // The map is valid even if another thread panicked while it held the lock.
+fn lock(answers: &Mutex<KeptAnswers>) -> MutexGuard<'_, KeptAnswers> {
+    // The answers are valid even if another thread panicked while it held the lock.
     answers.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use bytes::Bytes;
+
+    use super::{MAX_KEPT_BYTES, RepeatableRequests};
+    use crate::{AnswerFuture, PageAnswer, PageRequests, RequestKind, WantedRequest};
+
+    /// Counts the requests that reach it. Its answers have as many bytes as the URL says.
+    #[derive(Default)]
+    struct Counted(Mutex<Vec<String>>);
+
+    impl PageRequests for Counted {
+        fn request(&self, wanted: WantedRequest) -> AnswerFuture {
+            let length = wanted.url.rsplit('/').next().unwrap().parse().unwrap();
+            let seen = format!("{} {}", wanted.method, wanted.url);
+            self.0.lock().unwrap().push(seen);
+            let body = Bytes::from(vec![0; length]);
+            Box::pin(async {
+                PageAnswer::Response {
+                    status: 200,
+                    headers: Vec::new(),
+                    body,
+                }
+            })
+        }
+    }
+
+    fn wanted(method: &str, url: &str) -> WantedRequest {
+        WantedRequest {
+            url: url.to_owned(),
+            method: method.to_owned(),
+            kind: RequestKind::Fetch,
+            headers: Vec::new(),
+            body: None,
+            is_frame: false,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_second_rendering_repeats_answers_to_get_and_posts_nothing() {
+        let counted = Arc::new(Counted::default());
+        let requests = RepeatableRequests::new(counted.clone());
+        let long = format!("/long/{}", MAX_KEPT_BYTES);
+        for (method, url) in [("GET", "/a/1"), ("POST", "/post/1"), ("GET", &long)] {
+            requests.request(wanted(method, url)).await;
+        }
+        requests.repeat();
+        let known = requests.request(wanted("GET", "/a/1")).await;
+        assert!(matches!(known, PageAnswer::Response { status: 200, .. }));
+        let post = requests.request(wanted("POST", "/post/1")).await;
+        assert!(matches!(post, PageAnswer::Refused));
+        // An answer that is too long to keep is requested again.
+        requests.request(wanted("GET", &long)).await;
+        let long = format!("GET {long}");
+        let seen = counted.0.lock().unwrap().clone();
+        assert_eq!(seen, ["GET /a/1", "POST /post/1", &long, &long]);
+    }
 }

@@ -8,7 +8,7 @@ use crawl_scope::action;
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 
 use super::Coordinator;
-use super::renders::{NextPage, ResourceAccess, Wanted};
+use super::renders::{NextPage, ResourceAccess, Wanted, is_short};
 use crate::config::Config;
 use crate::content_filter;
 use crate::messages::page::FetchedPage;
@@ -153,7 +153,7 @@ impl Coordinator {
                 .and_then(|url| self.loggable(&url)),
             method: Some(request.method.clone()),
             kind: Some(request.kind.name().to_owned()),
-            has_post_body: request.post.is_some(),
+            has_post_body: request.post.as_ref().is_some_and(is_short),
             ..self.render_step(now, "wanted")
         };
         out.push(Effect::NoteRender(Box::new(step)));

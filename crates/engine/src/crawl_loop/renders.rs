@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crawl_archive::DigestAlgorithm;
 use crawl_archive::rows::RenderRow;
+use crawl_fetcher::PostBody;
 use crawl_frontier::UrlKind;
 use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, HostKey, Origin, canonicalize};
@@ -40,6 +41,11 @@ const MAX_PAGE_WAIT: Duration = Duration::from_secs(3_600);
 /// Maximum bytes of the body of a POST.
 /// Beyond the limit: refused.
 const MAX_POST_BYTES: usize = 1 << 20;
+
+/// Returns whether a POST may have this body.
+pub(super) fn is_short(post: &PostBody) -> bool {
+    post.bytes.len() <= MAX_POST_BYTES
+}
 
 /// Maximum times that a resource is requested whose requests fail.
 const MAX_TRIES: u32 = 2;
@@ -650,7 +656,7 @@ impl RenderRules {
                 self.posts
                     && request.kind == ResourceKind::Data
                     && url.origin_text() == from.origin_text()
-                    && post.bytes.len() <= MAX_POST_BYTES
+                    && is_short(post)
             }
             _ => false,
         }

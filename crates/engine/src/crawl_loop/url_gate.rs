@@ -17,6 +17,7 @@ use crate::config::{OffScopeMethod, TrapRules};
 use crate::messages::WriterMessage;
 use crate::messages::page::FetchContext;
 use crate::priority::Priority;
+use crate::revisit::visit::PreviousVisit;
 use crate::sampling::{SampleVerdict, Sampling};
 use crate::shared_traps::{SharedTraps, put_aside};
 
@@ -194,10 +195,13 @@ impl UrlGate {
         frontier: &dyn Frontier,
     ) -> Result<LeaseDisposition, FrontierError> {
         let disposition = self.judge(lease, context, per_host, frontier)?;
-        let LeaseDisposition::Fetch(lease) = disposition else {
-            return Ok(disposition);
+        let (lease, is_only_checked) = match disposition {
+            LeaseDisposition::Fetch(lease) => (lease, false),
+            LeaseDisposition::CheckStatus(lease) => (lease, true),
+            other => return Ok(other),
         };
         Ok(match self.suspects.treatment(&lease.url) {
+            Treatment::Usual if is_only_checked => LeaseDisposition::CheckStatus(lease),
             Treatment::Usual => LeaseDisposition::Fetch(lease),
             Treatment::LastAndAlone => LeaseDisposition::Alone(lease),
             Treatment::GiveUp => LeaseDisposition::GiveUp(lease),
@@ -212,7 +216,10 @@ impl UrlGate {
         per_host: u32,
         frontier: &dyn Frontier,
     ) -> Result<LeaseDisposition, FrontierError> {
-        if lease.kind != UrlKind::Page || context.past.is_some() {
+        // A URL of which no page is known may be one in a trap that was only checked.
+        let is_known =
+            |past: &PreviousVisit| self.of_traps == OffScopeMethod::Get || past.page().is_some();
+        if lease.kind != UrlKind::Page || context.past.as_deref().is_some_and(is_known) {
             return Ok(LeaseDisposition::Fetch(lease));
         }
         match self

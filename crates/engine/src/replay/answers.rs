@@ -190,6 +190,9 @@ impl Answers {
             self.follows = self.difference.is_none();
             self.sent += usize::from(self.follows);
         }
+        // Without the order of the crawl, nothing tells which POST got which answer.
+        let is_post = request.post.is_some();
+        let next = next.filter(|next| self.follows || !is_post && !next.request.is_post);
         let took = match &next {
             Some(next) => next.request.end.saturating_sub(next.request.start),
             None => self.crawl.usual_time(url.host_key().as_str()),

@@ -57,6 +57,7 @@ pub(super) struct RecordedRequest {
     pub(super) failure: Option<FailureKind>,
     pub(super) wait_asked: Option<u64>,
     pub(super) challenged: bool,
+    pub(super) is_post: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -128,6 +129,7 @@ impl RecordedRequest {
             failure: failure.map(|kind| kind.unwrap_or(FailureKind::NotArchived)),
             wait_asked: row.wait_asked,
             challenged: row.challenged,
+            is_post: row.method.as_deref() == Some("POST"),
         }
     }
 }
@@ -329,7 +331,9 @@ impl RecordedCrawl {
                 .status
                 .is_some_and(|status| status < 500 && status != 429)
         };
-        requests.find(is_final).map(|request| request.start)
+        requests
+            .find(|request| is_final(request) && !request.is_post)
+            .map(|request| request.start)
     }
 
     /// Returns the record that a revisit record refers to.

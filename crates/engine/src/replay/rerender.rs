@@ -253,13 +253,14 @@ impl RecordedRequests {
         }
     }
 
-    /// No longer waits for the answers to requests for a URL.
+    /// No longer waits for the answer to the first open request for a URL.
     pub(super) fn drop_awaited(&mut self, url: &str) {
-        for asked in &mut self.asked {
+        let open = self.asked.iter_mut().find(|asked| {
             let is_it = asked.name.url().is_some_and(|other| other.as_str() == url);
-            if is_it && matches!(asked.answer, AnswerState::Awaited(_)) {
-                asked.answer = AnswerState::Came(None);
-            }
+            is_it && matches!(asked.answer, AnswerState::Awaited(_))
+        });
+        if let Some(asked) = open {
+            asked.answer = AnswerState::Came(None);
         }
     }
 
