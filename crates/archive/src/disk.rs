@@ -50,7 +50,7 @@ impl Disk {
 /// The file operations that an appender needs. This is a trait so that tests can use a failing
 /// disk.
 pub(crate) trait FileStore {
-    /// Appends `bytes` or only a part of them, and returns the number of bytes written.
+    /// Appends all bytes or the first few, and returns how many were written.
     fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize>;
     /// Truncates the file to `length` bytes.
     fn cut(&mut self, length: u64) -> io::Result<()>;

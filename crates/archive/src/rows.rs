@@ -500,7 +500,7 @@ pub struct OrderRow {
     pub render: Option<RenderStep>,
 }
 
-/// A message about pages that are rendered, in the order in which the crawl loop took it in.
+/// A message to the crawl loop about rendered pages. Rows have the order of the messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RenderStep {
     /// When the loop took it in, in milliseconds since the Unix epoch, UTC.
@@ -509,7 +509,7 @@ pub struct RenderStep {
     /// requested a resource), `dropped` (a page no longer waits for a resource), `expired` (resources
     /// waited too long) or `rendered` (a page was rendered, or could not be).
     pub step: String,
-    /// The page: its number in the order in which the pages of this run went to the browser, from 1.
+    /// The number of the page. The pages of a run are numbered from 1 as they go to the browser.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page: Option<u64>,
     /// The URL of the page (`scripted`) or of the resource. Null if the resource's URL is unusable

@@ -89,7 +89,7 @@ pub struct EncodedCapture {
     pub(crate) response: Range<usize>,
     /// The beginning of the index line, up to the digest, without the file and the offset.
     pub(crate) index_head: String,
-    /// The offset in `members` at which the next record of a rendered page is inserted.
+    /// Where in `members` the next record of a rendered page is inserted: an offset in bytes.
     rendered_end: usize,
     /// The range in `members` of the screenshot, and the beginning of its index line.
     pub(crate) screenshot: Option<(Range<usize>, String)>,

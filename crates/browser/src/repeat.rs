@@ -67,8 +67,7 @@ impl PageRequests for RepeatableRequests {
             (false, true) => Box::pin(async { PageAnswer::Refused }),
             (true, true) => {
                 let mut answers = lock(&self.answers);
-                let kept = answers.of.get_mut(&key).and_then(VecDeque::pop_front);
-                match kept {
+                match answers.of.get_mut(&key).and_then(VecDeque::pop_front) {
                     Some(answer) => Box::pin(async { answer }),
                     None => self.requests.request(wanted),
                 }
@@ -99,7 +98,7 @@ mod tests {
     use super::{MAX_KEPT_BYTES, RepeatableRequests};
     use crate::{AnswerFuture, PageAnswer, PageRequests, RequestKind, WantedRequest};
 
-    /// Counts the requests that reach it. Its answers have as many bytes as the URL says.
+    /// Collects requests. The last segment of a URL is the length of its answer.
     #[derive(Default)]
     struct Counted(Mutex<Vec<String>>);
 

@@ -45,7 +45,7 @@ pub enum Plan {
 }
 
 impl Plan {
-    /// Returns whether a command needs a directory of its own to be judged.
+    /// Returns whether only a command with a `{dir}` can be judged.
     pub fn needs_dir(self) -> bool {
         !matches!(self, Plan::Once)
     }

@@ -111,7 +111,10 @@ impl Subject<'_> {
             .stderr(stderr);
         // Start a process group, so that killing it also ends what the command started.
         match command.process_group(0).spawn() {
-            Ok(child) => Ok(Started { child }),
+            Ok(child) => Ok(Started {
+                child,
+                is_killed: false,
+            }),
             Err(source) => Err(CheckError::Start {
                 program: program.to_string_lossy().into_owned(),
                 source,
@@ -144,10 +147,15 @@ impl Place<'_> {
 /// A running command. Dropping the value kills it.
 struct Started {
     child: Child,
+    is_killed: bool,
 }
 
 impl Started {
+    /// Kills the command's process group, once: later another process may have its number.
     fn kill(&mut self) {
+        if std::mem::replace(&mut self.is_killed, true) {
+            return;
+        }
         if let Ok(group) = i32::try_from(self.child.id()) {
             // Fails if the whole group has ended.
             let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);

@@ -48,10 +48,7 @@ impl Served {
             authorities: OnceLock::new(),
             counts: Mutex::default(),
         });
-        let mut spec: Spec = TestWeb::builder()
-            .hosts(clause.hosts)
-            .pages(1)
-            .sitemap(false);
+        let mut spec: Spec = TestWeb::scripted(clause.hosts);
         if clause.shares_address {
             spec = spec.addresses(1);
         }

@@ -14,6 +14,7 @@ pub(crate) fn renderer(_terms: BrowserTerms) -> Result<Arc<dyn Renderer>, Comman
 
 /// Returns what stands for the browser of a replay, which then reads the archived DOMs.
 pub(crate) fn renderer_of_replay(_terms: BrowserTerms) -> Result<Arc<dyn Renderer>, CommandError> {
-    let why = "this build of crawl can't run a browser".to_owned();
-    Ok(Arc::new(NoBrowser { why }))
+    Ok(Arc::new(NoBrowser {
+        why: "this build of crawl can't run a browser".to_owned(),
+    }))
 }

@@ -179,9 +179,9 @@ impl RenderFailure {
             "render_timeout",
             "render_budget",
         ];
-        let known = NAMES.into_iter().find(|known| *known == name);
+        let failure = NAMES.into_iter().find(|failure| *failure == name);
         RenderFailure {
-            name: known.unwrap_or("page_failed"),
+            name: failure.unwrap_or("page_failed"),
             detail: "as recorded".to_owned(),
             is_browsers: matches!(name, RenderFailure::NO_BROWSER | "browser_crashed"),
         }

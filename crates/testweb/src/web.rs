@@ -17,7 +17,7 @@ use crate::site::Site;
 use crate::sockets::{Bound, bind};
 use crate::spec::{ConnectionMode, Spec};
 use crate::truth::{CrawlReach, Truth, walk};
-use crate::web_plan::Shape;
+use crate::web_plan::{LinkMix, Shape};
 
 /// A web that listens on loopback until it is dropped.
 ///
@@ -36,6 +36,17 @@ impl TestWeb {
     /// Returns the settings of a web with one host and 20 pages, to modify and start.
     pub fn builder() -> Spec {
         Spec::default()
+    }
+
+    /// Returns the settings of hosts with one page each, without generated links or sitemaps, for
+    /// tests that script their pages.
+    pub fn scripted(hosts: u32) -> Spec {
+        let links = LinkMix::plain();
+        TestWeb::builder()
+            .hosts(hosts)
+            .pages(1)
+            .mix(links)
+            .sitemap(false)
     }
 
     pub(crate) fn try_start(spec: Spec) -> io::Result<TestWeb> {

@@ -60,7 +60,7 @@ pub(crate) struct Args {
     known_bugs: bool,
 }
 
-/// The trials in which a known bug must be found, unless `--seeds` is given.
+/// Number of trials that must find a known bug, unless `--seeds` is given.
 const TRIALS_PER_BUG: u64 = 1_000;
 
 /// Hosts in a hundred with URLs under a second origin.

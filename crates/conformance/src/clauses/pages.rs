@@ -17,6 +17,16 @@ const OPEN: &str =
     "<title>Open</title><p>A page that says nothing to crawlers.</p><a href='/deep'>on</a>";
 const CARRIER: &[&str] = &["/open", "/carrier"];
 
+/// The page `/carrier` with these tags in its head, and a link to `/behind`.
+macro_rules! carrier {
+    ($head:literal) => {
+        &[html(
+            "/carrier",
+            concat!($head, "<title>C</title><a href='/behind'>on</a>"),
+        )]
+    };
+}
+
 pub(super) const CLAUSES: &[Clause] = &[
     closed(
         (
@@ -24,38 +34,23 @@ pub(super) const CLAUSES: &[Clause] = &[
             "follows no link of a page with `nofollow`",
             META,
         ),
-        &[html(
-            "/carrier",
-            "<meta name='robots' content='nofollow'><title>C</title><a href='/behind'>on</a>",
-        )],
+        carrier!("<meta name='robots' content='nofollow'>"),
     ),
     closed(
         ("meta-none", "follows no link of a page with `none`", NAMED),
-        &[html(
-            "/carrier",
-            "<meta name='robots' content='none'><title>C</title><a href='/behind'>on</a>",
-        )],
+        carrier!("<meta name='robots' content='none'>"),
     ),
     closed(
         ("meta-case", "reads the robots meta tag in any case", META),
-        &[html(
-            "/carrier",
-            "<META CONTENT='NOINDEX, NOFOLLOW' NAME='ROBOTS'><title>C</title><a href='/behind'>on</a>",
-        )],
+        carrier!("<META CONTENT='NOINDEX, NOFOLLOW' NAME='ROBOTS'>"),
     ),
     closed(
         ("meta-several", "combines several robots meta tags", NAMED),
-        &[html(
-            "/carrier",
-            "<meta name='robots' content='noindex'><meta name='robots' content='nofollow'><title>C</title><a href='/behind'>on</a>",
-        )],
+        carrier!("<meta name='robots' content='noindex'><meta name='robots' content='nofollow'>"),
     ),
     closed(
         ("meta-named", "obeys a meta tag with its own name", NAMED),
-        &[html(
-            "/carrier",
-            "<meta name='{token}' content='nofollow'><title>C</title><a href='/behind'>on</a>",
-        )],
+        carrier!("<meta name='{token}' content='nofollow'>"),
     ),
     open(
         (
@@ -63,10 +58,7 @@ pub(super) const CLAUSES: &[Clause] = &[
             "ignores a meta tag with another crawler's name",
             NAMED,
         ),
-        &[html(
-            "/carrier",
-            "<meta name='otherbot' content='nofollow'><title>C</title><a href='/behind'>on</a>",
-        )],
+        carrier!("<meta name='otherbot' content='nofollow'>"),
     ),
     open(
         (
@@ -74,17 +66,11 @@ pub(super) const CLAUSES: &[Clause] = &[
             "follows links of a page with `noindex` alone",
             META,
         ),
-        &[html(
-            "/carrier",
-            "<meta name='robots' content='noindex'><title>C</title><a href='/behind'>on</a>",
-        )],
+        carrier!("<meta name='robots' content='noindex'>"),
     ),
     open(
         ("meta-comment", "ignores a meta tag in a comment", META),
-        &[html(
-            "/carrier",
-            "<!-- <meta name='robots' content='nofollow'> --><title>C</title><a href='/behind'>on</a>",
-        )],
+        carrier!("<!-- <meta name='robots' content='nofollow'> -->"),
     ),
     closed(
         (

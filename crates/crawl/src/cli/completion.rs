@@ -20,8 +20,8 @@ pub(crate) fn script(shell: Shell) -> String {
     }
 }
 
-/// Makes the zsh script complete an optional value also as a word of its own, as the command line
-/// accepts it: `--index on` beside `--index=on`.
+/// Makes the zsh script complete optional values after a space too, since the command line accepts
+/// both `--index=on` and `--index on`.
 fn with_separate_values(script: &str) -> String {
     let lines =
         script

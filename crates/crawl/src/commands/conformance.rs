@@ -77,7 +77,7 @@ pub(crate) fn run(args: &ConformanceArgs) -> Result<u8, CommandError> {
     })
 }
 
-/// Returns the clauses with these names, or every clause if `only` is empty.
+/// Returns the named clauses, or every clause if `only` is empty.
 fn wanted(only: &[String]) -> Result<Vec<Clause>, CommandError> {
     if let Some(id) = only
         .iter()

@@ -139,12 +139,12 @@ impl Display for RenderedReport {
         if more > 0 {
             writeln!(f, "  and {}", counted(more, "other page", "other pages"))?;
         }
-        if let Some(why) = &self.no_browser {
-            let why = why.lines().next().unwrap_or_default();
+        if let Some(reason) = &self.no_browser {
+            let reason = reason.lines().next().unwrap_or_default();
             let pages = counted(self.from_archive, "page was", "pages were");
             writeln!(
                 f,
-                "archived  {pages} not rendered again, but read from the archive: {why}"
+                "archived  {pages} not rendered again, but read from the archive: {reason}"
             )?;
             writeln!(
                 f,

@@ -48,12 +48,7 @@ impl Drop for Running {
 #[test]
 fn pages_work_in_a_browser() {
     // Serves the pages that results lead to, and the sites that embed the search.
-    let web = TestWeb::builder()
-        .hosts(2)
-        .pages(1)
-        .mix(LinkMix::plain())
-        .sitemap(false)
-        .start();
+    let web = TestWeb::scripted(2).start();
     let origin = |host| web.url(host, "").trim_end_matches('/').to_owned();
     let site = Site::new(&origin(0));
     site.index_versions(&origin(0));

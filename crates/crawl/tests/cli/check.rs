@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::UdpSocket;
 
-use crawl_testweb::{Answer, ConnectionMode, LinkMix, ReceivedRequest, Reply, TestWeb};
+use crawl_testweb::{Answer, ConnectionMode, ReceivedRequest, Reply, TestWeb};
 use serde_json::Value;
 
 use crate::connections::serve_tls;
@@ -159,11 +159,7 @@ fn fault(host: &impl Fn(u32, &str) -> String, tls: &str, at: usize) -> (String, 
 
 /// Starts the web. Returns the faults planted in it.
 fn planted(tls: &str) -> (TestWeb, BTreeSet<Planted>) {
-    let web = TestWeb::builder()
-        .hosts(4)
-        .pages(1)
-        .mix(LinkMix::plain())
-        .sitemap(false)
+    let web = TestWeb::scripted(4)
         .robots(CLOSED, "User-agent: *\nDisallow: /\n")
         .robots(OTHER, "User-agent: *\nDisallow: /secret\n")
         .connection_mode(REFUSING, ConnectionMode::Refused)
@@ -316,11 +312,7 @@ fn each_link_is_requested_politely(web: &TestWeb) {
 
 /// A site with a broken link, a redirect, and a link that robots.txt of the other host disallows.
 fn small_site() -> TestWeb {
-    let web = TestWeb::builder()
-        .hosts(2)
-        .pages(1)
-        .mix(LinkMix::plain())
-        .sitemap(false)
+    let web = TestWeb::scripted(2)
         .robots(OTHER, "User-agent: *\nDisallow: /secret\n")
         .start();
     let [old, secret] = ["/old", "/secret"].map(|path| web.url(OTHER, path));
@@ -338,12 +330,7 @@ fn small_site() -> TestWeb {
 fn links_that_look_like_a_trap_are_checked_and_not_followed() {
     const PAGES: usize = 60;
     let (_dir, cmd) = setup("check-trap");
-    let web = TestWeb::builder()
-        .hosts(1)
-        .pages(1)
-        .mix(LinkMix::plain())
-        .sitemap(false)
-        .start();
+    let web = TestWeb::scripted(1).start();
     let months: String = (0..PAGES)
         .map(|n| format!("<a href=/cal?m={n}>m</a>"))
         .collect();
@@ -467,13 +454,7 @@ fn each_format_goes_to_stdout_for_another_program() {
 
 /// A site and another one, whose answers `other` decides.
 fn two_sites() -> TestWeb {
-    TestWeb::builder()
-        .hosts(2)
-        .pages(1)
-        .mix(LinkMix::plain())
-        .sitemap(false)
-        .handler(OTHER, other)
-        .start()
+    TestWeb::scripted(2).handler(OTHER, other).start()
 }
 
 #[test]

@@ -41,7 +41,7 @@ use crate::shared_traps::{SharedTraps, put_aside};
 /// Emits no effects.
 pub(crate) struct UrlGate {
     rules: TrapRules,
-    /// What to do with a URL in a trap.
+    /// How to request a URL in a trap.
     of_traps: OffScopeMethod,
     /// The trap detector's state, which the writer updates with each commit.
     shared: SharedTraps,
@@ -79,8 +79,8 @@ pub(crate) enum LeaseDisposition {
 }
 
 impl UrlGate {
-    /// Creates a gate. With [`OffScopeMethod::Head`], the status of URLs in traps is requested, as
-    /// that of URLs outside the scope. With `Get` they are deferred.
+    /// Creates a gate. URLs in traps are requested with HEAD if `of_traps` is
+    /// [`OffScopeMethod::Head`], and deferred otherwise.
     pub(super) fn new(rules: TrapRules, of_traps: OffScopeMethod) -> UrlGate {
         UrlGate {
             rules,
@@ -216,7 +216,7 @@ impl UrlGate {
         per_host: u32,
         frontier: &dyn Frontier,
     ) -> Result<LeaseDisposition, FrontierError> {
-        // A URL of which no page is known may be one in a trap that was only checked.
+        // A URL without a known page may be in a trap, so that it was only checked.
         let is_known =
             |past: &PreviousVisit| self.of_traps == OffScopeMethod::Get || past.page().is_some();
         if lease.kind != UrlKind::Page || context.past.as_deref().is_some_and(is_known) {

@@ -190,7 +190,7 @@ impl Answers {
             self.follows = self.difference.is_none();
             self.sent += usize::from(self.follows);
         }
-        // Without the order of the crawl, nothing tells which POST got which answer.
+        // Only the order of the crawl shows which POST got which answer.
         let is_post = request.post.is_some();
         let next = next.filter(|next| self.follows || !is_post && !next.request.is_post);
         let took = match &next {

@@ -46,14 +46,14 @@ struct OpenPage {
 /// A rendering with the answers that its requests got.
 struct Draft {
     result: Option<Result<RenderedPage, RenderFailure>>,
-    given: Vec<(usize, Option<StoredAnswer>)>,
+    answers: Vec<(usize, Option<StoredAnswer>)>,
 }
 
 impl Draft {
     /// Whether the loop has answered all requests like this.
     fn agrees_with(&self, requests: &RecordedRequests) -> bool {
-        let mut given = self.given.iter();
-        given.all(|(place, answer)| are_same(answer.as_ref(), requests.answer(*place)))
+        let mut answers = self.answers.iter();
+        answers.all(|(place, answer)| are_same(answer.as_ref(), requests.answer(*place)))
     }
 }
 
@@ -259,11 +259,11 @@ impl Replay {
     /// Renders a page, and passes its new requests to the loop.
     fn draft(&mut self, id: RenderId, page: &mut OpenPage) -> Draft {
         let archived = |url: &CanonicalUrl| self.answers.usual_answer(url);
-        let mut answers = AsKnown::new(&page.url, &page.requests, &archived);
+        let mut known = AsKnown::new(&page.url, &page.requests, &archived);
         let at = (&page.url, page.fetched);
-        let result = self.rerender.render(at, &page.document, &mut answers);
-        let requests = answers.given;
-        let mut given = Vec::new();
+        let result = self.rerender.render(at, &page.document, &mut known);
+        let requests = known.answered;
+        let mut answers = Vec::new();
         for (place, request, answer) in requests {
             let place = place.unwrap_or_else(|| {
                 let (sender, answered) = oneshot::channel();
@@ -277,9 +277,9 @@ impl Replay {
                 self.coordinator.handle(self.now, wanted, &mut self.effects);
                 page.requests.count() - 1
             });
-            given.push((place, answer));
+            answers.push((place, answer));
         }
-        Draft { result, given }
+        Draft { result, answers }
     }
 
     /// Returns the result of a page. Without a browser, this is the last archived DOM.

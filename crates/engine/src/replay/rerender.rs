@@ -124,7 +124,7 @@ impl Rerender {
         })
     }
 
-    /// Renders a page, fetched at this time with this answer. `None` if there is no browser.
+    /// Renders a page that was fetched at this time with this answer. `None` without a browser.
     pub(super) fn render(
         &mut self,
         (url, fetched): (&CanonicalUrl, Tick),
@@ -266,8 +266,8 @@ impl RecordedRequests {
 
     /// Whether an answer has not come yet.
     pub(super) fn are_awaited(&self) -> bool {
-        let mut asked = self.asked.iter();
-        asked.any(|asked| matches!(asked.answer, AnswerState::Awaited(_)))
+        let is_awaited = |asked: &Asked| matches!(asked.answer, AnswerState::Awaited(_));
+        self.asked.iter().any(is_awaited)
     }
 
     pub(super) fn count(&self) -> usize {
@@ -393,7 +393,7 @@ pub(super) struct AsKnown<'r> {
     archived: &'r dyn Fn(&CanonicalUrl) -> Option<StoredAnswer>,
     used: Vec<bool>,
     /// The requests with their answers. The place among the known requests is `None` for another one.
-    pub(super) given: Vec<(Option<usize>, ResourceRequest, Option<StoredAnswer>)>,
+    pub(super) answered: Vec<(Option<usize>, ResourceRequest, Option<StoredAnswer>)>,
 }
 
 impl<'r> AsKnown<'r> {
@@ -407,7 +407,7 @@ impl<'r> AsKnown<'r> {
             known,
             archived,
             used: vec![false; known.count()],
-            given: Vec::new(),
+            answered: Vec::new(),
         }
     }
 }
@@ -417,7 +417,7 @@ impl PageAnswers for AsKnown<'_> {
         let name = ResourceName::of(self.page, &request);
         let is_it = |place: &usize| !self.used[*place] && *self.known.name(*place) == name;
         let place = (0..self.used.len()).find(is_it);
-        let given = match place {
+        let stored = match place {
             Some(place) => {
                 self.used[place] = true;
                 self.known.answer(place).cloned()
@@ -427,8 +427,8 @@ impl PageAnswers for AsKnown<'_> {
                 url.and_then(|url| (self.archived)(url))
             }
         };
-        self.given.push((place, request, given.clone()));
-        let _ = answer.send(given.map(StoredAnswer::without_coding));
+        self.answered.push((place, request, stored.clone()));
+        let _ = answer.send(stored.map(StoredAnswer::without_coding));
     }
 }
 

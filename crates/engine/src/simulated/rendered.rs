@@ -140,7 +140,7 @@ impl SlowBrowser {
         self.open.insert(id, self.runtime.spawn(rendering));
     }
 
-    /// Lets the pages go on until they wait for answers. Returns what the crawl loop gets.
+    /// Runs the pages until they wait for answers. Returns the events for the crawl loop.
     pub(super) fn advance(&mut self) -> Vec<Event> {
         self.runtime.block_on(async {
             for _ in 0..40 {

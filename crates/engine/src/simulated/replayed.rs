@@ -75,8 +75,8 @@ impl Hosts {
         )
     }
 
-    /// Returns a page that shows only what its scripts contain: one of its own host, one of another
-    /// host, one that robots.txt disallows, and one that all pages of all hosts need.
+    /// Returns a page that shows only what its four scripts contain: from its host, from another
+    /// host, from a disallowed path, and from a URL that all pages of all hosts need.
     fn shell(&self, host: u64, page: u64) -> String {
         let other = (host + page) % HOSTS;
         format!(

@@ -88,7 +88,7 @@ pub(super) fn compression(site: &SiteReport) -> Check {
             have: "of 1.4 kB or more were sent uncompressed",
             problem: "sent uncompressed",
             table: "pages sent uncompressed",
-            advice: "Let the server compress text with gzip, Brotli or zstd: it shrinks to a third or less.",
+            advice: "Let the server compress text with gzip, Brotli or zstd, so that pages arrive sooner.",
         },
     )
 }

@@ -1,6 +1,7 @@
 //! Checks that trials of the engine find bugs: those of `crates/trials/known-bugs`, one at a time.
 //!
-//! Each bug is a patch. It is applied to a copy of the workspace, and trials run until one fails.
+//! Each bug is a patch. After the patch is applied to a copy of the workspace, trials run until one
+//! fails.
 
 use std::fs;
 use std::path::{Path, PathBuf};

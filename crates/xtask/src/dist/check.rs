@@ -20,7 +20,7 @@ const RELEASES: [&str; 2] = ["bookworm", "trixie"];
 /// Number of pages of the site besides its first.
 const PAGES: usize = 3;
 
-/// Where a system keeps what the trial crawls.
+/// The output folder of the trial's crawl.
 const OUTPUT: &str = "/tmp/crawled";
 
 /// The packages, and where they are tried.
@@ -91,7 +91,7 @@ impl Check<'_> {
         Ok(folder.join("bin").join(PROGRAM))
     }
 
-    /// Installs the wheel into an environment of its own, without a registry.
+    /// Installs the wheel into a new environment, without a registry.
     fn wheel(&self, folder: &Path) -> Result<PathBuf> {
         let python = tools::packaging(self.workspace).join("python");
         run(Command::new(&python)
@@ -137,13 +137,13 @@ impl Check<'_> {
         }
         let files = chroot.output(&["dpkg", "--listfiles", name])?;
         chroot.run(&["dpkg", "--purge", name])?;
-        let left = files.lines().find(|file| {
+        let leftover = files.lines().find(|file| {
             chroot.path(file).is_file() || file.contains(name) && chroot.path(file).exists()
         });
         ensure!(
-            left.is_none(),
+            leftover.is_none(),
             "{} is left behind",
-            left.unwrap_or_default()
+            leftover.unwrap_or_default()
         );
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Clean systems of Debian, made by mmdebstrap, in which packages are installed.
+//! Clean Debian systems for trying packages, made by mmdebstrap.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,7 +15,7 @@ pub(super) struct Chroot {
 }
 
 impl Chroot {
-    /// Unpacks a release with these additional packages. The first call makes the system.
+    /// Unpacks a release that also has `packages`. The first call makes the system.
     pub(super) fn unpack(
         workspace: &Workspace,
         release: &str,

@@ -15,7 +15,7 @@ use crate::workspace::{Workspace, output, run};
 /// The package's own number, which starts again with each version of the program.
 const REVISION: u32 = 1;
 
-/// What `apt show` prints below the first line.
+/// The long description, which `apt show` prints below the first line.
 const DESCRIPTION: &str =
     " It fetches robots.txt first, sends one request at a time per host, and can
  explain why it did or did not fetch a URL. A crawl that was killed resumes

@@ -30,7 +30,7 @@ pub(super) struct Parts<'a> {
     pub(super) program: &'a Path,
     pub(super) sbom: &'a Path,
     pub(super) notices: &'a Path,
-    /// Where packages are prepared.
+    /// The folder for preparing packages.
     pub(super) folder: &'a Path,
 }
 
@@ -81,18 +81,18 @@ pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
 
 /// Returns the only file or folder whose name ends like this.
 pub(super) fn only(folder: &Path, end: &str) -> Result<PathBuf> {
-    let mut found = Vec::new();
+    let mut paths = Vec::new();
     for entry in fs::read_dir(folder).with_context(|| format!("no {}", folder.display()))? {
         let path = entry?.path();
         if path.to_string_lossy().ends_with(end) {
-            found.push(path);
+            paths.push(path);
         }
     }
     ensure!(
-        found.len() == 1,
+        paths.len() == 1,
         "{} has {} entries *{end}, not one",
         folder.display(),
-        found.len()
+        paths.len()
     );
-    Ok(found.remove(0))
+    Ok(paths.remove(0))
 }

@@ -34,8 +34,8 @@ pub(super) fn collect(sbom: &str, registries: &[PathBuf]) -> Result<String> {
             license.unwrap_or("no license named")
         );
         let folder = format!("{name}-{version}");
-        let found = registries.iter().map(|registry| registry.join(&folder));
-        let texts = match found.into_iter().find(|path| path.is_dir()) {
+        let mut folders = registries.iter().map(|registry| registry.join(&folder));
+        let texts = match folders.find(|path| path.is_dir()) {
             Some(folder) => texts(&folder)?,
             None => Vec::new(),
         };

@@ -1,4 +1,4 @@
-//! What the packages say about the program, read from `Cargo.toml` and Git.
+//! The metadata of the packages, from `Cargo.toml` and Git.
 
 use std::process::Command;
 
@@ -13,8 +13,8 @@ pub(super) const PROGRAM: &str = "crawl";
 /// The program as it is published.
 #[derive(Debug, PartialEq)]
 pub(super) struct Product {
-    /// The name in registries, from `workspace.metadata.dist`. It differs from [`PROGRAM`], which is
-    /// taken there.
+    /// The name in registries, from `workspace.metadata.dist`. [`PROGRAM`] is taken
+    /// there.
     pub(super) name: String,
     pub(super) version: String,
     /// One sentence without a full stop.

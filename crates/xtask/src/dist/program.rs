@@ -31,7 +31,7 @@ const LIBC_FILES: [&str; 7] = [
     "librt.so.1",
 ];
 
-/// Where the program is built: the sources, and a folder for everything made from them.
+/// The folder of the sources, and the folder for everything that is built from them.
 pub(super) struct Place {
     pub(super) sources: PathBuf,
     pub(super) folder: PathBuf,
@@ -137,8 +137,8 @@ impl Place {
         run(command.envs(self.environment(workspace, product)?))
     }
 
-    /// Returns the variables of a build. They replace this machine's folders, which messages of panics
-    /// would contain.
+    /// Returns the variables of a build. They replace the paths of this machine, which
+    /// messages of panics would contain.
     pub(super) fn environment(
         &self,
         workspace: &Workspace,

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 
-use crawl_testweb::{Answer, LinkMix, TestWeb};
+use crawl_testweb::{Answer, TestWeb};
 use tempfile::TempDir;
 
 use super::{json, rows, run};
@@ -52,12 +52,7 @@ fn address(web: &TestWeb, host: u32) -> Ipv4Addr {
 /// A site whose first page fetches `/data` from these names and shows the names that answered. Only
 /// the second host has the data.
 fn site(names: &[&str]) -> TestWeb {
-    let web = TestWeb::builder()
-        .hosts(2)
-        .pages(1)
-        .mix(LinkMix::plain())
-        .sitemap(false)
-        .start();
+    let web = TestWeb::scripted(2).start();
     let port = web.address(0).port();
     let fetches = names.iter().map(|name| {
         format!(

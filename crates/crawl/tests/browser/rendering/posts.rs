@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crawl_archive::WarcReader;
-use crawl_testweb::{Answer, LinkMix, TestWeb};
+use crawl_testweb::{Answer, TestWeb};
 
 use super::{json, render, rows, run, script};
 
@@ -27,11 +27,7 @@ const SHELL: &str = "<title>Tea</title><div id=root></div><script src=/app.js></
 
 /// Crawls the page, and returns the text that it shows, with the requests of its host but GET.
 fn crawl(args: &[&str]) -> (TestWeb, tempfile::TempDir, String) {
-    let web = TestWeb::builder()
-        .hosts(2)
-        .pages(1)
-        .mix(LinkMix::plain())
-        .sitemap(false)
+    let web = TestWeb::scripted(2)
         .robots(0, "User-agent: *\nDisallow: /private/\n")
         .script(0, "/", Answer::html(SHELL))
         .script(0, "/search", json("{\"text\":\"found\"}"))

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Output;
 
-use crawl_testweb::{Answer, LinkMix, TestWeb};
+use crawl_testweb::{Answer, TestWeb};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -34,11 +34,7 @@ fn report(output: &Output) -> Value {
 /// A site of two hosts. Pages of the first show their clock, a random number and data of both hosts,
 /// and have a disallowed, a missing and a foreign script. Another page never ends.
 fn site() -> TestWeb {
-    let web = TestWeb::builder()
-        .hosts(2)
-        .pages(1)
-        .mix(LinkMix::plain())
-        .sitemap(false)
+    let web = TestWeb::scripted(2)
         .robots(0, "User-agent: *\nDisallow: /private/\n")
         .start();
     let show = "const show = (text) => document.body.insertAdjacentHTML('beforeend', '<p>' + text);

@@ -31,7 +31,7 @@ const DAY: Duration = Duration::from_secs(86_400);
 /// How a life of the program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Death {
-    /// The run ended by itself and committed everything.
+    /// The run ended normally and committed everything.
     Clean,
     /// The program was killed. All written bytes stay.
     Kill,
@@ -328,8 +328,8 @@ impl Checker {
             value.trim_start_matches("max-age=").parse().ok()
         };
         if matches!(status, Some(429 | 503)) {
-            let asked = field("retry-after").map(Duration::from_secs);
-            let wait = asked.map(|asked| asked.min(self.politeness.max_retry_after));
+            let wait = field("retry-after").map(Duration::from_secs);
+            let wait = wait.map(|wait| wait.min(self.politeness.max_retry_after));
             seen.wait_until = Some(now + wait.unwrap_or(self.politeness.wait_first));
         }
         let has_failed = |failure: &Failure| failure.kind == FailureKind::ConnectRefused;

@@ -1,5 +1,5 @@
-//! A disk that loses power, fills up or fails. The bytes are in real files, and the simulation
-//! records how many of them were synced.
+//! A disk that loses power, fills up or fails. It writes real files, and records how many bytes of
+//! each were synced.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -85,16 +85,16 @@ impl SimulatedDisk {
             if length <= *synced {
                 continue;
             }
-            let kept = match dice.below(3) {
+            let survivors = match dice.below(3) {
                 0 => 0,
                 1 => length - *synced,
                 _ => dice.below(length - *synced),
             };
-            if kept == 0 && *synced == 0 && dice.chance(50) {
+            if survivors == 0 && *synced == 0 && dice.chance(50) {
                 fs::remove_file(path)?;
                 continue;
             }
-            bytes.truncate((*synced + kept) as usize);
+            bytes.truncate((*synced + survivors) as usize);
             let mut at = *synced as usize;
             while at < bytes.len() {
                 let end = ((at as u64 / SECTOR + 1) * SECTOR).min(bytes.len() as u64) as usize;

@@ -39,7 +39,7 @@ const MAX_GROUP: usize = 256;
 
 /// How a life ended.
 pub(super) enum End {
-    /// The run ended by itself. Contains whether everything was committed.
+    /// The run ended normally. Contains whether everything was committed.
     Over(Ended, bool),
     Killed,
     Failed(EngineError),

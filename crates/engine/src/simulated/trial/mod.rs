@@ -256,8 +256,8 @@ impl Trial {
         if is_last {
             return (fate, None);
         }
-        let most = [20, 200, 1_500][dice.below(3) as usize];
-        let at = dice.below(most);
+        let latest = [20, 200, 1_500][dice.below(3) as usize];
+        let at = dice.below(latest);
         match dice.below(10) {
             0..3 => fate.killed_after = Some(at),
             3 => fate.stopped_after = Some((1 + at, Stop::Now)),
@@ -347,7 +347,7 @@ fn shown(config: &Config, fault: Option<(u64, DiskFault)>) -> String {
     format!("start: delay {delay:?}, {per_host} per host, {pages:?}, {time:?}, {fault:?}")
 }
 
-/// Returns how a life ended for the next one, and its own reason if it ended by itself.
+/// Returns how a life ended for the next one, and the reason if it ended normally.
 fn death_of(
     end: End,
     fault: Option<(u64, DiskFault)>,
@@ -417,14 +417,14 @@ fn number(name: &str) -> Option<u64> {
 fn trials_keep_every_invariant() {
     let first = number("CRAWL_TRIAL_SEED").unwrap_or(0);
     let count = number("CRAWL_TRIALS").unwrap_or(TRIALS);
-    let most = number("CRAWL_TRIALS_BROKEN").unwrap_or(MAX_BROKEN);
+    let max_broken = number("CRAWL_TRIALS_BROKEN").unwrap_or(MAX_BROKEN);
     let (mut sum, mut broken) = (Tally::default(), Vec::new());
     for seed in first..first + count {
         match tried(seed) {
             Ok(tally) => sum.add(&tally),
             Err(breach) => broken.push(breach),
         }
-        if broken.len() as u64 == most {
+        if broken.len() as u64 == max_broken {
             break;
         }
     }

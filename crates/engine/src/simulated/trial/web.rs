@@ -29,7 +29,7 @@ impl TrialWeb {
         }
     }
 
-    /// Returns the dice of one host or page. They fall the same way each time.
+    /// Returns the dice of a host or page, which are the same each time.
     fn dice(&self, of: &[u64]) -> Dice {
         let mix = |seed, part: &u64| Dice::new(seed ^ part.wrapping_add(1)).next();
         Dice::new(of.iter().fold(self.seed, mix))
