@@ -118,8 +118,9 @@ impl Coordinator {
         wanted: WantedResource,
         out: &mut Vec<Effect>,
     ) {
+        let url = self.renders.url_of(&wanted);
         if self.renders.page_url(wanted.page).is_some() {
-            self.note_wanted(now, &wanted, out);
+            self.note_wanted(now, &wanted, url.as_ref(), out);
         }
         let mut renders = std::mem::take(&mut self.renders);
         let mut excluded = None;
@@ -132,7 +133,7 @@ impl Coordinator {
                 ResourceAccess::Barred
             }
         };
-        let waits = renders.wanted(now, wanted, access);
+        let waits = renders.wanted(now, wanted, url, access);
         self.renders = renders;
         if let Some((from, url, exclusion)) = excluded {
             self.list_refused(url, from, exclusion, out);
@@ -143,14 +144,16 @@ impl Coordinator {
     }
 
     /// Records the request of a page for a replay.
-    fn note_wanted(&self, now: Tick, wanted: &WantedResource, out: &mut Vec<Effect>) {
-        let WantedResource { page, request, .. } = wanted;
+    fn note_wanted(
+        &self,
+        now: Tick,
+        WantedResource { page, request, .. }: &WantedResource,
+        url: Option<&CanonicalUrl>,
+        out: &mut Vec<Effect>,
+    ) {
         let step = RenderStep {
             page: Some(page.0),
-            url: self
-                .renders
-                .url_of(wanted)
-                .and_then(|url| self.loggable(&url)),
+            url: url.and_then(|url| self.loggable(url)),
             method: Some(request.method.clone()),
             kind: Some(request.kind.name().to_owned()),
             has_post_body: request.post.as_ref().is_some_and(is_short),

@@ -299,11 +299,13 @@ impl Renders {
         canonicalize(Some(page), &wanted.request.url).ok()
     }
 
-    /// Takes in the request of a page. `access` returns how a page may request a URL.
+    /// Takes in the request of a page. `url` is what [`url_of`](Self::url_of) returns, and `access`
+    /// returns how a page may request a URL.
     pub(super) fn wanted(
         &mut self,
         now: Tick,
         wanted: WantedResource,
+        url: Option<CanonicalUrl>,
         access: impl FnOnce(&CanonicalUrl, &CanonicalUrl) -> ResourceAccess,
     ) -> Wanted {
         let WantedResource {
@@ -316,7 +318,6 @@ impl Renders {
         };
         open.row.requests += 1;
         let from = open.page.lease.url.clone();
-        let url = canonicalize(Some(&from), &request.url).ok();
         let url =
             url.filter(|url| rules.wants(request.kind) && rules.may_send(&request, &from, url));
         let judged = url.map(|url| (access(&from, &url), url));

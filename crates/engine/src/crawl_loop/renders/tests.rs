@@ -113,7 +113,8 @@ fn ask(renders: &mut Renders, page: RenderId, url: &str, kind: ResourceKind) -> 
         "/own.js" => ResourceAccess::Own,
         _ => ResourceAccess::Anonymous,
     };
-    (renders.wanted(at(20), wanted, access), answered)
+    let url = renders.url_of(&wanted);
+    (renders.wanted(at(20), wanted, url, access), answered)
 }
 
 fn script(bytes: usize) -> StoredAnswer {
@@ -499,7 +500,8 @@ fn post(renders: &mut Renders, page: RenderId, to: &str, bytes: usize) -> (Wante
         request,
         answer,
     };
-    let waits = renders.wanted(at(20), wanted, |_, _| ResourceAccess::Anonymous);
+    let url = renders.url_of(&wanted);
+    let waits = renders.wanted(at(20), wanted, url, |_, _| ResourceAccess::Anonymous);
     (waits, answered)
 }
 
@@ -591,7 +593,8 @@ fn answers_to_requests_with_secrets_are_not_shared_with_other_pages() {
         request,
         answer,
     };
-    let waits = renders.wanted(at(20), wanted, |_, _| ResourceAccess::Anonymous);
+    let url = renders.url_of(&wanted);
+    let waits = renders.wanted(at(20), wanted, url, |_, _| ResourceAccess::Anonymous);
     assert_eq!(waits, Wanted::Waits(origin.clone()));
     assert!(matches!(answered.try_recv(), Err(TryRecvError::Empty)));
     assert!(renders.next_at(&origin).unwrap().fetch().is_anonymous);
