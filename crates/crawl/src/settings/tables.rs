@@ -342,9 +342,9 @@ tables! {
         /// How to request the last pages outside the scope: get or head
         ///
         /// get: fetch and keep them like other pages. head: only check that they exist. HEAD is
-        /// sent, and GET only if HEAD is answered with a status of 400 or above, or not at all. A
-        /// page that GET returns is kept like others. URLs that look like a trap are checked in the
-        /// same way.
+        /// sent, and GET only if HEAD is answered with an error, with an empty body, or not at all.
+        /// A page that GET returns is kept like others. URLs that look like a trap are checked in
+        /// the same way.
         #[arg(value_name = "METHOD", value_enum, hide_possible_values = true)]
         off_scope_method: OffScopeMethodName = OffScopeMethodName::Get, GoesOn;
         /// Keep only documents of this type, such as text/html or image/* (may be repeated)

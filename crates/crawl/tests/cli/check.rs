@@ -42,7 +42,8 @@ fn name_server() -> String {
     address
 }
 
-/// Answers requests to `OTHER`. Paths below `/head-` work with GET, but not with HEAD.
+/// Answers requests to `OTHER`. Paths below `/head-` work with GET, but not with HEAD; `/get-gone` works
+/// with HEAD, but not with GET.
 fn other(request: &ReceivedRequest) -> Option<Reply> {
     let is_head = request.method == "HEAD";
     let number = request
@@ -55,7 +56,11 @@ fn other(request: &ReceivedRequest) -> Option<Reply> {
         "head-refused" if is_head => Answer::of([403, 404, 405, 501][request.path.len() % 4]),
         "head-closed" if is_head => return Some(Reply::close()),
         "head-moved" if is_head => Answer::redirect(302, &request.path),
-        "head-refused" | "head-closed" | "head-moved" => Answer::html("<title>fine</title>"),
+        "head-empty" | "get-gone" if is_head => Answer::of(200),
+        "get-gone" => Answer::of(404),
+        "head-refused" | "head-closed" | "head-moved" | "head-empty" => {
+            Answer::html("<title>fine</title>")
+        }
         "gone" => Answer::of(410),
         "failing" => Answer::of(500),
         "to-gone" => to("gone"),
@@ -73,12 +78,13 @@ fn other(request: &ReceivedRequest) -> Option<Reply> {
 /// Returns the links that work, which every page has.
 fn good_links(host: &impl Fn(u32, &str) -> String, at: usize) -> String {
     let next = (at + 1) % PAGES;
-    let [ok, anchor, refused, closed, moved, to_ok] = [
+    let [ok, anchor, refused, closed, moved, empty, to_ok] = [
         "ok",
         "anchor",
         "head-refused",
         "head-closed",
         "head-moved",
+        "head-empty",
         "to-ok",
     ]
     .map(|path| host(OTHER, &format!("/{path}{at}")));
@@ -90,7 +96,7 @@ fn good_links(host: &impl Fn(u32, &str) -> String, at: usize) -> String {
          <a href='/p{next}#gr%C3%B6%C3%9Fe'>g</a><a href='/p{next}#old%20name'>o</a>\
          <a href='#/route'>r</a><a href='{ok}'>1</a><a href='{ok}'>2</a><a href='{protocol_relative}'>3</a>\
          <a href='{anchor}#somewhere'>a</a><a href='{refused}'>h</a><a href='{long_refused}'>h</a>\
-         <a href='{closed}'>c</a><a href='{moved}'>m</a><a href='{to_ok}'>t</a>\
+         <a href='{closed}'>c</a><a href='{moved}'>m</a><a href='{empty}'>e</a><a href='{to_ok}'>t</a>\
          <a href='mailto:x@e.example'>m</a><a href='tel:+1'>t</a><a href='javascript:x()'>j</a>\
          <a href='data:text/plain,x'>d</a><img src='data:image/png;base64,AA=='><img src=/good.png>"
     )
@@ -104,6 +110,7 @@ fn fault(host: &impl Fn(u32, &str) -> String, tls: &str, at: usize) -> (String, 
     let (html, target, kind, why) = match at % 12 {
         0 => (None, format!("/none{at}"), "broken", "not found (404)"),
         1 => (None, other_url("gone"), "broken", "gone (410)"),
+        3 if at < 48 => (None, other_url("get-gone"), "broken", "not found (404)"),
         2 if at < 24 => (
             None,
             other_url("failing"),
@@ -291,7 +298,12 @@ fn each_link_is_requested_politely(web: &TestWeb) {
         let expected = match path {
             "/robots.txt" => vec!["GET"],
             _ if is_linked_script => continue,
-            _ if path.starts_with("/head-") || path.starts_with("/gone") => vec!["HEAD", "GET"],
+            _ if ["/head-", "/gone", "/get-gone"]
+                .iter()
+                .any(|of| path.starts_with(of)) =>
+            {
+                vec!["HEAD", "GET"]
+            }
             _ if path.starts_with("/failing") || path == "/busy" => {
                 assert_eq!(methods[..2], ["HEAD", "GET"], "{path}");
                 continue;
@@ -616,6 +628,8 @@ fn a_replay_of_a_check_sends_the_same_requests() {
         "/head-refused2",
         "/head-closed3",
         "/head-moved7",
+        "/head-empty8",
+        "/get-gone9",
         "/gone4",
         "/to-gone5",
         "/moved6",

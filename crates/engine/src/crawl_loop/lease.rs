@@ -7,11 +7,14 @@ use crawl_fetcher::{Exchange, Failure};
 use crawl_frontier::{FrontierError, Lease, UrlKind};
 use crawl_scheduler::{OutcomeKind, RobotsState, Tick};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
+use http::HeaderMap;
+use http::header::CONTENT_TYPE;
 
 use super::Coordinator;
 use super::robots::{RobotsJudgement, RobotsStanding};
 use super::url_gate::LeaseDisposition;
 use crate::config::OffScopeMethod;
+use crate::content_filter::declared_length;
 use crate::messages::page::{FetchContext, FetchedPage, UnansweredVisit};
 use crate::messages::render::Rendering;
 use crate::messages::{Effect, Job, WriterMessage};
@@ -364,16 +367,29 @@ impl Coordinator {
 }
 
 /// Returns whether the result of a HEAD request for `url` must be confirmed with GET, since only a
-/// GET shows that a link is broken. Some servers answer HEAD with a redirect that leads nowhere.
+/// GET shows that a link is broken. Some servers answer HEAD with a redirect that leads nowhere, or
+/// each HEAD with the same empty 200.
 fn needs_get(url: &CanonicalUrl, result: &Result<Box<Exchange>, Failure>) -> bool {
     match result {
         Ok(exchange) => match exchange.redirect_target() {
             Some(Ok(target)) => target == *url,
             Some(Err(_)) => true,
             // A redirect without a target leads nowhere too.
-            None => matches!(exchange.status, 301 | 302 | 303 | 307 | 308 | 400..),
+            None => match exchange.status {
+                200 => describes_no_body(&exchange.headers),
+                status => matches!(status, 301 | 302 | 303 | 307 | 308 | 400..),
+            },
         },
         Err(failure) => failure.retry,
+    }
+}
+
+/// Returns whether a response to HEAD describes none that GET would have (RFC 9110 section 9.3.2):
+/// its length is 0, or it has neither a length nor a type.
+fn describes_no_body(headers: &HeaderMap) -> bool {
+    match declared_length(headers) {
+        Some(length) => length == 0,
+        None => !headers.contains_key(CONTENT_TYPE),
     }
 }
 

@@ -291,11 +291,17 @@ impl Answers {
         let address = self.crawl.address(host.as_str());
         let record = self.crawl.record_of(url.as_str(), recorded.start);
         let record = match (record, recorded.status) {
-            // The archive holds no error that answered HEAD, since GET was sent afterwards. A
-            // record found here is the answer to that GET.
-            (_, Some(status @ 400..)) if request.is_head => {
-                let wait = wait_of(recorded);
-                return Ok(exchange(url, address, status, wait, Bytes::new()));
+            // The archive doesn't hold an answer to HEAD that had to be confirmed with GET. A record
+            // found here is the answer to that GET.
+            (_, Some(status))
+                if request.is_head && (status >= 400 || self.crawl.was_confirmed(recorded)) =>
+            {
+                let headers = match status {
+                    200..=299 => HeaderMap::new(),
+                    300..=399 => redirect_to(url),
+                    _ => wait_of(recorded),
+                };
+                return Ok(exchange(url, address, status, headers, Bytes::new()));
             }
             (_, None) if request.is_head => return Err(NoAnswer::NotArchived),
             (Some(record), _) => record,
@@ -320,14 +326,7 @@ impl Answers {
         }
         let filter = self.filter.as_ref().filter(|_| request.is_filtered);
         if request.is_head {
-            return Ok(match recorded.status {
-                // HEAD was answered by a redirect that leads nowhere, which the archive doesn't
-                // hold. The record is the answer to the GET that was sent afterwards.
-                Some(status @ 300..=399) if status != exchange.status => {
-                    self::exchange(url, address, status, redirect_to(url), Bytes::new())
-                }
-                _ => answer_to_head(exchange),
-            });
+            return Ok(answer_to_head(exchange));
         }
         if filter.is_some_and(|filter| !filter.wants(exchange.status, &exchange.headers)) {
             // This body would not be read, so it does not matter whether the archive has it.

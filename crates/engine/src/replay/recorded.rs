@@ -58,6 +58,7 @@ pub(super) struct RecordedRequest {
     pub(super) wait_asked: Option<u64>,
     pub(super) challenged: bool,
     pub(super) is_post: bool,
+    pub(super) is_head: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -130,6 +131,7 @@ impl RecordedRequest {
             wait_asked: row.wait_asked,
             challenged: row.challenged,
             is_post: row.method.as_deref() == Some("POST"),
+            is_head: row.purpose == "check",
         }
     }
 }
@@ -277,6 +279,13 @@ impl RecordedCrawl {
     /// Returns the archived answer to the request sent at `start`, in milliseconds.
     pub(super) fn record_of(&self, url: &str, start: u64) -> Option<WarcRecord> {
         self.record(url, start / 1000, |date| date.as_millis() == start)
+    }
+
+    /// Returns whether GET was sent after this HEAD request, since its answer had to be confirmed.
+    pub(super) fn was_confirmed(&self, head: &RecordedRequest) -> bool {
+        let of_url = &self.requests[self.requests_of(head.url)];
+        let next = of_url.iter().find(|other| other.place > head.place);
+        next.is_some_and(|next| !next.is_head)
     }
 
     /// Returns the first archived answer to a request for the same URL that ended after `request`.

@@ -175,11 +175,11 @@ fn an_answer_cut_off_by_a_kill_is_the_one_of_the_next_run() {
 #[test]
 fn an_answer_to_head_has_the_recorded_status_and_no_body() {
     // The second HEAD was refused, and the GET after it was sent within the same second.
-    let rows = [
-        row(0, Some(200), None),
-        row(2_000, Some(405), None),
-        row(2_500, Some(200), None),
-    ];
+    let head = |start, status| RequestRow {
+        purpose: "check".to_owned(),
+        ..row(start, Some(status), None)
+    };
+    let rows = [head(0, 200), head(2_000, 405), row(2_500, Some(200), None)];
     let archived: [Archived; 2] = [(0, "", Some(Truncated::Withheld)), (2_500, "got", None)];
     let mut answers = answers(&rows, &archived, ReplayTiming::AsRecorded);
     let mut send = |is_head| {
