@@ -12,6 +12,7 @@
 
 use std::sync::Arc;
 
+use serde::Serialize;
 use tantivy::fieldnorm::FieldNormReader;
 use tantivy::postings::Postings as _;
 use tantivy::query::{EnableScoring, Explanation, Query, Scorer, Weight};
@@ -78,7 +79,7 @@ pub(crate) struct ScoredTerms {
 }
 
 /// The parameters of plain BM25 of title and text.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct TextAlone {
     /// The maximum that plain BM25 adds, relative to the maximum score of BM25F.
     pub(crate) weight: f32,
@@ -89,7 +90,7 @@ pub(crate) struct TextAlone {
 }
 
 /// How much the score rises if the query's words are near each other in a page.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Nearness {
     /// How much the score rises if all words of the query are near each other, as a share of the
     /// score.

@@ -19,7 +19,7 @@ const TEXT_PER_LINK: usize = 60;
 const MIN_LINKS: usize = 40;
 
 /// Names of change lists in titles or paths.
-const CHANGE_LISTS: [&str; 14] = [
+pub(crate) const CHANGE_LISTS: [&str; 14] = [
     "changelog",
     "change log",
     "changes in ",
@@ -37,7 +37,7 @@ const CHANGE_LISTS: [&str; 14] = [
 ];
 
 /// Words that mark a query as being about changes.
-const CHANGE_WORDS: [&str; 9] = [
+pub(crate) const CHANGE_WORDS: [&str; 9] = [
     "changes",
     "release",
     "releases",

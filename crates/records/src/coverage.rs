@@ -27,6 +27,9 @@ const CUT: [&str; 5] = [
     TOO_MANY_REDIRECTS,
 ];
 
+/// Prefix of the reason why the URLs of an origin wait if its robots.txt got no answer.
+const ROBOTS_FAILED: &str = "robots.txt: ";
+
 /// Prefix of the rule that excludes an origin whose robots.txt was refused to us
 /// (`--robots-forbidden deny`).
 const ROBOTS_FORBIDDEN: &str = "robots.txt answered ";
@@ -168,15 +171,8 @@ pub fn coverage(outcomes: &HostOutcomes) -> Option<(Coverage, Vec<MissingUrls>)>
             }),
         }
     }
-    let turned_away = shortfalls.iter().filter(|shortfall| {
-        matches!(
-            shortfall.reason,
-            MissingReason::Refused | MissingReason::Robots
-        )
-    });
-    let turned_away: u64 = turned_away.map(|shortfall| shortfall.urls).sum();
-    let is_blocked =
-        turned_away > outcomes.served || outcomes.refused_in_a_row >= MIN_REFUSED_IN_A_ROW;
+    let is_blocked = outcomes.turned_away() > outcomes.served
+        || outcomes.refused_in_a_row >= MIN_REFUSED_IN_A_ROW;
     let is_empty = !is_blocked && outcomes.is_empty();
     if is_empty && !outcomes.not_found.is_empty() {
         shortfalls.push(MissingUrls {
@@ -264,6 +260,20 @@ impl HostOutcomes {
         let evidence = row.detail.as_deref().unwrap_or(&row.reason);
         self.is_unreachable |= row.reason == "unreachable";
         self.note(reason, evidence, row.urls);
+    }
+
+    /// Returns how many URLs the host refused, itself or by its robots.txt.
+    fn turned_away(&self) -> u64 {
+        let is_refusal = |reason: MissingReason, evidence: &str| match reason {
+            MissingReason::Refused => true,
+            // A host that serves pages doesn't refuse those of an origin that can't be reached,
+            // for example because no server listens on that port.
+            MissingReason::Robots => self.served == 0 || !evidence.starts_with(ROBOTS_FAILED),
+            _ => false,
+        };
+        let refusals = self.missing.iter();
+        let refusals = refusals.filter(|((reason, evidence), _)| is_refusal(*reason, evidence));
+        refusals.map(|(_, urls)| urls).sum()
     }
 
     /// Returns whether the host allowed no page, or none of its pages could be fetched. A host for
@@ -520,6 +530,30 @@ mod tests {
             99,
             pages(&logins),
             expect![[r#"partial; refused 20 {"login_page": 20}"#]],
+        );
+    }
+
+    #[test]
+    fn a_host_that_serves_pages_does_not_block_an_origin_without_a_listener() {
+        let refused = waiting(3, "robots", Some("robots.txt: connect_refused"));
+        let answered = waiting(3, "robots", Some("robots.txt answered 503"));
+        check(
+            |it| {
+                it.page(&page(Some(200), None), false);
+                it.waiting(&refused);
+            },
+            expect![[r#"partial; robots 3 {"robots.txt: connect_refused": 3}"#]],
+        );
+        check(
+            |it| it.waiting(&refused),
+            expect![[r#"blocked; robots 3 {"robots.txt: connect_refused": 3}"#]],
+        );
+        check(
+            |it| {
+                it.page(&page(Some(200), None), false);
+                it.waiting(&answered);
+            },
+            expect![[r#"blocked; robots 3 {"robots.txt answered 503": 3}"#]],
         );
     }
 

@@ -237,7 +237,7 @@ fn host_plan(
         expected: (is_listed && host.waiting == 0).then_some(least),
         least,
         most: None,
-        why: known_words(host, is_listed).to_owned(),
+        why: known_words(host, is_listed),
     };
     HostPlan {
         host: host.host.clone(),
@@ -258,13 +258,23 @@ fn host_plan(
 }
 
 /// Describes how complete the known pages of a host are.
-fn known_words(host: &HostReport, is_listed: bool) -> &'static str {
-    match is_listed {
+fn known_words(host: &HostReport, is_listed: bool) -> String {
+    let unreachable = host.robots.iter();
+    let unreachable = unreachable.filter(|(_, robots)| robots.state == "unreachable");
+    let unreachable: Vec<&str> = unreachable.map(|(origin, _)| origin.as_str()).collect();
+    let words = match is_listed {
+        _ if host.waiting > 0 && (1..host.robots.len()).contains(&unreachable.len()) => {
+            let origins = unreachable.join(" and ");
+            return format!(
+                "the robots.txt of {origins} can't be fetched, so no page there may be"
+            );
+        }
         _ if host.waiting > 0 => "its robots.txt can't be fetched, so no page may be fetched now",
         true => "if its sitemaps list all pages; pages found only through links come on top",
         false if host.pages > 0 => "a sitemap could not be read completely",
         false => "it has no sitemap, so only the seeds are known",
-    }
+    };
+    words.to_owned()
 }
 
 /// Returns the hours of the whole crawl. Hosts are crawled concurrently, so the slowest host

@@ -6,7 +6,7 @@ use crawl_weburl::HostKey;
 
 use crate::backoff::Backoff;
 use crate::origin::OriginEntry;
-use crate::permit::Slot;
+use crate::permit::{Purpose, Slot};
 use crate::robots_pace::Pace;
 use crate::tick::Tick;
 
@@ -133,6 +133,16 @@ impl Host {
     /// Whether a request is due and the host is not parked.
     pub(crate) fn has_work(&self) -> bool {
         !self.is_parked && (self.due > 0 || self.queued_requests > 0)
+    }
+
+    /// Whether a failed request for the robots.txt of an origin leaves open that another origin of
+    /// the host answers.
+    pub(crate) fn may_answer_elsewhere(&self, purpose: &Purpose) -> bool {
+        let Purpose::Robots { origin } = purpose else {
+            return false;
+        };
+        let mut others = self.origins.iter().filter(|entry| entry.origin != *origin);
+        others.any(OriginEntry::may_answer)
     }
 
     /// Number of pending URLs without a permit.

@@ -147,6 +147,21 @@ impl OriginEntry {
         matches!(self.state, State::Unreachable { .. })
     }
 
+    /// Whether the origin answered a request for its robots.txt, or is to be requested for the first
+    /// time.
+    pub(crate) fn may_answer(&self) -> bool {
+        match self.state {
+            State::InForce { .. } => true,
+            State::Unknown => self.status().busy,
+            State::Unreachable { .. } => false,
+        }
+    }
+
+    /// Whether the rules of the origin were read, even if they are no longer fresh.
+    pub(crate) fn has_rules(&self) -> bool {
+        matches!(self.state, State::InForce { .. })
+    }
+
     /// Whether the origin's next request is for a page, but the time is outside its visit times.
     pub(crate) fn is_outside_visit_time(&self, now: Tick) -> bool {
         let closed = self.pace.as_ref().is_some_and(|pace| !pace.is_open(now));

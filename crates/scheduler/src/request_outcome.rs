@@ -66,7 +66,8 @@ pub enum OutcomeKind {
     /// A timeout, a reset or a broken answer. The URL is blamed, until too many different URLs
     /// fail.
     UrlFailed,
-    /// No connection could be made. The host is blamed.
+    /// No connection could be made. The host is blamed, unless the request was for a robots.txt and
+    /// another origin of the host may answer.
     NoConnection,
 }
 

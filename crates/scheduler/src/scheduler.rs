@@ -15,7 +15,7 @@ use crate::permit::{Admission, GapReason, GateCharge, Permit, Poll, Purpose, Spe
 use crate::politeness::{Limits, Politeness};
 use crate::random::SplitMix64;
 use crate::ready_key::{ReadyKey, Waiter};
-use crate::request_outcome::{HostWait, RequestOutcome};
+use crate::request_outcome::{HostWait, OutcomeKind, RequestOutcome};
 use crate::robots_pace::RobotsPace;
 use crate::slab::Slab;
 use crate::tick::Tick;
@@ -358,7 +358,13 @@ impl Scheduler {
         };
         let host = &mut self.hosts[id];
         let limits = &self.limits[host.limits as usize];
-        let wait_asked = host.learn(limits, data.issued, end, &signal);
+        // The server may listen on the port of another origin, so the host isn't blamed yet.
+        let is_of_origin =
+            signal.kind == OutcomeKind::NoConnection && host.may_answer_elsewhere(&data.purpose);
+        let wait_asked = match is_of_origin {
+            true => None,
+            false => host.learn(limits, data.issued, end, &signal),
+        };
         host.end_slot(limits, end, stretch);
         let backoff = host.backoff();
         let learned = HostWait {

@@ -1,6 +1,6 @@
 //! A summary of all hosts: ready, waiting for their gap, paused or parked.
 
-use crawl_weburl::HostKey;
+use crawl_weburl::{HostKey, Origin};
 
 use crate::host::{Host, QueuePosition};
 use crate::permit::GapReason;
@@ -37,6 +37,8 @@ pub struct PausedHost {
     pub until: Tick,
     /// The rule that pauses it.
     pub why: PauseReason,
+    /// Its origins whose rules are in force, possibly from an older copy of robots.txt.
+    pub with_rules: Vec<Origin>,
 }
 
 /// Why a host is paused.
@@ -46,8 +48,8 @@ pub enum PauseReason {
     RetryAfter,
     /// The host sent a 429 or 503 without a Retry-After.
     Wait,
-    /// No connection could be made, or too many requests failed in a row. The number counts
-    /// failures since the last answer.
+    /// No connection could be made to any origin, or too many requests failed in a row. The number
+    /// counts failures since the last answer.
     Failures(u32),
     /// The robots.txt of every origin with pending URLs is unreachable.
     Robots,
@@ -126,10 +128,12 @@ impl Scheduler {
 
     fn pause_of(&self, host: &Host, now: Tick) -> Option<PausedHost> {
         let paused = |until, why| {
+            let with_rules = host.origins.iter().filter(|entry| entry.has_rules());
             Some(PausedHost {
                 host: host.key.clone(),
                 until,
                 why,
+                with_rules: with_rules.map(|entry| entry.origin.clone()).collect(),
             })
         };
         if host.in_flight > 0 {

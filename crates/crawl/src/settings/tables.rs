@@ -595,7 +595,7 @@ tables! {
         robots_max_age: Span = Span::from_secs(24 * 60 * 60), GoesOn;
         /// First wait before an unreachable robots.txt is retried
         ///
-        /// Unreachable: 429, 5xx, a broken response or none. No page of the host is fetched until
+        /// Unreachable: 429, 5xx, a broken response or none. No page of its origin is fetched until
         /// then, unless the last good copy is still valid. Each further wait is twice as long. A
         /// longer Retry-After is respected.
         #[arg(value_name = "DURATION")]

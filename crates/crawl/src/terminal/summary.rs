@@ -659,7 +659,7 @@ mod tests {
             &unreachable,
             0,
             expect![[r#"
-                fetched what was reachable; can't connect to e.example: connection refused
+                fetched what was reachable; can't connect to http://e.example: connection refused
                   next try: from 2026-11-20T23:59:59Z
                   hint: check that the server is running, and its port
                   hint: the next start retries these URLs; to wait longer, raise --wait-unreachable

@@ -199,15 +199,12 @@ fn sentence(host: &UnreachableHost) -> String {
 /// Why a host can't be fetched from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cause<'a> {
-    /// The request for the robots.txt of `authority` failed; `failure` is its name, with details
-    /// after a colon.
-    Failed {
-        authority: &'a str,
-        failure: &'a str,
-    },
-    /// The robots.txt of `authority` had a status that forbids fetching its pages for now.
-    /// `words` begins with that status.
-    Robots { authority: &'a str, words: &'a str },
+    /// The request for the robots.txt of `origin` failed; `failure` is its name, with details after
+    /// a colon.
+    Failed { origin: &'a str, failure: &'a str },
+    /// The robots.txt of `origin` had a status that forbids fetching its pages for now. `words`
+    /// begins with that status.
+    Robots { origin: &'a str, words: &'a str },
     /// The host is to rest, as these words explain.
     Rests(&'a str),
 }
@@ -229,12 +226,12 @@ fn cause(why: &str) -> Cause<'_> {
     let Some((origin, rest)) = why.split_once("/robots.txt") else {
         return Cause::Rests(why);
     };
-    let Some((_, authority)) = origin.split_once("://") else {
+    if !origin.contains("://") {
         return Cause::Rests(why);
-    };
+    }
     match (rest.strip_prefix(": "), rest.strip_prefix(" answered ")) {
-        (Some(failure), _) => Cause::Failed { authority, failure },
-        (_, Some(words)) => Cause::Robots { authority, words },
+        (Some(failure), _) => Cause::Failed { origin, failure },
+        (_, Some(words)) => Cause::Robots { origin, words },
         (None, None) => Cause::Rests(why),
     }
 }
@@ -242,12 +239,12 @@ fn cause(why: &str) -> Cause<'_> {
 impl Cause<'_> {
     fn sentence(self, host: &str) -> String {
         match self {
-            Cause::Failed { authority, failure } => failed(authority, failure),
-            Cause::Robots { authority, words } => {
+            Cause::Failed { origin, failure } => failed(origin, failure),
+            Cause::Robots { origin, words } => {
                 let end = words.find([' ', ',']).unwrap_or(words.len());
                 let (status, rest) = words.split_at(end);
                 let status = status.parse().map_or(status.to_owned(), status_words);
-                format!("can't crawl {authority}: its robots.txt answered {status}{rest}")
+                format!("can't crawl {origin}: its robots.txt answered {status}{rest}")
             }
             Cause::Rests(why) => format!("can't fetch from {host} for now: {}", failure_words(why)),
         }
@@ -276,16 +273,18 @@ impl Cause<'_> {
     }
 }
 
-/// Describes a failed request for a robots.txt.
-fn failed(authority: &str, failure: &str) -> String {
+/// Describes a failed request for a robots.txt. Names the origin, since the host may answer at
+/// another one, except if its name can't be looked up.
+fn failed(origin: &str, failure: &str) -> String {
     let words = failure_words(failure);
+    let host = || origin.split_once("://").map_or(origin, |(_, host)| host);
     match token(failure) {
-        "no_such_name" | "no_address" => format!("can't find host {authority} ({words})"),
-        "dns_timeout" | "dns_failed" => format!("can't look up host {authority}: {words}"),
-        "first_byte_timeout" => format!("{authority} accepts connections, but sent {words}"),
-        "tls_failed" => format!("can't connect securely to {authority}: {words}"),
-        name if name.starts_with("connect_") => format!("can't connect to {authority}: {words}"),
-        _ => format!("can't fetch from {authority}: {words}"),
+        "no_such_name" | "no_address" => format!("can't find host {} ({words})", host()),
+        "dns_timeout" | "dns_failed" => format!("can't look up host {}: {words}", host()),
+        "first_byte_timeout" => format!("{origin} accepts connections, but sent {words}"),
+        "tls_failed" => format!("can't connect securely to {origin}: {words}"),
+        name if name.starts_with("connect_") => format!("can't connect to {origin}: {words}"),
+        _ => format!("can't fetch from {origin}: {words}"),
     }
 }
 
@@ -337,13 +336,13 @@ mod tests {
             expect![[r#"
                 can't find host e.example (host name not found)
                 can't look up host e.example: name server did not answer
-                can't connect to e.example:8443: connection refused
-                can't connect to e.example: connection timed out
-                can't connect securely to e.example: certificate error: unknown issuer
-                can't connect securely to e.example: TLS failed: certificate expired
-                e.example accepts connections, but sent no answer in time
-                can't crawl e.example: its robots.txt answered service unavailable (503)
-                can't crawl e.example: its robots.txt answered ok (200) in an encoding that can't be undone
+                can't connect to https://e.example:8443: connection refused
+                can't connect to http://e.example: connection timed out
+                can't connect securely to https://e.example: certificate error: unknown issuer
+                can't connect securely to https://e.example: TLS failed: certificate expired
+                http://e.example accepts connections, but sent no answer in time
+                can't crawl http://e.example: its robots.txt answered service unavailable (503)
+                can't crawl http://e.example: its robots.txt answered ok (200) in an encoding that can't be undone
                 can't fetch from e.example for now: it sent a Retry-After
                 {CheckName, CheckNetwork, CheckServer, TrustIssuer, CheckCertificate, RepairRobots}"#]],
         );
@@ -354,7 +353,7 @@ mod tests {
         check(
             &["http://e.example/robots.txt answered 301, to a host that --exclude-host leaves out"],
             expect![[r#"
-                can't crawl e.example: its robots.txt answered moved permanently (301), to a host that --exclude-host leaves out
+                can't crawl http://e.example: its robots.txt answered moved permanently (301), to a host that --exclude-host leaves out
                 {}"#]],
         );
     }
@@ -370,7 +369,7 @@ mod tests {
             ],
             expect![[r#"
                 can't find host e.example (host name not found)
-                can't connect to e.example: connection refused; can't connect securely to e.example: TLS failed: a; b
+                can't connect to http://e.example: connection refused; can't connect securely to https://e.example: TLS failed: a; b
                 {CheckName, CheckServer, CheckCertificate}"#]],
         );
     }

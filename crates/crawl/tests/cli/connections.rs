@@ -101,7 +101,7 @@ fn a_custom_ca_is_trusted_if_given() {
     let untrusted = run(&["--output", "c"]);
     assert_eq!(untrusted.code, 1, "{}", untrusted.stderr);
     let message = format!(
-        "error: can't connect securely to a.test:{port}: certificate error: unknown issuer\nhint: "
+        "error: can't connect securely to https://a.test:{port}: certificate error: unknown issuer\nhint: "
     );
     assert!(untrusted.stderr.contains(&message), "{}", untrusted.stderr);
     let hint = "to trust your own CA, add --ca-file FILE";

@@ -22,7 +22,7 @@ fn an_unreached_crawl_reports_the_reason_and_leaves_no_folder() {
     assert_eq!(
         ran.refusal(&dir),
         format!(
-            "1\nerror: can't connect to 127.0.0.1:{port}: connection refused\nhint: check that the \
+            "1\nerror: can't connect to http://127.0.0.1:{port}: connection refused\nhint: check that the \
              server is running, and its port; then run the same command again"
         )
     );
@@ -47,7 +47,7 @@ fn each_of_several_unreached_hosts_is_described() {
     let seeds = ports.map(|port| format!("http://127.0.0.1:{port}/"));
     let ran = cmd.run(&[&seeds[0], &seeds[1], "--output", "c"]);
     assert_eq!(ran.code, 1);
-    let head = "error: can't reach any of 2 hosts\n  can't connect to 127.0.0.1:";
+    let head = "error: can't reach any of 2 hosts\n  can't connect to http://127.0.0.1:";
     assert!(ran.stderr.starts_with(head), "{}", ran.stderr);
     assert_eq!(ran.stderr.matches(": connection refused\n").count(), 2);
     assert!(!dir.file("c").exists());
@@ -59,7 +59,8 @@ fn a_directory_that_existed_stays() {
     fs::create_dir(dir.file("c")).unwrap();
     let port = closed_port();
     let seed = format!("http://127.0.0.1:{port}/");
-    let message = format!("can't connect to 127.0.0.1:{port}: connection refused\n  next try: ");
+    let message =
+        format!("can't connect to http://127.0.0.1:{port}: connection refused\n  next try: ");
     for _ in 0..2 {
         let ran = cmd.run(&[&seed, "--output", "c"]);
         assert_eq!(ran.code, 1);
@@ -125,7 +126,46 @@ fn fetched_pages_are_reported_despite_an_unreachable_host() {
     let ran = cmd.run(&[&web.url(0, "/"), &closed, "--output", "c"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let head = format!(
-        "fetched what was reachable; can't connect to 127.0.0.1:{port}: connection refused\n"
+        "fetched what was reachable; can't connect to http://127.0.0.1:{port}: connection refused\n"
     );
     assert!(ran.stderr.contains(&head), "{}", ran.stderr);
+}
+
+#[test]
+fn an_origin_without_a_listener_does_not_stop_the_other_origin_of_its_host() {
+    let (dir, cmd) = setup("unreached-origin");
+    let web = TestWeb::builder()
+        .hosts(1)
+        .sitemap(false)
+        .script(0, "/robots.txt", Answer::of(404))
+        .script(
+            0,
+            "/",
+            Answer::html("<title>Tea</title><a href=/more>more</a>"),
+        )
+        .script(0, "/more", Answer::html("<title>More tea</title>"))
+        .start();
+    let (open, closed) = (web.address(0).port(), closed_port());
+    let resolve = [open, closed].map(|port| format!("e.test:{port}:127.0.0.1"));
+    let listening = format!("http://e.test:{open}/");
+    let refused = format!("https://e.test:{closed}/");
+    let args = ["--resolve", &resolve[0], "--resolve", &resolve[1]];
+    let args = [&args[..], &["--contact", "a@b.example", "--delay", "0s"]].concat();
+    // Either may be requested first.
+    for (out, seeds) in [("c", [&listening, &refused]), ("d", [&refused, &listening])] {
+        let ran = cmd.run(&[&args[..], &[seeds[0], seeds[1], "--output", out]].concat());
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        let told = format!(
+            "fetched what was reachable; can't connect to https://e.test:{closed}: connection \
+             refused\n"
+        );
+        assert!(ran.stderr.contains(&told), "{}", ran.stderr);
+        assert_eq!(dir.rows(&format!("{out}/pages.jsonl")).len(), 2);
+        let waiting = dir.rows(&format!("{out}/waiting.jsonl"));
+        let origins: Vec<_> = waiting.iter().map(|row| &row["origin"]).collect();
+        let origin = format!("https://e.test:{closed}");
+        assert_eq!(origins, [&serde_json::Value::Null, &origin.into()]);
+        let hosts = dir.rows(&format!("{out}/hosts.jsonl"));
+        assert_eq!(hosts[0]["coverage"], "partial");
+    }
 }

@@ -40,7 +40,9 @@ impl Coordinator {
             } else if parked.contains(&host) {
                 ("parked", None)
             } else if let Some(why) = unreachable.get(&host) {
-                ("unreachable", Some((*why).to_owned()))
+                // The robots.txt of another origin is no reason of this one.
+                let is_own = !is_of_robots(why);
+                ("unreachable", is_own.then(|| (*why).to_owned()))
             } else if let Some(budget) = self.hosts.budgets().spent_by(&host) {
                 ("budget", Some(budget))
             } else {
@@ -72,6 +74,12 @@ impl Coordinator {
         let is_unreachable = self.robots.is_unreachable(now, origin)?;
         Ok(is_unreachable.then_some(why))
     }
+}
+
+/// Returns whether the reason of an unreachable host lists robots.txt files that can't be fetched.
+fn is_of_robots(why: &str) -> bool {
+    why.split_once("/robots.txt")
+        .is_some_and(|(origin, _)| origin.contains("://"))
 }
 
 /// Returns the name of a run's end, and of the budget that ended it.

@@ -1,11 +1,13 @@
 //! The weights that decide the ranking of pages.
 
+use serde::Serialize;
+
 use crate::bm25f::{FieldWeight, Nearness, TextAlone};
 use crate::schema::Texts;
 
 /// The weights that decide the ranking of pages. For a field there are two numbers: its weight, and
 /// how much the length of the field reduces it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Weights {
     pub(crate) title: (f32, f32),
     pub(crate) headings: [(f32, f32); 3],

@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
-use crawl_scheduler::{GapReason, OutcomeKind, Politeness, Poll, RequestOutcome, Tick};
+use crawl_scheduler::{
+    GapReason, OutcomeKind, PauseReason, Politeness, Poll, Purpose, RequestOutcome, RobotsState,
+    Tick,
+};
 
-use crate::stage::{ANSWER, SECOND, START, Stage, asked_to_wait};
+use crate::stage::{ANSWER, SECOND, START, Stage, asked_to_wait, origin, origin_of};
 
 const ANSWERED: OutcomeKind = OutcomeKind::Answered;
 
@@ -352,6 +355,69 @@ fn no_connection_pauses_at_once_for_at_least_five_seconds() {
     stage.exchange(OutcomeKind::NoConnection);
     let (permit, waited) = stage.wait();
     assert_eq!((waited, permit.why()), (5 * SECOND, GapReason::Pause));
+}
+
+#[test]
+fn an_origin_without_a_listener_does_not_pause_the_other() {
+    let mut stage = Stage::new(Politeness {
+        delay: Duration::ZERO,
+        ..Politeness::default()
+    });
+    let refused = origin("https://example.org");
+    let fails = |stage: &mut Stage| {
+        let (permit, _) = stage.wait();
+        let robots = Purpose::Robots {
+            origin: refused.clone(),
+        };
+        assert_eq!(permit.purpose(), &robots);
+        let learned = stage.end(permit.spend(), OutcomeKind::NoConnection);
+        let retry_at = stage.now + 300 * SECOND;
+        let state = RobotsState::Unreachable { retry_at };
+        stage.scheduler.set_robots(stage.now, &refused, state);
+        learned.paused
+    };
+    // The refused origin may be the first to be requested.
+    stage.scheduler.set_pending(stage.now, &refused, 3);
+    let other = origin("http://example.org");
+    stage.scheduler.set_pending(stage.now, &other, 3);
+    assert_eq!(fails(&mut stage), None);
+    stage.open("http://example.org", 3);
+    for _ in 0..3 {
+        let (permit, waited) = stage.wait();
+        assert_eq!(origin_of(permit.purpose()), &other);
+        assert!(waited < 5 * SECOND, "{waited:?}");
+        stage.end(permit.spend(), ANSWERED);
+    }
+    // The rules of the other origin are known, although none of its URLs is pending.
+    assert_eq!(fails(&mut stage), None);
+    let summary = stage.scheduler.host_summary(stage.now);
+    let paused = &summary.paused[0];
+    assert_eq!(paused.why, PauseReason::Robots);
+    // A page that can't be fetched shows that the server is gone.
+    stage.scheduler.set_pending(stage.now, &other, 1);
+    let (permit, _) = stage.wait();
+    let learned = stage.end(permit.spend(), OutcomeKind::NoConnection);
+    assert!(learned.paused.is_some());
+}
+
+#[test]
+fn a_host_without_any_answer_pauses_for_each_of_its_origins() {
+    let mut stage = Stage::new(Politeness::default());
+    let origins = ["http://example.org", "https://example.org"].map(origin);
+    for origin in &origins {
+        stage.scheduler.set_pending(stage.now, origin, 1);
+    }
+    let ends = [false, true].map(|is_last| {
+        let (permit, _) = stage.wait();
+        let origin = origin_of(permit.purpose()).clone();
+        let learned = stage.end(permit.spend(), OutcomeKind::NoConnection);
+        let retry_at = stage.now + 300 * SECOND;
+        let state = RobotsState::Unreachable { retry_at };
+        stage.scheduler.set_robots(stage.now, &origin, state);
+        assert_eq!(learned.paused.is_some(), is_last);
+        origin
+    });
+    assert_ne!(ends[0], ends[1]);
 }
 
 #[test]

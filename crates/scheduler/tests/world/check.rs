@@ -42,6 +42,7 @@ struct HostSeen {
     name: String,
     /// The number of the override that applies to the host, from 1; 0 if none does.
     terms: u8,
+    has_two_origins: bool,
     /// Index of the robots pace of each of the host's origins; 0 for none.
     pace: [u8; 2],
     address: Option<u32>,
@@ -104,6 +105,7 @@ impl Check {
             let name = format!("h{number}.s{}.example", host.site);
             HostSeen {
                 terms: pattern_of(&plan.overrides, &name),
+                has_two_origins: host.second_origin,
                 name,
                 ..HostSeen::default()
             }
@@ -256,6 +258,13 @@ impl Check {
     }
 
     fn failed(&mut self, sent: &Sent, signal: &RequestOutcome) {
+        // The host isn't blamed if its other origin may answer, which isn't modelled here.
+        if signal.kind == OutcomeKind::NoConnection
+            && let WorldPurpose::Robots(_) = sent.purpose
+            && self.hosts[sent.host as usize].has_two_origins
+        {
+            return;
+        }
         let least = (10 * self.steady_gap(sent.host)).max(Duration::from_secs(5));
         let trouble = self.troubles.entry(sent.host).or_default();
         if let Some(url) = signal.url

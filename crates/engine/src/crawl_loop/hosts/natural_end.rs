@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crawl_scheduler::{PauseReason, Tick};
+use crawl_scheduler::{PauseReason, PausedHost, Tick};
 use crawl_weburl::HostKey;
 
 use super::super::robots::RobotsStates;
@@ -43,6 +43,10 @@ impl Hosts {
                 let hosts = resting.paused.into_iter().map(|rest| UnreachableHost {
                     why: match rest.why {
                         PauseReason::OtherCrawl => self.residents.describe_holder(&rest.host),
+                        // The robots.txt of one origin doesn't explain why the others wait.
+                        why @ PauseReason::Failures(_) if has_answered(&rest, robots) => {
+                            describe_pause(why)
+                        }
                         why @ (PauseReason::Robots | PauseReason::Failures(_)) => robots
                             .why_unreachable_host(&rest.host)
                             .unwrap_or_else(|| describe_pause(why)),
@@ -80,6 +84,12 @@ impl Hosts {
             }
         })
     }
+}
+
+/// Returns whether the robots.txt of an origin of the host could be fetched.
+fn has_answered(rest: &PausedHost, robots: &RobotsStates) -> bool {
+    let mut origins = rest.with_rules.iter();
+    origins.any(|origin| robots.why_unreachable(origin).is_none())
 }
 
 fn describe_pause(why: PauseReason) -> String {

@@ -9,17 +9,21 @@ use super::postings::{
     MAX_IN_MEMORY, Occurrences, Occurs, Posting, Postings, PostingsWriter, Stored,
 };
 use super::weights::{
-    ANCHORS, BESIDE, DESCRIPTION, Field, HEADINGS, KEYWORDS, LEAD, PATH, TITLE, by_links, byte,
-    in_body,
+    ANCHORS, BESIDE, BODY, DESCRIPTION, FIELDS, HEADINGS, KEYWORDS, LEAD, Lengths, MeanLengths,
+    PATH, TITLE, by_links, byte, text_byte,
 };
 use crate::bm25f::{SHARED, is_shared};
 use crate::document::{path_words, sites};
 use crate::lexicon::{MIN_COMPOUND_END, writes_compounds};
-use crate::words::{Stemmer, words};
+use crate::page_prior::{hundredths, worth};
+use crate::words::{Stemmer, Word, words};
 use crawl_index_entry::IndexedPage;
 
 /// Number of words that count as the start of the main text, where words have a higher weight.
 const LEAD_WORDS: usize = 60;
+/// Number of bits for headings. If a page has more headings, several share a bit. One more bit is for
+/// the description.
+const HEADING_BITS: usize = 13;
 /// Maximum number of compounds that a search for a word includes: those on the most pages.
 const MAX_COMPOUNDS: usize = 12;
 /// The prefix of host and folder names in the word files, where they are looked up like words.
@@ -41,8 +45,9 @@ pub(super) struct Gathered {
 #[derive(Debug)]
 struct Seen {
     url: Box<str>,
-    words: u32,
+    lengths: Lengths,
     linked_from: u32,
+    worth: u64,
     until: Option<i64>,
     has_pieces: bool,
 }
@@ -54,9 +59,14 @@ pub(super) struct Words {
     pub(super) classes: Vec<Class>,
     pub(super) postings: Postings,
     pub(super) until: Vec<(u32, i64)>,
+    pub(super) priors: Vec<Prior>,
     /// True if the pages have a language that writes compounds as one word.
     pub(super) has_compounds: bool,
 }
+
+/// The prior of consecutive pages if it is not that of an ordinary page: the number of the first
+/// page and of the last, and the prior in hundredths, then that for a query about changes.
+pub(super) type Prior = (u32, u32, u64, u64);
 
 /// The words that share a stem.
 #[derive(Debug)]
@@ -93,8 +103,9 @@ impl Gathered {
         let mut page_words = PageWords {
             stemmer: Stemmer::of(page.language.as_deref()),
             words: HashMap::new(),
+            lengths: Lengths::default(),
         };
-        let length = page_words.read(page, pieces);
+        let lengths = page_words.read(page, pieces);
         let number = u32::try_from(self.pages.len()).unwrap_or(u32::MAX);
         for (text, (stem, mut occurs)) in page_words.words {
             occurs.page = number;
@@ -119,8 +130,9 @@ impl Gathered {
         self.has_compounds |= page.language.as_deref().is_some_and(writes_compounds);
         self.pages.push(Seen {
             url: page.url.as_str().into(),
-            words: length,
+            lengths,
             linked_from: page.linked_from,
+            worth: worth(page),
             until: page.until,
             has_pieces: pieces.len() > 1,
         });
@@ -158,13 +170,12 @@ impl Gathered {
 
     /// Returns all words with their final weights. `ranks` are the final numbers of the pages.
     pub(super) fn finish(self, ranks: &[u32]) -> io::Result<Words> {
-        let lengths = self.pages.iter().map(|page| f64::from(page.words));
-        let mean = lengths.sum::<f64>() / self.pages.len().max(1) as f64;
+        let means = MeanLengths::of(self.pages.iter().map(|page| &page.lengths));
         let mut sorted = self.occurrences.sorted()?;
         let mut writer = PostingsWriter::create(&self.folder)?;
         let mut stored = Vec::with_capacity(self.stems.len());
         for (form, _) in (0..).zip(&self.stems) {
-            let word_postings = postings(&sorted.of_word(form)?, &self.pages, ranks, mean as f32);
+            let word_postings = postings(&sorted.of_word(form)?, &self.pages, ranks, &means);
             stored.push(writer.write(&word_postings)?);
         }
         let mut classes: HashMap<Box<str>, Vec<WordForm>> = HashMap::new();
@@ -193,50 +204,63 @@ impl Gathered {
             classes,
             postings: writer.finish()?,
             until,
+            priors: priors(&self.pages, ranks),
             has_compounds: self.has_compounds,
         })
     }
 }
 
+/// Returns the priors of pages that are not ordinary, ordered by page number.
+fn priors(pages: &[Seen], ranks: &[u32]) -> Vec<Prior> {
+    let priors = pages.iter().zip(ranks).map(|(page, rank)| {
+        let of_query = |is_about_changes| hundredths(page.worth, is_about_changes);
+        (*rank, *rank, of_query(false), of_query(true))
+    });
+    let mut priors: Vec<Prior> = priors
+        .filter(|(.., prior, of_changes)| (*prior, *of_changes) != (100, 100))
+        .collect();
+    priors.sort_unstable();
+    priors.dedup_by(|next, run| {
+        let continues = run.1 + 1 == next.0 && (run.2, run.3) == (next.2, next.3);
+        if continues {
+            run.1 = next.1;
+        }
+        continues
+    });
+    priors
+}
+
 /// Converts the occurrences of a word to postings, with final weights and final page numbers.
-fn postings(occurrences: &[Occurs], pages: &[Seen], ranks: &[u32], mean: f32) -> Vec<Posting> {
-    let title_factor = factor(occurrences, pages, |occurs| occurs.title);
-    let heading_factor = factor(occurrences, pages, |occurs| occurs.first_headings);
+fn postings(
+    occurrences: &[Occurs],
+    pages: &[Seen],
+    ranks: &[u32],
+    means: &MeanLengths,
+) -> Vec<Posting> {
+    let mut factors = [1.0; FIELDS];
+    // The fields in which most pages have the word.
+    for field in [TITLE, HEADINGS[0]] {
+        let with_word = occurrences.iter().filter(|occurs| occurs.counts[field] > 0);
+        if is_shared(with_word.count() as u64, pages.len() as u64) {
+            factors[field] = SHARED;
+        }
+    }
     let posting = |occurs: &Occurs| {
         let arrival = occurs.page as usize;
         let page = &pages[arrival];
-        let body = occurs.in_body as f32 * in_body(page.words, mean);
-        let title = title_factor * occurs.title;
-        let first_headings = heading_factor * occurs.first_headings;
-        let weight = body + title + first_headings + occurs.elsewhere;
-        let weight = weight * by_links(page.linked_from);
+        let weight = means.weight(&occurs.counts, &page.lengths, &factors);
         Posting {
             page: ranks[arrival],
-            weight: byte(weight),
-            in_title: occurs.title > 0.0,
+            weight: byte(weight * by_links(page.linked_from)),
+            text: text_byte(means.text(&occurs.counts, &page.lengths, &factors)),
+            in_title: occurs.counts[TITLE] > 0,
+            headings: occurs.headings,
             pieces: page.has_pieces.then_some(occurs.pieces),
         }
     };
     let mut postings: Vec<Posting> = occurrences.iter().map(posting).collect();
     postings.sort_unstable_by_key(|posting| posting.page);
     postings
-}
-
-/// Returns the factor for the weight of a word in a field: `SHARED` if most pages have the word in
-/// this field, otherwise 1.
-fn factor(occurrences: &[Occurs], pages: &[Seen], weight: fn(&Occurs) -> f32) -> f32 {
-    let with_word = occurrences
-        .iter()
-        .filter(|occurs| weight(occurs) > 0.0)
-        .count();
-    match is_shared(with_word as u64, pages.len() as u64) {
-        true => SHARED,
-        false => 1.0,
-    }
-}
-
-fn elsewhere(occurs: &mut Occurs) -> &mut f32 {
-    &mut occurs.elsewhere
 }
 
 /// Returns the stem that the word has on the most pages.
@@ -304,74 +328,68 @@ pub(super) fn by_utf16(a: &str, b: &str) -> std::cmp::Ordering {
 struct PageWords {
     stemmer: Stemmer,
     words: HashMap<Box<str>, (Option<Box<str>>, Occurs)>,
+    lengths: Lengths,
 }
 
 impl PageWords {
-    /// Reads a page, split into `pieces`, and returns the number of words in its main text.
-    fn read(&mut self, page: &IndexedPage, pieces: &[Range<usize>]) -> u32 {
-        self.field(TITLE, [page.title.as_str()], |occurs| &mut occurs.title);
-        for (level, field) in (1..).zip(HEADINGS) {
-            let of_level = page
-                .headings
-                .iter()
-                .filter(|heading| heading.level.clamp(1, 3) == level);
-            let texts = of_level.map(|heading| heading.text.as_str());
-            match level {
-                1 => self.field(field, texts, |occurs| &mut occurs.first_headings),
-                _ => self.field(field, texts, elsewhere),
-            }
+    /// Reads a page, split into `pieces`, and returns the lengths of its fields.
+    fn read(&mut self, page: &IndexedPage, pieces: &[Range<usize>]) -> Lengths {
+        self.field(TITLE, [page.title.as_str()]);
+        for (n, heading) in page.headings.iter().enumerate() {
+            let level = usize::from(heading.level.clamp(1, 3)) - 1;
+            self.named(HEADINGS[level], &heading.text, 1 << (n % HEADING_BITS));
         }
-        self.field(DESCRIPTION, [page.description.as_str()], elsewhere);
-        let keywords = page.keywords.iter().map(String::as_str);
-        self.field(KEYWORDS, keywords, elsewhere);
-        self.field(ANCHORS, page.anchors.iter().map(String::as_str), elsewhere);
-        self.field(PATH, [path_words(page.path()).as_str()], elsewhere);
+        self.named(DESCRIPTION, &page.description, 1 << HEADING_BITS);
+        self.field(KEYWORDS, page.keywords.iter().map(String::as_str));
+        self.field(ANCHORS, page.anchors.iter().map(String::as_str));
+        self.field(PATH, [path_words(page.path()).as_str()]);
         for site in sites(page) {
             self.occurs(format!("{SITE}{site}"), None);
         }
-        let length = self.body(&page.text, pieces);
-        for word in words(&page.beside, &self.stemmer) {
-            let occurs = self.occurs(word.text, word.stem);
-            occurs.elsewhere = occurs.elsewhere.max(BESIDE);
-        }
-        length
+        self.body(&page.text, pieces);
+        self.field(BESIDE, [page.beside.as_str()]);
+        self.lengths
     }
 
-    /// Adds the words of a field. `part` returns the weight to increase.
-    fn field<'t>(
-        &mut self,
-        field: Field,
-        texts: impl IntoIterator<Item = &'t str>,
-        part: fn(&mut Occurs) -> &mut f32,
-    ) {
-        let mut field_words = Vec::new();
+    /// Adds the words of a field.
+    fn field<'t>(&mut self, field: usize, texts: impl IntoIterator<Item = &'t str>) {
         for text in texts {
-            field_words.extend(words(text, &self.stemmer));
-        }
-        let each = field.each(field_words.len());
-        for word in field_words {
-            *part(self.occurs(word.text, word.stem)) += each;
+            for word in words(text, &self.stemmer) {
+                self.count(field, word);
+            }
         }
     }
 
-    fn body(&mut self, text: &str, pieces: &[Range<usize>]) -> u32 {
-        let body_words = words(text, &self.stemmer);
-        let length = body_words.last().map_or(0, |word| word.position + 1);
-        let lead = LEAD.each(LEAD_WORDS.min(length));
-        for word in body_words {
+    /// Adds the words of a heading or of the description. `bit` identifies the text.
+    fn named(&mut self, field: usize, text: &str, bit: u16) {
+        for word in words(text, &self.stemmer) {
+            self.count(field, word).headings |= bit;
+        }
+    }
+
+    /// Adds the words of the main text.
+    fn body(&mut self, text: &str, pieces: &[Range<usize>]) {
+        for word in words(text, &self.stemmer) {
             let at = word.range.start;
             let piece = pieces.partition_point(|piece| piece.end <= at);
-            let in_lead = word.position < LEAD_WORDS;
-            let occurs = self.occurs(word.text, word.stem);
-            occurs.in_body = occurs.in_body.saturating_add(1);
+            if word.position < LEAD_WORDS {
+                self.count(LEAD, word.clone());
+            }
+            let occurs = self.count(BODY, word);
             if piece < pieces.len() {
                 occurs.pieces |= 1 << piece;
             }
-            if in_lead {
-                occurs.elsewhere += lead;
-            }
         }
-        u32::try_from(length).unwrap_or(u32::MAX)
+    }
+
+    /// Counts an occurrence of a word in a field. A stem counts towards the length of the field,
+    /// as in the index.
+    fn count(&mut self, field: usize, word: Word) -> &mut Occurs {
+        let length = &mut self.lengths[field];
+        *length = length.saturating_add(1 + u32::from(word.stem.is_some()));
+        let occurs = self.occurs(word.text, word.stem);
+        occurs.counts[field] = occurs.counts[field].saturating_add(1);
+        occurs
     }
 
     fn occurs(&mut self, text: String, stem: Option<String>) -> &mut Occurs {

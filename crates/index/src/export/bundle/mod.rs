@@ -24,16 +24,18 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3Default;
 
-use self::gather::Gathered;
+use self::gather::{Gathered, Prior};
 use self::texts::Texts;
 use super::{ExportError, is_shown};
+use crate::page_prior::{CHANGE_LISTS, CHANGE_WORDS};
+use crate::query_plan::WEIGHTS;
 use crate::search_box::BOX;
 use crate::search_rules::SearchRules;
 use crawl_archive::AtomicFolder;
 use crawl_index_entry::IndexedPage;
 
 /// The version of the format. `search.js` refuses files of any other version.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 /// The file that describes the bundle and names its data folder.
 const MANIFEST: &str = "search.json";
 /// The prefix of the data folder's name.
@@ -98,6 +100,9 @@ struct Manifest {
     words: Vec<String>,
     /// The pages that expire: the number of each, and the time in seconds since 1970 UTC.
     until: Vec<(u32, i64)>,
+    /// The priors of pages that are not ordinary, such as change lists.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    priors: Vec<Prior>,
     /// True if the pages have a language that writes compounds as one word.
     #[serde(default)]
     compounds: bool,
@@ -175,13 +180,16 @@ impl Bundle {
             pages: ranks.len(),
             words: words.begins,
             until: index.until,
+            priors: index.priors,
             compounds: index.has_compounds,
             synonyms: self.rules.all_synonyms(),
             pins,
         };
         let script = format!(
-            "(function () {{\n'use strict';\n\n{}\n{}}})();\n",
+            "(function () {{\n'use strict';\n\n{}\nconst WEIGHTS = {};\nconst CHANGES = {};\n\n{}}})();\n",
             BOX.concat(),
+            serde_json::to_string(&WEIGHTS).unwrap_or_default(),
+            serde_json::to_string(&(CHANGE_LISTS, CHANGE_WORDS)).unwrap_or_default(),
             SCRIPT.join("\n")
         );
         let manifest = serde_json::to_string(&manifest).unwrap_or_default() + "\n";

@@ -6,6 +6,7 @@ use std::io::{self, BufReader, BufWriter, ErrorKind, Read as _, Seek as _, Write
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
+use super::weights::{Counts, FIELDS};
 use crate::counted_sort::unnamed_file;
 
 /// Maximum number of word occurrences in memory. Beyond that, they are sorted and written to a
@@ -14,20 +15,17 @@ pub(super) const MAX_IN_MEMORY: usize = 1 << 20;
 
 /// Size of an occurrence on disk in bytes, including the number of its word; then the size of a
 /// posting.
-const OCCURRENCE_BYTES: usize = 28;
-const POSTING_BYTES: usize = 10;
+const OCCURRENCE_BYTES: usize = 14 + 2 * FIELDS;
+const POSTING_BYTES: usize = 13;
 
 /// The occurrences of a word on a page.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Occurs {
     pub(super) page: u32,
-    pub(super) in_body: u32,
-    /// The weight of the word in the title; 0 if the title doesn't contain it.
-    pub(super) title: f32,
-    /// The weight of the word in the first-level headings; 0 if they don't contain it.
-    pub(super) first_headings: f32,
-    /// The weight of the word in the fields that are not listed here, such as the path.
-    pub(super) elsewhere: f32,
+    /// How often each field contains the word.
+    pub(super) counts: Counts,
+    /// A bit for each heading that contains the word; several headings may share a bit.
+    pub(super) headings: u16,
     /// A bit for each piece of the page's text: 1 if the piece contains the word.
     pub(super) pieces: u32,
 }
@@ -37,6 +35,10 @@ pub(super) struct Occurs {
 pub(super) struct Posting {
     pub(super) page: u32,
     pub(super) weight: u8,
+    /// How often title and text have the word, from 0 to 15.
+    pub(super) text: u8,
+    /// A bit for each heading that contains the word; several headings may share a bit.
+    pub(super) headings: u16,
     pub(super) in_title: bool,
     /// A bit for each piece of the page's text: 1 if the piece contains the word. `None` if the
     /// text has only one piece.
@@ -99,11 +101,11 @@ impl Occurrences {
         for (word, occurs) in self.in_memory.drain(..) {
             file.write_all(&word.to_le_bytes())?;
             file.write_all(&occurs.page.to_le_bytes())?;
-            file.write_all(&occurs.in_body.to_le_bytes())?;
-            file.write_all(&occurs.title.to_le_bytes())?;
-            file.write_all(&occurs.first_headings.to_le_bytes())?;
-            file.write_all(&occurs.elsewhere.to_le_bytes())?;
             file.write_all(&occurs.pieces.to_le_bytes())?;
+            file.write_all(&occurs.headings.to_le_bytes())?;
+            for count in occurs.counts {
+                file.write_all(&count.to_le_bytes())?;
+            }
         }
         let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
         self.runs.push(file);
@@ -146,11 +148,12 @@ fn read_occurrence(from: &mut BufReader<File>) -> io::Result<Option<(u32, Occurs
     }
     let occurs = Occurs {
         page: number_at(&bytes, 4),
-        in_body: number_at(&bytes, 8),
-        title: f32::from_bits(number_at(&bytes, 12)),
-        first_headings: f32::from_bits(number_at(&bytes, 16)),
-        elsewhere: f32::from_bits(number_at(&bytes, 20)),
-        pieces: number_at(&bytes, 24),
+        pieces: number_at(&bytes, 8),
+        headings: u16::from_le_bytes([bytes[12], bytes[13]]),
+        counts: std::array::from_fn(|field| {
+            let at = 14 + 2 * field;
+            u16::from_le_bytes([bytes[at], bytes[at + 1]])
+        }),
     };
     Ok(Some((number_at(&bytes, 0), occurs)))
 }
@@ -194,7 +197,9 @@ impl PostingsWriter {
             self.file.write_all(&posting.page.to_le_bytes())?;
             self.file
                 .write_all(&posting.pieces.unwrap_or(0).to_le_bytes())?;
-            self.file.write_all(&[posting.weight, flags])?;
+            self.file
+                .write_all(&[posting.weight, posting.text, flags])?;
+            self.file.write_all(&posting.headings.to_le_bytes())?;
             stored.pages += 1;
             stored.in_pieces += u32::from(posting.pieces.is_some());
         }
@@ -216,9 +221,11 @@ impl Postings {
         self.file.read_exact_at(&mut bytes, stored.at)?;
         let posting = |bytes: &[u8]| Posting {
             page: number_at(bytes, 0),
-            pieces: (bytes[9] & 2 != 0).then(|| number_at(bytes, 4)),
+            pieces: (bytes[10] & 2 != 0).then(|| number_at(bytes, 4)),
             weight: bytes[8],
-            in_title: bytes[9] & 1 != 0,
+            text: bytes[9],
+            in_title: bytes[10] & 1 != 0,
+            headings: u16::from_le_bytes([bytes[11], bytes[12]]),
         };
         Ok(bytes.chunks_exact(POSTING_BYTES).map(posting).collect())
     }
@@ -232,7 +239,7 @@ fn number_at(bytes: &[u8], at: usize) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Occurrences, Occurs, Posting, PostingsWriter};
+    use super::{FIELDS, Occurrences, Occurs, Posting, PostingsWriter};
 
     #[test]
     fn words_have_the_same_pages_with_any_memory_limit() {
@@ -243,10 +250,8 @@ mod tests {
                 for word in (0..30).rev().filter(|word| (page + word).is_multiple_of(3)) {
                     let occurs = Occurs {
                         page,
-                        in_body: word,
-                        title: (word % 2) as f32,
-                        first_headings: (page % 2) as f32,
-                        elsewhere: 0.5,
+                        counts: [word as u16; FIELDS],
+                        headings: page as u16,
                         pieces: 1 << (page % 5),
                     };
                     all.add(word, occurs);
@@ -261,10 +266,9 @@ mod tests {
                 let has_it = |page: &u32| word < 30 && (page + word).is_multiple_of(3);
                 assert_eq!(pages, (0..20).filter(has_it).collect::<Vec<_>>());
                 assert!(occurrences.iter().all(|occurs| {
-                    occurs.in_body == word
+                    occurs.counts == [word as u16; FIELDS]
                         && occurs.pieces == 1 << (occurs.page % 5)
-                        && occurs.title == (word % 2) as f32
-                        && occurs.first_headings == (occurs.page % 2) as f32
+                        && u32::from(occurs.headings) == occurs.page
                 }));
             }
         }
@@ -276,6 +280,8 @@ mod tests {
         let posting = |page, pieces| Posting {
             page,
             weight: 200,
+            text: 15,
+            headings: 1 << 13,
             in_title: page % 2 == 0,
             pieces,
         };

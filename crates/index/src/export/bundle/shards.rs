@@ -14,11 +14,14 @@
 //! - the number of UTF-8 bytes that the word shares with the previous word in the file, the number
 //!   of its other bytes, and these bytes,
 //! - the number of pages that have the word,
-//! - for each page, `4 * (its number minus that of the previous page) + 2 * (it has pieces) + (the
-//!   word is in the title)`,
+//! - for each page, `8 * (its number minus that of the previous page) + 4 * (the word is in a
+//!   heading or the description) + 2 * (it has pieces) + (the word is in the title)`,
 //! - for each page, a byte with the weight,
+//! - for each page, a byte with the number of occurrences in title and text (see `weights.rs`),
 //! - for each page that has pieces, a number with a bit for each piece: 1 if the piece has the
-//!   word.
+//!   word,
+//! - for each page with the word in a heading or the description, a number with a bit for each
+//!   heading: 1 if the heading has the word. Several headings may share a bit.
 //!
 //! If a class has words in the ranges of several files, each of these files contains the whole
 //! class.
@@ -116,8 +119,8 @@ fn begins(words: &Words) -> Vec<String> {
 }
 
 fn size(form: &WordForm) -> usize {
-    let postings = form.postings.pages as usize + form.postings.in_pieces as usize;
-    6 + form.text.len() / 2 + 2 * postings
+    let (postings, in_pieces) = (form.postings.pages, form.postings.in_pieces);
+    6 + form.text.len() / 2 + 3 * postings as usize + 2 * in_pieces as usize
 }
 
 /// Returns the number of leading characters that are the same in both words.
@@ -164,13 +167,20 @@ fn postings(out: &mut Vec<u8>, mut postings: Vec<Posting>) {
     varint(out, number(postings.len()));
     let mut before = 0;
     for posting in &postings {
-        let flags = 2 * u32::from(posting.pieces.is_some()) + u32::from(posting.in_title);
-        varint(out, 4 * (posting.page - before) + flags);
+        let flags = 4 * u32::from(posting.headings != 0)
+            + 2 * u32::from(posting.pieces.is_some())
+            + u32::from(posting.in_title);
+        varint(out, 8 * (posting.page - before) + flags);
         before = posting.page;
     }
     out.extend(postings.iter().map(|posting| posting.weight));
+    out.extend(postings.iter().map(|posting| posting.text));
     for pieces in postings.iter().filter_map(|posting| posting.pieces) {
         varint(out, pieces);
+    }
+    let headings = postings.iter().map(|posting| posting.headings);
+    for headings in headings.filter(|headings| *headings != 0) {
+        varint(out, headings.into());
     }
 }
 

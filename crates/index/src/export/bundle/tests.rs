@@ -14,7 +14,7 @@ use crate::document::path_words;
 use crate::export::samples::{full, odd};
 use crate::search_rules::SearchRules;
 use crate::words::{Stemmer, words};
-use crawl_index_entry::IndexedPage;
+use crawl_index_entry::{Heading, IndexedPage};
 
 /// A bundle in a temporary folder.
 struct Made {
@@ -32,6 +32,8 @@ struct ShardWord {
     class_pages: u32,
     compounds: Vec<String>,
     pages: BTreeMap<u32, (bool, u8, Option<u32>)>,
+    /// A bit for each heading with the word, for pages with such a heading.
+    headings: BTreeMap<u32, u32>,
 }
 
 fn make(pages: &[IndexedPage]) -> Made {
@@ -107,22 +109,32 @@ impl Made {
                 let count = number(&mut rest) as usize;
                 let heads: Vec<u32> = (0..count).map(|_| number(&mut rest)).collect();
                 let weights: Vec<u8> = rest.by_ref().take(count).collect();
+                let texts: Vec<u8> = rest.by_ref().take(count).collect();
+                assert!(texts.iter().all(|text| *text < 16));
                 let (mut at, mut pages) = (0, BTreeMap::new());
-                for (head, weight) in heads.into_iter().zip(weights) {
-                    at += head / 4;
+                for (head, weight) in heads.iter().zip(weights) {
+                    at += head / 8;
                     let pieces = (head & 2 != 0).then(|| number(&mut rest));
                     pages.insert(at, (head & 1 == 1, weight, pieces));
                 }
+                let (mut at, mut headings) = (0, BTreeMap::new());
+                for head in heads {
+                    at += head / 8;
+                    if head & 4 != 0 {
+                        headings.insert(at, number(&mut rest));
+                    }
+                }
                 let word = String::from_utf8(name.clone()).unwrap();
-                class.push((word, pages));
+                class.push((word, pages, headings));
             }
-            let names: Vec<String> = class.iter().map(|(word, _)| word.clone()).collect();
-            for (word, pages) in class {
+            let names: Vec<String> = class.iter().map(|(word, ..)| word.clone()).collect();
+            for (word, pages, headings) in class {
                 let word_data = ShardWord {
                     class: names.clone(),
                     class_pages,
                     compounds: compounds.clone(),
                     pages,
+                    headings,
                 };
                 assert!(
                     words.insert(word, word_data).is_none(),
@@ -251,6 +263,42 @@ fn a_word_of_most_titles_has_no_title_weight() {
     // On a site with fewer than twenty pages, no word counts as shared by most titles.
     let made = make(&site[..19]);
     assert!(weight(&made, "manual") > weight(&made, "text"));
+}
+
+#[test]
+fn words_of_one_heading_have_a_bit_in_common() {
+    let heading = |text: &str| Heading {
+        level: 2,
+        text: text.to_owned(),
+        id: None,
+        at: 0,
+    };
+    let with_headings = IndexedPage {
+        headings: vec![heading("Cache prefix"), heading("Session timeout")],
+        ..page(
+            "http://a.example/a",
+            "Settings",
+            "cache prefix session timeout",
+        )
+    };
+    let without = page("http://a.example/b", "Other", "cache prefix");
+    let made = make(&[with_headings, without]);
+    let bits = |word: &str| made.find(word).unwrap().headings.get(&0).copied();
+    assert!(bits("cache").is_some_and(|bits| bits > 0));
+    assert_eq!(bits("cache"), bits("prefix"));
+    assert_ne!(bits("cache"), bits("timeout"));
+    assert_eq!(bits("settings"), None);
+    assert!(!made.find("cache").unwrap().headings.contains_key(&1));
+}
+
+#[test]
+fn change_lists_have_a_prior_that_depends_on_the_query() {
+    let path = |n: u32| format!("http://a.example/releases/{n}");
+    let mut pages: Vec<IndexedPage> = (1..4)
+        .map(|n| page(&path(n), &format!("Release notes {n}"), "fixed"))
+        .collect();
+    pages.push(page("http://a.example/guide", "Guide", "fixed"));
+    assert_eq!(make(&pages).manifest.priors, [(1, 3, 55, 100)]);
 }
 
 #[test]

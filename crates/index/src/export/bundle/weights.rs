@@ -1,49 +1,87 @@
-//! Computes the weight of a word on a page from the fields that contain it (BM25F), and stores it
-//! in one byte.
+//! Computes the weight of a word on a page from the fields that contain it (BM25F), with the weights
+//! of the index, and stores it in one byte.
 
-/// The weight of words in a field of a page, and the usual length of the field in words. In a
-/// longer field, words have less weight.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Field {
-    weight: f32,
-    usual: f32,
-}
+use crate::query_plan::WEIGHTS;
 
-pub(super) const TITLE: Field = field(5.0, 6.0);
-pub(super) const HEADINGS: [Field; 3] = [field(4.0, 6.0), field(3.0, 40.0), field(2.5, 80.0)];
-pub(super) const DESCRIPTION: Field = field(1.5, 20.0);
-pub(super) const KEYWORDS: Field = field(1.5, 10.0);
-pub(super) const ANCHORS: Field = field(6.0, 12.0);
-pub(super) const PATH: Field = field(4.0, 3.0);
+pub(super) const TITLE: usize = 0;
+pub(super) const HEADINGS: [usize; 3] = [1, 2, 3];
 /// The field for the start of the main text.
-pub(super) const LEAD: Field = field(1.5, 60.0);
+pub(super) const LEAD: usize = 4;
+pub(super) const BODY: usize = 5;
+/// The field for the text outside the main text.
+pub(super) const BESIDE: usize = 6;
+pub(super) const DESCRIPTION: usize = 7;
+pub(super) const KEYWORDS: usize = 8;
+pub(super) const ANCHORS: usize = 9;
+pub(super) const PATH: usize = 10;
 
-/// The weight of a word outside the main text. It isn't added to the weight from other fields, such
-/// as the path.
-pub(super) const BESIDE: f32 = 0.1;
-
-/// How much the length of a field lowers the weight of its words, from 0 to 1.
-const BY_LENGTH: f32 = 0.6;
-/// How much the length of the main text lowers the weight of its words, from 0 to 1.
-const BODY_BY_LENGTH: f32 = 0.75;
-/// How much the weight rises each time the number of pages that link to a page doubles.
+/// The weight of each field, and how much the length of the field reduces it.
+const FIELD_WEIGHTS: [(f32, f32); FIELDS] = [
+    WEIGHTS.title,
+    WEIGHTS.headings[0],
+    WEIGHTS.headings[1],
+    WEIGHTS.headings[2],
+    WEIGHTS.lead,
+    WEIGHTS.body,
+    WEIGHTS.beside,
+    WEIGHTS.description,
+    WEIGHTS.keywords,
+    WEIGHTS.anchors,
+    WEIGHTS.path,
+];
+pub(super) const FIELDS: usize = 11;
+/// How much the weight rises each time the number of pages that link to a page doubles. The index
+/// raises the score instead, which is about the same.
 const LINKED: f32 = 0.03;
 
-const fn field(weight: f32, usual: f32) -> Field {
-    Field { weight, usual }
-}
+/// For each field, how often a page has a word.
+pub(super) type Counts = [u16; FIELDS];
+/// The length of each field of a page, in words.
+pub(super) type Lengths = [u32; FIELDS];
 
-impl Field {
-    /// Returns the weight of one occurrence of a word in a field of `words` words.
-    pub(super) fn each(self, words: usize) -> f32 {
-        self.weight / length_norm(BY_LENGTH, words as f32, self.usual)
+/// The mean lengths of the fields over all pages.
+#[derive(Debug)]
+pub(super) struct MeanLengths([f32; FIELDS]);
+
+impl MeanLengths {
+    pub(super) fn of<'l>(pages: impl ExactSizeIterator<Item = &'l Lengths>) -> MeanLengths {
+        let count = pages.len().max(1) as f64;
+        let mut sums = [0_u64; FIELDS];
+        for lengths in pages {
+            for (sum, length) in sums.iter_mut().zip(lengths) {
+                *sum += u64::from(*length);
+            }
+        }
+        MeanLengths(sums.map(|sum| (sum as f64 / count).max(1.0) as f32))
     }
-}
 
-/// Returns the weight of one occurrence of a word in a main text of `words` words. `mean` is the
-/// mean length of main texts.
-pub(super) fn in_body(words: u32, mean: f32) -> f32 {
-    1.0 / length_norm(BODY_BY_LENGTH, words as f32, mean)
+    /// Returns the weight of a word on a page. `factors` lower the weights of fields.
+    pub(super) fn weight(
+        &self,
+        counts: &Counts,
+        lengths: &Lengths,
+        factors: &[f32; FIELDS],
+    ) -> f32 {
+        let of_field = |field: usize| {
+            let (weight, part) = FIELD_WEIGHTS[field];
+            let often = f32::from(counts[field]) / self.norm(field, lengths, part);
+            weight * factors[field] * often
+        };
+        (0..FIELDS).map(of_field).sum()
+    }
+
+    /// Returns how often title and text have a word, adjusted for the length of the text. Plain
+    /// BM25 is computed from it.
+    pub(super) fn text(&self, counts: &Counts, lengths: &Lengths, factors: &[f32; FIELDS]) -> f32 {
+        let is_in_title = factors[TITLE] >= 1.0;
+        let title = if is_in_title { counts[TITLE] } else { 0 };
+        let often = f32::from(title) + f32::from(counts[BODY]);
+        often / self.norm(BODY, lengths, WEIGHTS.text_alone.length)
+    }
+
+    fn norm(&self, field: usize, lengths: &Lengths, part: f32) -> f32 {
+        1.0 - part + part * lengths[field] as f32 / self.0[field]
+    }
 }
 
 /// Returns the factor for all weights of a page to which `linked_from` pages link.
@@ -51,12 +89,8 @@ pub(super) fn by_links(linked_from: u32) -> f32 {
     1.0 + LINKED * (1.0 + linked_from as f32).log2()
 }
 
-fn length_norm(part: f32, words: f32, usual: f32) -> f32 {
-    1.0 - part + part * words / usual.max(1.0)
-}
-
 /// The number of steps from one weight to its double.
-const STEPS: f32 = 24.0;
+const STEPS: f32 = 12.0;
 /// The weight that is encoded as `STEPS`.
 const FIRST_STEP: f32 = 0.125;
 
@@ -68,9 +102,21 @@ pub(super) fn byte(weight: f32) -> u8 {
     steps.round().clamp(1.0, 255.0) as u8
 }
 
+/// The number of steps for plain BM25. Few, because each takes space in the word files.
+const TEXT_STEPS: f32 = 16.0;
+
+/// Encodes the adjusted number of occurrences in title and text, saturated as in BM25. `search.js`
+/// decodes `n` to the number of occurrences that BM25 saturates to `n / TEXT_STEPS`.
+pub(super) fn text_byte(often: f32) -> u8 {
+    let saturated = often / (WEIGHTS.text_alone.saturation + often);
+    (TEXT_STEPS * saturated)
+        .round()
+        .clamp(0.0, TEXT_STEPS - 1.0) as u8
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{FIRST_STEP, STEPS, TITLE, byte};
+    use super::{ANCHORS, BODY, FIELDS, FIRST_STEP, MeanLengths, STEPS, TITLE, byte, text_byte};
 
     #[test]
     fn bytes_are_near_to_weights() {
@@ -83,10 +129,18 @@ mod tests {
         assert_eq!(byte(0.0), 1);
         assert_eq!(byte(f32::MAX), 255);
         assert_eq!(byte(f32::NAN), 1);
+        assert_eq!([0.0, 1.2, f32::MAX, f32::NAN].map(text_byte), [0, 8, 15, 0]);
     }
 
     #[test]
-    fn a_word_of_a_short_title_weighs_more() {
-        assert!(TITLE.each(2) > TITLE.each(12));
+    fn a_word_of_a_short_field_weighs_more() {
+        let (short, long) = ([2; FIELDS], [12; FIELDS]);
+        let means = MeanLengths::of([&short, &long].into_iter());
+        for field in [TITLE, BODY, ANCHORS] {
+            let mut counts = [0; FIELDS];
+            counts[field] = 1;
+            let weight = |lengths| means.weight(&counts, lengths, &[1.0; FIELDS]);
+            assert!(weight(&short) > weight(&long), "{field}");
+        }
     }
 }

@@ -47,20 +47,24 @@ function decode(bytes) {
       const count = number();
       const form = {
         text: utf8.decode(name), group,
-        pages: new Uint32Array(count), weights: null,
+        pages: new Uint32Array(count), weights: null, texts: null,
+        headings: new Uint16Array(count),
         inTitle: new Uint8Array(count), pieces: new Int32Array(count).fill(-1),
       };
       let page = 0;
       for (let n = 0; n < count; n++) {
         const value = number();
-        page += Math.floor(value / 4);
+        page += Math.floor(value / 8);
         form.pages[n] = page;
         form.inTitle[n] = value & 1;
         if (value & 2) form.pieces[n] = 0;
+        form.headings[n] = value & 4;
       }
       form.weights = bytes.subarray(at, at + count);
-      at += count;
+      form.texts = bytes.subarray(at + count, at + 2 * count);
+      at += 2 * count;
       for (let n = 0; n < count; n++) if (form.pieces[n] === 0) form.pieces[n] = number();
+      for (let n = 0; n < count; n++) if (form.headings[n]) form.headings[n] = number();
       group.forms.push(form);
       forms.set(form.text, form);
     }
@@ -68,7 +72,8 @@ function decode(bytes) {
   return forms;
 }
 
-const WEIGHT = Float64Array.from({ length: 256 }, (_, n) => 0.125 * (2 ** (n / 24) - 1));
+const WEIGHT = Float64Array.from({ length: 256 }, (_, n) => 0.125 * (2 ** (n / 12) - 1));
+const TEXT = Float64Array.from({ length: 16 }, (_, n) => (WEIGHTS.text_alone.saturation * n) / (16 - n));
 
 class Files {
   constructor(manifest, load) {

@@ -1,23 +1,12 @@
-// Ranks the pages that match a query and makes their excerpts. The numbers were tuned on the
-// queries marked `tune` of `cargo xtask bench search --bundle`, and validated on the others.
+// Ranks the pages that match a query and makes their excerpts. The numbers are those of the index:
+// see `weights.rs`, which also has the values of WEIGHTS.
 
-// The weight of a match, relative to the word itself.
-const STEM = 0.4;
-const BEGINNING = 0.5;
-// A longer word with the last query word as prefix, if pages also have that word itself.
-const LONGER = 0.25;
 const MIN_OPEN_LETTERS = 3;
-const MEANT = 0.8;
-// A synonym from the site owner's rules, and a longer word that ends in the word.
-const SYNONYM = 0.9;
-const COMPOUND = 0.4;
-// BM25's saturation. It is high, because a word in the title counts as many in the text.
-const K1 = 8;
-// The gain for words in one piece of a long page, and for adjacent words.
-const TOGETHER = 0.45;
-const BESIDE = { text: 0.2, title: 0.35 };
-// With at least this many pages, a word on more than this share of them is common.
-const COMMON = { pages: 20, part: 0.4 };
+// With at least this many pages, a word on more than this share of them is common. On a small
+// site, the share is larger.
+const COMMON = { minSite: 20, part: 0.12, minPages: 25, maxPart: 0.5 };
+// The minimum weight of a form of a name when nearness is computed.
+const LEAST_NAME_WEIGHT = 0.75;
 // If fewer pages than this have both words of a query, pages with one of them follow.
 const MIN_OF_PAIR = 5;
 const MAX_CHECKED_FOR_PHRASES = 60;
@@ -28,7 +17,7 @@ class Search {
   // Opens a bundle. `load(name)` returns the bytes of one of its files.
   static async open(load) {
     const manifest = JSON.parse(new TextDecoder().decode(await load('search.json')));
-    if (manifest.format !== 2) throw new Error(`search.json is of format ${manifest.format}`);
+    if (manifest.format !== 3) throw new Error(`search.json is of format ${manifest.format}`);
     return new Search(manifest, load);
   }
 
@@ -71,7 +60,7 @@ class Search {
     const page = Object.hasOwn(pins, key) ? pins[key] : undefined;
     if (page === undefined || (this.until.has(page) && this.until.get(page) <= now)) return found.length;
     const known = found.find((hit) => hit.page === page);
-    const hit = known || { page, score: 0 };
+    const hit = known || new Hit(page, 0);
     const pinned = result(hit, await this.files.text(page, bestPiece(hit)), plan);
     const at = results.findIndex((other) => other.url === pinned.url);
     if (at >= 0) results.splice(at, 1);
@@ -115,7 +104,7 @@ class Search {
 
   // Returns what to look up: units of equivalent words.
   async plan(query) {
-    const plan = { units: [], must: [], not: [], phrases: [], notPhrases: [], sites: [], notSites: [], meant: undefined, unknown: [] };
+    const plan = { isAboutChanges: isAboutChanges(query), units: [], must: [], not: [], phrases: [], notPhrases: [], sites: [], notSites: [], meant: undefined, unknown: [] };
     const written = [];
     let isChanged = false;
     for (const [n, term] of query.terms.entries()) {
@@ -172,21 +161,26 @@ class Search {
 
   async unit(word, parts, ending) {
     const unit = new Unit(word);
+    unit.isName = parts.length > 1;
     const form = await this.files.find(word);
     if (form) unit.add(form, 1);
     for (const synonym of Object.hasOwn(this.manifest.synonyms, word) ? this.manifest.synonyms[word] : []) {
       const other = await this.files.find(synonym);
-      if (other) unit.add(other, SYNONYM);
+      if (other) unit.add(other, WEIGHTS.synonym);
     }
+    unit.pages = unit.most();
     for (const longer of form ? form.group.compounds : []) {
       const compound = await this.files.find(longer);
-      for (const other of compound ? compound.group.forms : []) unit.put(other, COMPOUND);
+      if (compound) unit.put(compound.group.forms, WEIGHTS.compound);
     }
+    if (!unit.pages) unit.pages = unit.most();
     const isOpen = ending !== 'typed' && word.length >= (form && ending === 'maybe' ? MIN_OPEN_LETTERS : 2);
     if (isOpen) {
-      const weight = form && ending === 'maybe' ? LONGER : BEGINNING;
-      for (const longer of await this.files.beginning(word)) unit.put(longer, weight);
+      const weight = form && ending === 'maybe' ? WEIGHTS.longer : WEIGHTS.beginning;
+      for (const longer of await this.files.beginning(word)) unit.put([longer], weight);
+      if (!form || ending === 'open') unit.pages = unit.most();
     }
+    unit.isOpen = ending === 'open';
     if (unit.forms.size) return [unit];
     if (parts.length) {
       const units = [];
@@ -197,7 +191,9 @@ class Search {
     if (near.length) {
       unit.written = near[0].text;
       unit.isGuess = true;
-      near.forEach((form, n) => unit.add(form, n ? MEANT / 2 : MEANT));
+      unit.add(near[0], WEIGHTS.correction);
+      for (const other of near.slice(1)) unit.put([other], WEIGHTS.correction / 2);
+      unit.pages = near[0].group.pages;
       return [unit];
     }
     const halves = await this.files.halves(word);
@@ -205,7 +201,8 @@ class Search {
     return halves.map((half) => {
       const unit = new Unit(half.text);
       unit.isGuess = true;
-      unit.add(half, 1);
+      unit.put([half], 1);
+      unit.pages = half.group.pages;
       return unit;
     });
   }
@@ -215,8 +212,8 @@ class Search {
     for (let n = 1; n < units.length; n++) {
       const form = await this.files.find(units[n - 1].written + units[n].written);
       if (!form) continue;
-      units[n - 1].put(form, STEM);
-      units[n].put(form, STEM);
+      units[n - 1].put([form], WEIGHTS.stem);
+      units[n].put([form], WEIGHTS.stem);
     }
   }
 
@@ -227,14 +224,16 @@ class Search {
     for (const word of picked) {
       const unit = new Unit(word.text);
       const form = await this.files.find(word.text);
-      if (form) unit.put(form, 1);
+      if (form) unit.put([form], 1);
+      unit.isName = found.filter((part) => part.kind === 'part' && part.start >= word.start && part.end <= word.end).length > 1;
+      unit.pages = unit.most();
       units.push(unit);
     }
     const first = picked.length ? picked[0].position : 0;
     return { units, inTitle: term.inTitle, words: picked.map((word) => [word.text, word.position - first]) };
   }
 
-  // Returns the pages with half of the distinctive words, best first, or else those with any.
+  // Returns the pages that have most of the distinctive words, best first, or else those with any.
   rank(plan, now) {
     const pages = this.manifest.pages;
     const phrased = plan.phrases.flatMap((phrase) => phrase.units.map((unit) => Object.assign(unit, { inTitle: phrase.inTitle })));
@@ -243,38 +242,53 @@ class Search {
     for (const unit of units) unit.weigh(pages);
     const telling = plan.units.filter((unit) => !unit.isCommon);
     const asked = telling.length ? telling : plan.units;
-    const least = Math.ceil(asked.length / 2);
-    const hits = new Map();
-    units.forEach((unit, n) => unit.each((page, weight, inTitle, pieces) => {
-      if (unit.inTitle && !inTitle) return;
-      let hit = hits.get(page);
-      if (!hit) hits.set(page, (hit = { page, score: 0, weights: new Float64Array(units.length), pieces: new Map(), has: 0 }));
-      hit.weights[n] += weight;
-      if (pieces > 0) hit.pieces.set(n, (hit.pieces.get(n) || 0) | pieces);
-    }));
+    const hits = this.hits(units);
     const barred = new Set();
-    for (const unit of plan.not) unit.each((page, _, inTitle) => (!unit.inTitle || inTitle) && barred.add(page));
+    for (const unit of plan.not) unit.each((page, word) => (!unit.inTitle || word.inTitle) && barred.add(page));
     for (const site of plan.notSites) for (const page of site.pages) barred.add(page);
     const inSite = new Set(plan.sites.flatMap((site) => Array.from(site.pages)));
     for (const [page, until] of this.until) if (until <= now) barred.add(page);
-    if (!units.length && plan.hasSites) {
-      for (const page of inSite) hits.set(page, { page, score: 0, weights: new Float64Array(0), pieces: new Map(), has: 0 });
-    }
+    if (!units.length && plan.hasSites) for (const page of inSite) hits.set(page, new Hit(page, 0));
     const found = [];
     const numbers = new Map(units.map((unit, n) => [unit, n]));
     for (const hit of hits.values()) {
       if (barred.has(hit.page) || (plan.hasSites && !inSite.has(hit.page))) continue;
-      if (must.some((unit) => !hit.weights[numbers.get(unit)])) continue;
-      hit.has = asked.reduce((count, unit) => count + (hit.weights[numbers.get(unit)] > 0 ? 1 : 0), 0);
+      if (must.some((unit) => !hit.words[numbers.get(unit)])) continue;
+      hit.has = asked.reduce((count, unit) => count + (hit.words[numbers.get(unit)] ? 1 : 0), 0);
       score(hit, units);
+      hit.prior = this.prior(hit.page, plan.isAboutChanges);
+      hit.score *= hit.prior;
       found.push(hit);
     }
-    const fitting = found.filter((hit) => hit.has >= least);
-    const chosen = fitting.length || !asked.length ? fitting : found.filter((hit) => hit.has > 0);
-    const withBoth = chosen.filter((hit) => hit.has === 2).length;
-    plan.lacksWords = asked.length === 2 && withBoth < MIN_OF_PAIR && withBoth < chosen.length;
+    const least = asked.length <= 2 ? asked.length : Math.ceil((asked.length * 3) / 5);
+    const leastPart = plan.units.length <= 2 ? Infinity : WEIGHTS.least_part;
+    let chosen = found.filter((hit) => hit.has >= least || hit.part >= leastPart);
+    const withAny = asked.length ? found.filter((hit) => hit.has > 0) : found;
+    const isPair = asked.length === 2;
+    plan.lacksWords = isPair && chosen.length < MIN_OF_PAIR && chosen.length < withAny.length;
+    if (plan.lacksWords || !chosen.length) chosen = withAny;
     const both = (hit) => (plan.lacksWords && hit.has === 2 ? 1 : 0);
     return chosen.sort((a, b) => both(b) - both(a) || b.score - a.score || a.page - b.page);
+  }
+
+  // Returns the prior of a page: how likely it answers a query, relative to an ordinary page.
+  prior(page, isAboutChanges) {
+    for (const [first, last, prior, ofChanges] of this.manifest.priors || []) {
+      if (page >= first && page <= last) return (isAboutChanges ? ofChanges : prior) / 100;
+    }
+    return 1;
+  }
+
+  // Returns the pages that have any of the units.
+  hits(units) {
+    const hits = new Map();
+    units.forEach((unit, n) => unit.each((page, word) => {
+      if (unit.inTitle && !word.inTitle) return;
+      let hit = hits.get(page);
+      if (!hit) hits.set(page, (hit = new Hit(page, units.length)));
+      hit.words[n] = word;
+    }));
+    return hits;
   }
 
   // Keeps those of the best pages that have the phrases and no excluded phrase.
@@ -298,39 +312,103 @@ class Search {
   }
 }
 
-// Equivalent words, each with its weight.
+// Returns whether a query is about changes: `page_prior.rs` in JavaScript.
+function isAboutChanges(query) {
+  const text = query.terms.map((term) => term.text).join(' ').toLowerCase().replaceAll('\u2019', "'");
+  const [lists, names] = CHANGES;
+  return lists.some((list) => text.includes(list.trimEnd())) || text.split(/\s+/).some((word) => names.includes(word));
+}
+
+// Returns the inverse document frequency of BM25.
+function idf(count, pages) {
+  return Math.log(1 + (pages - count + 0.5) / (count + 0.5));
+}
+
+// A page that matches. `words` has for each unit what the page has of it.
+class Hit {
+  constructor(page, units) {
+    Object.assign(this, { page, score: 0, base: 0, prior: 1, passage: 1, heading: 1, part: 1, has: 0, words: new Array(units).fill(null) });
+  }
+}
+
+// Equivalent words. They are in groups that are counted together, each with its weight.
 class Unit {
   constructor(written) {
     this.written = written;
     this.forms = new Map();
+    this.groups = [];
+    this.pages = 0;
     this.isGuess = false;
   }
 
-  // Adds a word and the others with its stem.
+  // Adds a word and those with its stem.
   add(form, weight) {
-    this.put(form, weight);
-    for (const other of form.group.forms) this.put(other, weight * STEM);
+    this.put([form], weight);
+    if (form.group.forms.length > 1) this.put(form.group.forms, weight * WEIGHTS.stem);
   }
 
-  put(form, weight) {
-    const known = this.forms.get(form.text);
-    if (!known || known.weight < weight) this.forms.set(form.text, { form, weight });
+  put(forms, weight) {
+    this.groups.push({ forms, weight });
+    for (const form of forms) if (!this.forms.has(form.text)) this.forms.set(form.text, weight);
+  }
+
+  // Returns the number of pages with the most frequent word.
+  most() {
+    let most = 0;
+    for (const { forms } of this.groups) for (const form of forms) most = Math.max(most, form.group.pages);
+    return most;
   }
 
   // Sets how distinctive the unit is among this many pages.
   weigh(pages) {
-    let most = 0;
-    for (const { form } of this.forms.values()) most = Math.max(most, form.group.pages);
-    this.isCommon = pages >= COMMON.pages && most / pages > COMMON.part;
-    this.idf = most ? Math.log(1 + (pages - most + 0.5) / (most + 0.5)) : 0;
+    const part = Math.max(COMMON.part, Math.min(COMMON.minPages / pages, COMMON.maxPart));
+    this.isCommon = !this.isOpen && pages >= COMMON.minSite && this.pages > part * pages;
+    this.idf = idf(this.pages, pages);
+    this.rarity = this.idf ** WEIGHTS.rarity_power;
+    // On how many pages the word as written is in the text, the title, and a heading.
+    let [inTitle, inHeadings] = [0, 0];
+    const form = this.groups.length ? this.groups[0].forms.find((own) => own.text === this.written) : undefined;
+    const count = form ? form.pages.length : 0;
+    for (let n = 0; n < count; n++) {
+      inTitle += form.inTitle[n];
+      if (form.headings[n]) inHeadings += 1;
+    }
+    this.isShared = pages >= COMMON.minSite && inTitle > pages / 2;
+    this.idfs = { text: idf(count, pages), title: idf(inTitle, pages), heading: idf(inHeadings, pages) };
   }
 
+  // Visits the pages with any of the words. In each page, only the group with the greatest weight
+  // counts.
   each(visit) {
-    for (const { form, weight } of this.forms.values()) {
-      for (let n = 0; n < form.pages.length; n++) {
-        visit(form.pages[n], weight * WEIGHT[form.weights[n]], form.inTitle[n] === 1, form.pieces[n]);
+    const found = new Map();
+    for (const { forms, weight } of this.groups) {
+      const ofGroup = new Map();
+      for (const form of forms) {
+        for (let n = 0; n < form.pages.length; n++) {
+          const page = form.pages[n];
+          let word = ofGroup.get(page);
+          if (!word) ofGroup.set(page, (word = { weight: 0, text: 0, inTitle: false, headings: 0, pieces: 0 }));
+          word.weight += weight * WEIGHT[form.weights[n]];
+          word.text += weight * TEXT[form.texts[n]];
+          word.inTitle = word.inTitle || form.inTitle[n] === 1;
+          if (!this.isName || weight >= LEAST_NAME_WEIGHT) word.headings |= form.headings[n];
+          word.pieces |= form.pieces[n];
+        }
+      }
+      for (const [page, word] of ofGroup) {
+        const known = found.get(page);
+        if (!known) {
+          found.set(page, word);
+          continue;
+        }
+        known.weight = Math.max(known.weight, word.weight);
+        known.text = Math.max(known.text, word.text);
+        known.inTitle = known.inTitle || word.inTitle;
+        known.headings |= word.headings;
+        known.pieces |= word.pieces;
       }
     }
+    for (const [page, word] of found) visit(page, word);
   }
 }
 
@@ -352,27 +430,45 @@ function asWritten(meant, results) {
   return suggestion + meant.slice(end);
 }
 
-// Computes BM25 over the words, with a gain for words in one piece of the page.
+// Computes BM25F over the words as `bm25f.rs` does, except that places are known only by piece and
+// by heading.
 function score(hit, units) {
-  let [sum, all, some] = [0, 0, 0];
+  let [sum, has, all, allIdf] = [0, 0, 0, 0];
+  for (const unit of units) [all, allIdf] = [all + unit.rarity, allIdf + unit.idf];
+  const alone = WEIGHTS.text_alone;
   units.forEach((unit, n) => {
-    const weight = hit.weights[n];
-    all += unit.idf;
-    if (!weight) return;
-    some += unit.idf;
-    sum += (unit.idf * weight * (K1 + 1)) / (weight + K1);
+    const word = hit.words[n];
+    if (!word) return;
+    has += unit.rarity;
+    sum += (unit.rarity * word.weight) / (WEIGHTS.saturation + word.weight);
+    sum += (alone.weight * all * unit.idf * word.text) / ((allIdf || 1) * (alone.saturation + word.text));
   });
-  let together = some;
-  if (hit.pieces.size) {
-    together = 0;
-    hit.best = 0;
-    for (let piece = 0; piece < 30; piece++) {
+  hit.part = all ? has / all : 1;
+  // Returns the greatest rarity of words at the same place. `bits` has a bit for each place.
+  const together = (bits) => {
+    let best = 0;
+    for (let place = 0; place < 31; place++) {
       let here = 0;
-      for (const [n, pieces] of hit.pieces) if (pieces & (1 << piece)) here += units[n].idf;
-      if (here > together + 1e-9) [together, hit.best] = [here, piece];
+      units.forEach((unit, n) => {
+        if (hit.words[n] && bits(hit.words[n], unit) & (1 << place)) here += unit.rarity;
+      });
+      if (here > best + 1e-9) {
+        best = here;
+        if (bits === pieces) hit.best = place;
+      }
     }
-  }
-  hit.score = sum * (1 - TOGETHER + (TOGETHER * together) / (all || 1));
+    return best / (all || 1);
+  };
+  const pieces = (word) => word.pieces;
+  const headings = (word, unit) => word.headings | (word.inTitle && !unit.isShared ? 1 << 30 : 0);
+  const isNamed = units.length > 1 || units.some((unit) => unit.isName);
+  hit.passage = 1;
+  hit.heading = 1;
+  const inPieces = together(pieces);
+  if (units.length > 1) hit.passage = 1 + WEIGHTS.passage.gain * inPieces ** WEIGHTS.passage.power;
+  if (isNamed) hit.heading = 1 + WEIGHTS.heading.gain * together(headings) ** WEIGHTS.heading.power;
+  hit.base = sum * hit.part ** WEIGHTS.whole;
+  hit.score = hit.base * hit.passage * hit.heading;
 }
 
 function bestPiece(hit) {
@@ -382,11 +478,7 @@ function bestPiece(hit) {
 // Returns the pieces with all words of a phrase; for a page with one piece, that piece.
 function piecesOf(hit, units) {
   let pieces = -1;
-  for (const unit of units) {
-    unit.each((page, _weight, _inTitle, has) => {
-      if (page === hit.page && has >= 0) pieces &= has;
-    });
-  }
+  for (const unit of units) unit.each((page, word) => page === hit.page && (pieces &= word.pieces));
   if (pieces === -1) return [0];
   const found = [];
   for (let piece = 0; piece < 30; piece++) if (pieces & (1 << piece)) found.push(piece);
@@ -397,7 +489,7 @@ function piecesOf(hit, units) {
 function isInTitle(hit, units) {
   return units.every((unit) => {
     let has = false;
-    unit.each((page, _weight, inTitle) => (has = has || (inTitle && page === hit.page)));
+    unit.each((page, word) => (has = has || (word.inTitle && page === hit.page)));
     return has;
   });
 }
@@ -432,8 +524,6 @@ function result(hit, text, plan) {
   });
   const inTitle = words(text.t);
   const inText = wordsOf(text);
-  const beside = (found) => neighbours(found, wanted, plan.units.length);
-  const bonus = BESIDE.title * beside(inTitle) + BESIDE.text * beside(inText);
   const hits = marks(inText, wanted);
   const around = best(hits);
   const excerpt = text.x ? stretch(text.x, around, hits) : { parts: plainParts(text.d || ''), start: 0, end: 0 };
@@ -447,7 +537,7 @@ function result(hit, text, plan) {
     leads_to: leadsTo,
     passage_url: (isInIt && passageUrl(leadsTo, text.x, hits, excerpt)) || undefined,
     title: text.t,
-    score: hit.score * (1 + bonus),
+    score: hit.prior * (hit.base * nearness(hit, text, inTitle, inText, units) + neighbours(text, inTitle, inText, plan)),
     excerpt: excerpt.parts.map((part) => part.text).join(''),
     title_parts: tidy(cut(text.t, 0, text.t.length, titleHits)),
     excerpt_parts: excerpt.parts,
@@ -458,20 +548,79 @@ function result(hit, text, plan) {
   };
 }
 
-// Returns the share of adjacent query words that are adjacent here.
-function neighbours(found, wanted, units) {
-  if (units < 2) return 0;
-  const seen = new Set();
-  let before = [];
-  for (const word of found) {
-    if (word.kind === 'part' || word.kind === 'character') continue;
-    const unit = wanted.get(word.text);
-    if (unit === undefined) continue;
-    before = before.filter((other) => word.position - other.position <= 3);
-    for (const other of before) if (unit - other.unit === 1 && unit < units) seen.add(unit);
-    before.push({ position: word.position, unit });
+// Returns how much the words of the query raise the score because they are near each other in the
+// loaded piece.
+function nearness(hit, text, inTitle, inText, units) {
+  const all = units.reduce((sum, unit) => sum + unit.rarity, 0) || 1;
+  if (units.length < 2 && !units.some((unit) => unit.isName)) return hit.passage * hit.heading;
+  const places = (found, isHeading) => {
+    const places = [];
+    for (const word of found) {
+      units.forEach((unit, n) => {
+        const weight = unit.forms.get(word.text);
+        if (weight === undefined || (unit.isName && weight < LEAST_NAME_WEIGHT)) return;
+        if (!isHeading || !unit.isShared) places.push([word.position, n]);
+      });
+    }
+    return places;
+  };
+  const gain = (best, { gain, power }) => 1 + gain * (best / all) ** power;
+  let passage = 1;
+  if (units.length > 1) passage = gain(bestPassage(places(inText), units, WEIGHTS.passage.words), WEIGHTS.passage);
+  let best = bestPassage(places(inTitle, true), units, WEIGHTS.heading.words);
+  const headings = (text.h || []).map(([, , heading]) => heading).concat(text.d || []);
+  for (const heading of headings) best = Math.max(best, bestPassage(places(words(heading)), units, WEIGHTS.heading.words));
+  const isLong = hit.words.some((word) => word && word.pieces !== -1);
+  return passage * (isLong ? Math.max(hit.heading, gain(best, WEIGHTS.heading)) : gain(best, WEIGHTS.heading));
+}
+
+// Returns how much pairs of adjacent words of the query add to the score because they are adjacent
+// in the loaded piece: BM25 of each pair, in fields of usual length.
+function neighbours(text, inTitle, inText, plan) {
+  const [ofText, ofTitle] = WEIGHTS.neighbours;
+  const { saturation } = WEIGHTS.text_alone;
+  const headings = (text.h || []).filter(([, level]) => level <= 2).map(([, level, heading]) => [words(heading), level]);
+  let score = 0;
+  for (let n = 1; n < plan.units.length; n++) {
+    const [first, second] = [plan.units[n - 1], plan.units[n]];
+    const add = (often, field, weight) => {
+      const both = first.idfs[field] + second.idfs[field];
+      score += (weight * both * (saturation + 1) * often) / (saturation + often);
+    };
+    const often = (found) => adjacent(found, first.written, second.written);
+    add(often(inText), 'text', ofText);
+    add(often(inTitle), 'title', ofTitle);
+    for (const ofLevel of [1, 2]) {
+      const found = headings.filter(([, level]) => level === ofLevel);
+      add(found.reduce((sum, [heading]) => sum + often(heading), 0), 'heading', ofTitle / ofLevel);
+    }
   }
-  return seen.size / (units - 1);
+  return score;
+}
+
+// Counts how often the second word follows the first, with at most one word in between.
+function adjacent(found, first, second) {
+  let [often, before] = [0, -9];
+  for (const word of found) {
+    if (word.text === second && word.position > before && word.position - before <= 2) often++;
+    if (word.text === first) before = word.position;
+  }
+  return often;
+}
+
+// Returns the greatest sum of rarities of different words that are near each other.
+function bestPassage(places, units, near) {
+  const counts = new Array(units.length).fill(0);
+  let [has, best, first] = [0, 0, 0];
+  for (const [at, n] of places) {
+    if (counts[n]++ === 0) has += units[n].rarity;
+    while (places[first][0] + near < at) {
+      const gone = places[first++][1];
+      if (--counts[gone] === 0) has -= units[gone].rarity;
+    }
+    best = Math.max(best, has);
+  }
+  return best;
 }
 
 // Returns the places of wanted words: start, end, unit. A part counts only if the whole word is not
