@@ -427,12 +427,13 @@ impl PageReader {
             Ok(url) if self.policy.secrets.are_in_url(url) => {
                 (Some(DocumentError::RedirectSecret), TrapSignal::Nothing)
             }
-            Ok(url) => {
-                let error = too_many
-                    .is_some()
-                    .then_some(DocumentError::TooManyRedirects);
-                (error, TrapSignal::Redirect(url.clone()))
-            }
+            Ok(url) => match too_many {
+                None => (None, TrapSignal::Redirect(url.clone())),
+                Some(_) => {
+                    let error = DocumentError::TooManyRedirects;
+                    (Some(error), TrapSignal::CutRedirect(url.clone()))
+                }
+            },
         };
         let mut links = Links::new(lease, scope, &self.policy, None, (&self.known_links, None));
         links.add(discovery, target, too_many);
