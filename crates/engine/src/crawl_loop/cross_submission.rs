@@ -13,11 +13,12 @@ use crate::priority::{Priority, is_foreign_entry};
 const MAX_PARENTS: usize = 32;
 
 /// Returns why a page must not be fetched: only a sitemap of another host lists it, and the page's
-/// own host does not vouch for that sitemap. Returns `None` for other URLs, and gives a page of
-/// which the host vouches the priority of a linked page.
+/// own host does not vouch for that sitemap. `None` for any other URL. A page that may be fetched
+/// gets the priority of a linked page.
 ///
-/// A host vouches for a sitemap if its robots.txt, which has the `rules`, names the sitemap, or an
-/// index or redirect that led to the sitemap, or if such an index or redirect is on the host.
+/// A host vouches for a sitemap if its robots.txt names the sitemap, or an index or redirect that
+/// led to the sitemap. A host also vouches if it has such an index or redirect itself. `rules` are
+/// the page's robots.txt.
 ///
 /// # Errors
 /// The frontier can't be read.
@@ -61,8 +62,8 @@ mod tests {
     use super::judge;
     use crate::priority::Priority;
 
-    /// The sitemap `http://cdn.example/map.xml` lists a page of `a.example`. The sitemap was found
-    /// by the chain of `parents`, the last of which a robots.txt named.
+    /// Judges a page of `a.example` with these `robots`. The page is listed in the sitemap
+    /// `http://cdn.example/map.xml`, which was found through `parents`, nearest first.
     fn refusal(parents: &[&str], robots: &'static str) -> Option<(Reason, String)> {
         let url = |text: &str| canonicalize(None, text).unwrap();
         let frontier = MemoryFrontier::new();

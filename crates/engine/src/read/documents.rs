@@ -529,8 +529,8 @@ fn add_entry(
         .alternates
         .iter()
         .map(|alternate| alternate.href.as_str());
-    let others = alternates.chain(players).map(named);
-    for url in std::iter::once(url).chain(others) {
+    let alternates = alternates.chain(players).map(named);
+    for url in std::iter::once(url).chain(alternates) {
         let priority = match is_foreign(&url) {
             true => Priority::FOREIGN_ENTRY,
             false => page.priority,

@@ -366,13 +366,13 @@ fn pages_of_other_hosts_need_a_robots_txt_that_names_the_sitemap() {
     crawl.config.fetch.allow_private = true;
     crawl.config.scope.mode = crawl_scope::ScopeMode::Any;
     let own = [(0, "/"), (0, "/map.xml"), (0, "/sitemap.xml")];
-    let others = [
+    let foreign = [
         (2, "/linked"),
         (2, "/listed"),
         (3, "/linked"),
         (3, "/listed"),
     ];
-    let expected = [&own[..], &others, &[(1, "/linked")]].concat();
+    let expected = [&own[..], &foreign, &[(1, "/linked")]].concat();
     check(&web, &crawl, &expected);
     let row = crawl.excluded_row(&web.url(1, "/listed"));
     assert_eq!(row.reason, "sitemap");
@@ -385,7 +385,7 @@ fn pages_of_other_hosts_need_a_robots_txt_that_names_the_sitemap() {
     plan.config.extent = Extent::Plan;
     plan.run().unwrap();
     let planned = |(host, path): &(u32, &str)| plan.excluded_row(&web.url(*host, path)).reason;
-    assert!(others.iter().all(|page| planned(page) == "planned"));
+    assert!(foreign.iter().all(|page| planned(page) == "planned"));
     assert_eq!(planned(&(1, "/listed")), "sitemap");
     // The user vouches for a sitemap that he names himself.
     let mut crawl = Crawl::of(&web);

@@ -218,10 +218,10 @@ impl Frontier for MemoryFrontier {
     }
 
     fn found_on(&self, url: &CanonicalUrl) -> Result<Option<CanonicalUrl>, FrontierError> {
-        let known = self.known(url)?.and_then(|known| known.via);
+        let via = self.known(url)?.and_then(|known| known.via);
         let shared = self.shared();
-        let stored = || shared.visits.get(url).and_then(|kept| kept.via.clone());
-        Ok(known.or_else(stored))
+        let stored = || shared.visits.get(url).and_then(|stored| stored.via.clone());
+        Ok(via.or_else(stored))
     }
 
     fn next_due(&self, after: u32) -> Result<Option<u32>, FrontierError> {
