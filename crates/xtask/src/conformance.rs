@@ -255,7 +255,7 @@ impl Peer {
     /// Runs the check and returns its report.
     fn check(&self, workspace: &Workspace) -> Result<Vec<u8>> {
         let files = workspace.target.join("conformance/files");
-        tools::conformance_files(workspace, &files, &NPM_PACKAGES)?;
+        tools::conformance_files(workspace, &files)?;
         let mut command = workspace.program(ours(workspace));
         command
             .arg("conformance")
@@ -321,6 +321,7 @@ impl Peer {
                 command.arg(tools::cargo_program(workspace, &wanted)?);
             }
             Source::Node(script) => {
+                tools::conformance_node(workspace, files, &NPM_PACKAGES)?;
                 let node = tools::node_program(workspace, "node");
                 command.arg(node.get_program()).args(node.get_args());
                 command.arg(files.join(script));
