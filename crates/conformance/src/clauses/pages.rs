@@ -202,6 +202,7 @@ pub(super) const CLAUSES: &[Clause] = &[
             "takes no page of a host that doesn't name the sitemap",
             |ask| match (ask.request.host, ask.request.path.as_str()) {
                 (1, "/robots.txt") => Some(Answer::text(Clause::BASE.robots).into()),
+                (1, _) => None,
                 _ => sitemap_at(
                     ask,
                     "/sitemap.xml",
