@@ -29,6 +29,9 @@ impl Priority {
     pub(crate) const RESOURCE: Priority = Priority(192);
     /// Links that look like actions.
     pub(crate) const ACTION: Priority = Priority(240);
+    /// Pages of another host than their sitemap. This is the lowest priority, so a link to such a
+    /// page replaces it, and the page then counts as linked.
+    pub(crate) const FOREIGN_ENTRY: Priority = Priority(u8::MAX);
 
     /// Returns the priority of a leased URL.
     pub(crate) fn of(lease: &Lease) -> Priority {
@@ -102,6 +105,11 @@ pub(crate) fn is_guess(lease: &Lease) -> bool {
     Priority::of(lease) == Priority::GUESSED_SITEMAP && lease.kind == UrlKind::Sitemap
 }
 
+/// Whether the URL is a page of another host than the only sitemaps that list it.
+pub(crate) fn is_foreign_entry(lease: &Lease) -> bool {
+    Priority::of(lease) == Priority::FOREIGN_ENTRY && lease.kind == UrlKind::Page
+}
+
 /// Whether an admission is for a guessed `/sitemap.xml`.
 pub(crate) fn is_admitted_guess(admission: &Admission) -> bool {
     let priority = Priority(admission.priority);
@@ -143,8 +151,14 @@ mod tests {
             assert_eq!(late.level(), level);
         }
         assert_eq!(Priority::at_level(0), Priority::LINK);
-        let level_0 = [Priority::LINK, Priority::RESOURCE, Priority::ACTION];
+        let level_0 = [
+            Priority::LINK,
+            Priority::RESOURCE,
+            Priority::ACTION,
+            Priority::FOREIGN_ENTRY,
+        ];
         assert!(level_0.iter().all(|other| other.level() == 0));
         assert!(Priority::GUESSED_SITEMAP < Priority::SITEMAP);
+        assert!(Priority::ACTION < Priority::FOREIGN_ENTRY);
     }
 }

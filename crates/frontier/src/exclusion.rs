@@ -118,6 +118,9 @@ reasons! {
     NotArchived = 17, "not_archived";
     /// Removed from the crawl, and not fetched again.
     Forgotten = 18, "forgotten";
+    /// Listed only in sitemaps of other hosts, which the robots.txt of the URL's own host does not
+    /// name.
+    Sitemap = 19, "sitemap";
 }
 
 impl fmt::Display for Reason {

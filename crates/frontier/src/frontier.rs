@@ -102,6 +102,12 @@ pub trait Frontier: Send + Sync {
     /// [`FrontierError`] if the store fails.
     fn visit(&self, url: &CanonicalUrl) -> Result<Option<Visit>, FrontierError>;
 
+    /// Returns the page that `url` was found on, whatever the state of `url` is.
+    ///
+    /// # Errors
+    /// [`FrontierError`] if the store fails.
+    fn found_on(&self, url: &CanonicalUrl) -> Result<Option<CanonicalUrl>, FrontierError>;
+
     /// Returns the earliest due time after `after` of any settled URL, if there is one.
     ///
     /// # Errors

@@ -207,7 +207,7 @@ impl Host {
         later.max().map(|later| (later, GapReason::RequestRate))
     }
 
-    fn largest_rate(&self) -> u64 {
+    pub(crate) fn largest_rate(&self) -> u64 {
         let rates = self.pace.iter().flat_map(|pace| &pace.rates);
         rates.map(|(gap, _)| *gap).max().unwrap_or(0)
     }

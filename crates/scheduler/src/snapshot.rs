@@ -63,6 +63,15 @@ impl Scheduler {
         Some(self.stored(&self.hosts[id]))
     }
 
+    /// Returns the gap between two requests to a host, at the hour with the longest gap. `None` if
+    /// nothing is known of the host.
+    #[must_use]
+    pub fn longest_gap(&self, host: &HostKey) -> Option<Duration> {
+        let host = &self.hosts[*self.by_host.get(host)?];
+        let gap = host.gap(self.limits_of(host)).0;
+        Some(Duration::from_micros(gap.max(host.largest_rate())))
+    }
+
     /// Restores the state from [`Scheduler::snapshot`] or [`Scheduler::evict`].
     ///
     /// A slot that was in flight counts as ended now. If the bytes are invalid, nothing is restored

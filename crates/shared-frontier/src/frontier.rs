@@ -244,6 +244,13 @@ impl Frontier for SharedFrontier {
         Ok(stored.map(|(stored, _)| stored.visit))
     }
 
+    fn found_on(&self, url: &CanonicalUrl) -> Result<Option<CanonicalUrl>, FrontierError> {
+        match self.known(url)?.and_then(|known| known.via) {
+            Some(via) => Ok(Some(via)),
+            None => Ok(self.stored_visit(url)?.and_then(|(stored, _)| stored.via)),
+        }
+    }
+
     fn next_due(&self, after: u32) -> Result<Option<u32>, FrontierError> {
         let owned = &self.tables.owned;
         let params = params![owned.crawl, owned.buckets(), i64::from(after)];

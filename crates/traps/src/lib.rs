@@ -77,11 +77,12 @@ pub struct PageEvidence<'a> {
 pub enum PageAnswer<'a> {
     /// A text page.
     Text(&'a PageFingerprint),
-    /// A redirect to this URL, and the number of consecutive redirects before it.
-    Redirect(&'a CanonicalUrl, u8),
+    /// A redirect to this URL that is not followed, since too many redirects in a row led to it.
+    /// Any other redirect is [`PageAnswer::Nothing`].
+    CutRedirect(&'a CanonicalUrl),
     /// Other content that is kept, such as an image or a document.
     Other,
-    /// An error, or no response at all.
+    /// An error, a redirect that is followed, or no response at all.
     Nothing,
 }
 
@@ -237,7 +238,7 @@ impl Traps {
         let page_yield = match answer {
             PageAnswer::Nothing => None,
             PageAnswer::Other => Some(Yield::New),
-            PageAnswer::Redirect(to, _) => redirected(url, shape, to),
+            PageAnswer::CutRedirect(to) => redirected(url, shape, to),
             PageAnswer::Text(gist) => {
                 is_changed |= self.mirrors.learn(url, gist);
                 let is_doubtful = is_doubtful(host, gist, level, (url, template));
@@ -263,6 +264,8 @@ impl Traps {
                 .templates
                 .entry(place, || TemplateHistory::new(pattern, shape.signs));
             let (was_watched, was_proven) = (account.is_watched(), account.is_proven());
+            // The redirects before a cut redirect were not recorded, but brought nothing new either.
+            let level = level.max(u8::from(matches!(page_yield, Yield::Onwards)));
             account.take(url, shape, level, page_yield);
             is_changed |= was_watched != account.is_watched();
             is_changed |= was_proven != account.is_proven();
@@ -282,11 +285,8 @@ impl Traps {
             self.changing.insert(key);
         }
         let one_more = (level + 1).min(MAX_LEVEL);
-        let (level, is_barren) = match (page_yield, answer) {
-            (Yield::New, _) => (0, false),
-            // A single redirect to a URL of the same pattern does not raise the level (number of
-            // consecutive pages with nothing new), because up to two in a row are harmless.
-            (Yield::Onwards, PageAnswer::Redirect(_, 0)) => (level, true),
+        let (level, is_barren) = match page_yield {
+            Yield::New => (0, false),
             _ => (one_more, true),
         };
         PageJudgement {
@@ -574,7 +574,7 @@ fn read(host: &mut HostMemory, gist: &PageFingerprint, new_words: Option<u32>) -
     }
 }
 
-/// Returns what a redirect brought: nothing new if it leads to another URL of the same pattern.
+/// Returns what a cut redirect brought: nothing new if it leads to another URL of the same pattern.
 /// `None` for other redirects.
 fn redirected(url: &CanonicalUrl, shape: &Shape, to: &CanonicalUrl) -> Option<Yield> {
     let leads_on = to != url

@@ -39,7 +39,7 @@ pub enum Trap {
     RepeatedPath,
     /// The same items in always new selections.
     Facets,
-    /// Redirects that lead to further redirects.
+    /// Redirects that lead to further redirects, up to the limit.
     Redirects,
     /// Missing pages for which the server answers as if they existed.
     SoftMissing,
@@ -95,7 +95,7 @@ pub(super) enum Yield {
     Nothing(u64),
     /// A few new words, but too few to count as new. Contains the hash of the page's content.
     Little(u64),
-    /// No page, but a redirect to another URL of the same pattern.
+    /// No page, but a redirect to another URL of the same pattern, which is not followed.
     Onwards,
 }
 

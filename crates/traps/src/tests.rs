@@ -52,6 +52,9 @@ fn crawl(most: usize, site: Site<'_>) -> Crawled {
     plain
 }
 
+/// Maximum number of consecutive redirects that the crawls follow.
+const MAX_REDIRECTS: u8 = 5;
+
 /// Work that is done on a page before the page is observed.
 type Prepare<'a> = &'a dyn Fn(&Traps, &CanonicalUrl, u8, &mut PageFingerprint);
 
@@ -94,7 +97,10 @@ fn crawl_by(most: usize, site: Site<'_>, prepare: Prepare<'_>) -> Crawled {
             Some(html) => match html.strip_prefix("-> ") {
                 Some(target) => {
                     to = url(target);
-                    PageAnswer::Redirect(&to, redirects)
+                    match redirects < MAX_REDIRECTS {
+                        true => PageAnswer::Nothing,
+                        false => PageAnswer::CutRedirect(&to),
+                    }
                 }
                 None => {
                     gist = PageFingerprint::of_markup(html, &at);
@@ -128,7 +134,9 @@ fn crawl_by(most: usize, site: Site<'_>, prepare: Prepare<'_>) -> Crawled {
             }
             seen.insert(link.clone(), (Some(at.clone()), redirects));
             turn += 1;
-            queue.insert((judgement.level, depth + 1, turn, link.clone()));
+            if redirects <= MAX_REDIRECTS {
+                queue.insert((judgement.level, depth + 1, turn, link.clone()));
+            }
             new.push(link);
         }
         if judgement.is_barren {
@@ -321,18 +329,36 @@ fn selections_of_the_same_items_end() {
     );
 }
 
+/// Three links of the first page, and many of a page far from it, lead to endless chains.
 #[test]
 fn endless_redirects_end() {
+    let links: Vec<String> = (4..50).map(|n| format!("/go/{n}00")).collect();
+    let links: Vec<&str> = links.iter().map(String::as_str).collect();
     check(
-        8,
+        40,
         &|path| match path.strip_prefix("/go/") {
-            None => Some(home(&["/go/1"])),
             Some(n) => Some(format!("-> /go/{}", n.parse::<u32>().ok()? + 1)),
+            None if path == "/" => Some(home(&["/go/100", "/go/200", "/go/300", "/a"])),
+            None if path.len() == 9 => Some(prose(path, 30) + &home(&links)),
+            None => Some(prose(path, 30) + &link(&format!("{path}a"))),
         },
         expect![[r#"
-            4 fetched
+            27 fetched
             redirects /go/#: 3 fetched, 0 with something new, none of the last 3; 3 more first met on those 3"#]],
     );
+}
+
+#[test]
+fn a_chain_of_redirects_is_followed_up_to_the_limit() {
+    let end = MAX_REDIRECTS.to_string();
+    let site = |path: &str| match path.strip_prefix("/hop/") {
+        None => Some(home(&["/hop/0"])),
+        Some(n) if *n == end => Some(prose("the end of the chain", 30)),
+        Some(n) => Some(format!("-> /hop/{}", n.parse::<u8>().ok()? + 1)),
+    };
+    let over = crawl(20, &site);
+    assert_eq!(over.fetched.last(), Some(&format!("/hop/{end}")));
+    assert!(over.rules.is_empty(), "{:?}", over.rules);
 }
 
 #[test]

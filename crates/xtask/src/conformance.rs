@@ -2,7 +2,7 @@
 //! `docs/conformance.md`.
 //!
 //! Each crawler gets its politest flags: one request at a time, a gap of 200 ms, its name and a
-//! contact. Debian packages are unpacked under `target/`, the others are installed there.
+//! contact. Debian packages are unpacked under `target/`, the others are built or installed there.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use xtask::debian::{self, Debian};
-use xtask::tools;
+use xtask::tools::{self, CargoProgram};
 use xtask::workspace::{self, Workspace};
 
 /// Arguments of `cargo xtask conformance`.
@@ -27,7 +27,7 @@ pub(crate) struct Args {
 }
 
 /// Flags of `crawl conformance` for every crawler.
-const CHECK: &str = "--gap 200ms --timeout 25s --jobs 8 --format json";
+const CHECK: &str = "--gap 200ms --timeout 25s --jobs 6 --format json";
 
 /// The page with the tables.
 const PAGE: &str = "docs/conformance.md";
@@ -47,6 +47,8 @@ enum Source {
     Scrapy(&'static str),
     /// A script for a package of `NPM_PACKAGES`, or a script of a package.
     Node(&'static str),
+    /// A package of crates.io, its version and its program.
+    Cargo(&'static str, &'static str, &'static str),
 }
 
 /// A crawler and its politest flags.
@@ -71,7 +73,7 @@ const NPM_PACKAGES: [&str; 4] = [
     "website-scraper@6.0.0",
 ];
 
-const PEERS: [Peer; 12] = [
+const PEERS: [Peer; 14] = [
     Peer {
         name: "crawl",
         short: "cr",
@@ -185,6 +187,28 @@ const PEERS: [Peer; 12] = [
         flags: "--no-progress --max-concurrency 1 --host-concurrency 1 --host-request-interval 200ms --max-retries 1 \
                 --timeout 8 --user-agent lychee/0.24.2_(+https://bot.example/) {url}",
     },
+    Peer {
+        name: "SiteOne",
+        short: "so",
+        version: "2.5.1",
+        source: Source::Cargo("siteone-crawler", "2.5.1", "siteone-crawler"),
+        token: "SiteOne-Crawler",
+        again: "",
+        flags: "--url={url} --workers=1 --max-reqs-per-sec=5 --allowed-domain-for-crawling=* \
+                --allowed-domain-for-external-files=* --user-agent=SiteOne-Crawler/2.5.1_(+https://bot.example/)! \
+                --timeout=8 --http-cache-dir={dir}/cache --output-html-report= --hide-progress-bar --no-color",
+    },
+    Peer {
+        name: "spider",
+        short: "sp",
+        version: "2.53.9",
+        source: Source::Cargo("spider_cli", "2.53.9", "spider"),
+        token: "spider",
+        again: "",
+        // `--sync` would set a delay of one millisecond. Without `--output-links`, nothing is fetched.
+        flags: "--http --url {url} --respect-robots-txt --delay 200 --agent spider/2.53.9_(+https://bot.example/) \
+                --external-domains * crawl --output-links",
+    },
 ];
 
 /// Runs the crawlers and writes the page.
@@ -231,7 +255,7 @@ impl Peer {
     /// Runs the check and returns its report.
     fn check(&self, workspace: &Workspace) -> Result<Vec<u8>> {
         let files = workspace.target.join("conformance/files");
-        tools::conformance_files(workspace, &files, &NPM_PACKAGES)?;
+        tools::conformance_files(workspace, &files)?;
         let mut command = workspace.program(ours(workspace));
         command
             .arg("conformance")
@@ -287,7 +311,17 @@ impl Peer {
                     .arg(tools::scrapy(workspace)?.join("bin/python"))
                     .arg(files.join(script));
             }
+            Source::Cargo(package, version, program) => {
+                let wanted = CargoProgram {
+                    package,
+                    version,
+                    program,
+                    args: &["--debug"],
+                };
+                command.arg(tools::cargo_program(workspace, &wanted)?);
+            }
             Source::Node(script) => {
+                tools::conformance_node(workspace, files, &NPM_PACKAGES)?;
                 let node = tools::node_program(workspace, "node");
                 command.arg(node.get_program()).args(node.get_args());
                 command.arg(files.join(script));

@@ -49,15 +49,23 @@ pub fn conformance_python(workspace: &Workspace) -> Result<PathBuf> {
     )
 }
 
-/// Copies the scripts that start other crawlers into a folder, with the npm packages they need.
+/// Copies the scripts that start other crawlers into a folder.
 ///
 /// # Errors
-/// Fails if a package can't be fetched.
-pub fn conformance_files(workspace: &Workspace, folder: &Path, packages: &[&str]) -> Result<()> {
+/// Fails if a file can't be copied.
+pub fn conformance_files(workspace: &Workspace, folder: &Path) -> Result<()> {
     copy_files(
         &workspace.root.join("crates/xtask/src/conformance_peers"),
         folder,
-    )?;
+    )
+}
+
+/// Installs Node.js, and the npm packages that scripts in a folder need.
+///
+/// # Errors
+/// Fails if a package can't be fetched.
+pub fn conformance_node(workspace: &Workspace, folder: &Path, packages: &[&str]) -> Result<()> {
+    environment(workspace, "venv", "requirements.txt")?;
     let (stamp, wanted) = (folder.join("installed"), packages.join(" "));
     if says(&stamp, &wanted) {
         return Ok(());

@@ -199,13 +199,15 @@ pub(super) const CLAUSES: &[Clause] = &[
         never: &["1:/listed"],
         ..sitemap(
             "sitemap-foreign",
-            "takes no page of another host from a sitemap",
-            |ask| {
-                sitemap_at(
+            "takes no page of a host that doesn't name the sitemap",
+            |ask| match (ask.request.host, ask.request.path.as_str()) {
+                (1, "/robots.txt") => Some(Answer::text(Clause::BASE.robots).into()),
+                (1, _) => None,
+                _ => sitemap_at(
                     ask,
                     "/sitemap.xml",
                     entries("url", &format!("http://{}/listed", ask.authorities[1])),
-                )
+                ),
             },
         )
     }

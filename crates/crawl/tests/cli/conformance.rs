@@ -7,9 +7,6 @@ use crate::harness::{Ran, setup};
 /// Clauses that only a browser shows; `closed-script` is about what scripts request.
 const NEEDS_BROWSER: [&str; 1] = ["closed-script"];
 
-/// A clause that `--scope any` overrides, because it takes any page of any host.
-const ABOUT_SCOPE: &str = "sitemap-foreign";
-
 /// Clauses whose first run is killed half a second after an answer. They run alone, so that the
 /// crawler has read the answer by then on a slow machine too.
 const KILLED: [&str; 2] = ["restart-retry-after", "restart-crawl-delay"];
@@ -63,9 +60,7 @@ fn this_crawler_keeps_every_clause() {
         .stdout
         .lines()
         .filter_map(|line| line.split(' ').next());
-    let ids: Vec<&str> = ids
-        .filter(|id| *id != ABOUT_SCOPE && !KILLED.contains(id))
-        .collect();
+    let ids: Vec<&str> = ids.filter(|id| !KILLED.contains(id)).collect();
     assert!(ids.len() > 100, "{}", listed.stdout);
     let wide = ["--scope", "any", "--allow-private", "--resources", "all"];
     for ids in [&ids[..], &KILLED] {
@@ -85,9 +80,6 @@ fn this_crawler_keeps_every_clause() {
         assert!(missed.is_empty(), "{missed:#?}");
         assert_eq!(ran.code, 0, "{}", ran.stderr);
     }
-
-    let ran = check(&["--only", ABOUT_SCOPE], &["--allow-private"]);
-    assert_eq!(clauses(&ran)[0]["outcome"], "pass", "{}", ran.stdout);
 }
 
 #[test]

@@ -11,6 +11,7 @@ use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 
 use super::Coordinator;
+use super::cross_submission;
 use super::robots::{RobotsJudgement, RobotsStanding};
 use super::url_gate::LeaseDisposition;
 use crate::config::OffScopeMethod;
@@ -100,11 +101,18 @@ impl Coordinator {
         &mut self,
         now: Tick,
         standing: &RobotsStanding,
-        lease: Lease,
+        mut lease: Lease,
         later: &mut Vec<(Lease, Priority)>,
         out: &mut Vec<Effect>,
     ) -> Result<LeaseStep, FrontierError> {
         if let Some(exclusion) = self.action_at_login(&lease) {
+            self.settle_without_request(WriterMessage::PutAside { lease, exclusion }, out);
+            return Ok(LeaseStep::Next);
+        }
+        // Judge by sitemaps before robots.txt, which excludes all pages of a plan.
+        if let RobotsStanding::InForce(rules) = standing
+            && let Some(exclusion) = cross_submission::judge(&mut lease, rules, &*self.frontier)?
+        {
             self.settle_without_request(WriterMessage::PutAside { lease, exclusion }, out);
             return Ok(LeaseStep::Next);
         }

@@ -4,6 +4,7 @@ mod backlog;
 mod byte_lock;
 mod commands;
 mod crash_suspects;
+mod cross_submission;
 mod disk_floor;
 mod estimate;
 mod exchanges;

@@ -262,6 +262,8 @@ pub(crate) enum TrapSignal {
     Text(Box<PageFingerprint>),
     /// The target of a redirect.
     Redirect(CanonicalUrl),
+    /// The target of a redirect that is not followed, since too many redirects in a row led to it.
+    CutRedirect(CanonicalUrl),
     /// The target of a redirect whose URL is only checked, so that it is no evidence.
     CheckedRedirect(CanonicalUrl),
     /// The page was kept, but is neither a redirect nor a page with text.
@@ -276,7 +278,9 @@ impl TrapSignal {
     /// says nothing about a site whose links are not followed.
     pub(crate) fn only_checked(self) -> TrapSignal {
         match self {
-            TrapSignal::Redirect(target) => TrapSignal::CheckedRedirect(target),
+            TrapSignal::Redirect(target) | TrapSignal::CutRedirect(target) => {
+                TrapSignal::CheckedRedirect(target)
+            }
             _ => TrapSignal::Nothing,
         }
     }

@@ -383,9 +383,9 @@ impl PageReader {
                     ..discovery
                 },
             };
-            links.add(discovery, url, too_deep.clone());
-            if discovery.kind == UrlKind::Page {
-                add_alternates(links, discovery, &entry);
+            match discovery.kind {
+                UrlKind::Page => add_entry(links, discovery, url, &entry),
+                _ => links.add(discovery, url, too_deep.clone()),
             }
         }
         let left_out = wanted - granted + remaining;
@@ -427,12 +427,13 @@ impl PageReader {
             Ok(url) if self.policy.secrets.are_in_url(url) => {
                 (Some(DocumentError::RedirectSecret), TrapSignal::Nothing)
             }
-            Ok(url) => {
-                let error = too_many
-                    .is_some()
-                    .then_some(DocumentError::TooManyRedirects);
-                (error, TrapSignal::Redirect(url.clone()))
-            }
+            Ok(url) => match too_many {
+                None => (None, TrapSignal::Redirect(url.clone())),
+                Some(_) => {
+                    let error = DocumentError::TooManyRedirects;
+                    (Some(error), TrapSignal::CutRedirect(url.clone()))
+                }
+            },
         };
         let mut links = Links::new(lease, scope, &self.policy, None, (&self.known_links, None));
         links.add(discovery, target, too_many);
@@ -505,10 +506,21 @@ fn urls_of(links: &Links<'_>, entry: &SitemapEntry) -> u64 {
     (1 + entry.alternates.len() + players.count() + resources) as u64
 }
 
-/// Adds the URLs that a sitemap entry lists in addition to its page.
-fn add_alternates(links: &mut Links<'_>, page: Discovery, entry: &SitemapEntry) {
+/// Adds the URLs that a sitemap entry lists: its page, alternates, players and resources. Omits the
+/// resources of a page on another host, since only that page can show that they belong to it.
+fn add_entry(
+    links: &mut Links<'_>,
+    page: Discovery,
+    url: Result<CanonicalUrl, Unusable>,
+    entry: &SitemapEntry,
+) {
     let from = links.from();
+    let host = from.url.host_key();
+    let is_foreign = |url: &Result<CanonicalUrl, Unusable>| {
+        !page.is_seed && url.as_ref().is_ok_and(|url| url.host_key() != host)
+    };
     let named = |raw: &str| canonicalize(Some(&from.url), raw);
+    let wants_resources = links.wants_resources() && !is_foreign(&url);
     let players = entry
         .videos
         .iter()
@@ -517,10 +529,15 @@ fn add_alternates(links: &mut Links<'_>, page: Discovery, entry: &SitemapEntry) 
         .alternates
         .iter()
         .map(|alternate| alternate.href.as_str());
-    for raw in alternates.chain(players) {
-        links.add(page, named(raw), None);
+    let alternates = alternates.chain(players).map(named);
+    for url in std::iter::once(url).chain(alternates) {
+        let priority = match is_foreign(&url) {
+            true => Priority::FOREIGN_ENTRY,
+            false => page.priority,
+        };
+        links.add(Discovery { priority, ..page }, url, None);
     }
-    if links.wants_resources() {
+    if wants_resources {
         let videos = entry.videos.iter();
         let videos = videos.flat_map(|video| [&video.content, &video.thumbnail]);
         for raw in entry.images.iter().chain(videos.flatten()) {

@@ -40,7 +40,9 @@ pub(super) fn page_row(
             IndexEntry::Drop { why, .. } => why.clone(),
         }),
         redirect: match &findings.signal {
-            TrapSignal::Redirect(target) => Some(target.to_string()),
+            TrapSignal::Redirect(target) | TrapSignal::CutRedirect(target) => {
+                Some(target.to_string())
+            }
             _ => None,
         },
         canonical: document.canonical.as_ref().map(ToString::to_string),

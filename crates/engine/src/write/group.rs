@@ -377,7 +377,9 @@ impl Group<'_> {
         signal: &TrapSignal,
     ) -> Result<bool, EngineError> {
         match signal {
-            TrapSignal::Redirect(target) | TrapSignal::CheckedRedirect(target) => {
+            TrapSignal::Redirect(target)
+            | TrapSignal::CutRedirect(target)
+            | TrapSignal::CheckedRedirect(target) => {
                 Ok(self.redirects.closes_loop(self.frontier, url, target)?)
             }
             _ => Ok(false),

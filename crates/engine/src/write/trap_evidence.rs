@@ -91,9 +91,13 @@ fn visit<'a>(lease: &'a Lease, signal: &'a TrapSignal) -> PageEvidence<'a> {
         level: Priority::of(lease).level(),
         answer: match signal {
             TrapSignal::Text(gist) => PageAnswer::Text(gist),
-            TrapSignal::Redirect(to) => PageAnswer::Redirect(to, lease.redirects),
+            // With a low `--max-redirects`, even one or two harmless redirects are cut.
+            TrapSignal::CutRedirect(to) if lease.redirects > 1 => PageAnswer::CutRedirect(to),
             TrapSignal::Other => PageAnswer::Other,
-            TrapSignal::CheckedRedirect(_) | TrapSignal::Nothing => PageAnswer::Nothing,
+            TrapSignal::Redirect(_)
+            | TrapSignal::CutRedirect(_)
+            | TrapSignal::CheckedRedirect(_)
+            | TrapSignal::Nothing => PageAnswer::Nothing,
         },
     }
 }

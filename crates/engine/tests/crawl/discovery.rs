@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crawl_engine::Resources;
+use crawl_engine::{Extent, Resources};
 use crawl_testweb::{Answer, LinkMix, Spec, TestWeb};
 
 use crate::support::Crawl;
@@ -338,6 +338,65 @@ fn sitemaps_name_other_forms_and_an_order() {
         "/i.png",
     ];
     assert_eq!(paths, expected);
+}
+
+/// Host 0 has an index, whose sitemap lists two pages of each other host.
+#[test]
+fn pages_of_other_hosts_need_a_robots_txt_that_names_the_sitemap() {
+    let web = bare(4).start();
+    let entries = (1..4).map(|host| {
+        let (listed, linked) = (web.url(host, "/listed"), web.url(host, "/linked"));
+        format!("<url><loc>{listed}</loc></url><url><loc>{linked}</loc></url>")
+    });
+    let map = format!("<urlset>{}</urlset>", entries.collect::<String>());
+    let index = "<sitemapindex><sitemap><loc>/map.xml</loc></sitemap></sitemapindex>";
+    web.script(0, "/sitemap.xml", xml("application/xml", index));
+    web.script(0, "/map.xml", xml("application/xml", &map));
+    let link = format!("<a href={}>linked</a>", web.url(1, "/linked"));
+    web.script(0, "/", Answer::html(&link));
+    // Host 1 names no sitemap, host 2 the sitemap, and host 3 its index.
+    for (host, path) in [(2, "/map.xml"), (3, "/sitemap.xml")] {
+        let robots = format!("Sitemap: {}", web.url(0, path));
+        web.script(host, "/robots.txt", xml("text/plain", &robots));
+    }
+    for (host, path) in (1..4).flat_map(|host| [(host, "/listed"), (host, "/linked")]) {
+        web.script(host, path, Answer::html("a page"));
+    }
+    let mut crawl = Crawl::of(&web);
+    crawl.config.fetch.allow_private = true;
+    crawl.config.scope.mode = crawl_scope::ScopeMode::Any;
+    let own = [(0, "/"), (0, "/map.xml"), (0, "/sitemap.xml")];
+    let foreign = [
+        (2, "/linked"),
+        (2, "/listed"),
+        (3, "/linked"),
+        (3, "/listed"),
+    ];
+    let expected = [&own[..], &foreign, &[(1, "/linked")]].concat();
+    check(&web, &crawl, &expected);
+    let row = crawl.excluded_row(&web.url(1, "/listed"));
+    assert_eq!(row.reason, "sitemap");
+    let (robots, map) = (web.url(1, "/robots.txt"), web.url(0, "/map.xml"));
+    assert_eq!(row.rule, Some(format!("{robots} does not name {map}")));
+    // A plan counts the same pages, except those that only links lead to.
+    let mut plan = Crawl::of(&web);
+    plan.config.fetch.allow_private = true;
+    plan.config.scope.mode = crawl_scope::ScopeMode::Any;
+    plan.config.extent = Extent::Plan;
+    plan.run().unwrap();
+    let planned = |(host, path): &(u32, &str)| plan.excluded_row(&web.url(*host, path)).reason;
+    assert!(foreign.iter().all(|page| planned(page) == "planned"));
+    assert_eq!(planned(&(1, "/listed")), "sitemap");
+    // The user vouches for a sitemap that he names himself.
+    let mut crawl = Crawl::of(&web);
+    let seed = crawl_weburl::canonicalize(None, &web.url(0, "/sitemap.xml")).unwrap();
+    crawl.config.fetch.allow_private = true;
+    crawl.config.seeds = vec![seed.clone()];
+    crawl.config.seed_sitemaps = [seed].into();
+    let is_of_root = |(host, path): &&(u32, &str)| (*host, *path) != (0, "/");
+    let mut expected: Vec<_> = expected.iter().filter(is_of_root).copied().collect();
+    expected.push((1, "/listed"));
+    check(&web, &crawl, &expected);
 }
 
 /// A sitemap index lists more URLs than the limit allows.

@@ -46,16 +46,20 @@ fn six_traps_cost_less_than_a_tenth_and_all_real_pages_are_found() {
         let crawled = paths(&crawl);
         let missing: Vec<_> = real.difference(&crawled).collect();
         assert_eq!(missing, [""; 0], "seed {seed}");
-        let spent = in_traps(&web, traps);
-        let all = web.log().len() as u64;
-        assert!(
-            10 * spent.values().sum::<u64>() < all,
-            "seed {seed}: {spent:?} of {all}"
-        );
+        let mut spent = in_traps(&web, traps);
         assert_eq!(
             spent.keys().count(),
             TRAPS.len(),
             "each trap was met: {spent:?}"
+        );
+        // Four pages link to chains of redirects, which are followed up to the limit.
+        let redirects = spent.remove("redirects").unwrap();
+        let of_chain = u64::from(crawl.config.max_redirects) + 1;
+        assert!(redirects <= 4 * of_chain, "seed {seed}: {redirects}");
+        let all = web.log().len() as u64;
+        assert!(
+            10 * spent.values().sum::<u64>() < all,
+            "seed {seed}: {spent:?} of {all}"
         );
         // The rows list each trap with its kind and its evidence.
         let rows = crawl.excluded_rows();
@@ -76,13 +80,14 @@ fn six_traps_cost_less_than_a_tenth_and_all_real_pages_are_found() {
             ("facets", "facets"),
             ("missing", "soft-404"),
             ("path", "repeated-path"),
-            ("redirects", "redirects"),
             ("session", "session-ids"),
         ];
+        assert!(rows.iter().any(|row| row.reason == "redirects"));
         // The host is only partly covered, because deferred URLs may have led to more pages.
         let coverage = crawl.coverage();
+        let verdict = &coverage[web.authority(0)];
         assert!(
-            coverage[web.authority(0)].starts_with("partial, traps: "),
+            verdict.starts_with("partial, ") && verdict.contains(", traps: "),
             "{coverage:?}"
         );
         for pair in wanted {
@@ -239,6 +244,34 @@ fn tracking_parameters_and_clean_params_are_ignored() {
     let (asked, barred) = named(robots, &links);
     assert_eq!(asked, ["/x?id=1", "/list?p=2", "/other?ref=1"]);
     assert!(barred.is_empty());
+}
+
+#[test]
+fn a_chain_of_similar_redirects_is_followed_up_to_the_limit() {
+    let web = TestWeb::scripted(1).start();
+    web.script(0, "/", Answer::html("<a href=/hop/1>hop</a>"));
+    for hop in 1..=9 {
+        let next = format!("/hop/{}", hop + 1);
+        web.script(0, &format!("/hop/{hop}"), Answer::redirect(302, &next));
+    }
+    web.script(0, "/hop/10", Answer::html("the end of the chain"));
+    for (max_redirects, is_reached) in [(9, true), (8, false)] {
+        let mut crawl = steady(&web);
+        crawl.config.max_redirects = max_redirects;
+        crawl.run().unwrap();
+        let is_end = |path: &String| path == "/hop/10";
+        assert_eq!(
+            paths(&crawl).iter().any(is_end),
+            is_reached,
+            "{max_redirects}"
+        );
+        let excluded = crawl.excluded();
+        let expected = (!is_reached).then_some("redirects");
+        assert_eq!(
+            excluded.get(&web.url(0, "/hop/10")).map(String::as_str),
+            expected
+        );
+    }
 }
 
 #[test]

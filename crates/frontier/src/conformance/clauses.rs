@@ -216,6 +216,8 @@ clauses! {
             settle_until(bench.frontier(), lease(bench.frontier()), at, due);
         }
         bench.die();
+        let found_on = |path| bench.frontier().found_on(&url(path)).unwrap();
+        assert_eq!([found_on("/"), found_on("/a"), found_on("/c")], [None, Some(url("/")), None]);
         assert_eq!(bench.frontier().next_due(0).unwrap(), Some(50));
         assert_eq!(bench.frontier().next_due(50).unwrap(), Some(100));
         assert_eq!(bench.frontier().next_due(101).unwrap(), None);
@@ -233,6 +235,7 @@ clauses! {
         let second = lease(frontier);
         assert_eq!((second.url.path(), second.depth, second.priority), ("/b", 1, 128));
         assert_eq!(second.via, Some(url("/")));
+        assert_eq!(frontier.found_on(&second.url).unwrap(), second.via);
         // The stored visit remains until another one replaces it.
         let stored = Visit { at: 10, due: 100, bytes: b"/".to_vec() };
         assert_eq!(frontier.visit(&first.url).unwrap(), Some(stored));

@@ -217,6 +217,13 @@ impl Frontier for MemoryFrontier {
         Ok(shared.visits.get(url).map(|kept| kept.visit.clone()))
     }
 
+    fn found_on(&self, url: &CanonicalUrl) -> Result<Option<CanonicalUrl>, FrontierError> {
+        let via = self.known(url)?.and_then(|known| known.via);
+        let shared = self.shared();
+        let stored = || shared.visits.get(url).and_then(|stored| stored.via.clone());
+        Ok(via.or_else(stored))
+    }
+
     fn next_due(&self, after: u32) -> Result<Option<u32>, FrontierError> {
         let shared = self.shared();
         let settled = shared.visits.values().filter(|kept| kept.is_settled);

@@ -41,7 +41,7 @@ use crate::lease_table::LeaseTable;
 use crate::sieve::{BlockCache, Disk, Sieve, SieveSnapshot, SystemDisk};
 use crate::transaction::Transaction;
 use crate::url_state::{KnownState, KnownUrl, UrlCounts, WaitingUrl};
-use crate::visit::Visit;
+use crate::visit::{StoredVisit, Visit};
 
 /// Limits on the memory of a [`FjallFrontier`], and the durability of its commits.
 #[derive(Clone, Debug)]
@@ -170,6 +170,12 @@ impl FjallFrontier {
         self.leases.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn stored_visit(&self, url: &CanonicalUrl) -> Result<Option<StoredVisit>, FrontierError> {
+        let tables = &self.tables;
+        let stored = tables.stored_visit(&tables.snapshot(), tables.key.fingerprint(url))?;
+        Ok(stored.filter(|stored| stored.url == *url))
+    }
+
     /// Returns what is known of `url`, from its `state` in the sieve and from the tables of the
     /// store.
     fn known_url(
@@ -296,11 +302,14 @@ impl Frontier for FjallFrontier {
     }
 
     fn visit(&self, url: &CanonicalUrl) -> Result<Option<Visit>, FrontierError> {
-        let tables = &self.tables;
-        let visit = tables.stored_visit(&tables.snapshot(), tables.key.fingerprint(url))?;
-        Ok(visit
-            .filter(|visit| visit.url == *url)
-            .map(|visit| visit.visit))
+        Ok(self.stored_visit(url)?.map(|stored| stored.visit))
+    }
+
+    fn found_on(&self, url: &CanonicalUrl) -> Result<Option<CanonicalUrl>, FrontierError> {
+        match self.known(url)?.and_then(|known| known.via) {
+            Some(via) => Ok(Some(via)),
+            None => Ok(self.stored_visit(url)?.and_then(|stored| stored.via)),
+        }
     }
 
     fn next_due(&self, after: u32) -> Result<Option<u32>, FrontierError> {

@@ -178,7 +178,8 @@ fn view(frontier: &dyn Frontier) -> String {
         for url in all_urls().into_iter().filter(|url| url.origin() == origin) {
             let record = frontier.known(&url).unwrap();
             let visit = frontier.visit(&url).unwrap();
-            lines.push(format!("{url} {record:?} {visit:?}"));
+            let found_on = frontier.found_on(&url).unwrap();
+            lines.push(format!("{url} {record:?} {visit:?} {found_on:?}"));
         }
     }
     lines.join("\n")

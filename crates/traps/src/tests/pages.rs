@@ -188,14 +188,13 @@ fn the_level_rises_with_pages_without_anything_new() {
         (PageAnswer::Text(&known_page), MAX_LEVEL, (MAX_LEVEL, true)),
         (PageAnswer::Other, 7, (0, false)),
         (PageAnswer::Nothing, 7, (7, false)),
-        // A redirect raises the level (number of consecutive pages with nothing new) only if it
+        // A cut redirect raises the level (number of consecutive pages with nothing new) only if it
         // leads to a URL of the same kind.
-        (PageAnswer::Redirect(&on, 0), 7, (7, true)),
-        (PageAnswer::Redirect(&on, 1), 7, (8, true)),
-        (PageAnswer::Redirect(&at, 1), 7, (7, false)),
-        (PageAnswer::Redirect(&elsewhere, 1), 7, (7, false)),
-        (PageAnswer::Redirect(&same, 1), 7, (7, false)),
-        (PageAnswer::Redirect(&away, 1), 7, (7, false)),
+        (PageAnswer::CutRedirect(&on), 7, (8, true)),
+        (PageAnswer::CutRedirect(&at), 7, (7, false)),
+        (PageAnswer::CutRedirect(&elsewhere), 7, (7, false)),
+        (PageAnswer::CutRedirect(&same), 7, (7, false)),
+        (PageAnswer::CutRedirect(&away), 7, (7, false)),
     ] {
         let mut traps = Traps::new(SpellingRules::default(), true);
         visited(&mut traps, "/said", 0, &prose("said", 30), &[]);

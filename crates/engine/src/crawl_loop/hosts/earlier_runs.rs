@@ -88,14 +88,25 @@ impl Hosts {
         now: Tick,
         shared: &SharedHosts,
     ) -> Result<(), FrontierError> {
+        self.unknown_before = Some(now);
         for (origin, _) in self.frontier.origins() {
             let host = origin.host_key();
             self.recall(now, &host, shared)?;
             let gap = self.own_delay(&host);
             self.scheduler.note_past_request(now, &host, now, gap, None);
-            self.unknown_until = self.unknown_until.max(now + gap);
+            self.extend_wait_for_unknown(&host);
         }
         Ok(())
+    }
+
+    /// Waits for unknown requests as long as the gap of a host requires. Call this whenever the gap
+    /// may have become longer, since robots.txt is read only after the unknown requests are noted.
+    pub(super) fn extend_wait_for_unknown(&mut self, host: &HostKey) {
+        if let Some(before) = self.unknown_before
+            && let Some(gap) = self.scheduler.longest_gap(host)
+        {
+            self.unknown_until = self.unknown_until.max(before + gap);
+        }
     }
 
     /// Returns whether some host may still wait because of requests that the log lacks. Their waits
@@ -125,7 +136,7 @@ mod tests {
     use crawl_weburl::{HostKey, Origin, canonicalize};
 
     use super::super::super::Coordinator;
-    use super::super::super::fixtures::{at, coordinator, open_to_all};
+    use super::super::super::fixtures::{at, coordinator, copy, open_to_all};
     use crate::config::Config;
 
     const SECOND: Duration = Duration::from_secs(1);
@@ -239,6 +250,32 @@ mod tests {
         let slow = HostKey::parse("slow.example").unwrap();
         let (wake, _) = coordinator.hosts.scheduler().snapshot(&slow).unwrap();
         assert_eq!(wake, at(29));
+    }
+
+    /// The run after the power loss sends no request, so the next start only knows of the wait if
+    /// this one doesn't count as clean.
+    #[test]
+    fn unknown_requests_are_waited_for_as_long_as_robots_txt_asks() {
+        for (rule, seconds) in [
+            ("Crawl-delay: 1", 2),
+            ("Crawl-delay: 30", 30),
+            ("Request-rate: 1/40", 40),
+            ("Request-rate: 1/40 0300-0400", 40),
+        ] {
+            let mut coordinator = coordinator(with_delays);
+            let origin = Origin::parse("http://a.example").unwrap();
+            let body = format!("User-agent: *\n{rule}\n").leak();
+            let mut transaction = coordinator.frontier.begin().unwrap();
+            let seed = Admission::seed(canonicalize(None, "http://a.example/").unwrap());
+            transaction.admit(seed).unwrap();
+            transaction.keep_robots(&origin, &copy(&origin, body).to_bytes());
+            transaction.commit().unwrap();
+            coordinator.note_unknown_requests(at(20)).unwrap();
+            coordinator.begin(at(20), &mut Vec::new());
+            let is_waiting = |second| coordinator.waits_for_unknown_requests(at(second));
+            assert!(is_waiting(20 + seconds - 1), "{rule}");
+            assert!(!is_waiting(20 + seconds), "{rule}");
+        }
     }
 
     #[test]

@@ -70,7 +70,10 @@ pub(crate) struct Hosts {
     budgets: HostBudgets,
     retries: Retries,
     requests: RequestsInFlight,
-    /// Until when hosts wait because the log may lack requests of an earlier run.
+    /// When requests of an earlier run that the log may lack ended at the latest. `None` if the log
+    /// is complete.
+    unknown_before: Option<Tick>,
+    /// Until when hosts wait because of such requests.
     unknown_until: Tick,
     /// Why hosts get no requests because the login to their site failed in this run.
     without_login: HashMap<HostKey, String>,
@@ -86,6 +89,7 @@ impl Hosts {
             budgets: HostBudgets::new(&config.budgets),
             retries: Retries::new(config.retries),
             requests: RequestsInFlight::default(),
+            unknown_before: None,
             unknown_until: Tick::ZERO,
             without_login: HashMap::new(),
         }
@@ -131,10 +135,12 @@ impl Hosts {
 
     pub(super) fn set_robots(&mut self, now: Tick, origin: &Origin, state: RobotsState) {
         self.scheduler.set_robots(now, origin, state);
+        self.extend_wait_for_unknown(&origin.host_key());
     }
 
     pub(super) fn set_robots_pace(&mut self, now: Tick, origin: &Origin, pace: &RobotsPace) {
         self.scheduler.set_robots_pace(now, origin, pace);
+        self.extend_wait_for_unknown(&origin.host_key());
     }
 
     /// Schedules another request for an origin's robots.txt. No effect if the origin was evicted
