@@ -428,8 +428,8 @@ pub struct FileChecksum {
     pub is_whole: Option<bool>,
 }
 
-/// A line of `state/delays.jsonl`: an operator changed the delay during the crawl, or made the
-/// crawl reread its settings.
+/// A line of `state/delays.jsonl`: a run began, or an operator changed the delay during the crawl,
+/// or made the crawl reread its settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DelayRow {
     /// When the change took effect, in milliseconds since the Unix epoch, UTC.
@@ -437,8 +437,12 @@ pub struct DelayRow {
     /// The host key that the change applies to. Null if it applies to every host.
     pub host: Option<String>,
     /// The new minimum gap, in milliseconds. Null if `reread` is set. Also null at the start of a
-    /// run, when `crawl.toml` applies again.
+    /// run, when the delays in the settings apply again.
     pub delay: Option<u64>,
+    /// The settings in force from then on that `crawl audit` judges by, with the tables and keys of
+    /// `crawl.toml`. Null if they are the same as in an earlier row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings: Option<Map<String, Value>>,
     /// Set if the crawl reread its settings and rewrote `crawl.toml`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reread: Option<RereadSettings>,
@@ -447,34 +451,15 @@ pub struct DelayRow {
     pub worker: Option<String>,
 }
 
-/// The settings before `crawl.toml` was reread, and the exclusions that rereading added and
-/// removed.
+/// The exclusions that rereading the settings added and removed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RereadSettings {
-    /// The previous minimum gap, in milliseconds.
-    pub delay: u64,
-    /// The previous maximum of requests in flight per host.
-    pub per_host: u32,
-    /// The previous settings of each host name that has settings of its own.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub sites: BTreeMap<String, RereadSite>,
     /// The exclusions added, named as in `excluded.jsonl`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub added: Vec<String>,
     /// The exclusions removed, named as in `excluded.jsonl`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub removed: Vec<String>,
-}
-
-/// The settings that one host name had before `crawl.toml` was reread.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RereadSite {
-    /// As [`RereadSettings::delay`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub delay: Option<u64>,
-    /// As [`RereadSettings::per_host`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub per_host: Option<u32>,
 }
 
 /// A line of `state/order.jsonl`: an event that a replay must repeat in the same order. Exactly one

@@ -168,7 +168,7 @@ const NAMED: [(&str, &str, &str); 25] = [
     (
         "delays.jsonl",
         JSON_LINES,
-        "the delays that operators set in the gathered workers",
+        "the settings of each run of the gathered workers, and the changes that operators made",
     ),
     (
         "excluded.jsonl",
@@ -225,7 +225,7 @@ const NAMED: [(&str, &str, &str); 25] = [
     (
         "state/delays.jsonl",
         JSON_LINES,
-        "delays that the operator set while the crawl ran, and reloaded settings",
+        "the settings of each run, and the changes that the operator made while it ran",
     ),
     (
         "state/order.jsonl",

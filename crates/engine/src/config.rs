@@ -147,6 +147,9 @@ pub struct Config {
     pub software: String,
     /// The text of `crawl.toml`.
     pub config_text: String,
+    /// The settings that `crawl audit` judges by, for `state/delays.jsonl`, with the tables and keys
+    /// of `crawl.toml`.
+    pub audited: serde_json::Map<String, serde_json::Value>,
 }
 
 impl Config {
@@ -216,6 +219,7 @@ impl Config {
             sample: None,
             software: format!("{} {version}", agent.as_str()),
             config_text: "# set by a program, not by a file\n".to_owned(),
+            audited: serde_json::Map::new(),
             agent,
             contact,
             study: Study::default(),

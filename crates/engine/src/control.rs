@@ -69,6 +69,8 @@ pub struct Rules {
     pub exclude_hosts: HostTable<()>,
     /// The text of a `crawl.toml` with these rules.
     pub config_text: String,
+    /// As [`Config::audited`](crate::Config::audited).
+    pub audited: serde_json::Map<String, serde_json::Value>,
 }
 
 /// The result of a command.

@@ -106,7 +106,6 @@ pub(crate) fn gathered_config(workers: &[Worker], goes_on: bool) -> String {
         for (key, moment) in [
             ("started", times.started),
             ("last-started", times.last_started),
-            ("rules-since", times.rules_since),
         ] {
             match moment {
                 Some(moment) => {
@@ -132,34 +131,25 @@ pub(crate) fn gathered_config(workers: &[Worker], goes_on: bool) -> String {
 struct Times {
     started: Option<Timestamp>,
     last_started: Option<Timestamp>,
-    rules_since: Option<Timestamp>,
 }
 
 impl Times {
-    /// Combines the times of several workers: the earliest start, the latest restart and the latest
-    /// change of rules. Skips times that are the worker's own first start, because a first start is
-    /// neither a restart nor a change of rules.
+    /// Combines the times of several workers: the earliest start and the latest restart. A worker's
+    /// own first start is not a restart.
     fn of(configs: &[&Table]) -> Times {
         let moment = |config: &Table, key| Timestamp::parse(text_of(config, NOTES, key)?);
         let started = configs
             .iter()
             .filter_map(|config| moment(config, "started"))
             .min();
-        let later = |key: &'static str| {
-            let moments = configs.iter().filter_map(|config| {
-                let time = moment(config, key)?;
-                let first = moment(config, "started")?;
-                Some(time).filter(|time| *time > first)
-            });
-            moments.max().or(started)
-        };
-        let is_known = configs
-            .iter()
-            .all(|config| moment(config, "rules-since").is_some());
+        let restarts = configs.iter().filter_map(|config| {
+            let last = moment(config, "last-started")?;
+            let first = moment(config, "started")?;
+            Some(last).filter(|last| *last > first)
+        });
         Times {
             started,
-            last_started: later("last-started"),
-            rules_since: later("rules-since").filter(|_| is_known),
+            last_started: restarts.max().or(started),
         }
     }
 }
@@ -204,31 +194,22 @@ mod tests {
 
     #[test]
     fn a_late_worker_does_not_exempt_earlier_requests_from_the_audit() {
-        let notes = |started: &str, last: &str, since: &str| {
-            let at = |time: &str| format!("\"2026-11-25T{time}Z\"");
+        let notes = |started: &str, last: &str| {
             table(&format!(
-                "[crawl]\nstarted = {}\nlast-started = {}\nrules-since = {}\n",
-                at(started),
-                at(last),
-                at(since)
+                "[crawl]\nstarted = \"2026-11-25T{started}Z\"\nlast-started = \"2026-11-25T{last}Z\"\n"
             ))
         };
-        let check = |configs: &[Table], expected: [&str; 3]| {
+        let check = |configs: &[Table], expected: [&str; 2]| {
             let configs: Vec<&Table> = configs.iter().collect();
             let times = Times::of(&configs);
-            let times = [times.started, times.last_started, times.rules_since];
+            let times = [times.started, times.last_started];
             let times = times.map(|time| time.unwrap().rfc3339_millis()[11..19].to_owned());
             assert_eq!(times, expected);
         };
-        let one = notes("01:00:00", "01:00:00", "01:00:00");
-        let late = notes("03:00:00", "03:00:00", "03:00:00");
-        check(
-            &[one.clone(), late.clone()],
-            ["01:00:00", "01:00:00", "01:00:00"],
-        );
-        let changed = notes("02:00:00", "02:30:00", "02:30:00");
-        check(&[late, changed, one], ["01:00:00", "02:30:00", "02:30:00"]);
-        let unknown = table("[crawl]\nstarted = \"2026-11-25T01:00:00Z\"\n");
-        assert_eq!(Times::of(&[&unknown]).rules_since, None);
+        let one = notes("01:00:00", "01:00:00");
+        let late = notes("03:00:00", "03:00:00");
+        check(&[one.clone(), late.clone()], ["01:00:00", "01:00:00"]);
+        let restarted = notes("02:00:00", "02:30:00");
+        check(&[late, restarted, one], ["01:00:00", "02:30:00"]);
     }
 }

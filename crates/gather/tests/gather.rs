@@ -16,8 +16,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 const CONFIG: &str = "seed = [\"http://a.example/\"]\n[politeness]\ndelay = \"1s\"\n[crawl]\n\
-    started = \"2026-11-25T00:00:00.000Z\"\nlast-started = \"2026-11-25T00:00:00.000Z\"\n\
-    rules-since = \"2026-11-25T00:00:00.000Z\"\n";
+    started = \"2026-11-25T00:00:00.000Z\"\nlast-started = \"2026-11-25T00:00:00.000Z\"\n";
 const NOON: u64 = 1_795_608_000_000;
 
 /// A temporary folder that contains directories of workers.

@@ -32,8 +32,9 @@ pub fn signature_fields(
     let nonce = quoted(&demand.nonce.clone().unwrap_or_else(own_nonce));
     let expires = created.saturating_add(LIFETIME);
     let components = components(demand);
+    // The crate httpsig verifies parameters in this order only.
     let params = format!(
-        "({});created={created};keyid=\"{keyid}\";alg=\"ed25519\";expires={expires};nonce={nonce}\
+        "({});created={created};expires={expires};nonce={nonce};alg=\"ed25519\";keyid=\"{keyid}\"\
          ;tag=\"{TAG}\"",
         components.join(" ")
     );
@@ -102,8 +103,8 @@ mod tests {
         assert_eq!(
             input.1,
             "sig1=(\"@authority\" \"signature-agent\";key=\"sig1\");created=100\
-             ;keyid=\"poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U\";alg=\"ed25519\";expires=160\
-             ;nonce=\"bm9uY2U=\";tag=\"web-bot-auth\""
+             ;expires=160;nonce=\"bm9uY2U=\";alg=\"ed25519\"\
+             ;keyid=\"poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U\";tag=\"web-bot-auth\""
         );
         assert!(signature.1.starts_with("sig1=:") && signature.1.len() == 6 + 88 + 1);
     }

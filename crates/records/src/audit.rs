@@ -2,7 +2,7 @@
 //!
 //! The audit's code shares nothing with the scheduler or the fetcher. Delays and waits come from
 //! the rows of `requests.jsonl`, rules from the archived responses to robots.txt requests, and the
-//! crawl's settings from `crawl.toml` and `state/delays.jsonl`.
+//! settings in force at the time of each request from `state/delays.jsonl` and `crawl.toml`.
 
 mod answer_age;
 mod cache;
@@ -10,11 +10,14 @@ mod conduct;
 mod delays;
 mod exchange;
 mod findings;
+mod gate_limits;
+mod history;
 mod hosts;
 mod limits;
 mod page_requests;
 mod robots_copies;
 mod robots_verdicts;
+mod settings_file;
 mod shared_limits;
 mod signatures;
 mod text;
@@ -32,8 +35,8 @@ use crate::rows::{RowsOf, excluded, pages, requests};
 use delays::Delays;
 use exchange::Exchanges;
 use findings::{Findings, Source};
+use history::SettingsHistory;
 use hosts::Hosts;
-use limits::AuditedSettings;
 use robots_copies::RobotsResponses;
 use shared_limits::SharedChecks;
 
@@ -148,7 +151,7 @@ impl CitedRow {
 
 /// An audit in progress.
 struct AuditRun<'a> {
-    limits: &'a AuditedSettings,
+    settings: &'a SettingsHistory,
     delays: Delays,
     /// The copies of robots.txt. `None` if there is no archive.
     copies: Option<RobotsResponses>,
@@ -174,25 +177,25 @@ struct AuditRun<'a> {
 pub fn audit(dir: &Path, keys: &[Directory]) -> Result<Audit, RecordsError> {
     holds_any(dir, &["crawl.toml", "requests.jsonl"])?;
     let delays = Delays::read(dir)?;
-    let limits = AuditedSettings::read(dir)?.with_earlier(delays.rereads());
+    let settings = SettingsHistory::read(dir, &delays)?;
     let mut audit = Audit {
         format: 1,
         ..Audit::default()
     };
     let exchanges = find_exchanges(dir)?;
     if exchanges.is_none() {
-        let reason = match limits.archives {
+        let reason = match settings.archives {
             true => "there is no archive",
             false => "the crawl kept no archive (--warc off)",
         };
         audit.rules_unchecked = Some(reason.to_owned());
     }
     let mut trial = AuditRun {
-        copies: exchanges.map(|exchanges| RobotsResponses::new(exchanges, &limits)),
-        limits: &limits,
+        copies: exchanges.map(RobotsResponses::new),
+        settings: &settings,
         delays,
         hosts: Hosts::default(),
-        shared: SharedChecks::read(dir)?,
+        shared: SharedChecks::default(),
         findings: Findings::default(),
     };
     let (flaws, signed, unmet) = (
@@ -210,11 +213,11 @@ pub fn audit(dir: &Path, keys: &[Directory]) -> Result<Audit, RecordsError> {
         *signed += u64::from(row.signed);
         *unmet += u64::from(row.unmet_signature.is_some());
         last_end = last_end.max(row.end);
-        (trial.shared).request(&row, line, trial.limits, &mut trial.findings);
+        (trial.shared).request(&row, line, trial.settings, &mut trial.findings);
         trial.request(&row, line)
     })?;
     trial.judge_rest()?;
-    (trial.shared).finish(trial.limits, &mut trial.findings);
+    (trial.shared).finish(trial.settings, &mut trial.findings);
     if trial.copies.is_some() {
         each(pages(dir)?, "pages.jsonl", flaws, |row, line| {
             let Some(row) = row else {

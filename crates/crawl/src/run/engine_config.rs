@@ -16,9 +16,8 @@ use crawl_weburl::SpellingRules;
 
 use crate::clock;
 use crate::settings::{
-    Checked, NAME_AND_VERSION, Settings, UserFolders, budgets, first_start, host_keys,
-    host_locks_file, host_table, hours, own_mark, record, record_again, rules_since, user_agent,
-    with_browser,
+    Checked, NAME_AND_VERSION, Settings, UserFolders, audited, budgets, first_start, host_keys,
+    host_locks_file, host_table, hours, own_mark, record, record_again, user_agent, with_browser,
 };
 use crate::values::{DocumentBounds, FilePath, Span};
 
@@ -103,6 +102,7 @@ pub(super) fn engine_config(settings: &Settings, checked: &Checked) -> Config {
         sample: sample_method(settings),
         software: NAME_AND_VERSION.to_owned(),
         config_text: config_text(settings, checked),
+        audited: audited(settings),
     }
 }
 
@@ -124,6 +124,7 @@ pub(super) fn rules(settings: &Settings, checked: &Checked, begun_with: &str) ->
             &recorded,
             mark.as_deref(),
         ),
+        audited: audited(settings),
     }
 }
 
@@ -284,16 +285,14 @@ pub(super) fn fetch_config(
 /// Returns the text of crawl.toml. A resumed crawl keeps the time of its first start.
 fn config_text(settings: &Settings, checked: &Checked) -> String {
     let output = &checked.output;
-    let now = clock::now();
-    let (now, to_the_milli) = (format!("{now:.0}"), format!("{now:.3}"));
+    let now = format!("{:.0}", clock::now());
     let older = stored_settings(output);
     let first = first_start(&older);
     let mut settings = settings.clone();
     settings.output.output = FilePath(output.to_owned());
-    let since = rules_since(&older, &settings).unwrap_or(to_the_milli);
     let first = first.as_deref().unwrap_or(&now);
     let mark = own_mark(&settings, output, &UserFolders::of_process());
-    let record = record(&settings, first, &now, &since, mark.as_deref());
+    let record = record(&settings, first, &now, mark.as_deref());
     let browser = checked.render.as_ref();
     with_browser(record, browser.and_then(|render| render.renderer.version()))
 }
@@ -325,6 +324,7 @@ mod tests {
             // compared.
             host_locks: typed.host_locks.clone(),
             config_text: typed.config_text.clone(),
+            audited: typed.audited.clone(),
             documents: DocumentRules {
                 program: typed.documents.program.clone(),
                 ..DocumentRules::default()

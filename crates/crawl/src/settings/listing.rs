@@ -121,20 +121,19 @@ pub(crate) fn effective(settings: &Settings) -> String {
 }
 
 /// Returns the text of a crawl.toml. It contains the settings in force, the versions, the times
-/// (RFC 3339) of the crawl's first and last start and of the last change of its rules, and the
-/// mark, if any, that proves the file to be its user's.
+/// (RFC 3339) of the crawl's first and last start, and the mark, if any, that proves the file to be
+/// its user's.
 pub(crate) fn record(
     settings: &Settings,
     first_start: &str,
     start: &str,
-    since: &str,
     mark: Option<&str>,
 ) -> String {
     let mark = mark.map(|mark| format!("mark = \"{mark}\"\n"));
     format!(
         "# The configuration in use. `crawl --output` with this directory continues the crawl.\n\
          {}\n[{NOTES}]\nversion = \"{}\"\nwarc = \"1.1\"\n\
-         started = \"{first_start}\"\nlast-started = \"{start}\"\nrules-since = \"{since}\"\n{}",
+         started = \"{first_start}\"\nlast-started = \"{start}\"\n{}",
         effective(settings),
         env!("CARGO_PKG_VERSION"),
         mark.unwrap_or_default(),
@@ -155,13 +154,7 @@ pub(crate) fn record_again(older: &Table, settings: &Settings, mark: Option<&str
         let note = older.get(NOTES).and_then(|notes| notes.get(key));
         note.and_then(Value::as_str).unwrap_or_default()
     };
-    let record = record(
-        settings,
-        note("started"),
-        note("last-started"),
-        note("rules-since"),
-        mark,
-    );
+    let record = record(settings, note("started"), note("last-started"), mark);
     with_browser(record, Some(note("browser")))
 }
 
@@ -190,22 +183,43 @@ pub(crate) fn first_start(stored: &Table) -> Option<String> {
     Some(started.to_string())
 }
 
-/// Returns the time since which a crawl has had these rules, from its crawl.toml. `None` if the
-/// rules were different or the time is unknown. `crawl audit` judges the crawl by the rules from
-/// that time on.
-pub(crate) fn rules_since(older: &Table, settings: &Settings) -> Option<String> {
-    let current = table_of(&without_secrets(settings));
-    let same = |table: &str| older.get(table) == current.get(table);
-    let key = |of: &Table, table: &str, key: &str| of.get(table)?.get(key).cloned();
-    let same_key = |table: &str, name: &str| key(older, table, name) == key(&current, table, name);
-    let unchanged = ["politeness", "exclusion", "site", "group"]
-        .into_iter()
-        .all(same)
-        && same_key("operator", "agent")
-        && same_key("operator", "signature")
-        && same_key("fetch", "timeout");
-    let since = older.get(NOTES)?.get("rules-since")?.as_str()?;
-    unchanged.then(|| since.to_owned())
+/// The keys of `[site]` and `[group]` tables that `crawl audit` judges by.
+const AUDITED_KEYS: [&str; 6] = [
+    "hosts",
+    "delay",
+    "per-host",
+    "per-site",
+    "site-delay",
+    "quiet-hours",
+];
+
+/// Returns the settings that `crawl audit` judges by, with the tables and keys of crawl.toml.
+pub(crate) fn audited(settings: &Settings) -> serde_json::Map<String, serde_json::Value> {
+    let mut tables = table_of(settings);
+    tables.retain(|name, table| {
+        let Value::Table(table) = table else {
+            return false;
+        };
+        match name {
+            "politeness" | "exclusion" => {}
+            "operator" => table.retain(|key, _| matches!(key, "agent" | "signature")),
+            "fetch" => table.retain(|key, _| key == "timeout"),
+            "site" | "group" => {
+                for (_, one) in table.iter_mut() {
+                    if let Value::Table(one) = one {
+                        one.retain(|key, _| AUDITED_KEYS.contains(&key));
+                    }
+                }
+            }
+            _ => return false,
+        }
+        true
+    });
+    // TOML without dates converts to JSON without loss.
+    match serde_json::to_value(tables) {
+        Ok(serde_json::Value::Object(tables)) => tables,
+        _ => serde_json::Map::new(),
+    }
 }
 
 /// Converts to TOML. This can't fail: all keys are strings and all values scalars or lists.
@@ -248,7 +262,9 @@ pub(super) fn heading(flags: &Command, fields: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::config_file::parse;
-    use super::{defaults_listing, effective, record, rules_since};
+    use serde_json::json;
+
+    use super::{audited, defaults_listing, effective, record};
     use crate::settings::tables::{Layer, Settings, TABLES};
 
     #[test]
@@ -282,24 +298,46 @@ mod tests {
     fn recorded_settings_are_read_back() {
         let text = "seed = [\"http://e.example/\"]\n[scope]\nmax-pages = 7\ninclude = [\"a\", \"b\"]\n[fetch]\nresolve = [\"e.example:80:127.0.0.1\"]\nmax-body = \"5MiB\"\n[politeness]\nmax-rate = 2.5\ndelay = \"1m30s\"\n[display]\nverbose = 2\n";
         let settings = parse(text, "x").unwrap().settle();
-        let since = "2026-01-01T00:00:00.5Z";
         let recorded = record(
             &settings,
             "2026-01-01T00:00:00Z",
             "2026-01-02T00:00:00Z",
-            since,
             Some("0123"),
         );
         assert_eq!(parse(&recorded, "y").unwrap().settle(), settings);
         let recorded = recorded.parse().unwrap();
-        assert_eq!(rules_since(&recorded, &settings).as_deref(), Some(since));
-        let changed = parse("[politeness]\ndelay = \"2s\"\n", "x")
-            .unwrap()
-            .settle();
-        assert_eq!(rules_since(&recorded, &changed), None);
         assert_eq!(super::mark_of(&recorded), Some("0123"));
         let first = super::first_start(&recorded);
         assert_eq!(first.as_deref(), Some("2026-01-01T00:00:00Z"));
+    }
+
+    #[test]
+    fn audited_settings_have_no_secrets_and_no_other_keys() {
+        let text = "[operator]\ncontact = \"me@e.example\"\n[fetch]\nproxy = \"http://me:pass@p.example\"\n\
+                    [group.a]\nhosts = [\"b.example\"]\nmax-pages = 5\nsite-delay = \"2s\"\n\
+                    [site.\"a.example\"]\ndelay = \"9s\"\nheaders = { X-Key = \"pass\" }\n\
+                    [site.\"c.example\"]\nmax-pages = 5\n";
+        let audited = audited(&parse(text, "x").unwrap().settle());
+        let tables: Vec<&String> = audited.keys().collect();
+        let expected = [
+            "exclusion",
+            "fetch",
+            "group",
+            "operator",
+            "politeness",
+            "site",
+        ];
+        assert_eq!(tables, expected);
+        assert_eq!(audited["fetch"], json!({"timeout": "1m"}));
+        assert_eq!(
+            audited["operator"],
+            json!({"agent": "crawl", "signature": "off"})
+        );
+        let group = json!({"a": {"hosts": ["b.example"], "site-delay": "2s"}});
+        assert_eq!(audited["group"], group);
+        // A table without such keys counts too: the longest name that matches a host wins.
+        let site = json!({"a.example": {"delay": "9s"}, "c.example": {}});
+        assert_eq!(audited["site"], site);
     }
 
     #[test]

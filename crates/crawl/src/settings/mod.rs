@@ -60,8 +60,8 @@ pub(crate) use host_politeness::hours;
 pub(crate) use link_check::{check_defaults, refuse_plain_crawl};
 pub(crate) use listed_seed::ListedSeed;
 pub(crate) use listing::{
-    NAME_AND_VERSION, default_of, defaults_listing, effective, first_start, mark_of, record,
-    record_again, rules_since, stored_seeds, with_browser,
+    NAME_AND_VERSION, audited, default_of, defaults_listing, effective, first_start, mark_of,
+    record, record_again, stored_seeds, with_browser,
 };
 pub(crate) use pace::fastest_pace;
 pub(crate) use reach::{Reach, reach};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crawl_archive::WarcReader;
 use crawl_testweb::{Answer, LinkMix, Script, TestWeb};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::harness::{Cmd, Dir, MAX_WAIT, Ran, setup};
 
@@ -221,17 +221,67 @@ fn killed_and_started_again() {
     let ran = cmd.run(&["audit", "c"]);
     assert_eq!(ran.code, 0, "{}", ran.stdout);
 
-    // The delay now differs from that of the earlier runs, so the audit can't judge them by it.
+    // The same settings are recorded once.
+    assert_eq!(cmd.run(&["--output", "c"]).code, 0);
+    let rows = dir.rows("c/state/delays.jsonl");
+    let recorded: Vec<bool> = rows.iter().map(|row| row["settings"].is_object()).collect();
+    assert_eq!(recorded, [true, false, false, false], "{rows:?}");
+
+    // Without the record, the settings of the earlier runs are unknown.
     assert_eq!(cmd.run(&["--output", "c", "--delay", "5s"]).code, 0);
-    let ran = cmd.run(&["audit", "c"]);
-    assert_eq!(ran.code, 0, "{}", ran.stdout);
+    let judged = cmd.run(&["audit", "c"]);
+    let words = "the settings of an earlier run are unknown";
     assert!(
-        ran.stdout
-            .contains("the settings of an earlier run are unknown"),
+        judged.code == 0 && !judged.stdout.contains(words),
         "{}",
-        ran.stdout
+        judged.stdout
     );
-    assert!(dir.read("c/crawl.toml").contains("\nrules-since = "));
+    std::fs::remove_file(dir.file("c/state/delays.jsonl")).unwrap();
+    let unknown = cmd.run(&["audit", "c"]);
+    assert!(
+        unknown.code == 0 && unknown.stdout.contains(words),
+        "{}",
+        unknown.stdout
+    );
+}
+
+#[test]
+fn each_run_is_audited_by_its_own_settings() {
+    let (dir, cmd) = setup("audit-runs");
+    let web = TestWeb::builder()
+        .hosts(1)
+        .pages(6)
+        .mix(LinkMix::plain())
+        .sitemap(false)
+        .start();
+    let first = ["--sitemaps", "off", "--delay", "1s", "--max-pages", "2"];
+    crawl(&cmd, &web.url(0, "/"), &first);
+    let later = ["--delay", "200ms", "--max-rate", "0.3", "--max-pages", "4"];
+    let ran = cmd.run(&[&QUICK[..], &first[..2], &later].concat());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let report = clean(&cmd);
+    let requests = dir.rows("c/requests.jsonl");
+    assert_eq!(report["checked"]["gaps"], requests.len() - 1);
+    assert_eq!(requests.len(), 5);
+
+    // Makes the request in one row start this long after the one before.
+    let moved = |index: usize, gap: u64| {
+        rewrite(&dir, "c/requests.jsonl", |at, row| {
+            *row = requests[at].clone();
+            if at == index {
+                let start = requests[at - 1]["end"].as_u64().unwrap() + gap;
+                row["start"] = Value::from(start);
+                row["gap_asked"] = Value::from(0);
+            }
+        });
+        let ran = cmd.run(&["audit", "c", "--json"]);
+        let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!(ran.code, 4, "{}", ran.stdout);
+        report["by_rule"].clone()
+    };
+    assert_eq!(moved(2, 500), json!({"gap": 1}));
+    assert_eq!(moved(4, 500), json!({"max-rate": 1}));
+    assert_eq!(moved(4, 100), json!({"gap": 1, "max-rate": 1}));
 }
 
 /// A power cut may truncate an unsynced log of requests at any position.

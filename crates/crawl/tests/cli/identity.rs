@@ -353,6 +353,40 @@ fn verify_reads_compressed_logs_and_the_combined_format() {
     );
 }
 
+/// The logs are of nginx 1.22, with the formats of docs/identity.md, crawled with `signature =
+/// "always"`.
+#[test]
+fn verify_reads_the_logs_that_nginx_writes() {
+    const JSON: &str = include_str!("logs/nginx-json.log");
+    const TEXT: &str = include_str!("logs/nginx-text.log");
+    let (dir, cmd) = setup("identity-nginx");
+    dir.write("keys.json", include_str!("logs/keys.json"));
+    let keys = "https://bot.example.org/.well-known/http-message-signatures-directory=keys.json";
+    let verify = |log: &str| {
+        dir.write("access.log", log);
+        let verify = ["identity", "verify", "access.log", "--keys", keys];
+        cmd.run(&[&verify[..], &["--host", "127.0.0.1:18923"]].concat())
+    };
+    for log in [JSON, TEXT] {
+        let ran = verify(log);
+        assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+        assert!(ran.stdout.contains("valid      3\n"), "{}", ran.stdout);
+        let forged = verify(&log.replacen("created=1795889151", "created=1795889152", 1));
+        assert_eq!(forged.code, 4, "{}{}", forged.stdout, forged.stderr);
+        assert!(
+            forged.stdout.contains("invalid    1\n"),
+            "{}",
+            forged.stdout
+        );
+    }
+    let docs = include_str!("../../../../docs/identity.md");
+    let line: Value = serde_json::from_str(JSON.lines().next().unwrap()).unwrap();
+    for name in line.as_object().unwrap().keys() {
+        let member = format!("\"{name}\":\"${name}\"");
+        assert!(docs.contains(&member), "{member}");
+    }
+}
+
 /// A WARC file has the URL of each request, so a signature for another host shows without `--host`.
 #[test]
 fn verify_compares_the_host_of_an_archived_request_with_its_url() {

@@ -90,7 +90,9 @@ fn sighup_makes_a_crawl_without_a_terminal_reload_its_settings() {
         assert!(stderr.contains(told), "{told}: {stderr}");
     }
     assert!(dir.read("c/crawl.toml").contains("delay = \"2s\""));
-    assert!(!dir.file("c/state/delays.jsonl").exists());
+    let rows = dir.rows("c/state/delays.jsonl");
+    assert_eq!(rows.len(), 1, "{rows:?}");
+    assert_eq!(rows[0]["settings"]["politeness"]["delay"], "2s");
 
     let new = "[politeness]\ndelay = \"0s\"\ndelay-factor = 0\nconcurrency = 3\n\
                [scope]\nexclude = [\"/out\"]\nmax-depth = 9\nmax-pages = 900\n";
@@ -120,8 +122,8 @@ fn sighup_makes_a_crawl_without_a_terminal_reload_its_settings() {
     let audit = audited(&cmd);
     assert_eq!(audit["undecided"], json!({}), "{audit}");
     let rows = dir.rows("c/state/delays.jsonl");
-    assert_eq!(rows[0]["reread"]["delay"], 2_000, "{rows:?}");
-    assert_eq!(rows[0]["reread"]["added"], json!(["exclude /out"]));
+    assert_eq!(rows[1]["settings"]["politeness"]["delay"], "0s", "{rows:?}");
+    assert_eq!(rows[1]["reread"]["added"], json!(["exclude /out"]));
     let url = web.url(0, "/out19");
     let explained = cmd.run(&["explain", "c", &url]).ok();
     assert!(explained.contains("by `exclude /out`"), "{explained}");
@@ -261,7 +263,7 @@ fn a_group_added_by_a_reload_counts_earlier_fetches() {
 }
 
 /// A reload is recorded in `state/delays.jsonl` before `crawl.toml` is written. After a kill in
-/// between, a row names rules as replaced that are still in `crawl.toml`.
+/// between, the last row has rules that are not in `crawl.toml`, and that no request followed.
 #[test]
 fn a_kill_during_a_reload_keeps_the_old_rules() {
     let (dir, cmd) = setup("reload-killed");
@@ -282,9 +284,11 @@ fn a_kill_during_a_reload_keeps_the_old_rules() {
     let ran = cmd.run(&args);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let requests = dir.rows("c/requests.jsonl");
-    let row = json!({"at": requests[9]["start"], "host": null, "delay": null,
-        "reread": {"delay": 20, "per_host": 1, "added": ["exclude /out"]}});
-    dir.write("c/state/delays.jsonl", &format!("{row}\n"));
+    let last = requests.iter().filter_map(|row| row["end"].as_u64()).max();
+    let row = json!({"at": last.unwrap() + 1, "host": null, "delay": null,
+        "settings": {"politeness": {"delay": "9s"}}, "reread": {"added": ["exclude /out"]}});
+    let recorded = dir.read("c/state/delays.jsonl");
+    dir.write("c/state/delays.jsonl", &format!("{recorded}{row}\n"));
     let audit = audited(&cmd);
     assert_eq!(
         (&audit["breaches"], &audit["undecided"]),
@@ -302,4 +306,6 @@ fn a_kill_during_a_reload_keeps_the_old_rules() {
         "{}",
         again.stderr
     );
+    let rows = dir.rows("c/state/delays.jsonl");
+    assert_eq!(rows[2]["settings"], rows[0]["settings"], "{rows:?}");
 }

@@ -3,17 +3,16 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crawl_archive::rows::{DelayRow, RereadSettings, RereadSite};
+use crawl_archive::rows::{DelayRow, RereadSettings};
 use crawl_fetcher::robots::RobotsTimes;
 use crawl_frontier::FrontierError;
 use crawl_scheduler::{Politeness, RobotsState, Tick};
 
 use super::Coordinator;
 use super::commands::reply;
-use crate::config::{Config, ScopeRules};
+use crate::config::ScopeRules;
 use crate::control::{AnswerSender, Refused, Rules};
 use crate::messages::{Effect, NewRules};
-use crate::time::millis;
 
 impl Coordinator {
     /// Replaces the rules, and answers the command once they are on disk.
@@ -61,7 +60,8 @@ impl Coordinator {
         out.push(Effect::NoteRules(NewRules {
             row: DelayRow {
                 at: now.as_millis(),
-                reread: Some(reread(&before, &after)),
+                settings: Some(rules.audited),
+                reread: Some(reread(&before.scope, &after.scope)),
                 ..DelayRow::default()
             },
             config_text: rules.config_text,
@@ -97,22 +97,10 @@ impl Coordinator {
     }
 }
 
-/// Returns the previous rules, and the added and removed exclusions.
-fn reread(before: &Config, after: &Config) -> RereadSettings {
-    let politeness = &before.politeness;
-    // Sites without a gap must be listed too, since the longest name that matches a host wins.
-    let sites = politeness.sites.iter().map(|(name, terms)| {
-        let site = RereadSite {
-            delay: terms.delay.map(millis),
-            per_host: terms.per_host,
-        };
-        (name.to_owned(), site)
-    });
-    let (had, has) = (exclusions(&before.scope), exclusions(&after.scope));
+/// Returns the added and removed exclusions.
+fn reread(before: &ScopeRules, after: &ScopeRules) -> RereadSettings {
+    let (had, has) = (exclusions(before), exclusions(after));
     RereadSettings {
-        delay: millis(politeness.delay),
-        per_host: politeness.per_host,
-        sites: sites.collect(),
         added: has.difference(&had).cloned().collect(),
         removed: had.difference(&has).cloned().collect(),
     }

@@ -100,7 +100,7 @@ impl Driver {
         if let Some(free) = free_space.of(&config.output) {
             coordinator.note_free_space(free);
         }
-        let delays = DelayLog::open(&config.output, now)?;
+        let delays = DelayLog::open(config, now)?;
         let order = OrderLog::open(&config.output, began(&directory, visits, now))?;
         let note_address = |host: &str, address: IpAddr| fetcher.note_past_address(host, address);
         restore_earlier_run(&mut coordinator, config, note_address, &mut directory, now)?;

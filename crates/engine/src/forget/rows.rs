@@ -160,15 +160,25 @@ fn delay(row: &mut DelayRow, removal: &Removal) -> RowEdit {
     if row.host.as_deref().is_some_and(is_out) {
         return RowEdit::Drop;
     }
-    let Some(reread) = &mut row.reread else {
-        return RowEdit::Keep;
-    };
-    let before = reread.clone();
-    reread.sites.retain(|name, _| !is_out(name));
-    for rules in [&mut reread.added, &mut reread.removed] {
-        rules.retain(|rule| !rule.strip_prefix("exclude-host ").is_some_and(is_out));
+    let before = row.clone();
+    if let Some(reread) = &mut row.reread {
+        for rules in [&mut reread.added, &mut reread.removed] {
+            rules.retain(|rule| !rule.strip_prefix("exclude-host ").is_some_and(is_out));
+        }
     }
-    match *reread == before {
+    for (kind, table) in row.settings.iter_mut().flatten() {
+        let Value::Object(tables) = table else {
+            continue;
+        };
+        if kind == "site" {
+            tables.retain(|name, _| !is_out(name));
+        }
+        let groups = tables.values_mut();
+        for hosts in groups.filter_map(|group| group.get_mut("hosts")?.as_array_mut()) {
+            hosts.retain(|host| !host.as_str().is_some_and(is_out));
+        }
+    }
+    match *row == before {
         true => RowEdit::Keep,
         false => RowEdit::Clear,
     }

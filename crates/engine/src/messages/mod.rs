@@ -304,7 +304,7 @@ pub(crate) fn order_to_log(effects: &[Effect]) -> impl Iterator<Item = OrderFact
 /// Changed rules, and the channel for the answer to the command that changed them.
 #[derive(Debug)]
 pub(crate) struct NewRules {
-    /// The previous rules, as a row of `state/delays.jsonl`.
+    /// The new rules, as a row of `state/delays.jsonl`.
     pub(crate) row: DelayRow,
     /// The new text of `crawl.toml`.
     pub(crate) config_text: String,

@@ -308,7 +308,7 @@ impl Replay {
             following: None,
             keys: MessageKeys::new(),
             requests,
-            delays: DelayLog::open(&config.output, now)?,
+            delays: DelayLog::open(config, now)?,
             effects: Vec::new(),
             items: Vec::new(),
             came: Vec::new(),

@@ -1,49 +1,47 @@
-//! Records the delays that an operator sets during a run, and the previous settings whenever
-//! settings are reloaded. An audit of the crawl needs both in addition to `crawl.toml`.
-
-use std::path::{Path, PathBuf};
+//! Records the settings of each run, and the delays and settings that an operator changes during a
+//! run. An audit of the crawl judges each request by the settings of its time.
 
 use crawl_archive::rows::DelayRow;
 use crawl_archive::{ArchiveError, LogFile};
 use crawl_scheduler::Tick;
 
-/// The file `state/delays.jsonl`. The first change creates it.
-pub(crate) struct DelayLog {
-    path: PathBuf,
-    file: Option<LogFile>,
-}
+use crate::config::Config;
+
+/// Number of rows among which the last recorded settings are searched. If they are further back, the
+/// settings are recorded again.
+const MAX_COMPARED_ROWS: usize = 1_000;
+
+/// The file `state/delays.jsonl`.
+pub(crate) struct DelayLog(LogFile);
 
 impl DelayLog {
-    /// Opens the log of the crawl in `dir`. If the log exists, records that the delays from earlier
-    /// runs no longer apply.
+    /// Opens the log of a crawl, and records that a run begins: delays set during earlier runs no
+    /// longer apply. The row has the settings of the run, unless the last recorded ones are equal.
     ///
     /// # Errors
     /// I/O errors.
-    pub(crate) fn open(dir: &Path, now: Tick) -> Result<DelayLog, ArchiveError> {
-        let mut log = DelayLog {
-            path: dir.join("state").join("delays.jsonl"),
-            file: None,
-        };
-        if log.path.exists() {
-            log.note(&DelayRow {
-                at: now.as_millis(),
-                ..DelayRow::default()
-            })?;
-        }
+    pub(crate) fn open(config: &Config, now: Tick) -> Result<DelayLog, ArchiveError> {
+        let path = config.output.join("state").join("delays.jsonl");
+        let mut file = LogFile::open(&path)?;
+        let rows = file.tail::<DelayRow>(MAX_COMPARED_ROWS)?.rows;
+        let recorded = rows.into_iter().rev().find_map(|row| row.settings);
+        let settings = Some(&config.audited).filter(|now| recorded.as_ref() != Some(*now));
+        let mut log = DelayLog(file);
+        log.note(&DelayRow {
+            at: now.as_millis(),
+            settings: settings.cloned(),
+            ..DelayRow::default()
+        })?;
         Ok(log)
     }
 
-    /// Appends a change of a delay.
+    /// Appends a change.
     ///
     /// # Errors
     /// I/O errors.
     pub(crate) fn note(&mut self, row: &DelayRow) -> Result<(), ArchiveError> {
-        let file = match &mut self.file {
-            Some(file) => file,
-            None => self.file.insert(LogFile::open(&self.path)?),
-        };
-        file.append(row)?;
+        self.0.append(row)?;
         // Sync each change, since an audit judges every later request by it. Changes are rare.
-        file.sync()
+        self.0.sync()
     }
 }

@@ -3,7 +3,6 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::limits::AuditedSettings;
 use crate::header_fields::Fields;
 
 /// Minimum lifetime of a response in milliseconds, even if the response must not be stored, because
@@ -12,15 +11,15 @@ const MIN_AGE: u64 = 60_000;
 /// Maximum wait for a Retry-After, in milliseconds.
 pub(super) const MAX_WAIT: u64 = 24 * 3600 * 1000;
 
-/// Returns the lifetime in milliseconds of a response that ended at `end`. `Cache-Control` takes
+/// Returns the lifetime in milliseconds of a response that ended at `end`, at most `most`. `Cache-Control` takes
 /// precedence over `Expires` (RFC 9111 section 5.3), and `Age` is subtracted. The lifetime is at
 /// most a day (RFC 9309 section 2.4).
-pub(super) fn life(fields: &Fields, end: u64, limits: &AuditedSettings) -> u64 {
+pub(super) fn life(fields: &Fields, end: u64, most: u64) -> u64 {
     let stated = cache_control(fields).or_else(|| expires(fields, end));
     match stated.map(|stated| stated.saturating_sub(age(fields))) {
-        None => limits.most,
-        Some(0) => MIN_AGE.min(limits.most),
-        Some(stated) => stated.min(limits.most),
+        None => most,
+        Some(0) => MIN_AGE.min(most),
+        Some(stated) => stated.min(most),
     }
 }
 
@@ -95,17 +94,13 @@ fn seconds(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::{MAX_WAIT, life, retry_after};
-    use crate::audit::limits::AuditedSettings;
     use crate::header_fields::Fields;
 
     /// 1994-11-15 08:12:31 UTC.
     const NOW: u64 = 784_887_151_000;
 
     fn check(fields: &[(&str, &str)], seconds: u64) {
-        let dir = tempfile::tempdir().unwrap();
-        std::fs::write(dir.path().join("crawl.toml"), "").unwrap();
-        let limits = AuditedSettings::read(dir.path()).unwrap();
-        let millis = life(&Fields::of(fields), NOW, &limits);
+        let millis = life(&Fields::of(fields), NOW, 86_400_000);
         assert_eq!(millis, seconds * 1000, "{fields:?}");
     }
 

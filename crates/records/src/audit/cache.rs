@@ -5,30 +5,30 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use bytes::Bytes;
-use crawl_policy::{AgentRules, ProductToken, Profile};
+use crawl_policy::AgentRules;
 
 use super::exchange::ArchivePlace;
+use super::limits::RobotsReader;
 use crate::error::RecordsError;
 
 /// Maximum bytes of compiled copies.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 
 pub(super) struct Compiled {
-    agent: ProductToken,
-    profile: Profile,
+    /// Everything that read a copy. Their indexes are part of the keys of `copies`.
+    readers: Vec<RobotsReader>,
     none: Rc<AgentRules>,
     /// Each copy with the value of `uses` when it was last used. The least recently used copies are
     /// evicted first.
-    copies: HashMap<ArchivePlace, (u64, Rc<AgentRules>)>,
+    copies: HashMap<(ArchivePlace, usize), (u64, Rc<AgentRules>)>,
     bytes: usize,
     uses: u64,
 }
 
 impl Compiled {
-    pub(super) fn new(agent: ProductToken, profile: Profile) -> Compiled {
+    pub(super) fn new() -> Compiled {
         Compiled {
-            agent,
-            profile,
+            readers: Vec::new(),
             none: Rc::new(AgentRules::allow_all()),
             copies: HashMap::new(),
             bytes: 0,
@@ -41,24 +41,32 @@ impl Compiled {
         Rc::clone(&self.none)
     }
 
-    /// Returns the rules of the file at a place in the archive. Calls `read` if they aren't cached.
+    /// Returns the rules that the file at a place in the archive has for a reader. Calls `read` if
+    /// they aren't cached.
     pub(super) fn get(
         &mut self,
         place: ArchivePlace,
+        reader: &RobotsReader,
         read: impl FnOnce() -> Result<Bytes, RecordsError>,
     ) -> Result<Rc<AgentRules>, RecordsError> {
         self.uses += 1;
-        if let Some((used, robots)) = self.copies.get_mut(&place) {
+        let position = self.readers.iter().position(|earlier| earlier == reader);
+        let number = position.unwrap_or_else(|| {
+            self.readers.push(reader.clone());
+            self.readers.len() - 1
+        });
+        let key = (place, number);
+        if let Some((used, robots)) = self.copies.get_mut(&key) {
             *used = self.uses;
             return Ok(Rc::clone(robots));
         }
-        let robots = Rc::new(AgentRules::parse(&read()?, &self.agent, self.profile));
+        let robots = Rc::new(AgentRules::parse(&read()?, &reader.agent, reader.profile));
         self.bytes += robots.memory_bytes();
         if self.bytes > MAX_BYTES {
             self.forget_half();
             self.bytes += robots.memory_bytes();
         }
-        self.copies.insert(place, (self.uses, Rc::clone(&robots)));
+        self.copies.insert(key, (self.uses, Rc::clone(&robots)));
         Ok(robots)
     }
 

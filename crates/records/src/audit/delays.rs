@@ -1,15 +1,14 @@
-//! Delays that an operator set during a crawl, and the settings that applied before each reread of
-//! `crawl.toml`.
+//! The log of the delays that an operator set, and of the settings of each run.
 
 use std::path::Path;
 
 use crawl_archive::rows::DelayRow;
 
-use super::{SETTLING_MS, readable};
+use super::readable;
 use crate::error::RecordsError;
 use crate::rows::{RowsOf, delays};
 
-/// All delays in time order. Memory: about 100 bytes each.
+/// All rows in time order. Memory: about 100 bytes each, and a few thousand for recorded settings.
 #[derive(Debug, Default)]
 pub(super) struct Delays(Vec<DelayRow>);
 
@@ -20,32 +19,52 @@ impl Delays {
         let rows: RowsOf<DelayRow> = delays(dir)?;
         // Skip a malformed line: it was never completely on disk, so no request was sent after it.
         let rows = rows.filter_map(|row| readable(row).transpose());
-        Ok(Delays(rows.collect::<Result<_, _>>()?))
+        Ok(Delays::of(rows.collect::<Result<_, _>>()?))
     }
 
-    /// Returns each reread of the settings with the previous settings, in time order.
-    pub(super) fn rereads(&self) -> impl Iterator<Item = &DelayRow> {
-        self.0.iter().filter(|row| row.reread.is_some())
+    pub(super) fn of(mut rows: Vec<DelayRow>) -> Delays {
+        rows.sort_by_key(|row| row.at);
+        Delays(rows)
     }
 
-    /// Returns the lowest minimum delay, in milliseconds, that a worker applied to a host at
-    /// `moment` or just before. `usual` is the delay in `crawl.toml`.
-    pub(super) fn least(&self, host: &str, worker: Option<&str>, usual: u64, moment: u64) -> u64 {
-        let mut least = usual;
-        let mut now = usual;
-        let before = moment.saturating_sub(SETTLING_MS);
+    /// Returns all rows, in time order.
+    pub(super) fn rows(&self) -> &[DelayRow] {
+        &self.0
+    }
+
+    /// Returns the starts of runs, in time order.
+    pub(super) fn starts(&self) -> impl Iterator<Item = u64> {
+        let starts = self
+            .0
+            .iter()
+            .filter(|row| row.host.is_none() && row.delay.is_none() && row.reread.is_none());
+        starts.map(|row| row.at)
+    }
+
+    /// Returns the shortest delay, in milliseconds, that a worker applied to a host at some time
+    /// from `from` to `to`. `usual` is the delay in the settings.
+    pub(super) fn least(
+        &self,
+        host: &str,
+        worker: Option<&str>,
+        usual: u64,
+        (from, to): (u64, u64),
+    ) -> u64 {
+        let until = self.0.partition_point(|row| row.at <= to);
         // Delays set by the operator override reread settings.
-        let set = self.0.iter();
-        let set = set.filter(|row| row.reread.is_none() && row.worker.as_deref() == worker);
-        let until = set.take_while(|row| row.at <= moment);
-        for row in until.filter(|row| row.host.as_deref().is_none_or(|of| of == host)) {
-            now = row.delay.unwrap_or(usual);
-            least = match row.at <= before {
-                true => now,
-                false => least.min(now),
-            };
+        let set = self.0.iter().take(until).rev().filter(|row| {
+            row.reread.is_none()
+                && row.worker.as_deref() == worker
+                && row.host.as_deref().is_none_or(|of| of == host)
+        });
+        let mut least = u64::MAX;
+        for row in set {
+            least = least.min(row.delay.unwrap_or(usual));
+            if row.at <= from {
+                return least;
+            }
         }
-        least.min(now)
+        least.min(usual)
     }
 }
 
@@ -63,7 +82,7 @@ mod tests {
             delay,
             ..DelayRow::default()
         };
-        let delays = Delays(vec![
+        let delays = Delays::of(vec![
             row(10_000, None, Some(500)),
             row(20_000, Some("a.example"), Some(3_000)),
             row(20_500, None, Some(4_000)),
@@ -79,7 +98,7 @@ mod tests {
             row(30_000, None, None),
         ]);
         let check = |moment, a, b| {
-            let least = |host| delays.least(host, None, 1_000, moment);
+            let least = |host| delays.least(host, None, 1_000, (moment - 1_000, moment));
             assert_eq!((least("a.example"), least("b.example")), (a, b), "{moment}");
         };
         check(9_999, 1_000, 1_000);
@@ -90,7 +109,12 @@ mod tests {
         check(26_500, 4_000, 4_000);
         check(30_000, 1_000, 1_000);
         check(99_000, 1_000, 1_000);
-        assert_eq!(delays.least("a.example", Some("w2"), 1_000, 29_000), 3_500);
-        assert_eq!(Delays::default().least("a.example", None, 7, 5), 7);
+        let of_worker = delays.least("a.example", Some("w2"), 1_000, (28_000, 29_000));
+        assert_eq!(of_worker, 3_500);
+        assert_eq!(
+            delays.least("a.example", None, 1_000, (10_500, 20_400)),
+            500
+        );
+        assert_eq!(Delays::default().least("a.example", None, 7, (5, 5)), 7);
     }
 }

@@ -8,7 +8,6 @@ use crawl_weburl::{Origin, canonicalize};
 
 use super::answer_age::MAX_WAIT;
 use super::findings::{ROW_LOST, Source::Requests};
-use super::limits::HostLimits;
 use super::robots_copies::BindingRules;
 use super::{
     AuditRun, BEYOND_TIMEOUT, EARLIER_RUN, JUST_THEN, PACE_BEFORE_RESTART, ROUNDING_MS,
@@ -21,7 +20,8 @@ use crate::error::RecordsError;
 #[derive(Debug)]
 pub(super) struct Host {
     pub(super) key: String,
-    pub(super) limits: HostLimits,
+    /// Maximum requests that were ever allowed in flight.
+    pub(super) per_host: usize,
     /// Indexes of the host's origins whose robots.txt is known, even those without pages.
     pub(super) origins: Vec<usize>,
     /// Requests still to be judged. Rows are in the order of their ends, so a request waits until
@@ -99,7 +99,7 @@ pub(super) struct Hosts {
 }
 
 impl Hosts {
-    pub(super) fn number(&mut self, key: &str, limits: impl FnOnce() -> HostLimits) -> usize {
+    pub(super) fn number(&mut self, key: &str, per_host: impl FnOnce() -> usize) -> usize {
         if let Some(number) = self.numbers.get(key) {
             return *number;
         }
@@ -107,7 +107,7 @@ impl Hosts {
         self.numbers.insert(key.to_owned(), number);
         self.all.push(Host {
             key: key.to_owned(),
-            limits: limits(),
+            per_host: per_host(),
             origins: Vec::new(),
             ahead: BinaryHeap::new(),
             places: Vec::new(),
@@ -140,7 +140,7 @@ impl SentRequest {
         }
     }
 
-    fn worker(&self) -> Option<&str> {
+    pub(super) fn worker(&self) -> Option<&str> {
         self.worker.as_deref()
     }
 }
@@ -149,8 +149,9 @@ impl AuditRun<'_> {
     /// Adds a row of `requests.jsonl`.
     pub(super) fn request(&mut self, row: &RequestRow, line: u64) -> Result<(), RecordsError> {
         self.findings.checked("requests");
-        let limits = self.limits;
-        let host = self.hosts.number(&row.host, || limits.of_host(&row.host));
+        let settings = self.settings;
+        let per_host = || settings.most_per_host(&row.host);
+        let host = self.hosts.number(&row.host, per_host);
         self.rules(row, line)?;
         let Some(host_state) = self.hosts.all.get_mut(host) else {
             return Ok(());
@@ -158,8 +159,8 @@ impl AuditRun<'_> {
         host_state.ahead.push(Reverse(SentRequest::of(row, line)));
         // A row that is not read yet ends about when this one does, or later. Because of the
         // timeout, its request started after this time.
-        let begun = row.end.saturating_sub(limits.timeout + SETTLING_MS);
-        let one = host_state.limits.per_host == 1;
+        let begun = row.end.saturating_sub(settings.timeout + SETTLING_MS);
+        let one = host_state.per_host == 1;
         let waits = |host: &Host| match host.ahead.peek() {
             Some(_) if one => host.ahead.len() > 1,
             Some(Reverse(first)) => first.start < begun,
@@ -193,11 +194,11 @@ impl AuditRun<'_> {
         };
         match row.purpose.as_str() {
             "robots" | "hop" => {
-                for origin in copies.take(row, line, self.limits)? {
-                    let (limits, key) = (self.limits, origin.host_key());
-                    let host = self
-                        .hosts
-                        .number(key.as_str(), || limits.of_host(key.as_str()));
+                let settings = self.settings.at(row.worker.as_deref(), row.end);
+                for origin in copies.take(row, line, settings)? {
+                    let (settings, key) = (self.settings, origin.host_key());
+                    let per_host = || settings.most_per_host(key.as_str());
+                    let host = self.hosts.number(key.as_str(), per_host);
                     let host_state = self.hosts.all.get_mut(host);
                     if let (Some(host), Some(number)) = (host_state, copies.number(&origin))
                         && !host.origins.contains(&number)
@@ -226,7 +227,7 @@ impl AuditRun<'_> {
         let origin = url.as_ref().map(crawl_weburl::CanonicalUrl::origin);
         let origin = origin.and_then(|origin| self.copies.as_ref()?.number(&origin));
         self.gap(host, &sent);
-        self.pace(host, &sent, origin);
+        self.pace(host, &sent, origin)?;
         self.wait(host, &sent);
         if let Some(url) = &url {
             self.bound(host, &sent, url)?;
@@ -243,7 +244,7 @@ impl AuditRun<'_> {
         let Some(host) = self.hosts.all.get_mut(number) else {
             return;
         };
-        let HostLimits { delay, per_host } = self.limits.at(&host.key, sent.worker(), sent.start);
+        let per_host = self.settings.per_host(&host.key, sent.worker(), sent.start);
         // A reread of the settings may have lowered the number of slots, so keep the latest
         // requests.
         while host.places.len() > per_host {
@@ -251,14 +252,20 @@ impl AuditRun<'_> {
             let first = places.min_by_key(|(_, ended)| ended.end);
             host.places.swap_remove(first.map_or(0, |(place, _)| place));
         }
-        let delay = self
-            .delays
-            .least(&host.key, sent.worker(), delay, sent.start);
-        let (asked, by) = match sent.gap_asked >= delay {
-            true => (sent.gap_asked, "according to its own row"),
-            false => (delay, "the minimum delay"),
+        let (key, settings, delays) = (&*host.key, self.settings, &self.delays);
+        // A gap during which the delay changed is held to the shorter delay.
+        let before = settings.just_before(sent.worker(), sent.start);
+        let required = |ended: &Ended| {
+            let from = ended.end.min(before);
+            let usual = settings.delay(key, sent.worker(), from, sent.start);
+            let delay = delays.least(key, sent.worker(), usual, (from, sent.start));
+            match sent.gap_asked >= delay {
+                true => (sent.gap_asked, "according to its own row"),
+                false => (delay, "the minimum delay"),
+            }
         };
-        let free = |ended: &Ended| ended.end.saturating_add(asked) <= sent.start + ROUNDING_MS;
+        let free =
+            |ended: &Ended| ended.end.saturating_add(required(ended).0) <= sent.start + ROUNDING_MS;
         // Of the slots whose delay is over, take the one used last, because that leaves more
         // freedom to later requests. A slot that was never used is taken last of all.
         let places = host.places.iter().enumerate();
@@ -275,8 +282,9 @@ impl AuditRun<'_> {
             return;
         };
         let first = *first;
+        let (asked, by) = required(&first);
         host.places.swap_remove(place);
-        if !self.limits.held_at(sent.start) {
+        if !self.settings.is_known_at(sent.start) {
             return self.findings.undecided(EARLIER_RUN);
         }
         if per_host > 1 && sent.start < host.judged {
@@ -304,30 +312,40 @@ impl AuditRun<'_> {
 
     /// Checks a request against the pace that the host's robots.txt sets: one request at a time,
     /// and a delay after the last one.
-    fn pace(&mut self, number: usize, sent: &SentRequest, own: Option<usize>) {
+    fn pace(
+        &mut self,
+        number: usize,
+        sent: &SentRequest,
+        own: Option<usize>,
+    ) -> Result<(), RecordsError> {
+        let demanded = self.demanded_pace(number, sent, own)?;
         let Some(host) = self.hosts.all.get(number) else {
-            return;
+            return Ok(());
         };
-        let (Some(latest), Some(asked)) = (host.latest, self.demanded_pace(host, sent, own)) else {
-            return;
+        let (Some(latest), Some(asked)) = (host.latest, demanded) else {
+            return Ok(());
         };
         let (gap, by, by_line) = asked.gap;
         let gap_seen = sent.start.checked_sub(latest.end);
         if gap_seen.is_some_and(|gap_seen| gap_seen + ROUNDING_MS >= gap) {
-            return self.findings.checked("robots_gaps");
+            self.findings.checked("robots_gaps");
+            return Ok(());
         }
-        if !self.limits.held_at(sent.start) {
-            return self.findings.undecided(EARLIER_RUN);
-        }
-        if !asked.is_own && self.limits.restarted_after(asked.known_at) {
-            return self.findings.undecided(PACE_BEFORE_RESTART);
-        }
-        if self.findings.lacks_answer(Some(asked.line), sent.start) {
-            return self.findings.undecided(ROW_LOST);
-        }
-        let elsewhere = host.limits.per_host > 1 || !asked.at_home;
-        if elsewhere && sent.start < asked.known_at + SETTLING_MS {
-            return self.findings.undecided(JUST_THEN);
+        let elsewhere = host.per_host > 1 || !asked.at_home;
+        let undecided = if !self.settings.is_known_at(sent.start) {
+            Some(EARLIER_RUN)
+        } else if !asked.is_own && self.settings.restarted_between(asked.known_at, sent.start) {
+            Some(PACE_BEFORE_RESTART)
+        } else if self.findings.lacks_answer(Some(asked.line), sent.start) {
+            Some(ROW_LOST)
+        } else if elsewhere && sent.start < asked.known_at + SETTLING_MS {
+            Some(JUST_THEN)
+        } else {
+            None
+        };
+        if let Some(why) = undecided {
+            self.findings.undecided(why);
+            return Ok(());
         }
         self.findings.checked("robots_gaps");
         let seen = gap_seen.map_or(
@@ -343,39 +361,55 @@ impl AuditRun<'_> {
         let times = Some((gap, gap_seen.unwrap_or(0)));
         self.findings
             .breach("pace", &host.key, message, times, &rows);
+        Ok(())
     }
 
     /// Returns the longest delay demanded by the robots.txt copies in force. `None` if none demands
     /// a delay.
     fn demanded_pace(
-        &self,
-        host: &Host,
+        &mut self,
+        number: usize,
         sent: &SentRequest,
         own: Option<usize>,
-    ) -> Option<PaceAsked> {
-        let copies = self.copies.as_ref()?;
-        let demands = host.origins.iter().filter_map(|&origin| {
+    ) -> Result<Option<PaceAsked>, RecordsError> {
+        let (Some(copies), Some(host)) = (&mut self.copies, self.hosts.all.get(number)) else {
+            return Ok(None);
+        };
+        let settings = self.settings.at(sent.worker(), sent.start);
+        let mut longest: Option<PaceAsked> = None;
+        for &origin in &host.origins {
             let answers = copies.answers(origin);
             let count = answers.partition_point(|answer| answer.known_at <= sent.start);
-            let answer = answers.get(count.checked_sub(1)?)?;
-            let BindingRules::Rules { until, .. } = answer.force(self.limits) else {
-                return None;
+            let Some(index) = count.checked_sub(1) else {
+                continue;
+            };
+            let Some(pace) = copies.pace(origin, index, settings)? else {
+                continue;
+            };
+            let Some(answer) = copies.answers(origin).get(index) else {
+                continue;
+            };
+            let BindingRules::Rules { until, .. } = answer.force(settings) else {
+                continue;
             };
             let is_own = own == Some(origin);
             // The one page that may be fetched under a stale copy must also keep the copy's pace.
             let binds = sent.start < until || (is_own && sent.purpose == SentPurpose::Page);
-            let pace = answer.pace().filter(|_| binds)?;
-            Some(PaceAsked {
-                gap: pace.gap_within(sent.start.saturating_sub(SETTLING_MS), sent.start),
-                line: answer.line,
-                known_at: answer.known_at,
-                at_home: answer.at_home,
-                is_own,
-            })
-        });
-        demands
-            .filter(|demands| demands.gap.0 > 0)
-            .max_by_key(|demands| demands.gap.0)
+            let gap = pace.gap_within(sent.start.saturating_sub(SETTLING_MS), sent.start);
+            let is_longer = longest
+                .as_ref()
+                .is_none_or(|longest| longest.gap.0 <= gap.0);
+            if binds && gap.0 > 0 && is_longer {
+                longest = Some(PaceAsked {
+                    gap,
+                    line: answer.line,
+                    known_at: answer.known_at,
+                    at_home: answer.at_home,
+                    is_own,
+                });
+            }
+        }
+        Ok(longest)
     }
 
     /// Checks the waits demanded by earlier responses.
@@ -397,7 +431,7 @@ impl AuditRun<'_> {
             return;
         };
         let owed = *owed;
-        let several = host.limits.per_host > 1 || !self.limits.held_at(sent.start);
+        let several = host.per_host > 1 || !self.settings.is_known_at(sent.start);
         if several && sent.start < owed.since + SETTLING_MS {
             return self.findings.undecided(WAIT_JUST_THEN);
         }

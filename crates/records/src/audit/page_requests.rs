@@ -24,7 +24,7 @@ impl AuditRun<'_> {
         let (Some(copies), Some(host)) = (&self.copies, self.hosts.all.get(host)) else {
             return Ok(());
         };
-        let (key, several) = (host.key.clone(), host.limits.per_host > 1);
+        let (key, several) = (host.key.clone(), host.per_host > 1);
         let origin = copies.number(&url.origin());
         let last = origin.and_then(|origin| Some((origin, copies.last_at(origin, sent.start)?)));
         let Some((origin, last)) = last else {
@@ -62,14 +62,15 @@ impl AuditRun<'_> {
         sent: &SentRequest,
         url: &CanonicalUrl,
     ) -> Result<CheckResult, RecordsError> {
-        let (limits, Some(copies)) = (self.limits, &mut self.copies) else {
+        let Some(copies) = &mut self.copies else {
             return Ok(CheckResult::Kept);
         };
+        let settings = self.settings.at(sent.worker(), sent.start);
         let Some(answer) = copies.answers(origin).get(index) else {
             return Ok(CheckResult::Kept);
         };
         let is_page = sent.purpose == SentPurpose::Page;
-        let (place, until) = match answer.force(limits) {
+        let (place, until) = match answer.force(settings) {
             BindingRules::Rules { place, until } => (place, until),
             BindingRules::Unknown => return Ok(CheckResult::Undecided(NOT_ARCHIVED)),
             BindingRules::Unreachable => {
@@ -82,7 +83,7 @@ impl AuditRun<'_> {
             false => until.max(answer.known_at + MAX_LIFE_MS),
         };
         if is_page && sent.start > latest + SETTLING_MS {
-            if limits.restarted_after(answer.end) {
+            if self.settings.restarted_between(answer.end, sent.start) {
                 return Ok(CheckResult::Undecided(STALE_AFTER_RESTART));
             }
             let (age, life) = (sent.start - answer.end, until - answer.end);
@@ -91,15 +92,14 @@ impl AuditRun<'_> {
             );
             return Ok(self.if_held(sent, "stale", message));
         }
-        if let Some(status) = answer.forbidden(limits).filter(|_| is_page) {
+        if let Some(status) = answer.forbidden(settings).filter(|_| is_page) {
             let message = format!("{url} was requested although robots.txt answered {status}");
             return Ok(self.if_held(sent, "disallowed", message));
         }
         let from = sent.start.saturating_sub(SETTLING_MS);
-        let is_welcome = answer
-            .pace()
-            .is_none_or(|pace| pace.welcomes(from, sent.start));
-        let robots = copies.robots(place)?;
+        let pace = copies.pace(origin, index, settings)?;
+        let is_welcome = pace.is_none_or(|pace| pace.welcomes(from, sent.start));
+        let robots = copies.robots(place, &settings.reader)?;
         let verdict = robots.judge(url.as_url());
         if !verdict.is_allowed() {
             let by = words(&verdict);
@@ -116,7 +116,7 @@ impl AuditRun<'_> {
     /// Returns a breach if the settings at the time of the request are known. Otherwise the check
     /// is undecided.
     fn if_held(&self, sent: &SentRequest, rule: &'static str, message: String) -> CheckResult {
-        match self.limits.held_at(sent.start) {
+        match self.settings.is_known_at(sent.start) {
             true => CheckResult::Broke(rule, message),
             false => CheckResult::Undecided(EARLIER_RUN),
         }

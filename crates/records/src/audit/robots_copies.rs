@@ -11,7 +11,7 @@ use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 use super::answer_age::{life, retry_after, says_life};
 use super::cache::Compiled;
 use super::exchange::{ArchivePlace, Exchange, Exchanges};
-use super::limits::AuditedSettings;
+use super::limits::{AuditedSettings, RobotsReader};
 use crate::error::RecordsError;
 
 /// Maximum number of redirects to follow (RFC 9309 section 2.3.1.2).
@@ -53,7 +53,8 @@ pub(super) struct Answer {
     good: Good,
     /// Number of consecutive responses that left the rules unknown.
     tries: u32,
-    pace: Option<Rc<RobotsPaceAsked>>,
+    /// The pace demanded of each reader so far.
+    paces: Vec<(RobotsReader, Option<Rc<RobotsPaceAsked>>)>,
     /// Whether a page was fetched after this response. If the copy is stale, no second page may be
     /// fetched.
     pub(super) page_followed: bool,
@@ -117,10 +118,10 @@ enum AnswerMeaning {
 }
 
 impl RobotsResponses {
-    pub(super) fn new(exchanges: Exchanges, limits: &AuditedSettings) -> RobotsResponses {
+    pub(super) fn new(exchanges: Exchanges) -> RobotsResponses {
         RobotsResponses {
             exchanges,
-            compiled: Compiled::new(limits.agent.clone(), limits.profile),
+            compiled: Compiled::new(),
             numbers: HashMap::new(),
             origins: Vec::new(),
             answers: Vec::new(),
@@ -158,15 +159,48 @@ impl RobotsResponses {
         }
     }
 
-    /// Returns the compiled rules of a file. Without a file, everything is allowed.
+    /// Returns the rules that a file has for a reader. Without a file, everything is allowed.
     pub(super) fn robots(
         &mut self,
         place: Option<ArchivePlace>,
+        reader: &RobotsReader,
     ) -> Result<Rc<AgentRules>, RecordsError> {
         match place {
             None => Ok(self.compiled.none()),
-            Some(place) => self.compiled.get(place, || self.exchanges.body(place)),
+            Some(place) => {
+                let read = || self.exchanges.body(place);
+                self.compiled.get(place, reader, read)
+            }
         }
+    }
+
+    /// Returns the pace that the rules in force by a response demand. `None` if they demand none.
+    pub(super) fn pace(
+        &mut self,
+        origin: usize,
+        index: usize,
+        settings: &AuditedSettings,
+    ) -> Result<Option<Rc<RobotsPaceAsked>>, RecordsError> {
+        let Some(answer) = self.answers(origin).get(index) else {
+            return Ok(None);
+        };
+        let BindingRules::Rules {
+            place: Some(place), ..
+        } = answer.force(settings)
+        else {
+            return Ok(None);
+        };
+        let mut paces = answer.paces.iter();
+        if let Some((_, pace)) = paces.find(|(reader, _)| *reader == settings.reader) {
+            return Ok(pace.clone());
+        }
+        let robots = self.robots(Some(place), &settings.reader)?;
+        let pace = RobotsPaceAsked::of(&robots).map(Rc::new);
+        let answers = self.answers.get_mut(origin);
+        if let Some(answer) = answers.and_then(|answers| answers.get_mut(index)) {
+            answer.paces.push((settings.reader.clone(), pace.clone()));
+        }
+        Ok(pace)
     }
 
     /// Adds a request for a robots.txt or a redirect on the way to one. Returns the origins whose
@@ -175,7 +209,7 @@ impl RobotsResponses {
         &mut self,
         row: &RequestRow,
         line: u64,
-        limits: &AuditedSettings,
+        settings: &AuditedSettings,
     ) -> Result<Vec<Origin>, RecordsError> {
         let Ok(url) = canonicalize(None, &row.url) else {
             return Ok(Vec::new());
@@ -206,7 +240,7 @@ impl RobotsResponses {
                 self.chains.insert(number, (to, hop + 1));
                 continue;
             }
-            let answer = self.learn(number, row, line, meaning, exchange.as_ref(), limits)?;
+            let answer = self.learn(number, row, line, meaning, exchange.as_ref(), settings);
             if let (Some(origin), Some(answers)) =
                 (self.origins.get(number), self.answers.get_mut(number))
             {
@@ -244,14 +278,14 @@ impl RobotsResponses {
     }
 
     fn learn(
-        &mut self,
+        &self,
         number: usize,
         row: &RequestRow,
         line: u64,
         meaning: AnswerMeaning,
         exchange: Option<&Exchange>,
-        limits: &AuditedSettings,
-    ) -> Result<Answer, RecordsError> {
+        settings: &AuditedSettings,
+    ) -> Answer {
         let before = self.answers(number).last();
         let held = before.map_or(Good::None, |before| before.good);
         let tries = before.filter(|before| before.state == State::Unreachable);
@@ -259,7 +293,9 @@ impl RobotsResponses {
         let end = row.end;
         // If the header fields are not known, the response may have been valid for the maximum
         // time.
-        let lasts = exchange.map_or(limits.most, |found| life(&found.fields, end, limits));
+        let lasts = exchange.map_or(settings.most, |found| {
+            life(&found.fields, end, settings.most)
+        });
         let mut answer = Answer::unknown(row, line, end.saturating_add(lasts), tries);
         answer.rests_on = match meaning {
             AnswerMeaning::Rules(_) | AnswerMeaning::None => Some(line),
@@ -280,12 +316,12 @@ impl RobotsResponses {
             ) => {
                 // RFC 9111 section 4.3.4: fields missing in the 304 keep their values.
                 let says = exchange.is_some_and(|found| says_life(&found.fields));
-                let lasts = if says { lasts } else { old.min(limits.most) };
+                let lasts = if says { lasts } else { old.min(settings.most) };
                 answer.hold(place, lasts);
             }
             (AnswerMeaning::Unreachable, held) => {
-                let doubled = limits.retry.saturating_mul(1 << (tries - 1).min(16));
-                let wait = doubled.min(limits.retry_most);
+                let doubled = settings.retry.saturating_mul(1 << (tries - 1).min(16));
+                let wait = doubled.min(settings.retry_most);
                 let demanded = exchange.map_or(0, |found| retry_after(&found.fields, end));
                 answer.state = State::Unreachable;
                 answer.until = end.saturating_add(wait.max(demanded));
@@ -297,13 +333,7 @@ impl RobotsResponses {
                 _,
             ) => {}
         }
-        if let BindingRules::Rules {
-            place: Some(place), ..
-        } = answer.force(limits)
-        {
-            answer.pace = RobotsPaceAsked::of(&*self.robots(Some(place))?).map(Rc::new);
-        }
-        Ok(answer)
+        answer
     }
 }
 
@@ -320,7 +350,7 @@ impl Answer {
             status: row.status,
             good: Good::Unknown,
             tries,
-            pace: None,
+            paces: Vec::new(),
             page_followed: false,
         }
     }
@@ -334,7 +364,7 @@ impl Answer {
     }
 
     /// Returns the rules that apply to the origin's pages from the end of this response.
-    pub(super) fn force(&self, limits: &AuditedSettings) -> BindingRules {
+    pub(super) fn force(&self, settings: &AuditedSettings) -> BindingRules {
         match (self.state, self.good) {
             (State::Rules, Good::Copy { place, .. }) => BindingRules::Rules {
                 place: Some(place),
@@ -346,7 +376,7 @@ impl Answer {
             },
             (State::Unreachable, Good::None) => BindingRules::Unreachable,
             (State::Unreachable, Good::Copy { place, at, .. }) => {
-                let served = at.saturating_add(limits.last_good);
+                let served = at.saturating_add(settings.last_good);
                 match self.end < served {
                     true => BindingRules::Rules {
                         place: Some(place),
@@ -363,13 +393,9 @@ impl Answer {
 
     /// Returns the status of the response if, by the operator's settings, that status forbids all
     /// pages of the origin.
-    pub(super) fn forbidden(&self, limits: &AuditedSettings) -> Option<u16> {
+    pub(super) fn forbidden(&self, settings: &AuditedSettings) -> Option<u16> {
         let status = self.status.filter(|status| matches!(status, 401 | 403));
-        status.filter(|_| limits.forbids && self.state == State::None)
-    }
-
-    pub(super) fn pace(&self) -> Option<&RobotsPaceAsked> {
-        self.pace.as_deref()
+        status.filter(|_| settings.forbids && self.state == State::None)
     }
 }
 

@@ -10,6 +10,7 @@ use super::findings::{
     CheckResult,
     Source::{Excluded, Pages, Requests},
 };
+use super::limits::AuditedSettings;
 use super::page_requests::words;
 use super::robots_copies::{Answer, BindingRules};
 use super::{AuditRun, EARLIER_RUN, JUST_THEN, NO_ROBOTS_BEFORE, NOT_ARCHIVED, SETTLING_MS};
@@ -54,22 +55,33 @@ impl AuditRun<'_> {
         recorded: &RobotsVerdict,
         started: u64,
     ) -> Result<CheckResult, RecordsError> {
-        let Some(robots) = self.rules_of(origin, last)? else {
+        let in_force = self.settings.of_all_workers(started);
+        let mut rules = None;
+        for settings in &in_force {
+            rules = self.rules_of(origin, last, settings)?;
+            if let Some(robots) = &rules
+                && is_same(recorded, &robots.judge(url.as_url()))
+            {
+                return Ok(CheckResult::Kept);
+            }
+        }
+        let Some(robots) = rules else {
             return Ok(CheckResult::Undecided(NOT_ARCHIVED));
         };
         let verdict = robots.judge(url.as_url());
-        if is_same(recorded, &verdict) {
-            return Ok(CheckResult::Kept);
-        }
         let answered = self.answer(origin, last).map_or(0, |answer| answer.end);
         if answered + SETTLING_MS > started
             && let Some(before) = last.checked_sub(1)
-            && let Some(robots) = self.rules_of(origin, before)?
-            && is_same(recorded, &robots.judge(url.as_url()))
         {
-            return Ok(CheckResult::Undecided(JUST_THEN));
+            for settings in &in_force {
+                if let Some(robots) = self.rules_of(origin, before, settings)?
+                    && is_same(recorded, &robots.judge(url.as_url()))
+                {
+                    return Ok(CheckResult::Undecided(JUST_THEN));
+                }
+            }
         }
-        if !self.limits.held_at(started) {
+        if !self.settings.is_known_at(started) {
             return Ok(CheckResult::Undecided(EARLIER_RUN));
         }
         let recorded_rule = match (&recorded.rule, recorded.line) {
@@ -127,31 +139,46 @@ impl AuditRun<'_> {
             .as_ref()
             .map_or(0, |copies| copies.answers(origin).len());
         for index in (0..answers).rev() {
-            let Some(robots) = self.rules_of(origin, index)? else {
-                let answer = self.answer(origin, index);
-                if answer.is_some_and(|answer| answer.force(self.limits) == BindingRules::Unknown) {
-                    judged = CheckResult::Undecided(NOT_ARCHIVED);
+            for settings in self.settings.robots_readers() {
+                match self.excluded_by((url, row), (origin, index), settings)? {
+                    Some(CheckResult::Kept) => return Ok(CheckResult::Kept),
+                    Some(undecided) => judged = undecided,
+                    None => {}
                 }
-                continue;
-            };
-            let verdict = robots.judge(url.as_url());
-            let (text, line) = rule_of(&verdict);
-            let is_disallowed =
-                !verdict.is_allowed() && row.rule.as_deref() == text && row.line == line;
-            let Some(answer) = self.answer(origin, index) else {
-                continue;
-            };
-            let closed = answer.forbidden(self.limits).is_some_and(|status| {
-                row.rule.as_deref() == Some(&format!("robots.txt answered {status}"))
-            });
-            if is_disallowed || closed {
-                return Ok(CheckResult::Kept);
-            }
-            if !self.limits.held_at(answer.end) {
-                judged = CheckResult::Undecided(EARLIER_RUN);
             }
         }
         Ok(judged)
+    }
+
+    /// Judges a row of `excluded.jsonl` by one response. `None` if the response doesn't exclude the
+    /// URL.
+    fn excluded_by(
+        &mut self,
+        (url, row): (&CanonicalUrl, &ExcludedRow),
+        (origin, index): (usize, usize),
+        settings: &AuditedSettings,
+    ) -> Result<Option<CheckResult>, RecordsError> {
+        let Some(robots) = self.rules_of(origin, index, settings)? else {
+            let answer = self.answer(origin, index);
+            let is_unknown =
+                answer.is_some_and(|answer| answer.force(settings) == BindingRules::Unknown);
+            return Ok(is_unknown.then_some(CheckResult::Undecided(NOT_ARCHIVED)));
+        };
+        let verdict = robots.judge(url.as_url());
+        let (text, line) = rule_of(&verdict);
+        let is_disallowed =
+            !verdict.is_allowed() && row.rule.as_deref() == text && row.line == line;
+        let Some(answer) = self.answer(origin, index) else {
+            return Ok(None);
+        };
+        let closed = answer.forbidden(settings).is_some_and(|status| {
+            row.rule.as_deref() == Some(&format!("robots.txt answered {status}"))
+        });
+        if is_disallowed || closed {
+            return Ok(Some(CheckResult::Kept));
+        }
+        let is_known = self.settings.is_known_at(answer.end);
+        Ok((!is_known).then_some(CheckResult::Undecided(EARLIER_RUN)))
     }
 
     fn answer(&self, origin: usize, index: usize) -> Option<&Answer> {
@@ -164,12 +191,13 @@ impl AuditRun<'_> {
         &mut self,
         origin: usize,
         index: usize,
+        settings: &AuditedSettings,
     ) -> Result<Option<Rc<AgentRules>>, RecordsError> {
         let answer = self.answer(origin, index);
-        let force = answer.map(|answer| answer.force(self.limits));
+        let force = answer.map(|answer| answer.force(settings));
         match (&mut self.copies, force) {
             (Some(copies), Some(BindingRules::Rules { place, .. })) => {
-                copies.robots(place).map(Some)
+                copies.robots(place, &settings.reader).map(Some)
             }
             _ => Ok(None),
         }

@@ -2,18 +2,16 @@
 //! hours, and that every request is signed if the settings demand it.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
+use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::net::IpAddr;
-use std::path::Path;
 
 use crawl_archive::rows::RequestRow;
 use crawl_weburl::HostKey;
-use toml::Value;
 
 use super::findings::{CheckResult, Findings, Source::Requests};
-use super::limits::{AuditedSettings, File, find, span};
+use super::gate_limits::{GateLimits, shortest};
+use super::history::SettingsHistory;
 use super::{EARLIER_RUN, ROUNDING_MS, SETTLING_MS};
-use crate::error::RecordsError;
 
 /// A key of [`Audit::undecided`](super::Audit::undecided).
 pub(super) const SEVERAL_ADDRESSES: &str = "a limit of an address whose host has several";
@@ -26,134 +24,6 @@ const MAX_STARTS: usize = 10_000;
 /// Number of addresses and sites at which idle ones are dropped.
 const MAX_GATES: usize = 100_000;
 const MINUTE_MS: u64 = 60_000;
-
-/// The limits in `crawl.toml`. Durations are in milliseconds.
-#[derive(Debug)]
-struct SharedLimits {
-    /// Whether every request must be signed.
-    always_signed: bool,
-    /// Time between the starts of two requests, if there is a limit.
-    interval: Option<f64>,
-    address: GateLimits,
-    everywhere: SiteLimits,
-    by_name: BTreeMap<String, SiteLimits>,
-}
-
-/// The limits of an address or a site.
-#[derive(Clone, Copy, Debug)]
-struct GateLimits {
-    /// Maximum requests in flight.
-    number: usize,
-    /// Minimum time from the latest start or end of a request to the next start.
-    delay: u64,
-    /// Time between the starts of two requests, if there is a limit.
-    interval: Option<f64>,
-}
-
-/// The limits of a host's site, and the host's quiet hours.
-#[derive(Clone, Debug)]
-struct SiteLimits {
-    number: usize,
-    delay: u64,
-    /// Minutes of the day in UTC: the first, and the one after the last.
-    quiet: Vec<(u64, u64)>,
-}
-
-impl SharedLimits {
-    fn of(file: &File) -> Result<SharedLimits, String> {
-        let politeness = |key| file.get("politeness", key);
-        let general = SiteLimits {
-            number: usize::MAX,
-            delay: 0,
-            quiet: Vec::new(),
-        };
-        let everywhere = match file.table("politeness") {
-            Some(table) => general.with(table)?,
-            None => general,
-        };
-        let address = GateLimits {
-            number: politeness("per-address").map_or(Ok(8), number)?,
-            delay: politeness("address-delay").map_or(Ok(0), span)?,
-            interval: match politeness("address-rate") {
-                Some(rate) => interval(rate)?,
-                None => Some(1000.0 / 16.0),
-            },
-        };
-        Ok(SharedLimits {
-            always_signed: file.text("operator", "signature") == Some("always"),
-            interval: politeness("max-rate").map_or(Ok(None), interval)?,
-            address,
-            by_name: file.by_name(&everywhere, SiteLimits::with)?,
-            everywhere,
-        })
-    }
-
-    fn of_host(&self, host: &str) -> &SiteLimits {
-        find(&self.by_name, host).unwrap_or(&self.everywhere)
-    }
-}
-
-impl SiteLimits {
-    /// Returns these limits, overridden by the keys of a table.
-    fn with(&self, table: &Value) -> Result<SiteLimits, String> {
-        let mut limits = self.clone();
-        if let Some(value) = table.get("per-site") {
-            limits.number = number(value)?;
-        }
-        if let Some(value) = table.get("site-delay") {
-            limits.delay = span(value)?;
-        }
-        if let Some(value) = table.get("quiet-hours") {
-            let bad = || format!("`{value}` is not a list of hours");
-            let hours = value.as_array().ok_or_else(bad)?.iter();
-            let hours = hours.map(|hours| hours.as_str().and_then(day_hours).ok_or_else(bad));
-            limits.quiet = hours.collect::<Result<_, _>>()?;
-        }
-        Ok(limits)
-    }
-
-    /// Returns whether a moment is in the quiet hours.
-    fn is_quiet(&self, moment: u64) -> bool {
-        let minute = moment / MINUTE_MS % 1440;
-        let mut quiet = self.quiet.iter();
-        quiet.any(|(from, until)| match from < until {
-            true => (*from..*until).contains(&minute),
-            false => minute >= *from || minute < *until,
-        })
-    }
-}
-
-/// Parses a number of requests; `unlimited` is the maximum.
-fn number(value: &Value) -> Result<usize, String> {
-    let number = match value.as_str() {
-        Some("unlimited") => Some(usize::MAX),
-        _ => value.as_integer().and_then(|n| usize::try_from(n).ok()),
-    };
-    number.ok_or_else(|| format!("`{value}` is not a number of requests"))
-}
-
-/// Parses a rate per second. Returns the milliseconds between two requests, or `None` without a
-/// limit.
-fn interval(value: &Value) -> Result<Option<f64>, String> {
-    let rate = match value {
-        Value::String(text) if text == "unlimited" => return Ok(None),
-        Value::Integer(rate) => *rate as f64,
-        value => value
-            .as_float()
-            .ok_or_else(|| format!("`{value}` is not a rate"))?,
-    };
-    Ok((rate > 0.0).then_some(1000.0 / rate))
-}
-
-/// Parses `HH:MM-HH:MM`.
-fn day_hours(text: &str) -> Option<(u64, u64)> {
-    let minute = |text: &str| {
-        let (hours, minutes) = text.trim().split_once(':')?;
-        Some(60 * hours.parse::<u64>().ok()? + minutes.parse::<u64>().ok()?)
-    };
-    let (from, until) = text.split_once('-')?;
-    Some((minute(from)?, minute(until)? % 1440))
-}
 
 /// A request, ordered by its start.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -183,9 +53,8 @@ struct Starts(VecDeque<(u64, u64)>);
 
 /// The state of the checks, made of the requests so far. Each worker of a shared crawl has its own
 /// limits. Memory: about 200 bytes for each address and site.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct SharedChecks {
-    limits: SharedLimits,
     ahead: BinaryHeap<Reverse<Started>>,
     all: HashMap<Option<Box<str>>, Starts>,
     gates: HashMap<(Option<Box<str>>, Box<str>), Gate>,
@@ -194,27 +63,12 @@ pub(super) struct SharedChecks {
 }
 
 impl SharedChecks {
-    /// Reads the limits from `crawl.toml` in the directory of a crawl.
-    pub(super) fn read(dir: &Path) -> Result<SharedChecks, RecordsError> {
-        File::read(dir, SharedLimits::of).map(SharedChecks::new)
-    }
-
-    fn new(limits: SharedLimits) -> SharedChecks {
-        SharedChecks {
-            limits,
-            ahead: BinaryHeap::new(),
-            all: HashMap::new(),
-            gates: HashMap::new(),
-            addresses: HashMap::new(),
-        }
-    }
-
     /// Adds a row of `requests.jsonl`, and checks the requests that no later row can precede.
     pub(super) fn request(
         &mut self,
         row: &RequestRow,
         line: u64,
-        settings: &AuditedSettings,
+        settings: &SettingsHistory,
         findings: &mut Findings,
     ) {
         self.ahead.push(Reverse(Started {
@@ -233,54 +87,69 @@ impl SharedChecks {
     }
 
     /// Checks the remaining requests.
-    pub(super) fn finish(&mut self, settings: &AuditedSettings, findings: &mut Findings) {
+    pub(super) fn finish(&mut self, settings: &SettingsHistory, findings: &mut Findings) {
         while !self.ahead.is_empty() {
             self.judge_next(settings, findings);
         }
     }
 
-    fn judge_next(&mut self, settings: &AuditedSettings, findings: &mut Findings) {
+    fn judge_next(&mut self, settings: &SettingsHistory, findings: &mut Findings) {
         let Some(Reverse(sent)) = self.ahead.pop() else {
             return;
         };
-        let limits = &self.limits;
-        let site_limits = limits.of_host(&sent.host);
-        let (total, of_address) = (limits.interval, limits.address);
-        let (start, host) = (sent.start, &*sent.host);
+        let (start, host, worker) = (sent.start, &*sent.host, sent.worker.as_deref());
+        // Shortly after a change, requests may follow either the earlier or the new settings.
+        let limits = move || {
+            settings
+                .around(worker, start)
+                .map(|settings| &settings.shared)
+        };
+        let of_sites = move || limits().map(move |limits| limits.of_host(host));
+        let since = settings.since(worker, start);
         let mut broken = Vec::new();
-        if limits.always_signed && !sent.signed {
+        if !sent.signed && limits().all(|limits| limits.always_signed) {
             let breach = "a request is not signed, although the settings say `always`".to_owned();
             broken.push(("unsigned", breach, None));
         }
-        if site_limits.is_quiet(start) && site_limits.is_quiet(start.saturating_sub(SETTLING_MS)) {
+        let before = start.saturating_sub(SETTLING_MS);
+        if of_sites().all(|limits| limits.is_quiet(start) && limits.is_quiet(before)) {
             let breach = "a request was sent in the quiet hours".to_owned();
             broken.push(("quiet-hours", breach, None));
         }
-        let of_site = GateLimits {
-            number: site_limits.number,
-            delay: site_limits.delay,
+        let of_site = of_sites().map(|limits| GateLimits {
+            number: limits.number,
+            delay: limits.delay,
             interval: None,
-        };
+        });
+        let of_site = of_site.reduce(GateLimits::loosest);
+        let of_address = limits().map(|limits| limits.address);
+        let of_address = of_address.reduce(GateLimits::loosest);
+        let intervals = limits().map(|limits| limits.interval);
+        let interval = intervals.reduce(shortest).flatten();
         let all = self.all.entry(sent.worker.clone()).or_default();
-        if let Some((breach, line)) = all.take(&sent, total) {
+        if let Some((breach, line)) = all.take(&sent, interval, since) {
             broken.push(("max-rate", format!("{breach} in total"), Some(line)));
         }
         let site = HostKey::parse(host).map(|key| key.site().to_string());
         let site = site.unwrap_or_else(|_| host.to_owned());
-        if let Some((breach, line)) = self.gate(&sent, &site).take(&sent, of_site) {
+        if let Some(limits) = of_site
+            && let Some((breach, line)) = self.gate(&sent, &site).take(&sent, limits, since)
+        {
             broken.push((
                 "per-site",
                 format!("{breach} to the site {site}"),
                 Some(line),
             ));
         }
-        if let Some((breach, line)) = self.address(&sent, of_address) {
+        if let Some(limits) = of_address
+            && let Some((breach, line)) = self.address(&sent, limits, since)
+        {
             broken.push(("per-address", breach, Some(line)));
         }
         for (rule, breach, earlier) in broken {
             // A host with several addresses counts towards the limits of the first one.
             let is_fixed = rule != "per-address" || self.has_one_address(host);
-            let result = match settings.held_throughout(start) {
+            let result = match settings.is_known_at(start) {
                 true if is_fixed => CheckResult::Broke(rule, breach),
                 true => CheckResult::Undecided(SEVERAL_ADDRESSES),
                 false => CheckResult::Undecided(EARLIER_RUN),
@@ -302,7 +171,7 @@ impl SharedChecks {
     }
 
     /// Counts a request to an address. Returns which limit it breaks, and an earlier request.
-    fn address(&mut self, sent: &Started, limits: GateLimits) -> Option<(String, u64)> {
+    fn address(&mut self, sent: &Started, limits: GateLimits, since: u64) -> Option<(String, u64)> {
         let address = sent.address.as_deref()?;
         let of_host = self.addresses.entry(sent.host.clone());
         let first = of_host.or_insert_with(|| sent.address.clone());
@@ -315,7 +184,7 @@ impl SharedChecks {
             interval: limits.interval.filter(|_| !is_loopback),
             ..limits
         };
-        let (breach, line) = self.gate(sent, address).take(sent, limits)?;
+        let (breach, line) = self.gate(sent, address).take(sent, limits, since)?;
         Some((format!("{breach} to {address}"), line))
     }
 
@@ -325,8 +194,9 @@ impl SharedChecks {
 }
 
 impl Gate {
-    /// Counts a request. Returns which limit it breaks, and the line of an earlier request.
-    fn take(&mut self, sent: &Started, limits: GateLimits) -> Option<(String, u64)> {
+    /// Counts a request. Returns which limit it breaks, and the line of an earlier request. Rates
+    /// and delays are checked between requests from `since` on, when the settings last changed.
+    fn take(&mut self, sent: &Started, limits: GateLimits, since: u64) -> Option<(String, u64)> {
         let is_over = |end: u64| end <= sent.start + ROUNDING_MS;
         for (end, _) in self.in_flight.iter().filter(|(end, _)| is_over(*end)) {
             self.ended = self.ended.max(*end);
@@ -336,7 +206,7 @@ impl Gate {
         let count = self.in_flight.len() + 1;
         self.in_flight.push((sent.end, sent.line));
         let (last, earlier) = self.starts.0.back().copied().unwrap_or_default();
-        let rated = self.starts.take(sent, limits.interval);
+        let rated = self.starts.take(sent, limits.interval, since);
         if let Some(first) = first.filter(|_| count > limits.number) {
             let limit = limits.number;
             return Some((
@@ -348,7 +218,7 @@ impl Gate {
         // A request starts a little after its turn, which the next delay counts from.
         let since_start = sent.start.saturating_sub(last) + SETTLING_MS;
         let delay = since_end.min(since_start);
-        match earlier > 0 && delay + ROUNDING_MS < limits.delay {
+        match earlier > 0 && last >= since && delay + ROUNDING_MS < limits.delay {
             true => Some((
                 format!(
                     "a delay of {delay} ms, but {} ms were required",
@@ -368,7 +238,10 @@ impl Gate {
 
 impl Starts {
     /// Counts a request. Returns the rate if it is too high, and the line of an earlier request.
-    fn take(&mut self, sent: &Started, interval: Option<f64>) -> Option<(String, u64)> {
+    fn take(&mut self, sent: &Started, interval: Option<f64>, since: u64) -> Option<(String, u64)> {
+        while self.0.front().is_some_and(|(start, _)| *start < since) {
+            self.0.pop_front();
+        }
         self.0.push_back((sent.start, sent.line));
         // The casts saturate.
         let count = interval.map_or(1, |interval| {

@@ -1,10 +1,11 @@
 use std::fmt::Write as _;
 
-use crawl_archive::rows::RequestRow;
+use crawl_archive::rows::{DelayRow, RequestRow};
 
-use super::{SharedChecks, SharedLimits};
+use super::SharedChecks;
+use crate::audit::delays::Delays;
 use crate::audit::findings::Findings;
-use crate::audit::limits::{AuditedSettings, File};
+use crate::audit::history::SettingsHistory;
 
 /// A request: its host, address, start, and end.
 type Sent = (&'static str, &'static str, u64, u64);
@@ -15,9 +16,23 @@ fn check(toml: &str, sent: &[Sent]) -> String {
 }
 
 fn check_rows(toml: &str, sent: &[Sent], change: impl Fn(&mut RequestRow)) -> String {
-    let settings = AuditedSettings::parse(toml).unwrap();
-    let limits = SharedLimits::of(&File::parse(toml).unwrap()).unwrap();
-    let (mut checks, mut findings) = (SharedChecks::new(limits), Findings::default());
+    check_with(toml, Vec::new(), sent, change)
+}
+
+/// As `check_rows`, with recorded settings: when they began, and in JSON.
+fn check_with(
+    toml: &str,
+    recorded: Vec<(u64, &str)>,
+    sent: &[Sent],
+    change: impl Fn(&mut RequestRow),
+) -> String {
+    let rows = recorded.into_iter().map(|(at, settings)| DelayRow {
+        at,
+        settings: Some(serde_json::from_str(settings).unwrap()),
+        ..DelayRow::default()
+    });
+    let settings = SettingsHistory::of(toml, &Delays::of(rows.collect())).unwrap();
+    let (mut checks, mut findings) = (SharedChecks::default(), Findings::default());
     for (line, (host, address, start, end)) in (1..).zip(sent) {
         let mut row: RequestRow = serde_json::from_value(serde_json::json!({
             "url": format!("https://{host}/"), "host": host, "address": address,
@@ -144,7 +159,9 @@ fn requests_in_quiet_hours_are_breaches() {
     let late = ("b.example", "192.0.2.1", 30 * minute, 30 * minute + 1);
     assert_eq!(check(toml, &[late]), "");
     // The settings of earlier runs are not known.
-    let later = format!("{toml}[crawl]\nrules-since = \"1970-01-02T00:00:00Z\"\n");
+    let later = format!(
+        "{toml}[crawl]\nstarted = \"1970-01-01T00:00:00Z\"\nlast-started = \"1970-01-02T00:00:00Z\"\n"
+    );
     let undecided = "1 undecided: an earlier run whose configuration is not known\n";
     assert_eq!(check(&later, &[at(30 * minute)]), undecided);
 }
@@ -159,4 +176,46 @@ fn an_unsigned_request_of_a_crawl_that_always_signs_is_a_breach() {
     );
     assert_eq!(check_rows(toml, &sent, |row| row.signed = true), "");
     assert_eq!(check("[operator]\nsignature = \"off\"\n", &sent), "");
+}
+
+#[test]
+fn every_limit_is_that_of_the_time_of_the_request() {
+    let host = |start| ("a.example", "192.0.2.1", start, start + 10);
+    let slow = |start| ("b.example", "192.0.2.1", start, start + 5_000);
+    let recorded = || {
+        vec![
+            (
+                1_000,
+                r#"{"politeness": {"max-rate": "unlimited", "per-address": 9}}"#,
+            ),
+            (
+                60_000,
+                r#"{"politeness": {"max-rate": 0.1, "per-address": 1, "site-delay": "20s"},
+                    "operator": {"signature": "always"}}"#,
+            ),
+            (
+                120_000,
+                r#"{"politeness": {"quiet-hours": ["00:00-01:00"]}}"#,
+            ),
+        ]
+    };
+    let check = |sent: &[Sent], signed| check_with("", recorded(), sent, |row| row.signed = signed);
+    // Everything is allowed in the first run. The first request of the second run follows soon.
+    let quick = [host(5_000), slow(5_100), host(58_000), host(60_100)];
+    assert_eq!(check(&quick, true), "");
+    assert_eq!(
+        check(&[host(5_000), slow(80_000), host(81_500)], true),
+        "max-rate: 1 requests in 1500 ms, but 10000 ms were required in total [2, 3]\n\
+         per-address: 2 requests in flight, but at most 1 were allowed to 192.0.2.1 [2, 3]\n"
+    );
+    assert_eq!(
+        check(&[host(80_000), host(95_000)], false),
+        "unsigned: a request is not signed, although the settings say `always` [1]\n\
+         unsigned: a request is not signed, although the settings say `always` [2]\n\
+         per-site: a delay of 14990 ms, but 20000 ms were required to the site a.example [1, 2]\n"
+    );
+    assert_eq!(
+        check(&[host(120_100)], true),
+        "quiet-hours: a request was sent in the quiet hours [1]\n"
+    );
 }

@@ -15,7 +15,7 @@ use expect_test::{Expect, expect};
 
 use super::{audit, conduct_page};
 use crate::error::RecordsError;
-use sample_crawl::{More, Sent, page, robots, write};
+use sample_crawl::{Begins, More, Sent, page, robots, write};
 
 /// Checks the rules that the audit finds undecided or broken, with the lines that it cites.
 fn check_with(sent: &[Sent], more: More, expect: Expect) {
@@ -122,50 +122,158 @@ fn each_request_is_checked_against_the_settings_of_its_time() {
             page(20_010 + gap),
         ]
     };
-    let more = |reread| More {
-        toml: "[politeness]\ndelay = \"1s\"\n",
-        reread: Some(reread),
+    let more = |settings| More {
+        toml: "[politeness]\ndelay = \"7s\"\n",
+        settings,
         ..More::default()
     };
-    let lower = (10_000, r#"{"delay": 300, "per_host": 1}"#);
-    check_with(&log(1_000), more(lower), expect!["4 gaps, 4 pages"]);
+    const FAST: &str = r#"{"politeness": {"delay": "300ms"}}"#;
+    const SLOW: &str = r#"{"politeness": {"delay": "1s"}}"#;
+    const OF_SITE: &str = r#"{"politeness": {"delay": "9s", "per-host": 2}, "site": {"e.example": {"delay": "300ms", "per-host": 1}}}"#;
+    let slower: &[_] = &[(0, Begins::Run, FAST), (10_000, Begins::Reread, SLOW)];
+    check_with(&log(1_000), more(slower), expect!["4 gaps, 4 pages"]);
+    let broken_after = [
+        slower,
+        &[(0, Begins::Run, FAST), (10_000, Begins::Run, SLOW)],
+        &[(0, Begins::Run, OF_SITE), (10_000, Begins::Reread, SLOW)],
+    ];
+    for settings in broken_after {
+        check_with(
+            &log(300),
+            more(settings),
+            expect![[r#"
+                4 gaps, 4 pages
+                gap: a gap of 300 ms, but 1000 ms were required (the minimum delay) (requests.jsonl 4, requests.jsonl 5)"#]],
+        );
+    }
     check_with(
         &log(300),
-        more(lower),
+        more(&[(0, Begins::Run, SLOW), (10_000, Begins::Run, FAST)]),
+        expect![[r#"
+            4 gaps, 4 pages
+            gap: a gap of 300 ms, but 1000 ms were required (the minimum delay) (requests.jsonl 2, requests.jsonl 3)"#]],
+    );
+    // A gap during which the delay rises is held to the shorter one.
+    check_with(
+        &log(300),
+        more(&[(0, Begins::Run, FAST), (5_200, Begins::Run, SLOW)]),
         expect![[r#"
             4 gaps, 4 pages
             gap: a gap of 300 ms, but 1000 ms were required (the minimum delay) (requests.jsonl 4, requests.jsonl 5)"#]],
     );
-    let of_site =
-        r#"{"delay": 9000, "per_host": 2, "sites": {"e.example": {"delay": 300, "per_host": 1}}}"#;
-    check_with(
-        &log(300),
-        more((10_000, of_site)),
-        expect![[r#"
-            4 gaps, 4 pages
-            gap: a gap of 300 ms, but 1000 ms were required (the minimum delay) (requests.jsonl 4, requests.jsonl 5)"#]],
-    );
-    let longer = (10_000, r#"{"delay": 9000, "per_host": 1}"#);
-    check_with(
-        &log(1_000),
-        more(longer),
-        expect![[r#"
-            4 gaps, 4 pages
-            gap: a gap of 4900 ms, but 9000 ms were required (the minimum delay) (requests.jsonl 1, requests.jsonl 2)
-            gap: a gap of 1000 ms, but 9000 ms were required (the minimum delay) (requests.jsonl 2, requests.jsonl 3)"#]],
-    );
-    // Two requests at once are allowed until the reread, and one afterwards.
+    // Two requests at once are allowed until the change, and one afterwards.
     let pages =
         [5_000, 5_001, 6_100, 6_101, 20_000, 20_001].map(|start| page((start, start + 10), "/"));
     let pages: Vec<_> = std::iter::once(robots((0, 100), 404, ""))
         .chain(pages)
         .collect();
+    const TWO: &str = r#"{"politeness": {"per-host": 2}}"#;
     check_with(
         &pages,
-        more((10_000, r#"{"delay": 1000, "per_host": 2}"#)),
+        more(&[(0, Begins::Run, TWO), (10_000, Begins::Reread, SLOW)]),
         expect![[r#"
         5 gaps, 6 pages
         in-flight: more than 1 in flight: a request began before an earlier one had ended (requests.jsonl 6, requests.jsonl 7)"#]],
+    );
+}
+
+/// The agent, the meaning of statuses and the maximum age of robots.txt may change between runs.
+#[test]
+fn robots_txt_is_read_as_the_settings_of_the_time_say() {
+    let body = "User-agent: one\nCrawl-delay: 3\nDisallow: /p\n\nUser-agent: two\nDisallow: /q\n";
+    let sent = [
+        robots((0, 100), 200, body),
+        page((4_000, 4_010), "/p"),
+        page((8_000, 8_010), "/q"),
+        page((24_000, 24_010), "/p"),
+        page((25_010, 25_020), "/q"),
+    ];
+    let more = || More {
+        settings: &[
+            (0, Begins::Run, r#"{"operator": {"agent": "one"}}"#),
+            (20_000, Begins::Run, r#"{"operator": {"agent": "two"}}"#),
+        ],
+        pages: &[
+            (8_000, "/q", "allowed", None),
+            (24_000, "/p", "allowed", None),
+        ],
+        excluded: &[("/p", 3, "Disallow: /p"), ("/q", 6, "Disallow: /q")],
+        ..More::default()
+    };
+    check_with(
+        &sent,
+        more(),
+        expect![[r#"
+            4 gaps, 4 pages
+            disallowed: http://e.example/p was requested although robots.txt disallows it: `Disallow: /p` on line 3 (requests.jsonl 1, requests.jsonl 2)
+            disallowed: http://e.example/q was requested although robots.txt disallows it: `Disallow: /q` on line 6 (requests.jsonl 1, requests.jsonl 5)"#]],
+    );
+    // The pace is that of the agent, too.
+    let early = [
+        robots((0, 100), 200, body),
+        page((1_100, 1_110), "/q"),
+        page((24_000, 24_010), "/p"),
+    ];
+    check_with(
+        &early,
+        more(),
+        expect![[r#"
+            2 gaps, 2 pages
+            pace: a gap of 1000 ms, but Crawl-delay on line 2 of robots.txt requires 3000 ms (requests.jsonl 1, requests.jsonl 2)"#]],
+    );
+    let forbidden = [
+        robots((0, 100), 403, ""),
+        page((4_000, 4_010), "/"),
+        page((24_000, 24_010), "/"),
+    ];
+    let denied = More {
+        settings: &[
+            (
+                0,
+                Begins::Run,
+                r#"{"exclusion": {"robots-forbidden": "deny"}}"#,
+            ),
+            (20_000, Begins::Run, "{}"),
+        ],
+        ..More::default()
+    };
+    check_with(
+        &forbidden,
+        denied,
+        expect![[r#"
+            2 gaps, 2 pages
+            disallowed: http://e.example/ was requested although robots.txt answered 403 (requests.jsonl 1, requests.jsonl 2)"#]],
+    );
+}
+
+/// A copy that is too old is undecided only if a restart came in between, in whichever run.
+#[test]
+fn a_stale_copy_in_an_earlier_run_is_a_breach() {
+    let hour = 3_600_000;
+    let sent = [
+        robots((0, 100), 404, ""),
+        page((1_100, 1_200), "/"),
+        page((2 * hour, 2 * hour + 10), "/"),
+        page((4 * hour, 4 * hour + 10), "/"),
+    ];
+    let more = More {
+        settings: &[
+            (0, Begins::Run, r#"{"exclusion": {"robots-max-age": "1h"}}"#),
+            (
+                3 * 3_600_000,
+                Begins::Run,
+                r#"{"exclusion": {"robots-max-age": "30m"}}"#,
+            ),
+        ],
+        ..More::default()
+    };
+    check_with(
+        &sent,
+        more,
+        expect![[r#"
+            3 gaps, 2 pages
+            1 undecided: a copy that was too old after a restart
+            stale: http://e.example/ was requested under a copy of robots.txt that was 7199900 ms old but valid for 3600000 ms (requests.jsonl 1, requests.jsonl 3)"#]],
     );
 }
 

@@ -114,6 +114,13 @@ impl Sent {
     }
 }
 
+/// How settings came into force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Begins {
+    Run,
+    Reread,
+}
+
 /// A line number in a robots.txt, and its text.
 type Rule = (u32, &'static str);
 
@@ -127,9 +134,9 @@ pub(super) struct More {
     pub(super) excluded: &'static [(&'static str, u32, &'static str)],
     /// Lines of `state/delays.jsonl`: the time since [`DAY`], the host and the delay.
     pub(super) delays: &'static [(u64, Option<&'static str>, Option<u64>)],
-    /// A line of `state/delays.jsonl` for reread settings: the time, and the previous settings in
-    /// JSON.
-    pub(super) reread: Option<(u64, &'static str)>,
+    /// Lines of `state/delays.jsonl` with settings: the time since [`DAY`], how they came into
+    /// force, and the settings in JSON.
+    pub(super) settings: &'static [(u64, Begins, &'static str)],
     pub(super) no_archive: bool,
 }
 
@@ -159,17 +166,21 @@ pub(super) fn write(dir: &Path, sent: &[Sent], more: &More) {
         .to_string()
     });
     fs::write(dir.join("excluded.jsonl"), rows(excluded.collect())).unwrap();
-    if !more.delays.is_empty() || more.reread.is_some() {
+    if !more.delays.is_empty() || !more.settings.is_empty() {
         let delays = more.delays.iter().map(|(at, host, delay)| {
             serde_json::json!({"at": DAY + at, "host": host, "delay": delay}).to_string()
         });
-        let reread = more.reread.iter().map(|(at, before)| {
-            let before: serde_json::Value = serde_json::from_str(before).unwrap();
-            serde_json::json!({"at": DAY + at, "host": null, "delay": null, "reread": before})
-                .to_string()
+        let settings = more.settings.iter().map(|(at, begins, settings)| {
+            let settings: serde_json::Value = serde_json::from_str(settings).unwrap();
+            let mut row = serde_json::json!({"at": DAY + at, "host": null, "delay": null,
+                "settings": settings});
+            if *begins == Begins::Reread {
+                row["reread"] = serde_json::json!({});
+            }
+            row.to_string()
         });
         fs::create_dir(dir.join("state")).unwrap();
-        let delays = rows(delays.chain(reread).collect());
+        let delays = rows(delays.chain(settings).collect());
         fs::write(dir.join("state/delays.jsonl"), delays).unwrap();
     }
     if more.no_archive {
