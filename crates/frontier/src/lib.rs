@@ -10,7 +10,7 @@
 //! [`Frontier`] and [`Transaction`] are the contract, and [`conformance`] tests it.
 //! [`FjallFrontier`] implements the contract on disk. [`MemoryFrontier`] implements it in memory,
 //! for simulations and as the model in tests. [`shared`] extends the contract for a frontier that
-//! several workers of one crawl share.
+//! several workers of one crawl share, and [`MemoryCrawl`] implements it in memory.
 //!
 //! ```
 //! use crawl_frontier::{Admission, Admitted, Frontier, MemoryFrontier, Outcome};
@@ -79,7 +79,7 @@ pub use exclusion::{Exclusion, Reason};
 pub use fingerprint::{Fingerprint, FingerprintKey};
 pub use frontier::Frontier;
 pub use lease::{Lease, Outcome};
-pub use memory::MemoryFrontier;
+pub use memory::{MemoryCrawl, MemoryFrontier, MemoryWorker};
 pub use sieve::{Disk, DiskFile, SystemDisk};
 pub use store::{Durability, FjallFrontier, LeftOut, Options, RestingFrontier, StoreRemoval};
 pub use transaction::{CommitResult, Transaction};

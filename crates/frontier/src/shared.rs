@@ -23,6 +23,11 @@ pub trait SendGuard: Send + Sync {
     /// Returns the time by which requests must have ended, which is some time before the worker's
     /// leases on its hosts end. Each heartbeat of the worker moves this time forward.
     fn ends_at(&self) -> Instant;
+
+    /// Returns whether that time has come. A frontier in simulated time has another clock.
+    fn is_over(&self) -> bool {
+        Instant::now() >= self.ends_at()
+    }
 }
 
 /// The facts that a worker must know about all other workers, as of one moment. If the crawl has

@@ -61,7 +61,7 @@ impl HostOwnership for OwnedHosts {
     }
 
     fn may_send(&self) -> bool {
-        Instant::now() < self.guard.ends_at()
+        !self.guard.is_over()
     }
 }
 

@@ -2,16 +2,18 @@
 
 mod records;
 mod transaction;
+mod workers;
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crawl_weburl::{CanonicalUrl, HostKey, Origin};
+use crawl_weburl::{CanonicalUrl, HostKey, Origin, Site};
 use foldhash::{HashMap, HashSet};
 
 use self::records::Records;
 use self::transaction::MemoryTransaction;
+pub use self::workers::{MemoryCrawl, MemoryWorker};
 use crate::admission::Admission;
 use crate::admit_rule::{AdmitAction, CurrentState, Queued, Rank, meet};
 use crate::error::FrontierError;
@@ -92,6 +94,54 @@ impl MemoryFrontier {
 
     fn shared(&self) -> MutexGuard<'_, Shared> {
         lock(&self.shared)
+    }
+
+    /// Releases the leases of the URLs that satisfy a condition.
+    fn release_where(&self, is_released: impl Fn(&CanonicalUrl) -> bool) {
+        let mut shared = self.shared();
+        let leased = shared.leased.iter().filter(|url| is_released(url));
+        let released: Vec<CanonicalUrl> = leased.cloned().collect();
+        for url in released {
+            shared.leased.remove(&url);
+            shared.queue(&url);
+        }
+    }
+
+    fn leased_urls(&self) -> Vec<CanonicalUrl> {
+        self.shared().leased.iter().cloned().collect()
+    }
+
+    /// Returns the site of each pending or leased URL.
+    fn pending_sites(&self) -> Vec<Site> {
+        let shared = self.shared();
+        let queued = shared.queues.values().flat_map(BTreeMap::values);
+        queued
+            .chain(&shared.leased)
+            .map(CanonicalUrl::site)
+            .collect()
+    }
+
+    /// Returns the number of URLs in each state, of those that satisfy a condition.
+    fn counts_where(&self, is_counted: impl Fn(&CanonicalUrl) -> bool) -> UrlCounts {
+        let shared = self.shared();
+        let mut counts = UrlCounts::default();
+        for (url, record) in shared.records.all().filter(|(url, _)| is_counted(url)) {
+            counts.known += 1;
+            match shared.leased.contains(url) {
+                true => counts.leased += 1,
+                false => *record.counter(&mut counts) += 1,
+            }
+        }
+        counts
+    }
+
+    /// Returns the earliest due time after `after` of the settled URLs that satisfy a condition.
+    fn next_due_where(&self, after: u32, is_own: impl Fn(&CanonicalUrl) -> bool) -> Option<u32> {
+        let shared = self.shared();
+        let settled = shared.visits.values();
+        let settled = settled.filter(|kept| kept.is_settled && is_own(&kept.url));
+        let due = settled.map(|kept| kept.visit.due);
+        due.filter(|due| *due > after).min()
     }
 }
 
@@ -225,10 +275,7 @@ impl Frontier for MemoryFrontier {
     }
 
     fn next_due(&self, after: u32) -> Result<Option<u32>, FrontierError> {
-        let shared = self.shared();
-        let settled = shared.visits.values().filter(|kept| kept.is_settled);
-        let due = settled.map(|kept| kept.visit.due);
-        Ok(due.filter(|due| *due > after).min())
+        Ok(self.next_due_where(after, |_| true))
     }
 
     fn robots(&self, origin: &Origin) -> Result<Option<Vec<u8>>, FrontierError> {

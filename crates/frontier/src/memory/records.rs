@@ -54,13 +54,18 @@ impl Records {
         base.places = places.map(|(at, (url, _))| (url.clone(), at)).collect();
     }
 
+    /// Returns all URLs, in no order.
+    pub(super) fn all(&self) -> impl Iterator<Item = (&CanonicalUrl, &UrlRecord)> {
+        let base_records = self.base.records.iter().map(|(url, record)| (url, record));
+        let base_records = base_records.filter(|(url, _)| !self.changed.contains_key(*url));
+        base_records.chain(&self.changed)
+    }
+
     /// Returns the deferred URLs in the order of their admission, so that simulations are
     /// reproducible.
     pub(super) fn deferred(&self) -> Vec<(&CanonicalUrl, &UrlRecord)> {
-        let base_records = self.base.records.iter().map(|(url, record)| (url, record));
-        let base_records = base_records.filter(|(url, _)| !self.changed.contains_key(*url));
-        let all = base_records.chain(&self.changed);
-        let mut deferred: Vec<_> = all
+        let mut deferred: Vec<_> = self
+            .all()
             .filter(|(_, record)| matches!(record.state, RecordState::Deferred(_)))
             .collect();
         // The stable sort is fast here, because most records are already in order.

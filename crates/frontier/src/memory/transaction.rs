@@ -130,11 +130,23 @@ impl<'f> MemoryTransaction<'f> {
         queued
     }
 
-    /// Makes up to `most` settled URLs pending again whose visits satisfy `is_due`, longest due
-    /// first. Returns their number.
-    fn revisit_where(&mut self, most: usize, is_due: impl Fn(&Visit) -> bool) -> usize {
+    /// Returns the state of a URL as the admission rule needs it.
+    pub(super) fn state(&self, url: &CanonicalUrl) -> CurrentState {
+        let (record, is_leased) = self.record(url);
+        record.map_or(CurrentState::Unknown, |record| record.now(is_leased))
+    }
+
+    /// Makes up to `most` settled URLs pending again that satisfy `is_own`, and whose visits
+    /// satisfy `is_due`, longest due first. Returns their number.
+    pub(super) fn revisit_where(
+        &mut self,
+        most: usize,
+        is_due: impl Fn(&Visit) -> bool,
+        is_own: impl Fn(&CanonicalUrl) -> bool,
+    ) -> usize {
         let mut urls: Vec<CanonicalUrl> = self.visits.keys().cloned().collect();
         urls.extend(self.frontier.shared().visits.keys().cloned());
+        urls.retain(is_own);
         urls.sort_unstable();
         urls.dedup();
         let visits = urls.iter().filter_map(|url| self.stored_visit(url));
@@ -184,7 +196,7 @@ impl Transaction for MemoryTransaction<'_> {
     }
 
     fn visit_due(&mut self, until: u32, most: usize) -> Result<usize, FrontierError> {
-        Ok(self.revisit_where(most, |visit| visit.due <= until))
+        Ok(self.revisit_where(most, |visit| visit.due <= until, |_| true))
     }
 
     fn visit_misdated(
@@ -193,7 +205,7 @@ impl Transaction for MemoryTransaction<'_> {
         longest: u32,
         most: usize,
     ) -> Result<usize, FrontierError> {
-        Ok(self.revisit_where(most, |visit| visit.is_misdated(now, longest)))
+        Ok(self.revisit_where(most, |visit| visit.is_misdated(now, longest), |_| true))
     }
 
     fn visit_again(&mut self, url: &CanonicalUrl, before: u32) -> Result<bool, FrontierError> {

@@ -1,8 +1,9 @@
-//! Both implementations of a frontier fulfil the contract.
+//! All implementations of a frontier fulfil the contract.
 
 use crawl_frontier::conformance::{InMemory, check};
 
 use crate::bench::OnDisk;
+use crate::workers::OneWorker;
 
 #[test]
 fn the_frontier_in_memory_conforms() {
@@ -12,4 +13,9 @@ fn the_frontier_in_memory_conforms() {
 #[test]
 fn the_frontier_on_disk_conforms() {
     check(&|| Box::new(OnDisk::new()));
+}
+
+#[test]
+fn the_frontier_of_a_worker_in_memory_conforms() {
+    check(&|| Box::new(OneWorker::new()));
 }

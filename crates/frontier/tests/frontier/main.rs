@@ -9,3 +9,4 @@ mod model;
 mod random_steps;
 mod threads;
 mod torn;
+mod workers;

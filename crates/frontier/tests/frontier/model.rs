@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use crate::bench::{Moved, OnDisk};
 use crate::random_steps::{all_urls, run, step};
+use crate::workers::OneWorker;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
@@ -11,6 +12,13 @@ proptest! {
     #[test]
     fn the_frontier_on_disk_equals_the_one_in_memory(steps in prop::collection::vec(step(), 1..60)) {
         prop_assert_eq!(run(steps, &mut OnDisk::failing(Vec::new())), 0);
+    }
+
+    #[test]
+    fn the_frontier_of_a_worker_equals_the_one_in_memory(
+        steps in prop::collection::vec(step(), 1..60),
+    ) {
+        prop_assert_eq!(run(steps, &mut OneWorker::new()), 0);
     }
 
     #[test]

@@ -1,0 +1,231 @@
+//! A transaction of a worker on the shared frontier in memory.
+
+use std::collections::BTreeMap;
+
+use crawl_weburl::{CanonicalUrl, HostKey, Origin};
+use foldhash::{HashMap, HashMapExt};
+
+use super::super::transaction::MemoryTransaction;
+use super::{MemoryWorker, meta_owner, own};
+use crate::admission::{Admission, Admitted, NewState};
+use crate::admit_rule::{AdmitAction, CurrentState, meet};
+use crate::error::FrontierError;
+use crate::lease::{Lease, Outcome};
+use crate::memory::lock;
+use crate::record::UrlRecord;
+use crate::shared::{ReopenedUrls, WorkerFrontier as _, WorkerTransaction};
+use crate::transaction::{CommitResult, Transaction};
+use crate::visit::Visit;
+
+/// A transaction of a worker. No bucket changes its owner while it is open.
+pub(super) struct MemoryWorkerTransaction<'f> {
+    worker: &'f MemoryWorker,
+    base: MemoryTransaction<'f>,
+    /// Links to hosts of other workers, each with its bucket. The next field has, by URL, the state
+    /// that the owner should store because of the link.
+    links: Vec<(i32, Admission)>,
+    sent: HashMap<CanonicalUrl, CurrentState>,
+    /// The numbers of links from other workers that this transaction admits.
+    taken: Vec<u64>,
+    marks: BTreeMap<String, u64>,
+    meta: BTreeMap<String, Vec<u8>>,
+    number: Option<u64>,
+    spent: Option<(u64, u64)>,
+    /// Whether the transaction changed something in a bucket that this worker does not own.
+    is_fenced_off: bool,
+}
+
+impl<'f> MemoryWorkerTransaction<'f> {
+    pub(super) fn new(worker: &'f MemoryWorker) -> MemoryWorkerTransaction<'f> {
+        MemoryWorkerTransaction {
+            worker,
+            base: MemoryTransaction::new(&worker.crawl.frontier),
+            links: Vec::new(),
+            sent: HashMap::new(),
+            taken: Vec::new(),
+            marks: BTreeMap::new(),
+            meta: BTreeMap::new(),
+            number: None,
+            spent: None,
+            is_fenced_off: false,
+        }
+    }
+
+    /// Fails if this worker does not own the host of a URL. The whole transaction is refused then.
+    fn fence(&mut self, b: i32) -> Result<(), FrontierError> {
+        let fenced = self.worker.fence(b);
+        self.is_fenced_off |= fenced.is_err();
+        fenced
+    }
+
+    fn bucket(&self, url: &CanonicalUrl) -> i32 {
+        self.worker.crawl.bucket_of(&url.site())
+    }
+
+    /// Sends a link to the owner of its host, unless the link would change nothing there.
+    fn send_link(&mut self, b: i32, link: Admission) -> Result<Admitted, FrontierError> {
+        let sent = self.sent.get(&link.url).copied();
+        let sent = sent.or_else(|| own(self.worker).sent.get(&link.url).copied());
+        let state = match sent {
+            Some(state) => state,
+            // Each start admits all seeds. Once the other workers have ended, nobody would admit
+            // links to known seeds.
+            None if link.is_seed => self.base.state(&link.url),
+            None => CurrentState::Unknown,
+        };
+        let sent = match meet(state, &link) {
+            AdmitAction::Stay => return Ok(Admitted::Known),
+            AdmitAction::Improve { place, .. } => CurrentState::Pending(place),
+            // The owner may have deferred the URL, which an excluded link does not change.
+            _ if matches!(link.state, NewState::Excluded(_)) => CurrentState::Deferred {
+                depth: u32::MAX,
+                redirects: u8::MAX,
+            },
+            AdmitAction::Enter | AdmitAction::Revive | AdmitAction::DeferNearer => {
+                UrlRecord::admitted(link.clone(), 0).now(false)
+            }
+        };
+        self.sent.insert(link.url.clone(), sent);
+        // Only the owner of an excluded URL lists it.
+        let admitted = match link.state {
+            NewState::Excluded(_) => Admitted::Known,
+            _ => Admitted::New,
+        };
+        self.links.push((b, link));
+        Ok(admitted)
+    }
+}
+
+impl Transaction for MemoryWorkerTransaction<'_> {
+    fn settle(&mut self, lease: Lease, outcome: Outcome) -> Result<(), FrontierError> {
+        self.fence(self.bucket(&lease.url))?;
+        self.base.settle(lease, outcome)
+    }
+
+    fn settle_until(
+        &mut self,
+        lease: Lease,
+        outcome: Outcome,
+        visit: Visit,
+    ) -> Result<(), FrontierError> {
+        self.fence(self.bucket(&lease.url))?;
+        self.base.settle_until(lease, outcome, visit)
+    }
+
+    fn visit_due(&mut self, until: u32, most: usize) -> Result<usize, FrontierError> {
+        let is_own = self.worker.is_own();
+        let is_due = |visit: &Visit| visit.due <= until;
+        Ok(self.base.revisit_where(most, is_due, is_own))
+    }
+
+    fn visit_misdated(
+        &mut self,
+        now: u32,
+        longest: u32,
+        most: usize,
+    ) -> Result<usize, FrontierError> {
+        let is_own = self.worker.is_own();
+        let is_due = |visit: &Visit| visit.is_misdated(now, longest);
+        Ok(self.base.revisit_where(most, is_due, is_own))
+    }
+
+    fn visit_again(&mut self, url: &CanonicalUrl, before: u32) -> Result<bool, FrontierError> {
+        self.fence(self.bucket(url))?;
+        self.base.visit_again(url, before)
+    }
+
+    fn admit(&mut self, admission: Admission) -> Result<Admitted, FrontierError> {
+        let b = self.bucket(&admission.url);
+        if !own(self.worker).buckets.contains_key(&b) {
+            return self.send_link(b, admission);
+        }
+        self.fence(b)?;
+        self.base.admit(admission)
+    }
+
+    fn keep_host(&mut self, host: &HostKey, wake: u64, bytes: &[u8]) {
+        // The commit reports the failure.
+        let _ = self.fence(self.worker.crawl.bucket_of(&host.site()));
+        self.base.keep_host(host, wake, bytes);
+    }
+
+    fn keep_robots(&mut self, origin: &Origin, bytes: &[u8]) {
+        // A copy that was fetched before its host was handed over is not stored.
+        if self.worker.owns_site(&origin.site()) {
+            let _ = self.fence(self.worker.crawl.bucket_of(&origin.site()));
+            self.base.keep_robots(origin, bytes);
+        }
+    }
+
+    fn mark(&mut self, file: &str, length: u64) {
+        self.marks.insert(file.to_owned(), length);
+    }
+
+    fn keep_meta(&mut self, name: &str, bytes: &[u8]) {
+        self.meta.insert(name.to_owned(), bytes.to_vec());
+    }
+
+    fn number(&mut self, number: u64) {
+        self.number = Some(number);
+    }
+
+    fn commit(self: Box<Self>) -> Result<CommitResult, FrontierError> {
+        let worker = self.worker;
+        worker.reach()?;
+        let (name, life) = (&worker.name, &worker.life);
+        let has_name = lock(&worker.crawl.register).has_name(name, life);
+        if self.is_fenced_off || !has_name {
+            return Err(worker.lose("another worker took over its hosts"));
+        }
+        let committed = Box::new(self.base).commit()?;
+        let mut register = lock(&worker.crawl.register);
+        for (b, link) in self.links {
+            register.send(b, link);
+        }
+        for number in self.taken {
+            register.links.remove(&number);
+        }
+        register.mark(name, self.marks);
+        for (name, bytes) in self.meta {
+            register.keep_meta(meta_owner(&worker.name, &name), name, bytes);
+        }
+        if let Some((pages, bytes)) = self.spent {
+            register.spend(life, pages, bytes);
+        }
+        drop(register);
+        let mut own = own(worker);
+        own.sent.extend(self.sent);
+        own.commit = self.number.unwrap_or(own.commit);
+        Ok(committed)
+    }
+}
+
+impl WorkerTransaction for MemoryWorkerTransaction<'_> {
+    fn expect(
+        &mut self,
+        _admissions: &mut dyn Iterator<Item = &Admission>,
+    ) -> Result<(), FrontierError> {
+        Ok(())
+    }
+
+    fn take_links(&mut self, most: usize) -> Result<Vec<Admission>, FrontierError> {
+        let owned = self.worker.owned_buckets();
+        let register = lock(&self.worker.crawl.register);
+        let links = register.links.iter();
+        let links = links.filter(|(_, (b, _))| owned.contains(b)).take(most);
+        let (taken, links): (Vec<_>, Vec<_>) = links
+            .map(|(number, (_, link))| (*number, link.clone()))
+            .unzip();
+        drop(register);
+        self.taken = taken;
+        Ok(links)
+    }
+
+    fn reopen_lost(&mut self, _most: usize) -> Result<ReopenedUrls, FrontierError> {
+        Ok(ReopenedUrls::default())
+    }
+
+    fn note_spent(&mut self, pages: u64, bytes: u64) {
+        self.spent = Some((pages, bytes));
+    }
+}
