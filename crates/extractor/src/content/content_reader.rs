@@ -257,7 +257,7 @@ impl ContentReader {
             self.near(name, offset);
             // Words of adjacent links are separate, even without a space between the links.
             if self.spans.after_link {
-                self.flow.separate();
+                self.separate();
             }
             let href = tag.attributes.get("href");
             self.spans.in_link |= href.is_some();
@@ -278,7 +278,15 @@ impl ContentReader {
             other => is_void(other),
         };
         if is_apart {
-            self.flow.separate();
+            self.separate();
+        }
+    }
+
+    /// Separates the text that follows from the last word.
+    fn separate(&mut self) {
+        self.flow.separate();
+        if let Some(ruby) = &mut self.spans.ruby {
+            ruby.separate();
         }
     }
 
@@ -317,7 +325,7 @@ impl ContentReader {
             self.end_block(offset);
         }
         self.spans.after_break = true;
-        self.flow.separate();
+        self.separate();
     }
 
     fn end_block(&mut self, offset: usize) {
@@ -368,7 +376,7 @@ impl ContentReader {
     fn push_readings(&mut self, offset: usize) {
         let readings = std::mem::take(&mut self.spans.readings);
         if !readings.is_empty() {
-            self.flow.separate();
+            self.separate();
             self.flow
                 .push(&readings, false, false, offset, &mut self.oddities);
         }

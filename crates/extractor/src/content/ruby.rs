@@ -15,6 +15,8 @@ pub(super) struct Ruby {
     /// The last character of the base text.
     last: Option<char>,
     readings: String,
+    /// Whether the next word of `readings` is not a part of the last one.
+    is_apart: bool,
 }
 
 /// The part of a ruby that the current text belongs to.
@@ -33,6 +35,7 @@ impl Ruby {
             open: 1,
             last: None,
             readings: String::new(),
+            is_apart: false,
         }
     }
 
@@ -44,7 +47,10 @@ impl Ruby {
     /// are optional.
     pub(super) fn start(&mut self, tag: Name) {
         self.part = match tag {
-            name::RT | name::RTC => RubyPart::Reading,
+            name::RT | name::RTC => {
+                self.is_apart = true;
+                RubyPart::Reading
+            }
             name::RP => RubyPart::Parenthesis,
             name::RB => RubyPart::Base,
             name::RUBY => {
@@ -97,18 +103,29 @@ impl Ruby {
         self.last = text.trim_end().chars().next_back().or(self.last);
     }
 
+    /// Separates the next word of a reading from the last one.
+    pub(super) fn separate(&mut self) {
+        self.is_apart = true;
+    }
+
     /// Adds text of a reading, up to `max` bytes for all readings together. No space is put between
-    /// readings in a script without spaces.
+    /// readings in a script without spaces, nor within a word that comes in pieces, such as the text
+    /// before and after a comment.
     pub(super) fn read(&mut self, text: &str, max: usize) {
-        for word in text.split_whitespace() {
+        for (index, word) in text.split(char::is_whitespace).enumerate() {
+            self.is_apart |= index > 0;
+            if word.is_empty() {
+                continue;
+            }
             if self.readings.len() + word.len() >= max {
                 return;
             }
             let before = self.readings.chars().next_back();
             let joins = before.is_none_or(is_unspaced) && word.starts_with(is_unspaced);
-            if before.is_some() && !joins {
+            if self.is_apart && before.is_some() && !joins {
                 self.readings.push(' ');
             }
+            self.is_apart = false;
             self.readings.push_str(word);
         }
     }

@@ -43,6 +43,15 @@ fn html_4_5_10_base_text_makes_words_and_readings_follow() {
             "<p><ruby><ruby>茶<rt>ちゃ</rt></ruby><rt>tea</rt></ruby>の<p>次",
             "茶の ちゃ tea\n次",
         ),
+        // A word that comes in pieces stays one word.
+        (
+            "<p><ruby>東京<rt>tō<!-- c -->kyō<b>to</b></rt></ruby>",
+            "東京 tōkyōto",
+        ),
+        (
+            "<p><ruby>東京<rt>tō<!-- c --> kyō<br>to</rt></ruby>",
+            "東京 tō kyō to",
+        ),
         // The readings in a heading move to the text after the heading.
         ("<h1><ruby>茶<rt>ちゃ</rt></ruby></h1><p>次", "茶\n次 ちゃ"),
         ("<p>次<h1><ruby>茶<rt>ちゃ</rt></ruby></h1>", "次\n茶\nちゃ"),
