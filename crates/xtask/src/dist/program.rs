@@ -156,6 +156,8 @@ impl Place {
         let mut hidden = vec![
             (self.sources.clone(), "/crawl".to_owned()),
             (target.clone(), "/target".to_owned()),
+            // The C headers of zig.
+            (workspace.target.join("packaging"), "/packaging".to_owned()),
             (
                 Path::new(sysroot.trim()).join("lib/rustlib/src/rust"),
                 format!("/rustc/{commit}"),
