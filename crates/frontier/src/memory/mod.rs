@@ -121,7 +121,7 @@ impl MemoryFrontier {
             .collect()
     }
 
-    /// Returns the number of URLs in each state, of those that satisfy a condition.
+    /// Counts the URLs in each state that satisfy a condition.
     fn counts_where(&self, is_counted: impl Fn(&CanonicalUrl) -> bool) -> UrlCounts {
         let shared = self.shared();
         let mut counts = UrlCounts::default();

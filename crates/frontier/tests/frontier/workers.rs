@@ -118,7 +118,7 @@ fn a_worker_whose_hosts_were_taken_over_changes_nothing() {
 fn a_commit_is_refused_if_a_frozen_worker_lost_its_hosts_without_noticing() {
     let two = Two::new();
     let (one, lease) = two.worker_with_lease();
-    // The database ends the lease, but the worker's clock stands still.
+    // The database ends the lease, but the frozen worker doesn't notice.
     let again = two.crawl.open("w1", Some(one.life())).unwrap();
     let mut late = one.begin().unwrap();
     late.mark("pages.jsonl", 10);

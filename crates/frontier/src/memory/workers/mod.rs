@@ -33,7 +33,7 @@ const LISTED: &str = "listed";
 
 type Clock = dyn Fn() -> Instant + Send + Sync;
 
-/// A crawl that several workers share, in memory. Stands in for the database.
+/// A crawl that several workers share, in memory: a substitute for the database.
 ///
 /// Meets the contract of [`WorkerFrontier`] with the leases, the fencing and the counts of a
 /// database, but has one group of database servers, and loses no directory. The clock is an
@@ -132,7 +132,7 @@ impl Shared {
     }
 }
 
-/// One run of a worker of a [`MemoryCrawl`].
+/// A run of a worker of a [`MemoryCrawl`].
 pub struct MemoryWorker {
     crawl: Arc<Shared>,
     name: String,
@@ -140,10 +140,10 @@ pub struct MemoryWorker {
     own: Arc<Mutex<Own>>,
 }
 
-/// What a worker knows about its leases.
+/// A worker's view of its leases.
 struct Own {
     buckets: BTreeMap<i32, OwnedBucket>,
-    /// The time at which the leases end, unless a heartbeat extends them.
+    /// The end of the leases, unless a heartbeat extends them.
     until: Instant,
     /// The evidence that the leases are lost.
     lost: Option<String>,
@@ -347,11 +347,12 @@ impl WorkerFrontier for MemoryWorker {
     }
 
     fn hand_over(&self, buckets: &[i32]) -> Result<(), FrontierError> {
-        self.reach()?;
         let _writer = lock(&self.crawl.frontier.writer);
         let mut own = lock(&self.own);
         own.sent.clear();
         own.buckets.retain(|b, _| !buckets.contains(b));
+        drop(own);
+        self.reach()?;
         lock(&self.crawl.register).free(&self.life, |b| buckets.contains(&b));
         Ok(())
     }
@@ -467,11 +468,13 @@ impl Frontier for MemoryWorker {
         settled: &mut dyn FnMut(&CanonicalUrl),
     ) -> Option<u64> {
         let is_own = self.is_own();
-        let (mut own, others): (Vec<_>, Vec<_>) =
-            links.drain(..).partition(|link| is_own(&link.url));
-        self.crawl.frontier.drop_known(&mut own, settled);
-        links.extend(own);
-        links.extend(others);
+        links.retain(|link| {
+            let mut links = vec![link.clone()];
+            if is_own(&link.url) {
+                self.crawl.frontier.drop_known(&mut links, settled);
+            }
+            !links.is_empty()
+        });
         Some(lock(&self.own).commit)
     }
 
@@ -545,7 +548,7 @@ fn meta_owner<'a>(worker: &'a str, name: &str) -> &'a str {
     }
 }
 
-/// Locks what a worker knows about its leases.
+/// Locks a worker's view of its leases.
 fn own(worker: &MemoryWorker) -> MutexGuard<'_, Own> {
     lock(&worker.own)
 }

@@ -140,7 +140,7 @@ impl Register {
         taken.collect()
     }
 
-    /// Extends the leases of a worker's name and buckets. Returns whether all of them were valid.
+    /// Extends the leases of a worker's name and buckets. Returns whether all were valid.
     pub(super) fn renew(
         &mut self,
         name: &str,
