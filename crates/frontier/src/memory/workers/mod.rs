@@ -486,6 +486,10 @@ impl Frontier for MemoryWorker {
         self.crawl.frontier.visit(url)
     }
 
+    fn found_on(&self, url: &CanonicalUrl) -> Result<Option<CanonicalUrl>, FrontierError> {
+        self.crawl.frontier.found_on(url)
+    }
+
     fn next_due(&self, after: u32) -> Result<Option<u32>, FrontierError> {
         Ok(self.crawl.frontier.next_due_where(after, self.is_own()))
     }
