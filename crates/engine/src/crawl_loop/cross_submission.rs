@@ -7,7 +7,7 @@ use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use crate::priority::{Priority, is_foreign_entry};
 
-/// Maximum number of indexes and redirects from a named sitemap to one that lists a page.
+/// Maximum number of indexes and redirects that led to a sitemap.
 /// Beyond the limit: the sitemap counts as not named.
 const MAX_PARENTS: usize = 32;
 
