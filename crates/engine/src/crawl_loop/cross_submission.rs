@@ -7,8 +7,7 @@ use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use crate::priority::{Priority, is_foreign_entry};
 
-/// Maximum number of sitemap indexes and redirects to follow back from a sitemap to the one that
-/// robots.txt names.
+/// Maximum number of indexes and redirects that led to a sitemap.
 /// Beyond the limit: the sitemap counts as not named.
 const MAX_PARENTS: usize = 32;
 
