@@ -42,6 +42,16 @@ pub enum NginxEndpoint {
         /// The private key, a PEM file.
         key: PathBuf,
     },
+    /// Hosts on 127.0.0.1 by name, each with its own certificate, over TLS 1.3. The root of the
+    /// files may contain `$host`.
+    Hosts {
+        /// The folder of certificate chains, `HOST.pem` for each host.
+        certificates: PathBuf,
+        /// The private key of all certificates, a PEM file.
+        key: PathBuf,
+        /// Whether to offer HTTP/2 in addition to HTTP/1.1.
+        is_http2: bool,
+    },
 }
 
 /// The destination of nginx's access log.
@@ -84,6 +94,7 @@ impl Nginx {
             .spawn()?;
         let origin = match &spec.endpoint {
             NginxEndpoint::Http2 { host, .. } => format!("https://{host}:{port}"),
+            NginxEndpoint::Hosts { .. } => format!("https://127.0.0.1:{port}"),
             plain => format!("http://{}", plain.address(port)),
         };
         Ok(Nginx {
@@ -115,7 +126,9 @@ impl NginxEndpoint {
     fn address(&self, port: u16) -> String {
         match self {
             NginxEndpoint::Ipv6 => format!("[::1]:{port}"),
-            NginxEndpoint::Ipv4 | NginxEndpoint::Http2 { .. } => format!("127.0.0.1:{port}"),
+            NginxEndpoint::Ipv4 | NginxEndpoint::Http2 { .. } | NginxEndpoint::Hosts { .. } => {
+                format!("127.0.0.1:{port}")
+            }
         }
     }
 
@@ -129,6 +142,19 @@ impl NginxEndpoint {
                 let (certificate, key) = (quoted(certificate), quoted(key));
                 format!(
                     "{address} ssl http2; ssl_certificate {certificate}; ssl_certificate_key {key}"
+                )
+            }
+            NginxEndpoint::Hosts {
+                certificates,
+                key,
+                is_http2,
+            } => {
+                let chain = quoted(&certificates.join("$ssl_server_name.pem"));
+                let http2 = if *is_http2 { " http2" } else { "" };
+                format!(
+                    "{address} ssl{http2}; ssl_protocols TLSv1.3; ssl_certificate {chain}; \
+                     ssl_certificate_key {}",
+                    quoted(key)
                 )
             }
             NginxEndpoint::Ipv4 | NginxEndpoint::Ipv6 => address,
@@ -159,9 +185,10 @@ fn configuration(spec: &NginxSpec, port: u16) -> String {
         r#"daemon off;
 user root;
 worker_processes 1;
+worker_rlimit_nofile 8192;
 pid "{dir}/pid";
 error_log "{dir}/error.log";
-events {{ worker_connections 1024; }}
+events {{ worker_connections 4096; }}
 http {{
     include {types};
     default_type application/octet-stream;

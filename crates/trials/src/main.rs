@@ -40,12 +40,13 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    let done = Workspace::find().and_then(|workspace| match args.command {
-        Command::Simulate(args) => simulate::run(&workspace, &args),
-        Command::Torture(args) => torture::run(&workspace, &args),
-        Command::PowerCuts(args) => power_cuts::run(&workspace, &args),
-        Command::Bench(bench) => bench::bench(&workspace, &bench),
-    });
+    let workspace = Workspace::find;
+    let done = match args.command {
+        Command::Simulate(args) => workspace().and_then(|found| simulate::run(&found, &args)),
+        Command::Torture(args) => workspace().and_then(|found| torture::run(&found, &args)),
+        Command::PowerCuts(args) => workspace().and_then(|found| power_cuts::run(&found, &args)),
+        Command::Bench(bench) => bench::bench(&bench),
+    };
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

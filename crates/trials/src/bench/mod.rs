@@ -50,24 +50,34 @@ pub(crate) enum Bench {
     Render(render::RenderArgs),
     /// Ask a documentation's index judged queries; prints how good and how fast the answers are
     Search(search::SearchArgs),
+    /// Crawl many hosts over TLS with this program, wget2 and a bare loop; prints a table
+    Tls(crawl::TlsArgs),
+    /// Fetch URLs over TLS and do no more, as `bench tls` does to compare
+    #[command(hide = true)]
+    TlsFloor(crawl::TlsFloorArgs),
 }
 
-pub(crate) fn bench(workspace: &Workspace, bench: &Bench) -> Result<()> {
+/// Runs a benchmark. A bare loop is measured itself, so it does not look for the workspace, which
+/// would start Cargo.
+pub(crate) fn bench(bench: &Bench) -> Result<()> {
+    let workspace = Workspace::find;
     match bench {
-        Bench::Crawl(args) => crawl::crawl(workspace, args),
-        Bench::Extract(args) => extract::measure(workspace, args),
+        Bench::Crawl(args) => crawl::crawl(&workspace()?, args),
+        Bench::Extract(args) => extract::measure(&workspace()?, args),
         Bench::Floor(args) => crawl::fetch_all(args),
-        Bench::Frontier(args) => frontier::fill(workspace, args),
-        Bench::Shared => frontier::share(workspace),
-        Bench::Growth(args) => crawl::growth(workspace, args),
-        Bench::Hosts(args) => crawl::hosts(workspace, args),
-        Bench::Hostile(args) => hostile::crawl(workspace, args),
-        Bench::LongPages(args) => long_pages::crawl(workspace, args),
-        Bench::Names(args) => names::measure(workspace, args),
-        Bench::Parts(args) => parts::parts(workspace, args),
-        Bench::Polite(args) => crawl::polite(workspace, args),
-        Bench::Records(args) => records::measure(workspace, args),
-        Bench::Render(args) => render::measure(workspace, args),
-        Bench::Search(args) => search::measure(workspace, args),
+        Bench::Frontier(args) => frontier::fill(&workspace()?, args),
+        Bench::Shared => frontier::share(&workspace()?),
+        Bench::Growth(args) => crawl::growth(&workspace()?, args),
+        Bench::Hosts(args) => crawl::hosts(&workspace()?, args),
+        Bench::Hostile(args) => hostile::crawl(&workspace()?, args),
+        Bench::LongPages(args) => long_pages::crawl(&workspace()?, args),
+        Bench::Names(args) => names::measure(&workspace()?, args),
+        Bench::Parts(args) => parts::parts(&workspace()?, args),
+        Bench::Polite(args) => crawl::polite(&workspace()?, args),
+        Bench::Records(args) => records::measure(&workspace()?, args),
+        Bench::Render(args) => render::measure(&workspace()?, args),
+        Bench::Search(args) => search::measure(&workspace()?, args),
+        Bench::Tls(args) => crawl::tls(&workspace()?, args),
+        Bench::TlsFloor(args) => crawl::fetch_all_over_tls(args),
     }
 }

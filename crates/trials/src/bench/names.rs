@@ -42,7 +42,7 @@ const MAX_QUERY: usize = 512;
 
 /// The behaviour of the name server.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     /// Answers immediately.
     Fast,
     /// Ignores some names, delays others, and ignores all AAAA queries.
@@ -82,7 +82,7 @@ fn crawl(workspace: &Workspace, program: &Path, args: &NamesArgs, kind: Kind) ->
         .domain(DOMAIN)
         .start();
     let hosts = (0..web.hosts()).map(|host| (host, web.address(host).ip()));
-    let names = NameServer::start(hosts.collect(), kind)?;
+    let names = NameServer::start("127.0.0.1:0", hosts.collect(), kind)?;
     let dir = workspace.target.join("bench-names");
     let config = workspace.target.join("bench-names.toml");
     let _ = fs::remove_dir_all(&dir);
@@ -138,13 +138,19 @@ fn median(mut times: Vec<Duration>) -> Duration {
 }
 
 /// A name server on loopback, which runs until the program exits.
-struct NameServer {
-    address: SocketAddr,
+pub(super) struct NameServer {
+    pub(super) address: SocketAddr,
 }
 
 impl NameServer {
-    fn start(hosts: HashMap<u32, IpAddr>, kind: Kind) -> Result<NameServer> {
-        let socket = UdpSocket::bind("127.0.0.1:0")?;
+    /// Starts a server at `address` for the names whose first label is `h` and a host's number.
+    pub(super) fn start(
+        address: &str,
+        hosts: HashMap<u32, IpAddr>,
+        kind: Kind,
+    ) -> Result<NameServer> {
+        let socket =
+            UdpSocket::bind(address).with_context(|| format!("can't serve names at {address}"))?;
         let address = socket.local_addr()?;
         let (late_sender, late) = mpsc::channel();
         let answers = socket.try_clone()?;

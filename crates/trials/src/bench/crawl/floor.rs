@@ -9,7 +9,8 @@ use std::rc::Rc;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use http_body_util::{BodyExt as _, Empty};
-use hyper::body::Bytes;
+use hyper::Response;
+use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use memchr::memmem::Finder;
@@ -75,7 +76,6 @@ async fn work(
     let stream = TcpStream::connect(host).await?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
     tokio::task::spawn_local(connection);
-    let href = Finder::new("href");
     loop {
         let at = next.replace(next.get() + 1);
         let Some(target) = targets.get(at) else {
@@ -85,14 +85,22 @@ async fn work(
             .header("host", host)
             .body(Empty::<Bytes>::new())?;
         sender.ready().await?;
-        let mut answer = sender.send_request(request).await?;
-        if answer.status() != 200 {
-            bail!("{} for {target}", answer.status());
-        }
-        while let Some(frame) = answer.body_mut().frame().await {
-            if let Some(data) = frame?.data_ref() {
-                links.set(links.get() + href.find_iter(data).count());
-            }
+        let answer = sender.send_request(request).await?;
+        links.set(links.get() + count_links(answer, target).await?);
+    }
+}
+
+/// Reads a page to its end. Returns how often its bytes contain `href`.
+pub(super) async fn count_links(mut answer: Response<Incoming>, target: &str) -> Result<usize> {
+    if answer.status() != 200 {
+        bail!("{} for {target}", answer.status());
+    }
+    let href = Finder::new("href");
+    let mut links = 0;
+    while let Some(frame) = answer.body_mut().frame().await {
+        if let Some(data) = frame?.data_ref() {
+            links += href.find_iter(data).count();
         }
     }
+    Ok(links)
 }

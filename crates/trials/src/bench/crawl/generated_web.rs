@@ -3,7 +3,6 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::ops::Range;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -17,17 +16,8 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::task::LocalSet;
 
-use crate::torture::random::SeededRandom;
+use super::generated_pages::{GeneratedPages, ROBOTS};
 
-/// Number of links from each page to its own children, and of links in the menu that all pages
-/// share.
-const CHILDREN: u32 = 8;
-const MENU: u32 = 40;
-/// Words per page, and the size of the vocabulary.
-const WORDS: usize = 400;
-const VOCABULARY: usize = 8_192;
-/// Bytes of inline style and script in each page, about as in real pages.
-const HEAD_BYTES: usize = 6_000;
 /// Maximum number of ports to draw until one is free at all addresses.
 const MAX_DRAWS: usize = 20;
 /// Requests with a longer head are not answered.
@@ -100,8 +90,7 @@ impl GeneratedWeb {
         let thread = thread::spawn(move || {
             let server = Rc::new(Server {
                 plan,
-                vocabulary: vocabulary(),
-                head: head(),
+                pages: GeneratedPages::new(plan.pages_a_host),
                 began: Instant::now(),
                 visits: shared,
             });
@@ -148,8 +137,7 @@ impl Drop for GeneratedWeb {
 /// State shared by all connections.
 struct Server {
     plan: WebPlan,
-    vocabulary: Vec<String>,
-    head: String,
+    pages: GeneratedPages,
     began: Instant,
     visits: Arc<Mutex<Visits>>,
 }
@@ -232,11 +220,12 @@ impl Server {
 
     fn answer(&self, host: u32, page: Option<u32>, target: &str, answer: &mut Vec<u8>) {
         let (status, kind, body) = match page {
-            Some(page) => ("200 OK", "text/html; charset=utf-8", self.page(host, page)),
-            None if target == "/robots.txt" => {
-                let rules = "User-agent: *\nDisallow: /private/\n".to_owned();
-                ("200 OK", "text/plain", rules)
-            }
+            Some(page) => (
+                "200 OK",
+                "text/html; charset=utf-8",
+                self.pages.html(host, page),
+            ),
+            None if target == "/robots.txt" => ("200 OK", "text/plain", ROBOTS.to_owned()),
             None => ("404 Not Found", "text/plain", "no such page\n".to_owned()),
         };
         let length = body.len();
@@ -246,49 +235,6 @@ impl Server {
         answer.extend_from_slice(head.as_bytes());
         answer.extend_from_slice(body.as_bytes());
     }
-
-    fn page(&self, host: u32, page: u32) -> String {
-        let mut dice = SeededRandom::of(u64::from(host) << 32 | u64::from(page));
-        let mut html = format!(
-            "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
-             <title>Page {page} of host {host}</title>\n"
-        );
-        html.push_str(&self.head);
-        html.push_str("</head><body><ul class=\"menu\">\n");
-        for n in 0..MENU.min(self.plan.pages_a_host) {
-            link(&mut html, n);
-        }
-        html.push_str("</ul>\n<main>\n");
-        for n in children(page, self.plan.pages_a_host) {
-            link(&mut html, n);
-        }
-        for at in 0..WORDS {
-            html.push_str(if at % 40 == 0 { "\n<p>" } else { " " });
-            html.push_str(&self.vocabulary[dice.below(VOCABULARY as u64) as usize]);
-        }
-        html.push_str("\n</main></body></html>\n");
-        html
-    }
-}
-
-fn link(html: &mut String, page: u32) {
-    let number = page.to_string();
-    html.push_str("<li><a class=\"reference\" href=\"/");
-    // The path of the first page is just `/`.
-    if page > 0 {
-        for part in ["d", &(page % 10).to_string(), "/p", &number, ".html"] {
-            html.push_str(part);
-        }
-    }
-    for part in ["\">Page ", &number, "</a></li>\n"] {
-        html.push_str(part);
-    }
-}
-
-/// Returns the children of a page, in a tree that contains all pages.
-fn children(page: u32, pages: u32) -> Range<u32> {
-    let first = page.saturating_mul(CHILDREN).saturating_add(1);
-    first.min(pages)..first.saturating_add(CHILDREN).min(pages)
 }
 
 /// Returns the target of a request.
@@ -305,27 +251,6 @@ fn page_number(target: &str) -> Option<u32> {
     }
     let (_, rest) = target.strip_prefix("/d")?.split_once("/p")?;
     rest.strip_suffix(".html")?.parse().ok()
-}
-
-fn vocabulary() -> Vec<String> {
-    let word = |number: usize| {
-        let mut dice = SeededRandom::of(number as u64);
-        let letters = 2 + dice.below(9);
-        (0..letters)
-            .map(|_| char::from(b"etaoinsrhldcumfpgwyb"[dice.below(20) as usize]))
-            .collect()
-    };
-    (0..VOCABULARY).map(word).collect()
-}
-
-fn head() -> String {
-    let (mut style, mut script) = ("<style>\n".to_owned(), "<script>\n".to_owned());
-    while style.len() + script.len() < HEAD_BYTES {
-        let number = style.len();
-        style += &format!(".c{number} > a {{ margin: 0 {number}px; color: #123456 }}\n");
-        script += &format!("function f{number}(a) {{ return a < {number} && '<b>' }}\n");
-    }
-    format!("{style}</style>\n{script}</script>\n")
 }
 
 /// Opens a socket for each host. The addresses start at 127.16.0.1, and all have the same port.
@@ -381,16 +306,7 @@ mod tests {
     use std::net::{Ipv4Addr, TcpStream};
     use std::time::Duration;
 
-    use super::{GeneratedWeb, Visits, WebPlan, address, children, page_number, target};
-
-    #[test]
-    fn the_tree_holds_each_page_once() {
-        for pages in [1, 2, 9, 1_000] {
-            let pages_found: Vec<u32> = (0..pages).flat_map(|page| children(page, pages)).collect();
-            assert_eq!(pages_found, (1..pages).collect::<Vec<_>>());
-        }
-        assert!(children(u32::MAX, u32::MAX).is_empty());
-    }
+    use super::{GeneratedWeb, Visits, WebPlan, address, page_number, target};
 
     #[test]
     fn each_host_has_an_address_of_its_own() {

@@ -6,10 +6,14 @@
 
 mod contender;
 mod floor;
+mod generated_pages;
 mod generated_web;
 mod many_hosts;
 mod server_log;
 mod site;
+mod tls;
+mod tls_floor;
+mod tls_hosts;
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -25,6 +29,8 @@ pub(super) use generated_web::{GeneratedWeb, WebPlan};
 pub(super) use many_hosts::{GrowthArgs, HostsArgs, PoliteArgs, growth, hosts, polite};
 use server_log::Served;
 use site::Site;
+pub(super) use tls::{TlsArgs, tls};
+pub(super) use tls_floor::{TlsFloorArgs, fetch_all_over_tls};
 use xtask::debian;
 use xtask::workspace::Workspace;
 

@@ -1,0 +1,312 @@
+//! The cost of a crawl over TLS, compared with wget2 and with a bare loop over rustls.
+//!
+//! Each host has its own name and certificate. The server takes part of the processors, so the CPU
+//! of the client counts more than its rate.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::{Args, ValueEnum};
+use crawl_testweb::Nginx;
+use xtask::workspace::Workspace;
+
+use super::contender::{Absent, Contender};
+use super::tls_hosts::{TlsHosts, TlsServed};
+use crate::bench::names::{Kind, NameServer};
+use crate::bench::program::{Cost, Profile, Program, build, cost_until_end, pinned};
+
+/// The address of wget2's name server. wget2 has no flag for another port, and only root may listen
+/// on this one.
+const PLAIN_NAME_SERVER: &str = "127.0.1.53:53";
+const WGET2_THREADS: u32 = 64;
+/// When to end a program.
+const MAX_TIME: Duration = Duration::from_secs(600);
+
+#[derive(Args)]
+pub(crate) struct TlsArgs {
+    /// Hosts, each with its own name and certificate
+    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    hosts: u32,
+    /// Pages of each host
+    #[arg(long, value_name = "N", default_value_t = 7)]
+    pages: u32,
+    /// The HTTP version of the server
+    #[arg(long, value_enum, default_value_t = Http::H2)]
+    http: Http,
+    /// Programs to compare
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = PROGRAMS)]
+    programs: Vec<Contender>,
+    /// Runs of each, in turns; the one of the median CPU time counts
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    runs: usize,
+    /// Measure the programs of the dev profile, which are built sooner
+    #[arg(long)]
+    dev: bool,
+}
+
+/// The programs that know how to crawl these hosts.
+const PROGRAMS: [Contender; 4] = [
+    Contender::Ours,
+    Contender::OursWarc,
+    Contender::Wget2,
+    Contender::Floor,
+];
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Http {
+    H2,
+    Http1,
+}
+
+/// The result of a run.
+struct Run {
+    cost: Cost,
+    served: TlsServed,
+}
+
+pub(crate) fn tls(workspace: &Workspace, args: &TlsArgs) -> Result<()> {
+    if let Some(other) = args.programs.iter().find(|one| !PROGRAMS.contains(one)) {
+        bail!("{other} is not measured over TLS\nhint: --programs ours,ours-warc,wget2,floor");
+    }
+    let profile = Profile::of(args.dev);
+    let dir = workspace.target.join("bench-tls");
+    let bench = Bench {
+        workspace,
+        crawl: build(workspace, profile, Program::Crawl)?,
+        floor: build(workspace, profile, Program::Trials)?,
+        hosts: TlsHosts::create(&dir.join("hosts"), args.hosts, args.pages)?,
+        http: args.http,
+        dir,
+    };
+    let mut absent = String::new();
+    let mut measured = Vec::new();
+    for &contender in &args.programs {
+        match bench.prepare(contender) {
+            Ok(prepared) => measured.push((contender, prepared, Vec::new())),
+            Err(Absent(why)) => absent += &format!("absent: {contender}: {why}\n"),
+        }
+    }
+    for _ in 0..args.runs.max(1) {
+        for (contender, prepared, runs) in &mut measured {
+            runs.push(bench.run(*contender, prepared)?);
+        }
+    }
+    let median = |mut runs: Vec<Run>| {
+        runs.sort_by_key(|run| run.cost.cpu);
+        runs.swap_remove(runs.len() / 2)
+    };
+    let rows: Vec<_> = measured
+        .into_iter()
+        .map(|(contender, _, runs)| (contender, median(runs)))
+        .collect();
+    let text = table(&rows, bench.hosts.pages()) + &absent;
+    fs::remove_dir_all(&bench.dir)?;
+    Ok(io::stdout().write_all(text.as_bytes())?)
+}
+
+struct Bench<'a> {
+    workspace: &'a Workspace,
+    dir: PathBuf,
+    crawl: PathBuf,
+    floor: PathBuf,
+    hosts: TlsHosts,
+    http: Http,
+}
+
+/// The path of a program, and its name server.
+struct Prepared {
+    program: PathBuf,
+    names: Option<NameServer>,
+}
+
+impl Bench<'_> {
+    fn prepare(&self, contender: Contender) -> Result<Prepared, Absent> {
+        let why = |error: anyhow::Error| Absent(format!("{error:#}"));
+        let names = |address| {
+            let addresses = self.hosts.addresses().collect();
+            NameServer::start(address, addresses, Kind::Fast).map_err(why)
+        };
+        let program = contender.install(self.workspace)?;
+        let (program, names) = match contender {
+            Contender::Wget2 => (program.unwrap_or_default(), Some(names(PLAIN_NAME_SERVER)?)),
+            Contender::Floor => (self.floor.clone(), None),
+            _ => (self.crawl.clone(), Some(names("127.0.0.1:0")?)),
+        };
+        Ok(Prepared { program, names })
+    }
+
+    fn run(&self, contender: Contender, prepared: &Prepared) -> Result<Run> {
+        eprintln!("running {contender}");
+        let nginx = self.hosts.serve(self.workspace, self.http == Http::H2)?;
+        let out = self.dir.join("out");
+        let _ = fs::remove_dir_all(&out);
+        fs::create_dir_all(&out)?;
+        let mut command = self.command(contender, prepared, &nginx)?;
+        command.current_dir(&out).env("HOME", &out);
+        let (cost, is_ended) = cost_until_end(&mut command, MAX_TIME)
+            .with_context(|| format!("cannot run {contender}"))?;
+        ensure!(!is_ended, "{contender} did not end within {MAX_TIME:?}");
+        drop(nginx);
+        let served = self.hosts.served()?;
+        ensure!(
+            !served.served.pages.is_empty(),
+            "{contender} fetched no page"
+        );
+        Ok(Run { cost, served })
+    }
+
+    fn command(&self, contender: Contender, prepared: &Prepared, nginx: &Nginx) -> Result<Command> {
+        let (out, root) = (self.dir.join("out"), self.hosts.root());
+        let (program, out, root) = (prepared.program.display(), out.display(), root.display());
+        let list = self.dir.join("list");
+        let names = prepared.names.as_ref().map(|names| names.address);
+        let ours = |warc: &str| {
+            let names = names.context("the crawler has no name server")?;
+            let seeds = self.hosts.seeds(nginx);
+            fs::write(&list, format!("seed = {seeds:?}\n"))?;
+            anyhow::Ok(format!(
+                "{program} -q --config {} --ca-file {root} --name-server {names} --delay 0s \
+                 --delay-factor 0 --per-address 1000 --own-site --sitemaps off \
+                 --contact bench@example.org{warc} --output {out}/crawl",
+                list.display()
+            ))
+        };
+        let argv = match contender {
+            Contender::Ours => ours(" --warc off")?,
+            Contender::Floor => {
+                fs::write(&list, self.hosts.urls(nginx).join("\n"))?;
+                format!(
+                    "{program} bench tls-floor --urls {} --ca-file {root} --address 127.0.0.1:{}",
+                    list.display(),
+                    nginx.port()
+                )
+            }
+            Contender::Wget2 => {
+                fs::write(&list, self.hosts.seeds(nginx).join("\n"))?;
+                let http2 = if self.http == Http::H2 {
+                    ""
+                } else {
+                    " --no-http2"
+                };
+                return self.with_names(prepared, &format!(
+                    "{program} -q -r -l inf --max-threads={WGET2_THREADS} --ca-certificate={root}\
+                     {http2} -P {out}/files -i {}",
+                    list.display()
+                ));
+            }
+            _ => ours("")?,
+        };
+        self.on_all_processors(argv.split(' ').map(OsString::from))
+    }
+
+    /// Returns a command of wget2 with a separate `resolv.conf`.
+    fn with_names(&self, prepared: &Prepared, argv: &str) -> Result<Command> {
+        let names = prepared
+            .names
+            .as_ref()
+            .context("wget2 has no name server")?;
+        let file = self.dir.join("resolv.conf");
+        fs::write(&file, format!("nameserver {}\n", names.address.ip()))?;
+        let script = format!(
+            "mount --bind {} /etc/resolv.conf && exec {argv}",
+            file.display()
+        );
+        let unshare = ["unshare", "--mount", "sh", "-c", &script].map(OsString::from);
+        let mut command = self.on_all_processors(unshare)?;
+        command.envs(Contender::Wget2.environment(self.workspace)?);
+        Ok(command)
+    }
+
+    fn on_all_processors(&self, argv: impl IntoIterator<Item = OsString>) -> Result<Command> {
+        let processors = std::thread::available_parallelism()?.get();
+        Ok(pinned(self.workspace, processors, argv))
+    }
+}
+
+fn table(rows: &[(Contender, Run)], all_pages: u64) -> String {
+    let rate = |run: &Run| run.served.served.pages.len() as f64 / run.cost.wall.as_secs_f64();
+    let cpu =
+        |run: &Run| run.cost.cpu.as_secs_f64() * 1e3 / run.served.served.pages.len().max(1) as f64;
+    let ratio = |run: &Run, other: Contender, value: &dyn Fn(&Run) -> f64| {
+        let other = rows.iter().find(|row| row.0 == other);
+        other.map_or("-".to_owned(), |(_, other)| {
+            format!("{:.2}", value(run) / value(other))
+        })
+    };
+    let mut text = "| program | pages/s | of wget2 | CPU a page | of wget2 | of the floor \
+                    | peak of memory | pages | complete | requests | by HTTP/2 | connections \
+                    | resumed |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|\n"
+        .to_owned();
+    for (contender, run) in rows {
+        let TlsServed {
+            served,
+            resumed,
+            http2,
+        } = &run.served;
+        text += &format!(
+            "| {contender} | {:.0} | {} | {:.3} ms | {} | {} | {} MiB | {} | {:.1} % | {} | {http2} \
+             | {} | {resumed} |\n",
+            rate(run),
+            ratio(run, Contender::Wget2, &rate),
+            cpu(run),
+            ratio(run, Contender::Wget2, &cpu),
+            ratio(run, Contender::Floor, &cpu),
+            run.cost.peak_kib >> 10,
+            served.pages.len(),
+            100.0 * served.pages.len() as f64 / all_pages.max(1) as f64,
+            served.requests,
+            served.connections,
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::server_log::Served;
+    use super::{Contender, Cost, Run, TlsServed, table};
+
+    #[test]
+    fn programs_are_reported_relative_to_wget2_and_the_floor() {
+        let run = |seconds, cpu| Run {
+            cost: Cost {
+                wall: Duration::from_secs(seconds),
+                cpu: Duration::from_millis(cpu),
+                peak_kib: 2048,
+            },
+            served: TlsServed {
+                served: Served {
+                    pages: (0..100).map(|page| format!("h/{page}")).collect(),
+                    requests: 110,
+                    connections: 12,
+                },
+                resumed: 2,
+                http2: 9,
+            },
+        };
+        let rows = [
+            (Contender::Ours, run(1, 300)),
+            (Contender::Wget2, run(2, 600)),
+            (Contender::Floor, run(1, 200)),
+        ];
+        let row = |rows| {
+            table(rows, 200)
+                .lines()
+                .nth(2)
+                .unwrap_or_default()
+                .to_owned()
+        };
+        assert_eq!(
+            row(&rows),
+            "| ours | 100 | 2.00 | 3.000 ms | 0.50 | 1.50 | 2 MiB | 100 | 50.0 % | 110 | 9 | 12 | 2 |"
+        );
+        assert!(row(&rows[..1]).starts_with("| ours | 100 | - | 3.000 ms | - | - |"));
+    }
+}
