@@ -538,21 +538,18 @@ mod tests {
         let refused = waiting(3, "robots", Some("robots.txt: connect_refused"));
         let answered = waiting(3, "robots", Some("robots.txt answered 503"));
         check(
-            |it| {
-                it.page(&page(Some(200), None), false);
-                it.waiting(&refused);
-            },
+            1,
+            |it| it.waiting(&refused),
             expect![[r#"partial; robots 3 {"robots.txt: connect_refused": 3}"#]],
         );
         check(
+            0,
             |it| it.waiting(&refused),
             expect![[r#"blocked; robots 3 {"robots.txt: connect_refused": 3}"#]],
         );
         check(
-            |it| {
-                it.page(&page(Some(200), None), false);
-                it.waiting(&answered);
-            },
+            1,
+            |it| it.waiting(&answered),
             expect![[r#"blocked; robots 3 {"robots.txt answered 503": 3}"#]],
         );
     }
