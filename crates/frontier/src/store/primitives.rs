@@ -18,6 +18,13 @@ const VIA_NEAR: u8 = 16;
 /// Flag: the URL with the stored visit is settled until its next visit is due.
 pub(super) const VISIT_DUE: u8 = 32;
 const RESOURCE: u8 = 64;
+const PLACE_FLAGS: u8 = RETRIED | SEED | SITEMAP | RESOURCE;
+/// The flags of a `via`.
+pub(super) const VIA_FLAGS: u8 = VIA | VIA_NEAR;
+
+/// Flags of an exclusion: a rule follows, a line follows.
+const RULE: u8 = 1;
+const LINE: u8 = 2;
 
 pub(super) fn put_number(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
@@ -47,8 +54,8 @@ pub(super) fn put_place(out: &mut Vec<u8>, place: &QueuePlace, mut flags: u8) {
 }
 
 pub(super) fn put_exclusion(out: &mut Vec<u8>, exclusion: &Exclusion) {
-    let rule = u8::from(exclusion.rule.is_some());
-    let line = u8::from(exclusion.line.is_some()) << 1;
+    let rule = exclusion.rule.as_ref().map_or(0, |_| RULE);
+    let line = exclusion.line.map_or(0, |_| LINE);
     out.extend([exclusion.reason.code(), rule | line]);
     if let Some(rule) = &exclusion.rule {
         put_text(out, rule);
@@ -116,7 +123,8 @@ impl<'a> ByteReader<'a> {
             }
             number |= bits << shift;
             if byte < 0x80 {
-                return Some(number);
+                // Another last byte 0 would only make the number longer.
+                return (byte != 0 || shift == 0).then_some(number);
             }
         }
         None
@@ -131,9 +139,12 @@ impl<'a> ByteReader<'a> {
         std::str::from_utf8(self.bytes(length)?).ok()
     }
 
-    /// Reads a queue place without `seq`, and the flags stored with it.
-    pub(super) fn place(&mut self) -> Option<(u8, QueuePlace)> {
+    /// Reads a queue place without `seq`, and the flags stored with it, which are among `others`.
+    pub(super) fn place(&mut self, others: u8) -> Option<(u8, QueuePlace)> {
         let flags = self.byte()?;
+        if flags & !(PLACE_FLAGS | others) != 0 {
+            return None;
+        }
         let kind = match (flags & SITEMAP != 0, flags & RESOURCE != 0) {
             (true, true) => return None,
             (true, _) => UrlKind::Sitemap,
@@ -156,18 +167,19 @@ impl<'a> ByteReader<'a> {
         let reason = Reason::from_code(self.byte()?)?;
         let flags = self.byte()?;
         let mut exclusion = Exclusion::of(reason);
-        if flags & 1 != 0 {
+        if flags & RULE != 0 {
             exclusion.rule = Some(self.text()?.to_owned());
         }
-        if flags & 2 != 0 {
+        if flags & LINE != 0 {
             exclusion.line = Some(self.number32()?);
         }
-        Some(exclusion)
+        (flags & !(RULE | LINE) == 0).then_some(exclusion)
     }
 
     pub(super) fn via(&mut self, flags: u8, url: &CanonicalUrl) -> Option<Option<CanonicalUrl>> {
         let via = match (flags & VIA != 0, flags & VIA_NEAR != 0) {
-            (false, _) => return Some(None),
+            (false, false) => return Some(None),
+            (false, true) => return None,
             (true, true) => near_url(url, self.text()?)?,
             (true, false) => canonicalize(None, self.text()?).ok()?,
         };

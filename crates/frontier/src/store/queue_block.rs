@@ -206,7 +206,7 @@ impl Entry<'_> {
             0 => None,
             number => Some(self.via(number)?),
         };
-        let (_, mut place) = from.place()?;
+        let (_, mut place) = from.place(0)?;
         place.seq = self.rank.seq;
         let attempt = from.number32()?;
         let url = near_url(self.root, std::str::from_utf8(from.0).ok()?)?;

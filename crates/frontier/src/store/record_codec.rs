@@ -3,7 +3,9 @@
 
 use crawl_weburl::canonicalize;
 
-use super::primitives::{ByteReader, put_exclusion, put_number, put_text, put_via, via_flags};
+use super::primitives::{
+    ByteReader, VIA_FLAGS, put_exclusion, put_number, put_text, put_via, via_flags,
+};
 use super::queue_block::MAX_BLOCK;
 use crate::admission::UrlKind;
 use crate::admit_rule::{CurrentState, Deferred, QueuePlace, Rank};
@@ -231,7 +233,7 @@ impl Deferred {
 
     pub(super) fn decode(bytes: &[u8]) -> Option<Deferred> {
         let mut from = ByteReader(bytes);
-        let flags = from.byte()?;
+        let flags = from.byte().filter(|flags| flags & !VIA_FLAGS == 0)?;
         let redirects = from.byte()?;
         let depth = from.number32()?;
         let exclusion = from.exclusion()?;
@@ -363,6 +365,7 @@ mod tests {
     use crate::admit_rule::{Deferred, QueuePlace, Queued, Rank};
     use crate::exclusion::{Exclusion, Reason};
     use crate::sieve::{RunEntry, RunManifest};
+    use crate::visit::StoredVisit;
     use crawl_weburl::{CanonicalUrl, canonicalize};
 
     fn url() -> impl Strategy<Value = CanonicalUrl> {
@@ -462,6 +465,31 @@ mod tests {
             let _ = Sequence::decode(&bytes);
             let _ = RunManifest::decode(&bytes);
             let _ = decode_origin(&bytes);
+        }
+    }
+
+    #[test]
+    fn bytes_that_no_encoder_produces_are_damage() {
+        let url = b"http://a.example/";
+        let deferred = |flags, reason_flags| {
+            let mut bytes = vec![flags, 0, 0, 1, reason_flags, url.len() as u8];
+            bytes.extend_from_slice(url);
+            bytes
+        };
+        let visit = |flags| {
+            let mut bytes = vec![flags, 0, 0, 0, 0, 0, url.len() as u8];
+            bytes.extend_from_slice(url);
+            bytes
+        };
+        assert!(Note::decode(&[1, 1, b'x']).is_some());
+        assert_eq!(Note::decode(&[1, 0x81, 0, b'x']), None, "a long number");
+        assert!(Deferred::decode(&deferred(0, 0)).is_some());
+        for bytes in [deferred(1, 0), deferred(16, 0), deferred(0, 4)] {
+            assert_eq!(Deferred::decode(&bytes), None, "{bytes:?}");
+        }
+        assert!(StoredVisit::decode(&visit(32)).is_some());
+        for flags in [128, 16] {
+            assert_eq!(StoredVisit::decode(&visit(flags)), None, "{flags}");
         }
     }
 

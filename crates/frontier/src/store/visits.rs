@@ -15,7 +15,7 @@ use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use super::due_rows::{DueRow, due_key, due_value};
 use super::primitives::{
-    ByteReader, VISIT_DUE, put_number, put_place, put_text, put_via, via_flags,
+    ByteReader, VIA_FLAGS, VISIT_DUE, put_number, put_place, put_text, put_via, via_flags,
 };
 use super::record_codec::State;
 use super::tables::Tables;
@@ -46,7 +46,7 @@ impl StoredVisit {
 
     pub(super) fn decode(bytes: &[u8]) -> Option<StoredVisit> {
         let mut from = ByteReader(bytes);
-        let (flags, place) = from.place()?;
+        let (flags, place) = from.place(VIA_FLAGS | VISIT_DUE)?;
         let (at, due) = (from.number32()?, from.number32()?);
         let url = canonicalize(None, from.text()?).ok()?;
         let via = from.via(flags, &url)?;
