@@ -1,5 +1,9 @@
 //! Writes a small HTML page, part by part.
 
+/// Maximum bytes of a title, an author or another field in the head of a page.
+/// Beyond the limit: cut.
+pub(crate) const MAX_FIELD_BYTES: usize = 4096;
+
 /// The metadata for the head of a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PageHead {
@@ -74,19 +78,15 @@ impl PageWriter {
     /// footnotes.
     pub(crate) fn finish(self, head: &PageHead, beside: &[String]) -> String {
         let mut html = String::from("<!doctype html>\n<html");
-        if let Some(language) = &head.language {
+        if let Some(language) = field(&head.language) {
             html.push_str(" lang=\"");
             escape(&mut html, language);
             html.push('"');
         }
         html.push_str(">\n<meta charset=\"utf-8\">\n");
-        if let Some(title) = head
-            .title
-            .as_deref()
-            .filter(|title| !title.trim().is_empty())
-        {
+        if let Some(title) = field(&head.title) {
             html.push_str("<title>");
-            escape(&mut html, title.trim());
+            escape(&mut html, title);
             html.push_str("</title>\n");
         }
         let metas = [
@@ -97,9 +97,9 @@ impl PageWriter {
             ("property", "article:modified_time", &head.modified),
         ];
         for (kind, name, value) in metas {
-            if let Some(value) = value.as_deref().filter(|value| !value.trim().is_empty()) {
+            if let Some(value) = field(value) {
                 html.push_str(&format!("<meta {kind}=\"{name}\" content=\""));
-                escape(&mut html, value.trim());
+                escape(&mut html, value);
                 html.push_str("\">\n");
             }
         }
@@ -117,6 +117,12 @@ impl PageWriter {
         }
         html
     }
+}
+
+/// Returns the text of a field, as much as fits. `None` if the text is blank.
+fn field(text: &Option<String>) -> Option<&str> {
+    let text = text.as_deref()?.trim();
+    (!text.is_empty()).then(|| &text[..text.floor_char_boundary(MAX_FIELD_BYTES)])
 }
 
 fn escape(html: &mut String, text: &str) {

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use pdf_extract::{Dictionary, Document, Object, ObjectId, decode_text_string, output_doc_page};
 
-use crate::html::{PageHead, PageWriter};
+use crate::html::{MAX_FIELD_BYTES, PageHead, PageWriter};
 use crate::limits::{DocumentLimits, Unreadable};
 use layout::Layout;
 use lines::LineReader;
@@ -16,8 +16,6 @@ use lines::LineReader;
 /// Maximum number of bookmarks of a PDF to read.
 /// Beyond the limit: ignored.
 const MAX_OUTLINE_ENTRIES: usize = 10_000;
-/// Maximum bytes of a title or an author.
-const MAX_FIELD_BYTES: usize = 4096;
 
 pub(crate) fn to_html(bytes: &[u8], limits: &DocumentLimits) -> Result<String, Unreadable> {
     let broken = |why: &dyn ToString| Unreadable::Broken(why.to_string());

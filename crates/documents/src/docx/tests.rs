@@ -128,3 +128,25 @@ fn a_part_is_unpacked_up_to_its_limit_and_nesting_has_no_bound() {
     let read = to_html(&bytes, &DocumentLimits::default()).unwrap();
     assert!(read.contains("deep words"), "{read}");
 }
+
+#[test]
+fn a_long_title_or_property_is_cut() {
+    let long = "&".repeat(1 << 20);
+    let document = format!(
+        "<w:body>{}</w:body>",
+        paragraph("Titel", &"t ".repeat(1 << 20))
+    );
+    let properties = format!("<p><dc:creator><![CDATA[{long}]]></dc:creator></p>");
+    let bytes = package(&[
+        ("word/document.xml", &document),
+        ("word/styles.xml", STYLES),
+        ("docProps/core.xml", &properties),
+    ]);
+    let limits = DocumentLimits {
+        html_bytes: 1000,
+        ..DocumentLimits::default()
+    };
+    let html = to_html(&bytes, &limits).unwrap();
+    assert!(html.len() < 40_000, "{}", html.len());
+    assert!(html.contains("<title>t t "), "{}", &html[..200]);
+}
