@@ -71,6 +71,8 @@ mod directory_check;
 mod disk;
 mod error;
 mod file_names;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzed;
 mod gzip;
 mod http_block;
 mod line_sort;

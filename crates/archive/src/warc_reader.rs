@@ -185,16 +185,8 @@ impl WarcReader {
         let failed = |error| ReadError::io(path, error);
         let mut file = open_regular(path).map_err(failed)?;
         file.seek(SeekFrom::Start(offset)).map_err(failed)?;
-        Ok(WarcReader {
-            input: Counted {
-                inner: BufReader::with_capacity(64 * 1024, file),
-                at: offset,
-            },
-            path: path.to_owned(),
-            max_block_bytes: MAX_BLOCK_BYTES,
-            passes_over: true,
-            ended: false,
-        })
+        let input = BufReader::with_capacity(64 * 1024, file);
+        Ok(WarcReader::of(input, path, offset))
     }
 
     /// Limits the length of HTTP bodies. At the first record with a longer body, reading ends, and
@@ -204,6 +196,22 @@ impl WarcReader {
         self.max_block_bytes = MAX_BLOCK_BYTES.min(bytes.saturating_add(MAX_HEAD_BYTES));
         self.passes_over = false;
         self
+    }
+}
+
+impl<R: BufRead> WarcReader<R> {
+    /// Creates a reader of `input`, whose first byte is at `offset` of the file at `path`.
+    pub(crate) fn of(input: R, path: &Path, offset: u64) -> WarcReader<R> {
+        WarcReader {
+            input: Counted {
+                inner: input,
+                at: offset,
+            },
+            path: path.to_owned(),
+            max_block_bytes: MAX_BLOCK_BYTES,
+            passes_over: true,
+            ended: false,
+        }
     }
 }
 

@@ -25,6 +25,38 @@
 //! Some crates can be used alone: `crawl-policy` for robots.txt, `crawl-scheduler` for
 //! the moment of each request, `crawl-extractor` for links and text.
 
+#![cfg_attr(
+    fuzzing,
+    allow(dead_code, unused_imports, reason = "the program uses them")
+)]
+
+// The program's modules that its fuzz targets need.
+#[cfg(fuzzing)]
+mod child;
+#[cfg(fuzzing)]
+mod clock;
+#[cfg(fuzzing)]
+mod control {
+    pub(crate) mod protocol;
+}
+#[cfg(fuzzing)]
+mod error;
+#[cfg(fuzzing)]
+pub mod fuzzed;
+#[cfg(fuzzing)]
+mod identity;
+#[cfg(fuzzing)]
+mod input;
 mod library;
+#[cfg(fuzzing)]
+#[cfg_attr(not(feature = "render"), path = "rendering_left_out.rs")]
+mod rendering;
+#[cfg(fuzzing)]
+mod settings;
+#[cfg(fuzzing)]
+#[cfg_attr(not(feature = "shared-frontier"), path = "shared_frontier_left_out.rs")]
+mod shared_frontier;
+#[cfg(fuzzing)]
+mod values;
 
 pub use library::*;

@@ -11,6 +11,8 @@ mod clock;
 mod commands;
 mod control;
 mod error;
+#[cfg(test)]
+mod fuzzed;
 mod identity;
 mod input;
 #[cfg(feature = "mcp")]

@@ -20,6 +20,8 @@
 
 #[cfg(feature = "docx")]
 mod docx;
+#[cfg(all(any(test, fuzzing), feature = "docx", feature = "pdf"))]
+pub mod fuzzed;
 mod html;
 mod kind;
 mod limits;

@@ -28,6 +28,8 @@ mod exchange;
 mod failure;
 mod failure_kind;
 mod fetch;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzed;
 mod host_access;
 mod interstitial;
 mod kept_connections;

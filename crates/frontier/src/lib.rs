@@ -81,6 +81,8 @@ pub use frontier::Frontier;
 pub use lease::{Lease, Outcome};
 pub use memory::{MemoryCrawl, MemoryFrontier, MemoryWorker};
 pub use sieve::{Disk, DiskFile, SystemDisk};
+#[cfg(any(test, fuzzing))]
+pub use store::fuzzed;
 pub use store::{Durability, FjallFrontier, LeftOut, Options, RestingFrontier, StoreRemoval};
 pub use transaction::{CommitResult, Transaction};
 pub use url_state::{KnownState, KnownUrl, UrlCounts, WaitingUrl};

@@ -15,6 +15,8 @@ mod exclude_query;
 pub mod export;
 mod facets;
 mod file_check;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzed;
 mod indexing_rules;
 mod lexicon;
 mod look_up;

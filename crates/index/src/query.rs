@@ -11,7 +11,7 @@ use crate::error::QueryError;
 pub const MAX_QUERY_BYTES: usize = 4096;
 /// Maximum words and phrases of a query. Further ones are ignored.
 /// Beyond the limit: ignored.
-const MAX_TERMS: usize = 32;
+pub(crate) const MAX_TERMS: usize = 32;
 
 /// A query, split into its terms.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -2,7 +2,10 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod checks;
+#[path = "../../fuzz/src/exercise.rs"]
+mod exercise;
 
+use exercise::exercise;
 use proptest::prelude::*;
 
 /// Texts that resemble robots.txt, with the oddities of real ones.
@@ -52,4 +55,12 @@ proptest! {
     fn dialects(data in path_and_file()) {
         checks::dialects(&data);
     }
+}
+
+#[test]
+fn inputs_of_the_fuzzer() {
+    exercise("robots_parse", 1_000, checks::parse);
+    exercise("robots_match", 1_000, checks::matching);
+    exercise("robots_dialects", 1_000, checks::dialects);
+    exercise("directives", 1_000, checks::headers);
 }

@@ -28,6 +28,8 @@ mod engine_tables;
 mod error;
 mod export;
 mod frontier;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzed;
 mod groups;
 mod import;
 mod message_guard;

@@ -52,10 +52,7 @@ impl MakeTlsConnect<Socket> for GuardedConnect {
             None => None,
         };
         Ok(GuardedConnector {
-            guard: MessageGuard {
-                allows_cleartext: self.allows_cleartext || tls.is_some(),
-                ..MessageGuard::default()
-            },
+            guard: MessageGuard::new(self.allows_cleartext || tls.is_some()),
             tls,
         })
     }
@@ -152,7 +149,7 @@ impl AsyncWrite for GuardedStream {
 
 /// Checks the headers of messages from PostgreSQL while the bytes of a stream pass.
 #[derive(Default)]
-struct MessageGuard {
+pub(crate) struct MessageGuard {
     allows_cleartext: bool,
     head: [u8; HEAD_BYTES],
     /// The number of header bytes received so far.
@@ -162,12 +159,20 @@ struct MessageGuard {
 }
 
 impl MessageGuard {
+    /// Creates a guard for a stream from its beginning.
+    pub(crate) fn new(allows_cleartext: bool) -> MessageGuard {
+        MessageGuard {
+            allows_cleartext,
+            ..MessageGuard::default()
+        }
+    }
+
     /// Checks the next bytes of the stream.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidData`] for a message that is too long or shorter than its own header, or
     /// [`ErrorKind::PermissionDenied`] for a request for the password in clear text.
-    fn check(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn check(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             if self.rest > 0 {
                 let passed = self.rest.min(bytes.len());
@@ -231,10 +236,7 @@ mod tests {
     /// outcome.
     fn check(stream: &[u8], allows_cleartext: bool) -> bool {
         let outcomes = [1, 2, 3, 5, 7, 1000].map(|size| {
-            let mut guard = MessageGuard {
-                allows_cleartext,
-                ..MessageGuard::default()
-            };
+            let mut guard = MessageGuard::new(allows_cleartext);
             stream.chunks(size).all(|piece| guard.check(piece).is_ok())
         });
         assert!(outcomes.iter().all(|outcome| *outcome == outcomes[0]));

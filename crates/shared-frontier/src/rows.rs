@@ -1,5 +1,7 @@
 //! Keys and rows: how URLs and their records are stored in the tables.
 
+use std::error::Error;
+
 use crawl_frontier::parts::{
     QueuePlace, Queued, Rank, RecordState, StoredVisit, Totals, UrlRecord, depth_and_hops,
 };
@@ -8,6 +10,7 @@ use crawl_frontier::{
 };
 use crawl_weburl::{CanonicalUrl, Origin, Site, canonicalize};
 use tokio_postgres::Row;
+use tokio_postgres::types::{FromSql, Type};
 
 /// A URL's rank is stored in the column `place` as one number. Its low bits are the distance; round
 /// and priority are shifted left by these numbers of bits.
@@ -115,11 +118,13 @@ pub(crate) fn flags_of(place: &QueuePlace) -> i16 {
     seed | retried | kind
 }
 
-fn kind_of(flags: i16) -> UrlKind {
-    match flags & (PAGE | SITEMAP) {
-        0 => UrlKind::Resource,
-        PAGE => UrlKind::Page,
-        _ => UrlKind::Sitemap,
+/// Returns the kind of a URL from its flags. `None` if no URL has such flags.
+fn kind_of(flags: i16) -> Option<UrlKind> {
+    match flags & !(SEED | RETRIED) {
+        0 => Some(UrlKind::Resource),
+        PAGE => Some(UrlKind::Page),
+        SITEMAP => Some(UrlKind::Sitemap),
+        _ => None,
     }
 }
 
@@ -174,23 +179,61 @@ impl<'a> StateColumns<'a> {
     }
 }
 
+/// The columns of a row.
+pub(crate) trait Columns {
+    /// Returns the value of a column. `None` if the row lacks the column or its type differs.
+    fn column<'r, T: FromSql<'r>>(&'r self, at: usize) -> Option<T>;
+}
+
+impl Columns for Row {
+    fn column<'r, T: FromSql<'r>>(&'r self, at: usize) -> Option<T> {
+        self.try_get(at).ok()
+    }
+}
+
+/// An array that has as many elements as it says. The library allocates memory for as many as the
+/// server says, before it reads them.
+struct Array<T>(Vec<T>);
+
+impl<'r, T: FromSql<'r>> FromSql<'r> for Array<T> {
+    fn from_sql(kind: &Type, raw: &'r [u8]) -> Result<Array<T>, Box<dyn Error + Sync + Send>> {
+        // After three other numbers comes the number of elements, each of which begins with its
+        // length in four bytes. An empty array has only those three.
+        let claimed = raw.get(12..).and_then(<[u8]>::first_chunk);
+        let claimed = claimed.map_or(0, |bytes| i32::from_be_bytes(*bytes));
+        if usize::try_from(claimed)? > raw.len() / 4 {
+            return Err("the array is shorter than it says".into());
+        }
+        Vec::from_sql(kind, raw).map(Array)
+    }
+
+    fn accepts(kind: &Type) -> bool {
+        Vec::<T>::accepts(kind)
+    }
+}
+
 /// Reads the columns of a row in order. Each method returns `None` if a value is not one that this
 /// program writes.
-pub(crate) struct Reader<'r> {
-    row: &'r Row,
+pub(crate) struct Reader<'r, R = Row> {
+    row: &'r R,
     at: usize,
 }
 
-impl<'r> Reader<'r> {
-    pub(crate) fn new(row: &'r Row) -> Reader<'r> {
+impl<'r, R: Columns> Reader<'r, R> {
+    pub(crate) fn new(row: &'r R) -> Reader<'r, R> {
         Reader { row, at: 0 }
     }
 
     /// Reads the next column.
-    pub(crate) fn next<T: tokio_postgres::types::FromSql<'r>>(&mut self) -> Option<T> {
-        let value = self.row.try_get(self.at).ok();
+    pub(crate) fn next<T: FromSql<'r>>(&mut self) -> Option<T> {
+        let value = self.row.column(self.at);
         self.at += 1;
         value
+    }
+
+    /// Reads the next column as an array.
+    pub(crate) fn array<T: FromSql<'r>>(&mut self) -> Option<Vec<T>> {
+        self.next().map(|Array(elements)| elements)
     }
 
     /// Reads the next column as a nonnegative number.
@@ -244,9 +287,9 @@ impl<'r> Reader<'r> {
         Some(ForeignLinks {
             home: self.next()?,
             json: self.next()?,
-            b: self.next()?,
-            sender: self.next()?,
-            number: self.next()?,
+            b: self.array()?,
+            sender: self.array()?,
+            number: self.array()?,
         })
     }
 
@@ -280,7 +323,7 @@ impl<'r> Reader<'r> {
         };
         let place = QueuePlace {
             seq: seq as u64,
-            ..place(distance, priority, redirects, flags)
+            ..place(distance, priority, redirects, flags)?
         };
         Some(UrlRecord { state, place, via })
     }
@@ -318,7 +361,10 @@ impl<'r> Reader<'r> {
             EXCLUDED => NewState::Excluded(exclusion()?),
             _ => return None,
         };
-        let place = place(distance, priority, redirects, flags);
+        let place = place(distance, priority, redirects, flags)?;
+        if place.retried {
+            return None;
+        }
         let (depth, hops_off) = depth_and_hops(place.depth);
         let admission = Admission {
             url: canonicalize(None, self.next()?).ok()?,
@@ -352,7 +398,7 @@ impl<'r> Reader<'r> {
             due: due.try_into().ok()?,
             bytes,
         };
-        let place = place(distance, priority, redirects, flags);
+        let place = place(distance, priority, redirects, flags)?;
         let stored = StoredVisit {
             url,
             via,
@@ -364,14 +410,14 @@ impl<'r> Reader<'r> {
     }
 }
 
-/// Adds the totals of two buckets, state by state.
+/// Adds the totals of two buckets, state by state. A sum that is too large is that of damaged rows.
 pub(crate) fn sum(a: Totals, b: Totals) -> Totals {
     Totals {
-        pending: a.pending + b.pending,
-        deferred: a.deferred + b.deferred,
-        fetched: a.fetched + b.fetched,
-        failed: a.failed + b.failed,
-        excluded: a.excluded + b.excluded,
+        pending: a.pending.saturating_add(b.pending),
+        deferred: a.deferred.saturating_add(b.deferred),
+        fetched: a.fetched.saturating_add(b.fetched),
+        failed: a.failed.saturating_add(b.failed),
+        excluded: a.excluded.saturating_add(b.excluded),
     }
 }
 
@@ -384,16 +430,16 @@ fn exclusion(code: Option<i16>, line: Option<i32>, rule: Option<String>) -> Opti
 }
 
 /// Returns a place without its sequence number.
-fn place(distance: i32, priority: i16, redirects: i16, flags: i16) -> QueuePlace {
-    QueuePlace {
+fn place(distance: i32, priority: i16, redirects: i16, flags: i16) -> Option<QueuePlace> {
+    Some(QueuePlace {
         retried: flags & RETRIED != 0,
-        priority: priority as u8,
+        priority: priority.try_into().ok()?,
         depth: distance as u32,
-        redirects: redirects as u8,
+        redirects: redirects.try_into().ok()?,
         is_seed: flags & SEED != 0,
-        kind: kind_of(flags),
+        kind: kind_of(flags)?,
         seq: 0,
-    }
+    })
 }
 
 pub(crate) fn url_at(origin: &Origin, path: &str) -> Option<CanonicalUrl> {

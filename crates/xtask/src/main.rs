@@ -13,6 +13,7 @@ mod dist;
 mod docker;
 mod docs;
 mod function_length;
+mod fuzz;
 mod gate;
 mod limits_page;
 mod modules;
@@ -55,6 +56,8 @@ enum Command {
     Docs,
     /// Put small faults into the code, and count those that the tests of its package catch
     Mutants(mutants::Args),
+    /// Run fuzz targets under libFuzzer, which keeps changing inputs to reach more code
+    Fuzz(fuzz::Args),
     /// Drive the scheduler, or the whole engine, through drawn webs in virtual time
     Simulate(Passed),
     /// Kill crawls again and again, and hold what they leave against the truth
@@ -95,6 +98,7 @@ fn main() -> ExitCode {
         Command::Boundaries => boundaries::check(&workspace),
         Command::Docs => gate::docs(&workspace),
         Command::Mutants(args) => mutants::check(&workspace, &args),
+        Command::Fuzz(args) => fuzz::run_targets(&workspace, &args),
         Command::Simulate(passed) => trial(&workspace, "simulate", &passed),
         Command::Torture(passed) => trial(&workspace, "torture", &passed),
         Command::PowerCuts(passed) => trial(&workspace, "power-cuts", &passed),

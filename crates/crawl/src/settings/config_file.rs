@@ -69,7 +69,8 @@ pub(super) fn unreadable(path: &Path) -> impl FnOnce(io::Error) -> CommandError 
     }
 }
 
-fn usable(text: &str, name: &str, problems: &mut Problems) -> Layer {
+/// Reads the usable parts of `text`, as [`read_usable`] does; `name` is the file's name in messages.
+pub(crate) fn usable(text: &str, name: &str, problems: &mut Problems) -> Layer {
     let text = Source { text, name }.without_faults(problems);
     let source = Source { text: &text, name };
     let mut layer = source.read(problems);

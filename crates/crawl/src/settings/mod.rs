@@ -49,6 +49,8 @@ pub(crate) use check::{
 };
 pub(crate) use choices::{LogFormatName, ProfileName, ProgressMode, RenderName};
 pub(crate) use config_file::rules_of_file;
+#[cfg(any(test, fuzzing))]
+pub(crate) use config_file::usable;
 pub(crate) use config_file::{located, parse};
 pub(crate) use config_mac::{MarkStatus, Purpose, sign, verify};
 pub(crate) use contact::{CONTACT_HINT, read_contact, user_agent};

@@ -170,6 +170,10 @@ pub(crate) fn compare(html: &str) {
 }
 
 #[cfg(test)]
+#[path = "../../../fuzz/src/exercise.rs"]
+mod exercise;
+
+#[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "the pages lie in files")]
 mod tests {
     use std::path::{Path, PathBuf};
@@ -314,6 +318,13 @@ mod tests {
             }
             page.into_iter().collect()
         })
+    }
+
+    #[test]
+    fn inputs_of_the_fuzzer_give_the_tokens_of_html5ever() {
+        super::exercise::exercise("tokens", 1_000, |html| {
+            compare(&String::from_utf8_lossy(html));
+        });
     }
 
     proptest! {

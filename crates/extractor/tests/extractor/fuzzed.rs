@@ -4,6 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use crate::checks;
+use crate::exercise::exercise;
 
 /// Generates random bytes, mixed with whole and truncated `words`.
 fn input(words: &'static [&'static str]) -> impl Strategy<Value = Vec<u8>> {
@@ -255,4 +256,14 @@ proptest! {
     fn charsets_keep_their_bounds(data in input(CHARSET)) {
         checks::charset(&data);
     }
+}
+
+#[test]
+fn inputs_of_the_fuzzer() {
+    exercise("html", 1_000, checks::html);
+    exercise("css", 1_000, checks::css);
+    exercise("sitemap", 1_000, checks::sitemap);
+    exercise("feed", 1_000, checks::feed);
+    exercise("link_header", 1_000, checks::header);
+    exercise("charset", 300, checks::charset);
 }

@@ -7,6 +7,8 @@ mod charset;
 mod checks;
 mod css;
 mod encoding;
+#[path = "../../../fuzz/src/exercise.rs"]
+mod exercise;
 mod fuzzed;
 mod header;
 mod hostile;

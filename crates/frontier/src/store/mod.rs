@@ -1,6 +1,8 @@
 //! A frontier on disk: the states of URLs in a sieve, everything else in a fjall store.
 
 mod due_rows;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzed;
 mod journal;
 mod meta_keys;
 mod notes;

@@ -80,7 +80,7 @@ impl GroupSurvey {
             commits: reader.count()?,
             map: reader.next()?,
             groups: reader.next()?,
-            moving: reader.next()?,
+            moving: reader.array()?,
             foreign_links_wait: reader.next()?,
         })
     }

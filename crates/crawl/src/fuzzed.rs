@@ -1,0 +1,83 @@
+//! The bodies of the fuzz targets: what must hold for any settings file and any line on the control
+//! socket.
+
+#![allow(clippy::unwrap_used, reason = "a check that fails should panic")]
+#![allow(unreachable_pub, reason = "public in the library, for fuzz targets")]
+
+#[cfg(test)]
+#[path = "../../fuzz/src/exercise.rs"]
+mod exercise;
+
+use crate::control::protocol::{Answer, Command};
+use crate::error::Problems;
+use crate::settings::{parse, usable};
+
+const FILE: &str = "study.toml";
+
+/// Reads any text as a settings file. A file has problems, each with its place in the file, or it
+/// is read as a whole.
+pub fn config(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let mut problems = Problems::default();
+    let layer = usable(&text, FILE, &mut problems);
+    let refused = problems.or(());
+    let whole = parse(&text, FILE);
+    if let Ok(whole) = &whole {
+        assert!(refused.is_err() || *whole == layer);
+    } else {
+        assert!(refused.is_err());
+    }
+    let lines = text.matches('\n').count() + 1;
+    for error in [refused.err(), whole.err()].into_iter().flatten() {
+        for error in std::iter::once(&error).chain(&error.others) {
+            let Some(place) = error.message.strip_prefix(FILE) else {
+                continue;
+            };
+            let mut numbers = place.split(':').skip(1);
+            let mut number = || numbers.next().and_then(|text| text.parse::<usize>().ok());
+            if let (Some(line), Some(column)) = (number(), number()) {
+                assert!((1..=lines).contains(&line), "{place}");
+                assert!((1..=text.len() + 1).contains(&column), "{place}");
+            }
+        }
+    }
+}
+
+/// Reads any line as a command and as an answer. Both must survive writing and reading.
+pub fn control(data: &[u8]) {
+    match Command::read(data) {
+        Ok(command) => {
+            let line = serde_json::to_vec(&command).unwrap();
+            assert!(!line.contains(&b'\n'));
+            assert_eq!(Command::read(&line).unwrap(), command);
+        }
+        Err(refused) => {
+            let answer = serde_json::to_vec(&Answer::Refused(refused.clone())).unwrap();
+            let read: Answer = serde_json::from_slice(&answer).unwrap();
+            assert_eq!(read, Answer::Refused(refused));
+        }
+    }
+    if let Ok(answer) = serde_json::from_slice::<Answer>(data) {
+        let line = serde_json::to_vec(&answer).unwrap();
+        let again: Answer = serde_json::from_slice(&line).unwrap();
+        assert_eq!(again, answer);
+        if let (Answer::State(state), Answer::State(other)) = (&answer, &again) {
+            assert!(!state.is_news(other));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::exercise::exercise;
+
+    #[test]
+    fn any_settings_file_is_read() {
+        exercise("config", 500, super::config);
+    }
+
+    #[test]
+    fn any_line_on_the_socket_is_read() {
+        exercise("control", 2_000, super::control);
+    }
+}

@@ -1,0 +1,139 @@
+//! The bodies of the fuzz targets: what must hold for any document.
+
+#![allow(clippy::unwrap_used, reason = "a check that fails should panic")]
+
+#[cfg(test)]
+#[path = "../../fuzz/src/exercise.rs"]
+mod exercise;
+
+use crate::limits::{DocumentLimits, Unreadable};
+
+/// The byte between two parts of a document in the input of a target.
+const PART_END: u8 = 0x1e;
+/// Limits that short documents reach.
+const SMALL: DocumentLimits = DocumentLimits {
+    html_bytes: 40,
+    part_bytes: 200,
+};
+
+/// Reads a DOCX: the bytes after the first, or the parts of a package that is built here.
+pub fn docx(data: &[u8]) {
+    let Some((first, rest)) = data.split_first() else {
+        return;
+    };
+    let file = match first % 4 {
+        0 => rest.to_vec(),
+        _ => package(rest),
+    };
+    check(&file, crate::docx::to_html);
+}
+
+/// Builds a package of uncompressed parts, so that a fuzzer can change their texts.
+fn package(parts: &[u8]) -> Vec<u8> {
+    use std::io::{Cursor, Write as _};
+
+    use zip::write::SimpleFileOptions;
+    use zip::{CompressionMethod, ZipWriter};
+
+    let names = [
+        "word/document.xml",
+        "word/styles.xml",
+        "docProps/core.xml",
+        "word/footnotes.xml",
+        "word/endnotes.xml",
+    ];
+    let stored = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
+    let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, part) in names.iter().zip(parts.split(|byte| *byte == PART_END)) {
+        zip.start_file(*name, stored).unwrap();
+        zip.write_all(part).unwrap();
+    }
+    zip.finish().unwrap().into_inner()
+}
+
+/// Reads a PDF: the bytes after the first, or the objects of a file that is built here. The library
+/// for PDF panics for many files, so the crawler reads them in a separate process. Here a panic of
+/// the library counts as an unreadable file.
+pub fn pdf(data: &[u8]) {
+    let Some((first, rest)) = data.split_first() else {
+        return;
+    };
+    let file = match first % 4 {
+        0 => rest.to_vec(),
+        _ => objects(rest),
+    };
+    check(&file, |bytes, limits| {
+        let read = std::panic::catch_unwind(|| crate::pdf::to_html(bytes, limits));
+        read.unwrap_or_else(|_| Err(Unreadable::Broken("a panic".to_owned())))
+    });
+}
+
+/// Builds a file of objects, and the table of their offsets. The first object is the catalogue.
+fn objects(objects: &[u8]) -> Vec<u8> {
+    let mut file = b"%PDF-1.4\n".to_vec();
+    let mut places = Vec::new();
+    for object in objects.split(|byte| *byte == PART_END) {
+        places.push(file.len());
+        file.extend(format!("{} 0 obj\n", places.len()).bytes());
+        file.extend(object);
+        file.extend(b"\nendobj\n");
+    }
+    let (start, size) = (file.len(), places.len() + 1);
+    file.extend(format!("xref\n0 {size}\n0000000000 65535 f \n").bytes());
+    for place in places {
+        file.extend(format!("{place:010} 00000 n \n").bytes());
+    }
+    let trailer = format!("trailer\n<< /Size {size} /Root 1 0 R /Info 2 0 R >>\n");
+    file.extend(format!("{trailer}startxref\n{start}\n%%EOF\n").bytes());
+    file
+}
+
+/// Checks that a document becomes a page that has only the tags of such pages, whatever its texts
+/// are, and that lower limits shorten the page.
+fn check(file: &[u8], to_html: impl Fn(&[u8], &DocumentLimits) -> Result<String, Unreadable>) {
+    let html = to_html(file, &DocumentLimits::default());
+    let short = to_html(file, &SMALL);
+    let Ok(html) = html else {
+        return;
+    };
+    check_tags(&html);
+    let short = short.unwrap();
+    check_tags(&short);
+    let main = |html: &str| {
+        let (_, main) = html.split_once("<main>\n").unwrap();
+        let (main, _) = main.split_once("</main>\n").unwrap();
+        main.len()
+    };
+    // The last element may begin below the limit. Each of its characters takes at most six bytes.
+    assert!(main(&short) <= SMALL.html_bytes * 7 + 40);
+    assert!(main(&short) <= main(&html));
+}
+
+fn check_tags(html: &str) {
+    const NAMES: [&str; 14] = [
+        "!doctype", "html", "meta", "title", "main", "footer", "p", "li", "h1", "h2", "h3", "h4",
+        "h5", "h6",
+    ];
+    for tag in html.split('<').skip(1) {
+        let name = tag.trim_start_matches('/');
+        let end = name.find([' ', '>']).unwrap();
+        assert!(NAMES.contains(&&name[..end]), "<{tag}");
+        assert_eq!(tag.matches('>').count(), 1, "<{tag}");
+        assert_eq!(tag.split('>').next().unwrap().matches('"').count() % 2, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::exercise::exercise;
+
+    #[test]
+    fn any_docx_is_read() {
+        exercise("docx", 500, super::docx);
+    }
+
+    #[test]
+    fn any_pdf_is_read() {
+        exercise("pdf", 200, super::pdf);
+    }
+}

@@ -1,7 +1,0 @@
-#![no_main]
-
-#[path = "../../tests/checks/mod.rs"]
-#[allow(dead_code, reason = "each target runs one of the checks")]
-mod checks;
-
-libfuzzer_sys::fuzz_target!(|data: &[u8]| checks::charset(data));

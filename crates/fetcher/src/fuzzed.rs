@@ -1,0 +1,307 @@
+//! The body of the fuzz target for answers: what must hold for any bytes that a server sends.
+
+#![allow(clippy::unwrap_used, reason = "a check that fails should panic")]
+
+#[cfg(test)]
+#[path = "../../fuzz/src/exercise.rs"]
+mod exercise;
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bytes::Bytes;
+use crawl_coding::{DecodeEnd, DecodeLimits, decode, decode_gzip};
+use crawl_scheduler::Tick;
+use crawl_weburl::{CanonicalUrl, canonicalize};
+use http::header::{CONTENT_ENCODING, SET_COOKIE};
+use http::{HeaderMap, Request};
+use hyper::client::conn::http1;
+use hyper::rt::{Read, ReadBufCursor, Write};
+use reqwest::{Body, Response};
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::Instant;
+
+use crate::body_memory::{BodyMemory, BodyMemoryPool};
+use crate::body_reader::{Bounds, Collected, End, collect, ends_with_connection};
+use crate::client::MAX_HEADER_FIELDS;
+use crate::exchange::{Exchange, FetchRequest, SentFields, Truncation, Validators};
+use crate::failure_kind::FailureKind;
+use crate::interstitial::{PageOutline, interstitial};
+use crate::rate_limit::rate_limit;
+use crate::retry_after::retry_after;
+use crate::robots::{MAX_ROBOTS_BYTES, RobotsAnswer, RobotsTimes, lifetime};
+use crate::sessions::SiteSessions;
+use crate::signing::demanded;
+
+/// The time of an answer: 2026-11-20.
+const NOW: Tick = Tick::from_micros(1_795_132_800_000_000);
+
+/// Reads the bytes after the first two as the answer of a server. The first byte limits the bytes of
+/// a body that are kept, and the second the length of the pieces that arrive.
+pub fn answers(data: &[u8]) {
+    let [limit, piece, answer @ ..] = data else {
+        return;
+    };
+    let limit = match *limit {
+        u8::MAX => 1 << 20,
+        limit => u64::from(limit),
+    };
+    let whole = read(answer, answer.len().max(1), limit);
+    let in_pieces = read(answer, 1 + usize::from(*piece), limit);
+    assert_eq!(whole.is_some(), in_pieces.is_some());
+    let Some((exchange, kind)) = whole else {
+        return;
+    };
+    let (other, other_kind) = in_pieces.unwrap();
+    assert_eq!(exchange.status, other.status);
+    assert_eq!(exchange.headers, other.headers);
+    assert_eq!(exchange.truncated, other.truncated);
+    assert_eq!((&exchange.body, kind), (&other.body, other_kind));
+    assert!(exchange.body.len() as u64 <= limit);
+    let is_cut = exchange.truncated == Some(Truncation::Length);
+    assert!(!is_cut || exchange.body.len() as u64 == limit);
+    check_headers(&exchange);
+    check_body(&exchange);
+    check_robots(&exchange);
+    check_cookies(&exchange);
+}
+
+/// A connection to a server that sends everything as soon as it gets a byte of a request.
+struct Server {
+    answer: Bytes,
+    piece: usize,
+    is_asked: bool,
+    reader: Option<Waker>,
+}
+
+impl Read for Server {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        mut buffer: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        if !self.is_asked {
+            self.reader = Some(context.waker().clone());
+            return Poll::Pending;
+        }
+        let length = self.answer.len().min(self.piece).min(buffer.remaining());
+        buffer.put_slice(&self.answer.split_to(length));
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Write for Server {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.is_asked = true;
+        if let Some(reader) = self.reader.take() {
+            reader.wake();
+        }
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// Reads an answer with the settings of the fetcher's client. `None` if it has no whole head.
+fn read(answer: &[u8], piece: usize, limit: u64) -> Option<(Exchange, Option<FailureKind>)> {
+    thread_local! {
+        static RUNTIME: Runtime = Builder::new_current_thread().enable_time().build().unwrap();
+    }
+    let server = Server {
+        answer: Bytes::copy_from_slice(answer),
+        piece,
+        is_asked: false,
+        reader: None,
+    };
+    RUNTIME.with(|runtime| runtime.block_on(exchange(server, limit)))
+}
+
+async fn exchange(server: Server, limit: u64) -> Option<(Exchange, Option<FailureKind>)> {
+    let mut client = http1::Builder::new();
+    client
+        .title_case_headers(true)
+        .max_headers(MAX_HEADER_FIELDS)
+        .ignore_invalid_headers_in_responses(true)
+        .allow_obsolete_multiline_headers_in_responses(true)
+        .allow_spaces_after_header_name_in_responses(true);
+    let (mut sender, connection) = client.handshake::<_, Body>(server).await.unwrap();
+    let request = Request::get("/dir/page").header("host", "www.shop.example");
+    let request = request.body(Body::default()).unwrap();
+    let received = async {
+        let response = sender.send_request(request).await.ok()?;
+        Some(collected(Response::from(response.map(Body::wrap)), limit).await)
+    };
+    tokio::select! {
+        biased;
+        received = received => received,
+        never = async { let _ = connection.await; std::future::pending().await } => never,
+    }
+}
+
+async fn collected(mut response: Response, limit: u64) -> (Exchange, Option<FailureKind>) {
+    let total = Duration::from_secs(600);
+    let rooms = BodyMemoryPool::new(1 << 20);
+    let bounds = Bounds {
+        bytes: limit,
+        idle: total,
+        deadline: Instant::now() + total,
+        total,
+        rooms: &rooms,
+    };
+    let mut exchange = Exchange {
+        url: canonicalize(None, "https://www.shop.example/dir/page").unwrap(),
+        sent: SentFields::default(),
+        started: NOW,
+        ended: NOW,
+        first_byte: Duration::ZERO,
+        address: None,
+        status: response.status().as_u16(),
+        version: response.version(),
+        tls: None,
+        headers: HeaderMap::new(),
+        body: Bytes::new(),
+        truncated: None,
+        challenged: false,
+        unmet_signature: None,
+        room: BodyMemory::default(),
+    };
+    let until_close = ends_with_connection(&response);
+    exchange.headers = std::mem::take(response.headers_mut());
+    let Collected { body, end, .. } = collect(response, until_close, bounds).await;
+    exchange.body = body;
+    let kind = match end {
+        End::Whole => None,
+        End::Cut => {
+            exchange.truncated = Some(Truncation::Length);
+            None
+        }
+        End::Broken(finding) => {
+            exchange.truncated = Some(Truncation::by(finding.kind));
+            Some(finding.kind)
+        }
+    };
+    (exchange, kind)
+}
+
+fn check_headers(exchange: &Exchange) {
+    let headers = &exchange.headers;
+    assert!(headers.len() <= MAX_HEADER_FIELDS);
+    let times = RobotsTimes::default();
+    let valid = lifetime(headers, &times, NOW);
+    assert!(!valid.is_zero() && valid <= times.most);
+    let wait = retry_after(headers, NOW);
+    let mut more = headers.clone();
+    more.append("retry-after", "7".parse().unwrap());
+    let seven = Duration::from_secs(7);
+    assert_eq!(
+        retry_after(&more, NOW),
+        Some(wait.unwrap_or_default().max(seven))
+    );
+    if let Some(limit) = rate_limit(headers, NOW) {
+        assert!(limit.gap.is_none_or(|gap| !gap.is_zero()));
+        assert!(limit.wait.is_none_or(|wait| !wait.is_zero()));
+    }
+    let demand = demanded(exchange.status, headers);
+    assert!(demand.is_none() || headers.contains_key("accept-signature"));
+    let _ = Validators::of(headers);
+    let _ = (exchange.redirect_target(), exchange.signal());
+    let markup = String::from_utf8_lossy(&exchange.body).to_lowercase();
+    let page = PageOutline {
+        title: markup.get(..20).unwrap_or_default(),
+        passwords: markup.matches("password").count(),
+        markup: &markup,
+        ..PageOutline::default()
+    };
+    let _ = interstitial(exchange.status, headers, &page);
+}
+
+/// Checks that a body is decoded within limits, and that a lower limit only shortens it.
+fn check_body(exchange: &Exchange) {
+    let limits = |bytes, ratio| DecodeLimits {
+        bytes,
+        ratio,
+        ratio_from: 64,
+    };
+    let codings = || exchange.headers.get_all(CONTENT_ENCODING);
+    let long = decode(codings(), &exchange.body, &limits(1 << 16, 250));
+    for limits in [limits(100, 250), limits(1 << 16, 2)] {
+        let short = decode(codings(), &exchange.body, &limits);
+        assert!(long.bytes.starts_with(&short.bytes) || short.end == long.end);
+        if let DecodeEnd::Truncated { at, .. } = short.end {
+            assert_eq!(short.bytes.len(), at);
+            assert!(at <= limits.bytes.max(limits.ratio_from));
+        } else {
+            assert_eq!(short, long);
+        }
+    }
+    let file = decode_gzip(&exchange.body, &limits(1 << 16, 250));
+    let is_gzip = exchange.body.starts_with(b"\x1f\x8b");
+    assert!(is_gzip || file.bytes == exchange.body);
+}
+
+fn check_robots(exchange: &Exchange) {
+    let request = FetchRequest::robots(exchange.url.clone(), Validators::default());
+    let result = Ok(exchange.clone());
+    match RobotsAnswer::of(&request, &result, 0) {
+        RobotsAnswer::Rules { body, status } => {
+            assert!(body.len() as u64 <= MAX_ROBOTS_BYTES && status / 100 == 2);
+        }
+        RobotsAnswer::None { status } => assert!(matches!(status, 300..=428 | 430..=499)),
+        RobotsAnswer::NotModified => panic!("there were no validators"),
+        RobotsAnswer::Redirect { status, .. } => assert!((300..=308).contains(&status)),
+        RobotsAnswer::Unreachable { status, .. } => assert_eq!(status, Some(exchange.status)),
+    }
+}
+
+/// Checks that cookies go to the site alone, are not in the record of the answer, and are the same
+/// after the session was stored.
+fn check_cookies(exchange: &Exchange) {
+    let site = "shop.example";
+    let sessions = || SiteSessions::new([(site, false)]).unwrap();
+    let received = sessions();
+    let mut headers = exchange.headers.clone();
+    received.receive(&exchange.url, &mut headers, NOW);
+    for field in headers.get_all(SET_COOKIE) {
+        let field = String::from_utf8_lossy(field.as_bytes()).into_owned();
+        assert!(field.contains("[redacted]"), "{field:?}");
+    }
+    let other_site = canonicalize(None, "https://www.example/dir/page").unwrap();
+    assert!(received.fields(&other_site, false, NOW).is_empty());
+    let fields = |of: &SiteSessions, url: &CanonicalUrl| of.fields(url, false, NOW);
+    let Some((_, stored)) = received.unsaved().pop() else {
+        assert!(!exchange.headers.contains_key(SET_COOKIE));
+        return;
+    };
+    let restored = sessions();
+    restored.restore(site, &stored, NOW);
+    for url in [
+        "https://www.shop.example/dir/page",
+        "https://shop.example/",
+        "http://www.shop.example/dir/",
+    ] {
+        let url = canonicalize(None, url).unwrap();
+        assert_eq!(fields(&restored, &url), fields(&received, &url), "{url}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::exercise::exercise;
+
+    #[test]
+    fn any_answer_is_read() {
+        exercise("answers", 1_000, super::answers);
+    }
+}

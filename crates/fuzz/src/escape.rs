@@ -1,0 +1,31 @@
+//! Inputs as lines of text. A corpus is one file with an input on each line, so that it has a
+//! readable difference, and a thousand inputs are not a thousand files.
+
+/// Returns the input as a line of ASCII.
+pub(crate) fn escaped(input: &[u8]) -> String {
+    input.escape_ascii().to_string()
+}
+
+/// Returns the input of a line. `None` if no input has this line.
+pub(crate) fn unescaped(line: &str) -> Option<Vec<u8>> {
+    let mut input = Vec::with_capacity(line.len());
+    let mut rest = line.bytes();
+    while let Some(byte) = rest.next() {
+        if byte != b'\\' {
+            input.push(byte);
+            continue;
+        }
+        input.push(match rest.next()? {
+            b't' => b'\t',
+            b'r' => b'\r',
+            b'n' => b'\n',
+            b'x' => {
+                let mut digit = || char::from(rest.next()?).to_digit(16);
+                (digit()? * 16 + digit()?) as u8
+            }
+            quoted @ (b'\'' | b'"' | b'\\') => quoted,
+            _ => return None,
+        });
+    }
+    Some(input)
+}

@@ -1,0 +1,257 @@
+//! Fuzzing: builds the targets of `crates/fuzz` with libFuzzer and runs them.
+//!
+//! The stable compiler is enough: `RUSTC_BOOTSTRAP` allows it the passes that record which code an
+//! input reaches. The code is safe Rust, so no sanitizer runs. A target compares results, and its
+//! build checks assertions and overflows.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use crate::workspace::{Workspace, output, run};
+
+#[path = "../../fuzz/src/escape.rs"]
+mod escape;
+
+use escape::{escaped, unescaped};
+
+/// The flags that make an instrumented build, those of cargo-fuzz.
+const FLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module \
+     -Cllvm-args=-sanitizer-coverage-level=4 \
+     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
+     -Cllvm-args=-sanitizer-coverage-pc-table \
+     -Cllvm-args=-sanitizer-coverage-trace-compares";
+/// Maximum bytes of a corpus in the repository. The longest inputs are left out.
+const MAX_CORPUS_BYTES: usize = 100 << 10;
+/// Maximum seconds for one input, and maximum memory in MiB. More of either is a failure.
+const MAX_SECONDS: u32 = 5;
+const MAX_MEMORY: u32 = 2048;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The targets, all by default
+    #[arg(value_name = "TARGET")]
+    targets: Vec<String>,
+    /// How many inputs to run, for each target
+    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    runs: u64,
+    /// End each target after this many seconds
+    #[arg(long, value_name = "SECONDS", conflicts_with = "runs")]
+    time: Option<u32>,
+    /// Finally replace the corpora in the repository by the shortest inputs that reach the same code
+    #[arg(long)]
+    minimize: bool,
+}
+
+pub(crate) fn run_targets(workspace: &Workspace, args: &Args) -> Result<()> {
+    let names = targets(&workspace.root)?;
+    if let Some(name) = args.targets.iter().find(|name| !names.contains(name)) {
+        bail!(
+            "no target {name}\nhint: the targets are {}",
+            names.join(", ")
+        );
+    }
+    let chosen = match args.targets.is_empty() {
+        true => &names,
+        false => &args.targets,
+    };
+    let programs = build(workspace, chosen)?;
+    for name in chosen {
+        let target = Target {
+            workspace,
+            name,
+            program: programs.join(name),
+            inputs: workspace.target.join("fuzz/corpus").join(name),
+        };
+        target.unpack()?;
+        target.fuzz(args)?;
+        if args.minimize {
+            target.minimize()?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the names of the targets, sorted.
+fn targets(root: &Path) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for file in fs::read_dir(root.join("crates/fuzz/src/bin"))? {
+        let file = file?.path();
+        names.extend(
+            file.file_stem()
+                .map(|stem| stem.to_string_lossy().into_owned()),
+        );
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// Builds the targets, with the versions of libraries that the workspace uses. Returns the folder of
+/// the programs.
+fn build(workspace: &Workspace, names: &[String]) -> Result<PathBuf> {
+    let package = workspace.root.join("crates/fuzz");
+    fs::copy(
+        workspace.root.join("Cargo.lock"),
+        package.join("Cargo.lock"),
+    )?;
+    let version = output(workspace.program("rustc").arg("-vV"))?;
+    let host = version.lines().find_map(|line| line.strip_prefix("host: "));
+    let host = host.context("rustc names no host")?;
+    let folder = workspace.target.join("fuzz");
+    let mut cargo = workspace.cargo(&["build", "--release"]);
+    // With a named platform, build scripts and macros are not instrumented.
+    cargo.args(["--target", host, "--target-dir"]).arg(&folder);
+    cargo.arg("--manifest-path").arg(package.join("Cargo.toml"));
+    cargo.args(names.iter().flat_map(|name| ["--bin", name.as_str()]));
+    cargo.env("RUSTC_BOOTSTRAP", "1").env("RUSTFLAGS", FLAGS);
+    run(&mut cargo)?;
+    Ok(folder.join(host).join("release"))
+}
+
+struct Target<'w> {
+    workspace: &'w Workspace,
+    name: &'w str,
+    program: PathBuf,
+    /// The folder with a file for each input, also those of earlier runs.
+    inputs: PathBuf,
+}
+
+impl Target<'_> {
+    /// The corpus in the repository.
+    fn corpus(&self) -> PathBuf {
+        let folder = self.workspace.root.join("crates/fuzz/corpus");
+        folder.join(format!("{}.txt", self.name))
+    }
+
+    /// Writes a file for each input of the corpus.
+    fn unpack(&self) -> Result<()> {
+        fs::create_dir_all(&self.inputs)?;
+        let corpus = self.corpus();
+        let text = fs::read_to_string(&corpus).unwrap_or_default();
+        for (number, line) in (1..).zip(text.lines()) {
+            let input = unescaped(line)
+                .with_context(|| format!("{}:{number}: not an input", corpus.display()))?;
+            fs::write(self.inputs.join(format!("line-{number}")), input)?;
+        }
+        Ok(())
+    }
+
+    fn fuzz(&self, args: &Args) -> Result<()> {
+        let failures = self.workspace.target.join("fuzz/failures").join(self.name);
+        fs::create_dir_all(&failures)?;
+        let words = self.workspace.root.join("crates/fuzz/dictionaries");
+        let words = words.join(format!("{}.dict", self.name));
+        let mut command = self.workspace.program(&self.program);
+        command.arg(&self.inputs);
+        command.arg(match args.time {
+            Some(seconds) => format!("-max_total_time={seconds}"),
+            None => format!("-runs={}", args.runs),
+        });
+        command.arg(format!("-dict={}", words.display()));
+        command.arg(format!("-artifact_prefix={}/", failures.display()));
+        command.arg(format!("-max_len={}", max_bytes(self.name)));
+        command.arg(format!("-timeout={MAX_SECONDS}"));
+        command.arg(format!("-rss_limit_mb={MAX_MEMORY}"));
+        command.arg("-print_final_stats=1");
+        if run(&mut command).is_ok() {
+            return Ok(());
+        }
+        let mut files: Vec<_> = fs::read_dir(&failures)?.filter_map(Result::ok).collect();
+        files.sort_by_key(|file| file.metadata().and_then(|about| about.modified()).ok());
+        let Some(last) = files.last() else {
+            bail!("{} failed without an input", self.name);
+        };
+        let line = escaped(&fs::read(last.path())?);
+        bail!(
+            "{} fails for the input {}\nhint: add it to {}: {line}",
+            self.name,
+            last.path().display(),
+            self.corpus().display()
+        )
+    }
+
+    /// Replaces the corpus by inputs that together reach what all inputs reach.
+    fn minimize(&self) -> Result<()> {
+        let merged = self.inputs.with_extension("merged");
+        let _ = fs::remove_dir_all(&merged);
+        fs::create_dir_all(&merged)?;
+        let mut command = self.workspace.program(&self.program);
+        command
+            .arg("-set_cover_merge=1")
+            .arg(&merged)
+            .arg(&self.inputs);
+        run(&mut command)?;
+        let mut inputs = Vec::new();
+        for file in fs::read_dir(&merged)? {
+            inputs.push(fs::read(file?.path())?);
+        }
+        inputs.sort_by(|a, b| (a.len(), a).cmp(&(b.len(), b)));
+        fs::write(self.corpus(), packed(&inputs))?;
+        Ok(())
+    }
+}
+
+/// Returns the lines of a corpus, as many as fit.
+fn packed(inputs: &[Vec<u8>]) -> String {
+    let mut text = String::new();
+    for input in inputs {
+        let line = escaped(input);
+        if text.len() + line.len() >= MAX_CORPUS_BYTES {
+            break;
+        }
+        text.push_str(&line);
+        text.push('\n');
+    }
+    text
+}
+
+/// Returns the maximum length of the inputs of a target. Short inputs run faster, and most faults
+/// need few bytes.
+fn max_bytes(target: &str) -> usize {
+    match target {
+        "pdf" => 1200,
+        "row_files" => 700,
+        "answers" | "config" | "docx" | "warc" => 400,
+        "link_header" => 64,
+        _ => 128,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Path, escaped, fs, packed, targets, unescaped};
+
+    #[test]
+    fn every_input_is_one_line() {
+        let all: Vec<u8> = (0..=u8::MAX).collect();
+        let line = escaped(&all);
+        assert!(line.bytes().all(|byte| matches!(byte, b' '..=b'~')));
+        assert_eq!(unescaped(&line), Some(all));
+        for line in ["\\", "\\q", "\\x", "\\x0", "\\xgg"] {
+            assert_eq!(unescaped(line), None, "{line}");
+        }
+        let inputs = [b"".to_vec(), b"a\n\\".to_vec()];
+        assert_eq!(packed(&inputs), "\na\\n\\\\\n");
+    }
+
+    #[test]
+    fn every_target_has_a_corpus_and_a_dictionary() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let names = targets(&root).unwrap();
+        assert!(names.len() > 20);
+        for (folder, ending) in [("corpus", "txt"), ("dictionaries", "dict")] {
+            let folder = root.join("crates/fuzz").join(folder);
+            let mut files: Vec<_> = fs::read_dir(folder)
+                .unwrap()
+                .map(|file| file.unwrap().file_name().into_string().unwrap())
+                .collect();
+            files.sort();
+            let expected: Vec<_> = names
+                .iter()
+                .map(|name| format!("{name}.{ending}"))
+                .collect();
+            assert_eq!(files, expected);
+        }
+    }
+}
