@@ -41,8 +41,8 @@ fn poll_host_issues_for_one_host_and_keeps_its_gap() {
     for host in hosts {
         stage.open(host, 5);
     }
-    let [a, b] = hosts.map(|host| crate::stage::origin(host).host_key());
-    let unknown = crate::stage::origin("http://c.example").host_key();
+    let [a, b] = hosts.map(|host| origin(host).host_key());
+    let unknown = origin("http://c.example").host_key();
     // Host `a` has been ready longer, but `poll_host` ignores it.
     let Poll::Issue(permit) = stage.scheduler.poll_host(stage.now, &b) else {
         panic!("no permit");
@@ -110,7 +110,7 @@ fn the_largest_rule_makes_the_gap() {
 #[test]
 fn a_crawl_delay_counts_from_the_robots_request_itself() {
     let mut stage = Stage::new(Politeness::default());
-    let origin = crate::stage::origin("http://example.org");
+    let origin = origin("http://example.org");
     stage.scheduler.set_pending(stage.now, &origin, 1);
     stage.exchange(ANSWERED);
     stage.open_with("http://example.org", 1, Some(10 * SECOND));
