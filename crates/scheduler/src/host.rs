@@ -136,13 +136,14 @@ impl Host {
     }
 
     /// Whether a failed request for the robots.txt of an origin leaves open that another origin of
-    /// the host answers.
+    /// the host answers. False for a host with more than two origins, so that links to many ports
+    /// of a host don't make the crawl try them one after the other.
     pub(crate) fn may_answer_elsewhere(&self, purpose: &Purpose) -> bool {
         let Purpose::Robots { origin } = purpose else {
             return false;
         };
-        let mut others = self.origins.iter().filter(|entry| entry.origin != *origin);
-        others.any(OriginEntry::may_answer)
+        let mut rest = self.origins.iter().filter(|entry| entry.origin != *origin);
+        self.origins.len() == 2 && rest.any(OriginEntry::may_answer)
     }
 
     /// Number of pending URLs without a permit.

@@ -147,8 +147,7 @@ impl OriginEntry {
         matches!(self.state, State::Unreachable { .. })
     }
 
-    /// Whether the origin answered a request for its robots.txt, or is to be requested for the first
-    /// time.
+    /// Whether the origin answered a request for its robots.txt, or such a request is due.
     pub(crate) fn may_answer(&self) -> bool {
         match self.state {
             State::InForce { .. } => true,

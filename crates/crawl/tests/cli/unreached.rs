@@ -146,7 +146,8 @@ fn an_origin_without_a_listener_does_not_stop_the_other_origin_of_its_host() {
         .script(0, "/more", Answer::html("<title>More tea</title>"))
         .start();
     let (open, closed) = (web.address(0).port(), closed_port());
-    let resolve = [open, closed].map(|port| format!("e.test:{port}:127.0.0.1"));
+    let ip = web.address(0).ip();
+    let resolve = [open, closed].map(|port| format!("e.test:{port}:{ip}"));
     let listening = format!("http://e.test:{open}/");
     let refused = format!("https://e.test:{closed}/");
     let args = ["--resolve", &resolve[0], "--resolve", &resolve[1]];

@@ -88,7 +88,16 @@ fn a_crawl_of_two_rounds_is_intact_and_changes_to_it_are_reported() {
     let (code, findings) = verify(&cmd, "c");
     assert_eq!(code, 0, "{findings:#}");
     assert_eq!(findings["is_ended"], true);
-    let rows: usize = ["pages", "requests", "excluded", "links", "hosts", "waiting"]
+    let files = [
+        "pages",
+        "requests",
+        "excluded",
+        "links",
+        "hosts",
+        "waiting",
+        "state/delays",
+    ];
+    let rows: usize = files
         .map(|name| dir.rows(&format!("c/{name}.jsonl")).len())
         .iter()
         .sum();

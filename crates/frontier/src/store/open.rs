@@ -123,7 +123,8 @@ pub(super) fn open_resting(
     })
 }
 
-/// Refuses a non-empty directory without a store, and changes nothing in it.
+/// Refuses a non-empty directory without a store, and changes nothing in it. Row files may be there:
+/// a crawl that moves in brings the settings of its earlier runs.
 fn refuse_foreign(dir: &Path) -> Result<(), OpenError> {
     let io = |source| OpenError::Io {
         path: dir.to_owned(),
@@ -138,7 +139,8 @@ fn refuse_foreign(dir: &Path) -> Result<(), OpenError> {
             // The folder of sorted runs is created after the store, so the store must have existed.
             return Err(corrupt(dir, format!("`{STORE}` is missing")));
         }
-        if name != LOCK && name != STORE_NEW {
+        let is_rows = Path::new(&name).extension() == Some("jsonl".as_ref());
+        if name != LOCK && name != STORE_NEW && !is_rows {
             return Err(foreign(dir, &format!("`{}`", name.display())));
         }
     }
