@@ -6,6 +6,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail};
 
@@ -140,6 +141,7 @@ impl Target<'_> {
     fn fuzz(&self, args: &Args) -> Result<()> {
         let failures = self.workspace.target.join("fuzz/failures").join(self.name);
         fs::create_dir_all(&failures)?;
+        let started = SystemTime::now();
         let words = self.workspace.root.join("crates/fuzz/dictionaries");
         let words = words.join(format!("{}.dict", self.name));
         let mut command = self.workspace.program(&self.program);
@@ -157,16 +159,20 @@ impl Target<'_> {
         if run(&mut command).is_ok() {
             return Ok(());
         }
-        let mut files: Vec<_> = fs::read_dir(&failures)?.filter_map(Result::ok).collect();
-        files.sort_by_key(|file| file.metadata().and_then(|about| about.modified()).ok());
-        let Some(last) = files.last() else {
+        // The folder also has the inputs of earlier runs.
+        let is_new = |file: &fs::DirEntry| {
+            let modified = file.metadata().and_then(|about| about.modified());
+            modified.is_ok_and(|modified| modified >= started)
+        };
+        let mut files = fs::read_dir(&failures)?.filter_map(Result::ok);
+        let Some(input) = files.find(is_new) else {
             bail!("{} failed without an input", self.name);
         };
-        let line = escaped(&fs::read(last.path())?);
+        let line = escaped(&fs::read(input.path())?);
         bail!(
             "{} fails for the input {}\nhint: add it to {}: {line}",
             self.name,
-            last.path().display(),
+            input.path().display(),
             self.corpus().display()
         )
     }

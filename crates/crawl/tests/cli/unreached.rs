@@ -156,11 +156,11 @@ fn an_origin_without_a_listener_does_not_stop_the_other_origin_of_its_host() {
     for (out, seeds) in [("c", [&listening, &refused]), ("d", [&refused, &listening])] {
         let ran = cmd.run(&[&args[..], &[seeds[0], seeds[1], "--output", out]].concat());
         assert_eq!(ran.code, 0, "{}", ran.stderr);
-        let told = format!(
+        let outcome = format!(
             "fetched what was reachable; can't connect to https://e.test:{closed}: connection \
              refused\n"
         );
-        assert!(ran.stderr.contains(&told), "{}", ran.stderr);
+        assert!(ran.stderr.contains(&outcome), "{}", ran.stderr);
         assert_eq!(dir.rows(&format!("{out}/pages.jsonl")).len(), 2);
         let waiting = dir.rows(&format!("{out}/waiting.jsonl"));
         let origins: Vec<_> = waiting.iter().map(|row| &row["origin"]).collect();

@@ -3,7 +3,7 @@
 
 use crawl_fetcher::robots::CompiledRobots;
 use crawl_frontier::{Exclusion, Frontier, FrontierError, Lease, Reason};
-use crawl_weburl::{CanonicalUrl, canonicalize};
+use crawl_weburl::CanonicalUrl;
 
 use crate::priority::{Priority, is_foreign_entry};
 
@@ -29,15 +29,11 @@ pub(super) fn judge(
     if !is_foreign_entry(lease) {
         return Ok(None);
     }
-    let robots_url = lease.origin.robots_url();
-    let named = rules.robots.sitemaps().iter();
-    let named = named.map(|sitemap| canonicalize(Some(&robots_url), sitemap.url.as_ref()));
-    let named: Vec<CanonicalUrl> = named.flatten().collect();
     let host = lease.url.host_key();
     let mut parent = lease.via.clone();
     for _ in 0..MAX_PARENTS {
         let Some(sitemap) = parent else { break };
-        if sitemap.host_key() == host || named.contains(&sitemap) {
+        if sitemap.host_key() == host || rules.names_sitemap(&sitemap) {
             lease.priority = Priority::LINK.byte();
             return Ok(None);
         }
@@ -45,7 +41,10 @@ pub(super) fn judge(
     }
     let sitemap = lease.via.as_ref().map_or("a sitemap", CanonicalUrl::as_str);
     Ok(Some(Exclusion {
-        rule: Some(format!("{robots_url} does not name {sitemap}")),
+        rule: Some(format!(
+            "{} does not name {sitemap}",
+            lease.origin.robots_url()
+        )),
         ..Exclusion::of(Reason::Sitemap)
     }))
 }

@@ -1,11 +1,12 @@
 //! A cache for copies of robots.txt and their compiled rules, in bounded memory.
 
-use std::sync::Arc;
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::{Arc, OnceLock};
 
 use crawl_policy::usage::TdmRep;
 use crawl_policy::{AgentRules, ProductToken, Profile, VisitHours};
 use crawl_scheduler::{RobotsPace, RobotsState, Tick};
-use crawl_weburl::Origin;
+use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 
@@ -26,6 +27,15 @@ pub struct CompiledRobots {
     pub robots: AgentRules,
     /// The preferences in the origin's `tdmrep.json`, if it was fetched and is valid.
     pub tdmrep: Option<TdmRep>,
+    named_sitemaps: OnceLock<NamedSitemaps>,
+}
+
+/// The sitemaps that a robots.txt names, as sorted hashes of their canonical URLs: less memory than
+/// their lines take.
+#[derive(Debug)]
+struct NamedSitemaps {
+    hasher: RandomState,
+    hashes: Box<[u64]>,
 }
 
 impl CompiledRobots {
@@ -41,7 +51,24 @@ impl CompiledRobots {
             copy,
             robots,
             tdmrep,
+            named_sitemaps: OnceLock::new(),
         }
+    }
+
+    /// Returns whether the file names a sitemap. The first call canonicalizes all names.
+    #[must_use]
+    pub fn names_sitemap(&self, sitemap: &CanonicalUrl) -> bool {
+        let named = self.named_sitemaps.get_or_init(|| {
+            let robots_url = self.copy.origin.robots_url();
+            let hasher = RandomState::new();
+            let names = self.robots.sitemaps().iter();
+            let urls = names.flat_map(|name| canonicalize(Some(&robots_url), name.url.as_ref()));
+            let mut hashes: Box<[u64]> = urls.map(|url| hasher.hash_one(url)).collect();
+            hashes.sort_unstable();
+            NamedSitemaps { hasher, hashes }
+        });
+        let hash = named.hasher.hash_one(sitemap);
+        named.hashes.binary_search(&hash).is_ok()
     }
 
     /// Returns the state of this origin's robots.txt at `now`, for the scheduler.

@@ -89,27 +89,27 @@ fn is_lost<T>(result: Result<T, FrontierError>) -> bool {
 fn a_worker_whose_hosts_were_taken_over_changes_nothing() {
     let two = Two::new();
     let (one, lease) = two.worker_with_lease();
-    let other = two.crawl.open("w2", None).unwrap();
-    assert!(other.owned_buckets().is_empty());
+    let second = two.crawl.open("w2", None).unwrap();
+    assert!(second.owned_buckets().is_empty());
     two.pass(TERM);
     assert!(is_lost(one.begin()) && is_lost(one.renew()) && is_lost(one.lease(&origin())));
     assert!(one.send_guard().is_over());
 
     // The other worker's own leases ended too.
-    let other = two.crawl.open("w2", Some(other.life())).unwrap();
+    let second = two.crawl.open("w2", Some(second.life())).unwrap();
     assert_eq!(
-        other.taken_over_for(&url("/").host_key()),
+        second.taken_over_for(&url("/").host_key()),
         Some(Duration::ZERO)
     );
-    let taken = other.lease(&origin()).unwrap().unwrap();
-    assert_eq!((&taken.url, taken.attempt), (&lease.url, 1));
+    let lease_again = second.lease(&origin()).unwrap().unwrap();
+    assert_eq!((&lease_again.url, lease_again.attempt), (&lease.url, 1));
     // A lease that its owner lost is not released from under the new owner.
     one.release(lease);
-    let state = other.known(&url("/a")).unwrap().unwrap().state;
+    let state = second.known(&url("/a")).unwrap().unwrap().state;
     assert_eq!(state, KnownState::Leased { attempt: 1 });
-    let mut transaction = other.begin().unwrap();
+    let mut transaction = second.begin().unwrap();
     let outcome = Outcome::Fetched { status: 200 };
-    transaction.settle(taken, outcome).unwrap();
+    transaction.settle(lease_again, outcome).unwrap();
     transaction.commit().unwrap();
     assert_eq!(two.crawl.all_urls().counts().fetched, 1);
 }
@@ -135,8 +135,8 @@ fn a_commit_is_refused_if_a_frozen_worker_lost_its_hosts_without_noticing() {
 fn links_wait_for_the_owner_of_their_hosts() {
     let two = Two::new();
     let (one, lease) = two.worker_with_lease();
-    let other = two.crawl.open("w2", None).unwrap();
-    let mut transaction = other.begin().unwrap();
+    let second = two.crawl.open("w2", None).unwrap();
+    let mut transaction = second.begin().unwrap();
     for found in [link("/b", 2), link("/b", 2), link("/a", 1)] {
         transaction.admit(found).unwrap();
     }
@@ -145,7 +145,7 @@ fn links_wait_for_the_owner_of_their_hosts() {
     assert_eq!(two.crawl.waiting_links(), 2);
     let survey = one.survey().unwrap();
     assert!(survey.links_wait && survey.own_links_wait);
-    assert!(!other.survey().unwrap().own_links_wait);
+    assert!(!second.survey().unwrap().own_links_wait);
 
     // Links that are taken in a transaction without a commit wait on.
     drop(one.begin_worker().unwrap().take_links(9).unwrap());
@@ -157,18 +157,18 @@ fn links_wait_for_the_owner_of_their_hosts() {
     one.release(lease);
     one.hand_over(&[0]).unwrap();
     assert_eq!((one.counts().known, one.origins()), (0, Vec::new()));
-    assert_eq!(other.take_free(9).unwrap(), (1, vec![(origin(), 2)]));
+    assert_eq!(second.take_free(9).unwrap(), (1, vec![(origin(), 2)]));
 }
 
 #[test]
 fn workers_together_never_get_more_pages_than_the_budget() {
     let two = Two::new();
     let one = two.crawl.open("w1", None).unwrap();
-    let other = two.crawl.open("w2", None).unwrap();
+    let second = two.crawl.open("w2", None).unwrap();
     assert_eq!(one.allow(0, 6, 10).unwrap(), 6);
-    assert_eq!(other.allow(0, 6, 10).unwrap(), 4);
+    assert_eq!(second.allow(0, 6, 10).unwrap(), 4);
     one.rest(true, Some(3)).unwrap();
-    assert_eq!(other.allow(4, 6, 10).unwrap(), 7);
+    assert_eq!(second.allow(4, 6, 10).unwrap(), 7);
     // A worker whose lease ended counts with its committed pages.
     two.pass(TERM);
     let third = two.crawl.open("w3", None).unwrap();

@@ -11,9 +11,8 @@ const MIN_AGE: u64 = 60_000;
 /// Maximum wait for a Retry-After, in milliseconds.
 pub(super) const MAX_WAIT: u64 = 24 * 3600 * 1000;
 
-/// Returns the lifetime in milliseconds of a response that ended at `end`, at most `most`. `Cache-Control` takes
-/// precedence over `Expires` (RFC 9111 section 5.3), and `Age` is subtracted. The lifetime is at
-/// most a day (RFC 9309 section 2.4).
+/// Returns the lifetime in milliseconds of a response that ended at `end`, at most `most`.
+/// `Cache-Control` takes precedence over `Expires` (RFC 9111 section 5.3), and `Age` is subtracted.
 pub(super) fn life(fields: &Fields, end: u64, most: u64) -> u64 {
     let stated = cache_control(fields).or_else(|| expires(fields, end));
     match stated.map(|stated| stated.saturating_sub(age(fields))) {

@@ -136,9 +136,7 @@ impl SettingsHistory {
         to: u64,
     ) -> impl Iterator<Item = &AuditedSettings> {
         let mut is_over = false;
-        let recorded = self.until(to);
-        let of_worker = recorded.filter(move |recorded| recorded.worker.as_deref() == worker);
-        of_worker
+        self.of_worker(worker, to)
             .map(Some)
             .chain([None])
             .map_while(move |recorded| {
@@ -163,18 +161,16 @@ impl SettingsHistory {
     /// Returns the earliest moment whose settings a request started at `start` may follow. A run
     /// follows no settings of an earlier run.
     pub(super) fn just_before(&self, worker: Option<&str>, start: u64) -> u64 {
-        let mut begun = self
-            .until(start)
-            .filter(|recorded| recorded.worker.as_deref() == worker && recorded.is_start);
-        let begun = begun.next().map_or(0, |recorded| recorded.from);
+        let mut recorded = self.of_worker(worker, start);
+        let begun = recorded.find(|recorded| recorded.is_start);
+        let begun = begun.map_or(0, |recorded| recorded.from);
         start.saturating_sub(SETTLING_MS).max(begun)
     }
 
     /// Returns when the settings began that a worker had in force at a moment; 0 if they are those
     /// in `crawl.toml`.
     pub(super) fn since(&self, worker: Option<&str>, moment: u64) -> u64 {
-        let mut recorded = self.until(moment);
-        let latest = recorded.find(|recorded| recorded.worker.as_deref() == worker);
+        let latest = self.of_worker(worker, moment).next();
         latest.map_or(0, |recorded| recorded.from)
     }
 
@@ -210,6 +206,16 @@ impl SettingsHistory {
     pub(super) fn restarted_between(&self, from: u64, to: u64) -> bool {
         let first = self.starts.partition_point(|start| *start <= from);
         self.starts.get(first).is_some_and(|start| *start <= to) || !self.is_known_at(from)
+    }
+
+    /// Returns the settings recorded for a worker until a moment, the latest first.
+    fn of_worker(
+        &self,
+        worker: Option<&str>,
+        moment: u64,
+    ) -> impl Iterator<Item = &RecordedSettings> {
+        let recorded = self.until(moment);
+        recorded.filter(move |recorded| recorded.worker.as_deref() == worker)
     }
 
     /// Returns the settings recorded until a moment, the latest first.

@@ -378,13 +378,13 @@ fn an_origin_without_a_listener_does_not_pause_the_other() {
     };
     // The refused origin may be the first to be requested.
     stage.scheduler.set_pending(stage.now, &refused, 3);
-    let other = origin("http://example.org");
-    stage.scheduler.set_pending(stage.now, &other, 3);
+    let plain = origin("http://example.org");
+    stage.scheduler.set_pending(stage.now, &plain, 3);
     assert_eq!(fails(&mut stage), None);
     stage.open("http://example.org", 3);
     for _ in 0..3 {
         let (permit, waited) = stage.wait();
-        assert_eq!(origin_of(permit.purpose()), &other);
+        assert_eq!(origin_of(permit.purpose()), &plain);
         assert!(waited < 5 * SECOND, "{waited:?}");
         stage.end(permit.spend(), ANSWERED);
     }
@@ -394,7 +394,7 @@ fn an_origin_without_a_listener_does_not_pause_the_other() {
     let paused = &summary.paused[0];
     assert_eq!(paused.why, PauseReason::Robots);
     // A page that can't be fetched shows that the server is gone.
-    stage.scheduler.set_pending(stage.now, &other, 1);
+    stage.scheduler.set_pending(stage.now, &plain, 1);
     let (permit, _) = stage.wait();
     let learned = stage.end(permit.spend(), OutcomeKind::NoConnection);
     assert!(learned.paused.is_some());

@@ -255,7 +255,7 @@ mod tests {
     /// The run after the power loss sends no request, so the next start only knows of the wait if
     /// this one doesn't count as clean.
     #[test]
-    fn unknown_requests_are_waited_for_as_long_as_robots_txt_asks() {
+    fn unknown_requests_are_waited_for_as_long_as_robots_txt_requires() {
         for (rule, seconds) in [
             ("Crawl-delay: 1", 2),
             ("Crawl-delay: 30", 30),

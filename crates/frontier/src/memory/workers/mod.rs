@@ -227,10 +227,23 @@ impl MemoryWorker {
         move |url| owned.contains(&self.crawl.bucket_of(&url.site()))
     }
 
+    /// Returns a visitor that passes only URLs of this worker's hosts to `visit`.
+    fn only_own<'a>(
+        &'a self,
+        visit: &'a mut dyn FnMut(WaitingUrl<'_>) -> ControlFlow<()>,
+    ) -> impl FnMut(WaitingUrl<'_>) -> ControlFlow<()> + 'a {
+        let is_own = self.is_own();
+        move |url| match is_own(url.url) {
+            true => visit(url),
+            false => ControlFlow::Continue(()),
+        }
+    }
+
     /// Fails if the database names another owner, or another epoch, of a bucket.
     fn fence(&self, b: i32) -> Result<(), FrontierError> {
         let epoch = lock(&self.own).buckets.get(&b).map(|own| own.epoch);
-        match lock(&self.crawl.register).is_owner(&self.life, b, epoch) {
+        let is_owner = lock(&self.crawl.register).is_owner(&self.life, b, epoch);
+        match is_owner {
             true => Ok(()),
             false => Err(self.lose("another worker took over its hosts")),
         }
@@ -320,9 +333,9 @@ impl WorkerFrontier for MemoryWorker {
         self.check()?;
         let _writer = lock(&self.crawl.frontier.writer);
         let (now, until) = self.time();
-        let taken = lock(&self.crawl.register).take(&self.life, most, now, until);
-        let taken: BTreeMap<i32, i64> = taken.into_iter().collect();
-        let is_taken = |site: &Site| taken.contains_key(&self.crawl.bucket_of(site));
+        let epochs = lock(&self.crawl.register).take(&self.life, most, now, until);
+        let epochs: BTreeMap<i32, i64> = epochs.into_iter().collect();
+        let is_taken = |site: &Site| epochs.contains_key(&self.crawl.bucket_of(site));
         // The leases of URLs are in the memory of their owner, who is gone.
         self.crawl
             .frontier
@@ -330,7 +343,7 @@ impl WorkerFrontier for MemoryWorker {
         let mut own = lock(&self.own);
         own.sent.clear();
         own.until = own.until.min(until);
-        let buckets = taken.iter();
+        let buckets = epochs.iter();
         own.buckets.extend(buckets.map(|(b, epoch)| {
             (
                 *b,
@@ -343,7 +356,7 @@ impl WorkerFrontier for MemoryWorker {
         drop(own);
         let mut origins = self.crawl.frontier.origins();
         origins.retain(|(origin, _)| is_taken(&origin.site()));
-        Ok((taken.len(), origins))
+        Ok((epochs.len(), origins))
     }
 
     fn hand_over(&self, buckets: &[i32]) -> Result<(), FrontierError> {
@@ -521,26 +534,14 @@ impl Frontier for MemoryWorker {
         &self,
         visit: &mut dyn FnMut(WaitingUrl<'_>) -> ControlFlow<()>,
     ) -> Result<(), FrontierError> {
-        let is_own = self.is_own();
-        self.crawl
-            .frontier
-            .each_deferred(&mut |url| match is_own(url.url) {
-                true => visit(url),
-                false => ControlFlow::Continue(()),
-            })
+        self.crawl.frontier.each_deferred(&mut self.only_own(visit))
     }
 
     fn each_pending(
         &self,
         visit: &mut dyn FnMut(WaitingUrl<'_>) -> ControlFlow<()>,
     ) -> Result<(), FrontierError> {
-        let is_own = self.is_own();
-        self.crawl
-            .frontier
-            .each_pending(&mut |url| match is_own(url.url) {
-                true => visit(url),
-                false => ControlFlow::Continue(()),
-            })
+        self.crawl.frontier.each_pending(&mut self.only_own(visit))
     }
 }
 

@@ -127,17 +127,17 @@ impl Register {
         now: Instant,
         until: Instant,
     ) -> Vec<(i32, i64)> {
-        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        let limit = usize::try_from(most).unwrap_or(usize::MAX);
         let free = self
             .numbered()
             .filter(|(_, bucket)| !is_valid(bucket.until, now));
-        let taken = free.take(most).map(|(b, bucket)| {
+        let epochs = free.take(limit).map(|(b, bucket)| {
             bucket.owner = life.to_owned();
             bucket.epoch += 1;
             bucket.until = Some(until);
             (b, bucket.epoch)
         });
-        taken.collect()
+        epochs.collect()
     }
 
     /// Extends the leases of a worker's name and buckets. Returns whether all were valid.
@@ -222,7 +222,7 @@ impl Register {
         let free = self.buckets.iter();
         let free = free.filter(|bucket| !is_valid(bucket.until, now));
         let workers = self.workers.values();
-        let others = workers.clone().filter(|worker| worker.life != life);
+        let elsewhere = workers.clone().filter(|worker| worker.life != life);
         let own = workers.clone().find(|worker| worker.life == life);
         let mut targets = self.links.values().map(|(b, _)| b);
         Survey {
@@ -235,7 +235,7 @@ impl Register {
             is_drained: own.is_some_and(|worker| worker.is_drained),
             crawl_meta: self.crawl_meta().len() as u64,
             pages: workers.map(|worker| worker.pages).sum(),
-            others_bytes: others.map(|worker| worker.bytes).sum(),
+            others_bytes: elsewhere.map(|worker| worker.bytes).sum(),
             ..Survey::default()
         }
     }
@@ -256,14 +256,14 @@ impl Register {
         (pages, more, of): (u64, u64, u64),
         now: Instant,
     ) -> Option<u64> {
-        let others = self.workers.values().filter(|worker| worker.life != life);
-        let used = others.map(|worker| match is_valid(worker.until, now) {
+        let workers = self.workers.values().filter(|worker| worker.life != life);
+        let used = workers.map(|worker| match is_valid(worker.until, now) {
             true => worker.allowed.max(worker.pages),
             false => worker.pages,
         });
-        let left = of.saturating_sub(used.sum());
+        let available = of.saturating_sub(used.sum());
         let worker = self.of_life(life)?;
-        worker.allowed = worker.allowed.max((pages + more).min(left));
+        worker.allowed = worker.allowed.max((pages + more).min(available));
         Some(worker.allowed)
     }
 
@@ -302,8 +302,8 @@ impl Register {
     /// Returns the values that the other workers stored under a name.
     pub(super) fn others_meta(&self, worker: &str, name: &str) -> Vec<Vec<u8>> {
         let all = self.meta.iter();
-        let others = all.filter(|((by, of), _)| by != worker && !by.is_empty() && of == name);
-        others.map(|(_, bytes)| bytes.clone()).collect()
+        let values = all.filter(|((by, of), _)| by != worker && !by.is_empty() && of == name);
+        values.map(|(_, bytes)| bytes.clone()).collect()
     }
 
     /// Returns the values that are stored for the whole crawl.

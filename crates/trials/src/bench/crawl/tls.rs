@@ -126,10 +126,10 @@ struct Prepared {
 
 impl Bench<'_> {
     fn prepare(&self, contender: Contender) -> Result<Prepared, Absent> {
-        let why = |error: anyhow::Error| Absent(format!("{error:#}"));
+        let absent = |error: anyhow::Error| Absent(format!("{error:#}"));
         let names = |address| {
             let addresses = self.hosts.addresses().collect();
-            NameServer::start(address, addresses, Kind::Fast).map_err(why)
+            NameServer::start(address, addresses, Kind::Fast).map_err(absent)
         };
         let program = contender.install(self.workspace)?;
         let (program, names) = match contender {
@@ -232,10 +232,10 @@ fn table(rows: &[(Contender, Run)], all_pages: u64) -> String {
     let rate = |run: &Run| run.served.served.pages.len() as f64 / run.cost.wall.as_secs_f64();
     let cpu =
         |run: &Run| run.cost.cpu.as_secs_f64() * 1e3 / run.served.served.pages.len().max(1) as f64;
-    let ratio = |run: &Run, other: Contender, value: &dyn Fn(&Run) -> f64| {
-        let other = rows.iter().find(|row| row.0 == other);
-        other.map_or("-".to_owned(), |(_, other)| {
-            format!("{:.2}", value(run) / value(other))
+    let ratio = |run: &Run, base: Contender, value: &dyn Fn(&Run) -> f64| {
+        let base = rows.iter().find(|row| row.0 == base);
+        base.map_or("-".to_owned(), |(_, base)| {
+            format!("{:.2}", value(run) / value(base))
         })
     };
     let mut text = "| program | pages/s | of wget2 | CPU a page | of wget2 | of the floor \

@@ -273,10 +273,16 @@ class Search {
 
   // Returns the prior of a page: how likely it answers a query, relative to an ordinary page.
   prior(page, isAboutChanges) {
-    for (const [first, last, prior, ofChanges] of this.manifest.priors || []) {
-      if (page >= first && page <= last) return (isAboutChanges ? ofChanges : prior) / 100;
+    const runs = this.manifest.priors || [];
+    let [from, to] = [0, runs.length];
+    while (from < to) {
+      const middle = (from + to) >> 1;
+      if (runs[middle][1] < page) from = middle + 1;
+      else to = middle;
     }
-    return 1;
+    if (from === runs.length || runs[from][0] > page) return 1;
+    const [, , prior, ofChanges] = runs[from];
+    return (isAboutChanges ? ofChanges : prior) / 100;
   }
 
   // Returns the pages that have any of the units.
@@ -377,9 +383,15 @@ class Unit {
     this.idfs = { text: idf(count, pages), title: idf(inTitle, pages), heading: idf(inHeadings, pages) };
   }
 
-  // Visits the pages with any of the words. In each page, only the group with the greatest weight
-  // counts.
+  // Visits the pages with any of the words.
   each(visit) {
+    for (const [page, word] of this.found()) visit(page, word);
+  }
+
+  // Returns what each page has of the words. In each page, only the group with the greatest weight
+  // counts. Computed once: all groups must be there.
+  found() {
+    if (this.ofPages) return this.ofPages;
     const found = new Map();
     for (const { forms, weight } of this.groups) {
       const ofGroup = new Map();
@@ -408,7 +420,8 @@ class Unit {
         known.pieces |= word.pieces;
       }
     }
-    for (const [page, word] of found) visit(page, word);
+    this.ofPages = found;
+    return found;
   }
 }
 
@@ -478,7 +491,10 @@ function bestPiece(hit) {
 // Returns the pieces with all words of a phrase; for a page with one piece, that piece.
 function piecesOf(hit, units) {
   let pieces = -1;
-  for (const unit of units) unit.each((page, word) => page === hit.page && (pieces &= word.pieces));
+  for (const unit of units) {
+    const word = unit.found().get(hit.page);
+    if (word) pieces &= word.pieces;
+  }
   if (pieces === -1) return [0];
   const found = [];
   for (let piece = 0; piece < 30; piece++) if (pieces & (1 << piece)) found.push(piece);
@@ -488,9 +504,8 @@ function piecesOf(hit, units) {
 // Returns whether the title of a page has all words of a phrase, in any order.
 function isInTitle(hit, units) {
   return units.every((unit) => {
-    let has = false;
-    unit.each((page, word) => (has = has || (word.inTitle && page === hit.page)));
-    return has;
+    const word = unit.found().get(hit.page);
+    return word !== undefined && word.inTitle;
   });
 }
 
