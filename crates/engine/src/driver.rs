@@ -4,7 +4,6 @@ mod rendering;
 pub(crate) mod start;
 
 use std::collections::VecDeque;
-use std::fs::File;
 use std::future::poll_fn;
 use std::panic::resume_unwind;
 use std::path::PathBuf;
@@ -17,6 +16,7 @@ use std::time::{Duration, Instant};
 use crawl_archive::LogFile;
 use crawl_archive::rows::PageRow;
 use crawl_fetcher::{Clock, FetchConfig, Fetcher};
+use crawl_frontier::FileLock;
 use crawl_frontier::shared::WorkerFrontier;
 use crawl_scheduler::Tick;
 use tokio::runtime::Handle;
@@ -189,7 +189,7 @@ struct Workers {
     frontier: Arc<dyn WorkerFrontier>,
     thread: WorkerThread,
     /// The lock of the directory, held until the end of the run.
-    _lock: Option<File>,
+    _lock: Option<FileLock>,
 }
 
 impl Workers {

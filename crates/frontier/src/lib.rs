@@ -43,6 +43,7 @@ mod admit_rule;
 pub mod conformance;
 mod error;
 mod exclusion;
+mod file_lock;
 mod fingerprint;
 mod frontier;
 mod lease;
@@ -76,6 +77,7 @@ pub mod parts {
 pub use admission::{Admission, Admitted, NewState, UrlKind};
 pub use error::{FrontierError, OpenError};
 pub use exclusion::{Exclusion, Reason};
+pub use file_lock::FileLock;
 pub use fingerprint::{Fingerprint, FingerprintKey};
 pub use frontier::Frontier;
 pub use lease::{Lease, Outcome};

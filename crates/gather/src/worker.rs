@@ -1,13 +1,14 @@
 //! Opens the directory of a worker, and checks that it can be gathered.
 
 use std::collections::BTreeSet;
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use crawl_archive::rows::{ExcludedRow, WaitingRow, WorkerRow};
 use crawl_archive::{MAX_CONFIG_BYTES, ReadError, RowReader, check_entries, read_text};
+use crawl_frontier::FileLock;
 use crawl_records::{CrawlSettings, RecordsError, waiting};
 use serde::Deserialize;
 use toml::Table;
@@ -44,7 +45,7 @@ pub(crate) struct Worker {
     /// The number of bytes to read from the worker's `excluded.jsonl`; `None` to read the whole
     /// file.
     pub(crate) excluded_bytes: Option<u64>,
-    _locks: Vec<File>,
+    _locks: Vec<FileLock>,
 }
 
 impl Worker {
@@ -151,7 +152,7 @@ pub(crate) fn open_all(dirs: &[PathBuf]) -> Result<Vec<Worker>, GatherError> {
 
 /// Locks a directory as a run does. A directory without the folder `state`, such as a copy of the
 /// records, needs no lock.
-fn hold(dir: &Path) -> Result<Vec<File>, GatherError> {
+fn hold(dir: &Path) -> Result<Vec<FileLock>, GatherError> {
     let mut held = Vec::new();
     for lock in LOCKS {
         let path = dir.join(lock);
@@ -159,15 +160,10 @@ fn hold(dir: &Path) -> Result<Vec<File>, GatherError> {
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
             file => file.map_err(GatherError::io(&path))?,
         };
-        match file.try_lock() {
-            Ok(()) => held.push(file),
-            Err(TryLockError::WouldBlock) => {
-                return Err(GatherError::Running {
-                    dir: dir.to_owned(),
-                });
-            }
-            Err(TryLockError::Error(error)) => return Err(GatherError::io(&path)(error)),
-        }
+        let lock = FileLock::try_acquire(file).map_err(GatherError::io(&path))?;
+        held.push(lock.ok_or_else(|| GatherError::Running {
+            dir: dir.to_owned(),
+        })?);
     }
     Ok(held)
 }

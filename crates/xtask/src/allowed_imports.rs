@@ -117,7 +117,12 @@ pub(crate) const SEES: [(&str, &[&str]); 31] = [
     ),
     (
         "crawl-gather",
-        &["crawl-weburl", "crawl-archive", "crawl-records"],
+        &[
+            "crawl-weburl",
+            "crawl-archive",
+            "crawl-frontier",
+            "crawl-records",
+        ],
     ),
     // `crawl` itself reads documents (in a separate process), so it needs `crawl-documents`.
     (

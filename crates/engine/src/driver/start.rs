@@ -1,7 +1,6 @@
 //! Starts a run: restores the state that earlier runs stored, and starts the threads.
 
 use std::collections::VecDeque;
-use std::fs::File;
 use std::io;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,8 +10,8 @@ use std::thread::JoinHandle;
 use crawl_archive::LogFile;
 use crawl_archive::rows::{RequestRow, RunBegan};
 use crawl_fetcher::{Clock, Fetcher};
-use crawl_frontier::Frontier;
 use crawl_frontier::shared::WorkerFrontier;
+use crawl_frontier::{FileLock, Frontier};
 use crawl_scheduler::{RestartKind, Tick};
 use crawl_weburl::CanonicalUrl;
 use tokio::sync::mpsc as async_mpsc;
@@ -250,7 +249,7 @@ impl ThreadStart<'_> {
 impl Workers {
     fn start(
         frontier: Arc<dyn WorkerFrontier>,
-        lock: Option<File>,
+        lock: Option<FileLock>,
         config: &Config,
         events: &async_mpsc::UnboundedSender<Event>,
     ) -> io::Result<Workers> {

@@ -1,7 +1,7 @@
 //! Creates or reopens the crawl directory.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,8 @@ use crawl_archive::{
 };
 use crawl_frontier::shared::WorkerFrontier;
 use crawl_frontier::{
-    FjallFrontier, Frontier, FrontierError, KnownState, OpenError, Options, RestingFrontier,
+    FileLock, FjallFrontier, Frontier, FrontierError, KnownState, OpenError, Options,
+    RestingFrontier,
 };
 use crawl_sample::SampleMethod;
 use crawl_weburl::CanonicalUrl;
@@ -120,7 +121,7 @@ pub(crate) struct Directory {
     pub(crate) shared: Option<Arc<dyn WorkerFrontier>>,
     /// The lock of a worker's directory, held while the worker runs. `None` without a shared
     /// frontier.
-    pub(crate) lock: Option<File>,
+    pub(crate) lock: Option<FileLock>,
     /// The pages and hosts that were erased from the crawl.
     pub(crate) tombstones: Tombstones,
     pub(crate) files: Files,
@@ -223,7 +224,7 @@ pub(crate) fn open_with(
 pub(crate) type AnyFrontier = (
     Arc<dyn Frontier>,
     Option<Arc<dyn WorkerFrontier>>,
-    Option<File>,
+    Option<FileLock>,
 );
 
 fn open_any_frontier(
@@ -273,25 +274,20 @@ pub(crate) fn open_at_rest(dir: &Path) -> Result<FjallFrontier, EngineError> {
     }
 }
 
-/// Locks a directory that was gathered from the directories of several workers, for as long as the
-/// returned file is open. `None` for any other directory.
-pub(crate) fn hold_gathered(dir: &Path) -> Result<Option<File>, EngineError> {
+/// Locks a directory that was gathered from the directories of several workers, until the returned
+/// lock is dropped. `None` for any other directory.
+pub(crate) fn hold_gathered(dir: &Path) -> Result<Option<FileLock>, EngineError> {
     let path = dir.join(WORKERS);
     let file = match crawl_archive::open_regular(&path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         file => file.map_err(EngineError::disk(&path))?,
     };
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(fs::TryLockError::WouldBlock) => {
-            return Err(EngineError::OutputInUse {
-                dir: dir.to_path_buf(),
-            });
-        }
-        Err(fs::TryLockError::Error(error)) => return Err(EngineError::disk(&path)(error)),
-    }
+    let lock = FileLock::try_acquire(file).map_err(EngineError::disk(&path))?;
+    let lock = lock.ok_or_else(|| EngineError::OutputInUse {
+        dir: dir.to_path_buf(),
+    })?;
     check_entries(dir)?;
-    Ok(Some(file))
+    Ok(Some(lock))
 }
 
 /// Returns whether `dir` contains a crawl. Refuses a directory that was gathered from several

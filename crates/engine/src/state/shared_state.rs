@@ -2,11 +2,12 @@
 //! directory.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
+use crawl_frontier::FileLock;
 use crawl_frontier::shared::WorkerFrontier;
 use serde::{Deserialize, Serialize};
 
@@ -32,13 +33,13 @@ struct WorkerFile {
     life: String,
 }
 
-/// Opens the shared frontier as the worker that owns this directory. Locks the directory for as
-/// long as the returned file is open.
+/// Opens the shared frontier as the worker that owns this directory. Locks the directory until
+/// the returned lock is dropped.
 pub(super) fn open(
     shared: &SharedCrawl,
     dir: &Path,
     state: &Path,
-) -> Result<(Arc<dyn WorkerFrontier>, File), EngineError> {
+) -> Result<(Arc<dyn WorkerFrontier>, FileLock), EngineError> {
     let lock = lock(dir, state)?;
     let owner = read(state)?;
     if owner.is_none() && holds_more(state)? {
@@ -148,7 +149,7 @@ fn write(state: &Path, file: &WorkerFile) -> Result<(), EngineError> {
     replace(&path, &state.join(WORKER_BESIDE), &bytes).map_err(EngineError::disk(&path))
 }
 
-fn lock(dir: &Path, state: &Path) -> Result<File, EngineError> {
+fn lock(dir: &Path, state: &Path) -> Result<FileLock, EngineError> {
     let path = state.join(LOCK);
     let failed = |error| EngineError::disk(&path)(error);
     let file = File::options()
@@ -156,14 +157,10 @@ fn lock(dir: &Path, state: &Path) -> Result<File, EngineError> {
         .truncate(false)
         .write(true)
         .open(&path);
-    let file = file.map_err(failed)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(EngineError::OutputInUse {
-            dir: dir.to_owned(),
-        }),
-        Err(TryLockError::Error(error)) => Err(failed(error)),
-    }
+    let lock = file.and_then(FileLock::try_acquire).map_err(failed)?;
+    lock.ok_or_else(|| EngineError::OutputInUse {
+        dir: dir.to_owned(),
+    })
 }
 
 fn read(state: &Path) -> Result<Option<WorkerFile>, EngineError> {

@@ -12,13 +12,14 @@
 //! a handle on the directory, without following links. The caller of [`resume`] decides whether the
 //! list is the user's own, and which names it may contain.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use crawl_archive::{read_text, replace_file};
+use crawl_frontier::FileLock;
 use serde::{Deserialize, Serialize};
 
 use crate::error::EngineError;
@@ -207,7 +208,7 @@ pub(crate) fn resume(
 }
 
 /// Locks the crawl if it contains files of an interrupted replacement. `None` if it contains none.
-fn lock_leftovers(dir: &Path) -> Result<Option<File>, EngineError> {
+fn lock_leftovers(dir: &Path) -> Result<Option<FileLock>, EngineError> {
     let mut leftovers = [LIST, STAGING, LIST_BESIDE].into_iter();
     if !leftovers.any(|name| dir.join(name).symlink_metadata().is_ok()) {
         return Ok(None);
@@ -215,13 +216,11 @@ fn lock_leftovers(dir: &Path) -> Result<Option<File>, EngineError> {
     let failed = |why| EngineError::disk(dir)(why);
     let root = open_root(dir).map_err(failed)?;
     let lock = root.open("state/lock").map_err(failed)?.into_std();
-    match lock.try_lock() {
-        Ok(()) => Ok(Some(lock)),
-        Err(TryLockError::WouldBlock) => Err(EngineError::OutputInUse {
-            dir: dir.to_path_buf(),
-        }),
-        Err(TryLockError::Error(why)) => Err(failed(why)),
-    }
+    let in_use = || EngineError::OutputInUse {
+        dir: dir.to_path_buf(),
+    };
+    let lock = FileLock::try_acquire(lock).map_err(failed)?;
+    lock.ok_or_else(in_use).map(Some)
 }
 
 /// Opens a handle on the directory. Files opened, renamed or removed through it are always inside

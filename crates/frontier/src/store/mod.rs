@@ -18,7 +18,6 @@ mod url_changes;
 mod visits;
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -36,6 +35,7 @@ use self::transaction::FjallTransaction;
 use crate::admission::{Admission, depth_and_hops};
 use crate::admit_rule::{AdmitAction, CurrentState, meet};
 use crate::error::{FrontierError, OpenError};
+use crate::file_lock::FileLock;
 use crate::fingerprint::Fingerprint;
 use crate::frontier::Frontier;
 use crate::lease::Lease;
@@ -106,7 +106,7 @@ pub struct FjallFrontier {
     reopenings: AtomicU64,
     /// The number of the last commit in the sieve. 0 if there was none since opening.
     number: AtomicU64,
-    _lock: File,
+    _lock: FileLock,
 }
 
 /// State that only the writer needs.

@@ -7,7 +7,7 @@
 //! DIR/known/ID.run   what is known of the URLs: sorted runs, listed in the store
 //! ```
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -24,6 +24,7 @@ use super::record_codec::{Sequence, decode_origin};
 use super::tables::{Tables, damage};
 use super::{Durability, FjallFrontier, Options, Writer, meta_keys};
 use crate::error::OpenError;
+use crate::file_lock::FileLock;
 use crate::fingerprint::FingerprintKey;
 use crate::lease_table::LeaseTable;
 use crate::sieve::{BlockCache, Disk, Record, RunError, RunManifest, Sieve, SieveSettings};
@@ -105,7 +106,7 @@ pub(super) fn open(
 pub(super) fn open_resting(
     dir: &Path,
     options: &Options,
-) -> Result<(Tables, Sequence, File), OpenError> {
+) -> Result<(Tables, Sequence, FileLock), OpenError> {
     let store = dir.join(STORE);
     if !store.is_dir() {
         return Err(foreign(dir, "no store"));
@@ -147,7 +148,7 @@ fn refuse_foreign(dir: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
-fn take_lock(dir: &Path) -> Result<File, OpenError> {
+fn take_lock(dir: &Path) -> Result<FileLock, OpenError> {
     let path = dir.join(LOCK);
     let open = File::options()
         .read(true)
@@ -155,13 +156,8 @@ fn take_lock(dir: &Path) -> Result<File, OpenError> {
         .create(true)
         .truncate(false)
         .open(&path);
-    let locked = open.and_then(|file| match file.try_lock() {
-        Ok(()) => Ok(Some(file)),
-        Err(TryLockError::WouldBlock) => Ok(None),
-        Err(TryLockError::Error(source)) => Err(source),
-    });
-    match locked {
-        Ok(Some(file)) => Ok(file),
+    match open.and_then(FileLock::try_acquire) {
+        Ok(Some(lock)) => Ok(lock),
         Ok(None) => Err(OpenError::InUse {
             path: dir.to_owned(),
         }),
@@ -256,7 +252,7 @@ fn load(
     db: Database,
     options: &Options,
     disk: Arc<dyn Disk>,
-    lock: File,
+    lock: FileLock,
 ) -> Result<FjallFrontier, OpenError> {
     let persist = match options.durability {
         Durability::PowerCut => PersistMode::SyncData,

@@ -5,7 +5,6 @@
 //! runs stay, because they contain only fingerprints and no text.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
@@ -22,6 +21,7 @@ use super::tables::{Tables, queue_start};
 use crate::admit_rule::{Deferred, Rank};
 use crate::error::OpenError;
 use crate::exclusion::{Exclusion, Reason};
+use crate::file_lock::FileLock;
 use crate::fingerprint::Fingerprint;
 use crate::sieve::{Record, SystemDisk};
 use crate::visit::StoredVisit;
@@ -65,7 +65,7 @@ pub struct RestingFrontier {
     options: Options,
     tables: Tables,
     sequence: Sequence,
-    _lock: File,
+    _lock: FileLock,
 }
 
 impl RestingFrontier {
