@@ -223,9 +223,12 @@ fn killed_and_started_again() {
 
     // The same settings are recorded once.
     assert_eq!(cmd.run(&["--output", "c"]).code, 0);
-    let rows = dir.rows("c/state/delays.jsonl");
-    let recorded: Vec<bool> = rows.iter().map(|row| row["settings"].is_object()).collect();
-    assert_eq!(recorded, [true, false, false, false], "{rows:?}");
+    let mut rows = dir.rows("c/state/delays.jsonl");
+    let recorded = |rows: &[Value]| -> Vec<bool> {
+        let settings = rows.iter().map(|row| &row["settings"]);
+        settings.map(Value::is_object).collect()
+    };
+    assert_eq!(recorded(&rows), [true, false, false, false], "{rows:?}");
 
     // Without the record, the settings of the earlier runs are unknown.
     assert_eq!(cmd.run(&["--output", "c", "--delay", "5s"]).code, 0);
@@ -243,6 +246,16 @@ fn killed_and_started_again() {
         "{}",
         unknown.stdout
     );
+
+    // A crawl of several workers that goes on as one has their rows, but this process needs a row
+    // of its own.
+    for row in &mut rows {
+        row["worker"] = "w1".into();
+    }
+    let lines: String = rows.iter().map(|row| format!("{row}\n")).collect();
+    std::fs::write(dir.file("c/state/delays.jsonl"), lines).unwrap();
+    assert_eq!(cmd.run(&["--output", "c", "--delay", "2s"]).code, 0);
+    assert_eq!(recorded(&dir.rows("c/state/delays.jsonl"))[4..], [true]);
 }
 
 #[test]

@@ -293,8 +293,9 @@ impl Answers {
         let record = match (record, recorded.status) {
             // The archive doesn't hold an answer to HEAD that had to be confirmed with GET. A record
             // found here is the answer to that GET.
-            (_, Some(status))
-                if request.is_head && (status >= 400 || self.crawl.was_confirmed(recorded)) =>
+            (ref record, Some(status))
+                if request.is_head
+                    && (status >= 400 || self.crawl.was_confirmed(recorded, record.is_some())) =>
             {
                 let headers = match status {
                     200..=299 => HeaderMap::new(),

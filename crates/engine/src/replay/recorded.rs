@@ -282,10 +282,13 @@ impl RecordedCrawl {
     }
 
     /// Returns whether GET was sent after this HEAD request, since its answer had to be confirmed.
-    pub(super) fn was_confirmed(&self, head: &RecordedRequest) -> bool {
+    /// `has_record` is whether the archive has an answer from the time of the HEAD request. It keeps
+    /// no answer that had to be confirmed. If it has one although GET was sent at the same time, the
+    /// answer is that of GET. A GET at any other time is a later visit.
+    pub(super) fn was_confirmed(&self, head: &RecordedRequest, has_record: bool) -> bool {
         let of_url = &self.requests[self.requests_of(head.url)];
         let next = of_url.iter().find(|other| other.place > head.place);
-        next.is_some_and(|next| !next.is_head)
+        next.is_some_and(|next| !next.is_head && (!has_record || next.start == head.start))
     }
 
     /// Returns the first archived answer to a request for the same URL that ended after `request`.

@@ -24,7 +24,10 @@ impl DelayLog {
         let path = config.output.join("state").join("delays.jsonl");
         let mut file = LogFile::open(&path)?;
         let rows = file.tail::<DelayRow>(MAX_COMPARED_ROWS)?.rows;
-        let recorded = rows.into_iter().rev().find_map(|row| row.settings);
+        // A crawl that was gathered from several workers has rows of theirs, which say nothing about
+        // this process.
+        let own = rows.into_iter().rev().filter(|row| row.worker.is_none());
+        let recorded = own.filter_map(|row| row.settings).next();
         let settings = Some(&config.audited).filter(|now| recorded.as_ref() != Some(*now));
         let mut log = DelayLog(file);
         log.note(&DelayRow {

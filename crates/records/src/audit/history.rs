@@ -197,15 +197,20 @@ impl SettingsHistory {
         numbers.max().unwrap_or(1)
     }
 
-    /// Returns whether the settings at that moment are known.
-    pub(super) fn is_known_at(&self, moment: u64) -> bool {
+    /// Returns whether the settings of a worker at that moment are known.
+    pub(super) fn is_known_at(&self, worker: Option<&str>, moment: u64) -> bool {
+        self.of_worker(worker, moment).next().is_some() || moment >= self.unknown_until
+    }
+
+    /// Returns whether the settings of any worker at that moment are known.
+    pub(super) fn is_any_known_at(&self, moment: u64) -> bool {
         self.until(moment).next().is_some() || moment >= self.unknown_until
     }
 
     /// Returns whether the program was, or may have been, restarted between two moments.
     pub(super) fn restarted_between(&self, from: u64, to: u64) -> bool {
         let first = self.starts.partition_point(|start| *start <= from);
-        self.starts.get(first).is_some_and(|start| *start <= to) || !self.is_known_at(from)
+        self.starts.get(first).is_some_and(|start| *start <= to) || !self.is_any_known_at(from)
     }
 
     /// Returns the settings recorded for a worker until a moment, the latest first.
@@ -291,16 +296,20 @@ mod tests {
     fn settings_of_earlier_runs_that_are_not_recorded_are_unknown() {
         let started = "[crawl]\nstarted = \"1970-01-01T00:01:00Z\"\nlast-started = ";
         let once = history(&format!("{started}\"1970-01-01T00:01:00Z\"\n"), Vec::new());
-        assert!(once.is_known_at(0) && !once.restarted_between(0, 999_000));
+        assert!(once.is_known_at(None, 0) && !once.restarted_between(0, 999_000));
         let twice = format!("{started}\"1970-01-01T00:02:00Z\"\n");
         let unknown = history(&twice, Vec::new());
-        assert!(!unknown.is_known_at(120_999) && unknown.is_known_at(121_000));
+        assert!(!unknown.is_known_at(None, 120_999) && unknown.is_known_at(None, 121_000));
         assert!(unknown.restarted_between(100_000, 110_000));
         assert!(!unknown.restarted_between(121_000, 130_000));
         let recorded = history(&twice, vec![row(60_500, None, "{}", false)]);
-        assert!(recorded.is_known_at(60_500) && !recorded.is_known_at(60_499));
+        assert!(recorded.is_known_at(None, 60_500) && !recorded.is_known_at(None, 60_499));
         let reread = history("", vec![row(60_000, None, "", true)]);
-        assert!(reread.is_known_at(61_000) && !reread.is_known_at(60_000));
+        assert!(reread.is_known_at(None, 61_000) && !reread.is_known_at(None, 60_000));
+        // What one worker recorded says nothing about another.
+        let of_worker = history(&twice, vec![row(60_500, Some("w1"), "{}", false)]);
+        assert!(of_worker.is_known_at(Some("w1"), 60_500));
+        assert!(!of_worker.is_known_at(None, 60_500) && of_worker.is_any_known_at(60_500));
     }
 
     #[test]

@@ -284,7 +284,7 @@ impl AuditRun<'_> {
         let first = *first;
         let (asked, by) = required(&first);
         host.places.swap_remove(place);
-        if !self.settings.is_known_at(sent.start) {
+        if !self.settings.is_known_at(sent.worker(), sent.start) {
             return self.findings.undecided(EARLIER_RUN);
         }
         if per_host > 1 && sent.start < host.judged {
@@ -332,7 +332,7 @@ impl AuditRun<'_> {
             return Ok(());
         }
         let elsewhere = host.per_host > 1 || !asked.at_home;
-        let undecided = if !self.settings.is_known_at(sent.start) {
+        let undecided = if !self.settings.is_known_at(sent.worker(), sent.start) {
             Some(EARLIER_RUN)
         } else if !asked.is_own && self.settings.restarted_between(asked.known_at, sent.start) {
             Some(PACE_BEFORE_RESTART)
@@ -431,7 +431,7 @@ impl AuditRun<'_> {
             return;
         };
         let owed = *owed;
-        let several = host.per_host > 1 || !self.settings.is_known_at(sent.start);
+        let several = host.per_host > 1 || !self.settings.is_known_at(sent.worker(), sent.start);
         if several && sent.start < owed.since + SETTLING_MS {
             return self.findings.undecided(WAIT_JUST_THEN);
         }

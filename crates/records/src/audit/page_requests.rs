@@ -116,7 +116,7 @@ impl AuditRun<'_> {
     /// Returns a breach if the settings at the time of the request are known. Otherwise the check
     /// is undecided.
     fn if_held(&self, sent: &SentRequest, rule: &'static str, message: String) -> CheckResult {
-        match self.settings.is_known_at(sent.start) {
+        match self.settings.is_known_at(sent.worker(), sent.start) {
             true => CheckResult::Broke(rule, message),
             false => CheckResult::Undecided(EARLIER_RUN),
         }

@@ -81,7 +81,7 @@ impl AuditRun<'_> {
                 }
             }
         }
-        if !self.settings.is_known_at(started) {
+        if !self.settings.is_any_known_at(started) {
             return Ok(CheckResult::Undecided(EARLIER_RUN));
         }
         let recorded_rule = match (&recorded.rule, recorded.line) {
@@ -177,7 +177,7 @@ impl AuditRun<'_> {
         if is_disallowed || closed {
             return Ok(Some(CheckResult::Kept));
         }
-        let is_known = self.settings.is_known_at(answer.end);
+        let is_known = self.settings.is_any_known_at(answer.end);
         Ok((!is_known).then_some(CheckResult::Undecided(EARLIER_RUN)))
     }
 

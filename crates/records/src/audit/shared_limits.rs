@@ -149,7 +149,7 @@ impl SharedChecks {
         for (rule, breach, earlier) in broken {
             // A host with several addresses counts towards the limits of the first one.
             let is_fixed = rule != "per-address" || self.has_one_address(host);
-            let result = match settings.is_known_at(start) {
+            let result = match settings.is_known_at(worker, start) {
                 true if is_fixed => CheckResult::Broke(rule, breach),
                 true => CheckResult::Undecided(SEVERAL_ADDRESSES),
                 false => CheckResult::Undecided(EARLIER_RUN),

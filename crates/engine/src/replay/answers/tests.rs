@@ -179,8 +179,18 @@ fn an_answer_to_head_has_the_recorded_status_and_no_body() {
         purpose: "check".to_owned(),
         ..row(start, Some(status), None)
     };
-    let rows = [head(0, 200), head(2_000, 405), row(2_500, Some(200), None)];
-    let archived: [Archived; 2] = [(0, "", Some(Truncated::Withheld)), (2_500, "got", None)];
+    // The first HEAD was answered well, so the GET after it is a later visit.
+    let rows = [
+        head(0, 200),
+        row(1_000, Some(200), None),
+        head(2_000, 405),
+        row(2_500, Some(200), None),
+    ];
+    let archived: [Archived; 3] = [
+        (0, "", Some(Truncated::Withheld)),
+        (1_000, "visit", None),
+        (2_500, "got", None),
+    ];
     let mut answers = answers(&rows, &archived, ReplayTiming::AsRecorded);
     let mut send = |is_head| {
         let request = FetchRequest {
@@ -193,6 +203,7 @@ fn an_answer_to_head_has_the_recorded_status_and_no_body() {
         (exchange.status, exchange.body.len(), exchange.truncated)
     };
     assert_eq!(send(true), (200, 0, Some(Truncation::Unwanted)));
+    assert_eq!(send(false), (200, 5, None));
     assert_eq!(send(true), (405, 0, None));
     assert_eq!(send(false), (200, 3, None));
 }
