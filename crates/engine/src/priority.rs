@@ -3,6 +3,7 @@
 
 use crawl_frontier::{Admission, Lease, UrlKind};
 use crawl_traps::MAX_LEVEL;
+use crawl_weburl::HostKey;
 
 /// Maximum levels of sitemap indexes to follow.
 pub(crate) const MAX_SITEMAP_LEVELS: u8 = 5;
@@ -108,6 +109,16 @@ pub(crate) fn is_guess(lease: &Lease) -> bool {
 /// Whether the URL is a page of another host than the only sitemaps that list it.
 pub(crate) fn is_foreign_entry(lease: &Lease) -> bool {
     Priority::of(lease) == Priority::FOREIGN_ENTRY && lease.kind == UrlKind::Page
+}
+
+/// Whether a sitemap on one host may list pages on the other without the other's consent: the hosts
+/// are equal, or differ only by a leading `www.`.
+pub(crate) fn may_list(sitemap: &HostKey, page: &HostKey) -> bool {
+    let [sitemap, page] = [sitemap, page].map(|host| {
+        let host = host.as_str();
+        host.strip_prefix("www.").unwrap_or(host)
+    });
+    sitemap == page
 }
 
 /// Whether an admission is for a guessed `/sitemap.xml`.

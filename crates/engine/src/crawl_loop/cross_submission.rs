@@ -5,7 +5,7 @@ use crawl_fetcher::robots::CompiledRobots;
 use crawl_frontier::{Exclusion, Frontier, FrontierError, Lease, Reason};
 use crawl_weburl::CanonicalUrl;
 
-use crate::priority::{Priority, is_foreign_entry};
+use crate::priority::{Priority, is_foreign_entry, may_list};
 
 /// Maximum number of indexes and redirects that led to a sitemap.
 /// Beyond the limit: the sitemap counts as not named.
@@ -33,7 +33,7 @@ pub(super) fn judge(
     let mut parent = lease.via.clone();
     for _ in 0..MAX_PARENTS {
         let Some(sitemap) = parent else { break };
-        if sitemap.host_key() == host || rules.names_sitemap(&sitemap) {
+        if may_list(&sitemap.host_key(), &host) || rules.names_sitemap(&sitemap) {
             lease.priority = Priority::LINK.byte();
             return Ok(None);
         }
@@ -134,6 +134,8 @@ mod tests {
             // The host itself led to the sitemap.
             (&["http://a.example/robots.txt"], "", true),
             (&[index, "http://a.example/sitemap.xml"], "", true),
+            (&["http://www.a.example/robots.txt"], "", true),
+            (&["http://blog.a.example/robots.txt"], "", false),
         ] {
             let refusal = refusal(parents, robots);
             let text = "http://a.example/robots.txt does not name http://cdn.example/map.xml";

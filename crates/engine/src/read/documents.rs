@@ -29,7 +29,7 @@ use crate::extracts::rows_of_text;
 use crate::index::entry::{entry, interstitial_of, linked_canonical, pairs, read_both};
 use crate::messages::page::{FetchedPage, LinkBatch, PageFindings, TrapSignal};
 use crate::messages::render::{Rendering, Shell, is_built_by_scripts};
-use crate::priority::{IsTooDeep, MAX_SITEMAP_LEVELS, Priority};
+use crate::priority::{IsTooDeep, MAX_SITEMAP_LEVELS, Priority, may_list};
 use crate::revisit::document_state::DocumentState;
 use crate::secrets::redacted_entry;
 use crate::time::seconds_of;
@@ -517,7 +517,10 @@ fn add_entry(
     let from = links.from();
     let host = from.url.host_key();
     let is_foreign = |url: &Result<CanonicalUrl, Unusable>| {
-        !page.is_seed && url.as_ref().is_ok_and(|url| url.host_key() != host)
+        !page.is_seed
+            && url
+                .as_ref()
+                .is_ok_and(|url| !may_list(&host, &url.host_key()))
     };
     let named = |raw: &str| canonicalize(Some(&from.url), raw);
     let wants_resources = links.wants_resources() && !is_foreign(&url);
