@@ -3,7 +3,7 @@
 mod crawl;
 mod extract;
 mod frontier;
-mod hostile;
+mod hostile_servers;
 mod long_pages;
 mod names;
 mod parts;
@@ -35,7 +35,7 @@ pub(crate) enum Bench {
     /// Crawl many hosts that answer late with this program and wget2; prints a table
     Hosts(crawl::HostsArgs),
     /// Crawl hosts that misbehave; prints the peak of the crawler's memory
-    Hostile(hostile::HostileArgs),
+    Hostile(hostile_servers::HostileArgs),
     /// Crawl and index long pages; prints the peak of the crawler's memory
     LongPages(long_pages::LongPagesArgs),
     /// Crawl many hosts behind a name server in trouble and behind one that is not; prints a table
@@ -69,7 +69,7 @@ pub(crate) fn bench(bench: &Bench) -> Result<()> {
         Bench::Shared => frontier::share(&workspace()?),
         Bench::Growth(args) => crawl::growth(&workspace()?, args),
         Bench::Hosts(args) => crawl::hosts(&workspace()?, args),
-        Bench::Hostile(args) => hostile::crawl(&workspace()?, args),
+        Bench::Hostile(args) => hostile_servers::crawl(&workspace()?, args),
         Bench::LongPages(args) => long_pages::crawl(&workspace()?, args),
         Bench::Names(args) => names::measure(&workspace()?, args),
         Bench::Parts(args) => parts::parts(&workspace()?, args),

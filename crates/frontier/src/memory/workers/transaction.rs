@@ -12,9 +12,9 @@ use crate::admit_rule::{AdmitAction, CurrentState, meet};
 use crate::error::FrontierError;
 use crate::lease::{Lease, Outcome};
 use crate::memory::lock;
-use crate::record::UrlRecord;
 use crate::shared::{ReopenedUrls, WorkerFrontier as _, WorkerTransaction};
 use crate::transaction::{CommitResult, Transaction};
+use crate::url_record::UrlRecord;
 use crate::visit::Visit;
 
 /// A transaction of a worker. No bucket changes its owner while it is open.
