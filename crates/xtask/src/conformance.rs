@@ -384,8 +384,8 @@ fn failed_clauses(reports: &[(&Peer, Value)]) -> String {
         for clause in report["clauses"].as_array().into_iter().flatten() {
             let text = |key: &str| clause[key].as_str().unwrap_or_default().to_owned();
             let id = text("id");
-            let known = rows.iter().position(|row| row.id == id);
-            let index = known.unwrap_or_else(|| {
+            let position = rows.iter().position(|row| row.id == id);
+            let index = position.unwrap_or_else(|| {
                 rows.push(ClauseRow {
                     id,
                     level: text("level"),
