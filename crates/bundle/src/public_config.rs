@@ -8,8 +8,8 @@ use crate::error::BundleError;
 const SECRET: [&str; 4] = ["basic-auth", "headers", "cookies", "login"];
 /// The text that replaces a secret. The archive uses the same text.
 const REDACTED: &str = "[redacted]";
-/// The table of the program's notes, and the key in that table which marks a configuration as the
-/// user's own.
+/// The table that the program itself writes into `crawl.toml`, and the key in it that marks the
+/// configuration as the user's own.
 const NOTES: &str = "crawl";
 const MARK: &str = "mark";
 

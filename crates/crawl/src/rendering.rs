@@ -187,7 +187,7 @@ impl Renderer for SharedBrowser {
     }
 }
 
-/// Returns a screenshot, or the name in rows of why there is none.
+/// Returns a screenshot, or the reason why there is none, as `screenshot_error` in rows.
 fn screenshot(url: &str, image: Result<Bytes, ScreenshotError>) -> Result<Bytes, &'static str> {
     image.map_err(|why| {
         let (name, detail) = (why.name(), why.to_string());

@@ -39,7 +39,7 @@ mod revisit;
 mod runtime_waker;
 mod sampling;
 mod scope_seeds;
-mod secrets;
+mod secret_redaction;
 mod shared_traps;
 mod sharing;
 #[cfg(test)]

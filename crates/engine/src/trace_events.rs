@@ -20,7 +20,7 @@ use tracing::{Level, Span, debug, debug_span, enabled, span_enabled, trace, warn
 
 use crate::config::Config;
 use crate::messages::WriterMessage;
-use crate::secrets::redacted_url;
+use crate::secret_redaction::redacted_url;
 use crate::time::millis;
 
 /// Returns the tracing span of a crawl. The spans of hosts and exchanges are inside it.

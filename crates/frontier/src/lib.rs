@@ -50,12 +50,12 @@ mod lease;
 mod lease_table;
 mod memory;
 mod queue_heads;
-mod record;
 pub mod shared;
 mod sieve;
 mod store;
 mod stored_part;
 mod transaction;
+mod url_record;
 mod url_state;
 mod visit;
 
@@ -69,8 +69,8 @@ pub mod parts {
     pub use crate::lease_table::{
         EntryMove, LeaseChanges, LeaseTable, QueueChange, QueueId, QueuePart, QueueReader, Totals,
     };
-    pub use crate::record::{RecordState, UrlRecord};
     pub use crate::stored_part::StoredPart;
+    pub use crate::url_record::{RecordState, UrlRecord};
     pub use crate::visit::StoredVisit;
 }
 

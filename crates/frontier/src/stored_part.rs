@@ -2,7 +2,7 @@
 
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 
-use crate::record::UrlRecord;
+use crate::url_record::UrlRecord;
 use crate::visit::StoredVisit;
 
 /// A part of a frontier's contents.

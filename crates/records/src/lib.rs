@@ -104,7 +104,7 @@ pub use rows::{
 pub use sample::{SampleEstimates, SampleReport, sample};
 pub use site::{
     BarredUrl, ImagePages, MAX_CLICKS, NoindexPage, PageFiles, PageImages, PageNumber,
-    RedirectChain, SharedText, SiteReport, VagueLinks, site,
+    RedirectChain, SharedText, SiteReport, VagueLinkText, site,
 };
 pub use text::in_words;
 pub use walk::{VisitedPage, WalkReport};

@@ -7,7 +7,7 @@ mod sample;
 mod sites;
 mod sketch;
 pub(crate) mod svg;
-mod times;
+mod time_format;
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -30,7 +30,7 @@ use crate::text::{
 use crate::words::{answer_words, failure_words, outcome_words, status_words};
 
 use sites::verdict;
-use times::{moment, span};
+use time_format::{moment, span};
 
 /// Maximum rows in a table of counts of `report.html`; one more row sums up the rest.
 /// Beyond the limit: one row for the others.

@@ -21,7 +21,7 @@ use crate::error::RecordsError;
 use crate::reported_crawl::ReportedCrawl;
 use crate::rows::{excluded, pages};
 use elements::PageElements;
-pub use elements::{ImagePages, NoindexPage, VagueLinks};
+pub use elements::{ImagePages, NoindexPage, VagueLinkText};
 use files::FileSums;
 pub use files::PageFiles;
 use page_texts::PageTexts;
@@ -92,7 +92,7 @@ pub struct SiteReport {
     pub without_language: Vec<String>,
     /// English link texts that don't say where the link leads, those with the most links first.
     #[serde(default)]
-    pub vague_links: Vec<VagueLinks>,
+    pub vague_links: Vec<VagueLinkText>,
     /// Pages with `noindex` that other pages link to.
     #[serde(default)]
     pub noindex: Vec<NoindexPage>,

@@ -25,7 +25,7 @@ use self::transaction::SharedTransaction;
 use crate::commit::CRAWL_META;
 use crate::connection::params;
 use crate::engine_tables::EngineTables;
-use crate::recent::RecentUrls;
+use crate::recent_urls::RecentUrls;
 use crate::rows::{Reader, url_at};
 use crate::sql::Sql;
 

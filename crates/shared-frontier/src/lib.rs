@@ -39,7 +39,7 @@ mod open_groups;
 mod options;
 mod overview;
 mod ownership;
-mod recent;
+mod recent_urls;
 mod reopen;
 mod rows;
 mod sql;

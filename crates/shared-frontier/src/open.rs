@@ -18,13 +18,13 @@ use crate::groups::Groups;
 use crate::open_groups::{CrawlRow, Engine, Group, begin_groups};
 use crate::options::Options;
 use crate::ownership::{OwnedBucket, Ownership, WorkerLife, beat};
-use crate::recent::RecentUrls;
+use crate::recent_urls::RecentUrls;
 use crate::rows::{Keys, Reader, sum};
 use crate::sql::Sql;
 use crate::worker_homes::{FIRST_GROUP, HomeGroup, find_home, is_anybody_elsewhere};
 
-/// A lease must last for at least this many response times. A start waits for five replies before
-/// its first heartbeat, which is sent after a third of the lease.
+/// Minimum length of a lease, in response times of the server. A worker sends its first heartbeat
+/// after a third of the lease, and waits for five replies before that.
 const ANSWERS_PER_LEASE: u32 = 10;
 
 impl SharedFrontier {

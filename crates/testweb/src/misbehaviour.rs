@@ -46,7 +46,7 @@ fn no_answer() -> Kinds {
         ("sends nothing", Reply::silence()),
         ("closes without an answer", Reply::close()),
         (
-            "closes its half and goes on reading",
+            "closes its half and keeps reading",
             raw([ReplyStep::HalfClose, ReplyStep::Silence]),
         ),
         ("resets without an answer", Reply::reset()),
@@ -67,11 +67,11 @@ fn no_answer() -> Kinds {
             raw([text("220 mail.example ESMTP\r\n")]),
         ),
         (
-            "sends a TLS alert in plain",
+            "sends an unencrypted TLS alert",
             raw([bytes(b"\x15\x03\x01\x00\x02\x02\x46")]),
         ),
         (
-            "sends frames of HTTP/2 unasked",
+            "sends unrequested HTTP/2 frames",
             raw([bytes(
                 b"\x00\x00\x00\x04\x00\x00\x00\x00\x00\x00\x00\x04\x08\x00\x00\x00\x00",
             )]),
@@ -91,8 +91,11 @@ fn heads() -> Kinds {
     vec![
         ("status 999", status("HTTP/1.1 999 Beyond")),
         ("status 1000", status("HTTP/1.1 1000 Beyond")),
-        ("a status that is no number", status("HTTP/1.1 2x0 OK")),
-        ("a version that there is not", status("HTTP/9.9 200 OK")),
+        ("a status that isn't a number", status("HTTP/1.1 2x0 OK")),
+        (
+            "an HTTP version that doesn't exist",
+            status("HTTP/9.9 200 OK"),
+        ),
         ("a head one line at a time, without end", raw(dripped)),
         ("header lines without end", Reply::endless_headers()),
         ("20,000 header lines", head(&"x-more: y\r\n".repeat(20_000))),
@@ -134,7 +137,7 @@ fn heads() -> Kinds {
             ))]),
         ),
         (
-            "101 Switching Protocols unasked",
+            "101 Switching Protocols, unrequested",
             raw([
                 text(
                     "HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n",
@@ -164,7 +167,7 @@ fn bodies() -> Kinds {
             raw([framed("content-length: -1\r\n", "ok")]),
         ),
         (
-            "a length that is no number",
+            "a length that isn't a number",
             raw([framed("content-length: two\r\n", "ok")]),
         ),
         (
@@ -203,7 +206,7 @@ fn bodies() -> Kinds {
                 ReplyStep::Endless(b"8\r\nchunks!\n\r\n".repeat(1000)),
             ]),
         ),
-        ("a chunk whose size is no number", Reply::bad_chunk()),
+        ("a chunk whose size isn't a number", Reply::bad_chunk()),
         (
             "a chunk whose size is beyond 64 bits",
             raw([chunked("fffffffffffffffff\r\nhello")]),
@@ -244,7 +247,7 @@ fn bodies() -> Kinds {
             )]),
         ),
         (
-            "an answer, then bytes that nobody asked for",
+            "an answer, then unrequested bytes",
             raw([
                 framed(
                     "content-length: 2\r\n",
@@ -296,12 +299,15 @@ fn codings() -> Kinds {
             coded("deflate", deflate(&page)).into(),
         ),
         (
-            "plain text that says gzip",
+            "plain text declared as gzip",
             coded("gzip", page.clone()).into(),
         ),
-        ("gzip that says brotli", coded("br", packed.clone()).into()),
+        (
+            "gzip declared as brotli",
+            coded("br", packed.clone()).into(),
+        ),
         ("half of a gzip", coded("gzip", half).into()),
-        ("a coding that nobody knows", coded("x-secret", page).into()),
+        ("an unknown coding", coded("x-secret", page).into()),
     ]
 }
 
@@ -315,7 +321,7 @@ fn contents() -> Kinds {
         ("a redirect to itself", Answer::redirect(302, "/").into()),
         ("a redirect without a target", Answer::of(301).into()),
         (
-            "a redirect to what is no URL",
+            "a redirect to an invalid URL",
             Answer::redirect(301, "http://[/").into(),
         ),
         (
@@ -331,7 +337,10 @@ fn contents() -> Kinds {
             "a challenge in place of a page",
             challenge.body("<a href=/never>x</a>").into(),
         ),
-        ("the word that we are blocked", Answer::html(blocked).into()),
+        (
+            "a block page in place of a page",
+            Answer::html(blocked).into(),
+        ),
     ]
 }
 

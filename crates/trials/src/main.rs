@@ -23,13 +23,13 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Drive the scheduler, or the whole engine, through drawn webs in virtual time
+    /// Run the scheduler, or the whole engine, on random webs in virtual time
     Simulate(simulate::Args),
-    /// Kill crawls again and again, and hold what they leave against the truth
+    /// Kill crawls again and again, and compare their records with the servers' logs
     Torture(torture::Args),
-    /// Record a crawl, and go on from what power cuts would have left of it
+    /// Record a crawl, and resume it from each state that a power cut could have left
     PowerCuts(power_cuts::Args),
-    /// Measure what is too slow to measure in a test
+    /// Run a benchmark that is too slow for a test
     #[command(subcommand)]
     Bench(bench::Bench),
 }

@@ -32,30 +32,30 @@ mod world;
 /// The size of a web.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Hosts of the web
+    /// Number of hosts
     #[arg(long, value_name = "N", default_value_t = 2_000)]
     hosts: u32,
-    /// Urls of all hosts together, about
+    /// Approximate number of URLs on all hosts together
     #[arg(long, value_name = "N", default_value_t = 40_000)]
     urls: u64,
-    /// The seed of the draw; another one each time, if it is not given
+    /// Seed of the draw, random by default
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Of a thousand requests, so many fail or are told to wait
+    /// Number of requests in a thousand that fail or get a Retry-After
     #[arg(long, value_name = "N", default_value_t = 10)]
     trouble: u32,
-    /// Of a hundred steps, so many see an idle host evicted; of ten thousand, so many kill
-    /// the process
+    /// Percentage of steps that evict an idle host, and number of steps in 10,000 that kill the
+    /// process
     #[arg(long, value_name = "N", default_value_t = 0)]
     churn: u32,
-    /// Of a thousand steps, so many see the politeness change that the operator asks for
+    /// Number of steps in a thousand that change the operator's politeness settings
     #[arg(long, value_name = "N", default_value_t = 0)]
     reloads: u32,
-    /// Run N trials of the whole engine instead, with kills, power cuts and failing disks; the
-    /// seeds begin with --seed
+    /// Run N trials of the whole engine instead, with kills, power cuts and failing disks, from
+    /// --seed on
     #[arg(long, value_name = "N")]
     seeds: Option<u64>,
-    /// Run as many trials, or fewer, of each engine with a known bug; each bug must be found
+    /// Run trials, --seeds at most, of an engine with each known bug; each bug must be found
     #[arg(long)]
     known_bugs: bool,
 }

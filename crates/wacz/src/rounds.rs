@@ -98,8 +98,8 @@ mod tests {
         let check = |millis: u64, round: Option<u32>| {
             assert_eq!(rounds.of(at(millis)), round, "{millis}");
             for wanted in [1, 3, 4] {
-                // `of` returns `None` after the last page, but the span of the last round includes
-                // such captures.
+                // `of` returns `None` for captures after the last page, but the last round's span
+                // includes them.
                 let holds = round.unwrap_or(4) == wanted;
                 assert_eq!(rounds.span(wanted).unwrap().holds(at(millis)), holds);
             }

@@ -4,7 +4,6 @@
 //! Each crawler gets its politest flags: one request at a time, a gap of 200 ms, its name and a
 //! contact. Debian packages are unpacked under `target/`, the others are built or installed there.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -54,7 +53,7 @@ enum Source {
 /// A crawler and its politest flags.
 struct Peer {
     name: &'static str,
-    /// Two letters for the head of a column.
+    /// Two letters that stand for the crawler in the table of clauses.
     short: &'static str,
     version: &'static str,
     source: Source,
@@ -375,44 +374,88 @@ fn tables(reports: &[(&Peer, Value)]) -> String {
             counts["not_shown"]
         );
     }
-    text + &matrix(reports)
+    text + &failed_clauses(reports)
 }
 
 /// Returns the table of the clauses that at least one crawler failed.
-fn matrix(reports: &[(&Peer, Value)]) -> String {
-    let mut rows: Vec<(String, String, BTreeMap<&str, &str>)> = Vec::new();
+fn failed_clauses(reports: &[(&Peer, Value)]) -> String {
+    let mut rows: Vec<ClauseRow> = Vec::new();
     for (peer, report) in reports {
         for clause in report["clauses"].as_array().into_iter().flatten() {
             let text = |key: &str| clause[key].as_str().unwrap_or_default().to_owned();
-            let mark = match clause["outcome"].as_str() {
-                Some("pass") => "+",
-                Some("fail") => "x",
-                _ => "",
-            };
-            let (id, level) = (text("id"), text("level"));
-            match rows.iter_mut().find(|(known, ..)| *known == id) {
-                Some((_, _, marks)) => {
-                    marks.insert(peer.short, mark);
-                }
-                None => rows.push((id, level, BTreeMap::from([(peer.short, mark)]))),
+            let id = text("id");
+            let position = rows.iter().position(|row| row.id == id);
+            let index = position.unwrap_or_else(|| {
+                rows.push(ClauseRow {
+                    id,
+                    level: text("level"),
+                    failed: Vec::new(),
+                    not_shown: Vec::new(),
+                });
+                rows.len() - 1
+            });
+            match clause["outcome"].as_str() {
+                Some("pass") => {}
+                Some("fail") => rows[index].failed.push(peer.short),
+                _ => rows[index].not_shown.push(peer.short),
             }
         }
     }
-    let shorts: Vec<&str> = reports.iter().map(|(peer, _)| peer.short).collect();
-    let mut text = format!(
-        "\nThe clauses that at least one crawler fails: `+` passed, `x` failed, empty: not shown.\n\n\
-         | clause | level | {} |\n|---|---|{}\n",
-        shorts.join(" | "),
-        "---|".repeat(shorts.len())
+    let mut text = String::from(
+        "\nThe clauses that at least one crawler fails. A crawler that isn't in a row passed its clause.\n\n\
+         | clause | level | failed | not shown |\n|---|---|---|---|\n",
     );
-    for (id, level, marks) in rows {
-        if marks.values().any(|mark| *mark == "x") {
-            let cells: Vec<&str> = shorts
-                .iter()
-                .map(|short| marks.get(short).copied().unwrap_or(""))
-                .collect();
-            let _ = writeln!(text, "| {id} | {level} | {} |", cells.join(" | "));
+    for row in rows.iter().filter(|row| !row.failed.is_empty()) {
+        let _ = write!(
+            text,
+            "| {} | {} | {} |",
+            row.id,
+            row.level,
+            row.failed.join(" ")
+        );
+        match row.not_shown.as_slice() {
+            [] => text.push_str(" |\n"),
+            not_shown => {
+                let _ = writeln!(text, " {} |", not_shown.join(" "));
+            }
         }
     }
     text
+}
+
+/// A clause, with the abbreviations of the crawlers that did not pass it.
+struct ClauseRow {
+    id: String,
+    level: String,
+    failed: Vec<&'static str>,
+    not_shown: Vec<&'static str>,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{PEERS, failed_clauses};
+
+    #[test]
+    fn a_clause_that_a_crawler_failed_names_the_crawlers_that_did_not_pass_it() {
+        let report = |star: &str, gap: &str| {
+            json!({"clauses": [
+                {"id": "star", "level": "must", "outcome": star},
+                {"id": "gap", "level": "custom", "outcome": gap},
+            ]})
+        };
+        let reports = [
+            (&PEERS[0], report("pass", "pass")),
+            (&PEERS[1], report("fail", "not_shown")),
+            (&PEERS[2], report("not_shown", "pass")),
+        ];
+        let table = failed_clauses(&reports);
+        let rows: Vec<&str> = table.lines().skip(5).collect();
+        assert_eq!(rows, ["| star | must | wg | w2 |"]);
+        let reports = [(&PEERS[1], report("fail", "fail"))];
+        let table = failed_clauses(&reports);
+        let rows: Vec<&str> = table.lines().skip(5).collect();
+        assert_eq!(rows, ["| star | must | wg | |", "| gap | custom | wg | |"]);
+    }
 }

@@ -31,10 +31,10 @@ const MAX_MEMORY: u32 = 2048;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The targets, all by default
+    /// Targets [default: all]
     #[arg(value_name = "TARGET")]
     targets: Vec<String>,
-    /// How many inputs to run, for each target
+    /// Number of inputs per target
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     runs: u64,
     /// End each target after this many seconds

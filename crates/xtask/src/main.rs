@@ -39,10 +39,10 @@ struct Args {
 enum Command {
     /// Fetch what tests need, then run every check in order
     Test {
-        /// Leave out what needs servers or downloads
+        /// Skip steps that need servers or downloads
         #[arg(long)]
         quick: bool,
-        /// Run these steps only (may be repeated; see --list)
+        /// Run only these steps (may be repeated; see --list)
         #[arg(long = "step", value_name = "NAME", conflicts_with = "quick")]
         steps: Vec<String>,
         /// Print the names of the steps and do nothing
@@ -54,7 +54,7 @@ enum Command {
     /// Check the documentation: line widths, links, the README's length, the table of limits, plain
     /// English in comments and names too
     Docs,
-    /// Put small faults into the code, and count those that the tests of its package catch
+    /// Make small faults in the code, and count those that the package's tests catch
     Mutants(mutants::Args),
     /// Run fuzz targets under libFuzzer, which keeps changing inputs to reach more code
     Fuzz(fuzz::Args),
@@ -64,7 +64,7 @@ enum Command {
     Torture(Passed),
     /// Record a crawl, and go on from what power cuts would have left of it
     PowerCuts(Passed),
-    /// Build what is published, packages or the container's image, and try it
+    /// Build and try the packages or the container image
     Dist(dist::Args),
     /// Run `crawl conformance` over this crawler and others, and write docs/conformance.md
     Conformance(conformance::Args),

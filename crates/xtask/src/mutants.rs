@@ -80,16 +80,16 @@ const fn part(
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The number of mutants to draw from all packages together
+    /// Number of mutants to draw from all packages together
     #[arg(long, value_name = "N", default_value_t = 100)]
     sample: usize,
-    /// The number of mutants of the sample to leave out: those of a smaller one that was run before
+    /// Number of mutants to skip, for example those of a smaller sample that ran before
     #[arg(long, value_name = "N", default_value_t = 0)]
     skip: usize,
     /// The same seed draws the same mutants from the same code
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
-    /// Run only what was drawn of this package (may be repeated)
+    /// Run only the mutants drawn from this package (may be repeated)
     #[arg(long = "package", value_name = "NAME")]
     packages: Vec<String>,
 }

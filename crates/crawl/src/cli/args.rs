@@ -376,7 +376,7 @@ pub(crate) enum FrontierCommand {
         worker: String,
         #[command(flatten)]
         place: FrontierPlaceArgs,
-        /// Print what was lost as JSON
+        /// Print the result as JSON
         #[arg(long)]
         json: bool,
     },
@@ -486,7 +486,7 @@ pub(crate) struct AuditArgs {
     /// and `crawl identity verify` verifies it.
     #[arg(long, value_name = "HOST", requires = "html")]
     pub(crate) host: Option<String>,
-    /// File for the page about --host
+    /// HTML file to write about --host
     #[arg(long, value_name = "FILE", requires = "host")]
     pub(crate) html: Option<PathBuf>,
     /// Print JSON

@@ -59,7 +59,7 @@ words! {
         Any => ScopeMode::Any;
     }
 
-    /// How to request the last pages outside the scope.
+    /// How to request pages at the last hop outside the scope.
     OffScopeMethodName => OffScopeMethod {
         /// Fetched like other pages.
         Get => OffScopeMethod::Get;

@@ -339,7 +339,7 @@ tables! {
         /// budgets apply there too. Sitemaps of hosts outside the scope are not read.
         #[arg(value_name = "N")]
         hops_off_scope: u8 = 0, GoesOn;
-        /// How to request the last pages outside the scope: get or head
+        /// How to request pages at the last hop outside the scope: get or head
         ///
         /// get: fetch and keep them like other pages. head: only check that they exist. HEAD is
         /// sent, and GET only if HEAD is answered with an error, with an empty body, or not at all.

@@ -10,7 +10,6 @@ mod estimate;
 mod exchanges;
 #[cfg(test)]
 mod fixtures;
-pub(crate) mod followed;
 mod group_budgets;
 mod host_budgets;
 pub(crate) mod host_locks;
@@ -24,6 +23,7 @@ mod permits;
 mod progress;
 mod render_requests;
 mod renders;
+pub(crate) mod replayed_turns;
 pub(crate) mod request_rows;
 mod requests_in_flight;
 mod retries;

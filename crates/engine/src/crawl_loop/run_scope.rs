@@ -16,7 +16,7 @@ use crate::admissions::{seed_admission, sitemap_admission, sitemap_guess};
 use crate::config::Resources;
 use crate::control::Refused;
 use crate::messages::Order;
-use crate::secrets::SECRET_IN_URL;
+use crate::secret_redaction::SECRET_IN_URL;
 
 /// The name under which out-of-scope sitemaps on another host are counted.
 const SITEMAP_ELSEWHERE: &str = "sitemap_elsewhere";

@@ -32,7 +32,7 @@ use crate::index::entry::{directives, entry, interstitial_of, left_out, read_bot
 use crate::index::log::{begin_log, mend_swap, note_of};
 use crate::index::log_number::number;
 use crate::index::{INDEX_FOLDER, NEW_FOLDER, OLD_FOLDER};
-use crate::secrets::redacted_entry;
+use crate::secret_redaction::redacted_entry;
 use crate::state::directory::{examine, hold_gathered, open_frontier};
 
 /// The number of pages between two progress reports.

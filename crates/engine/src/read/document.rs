@@ -14,7 +14,7 @@ use crate::messages::page::PageFindings;
 use crate::messages::render::{KeptRendering, Shell};
 use crate::revisit::document_state::DocumentState;
 use crate::revisit::visit::PreviousVisit;
-use crate::secrets::REDIRECT_SECRET;
+use crate::secret_redaction::REDIRECT_SECRET;
 
 /// The result of reading a document.
 #[derive(Debug, Default)]

@@ -31,7 +31,7 @@ use crate::messages::page::{FetchedPage, LinkBatch, PageFindings, TrapSignal};
 use crate::messages::render::{Rendering, Shell, is_built_by_scripts};
 use crate::priority::{IsTooDeep, MAX_SITEMAP_LEVELS, Priority, may_list};
 use crate::revisit::document_state::DocumentState;
-use crate::secrets::redacted_entry;
+use crate::secret_redaction::redacted_entry;
 use crate::time::seconds_of;
 
 /// The name under which pages are counted that scripts seem to build, in a crawl that renders none.

@@ -20,7 +20,7 @@ use super::link_cache::{KnownLink, LinkCache};
 use crate::config::{Config, Resources, TrapRules};
 use crate::messages::page::PageFindings;
 use crate::priority::Priority;
-use crate::secrets::{SECRET_IN_URL, redacted_url};
+use crate::secret_redaction::{SECRET_IN_URL, redacted_url};
 
 /// Number of sitemap links to admit in one transaction.
 /// Beyond the limit: the next transaction.

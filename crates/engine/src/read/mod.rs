@@ -52,7 +52,7 @@ use crate::index::entry::{directives, pairs};
 use crate::messages::page::{FetchedPage, LinkBatch, PageFindings, TrapSignal};
 use crate::messages::render::Shell;
 use crate::revisit::visit::RevisitSchedule;
-use crate::secrets::redact_row;
+use crate::secret_redaction::redact_row;
 use crate::shared_traps::SharedTraps;
 use crate::trace_events::TraceEvents;
 use crate::usage;

@@ -98,7 +98,7 @@ pub(crate) struct ReaderLoad {
     window: Arc<Mutex<LoadWindow>>,
 }
 
-/// The last measurement.
+/// The last measurement of [`ReaderLoad`].
 #[derive(Debug)]
 struct LoadWindow {
     ended: Instant,

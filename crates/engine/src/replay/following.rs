@@ -17,7 +17,7 @@ use super::recorded::{RecordedRequest, tick};
 use super::recorded_order::RecordedOrder;
 use super::{Flight, Replay};
 use crate::control::{Command, PostedCommand};
-use crate::crawl_loop::followed::TurnAttempt;
+use crate::crawl_loop::replayed_turns::TurnAttempt;
 use crate::crawl_loop::request_rows;
 use crate::error::EngineError;
 use crate::messages::key::{Cause, Keyed, MessageFact, MessageKey};

@@ -19,8 +19,8 @@ use crate::admit_rule::{AdmitAction, CurrentState, Queued, Rank, meet};
 use crate::error::FrontierError;
 use crate::frontier::Frontier;
 use crate::lease::Lease;
-use crate::record::UrlRecord;
 use crate::transaction::Transaction;
+use crate::url_record::UrlRecord;
 use crate::url_state::{KnownUrl, UrlCounts, WaitingUrl};
 use crate::visit::{StoredVisit, Visit};
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crawl_weburl::CanonicalUrl;
 use foldhash::HashMap;
 
-use crate::record::{RecordState, UrlRecord};
+use crate::url_record::{RecordState, UrlRecord};
 
 /// The record of each known URL.
 #[derive(Clone, Debug, Default)]

@@ -11,8 +11,8 @@ use crate::admission::{Admission, Admitted};
 use crate::admit_rule::{AdmitAction, CurrentState, QueuePlace, meet};
 use crate::error::FrontierError;
 use crate::lease::{Lease, Outcome};
-use crate::record::{RecordState, UrlRecord};
 use crate::transaction::{CommitResult, Transaction};
+use crate::url_record::{RecordState, UrlRecord};
 use crate::visit::{StoredVisit, Visit};
 
 /// A transaction. Changes are collected here until the commit.

@@ -12,9 +12,9 @@ use super::transaction::FjallTransaction;
 use super::url_changes::{Change, StoredState};
 use crate::admit_rule::{Deferred, QueuePlace, Queued, capped, capped_exclusion};
 use crate::error::FrontierError;
-use crate::record::{RecordState, UrlRecord};
 use crate::stored_part::StoredPart;
 use crate::transaction::Transaction as _;
+use crate::url_record::{RecordState, UrlRecord};
 use crate::visit::StoredVisit;
 
 impl FjallFrontier {

@@ -318,8 +318,8 @@ mod tests {
     use crate::admission::UrlKind;
     use crate::admit_rule::QueuePlace;
     use crate::conformance::helpers::{admit, lease, link, settle_until, url, visit_due};
-    use crate::record::UrlRecord;
     use crate::stored_part::StoredPart;
+    use crate::url_record::UrlRecord;
     use crate::visit::Visit;
     use crate::{FjallFrontier, Frontier as _, FrontierError, Options};
 

@@ -103,7 +103,7 @@ fn a_worker_whose_hosts_were_taken_over_changes_nothing() {
     );
     let lease_again = second.lease(&origin()).unwrap().unwrap();
     assert_eq!((&lease_again.url, lease_again.attempt), (&lease.url, 1));
-    // A lease that its owner lost is not released from under the new owner.
+    // The first worker lost this lease, so releasing it must not release the new owner's lease.
     one.release(lease);
     let state = second.known(&url("/a")).unwrap().unwrap().state;
     assert_eq!(state, KnownState::Leased { attempt: 1 });

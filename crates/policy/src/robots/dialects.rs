@@ -19,7 +19,7 @@ use super::pattern::Specials;
 use super::rfc9309::Reading;
 use super::rules::Rules;
 
-/// An older standard.
+/// A robots.txt standard older than RFC 9309.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dialect {
     Koster1994,

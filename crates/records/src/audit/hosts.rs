@@ -15,8 +15,10 @@ use super::{
 };
 use crate::error::RecordsError;
 
-/// The requests to a host so far. Memory: about 1,000 bytes, and 200 bytes for each request that is
-/// not judged yet: only one, or those of the last minute if several requests may be in flight.
+/// The requests sent to a host so far.
+///
+/// Takes about 1,000 bytes of memory, and 200 for each request not judged yet. At most one request
+/// waits to be judged, or a minute's requests if several may be in flight at once.
 #[derive(Debug)]
 pub(super) struct Host {
     pub(super) key: String,

@@ -15,7 +15,7 @@ use crate::words::outcome_words;
 use super::svg::{
     AXES_HEIGHT, Columns, Figure, Mark, bars, curve, rows_height, short, strips, strips_height,
 };
-use super::times::{marks, moment, span};
+use super::time_format::{marks, moment, span};
 
 /// Maximum number of bars in a plot. One more bar sums up the rest.
 const MAX_BARS: usize = 10;

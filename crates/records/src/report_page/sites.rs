@@ -11,7 +11,7 @@ use crate::numbers::{counted, grouped, size};
 use crate::report::Report;
 use crate::text::{coverage_words, kept, robots_line};
 
-use super::times::{moment, span};
+use super::time_format::{moment, span};
 
 /// Maximum number of origins and rules listed per host.
 const MAX_LINES: usize = 10;

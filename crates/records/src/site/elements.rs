@@ -46,7 +46,7 @@ pub struct ImagePages {
 
 /// A link text that doesn't say where the link leads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct VagueLinks {
+pub struct VagueLinkText {
     /// The text, in lower case.
     pub text: String,
     /// Number of links with this text.
@@ -155,7 +155,7 @@ impl PageElements {
         report.images_without_alt = by_pages(self.without_alt);
         report.images_without_size = by_pages(self.without_size);
         let vague = self.vague_links.into_iter();
-        let vague = vague.map(|(text, (links, pages))| VagueLinks { text, links, pages });
+        let vague = vague.map(|(text, (links, pages))| VagueLinkText { text, links, pages });
         report.vague_links = vague.collect();
         report.vague_links.sort_by_key(|text| Reverse(text.links));
         let most_images = |page: &PageImages| (Reverse(page.without_alt), page.url.clone());

@@ -21,7 +21,7 @@ pub(crate) struct Plan {
     pub(crate) hosts: u32,
     pub(crate) addresses: u32,
     pub(crate) sites: u32,
-    /// URLs found on a host at once, at least one.
+    /// Maximum number of URLs that are found on a host at once.
     pub(crate) urls: u32,
     /// Percentage of hosts that have URLs under a second origin.
     pub(crate) second_origins: u32,
@@ -31,14 +31,14 @@ pub(crate) struct Plan {
     pub(crate) limited: u32,
     /// Requests in a thousand that fail in some way.
     pub(crate) trouble: u32,
-    /// Of a hundred steps, how many evict a host; of ten thousand, how many kill the process.
+    /// Percentage of steps that evict a host, and number of steps in 10,000 that kill the process.
     pub(crate) churn: u32,
     /// Whether to log each request.
     pub(crate) logged: bool,
     pub(crate) politeness: Politeness,
     /// Politeness overrides by host name.
     pub(crate) overrides: Vec<(String, PolitenessOverride)>,
-    /// Of a thousand steps, how many swap the operator's two politeness settings.
+    /// Number of steps in a thousand that swap the operator's two politeness settings.
     pub(crate) reloads: u32,
     pub(crate) other: Politeness,
     pub(crate) other_overrides: Vec<(String, PolitenessOverride)>,

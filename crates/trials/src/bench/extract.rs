@@ -82,13 +82,13 @@ process.start()
 
 #[derive(Args)]
 pub(crate) struct ExtractArgs {
-    /// Pages to extract fields from
+    /// Number of pages to extract fields from
     #[arg(long, value_name = "N", default_value_t = 1_000)]
     pages: u32,
-    /// Runs of each; the one of the median time counts
+    /// Runs of each; the median time counts
     #[arg(long, value_name = "N", default_value_t = 3)]
     runs: usize,
-    /// Measure the program of the dev profile, which is built sooner
+    /// Measure the program built with the dev profile, which builds faster
     #[arg(long)]
     dev: bool,
 }

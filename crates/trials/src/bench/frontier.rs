@@ -16,16 +16,16 @@ const MIN_BYTES_AT: u64 = 1 << 30;
 
 #[derive(Args)]
 pub(crate) struct FrontierArgs {
-    /// Admit links until so many URLs are known
+    /// Number of known URLs at which to stop admitting links
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     urls: u64,
-    /// Over so many hosts [default: a hundredth of the URLs]
+    /// Number of hosts [default: a hundredth of the URLs]
     #[arg(long, value_name = "N")]
     hosts: Option<u32>,
-    /// Commit after so many pages of 50 links
+    /// Number of pages per commit, with 50 links each
     #[arg(long, value_name = "N", default_value_t = 64)]
     pages_per_commit: usize,
-    /// The folder in which the frontier is made, and removed again [default: below target/]
+    /// Folder for the frontier, which is removed at the end [default: below target/]
     #[arg(long)]
     dir: Option<PathBuf>,
 }

@@ -22,19 +22,19 @@ const MAX_IDEOGRAPH: u64 = 3_000;
 
 #[derive(Args)]
 pub(crate) struct LongPagesArgs {
-    /// Pages
+    /// Number of pages
     #[arg(long, value_name = "N", default_value_t = 20)]
     pages: u64,
-    /// Bytes of each, in millions
+    /// Size of each page, in millions of bytes
     #[arg(long, value_name = "N", default_value_t = 9)]
     megabytes: usize,
-    /// Pages in English, and not in Chinese
+    /// Write the pages in English instead of Chinese
     #[arg(long)]
     english: bool,
-    /// The time of the crawl, in seconds
+    /// Duration of the crawl, in seconds
     #[arg(long, value_name = "N")]
     max_time: Option<u64>,
-    /// Measure the program of the dev profile, which is built sooner
+    /// Measure the program built with the dev profile, which builds faster
     #[arg(long)]
     dev: bool,
 }

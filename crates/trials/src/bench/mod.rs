@@ -3,7 +3,7 @@
 mod crawl;
 mod extract;
 mod frontier;
-mod hostile;
+mod hostile_servers;
 mod long_pages;
 mod names;
 mod parts;
@@ -23,36 +23,36 @@ pub(crate) enum Bench {
     Crawl(crawl::CrawlArgs),
     /// Extract fields from pages again with this program and with Scrapy's HTTP cache; prints a table
     Extract(extract::ExtractArgs),
-    /// Fetch URLs and do no more, as `bench crawl` does to compare
+    /// Only fetch URLs: the baseline of `bench crawl`
     #[command(hide = true)]
     Floor(crawl::FloorArgs),
     /// Fill a frontier on disk as a crawl does; prints a table row
     Frontier(frontier::FrontierArgs),
     /// Fill frontiers in a PostgreSQL with 1, 2 and 4 workers, beside one on disk; prints a table
     Shared,
-    /// Crawl ever more pages of generated hosts; prints what a page costs
+    /// Crawl growing numbers of generated pages; prints the cost of a page
     Growth(crawl::GrowthArgs),
-    /// Crawl many hosts that answer late with this program and wget2; prints a table
+    /// Crawl many slow hosts with this program and wget2; prints a table
     Hosts(crawl::HostsArgs),
-    /// Crawl hosts that misbehave; prints the peak of the crawler's memory
-    Hostile(hostile::HostileArgs),
-    /// Crawl and index long pages; prints the peak of the crawler's memory
+    /// Crawl hosts that misbehave; prints the crawler's peak memory
+    Hostile(hostile_servers::HostileArgs),
+    /// Crawl and index long pages; prints the crawler's peak memory
     LongPages(long_pages::LongPagesArgs),
-    /// Crawl many hosts behind a name server in trouble and behind one that is not; prints a table
+    /// Crawl many hosts through a failing and a healthy name server; prints a table
     Names(names::NamesArgs),
-    /// Do each part of a crawl's work by itself over real pages; prints a table
+    /// Time each part of a crawl's work on real pages; prints a table
     Parts(parts::PartsArgs),
     /// Crawl many hosts politely, for a bounded time, with this program and wget2; prints a table
     Polite(crawl::PoliteArgs),
-    /// Generate the records of a large crawl; prints what a report and tables of it cost
+    /// Generate the records of a large crawl; prints the cost of its report and tables
     Records(records::RecordsArgs),
     /// Crawl pages that scripts build, and render them with Playwright; prints a table
     Render(render::RenderArgs),
-    /// Ask a documentation's index judged queries; prints how good and how fast the answers are
+    /// Search documentation with judged queries; prints quality and speed of the results
     Search(search::SearchArgs),
     /// Crawl many hosts over TLS with this program, wget2 and a bare loop; prints a table
     Tls(crawl::TlsArgs),
-    /// Fetch URLs over TLS and do no more, as `bench tls` does to compare
+    /// Only fetch URLs over TLS: the baseline of `bench tls`
     #[command(hide = true)]
     TlsFloor(crawl::TlsFloorArgs),
 }
@@ -69,7 +69,7 @@ pub(crate) fn bench(bench: &Bench) -> Result<()> {
         Bench::Shared => frontier::share(&workspace()?),
         Bench::Growth(args) => crawl::growth(&workspace()?, args),
         Bench::Hosts(args) => crawl::hosts(&workspace()?, args),
-        Bench::Hostile(args) => hostile::crawl(&workspace()?, args),
+        Bench::Hostile(args) => hostile_servers::crawl(&workspace()?, args),
         Bench::LongPages(args) => long_pages::crawl(&workspace()?, args),
         Bench::Names(args) => names::measure(&workspace()?, args),
         Bench::Parts(args) => parts::parts(&workspace()?, args),

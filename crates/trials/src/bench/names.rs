@@ -27,7 +27,7 @@ pub(crate) struct NamesArgs {
     /// Crawls with each name server, alternating
     #[arg(long, value_name = "N", default_value_t = 5)]
     runs: u32,
-    /// Measure the program of the dev profile, which is built sooner
+    /// Measure the program built with the dev profile, which builds faster
     #[arg(long)]
     dev: bool,
 }

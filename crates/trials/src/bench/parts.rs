@@ -48,10 +48,10 @@ const FETCHED_AT: u32 = 1_767_225_600;
 
 #[derive(Args)]
 pub(crate) struct PartsArgs {
-    /// Measure with so many pages, taken evenly from all [default: all]
+    /// Number of pages to measure with, taken evenly from all [default: all]
     #[arg(long, value_name = "N")]
     pages: Option<usize>,
-    /// Runs of each part; the one of the least processor time counts
+    /// Runs of each part; the one with the least CPU time counts
     #[arg(long, value_name = "N", default_value_t = 3)]
     runs: usize,
     /// Measure in this process, without building a release binary first

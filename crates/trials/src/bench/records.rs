@@ -28,7 +28,7 @@ const MAX_TIME: Duration = Duration::from_hours(2);
 
 #[derive(Args)]
 pub(crate) struct RecordsArgs {
-    /// Pages of each generated crawl
+    /// Number of pages per crawl
     #[arg(
         long,
         value_name = "N,..",
@@ -36,17 +36,17 @@ pub(crate) struct RecordsArgs {
         default_value = "1000000"
     )]
     pages: Vec<u64>,
-    /// Hosts that the pages are of
+    /// Number of hosts
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     hosts: u64,
-    /// Rounds, in each of which every page has a row
+    /// Number of rounds; every page has a row in each
     #[arg(long, value_name = "N", default_value_t = 1)]
     rounds: u32,
-    /// Crawl generated hosts instead, at most 16,000: then there is an archive, and a bundle too is
-    /// written and verified
+    /// Crawl at most 16,000 generated hosts instead, with an archive; also write and verify a
+    /// bundle
     #[arg(long, conflicts_with = "rounds")]
     archived: bool,
-    /// Measure the program of the dev profile, which is built sooner
+    /// Measure the program built with the dev profile, which builds faster
     #[arg(long)]
     dev: bool,
 }

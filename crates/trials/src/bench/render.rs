@@ -17,13 +17,13 @@ use xtask::workspace::Workspace;
 
 #[derive(Args)]
 pub(crate) struct RenderArgs {
-    /// Pages
+    /// Number of pages
     #[arg(long, value_name = "N", default_value_t = 200)]
     pages: usize,
-    /// Pages at a time; also measured with one
+    /// Number of pages at a time; also measured with one
     #[arg(long, value_name = "N", default_value_t = 4)]
     tabs: u64,
-    /// Measure the program of the dev profile, which is built sooner
+    /// Measure the program built with the dev profile, which builds faster
     #[arg(long)]
     dev: bool,
 }

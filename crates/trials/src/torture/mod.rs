@@ -42,7 +42,7 @@ use xtask::workspace::{Workspace, run as run_program};
 /// The amount, and of what.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Kill so often; with --shared make so many faults of all kinds
+    /// Number of kills; with --shared, number of faults of all kinds
     #[arg(
         long,
         value_name = "N",
@@ -50,29 +50,28 @@ pub(crate) struct Args {
         visible_alias = "faults"
     )]
     kills: u32,
-    /// Have four workers share each crawl, and break their engine, network and disks too
+    /// Let four workers share each crawl, and break their engine, network and disks too
     #[arg(long)]
     shared: bool,
-    /// With --shared: have each crawl lie in so many groups of engines, and move hosts between them
+    /// With --shared: number of engine groups per crawl, between which hosts are moved
     #[arg(long, value_name = "N", default_value_t = 1, requires = "shared", value_parser = clap::value_parser!(u8).range(1..=4))]
     groups: u8,
-    /// Render pages that scripts build, in the browser of the step `chromium`
+    /// Render pages that scripts build, with the browser from the step `chromium`
     #[arg(long, conflicts_with = "shared")]
     rendering: bool,
-    /// The seed of webs and moments; another one each time, if it is not given
+    /// Seed of webs and moments, random by default
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Torment so many crawls at a time; of those that workers share, one
+    /// Number of crawls at a time; with --shared always one
     #[arg(long, value_name = "N", default_value_t = 2, conflicts_with = "shared")]
     jobs: u32,
-    /// Build the program optimised
+    /// Build the program with optimisation
     #[arg(long)]
     release: bool,
-    /// Kill this program instead of one that is built first
+    /// Kill this program instead of building one first
     #[arg(long, value_name = "FILE", conflicts_with = "release")]
     program: Option<PathBuf>,
-    /// The folder in which the crawls are made, and removed again if all is well [default: below
-    /// target/]
+    /// Folder for the crawls, which are removed if no check fails [default: below target/]
     #[arg(long)]
     dir: Option<PathBuf>,
 }

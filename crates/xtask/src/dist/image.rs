@@ -20,10 +20,10 @@ use crate::{compose, docker, tools};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Build without optimisation: quicker, but neither sizes nor times are those of the real image
+    /// Build without optimisation: faster, but sizes and times differ from the real image
     #[arg(long)]
     quick: bool,
-    /// Run the image that is there, in the network namespace that we are in
+    /// Run the existing image in the current network namespace
     #[arg(long, hide = true)]
     trial: bool,
 }

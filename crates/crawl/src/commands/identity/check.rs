@@ -142,7 +142,7 @@ impl Answer<'_> {
         findings
     }
 
-    /// Notes caching that burdens verifiers or keeps removed keys in use.
+    /// Adds a note if the response's caching rules burden verifiers or keep removed keys in use.
     fn judge_caching(&self, findings: &mut Found) {
         let control = self.field("cache-control").to_ascii_lowercase();
         let mut directives = control.split(',').map(str::trim);
@@ -150,7 +150,7 @@ impl Answer<'_> {
         let max_age = max_age.and_then(|seconds| seconds.parse::<u64>().ok());
         let problem = match max_age {
             _ if control.contains("no-store") => {
-                "Cache-Control forbids to store the keys, so verifiers fetch them for each request"
+                "Cache-Control forbids storing the keys, so verifiers fetch them for each request"
                     .to_owned()
             }
             Some(seconds) if seconds > MAX_AGE => {
@@ -191,7 +191,7 @@ impl Answer<'_> {
         }
     }
 
-    /// Returns a field as text, or nothing.
+    /// Returns a header field as text. Empty if the field is missing.
     fn field(&self, name: &str) -> String {
         let values = self.headers.get_all(name).iter();
         let values: Vec<_> = values

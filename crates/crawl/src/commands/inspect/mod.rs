@@ -1,6 +1,6 @@
 //! `crawl inspect`: prints what the extractor reads from a page or a sitemap, as JSON.
 
-mod text;
+mod text_json;
 
 use crawl_engine::extract_rows;
 use crawl_extractor::{
@@ -17,7 +17,7 @@ use crate::error::{CommandError, left_out};
 use crate::input::read_file;
 use crate::settings::{rules_of_file, seeds};
 use crate::terminal::{note, print, print_json, print_json_lines};
-use text::text_object;
+use text_json::text_object;
 
 /// Maximum bytes read from a file.
 const MAX_FILE_BYTES: u64 = 64 << 20;

@@ -291,7 +291,8 @@ fn the_budget_of_a_site_goes_before_that_of_every_host() {
         }
         assert_eq!(pages, most, "{host} {of_site:?}");
         assert_eq!(budgets.spent_by(&host).as_deref(), Some(name));
-        // The end names no command-line option for the budget of a site, which none can raise.
+        // Only a command-line option is given as the reason for the end. A `[site]` table's budget has
+        // no such option.
         assert_eq!(
             matches!(budgets.spent(), Some(Ended::Budget(_))),
             name == "max-pages-per-host"

@@ -1,6 +1,6 @@
 //! A frontier in memory that several workers share, for simulations.
 
-mod register;
+mod crawl_tables;
 mod transaction;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin, Site};
 use foldhash::{HashMap, HashMapExt};
 
-use self::register::Register;
+use self::crawl_tables::CrawlTables;
 use self::transaction::MemoryWorkerTransaction;
 use super::{MemoryFrontier, lock};
 use crate::admission::Admission;
@@ -45,7 +45,7 @@ struct Shared {
     /// The URLs of all workers. The lock of its writer is held by the open transaction of a worker,
     /// and while buckets change their owners.
     frontier: MemoryFrontier,
-    register: Mutex<Register>,
+    tables: Mutex<CrawlTables>,
     /// The number of buckets.
     buckets: u32,
     /// How long a lease lasts after each heartbeat.
@@ -64,7 +64,7 @@ impl MemoryCrawl {
     ) -> MemoryCrawl {
         MemoryCrawl(Arc::new(Shared {
             frontier: MemoryFrontier::new(),
-            register: Mutex::new(Register::new(buckets)),
+            tables: Mutex::new(CrawlTables::new(buckets)),
             buckets: buckets.max(1),
             term,
             clock: Box::new(clock),
@@ -84,10 +84,10 @@ impl MemoryCrawl {
         let shared = &self.0;
         let now = (shared.clock)();
         let until = now + shared.term;
-        let mut register = lock(&shared.register);
-        let life = register.take_name(worker, last_life, now, until)?;
-        let fair = register.fair_share(now);
-        drop(register);
+        let mut tables = lock(&shared.tables);
+        let life = tables.take_name(worker, last_life, now, until)?;
+        let fair = tables.fair_share(now);
+        drop(tables);
         let worker = Arc::new(MemoryWorker {
             crawl: Arc::clone(shared),
             name: worker.to_owned(),
@@ -107,7 +107,7 @@ impl MemoryCrawl {
 
     /// Makes a worker hand over its hosts and end.
     pub fn drain(&self, worker: &str) {
-        lock(&self.0.register).drain(worker);
+        lock(&self.0.tables).drain(worker);
     }
 
     /// Returns the frontier with the URLs of all workers.
@@ -119,7 +119,7 @@ impl MemoryCrawl {
     /// Returns the number of links that wait for the owners of their hosts.
     #[must_use]
     pub fn waiting_links(&self) -> usize {
-        lock(&self.0.register).links.len()
+        lock(&self.0.tables).links.len()
     }
 }
 
@@ -132,7 +132,7 @@ impl Shared {
     }
 }
 
-/// A run of a worker of a [`MemoryCrawl`].
+/// One run of a worker that shares a [`MemoryCrawl`].
 pub struct MemoryWorker {
     crawl: Arc<Shared>,
     name: String,
@@ -173,7 +173,7 @@ impl MemoryWorker {
         let (now, until) = self.time();
         let mut own = lock(&self.own);
         let epochs: Vec<_> = own.buckets.iter().map(|(b, own)| (*b, own.epoch)).collect();
-        let renewed = lock(&self.crawl.register).renew(&self.name, &self.life, &epochs, now, until);
+        let renewed = lock(&self.crawl.tables).renew(&self.name, &self.life, &epochs, now, until);
         match renewed {
             true => own.until = until,
             false => own.lost = Some("a heartbeat came after the leases had ended".to_owned()),
@@ -242,7 +242,7 @@ impl MemoryWorker {
     /// Fails if the database names another owner, or another epoch, of a bucket.
     fn fence(&self, b: i32) -> Result<(), FrontierError> {
         let epoch = lock(&self.own).buckets.get(&b).map(|own| own.epoch);
-        let is_owner = lock(&self.crawl.register).is_owner(&self.life, b, epoch);
+        let is_owner = lock(&self.crawl.tables).is_owner(&self.life, b, epoch);
         match is_owner {
             true => Ok(()),
             false => Err(self.lose("another worker took over its hosts")),
@@ -333,7 +333,7 @@ impl WorkerFrontier for MemoryWorker {
         self.check()?;
         let _writer = lock(&self.crawl.frontier.writer);
         let (now, until) = self.time();
-        let epochs = lock(&self.crawl.register).take(&self.life, most, now, until);
+        let epochs = lock(&self.crawl.tables).take(&self.life, most, now, until);
         let epochs: BTreeMap<i32, i64> = epochs.into_iter().collect();
         let is_taken = |site: &Site| epochs.contains_key(&self.crawl.bucket_of(site));
         // The leases of URLs are in the memory of their owner, who is gone.
@@ -366,14 +366,14 @@ impl WorkerFrontier for MemoryWorker {
         own.buckets.retain(|b, _| !buckets.contains(b));
         drop(own);
         self.reach()?;
-        lock(&self.crawl.register).free(&self.life, |b| buckets.contains(&b));
+        lock(&self.crawl.tables).free(&self.life, |b| buckets.contains(&b));
         Ok(())
     }
 
     fn give_up(&self) -> Result<(), FrontierError> {
         self.reach()?;
         let _writer = lock(&self.crawl.frontier.writer);
-        lock(&self.crawl.register).end_life(&self.name, &self.life);
+        lock(&self.crawl.tables).end_life(&self.name, &self.life);
         let mut own = lock(&self.own);
         own.buckets.clear();
         own.lost = Some("the worker gave up its hosts".to_owned());
@@ -387,8 +387,8 @@ impl WorkerFrontier for MemoryWorker {
             *pending.entry(self.crawl.bucket_of(&site)).or_default() += 1;
         }
         let owned = self.owned_buckets();
-        let register = lock(&self.crawl.register);
-        Ok(register.survey(&self.life, &owned, &pending, (self.crawl.clock)()))
+        let tables = lock(&self.crawl.tables);
+        Ok(tables.survey(&self.life, &owned, &pending, (self.crawl.clock)()))
     }
 
     fn forward_links(&self, _group: i32) -> Result<(), FrontierError> {
@@ -397,21 +397,21 @@ impl WorkerFrontier for MemoryWorker {
 
     fn rest(&self, rests: bool, pages: Option<u64>) -> Result<(), FrontierError> {
         self.reach()?;
-        lock(&self.crawl.register).rest(&self.life, rests, pages);
+        lock(&self.crawl.tables).rest(&self.life, rests, pages);
         Ok(())
     }
 
     fn allow(&self, pages: u64, more: u64, of: u64) -> Result<u64, FrontierError> {
         self.reach()?;
         let now = (self.crawl.clock)();
-        let allowed = lock(&self.crawl.register).allow(&self.life, (pages, more, of), now);
+        let allowed = lock(&self.crawl.tables).allow(&self.life, (pages, more, of), now);
         allowed.ok_or_else(|| self.lose("another process uses its name"))
     }
 
     fn buckets_to_list(&self) -> Result<BTreeSet<i32>, FrontierError> {
         self.take_free(self.served_buckets())?;
         let mut buckets: BTreeSet<i32> = self.owned_buckets().into_iter().collect();
-        for bytes in lock(&self.crawl.register).others_meta(&self.name, LISTED) {
+        for bytes in lock(&self.crawl.tables).others_meta(&self.name, LISTED) {
             for bytes in bytes.as_chunks().0 {
                 buckets.remove(&i32::from_le_bytes(*bytes));
             }
@@ -427,7 +427,7 @@ impl WorkerFrontier for MemoryWorker {
     }
 
     fn crawl_meta(&self) -> Result<Vec<(String, Vec<u8>)>, FrontierError> {
-        Ok(lock(&self.crawl.register).crawl_meta())
+        Ok(lock(&self.crawl.tables).crawl_meta())
     }
 }
 
@@ -522,12 +522,12 @@ impl Frontier for MemoryWorker {
     }
 
     fn marks(&self) -> Result<BTreeMap<String, u64>, FrontierError> {
-        Ok(lock(&self.crawl.register).marks(&self.name))
+        Ok(lock(&self.crawl.tables).marks(&self.name))
     }
 
     fn meta(&self, name: &str) -> Result<Option<Vec<u8>>, FrontierError> {
         let worker = meta_owner(&self.name, name);
-        Ok(lock(&self.crawl.register).meta(worker, name))
+        Ok(lock(&self.crawl.tables).meta(worker, name))
     }
 
     fn each_deferred(

@@ -12,9 +12,9 @@ use crate::admit_rule::{AdmitAction, CurrentState, meet};
 use crate::error::FrontierError;
 use crate::lease::{Lease, Outcome};
 use crate::memory::lock;
-use crate::record::UrlRecord;
 use crate::shared::{ReopenedUrls, WorkerFrontier as _, WorkerTransaction};
 use crate::transaction::{CommitResult, Transaction};
+use crate::url_record::UrlRecord;
 use crate::visit::Visit;
 
 /// A transaction of a worker. No bucket changes its owner while it is open.
@@ -173,26 +173,26 @@ impl Transaction for MemoryWorkerTransaction<'_> {
         let worker = self.worker;
         worker.reach()?;
         let (name, life) = (&worker.name, &worker.life);
-        let has_name = lock(&worker.crawl.register).has_name(name, life);
+        let has_name = lock(&worker.crawl.tables).has_name(name, life);
         if self.is_fenced_off || !has_name {
             return Err(worker.lose("another worker took over its hosts"));
         }
         let committed = Box::new(self.base).commit()?;
-        let mut register = lock(&worker.crawl.register);
+        let mut tables = lock(&worker.crawl.tables);
         for (b, link) in self.links {
-            register.send(b, link);
+            tables.send(b, link);
         }
         for number in self.taken {
-            register.links.remove(&number);
+            tables.links.remove(&number);
         }
-        register.mark(name, self.marks);
+        tables.mark(name, self.marks);
         for (name, bytes) in self.meta {
-            register.keep_meta(meta_owner(&worker.name, &name), name, bytes);
+            tables.keep_meta(meta_owner(&worker.name, &name), name, bytes);
         }
         if let Some((pages, bytes)) = self.spent {
-            register.spend(life, pages, bytes);
+            tables.spend(life, pages, bytes);
         }
-        drop(register);
+        drop(tables);
         let mut own = own(worker);
         own.sent.extend(self.sent);
         own.commit = self.number.unwrap_or(own.commit);
@@ -210,13 +210,13 @@ impl WorkerTransaction for MemoryWorkerTransaction<'_> {
 
     fn take_links(&mut self, most: usize) -> Result<Vec<Admission>, FrontierError> {
         let owned = self.worker.owned_buckets();
-        let register = lock(&self.worker.crawl.register);
-        let links = register.links.iter();
+        let tables = lock(&self.worker.crawl.tables);
+        let links = tables.links.iter();
         let links = links.filter(|(_, (b, _))| owned.contains(b)).take(most);
         let (taken, links): (Vec<_>, Vec<_>) = links
             .map(|(number, (_, link))| (*number, link.clone()))
             .unzip();
-        drop(register);
+        drop(tables);
         self.taken = taken;
         Ok(links)
     }

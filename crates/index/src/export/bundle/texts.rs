@@ -21,7 +21,8 @@ use super::gzip_file::{self, Written};
 use crate::export::ExportError;
 use crawl_index_entry::IndexedPage;
 
-/// Approximate size of the text in a piece, in bytes.
+/// Approximate size of a piece, in bytes of text. The text of a page is split into pieces, so that a
+/// search loads only those that match.
 const PIECE_BYTES: usize = 6 << 10;
 /// Maximum number of pieces of a page, because a number has a bit for each piece. A longer page is
 /// split into longer pieces.

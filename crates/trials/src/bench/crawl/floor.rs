@@ -19,10 +19,10 @@ use tokio::task::LocalSet;
 
 #[derive(Args)]
 pub(crate) struct FloorArgs {
-    /// URLs of one host, a line each
+    /// File of URLs of one host, one per line
     #[arg(long, value_name = "FILE")]
     urls: PathBuf,
-    /// Connections, each with a request at a time
+    /// Number of connections, each with one request at a time
     #[arg(long, value_name = "N", default_value_t = 32)]
     connections: usize,
 }

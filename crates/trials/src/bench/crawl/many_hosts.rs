@@ -27,45 +27,45 @@ const CONCURRENCY: u64 = 256;
 
 #[derive(Args)]
 pub(crate) struct HostsArgs {
-    /// Hosts, each at an address of its own
+    /// Number of hosts, each at its own address
     #[arg(long, value_name = "N", default_value_t = 1_000)]
     hosts: u32,
-    /// Pages of each
+    /// Pages per host
     #[arg(long, value_name = "N", default_value_t = 30)]
     pages: u32,
-    /// The time that each answer takes, in milliseconds
+    /// Response time of each page, in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 50)]
     latency: u64,
-    /// Measure the program of the dev profile, which is built sooner
+    /// Measure the program built with the dev profile, which builds faster
     #[arg(long)]
     dev: bool,
 }
 
 #[derive(Args)]
 pub(crate) struct PoliteArgs {
-    /// Hosts, each asked once a second; a crawl for each number
+    /// Numbers of hosts, one crawl for each; each host gets one request per second
     #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [200, 10_000])]
     hosts: Vec<u32>,
-    /// The time that each crawl lasts, in seconds
+    /// Duration of each crawl, in seconds
     #[arg(long, value_name = "N", default_value_t = 60)]
     seconds: u64,
-    /// The time that each answer takes, in milliseconds
+    /// Response time of each page, in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 50)]
     latency: u64,
-    /// Measure the program of the dev profile, which is built sooner
+    /// Measure the program built with the dev profile, which builds faster
     #[arg(long)]
     dev: bool,
 }
 
 #[derive(Args)]
 pub(crate) struct GrowthArgs {
-    /// Pages in all; a crawl for each number
+    /// Numbers of pages on all hosts together, one crawl for each
     #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [10_000, 100_000])]
     pages: Vec<u32>,
-    /// Hosts that have them
+    /// Number of hosts
     #[arg(long, value_name = "N", default_value_t = 1_000)]
     hosts: u32,
-    /// Measure the program of the dev profile, which is built sooner
+    /// Measure the program built with the dev profile, which builds faster
     #[arg(long)]
     dev: bool,
 }

@@ -38,22 +38,22 @@ use super::program::{Cost, Profile, Program, build, cost_until_end, pinned};
 
 #[derive(Args)]
 pub(crate) struct CrawlArgs {
-    /// The site to crawl
+    /// Site to crawl
     #[arg(long, value_enum, default_value_t = Site::Docs)]
     site: Site,
-    /// Contenders, in this order; `floor` fetches what those before it found
+    /// Programs to compare, in this order; `floor` fetches the URLs that earlier ones found
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = contender::USUAL)]
     programs: Vec<Contender>,
-    /// Processors that each may use, in a run for each number
+    /// Numbers of processors per program, one run for each
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "2")]
     threads: Vec<usize>,
-    /// Runs of each; the one of the median time counts
+    /// Runs of each; the median time counts
     #[arg(long, value_name = "N", default_value_t = 1)]
     runs: usize,
-    /// End a contender after so many seconds; its row says what it had read by then
+    /// Stop a program after this many seconds; its row shows what it had read by then
     #[arg(long, value_name = "N", default_value_t = 120)]
     seconds: u64,
-    /// Measure the programs of the dev profile, which are built sooner
+    /// Measure the programs built with the dev profile, which builds faster
     #[arg(long)]
     dev: bool,
 }

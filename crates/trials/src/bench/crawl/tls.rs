@@ -29,22 +29,22 @@ const MAX_TIME: Duration = Duration::from_secs(600);
 
 #[derive(Args)]
 pub(crate) struct TlsArgs {
-    /// Hosts, each with its own name and certificate
+    /// Number of hosts, each with its own name and certificate
     #[arg(long, value_name = "N", default_value_t = 1_000)]
     hosts: u32,
-    /// Pages of each host
+    /// Pages per host
     #[arg(long, value_name = "N", default_value_t = 7)]
     pages: u32,
-    /// The HTTP version of the server
+    /// HTTP version of the server
     #[arg(long, value_enum, default_value_t = Http::H2)]
     http: Http,
     /// Programs to compare
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = PROGRAMS)]
     programs: Vec<Contender>,
-    /// Runs of each, in turns; the one of the median CPU time counts
+    /// Runs of each, alternating; the median CPU time counts
     #[arg(long, value_name = "N", default_value_t = 5)]
     runs: usize,
-    /// Measure the programs of the dev profile, which are built sooner
+    /// Measure the programs built with the dev profile, which builds faster
     #[arg(long)]
     dev: bool,
 }

@@ -25,16 +25,16 @@ use super::floor::count_links;
 
 #[derive(Args)]
 pub(crate) struct TlsFloorArgs {
-    /// URLs of https, a line each
+    /// File of https URLs, one per line
     #[arg(long, value_name = "FILE")]
     urls: PathBuf,
-    /// The authority to trust, a PEM file
+    /// PEM file of the authority to trust
     #[arg(long, value_name = "FILE")]
     ca_file: PathBuf,
-    /// The address of all hosts
+    /// Address of all hosts
     #[arg(long, value_name = "ADDRESS")]
     address: SocketAddr,
-    /// Hosts at a time, with a connection each
+    /// Number of hosts at a time, with one connection each
     #[arg(long, value_name = "N", default_value_t = 256)]
     connections: usize,
 }

@@ -85,10 +85,10 @@ type Locate = fn(&Workspace) -> Result<PathBuf>;
 
 #[derive(Args)]
 pub(crate) struct SearchArgs {
-    /// End with 1 where the search is not well ahead of the baselines; takes no times
+    /// Exit with 1 unless the search is well ahead of the baselines; measures no times
     #[arg(long)]
     check: bool,
-    /// Print each query that a baseline answers better, and each that is not answered
+    /// Print each query that a baseline answers better, and each without an answer
     #[arg(long)]
     verbose: bool,
     /// Measure a static bundle too; its JavaScript runs in Node

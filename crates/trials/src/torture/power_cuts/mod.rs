@@ -40,20 +40,19 @@ const CRAWL: &str = "crawl";
 /// The number of cuts, and of what.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Cut so often
+    /// Number of power cuts
     #[arg(long, value_name = "N", default_value_t = 100)]
     cuts: u32,
-    /// The seed of webs, moments and losses; another one each time, if it is not given
+    /// Seed of webs, moments and losses, random by default
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Go on in so many directories at a time
+    /// Number of crawls to resume at a time
     #[arg(long, value_name = "N", default_value_t = 2)]
     jobs: u32,
-    /// Try this program instead of one that is built first
+    /// Try this program instead of building one first
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
-    /// The folder in which the crawls are made, and removed again if all is well [default: below
-    /// target/]
+    /// Folder for the crawls, which are removed if no check fails [default: below target/]
     #[arg(long)]
     dir: Option<PathBuf>,
 }

@@ -14,19 +14,19 @@ use xtask::workspace::Workspace;
 
 #[derive(Args)]
 pub(crate) struct HostileArgs {
-    /// Hosts, each at an address of its own
+    /// Number of hosts, each at its own address
     #[arg(long, value_name = "N", default_value_t = 256)]
     hosts: u32,
-    /// Of one kind alone, by its name [default: those that cost most, in turn]
+    /// Use only servers of this kind [default: the kinds that cost most, in turn]
     #[arg(long, value_name = "NAME")]
     kind: Option<String>,
-    /// Instead of them one host whose sitemaps name 1,500,000 URLs
+    /// Use one host whose sitemaps list 1,500,000 URLs instead
     #[arg(long, conflicts_with_all = ["hosts", "kind"])]
     sitemaps: bool,
-    /// The whole time of an exchange, in seconds
+    /// Timeout of a whole exchange, in seconds
     #[arg(long, value_name = "N", default_value_t = 20)]
     timeout: u64,
-    /// Measure the program of the dev profile, which is built sooner
+    /// Measure the program built with the dev profile, which builds faster
     #[arg(long)]
     dev: bool,
 }

@@ -8,7 +8,7 @@ use crate::error::BoxError;
 use crate::shared::Survey;
 
 /// The buckets, workers and waiting links of a crawl.
-pub(super) struct Register {
+pub(super) struct CrawlTables {
     buckets: Vec<Bucket>,
     workers: BTreeMap<String, Worker>,
     /// The links that wait for the owners of their hosts, by their numbers.
@@ -45,10 +45,10 @@ fn is_valid(until: Option<Instant>, now: Instant) -> bool {
     until.is_some_and(|until| until > now)
 }
 
-impl Register {
-    pub(super) fn new(buckets: u32) -> Register {
+impl CrawlTables {
+    pub(super) fn new(buckets: u32) -> CrawlTables {
         let buckets = buckets.max(1) as usize;
-        Register {
+        CrawlTables {
             buckets: vec![Bucket::default(); buckets],
             workers: BTreeMap::new(),
             links: BTreeMap::new(),
