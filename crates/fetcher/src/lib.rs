@@ -29,6 +29,8 @@ mod failure;
 mod failure_kind;
 mod fetch;
 mod host_access;
+#[cfg_attr(not(feature = "http2"), path = "http2_left_out.rs")]
+mod http2;
 mod interstitial;
 mod kept_connections;
 mod name_servers;

@@ -3,6 +3,8 @@
 //!
 //! `cargo deny check bans licenses sources` reads the same file, but building it took minutes per
 //! run on a fresh machine. The rules here take a second.
+//!
+//! Also bounds the number of packages that the program without any feature consists of.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,6 +16,9 @@ use crate::workspace::{Workspace, output};
 
 /// The public registry's name in Cargo's files.
 const CRATES_IO: &str = "registry+https://github.com/rust-lang/crates.io-index";
+
+/// Maximum packages of the program without any feature, our own included.
+const MAX_SMALLEST: usize = 250;
 
 pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     let rules = std::fs::read_to_string(workspace.root.join("deny.toml"))
@@ -41,7 +46,42 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
         packages.len(),
         repeated(packages).join(", ")
     );
+    let smallest = smallest(workspace)?;
+    if smallest > MAX_SMALLEST {
+        bail!(
+            "the program without features has {smallest} packages, the maximum is {MAX_SMALLEST}; \
+             `cargo tree -p crawl --no-default-features -e normal,build` lists them"
+        );
+    }
+    eprintln!("the program without features has {smallest} of at most {MAX_SMALLEST} packages");
     Ok(())
+}
+
+/// Returns the number of packages that the program is built from without any feature.
+fn smallest(workspace: &Workspace) -> Result<usize> {
+    let flags = [
+        "--no-default-features",
+        "--edges",
+        "normal,build",
+        "--prefix",
+        "none",
+        "--format",
+        "{p}",
+        "--locked",
+    ];
+    let mut command = workspace.cargo(&["tree", "--package", "crawl"]);
+    let printed = output(command.args(flags))?;
+    Ok(distinct(&printed))
+}
+
+/// Counts the different packages in a listing of `cargo tree`, each by its name and version.
+fn distinct(listing: &str) -> usize {
+    let name_and_version = |line: &'_ str| line.split(' ').take(2).collect::<Vec<_>>().join(" ");
+    listing
+        .lines()
+        .map(name_and_version)
+        .collect::<BTreeSet<_>>()
+        .len()
 }
 
 /// Returns the licences of `deny.toml`. `GPL-2.0 WITH Classpath-exception-2.0` counts as one
@@ -123,7 +163,7 @@ fn repeated(packages: &[Value]) -> Vec<String> {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{CRATES_IO, allowed, faults};
+    use super::{CRATES_IO, allowed, distinct, faults};
 
     const RULES: &str =
         "[licenses]\nallow = [\"MIT\", \"Apache-2.0\", \"Apache-2.0 WITH LLVM-exception\"]\n";
@@ -169,6 +209,13 @@ mod tests {
         let open = check(json!("MIT"), Value::Null, "*");
         assert_eq!(open, ["a 1.0.0 takes any version of b"]);
         assert_eq!(check(json!("MIT"), json!(CRATES_IO), "*"), [""; 0]);
+    }
+
+    #[test]
+    fn a_package_counts_once_for_each_version() {
+        let listing =
+            "a v1.0.0 (/a)\nb v1.0.0\nb v1.0.0 (*)\nb v2.0.0 (proc-macro)\nb v2.0.0 (*)\n";
+        assert_eq!(distinct(listing), 3);
     }
 
     #[test]
