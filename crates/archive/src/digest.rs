@@ -1,8 +1,10 @@
 //! Labelled digests, such as `sha1:..`.
 
+#[cfg_attr(not(feature = "fast"), path = "digest/sha1_of_ring.rs")]
+mod sha1;
+
 use data_encoding::{BASE32, HEXLOWER};
-use sha1::Sha1;
-use sha2::{Digest, Sha256};
+use ring::digest::{Algorithm, Context, SHA256};
 
 /// The digest algorithms for payloads and blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,8 +29,8 @@ impl DigestAlgorithm {
 
     pub(crate) fn bytes(self, parts: &[&[u8]]) -> Vec<u8> {
         match self {
-            DigestAlgorithm::Sha1 => hash::<Sha1>(parts),
-            DigestAlgorithm::Sha256 => hash::<Sha256>(parts),
+            DigestAlgorithm::Sha1 => sha1::digest(parts),
+            DigestAlgorithm::Sha256 => digest(&SHA256, parts),
         }
     }
 
@@ -42,12 +44,13 @@ impl DigestAlgorithm {
     }
 }
 
-fn hash<D: Digest>(parts: &[&[u8]]) -> Vec<u8> {
-    let mut hasher = D::new();
+/// Returns the digest of the parts by ring.
+fn digest(algorithm: &'static Algorithm, parts: &[&[u8]]) -> Vec<u8> {
+    let mut context = Context::new(algorithm);
     for part in parts {
-        hasher.update(part);
+        context.update(part);
     }
-    hasher.finalize().to_vec()
+    context.finish().as_ref().to_vec()
 }
 
 #[cfg(test)]

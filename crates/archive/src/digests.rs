@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use data_encoding::HEXLOWER;
-use sha2::{Digest as _, Sha256};
+use ring::digest::{Context, SHA256, digest};
 
 use crate::bounded_read::{BoundedLine, LineReader};
 use crate::directory_check::is_of_archive;
@@ -64,7 +64,7 @@ impl DigestList {
             file => file?,
         };
         let mut list = DigestList::default();
-        let mut above = Sha256::new();
+        let mut above = Context::new(&SHA256);
         let mut bytes = 0;
         let mut last: Option<FileChecksum> = None;
         let mut lines = LineReader::new(BufReader::new(file), MAX_ROW_BYTES);
@@ -104,7 +104,7 @@ impl DigestList {
                 }
             }
         }
-        let sha256 = HEXLOWER.encode(&above.finalize());
+        let sha256 = HEXLOWER.encode(above.finish().as_ref());
         match last {
             Some(last) if last == last_row(bytes, sha256.clone(), last.is_whole == Some(true)) => {
                 list.is_whole = last.is_whole == Some(true);
@@ -123,7 +123,7 @@ impl DigestList {
         for row in &self.rows {
             text.extend(line_of(row));
         }
-        let sha256 = HEXLOWER.encode(&Sha256::digest(&text));
+        let sha256 = HEXLOWER.encode(digest(&SHA256, &text).as_ref());
         text.extend(line_of(&last_row(text.len() as u64, sha256, self.is_whole)));
         let beside = dir.join(TEMPORARY_DIGESTS);
         let mut file = replace_file(&beside)?;
@@ -299,11 +299,11 @@ fn sha256_of_all(files: &[PathBuf]) -> Vec<io::Result<(String, u64)>> {
 /// # Errors
 /// I/O errors.
 pub fn sha256_of(mut file: impl Read) -> io::Result<(String, u64)> {
-    let (mut hash, mut bytes) = (Sha256::new(), 0);
+    let (mut hash, mut bytes) = (Context::new(&SHA256), 0);
     let mut piece = vec![0; 1 << 16];
     loop {
         match file.read(&mut piece) {
-            Ok(0) => return Ok((HEXLOWER.encode(&hash.finalize()), bytes)),
+            Ok(0) => return Ok((HEXLOWER.encode(hash.finish().as_ref()), bytes)),
             Ok(read) => {
                 hash.update(&piece[..read]);
                 bytes += read as u64;

@@ -1,6 +1,9 @@
 //! Compresses each record as one gzip member.
 
-use libdeflater::{CompressionLvl, Compressor};
+#[cfg_attr(not(feature = "fast"), path = "gzip/compressor_of_zlib.rs")]
+mod compressor;
+
+use self::compressor::Compressor;
 
 /// Maximum size of a buffer that is kept for the next record, in bytes.
 const MAX_KEPT_BYTES: usize = 1 << 20;
@@ -11,17 +14,14 @@ pub(crate) struct Gzip {
     compressor: Compressor,
     /// The concatenated parts of a record.
     joined: Vec<u8>,
-    /// The compressed member, with room for data that can't be compressed.
-    member: Vec<u8>,
 }
 
 impl Gzip {
     /// Creates a compressor with a level from 0 to 12.
     pub(crate) fn new(level: i32) -> Gzip {
         Gzip {
-            compressor: Compressor::new(CompressionLvl::new(level).unwrap_or_default()),
+            compressor: Compressor::new(level),
             joined: Vec::new(),
-            member: Vec::new(),
         }
     }
 
@@ -37,22 +37,16 @@ impl Gzip {
                 &self.joined[..]
             }
         };
-        let bound = self.compressor.gzip_compress_bound(data.len());
-        if self.member.len() < bound {
-            self.member.resize(bound, 0);
-        }
-        let length = self
-            .compressor
-            .gzip_compress(data, &mut self.member)
-            .expect("invariant: no member is longer than its bound");
-        out.extend_from_slice(&self.member[..length]);
-        // Shrink large buffers. Long bodies are rare, so their memory shouldn't be kept for the
-        // rest of the crawl.
-        for buffer in [&mut self.joined, &mut self.member] {
-            buffer.truncate(MAX_KEPT_BYTES);
-            buffer.shrink_to(MAX_KEPT_BYTES);
-        }
+        self.compressor.member(data, out);
+        shrink(&mut self.joined);
     }
+}
+
+/// Shrinks a large buffer. Long bodies are rare, so their memory shouldn't be kept for the rest of
+/// the crawl.
+fn shrink(buffer: &mut Vec<u8>) {
+    buffer.truncate(MAX_KEPT_BYTES);
+    buffer.shrink_to(MAX_KEPT_BYTES);
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crawl_archive::{open_regular, replace_file, sha256_of};
 use data_encoding::HEXLOWER;
-use sha2::{Digest as _, Sha256};
+use ring::digest::{Context, SHA256};
 
 use crate::error::BundleError;
 
@@ -74,7 +74,7 @@ impl Payload {
         let file = replace_file(&to).map_err(BundleError::write(&to))?;
         let mut out = HashedFile {
             file: BufWriter::with_capacity(1 << 16, file),
-            hash: Sha256::new(),
+            hash: Context::new(&SHA256),
             bytes: 0,
         };
         match fill(&mut out) {
@@ -90,7 +90,7 @@ impl Payload {
         synced.map_err(BundleError::write(&to))?;
         self.files.push(BundledFile {
             path: path.to_owned(),
-            sha256: HEXLOWER.encode(&hash.finalize()),
+            sha256: HEXLOWER.encode(hash.finish().as_ref()),
             bytes,
         });
         Ok(())
@@ -118,10 +118,9 @@ impl Payload {
 }
 
 /// A file that is being written and hashed.
-#[derive(Debug)]
 pub(crate) struct HashedFile {
     file: BufWriter<File>,
-    hash: Sha256,
+    hash: Context,
     bytes: u64,
 }
 

@@ -13,6 +13,9 @@
 //! assert_eq!(decoded.end, DecodeEnd::Whole);
 //! ```
 
+#[cfg_attr(not(feature = "zstd"), path = "zstd_left_out.rs")]
+mod zstd_decoder;
+
 use std::cell::Cell;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 use std::rc::Rc;
@@ -24,11 +27,15 @@ use flate2::{Decompress, FlushDecompress, Status};
 /// bodies don't have more, and each takes memory.
 /// Beyond the limit: `encoding_broken`.
 const MAX_CODINGS: usize = 4;
-/// Maximum window of zstd frames in HTTP, as a power of two (RFC 9659): 8 MiB.
-const ZSTD_WINDOW_LOG: u32 = 23;
 /// Maximum output buffer to allocate in advance, before the size of the output is known.
 const MAX_RESERVED: usize = 1 << 20;
 const GZIP_FIRST_BYTE: u8 = 0x1f;
+
+/// The value of `Accept-Encoding`: the codings that [`decode()`] knows.
+pub const ACCEPTED: &str = match zstd_decoder::IS_BUILT_IN {
+    true => "gzip, deflate, br, zstd",
+    false => "gzip, deflate, br",
+};
 
 /// Limits on the decoded form of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,8 +113,8 @@ enum Coding {
 }
 
 /// Decodes a body by the values of its `Content-Encoding` fields (RFC 9110 section 8.4). The
-/// codings are gzip, deflate (in the zlib format, or raw as some servers send it), br and zstd, in
-/// any order, up to four.
+/// codings are those of [`ACCEPTED`], in any order, up to four. Deflate is in the zlib format, or raw
+/// as some servers send it.
 ///
 /// Never fails: returns the output so far, and the reason why decoding ended in [`DecodeEnd`].
 #[must_use]
@@ -236,7 +243,7 @@ fn codings(values: impl IntoIterator<Item: AsRef<[u8]>>) -> Vec<Coding> {
                 "gzip" | "x-gzip" => Coding::Gzip,
                 "deflate" | "x-deflate" => Coding::Deflate,
                 "br" => Coding::Brotli,
-                "zstd" => Coding::Zstd,
+                "zstd" if zstd_decoder::IS_BUILT_IN => Coding::Zstd,
                 other => Coding::Unknown(other.to_owned()),
             });
         }
@@ -274,11 +281,7 @@ fn open<'a>(
             }
             Box::new(BufReader::new(brotli::Decompressor::new(inner, 4096)))
         }
-        Coding::Zstd => {
-            let mut decoder = zstd::stream::read::Decoder::with_buffer(inner)?;
-            decoder.window_log_max(ZSTD_WINDOW_LOG)?;
-            Box::new(BufReader::new(decoder))
-        }
+        Coding::Zstd => zstd_decoder::open(inner)?,
         Coding::Unknown(name) => {
             return Err(io::Error::new(ErrorKind::Unsupported, name.as_str()));
         }

@@ -34,12 +34,11 @@ mod values;
 
 use std::path::Path;
 use std::process::ExitCode;
-use std::{fs, io};
 
 use cli::args::{self, Cli, Command, ConfigArgs, IndexArgs, JobArgs, RecheckArgs, ReplayArgs};
-use cli::completion;
 use cli::overview::overview;
 use cli::preprocess::{self, UnreadCommandLine};
+use cli::shell;
 use cli::usage_error;
 use commands::{check, export, forget, inspect, plan, recheck, records, robots};
 #[cfg(feature = "search")]
@@ -52,7 +51,7 @@ use commands::{index, search};
     feature = "tables"
 )))]
 use error::left_out;
-use error::{CommandError, FINISHED, no_crawl};
+use error::{CommandError, no_crawl};
 use run::connection_limit;
 use settings::{
     UserFolders, check_without_seeds, defaults_listing, effective, gather, gather_with_sources,
@@ -176,8 +175,8 @@ fn run(cli: Cli) -> Result<u8, CommandError> {
         #[cfg(not(feature = "mcp"))]
         Some(Command::Mcp(_)) => Err(left_out("crawl mcp", "mcp")),
         Some(Command::ReadDocument(args)) => commands::read_document::run(&args),
-        Some(Command::Completions { shell }) => print(completion::script(shell).as_bytes()),
-        Some(Command::Man(args)) => man(args.all.as_deref()),
+        Some(Command::Completions { shell }) => shell::completions(shell),
+        Some(Command::Man(args)) => shell::man(args.all.as_deref()),
     }
 }
 
@@ -237,23 +236,4 @@ fn check_config(job: JobArgs) -> Result<u8, CommandError> {
         text += &format!("warning: {warning}\n");
     }
     print(text.as_bytes())
-}
-
-/// Prints the main page of the manual, or writes a page for each command into a directory.
-fn man(all: Option<&Path>) -> Result<u8, CommandError> {
-    let failed = |why: io::Error| {
-        let place = all.map_or("the manual page".to_owned(), |dir| {
-            dir.display().to_string()
-        });
-        CommandError::disk(format!("can't write {place}: {why}"))
-    };
-    if let Some(dir) = all {
-        fs::create_dir_all(dir).map_err(failed)?;
-        clap_mangen::generate_to(args::command(), dir).map_err(failed)?;
-        return Ok(FINISHED);
-    }
-    let mut page = Vec::new();
-    let manual = clap_mangen::Man::new(args::command());
-    manual.render(&mut page).map_err(failed)?;
-    print(&page)
 }

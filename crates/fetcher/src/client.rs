@@ -10,11 +10,10 @@ use tower::util::MapFutureLayer;
 use crate::config::{FetchConfig, SetupError};
 use crate::connect::connect_only;
 use crate::deadline::noted;
+use crate::http2::limits_of_http2;
 
 /// The `Accept` field: types that the crawler reads are preferred, but any type is accepted.
 const ACCEPTED: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
-/// The codings that [`crawl_coding::decode`] removes.
-const ACCEPTED_CODINGS: &str = "gzip, deflate, br, zstd";
 /// Maximum header fields in an answer. For HTTP/1.1 the client also reads at most 408 KiB before
 /// the head is complete.
 /// Beyond the limit: `headers_too_large`.
@@ -22,10 +21,6 @@ pub(crate) const MAX_HEADER_FIELDS: usize = 256;
 /// Maximum bytes of an answer's header list, names and values.
 /// Beyond the limit: `headers_too_large`.
 pub(crate) const MAX_HEADER_BYTES: u32 = 256 << 10;
-/// Maximum bytes that an HTTP/2 server may send before we read them, per body and per connection.
-/// With the client's defaults, a server could fill buffers with 5 MiB that nobody has read.
-const MAX_STREAM_AHEAD: u32 = 256 << 10;
-const MAX_CONNECTION_AHEAD: u32 = 512 << 10;
 /// Maximum idle connections per host. If it were lower than `--per-host`, some connections would be
 /// reopened for each request.
 /// Beyond the limit: closed after the response.
@@ -41,7 +36,10 @@ pub(crate) fn standing_headers(config: &FetchConfig) -> Result<HeaderMap, SetupE
         headers.insert(FROM, value("From", from)?);
     }
     headers.insert(ACCEPT, HeaderValue::from_static(ACCEPTED));
-    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(ACCEPTED_CODINGS));
+    headers.insert(
+        ACCEPT_ENCODING,
+        HeaderValue::from_static(crawl_coding::ACCEPTED),
+    );
     Ok(headers)
 }
 
@@ -87,7 +85,7 @@ fn builder(
     config: &FetchConfig,
     resolver: impl Resolve + 'static,
 ) -> Result<ClientBuilder, SetupError> {
-    let mut builder = Client::builder()
+    let mut builder = limits_of_http2(Client::builder())
         .redirect(reqwest::redirect::Policy::none())
         .retry(reqwest::retry::never())
         .referer(false)
@@ -105,9 +103,6 @@ fn builder(
         .http1_ignore_invalid_headers_in_responses(true)
         .http1_allow_obsolete_multiline_headers_in_responses(true)
         .http1_allow_spaces_after_header_name_in_responses(true)
-        .http2_max_header_list_size(MAX_HEADER_BYTES)
-        .http2_initial_stream_window_size(MAX_STREAM_AHEAD)
-        .http2_initial_connection_window_size(MAX_CONNECTION_AHEAD)
         .tls_info(true)
         .connector_layer(MapFutureLayer::new(noted))
         .dns_resolver(resolver);

@@ -587,7 +587,7 @@ impl Fetcher {
         let finding = client_error::before_head(error, self.config.proxy.is_some());
         // No connection could be made to the cached addresses, so they may be outdated.
         if finding.kind.is_no_connection() && finding.phase != FailurePhase::Dns {
-            self.names.forget(url.host()).await;
+            self.names.forget(url.host());
         }
         finding
     }

@@ -31,6 +31,8 @@ mod fetch;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzed;
 mod host_access;
+#[cfg_attr(not(feature = "http2"), path = "http2_left_out.rs")]
+mod http2;
 mod interstitial;
 mod kept_connections;
 mod name_servers;

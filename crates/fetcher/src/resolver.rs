@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use crawl_weburl::{host_address, without_trailing_dot};
 use moka::Expiry;
-use moka::future::Cache;
+use moka::sync::Cache;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use tokio::sync::Semaphore;
+use tokio::sync::{OnceCell, Semaphore};
 
 use crate::address_rules::{AddressRefused, AddressRules, Asked};
 use crate::failure_kind::FailureKind;
@@ -43,26 +43,39 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 pub(crate) struct Names {
     rules: Arc<AddressRules>,
     source: Arc<Source>,
-    known: Cache<String, Arc<Known>>,
+    known: Cache<String, Entry>,
     late: Arc<Semaphore>,
     /// Look-ups that exceeded [`MAX_LATE_LOOKUPS`].
     one_family: Arc<AtomicU64>,
     asked: Asked,
 }
 
-/// The cache entry of a name.
+/// The cache entry of a name. Empty while the name is looked up for the first time.
+type Entry = Arc<OnceCell<Known>>;
+
+/// What is known about a name.
 #[derive(Debug)]
 struct Known {
     addresses: Result<Vec<IpAddr>, NoAddresses>,
     holds: Duration,
 }
 
-/// Lets each cache entry expire after its own lifetime.
+/// Lets each cache entry expire after its own lifetime, which begins with the answer.
 struct PerEntryExpiry;
 
-impl Expiry<String, Arc<Known>> for PerEntryExpiry {
-    fn expire_after_create(&self, _: &String, known: &Arc<Known>, _: Instant) -> Option<Duration> {
-        Some(known.holds)
+impl Expiry<String, Entry> for PerEntryExpiry {
+    fn expire_after_create(&self, _: &String, entry: &Entry, _: Instant) -> Option<Duration> {
+        entry.get().map(|known| known.holds)
+    }
+
+    fn expire_after_update(
+        &self,
+        key: &String,
+        entry: &Entry,
+        now: Instant,
+        _: Option<Duration>,
+    ) -> Option<Duration> {
+        self.expire_after_create(key, entry, now)
     }
 }
 
@@ -96,8 +109,8 @@ impl Names {
     }
 
     /// Forgets a name after a failed connection, so that it is looked up again.
-    pub(crate) async fn forget(&self, name: &str) {
-        self.known.invalidate(without_trailing_dot(name)).await;
+    pub(crate) fn forget(&self, name: &str) {
+        self.known.invalidate(without_trailing_dot(name));
     }
 
     /// Returns the address to connect to first, or `None` if no address of the name is permitted.
@@ -114,24 +127,29 @@ impl Names {
             return Ok(self.permitted(name, &[address])?);
         }
         // Concurrent requests for the same name share one look-up.
-        let mut rest = None;
+        let entry = self.known.get_with_by_ref(key, Entry::default);
+        let mut answered = None;
         let look_up = async {
             let (answer, slower) = self.source.look_up(name).await;
-            rest = slower;
-            Arc::new(Known::of(answer))
+            answered = Some(slower);
+            Known::of(answer)
         };
-        let entry = self.known.get_with_by_ref(key, look_up).await;
-        if let Some(rest) = rest {
-            let (names, partial) = (self.clone(), Arc::clone(&entry));
-            tokio::spawn(names.add_late(key.to_owned(), partial, rest));
+        let known = entry.get_or_init(|| look_up).await;
+        if let Some(slower) = answered {
+            // The lifetime of the entry begins.
+            self.known.insert(key.to_owned(), Arc::clone(&entry));
+            if let Some(rest) = slower {
+                let (names, partial) = (self.clone(), Arc::clone(&entry));
+                tokio::spawn(names.add_late(key.to_owned(), partial, rest));
+            }
         }
-        match &entry.addresses {
+        match &known.addresses {
             Ok(addresses) => Ok(self.permitted(name, addresses)?),
             Err(why) => {
                 // If no descriptor was free, nothing was learned about the name, so look it up
                 // again next time.
                 if why.kind == FailureKind::NoDescriptors {
-                    self.known.invalidate(key).await;
+                    self.known.invalidate(key);
                 }
                 Err(why.clone().into())
             }
@@ -143,7 +161,7 @@ impl Names {
     ///
     /// The new addresses are not checked here: each connection checks the addresses that it takes
     /// from the cache.
-    async fn add_late(self, key: String, partial: Arc<Known>, rest: Rest) {
+    async fn add_late(self, key: String, partial: Entry, rest: Rest) {
         let Ok(_room) = self.late.try_acquire() else {
             self.one_family.fetch_add(1, Ordering::Relaxed);
             tracing::debug!(name = %key, "too many look-ups: one address family is given up");
@@ -155,9 +173,9 @@ impl Names {
             self.rules.note_address(&key, *address);
         }
         // If the name was forgotten or looked up again meanwhile, its newer state stays.
-        let current = self.known.get(&key).await;
+        let current = self.known.get(&key);
         if current.is_some_and(|current| Arc::ptr_eq(&current, &partial)) {
-            self.known.insert(key, Arc::new(whole)).await;
+            self.known.insert(key, Arc::new(whole.into()));
         }
     }
 

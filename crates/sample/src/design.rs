@@ -2,8 +2,8 @@
 //! from) into strata.
 
 use crawl_weburl::CanonicalUrl;
+use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 use strum::{Display, EnumString};
 
 use crate::walk::WalkDesign;
@@ -94,12 +94,12 @@ fn folder(path: &str) -> &str {
 /// seed, a line feed and the URL. Anyone who knows the seed can recompute it.
 #[must_use]
 pub fn rank(seed: &str, url: &str) -> u64 {
-    let mut hash = Sha256::new();
+    let mut hash = Context::new(&SHA256);
     for part in [seed, "\n", url] {
-        hash.update(part);
+        hash.update(part.as_bytes());
     }
-    let digest = hash.finalize();
-    let bytes = digest.first_chunk::<8>();
+    let digest = hash.finish();
+    let bytes = digest.as_ref().first_chunk::<8>();
     bytes.map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }
 

@@ -4,8 +4,8 @@
 //! the probability of visiting a page is unknown: it depends on all pages that link to the page,
 //! and the walk sees only a few such pages. So a walk gives no [`Probability`](crate::Probability).
 
+use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
 /// The key under which a crawl's state stores the design of the walk.
 pub const WALK_KEY: &str = "walk";
@@ -63,8 +63,8 @@ impl WalkDesign {
     /// by line feeds. Anyone who knows the seed can recompute them.
     fn numbers(&self, walker: u32, step: u64) -> [u64; 2] {
         let text = format!("{}\n{walker}\n{step}", self.seed);
-        let digest = Sha256::digest(text.as_bytes());
-        let (chance, rest) = digest.split_at(8);
+        let digest = digest(&SHA256, text.as_bytes());
+        let (chance, rest) = digest.as_ref().split_at(8);
         [chance, &rest[..8]].map(|bytes| bytes.try_into().map_or(0, u64::from_be_bytes))
     }
 }

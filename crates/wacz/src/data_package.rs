@@ -2,16 +2,15 @@
 
 use std::io::{self, Write as _};
 
-use crawl_archive::Timestamp;
+use crawl_archive::{DigestAlgorithm, Timestamp};
 use crawl_records::CrawlSettings;
 use serde::Serialize;
 use serde_json::json;
-use sha2::{Digest as _, Sha256};
 
 use crate::earlier::RequiredFile;
 use crate::options::WaczOptions;
 use crate::page_list::MainPage;
-use crate::zip_file::{Resource, ZipFile, labelled};
+use crate::zip_file::{Resource, ZipFile};
 
 /// The version of the WACZ format that is written.
 const WACZ_VERSION: &str = "1.1.1";
@@ -95,7 +94,7 @@ pub(crate) fn write(facts: PackageFacts<'_>, zip: &mut ZipFile) -> io::Result<()
         resources: zip.resources(),
     };
     let text = serde_json::to_vec_pretty(&package)?;
-    let digest = json!({ "path": NAME, "hash": labelled(Sha256::new_with_prefix(&text)) });
+    let digest = json!({ "path": NAME, "hash": DigestAlgorithm::Sha256.of(&[&text]) });
     zip.begin_deflated(NAME)?;
     zip.write_all(&text)?;
     zip.begin_deflated("datapackage-digest.json")?;

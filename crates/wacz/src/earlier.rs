@@ -5,8 +5,8 @@ use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
 use crawl_archive::open_regular;
+use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 use zip::ZipArchive;
 
 use crate::error::WaczError;
@@ -108,7 +108,7 @@ fn rounds_of(file: &File) -> io::Result<Vec<u32>> {
 /// Returns the digest and length of a file.
 fn digest(path: &Path) -> io::Result<(String, u64)> {
     let mut file = BufReader::with_capacity(1 << 16, open_regular(path)?);
-    let mut hash = Sha256::new();
+    let mut hash = Context::new(&SHA256);
     let mut size = 0;
     loop {
         let read = file.fill_buf()?;

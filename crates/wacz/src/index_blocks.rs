@@ -5,12 +5,10 @@
 use std::io::{self, BufRead, BufReader, Read as _, Write as _};
 use std::path::Path;
 
-use crawl_archive::{MAX_LINE_BYTES, open_regular};
-use data_encoding::HEXLOWER;
+use crawl_archive::{DigestAlgorithm, MAX_LINE_BYTES, open_regular};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::json;
-use sha2::{Digest as _, Sha256};
 
 use crate::zip_file::ZipFile;
 
@@ -31,7 +29,7 @@ pub(crate) fn write(sorted: &Path, zip: &mut ZipFile) -> io::Result<()> {
         let place = json!({
             "offset": zip.entry_bytes(),
             "length": block.gzip.len(),
-            "digest": format!("sha256:{}", HEXLOWER.encode(&Sha256::digest(&block.gzip))),
+            "digest": DigestAlgorithm::Sha256.of(&[&block.gzip]),
             "filename": INDEX,
         });
         blocks.extend_from_slice(&block.key);

@@ -7,9 +7,9 @@ use crawl_archive::{WarcRecord, read_dom, read_place};
 use crawl_extractor::{ContentLimits, PageContext, is_html, may_be_read, read_content};
 use crawl_records::{PageRow, RecordsError, decoded_body, pages};
 use data_encoding::HEXLOWER;
+use ring::digest::{SHA256, digest};
 use serde::Serialize;
 use serde_json::json;
-use sha2::{Digest as _, Sha256};
 
 use crate::captures::CopiedCaptures;
 use crate::error::WaczError;
@@ -157,9 +157,9 @@ impl PageListWriter<'_> {
         limits.text_bytes = MAX_TEXT_BYTES;
         let content = read_content(shown, &context, &limits);
         let date = row.fetched_at.rfc3339_millis();
-        let id = Sha256::digest(format!("{date} {}", row.url));
+        let id = digest(&SHA256, format!("{date} {}", row.url).as_bytes());
         let page = Page {
-            id: HEXLOWER.encode(&id[..16]),
+            id: HEXLOWER.encode(&id.as_ref()[..16]),
             url: &row.url,
             ts: &date,
             title: row.title.as_deref().or(content.title.as_deref()),

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use crawl_archive::replace_file;
 use data_encoding::HEXLOWER;
+use ring::digest::{Context, SHA256};
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipWriter};
 
@@ -31,7 +31,7 @@ pub(crate) struct ZipFile {
 /// The entry that is being written.
 struct Entry {
     path: String,
-    hash: Sha256,
+    hash: Context,
     bytes: u64,
 }
 
@@ -68,7 +68,7 @@ impl ZipFile {
         self.zip.start_file(path, options)?;
         self.entry = Some(Entry {
             path: path.to_owned(),
-            hash: Sha256::new(),
+            hash: Context::new(&SHA256),
             bytes: 0,
         });
         Ok(())
@@ -123,6 +123,6 @@ impl Write for ZipFile {
 }
 
 /// Returns a digest with its algorithm as a prefix, as WACZ requires.
-pub(crate) fn labelled(hash: Sha256) -> String {
-    format!("sha256:{}", HEXLOWER.encode(&hash.finalize()))
+pub(crate) fn labelled(hash: Context) -> String {
+    format!("sha256:{}", HEXLOWER.encode(hash.finish().as_ref()))
 }

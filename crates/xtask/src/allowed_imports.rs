@@ -267,13 +267,13 @@ pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
             "crawl-testweb",
             "crawl-conformance",
         ],
-        &["clap", "indicatif", "tracing-subscriber", "anyhow"],
+        &["clap", "terminal_size", "tracing-subscriber", "anyhow"],
     ),
 ];
 
 /// Pairs of a package and a crate that may name it in its manifest. No other crate may name these
 /// packages, so that they stay replaceable. `TOOLS` are exempt.
-pub(crate) const OWNED: [(&str, &str); 36] = [
+pub(crate) const OWNED: [(&str, &str); 35] = [
     ("axum", "crawl"),
     ("clap", "crawl"),
     ("cookie_store", "crawl-fetcher"),
@@ -287,7 +287,6 @@ pub(crate) const OWNED: [(&str, &str); 36] = [
     ("html5ever", "crawl-extractor"),
     // Parses pages into the tree that fields are selected from.
     ("html5ever", "crawl-fields"),
-    ("indicatif", "crawl"),
     ("maud", "crawl"),
     ("maud", "crawl-conformance"),
     // Generates `report.html`, which is a file of the crawl directory.

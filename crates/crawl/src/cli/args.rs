@@ -5,7 +5,6 @@ use std::str::FromStr;
 use std::sync::LazyLock;
 
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
-use clap_complete::Shell;
 use crawl_documents::DocumentKind;
 use crawl_records::FaultKind;
 
@@ -14,6 +13,7 @@ use crate::cli::gather::GatherArgs;
 use crate::cli::identity::IdentityArgs;
 use crate::cli::report::{FaultFormat, ReportArgs, fault_kind};
 use crate::cli::search_filter::SearchFilter;
+use crate::cli::shell::Shell;
 use crate::control::protocol;
 use crate::identity::KeysOf;
 use crate::settings::{IndexTypes, Layer, ProfileName, default_of};
@@ -26,11 +26,19 @@ static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
     let features = [
         ("conformance", cfg!(feature = "conformance")),
         ("documents", cfg!(feature = "documents")),
+        ("exports", cfg!(feature = "exports")),
+        ("extract", cfg!(feature = "extract")),
+        ("fast-archive", cfg!(feature = "fast-archive")),
+        ("http2", cfg!(feature = "http2")),
         ("jemalloc", cfg!(feature = "jemalloc")),
+        ("logins", cfg!(feature = "logins")),
         ("mcp", cfg!(feature = "mcp")),
+        ("render", cfg!(feature = "render")),
         ("search", cfg!(feature = "search")),
         ("shared-frontier", cfg!(feature = "shared-frontier")),
+        ("shell", cfg!(feature = "shell")),
         ("tables", cfg!(feature = "tables")),
+        ("zstd", cfg!(feature = "zstd")),
     ];
     let signs = features.map(|(name, is_built_in)| match is_built_in {
         true => format!("+{name}"),
@@ -856,17 +864,6 @@ pub(crate) fn command() -> clap::Command {
         .mut_subcommand("plan", |plan| plan.mut_args(with_default))
         .mut_subcommand("check", |check| check.mut_args(with_default))
         .mut_subcommand("replay", |replay| replay.mut_args(with_default))
-}
-
-/// Returns the clap command without commands that only the program itself starts.
-pub(super) fn visible_command() -> clap::Command {
-    let command = command();
-    let commands = command
-        .get_subcommands()
-        .filter(|command| !command.is_hide_set());
-    clap::Command::new("crawl")
-        .args(command.get_arguments().cloned())
-        .subcommands(commands.cloned())
 }
 
 /// Adds the default to a flag's help. It is not set in clap, because a flag that wasn't typed must

@@ -1,7 +1,6 @@
 //! The command line: its definition, preprocessing and errors.
 
 pub(crate) mod args;
-pub(crate) mod completion;
 pub(crate) mod conformance;
 #[cfg(test)]
 mod documented_commands;
@@ -11,4 +10,6 @@ pub(crate) mod overview;
 pub(crate) mod preprocess;
 pub(crate) mod report;
 pub(crate) mod search_filter;
+#[cfg_attr(not(feature = "shell"), path = "shell_left_out.rs")]
+pub(crate) mod shell;
 pub(crate) mod usage_error;

@@ -6,11 +6,11 @@
 use crawl_tables::Format;
 
 use crate::cli::args::{ExportArgs, ExportFormat, RoundChoice};
+use crate::commands::copies;
 #[cfg(feature = "search")]
 use crate::commands::page_exports;
 #[cfg(feature = "tables")]
 use crate::commands::{bundle, tables};
-use crate::commands::{mirror, wacz};
 use crate::error::CommandError;
 #[cfg(not(all(feature = "search", feature = "tables")))]
 use crate::error::left_out;
@@ -69,8 +69,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<u8, CommandError> {
         ExportFormat::Parquet | ExportFormat::Csv | ExportFormat::Graph | ExportFormat::Bundle => {
             return Err(left_out("this format of crawl export", "tables"));
         }
-        ExportFormat::Wacz => return wacz::export(args),
-        ExportFormat::Mirror => return mirror::export(args),
+        ExportFormat::Wacz | ExportFormat::Mirror => return copies::export(args),
         _ => {}
     }
     #[cfg(feature = "search")]

@@ -6,19 +6,21 @@ pub(crate) mod check;
 #[cfg(feature = "conformance")]
 pub(crate) mod conformance;
 pub(crate) mod control;
+#[cfg_attr(not(feature = "exports"), path = "copies_left_out.rs")]
+mod copies;
 pub(crate) mod export;
 pub(crate) mod extract;
 mod faults;
 pub(crate) mod forget;
 #[cfg(feature = "shared-frontier")]
 pub(crate) mod frontier;
+#[cfg_attr(not(feature = "shared-frontier"), path = "gather_left_out.rs")]
 pub(crate) mod gather;
 pub(crate) mod identity;
 #[cfg(feature = "search")]
 pub(crate) mod index;
 pub(crate) mod init;
 pub(crate) mod inspect;
-mod mirror;
 #[cfg(feature = "search")]
 mod page_exports;
 pub(crate) mod plan;
@@ -35,4 +37,3 @@ mod site_files;
 mod tables;
 #[cfg(feature = "tables")]
 pub(crate) mod verify;
-mod wacz;

@@ -207,8 +207,8 @@ fn marked(parts: &[TextPart], is_bold: bool) -> String {
 }
 
 fn columns() -> usize {
-    let size = console::Term::stdout().size_checked();
-    let columns = size.map_or(COLUMNS, |(_, columns)| usize::from(columns));
+    let size = terminal_size::terminal_size_of(io::stdout());
+    let columns = size.map_or(COLUMNS, |(columns, _)| usize::from(columns.0));
     columns.clamp(40, MAX_COLUMNS)
 }
 

@@ -8,9 +8,9 @@ use std::task::{Context, Poll, ready};
 
 use crawl_archive::rows::PageRow;
 use crawl_engine::{EngineError, Stop, Summary};
+use futures_core::Stream;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
-use tokio_stream::Stream;
 
 use super::error::CrawlError;
 use super::output::Output;

@@ -7,7 +7,7 @@ use crawl_records::counted;
 
 use super::signals;
 use crate::error::{CommandError, no_threads};
-use crate::terminal::spinner;
+use crate::terminal::StatusLine;
 
 /// Runs `work` with a progress line, and returns its result. `work` receives a function that
 /// returns whether a signal has arrived, and one that takes the number of pages read so far. A
@@ -22,11 +22,11 @@ pub(crate) fn while_reading<T>(
         .build()
         .map_err(|why| no_threads(&why))?;
     runtime.block_on(async { signals::note_first(Arc::clone(&stopped)) })?;
-    let bar = spinner();
+    let line = StatusLine::stderr();
     let done = work(&|| stopped.load(Ordering::Relaxed), &mut |read| {
-        bar.set_message(format!("{} read", counted(read, "page", "pages")));
+        line.show(format!("{} read", counted(read, "page", "pages")));
     });
-    bar.finish_and_clear();
+    line.clear();
     runtime.shutdown_background();
     Ok(done)
 }

@@ -5,7 +5,7 @@ use axum::response::{IntoResponse as _, Response};
 use crawl_index::search_box::{BOX, RECENT, RESULTS, SHARED_STYLE};
 use crawl_records::{PARTS_STYLE, SORT_SCRIPT};
 use data_encoding::HEXLOWER;
-use sha2::{Digest as _, Sha256};
+use ring::digest::{SHA256, digest};
 
 use super::headers::CROSS_ORIGIN_RESOURCE_POLICY;
 use super::problem::Problem;
@@ -92,11 +92,11 @@ impl Assets {
     pub(crate) fn new() -> Assets {
         let made = SOURCES.iter().map(|source| {
             let text = source.text();
-            let digest = Sha256::digest(text.as_bytes());
+            let digest = digest(&SHA256, text.as_bytes());
             Asset {
                 name: source.name,
                 kind: source.kind,
-                hash: HEXLOWER.encode(&digest[..8]),
+                hash: HEXLOWER.encode(&digest.as_ref()[..8]),
                 text,
             }
         });

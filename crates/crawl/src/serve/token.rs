@@ -4,7 +4,7 @@ use std::fmt;
 use std::fs;
 use std::path::Path;
 
-use sha2::{Digest as _, Sha256};
+use ring::digest::{Digest, SHA256, digest};
 use subtle::ConstantTimeEq as _;
 
 use crate::error::CommandError;
@@ -17,7 +17,7 @@ const MAX_TOKEN_BYTES: usize = 4096;
 
 /// A token, of which only the digest is stored.
 #[derive(Clone)]
-pub(crate) struct Token([u8; 32]);
+pub(crate) struct Token(Digest);
 
 impl fmt::Debug for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -49,7 +49,7 @@ impl Token {
             _ if !text.bytes().all(|byte| byte.is_ascii_graphic()) => {
                 "has characters that aren't printable ASCII".to_owned()
             }
-            _ => return Ok(Token(Sha256::digest(text.as_bytes()).into())),
+            _ => return Ok(Token(digest(&SHA256, text.as_bytes()))),
         };
         Err(CommandError::usage(format!("{name} {wrong}"))
             .hint("generate one with `head -c 24 /dev/urandom | base64`"))
@@ -58,8 +58,8 @@ impl Token {
     /// Returns whether `given` is the token. All bytes of the digests are compared, so the time
     /// taken is constant.
     pub(crate) fn is(&self, given: &[u8]) -> bool {
-        let digest: [u8; 32] = Sha256::digest(given).into();
-        self.0.ct_eq(&digest).into()
+        let given = digest(&SHA256, given);
+        self.0.as_ref().ct_eq(given.as_ref()).into()
     }
 }
 

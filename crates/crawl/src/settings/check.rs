@@ -138,14 +138,32 @@ pub(crate) fn check_without_seeds(settings: &Settings) -> Result<Vec<String>, Co
 
 /// Notes settings that need a feature which this build doesn't have.
 fn check_features(settings: &Settings, problems: &mut Problems) {
-    if cfg!(feature = "search") {
+    let mut lacks = |what: &str, feature, key| {
+        problems.note::<()>(Err(left_out(what, feature).about(key)));
+    };
+    if cfg!(not(feature = "search")) && settings.output.index.is_on() {
+        lacks("--index on", "search", "index");
+    }
+    if cfg!(not(feature = "search")) && settings.display.metrics.0.is_some() {
+        lacks("--metrics", "search", "metrics");
+    }
+    if cfg!(feature = "logins") {
         return;
     }
-    if settings.output.index.is_on() {
-        problems.note::<()>(Err(left_out("--index on", "search").about("index")));
+    if !settings.fetch.cookies.is_empty() {
+        lacks("--cookies", "logins", "cookies");
     }
-    if settings.display.metrics.0.is_some() {
-        problems.note::<()>(Err(left_out("--metrics", "search").about("metrics")));
+    for (site, terms) in settings
+        .site
+        .iter()
+        .filter(|(_, terms)| terms.keeps_cookies())
+    {
+        let (key, what) = match terms.has_login() {
+            true => ("login", "logins"),
+            false => ("cookies", "cookies of sites"),
+        };
+        let problem = left_out(what, "logins").about(key).about_site(site);
+        problems.note::<()>(Err(problem));
     }
 }
 

@@ -10,7 +10,7 @@ use crawl_engine::SiteLogin;
 use crawl_fetcher::{CookieFile, SiteSessions};
 use crawl_weburl::{HostKey, host_and_port};
 use data_encoding::HEXLOWER;
-use sha2::{Digest as _, Sha256};
+use ring::digest::{SHA256, digest};
 
 use super::host_access::AccessTerms;
 use super::login_terms::Channel;
@@ -152,7 +152,7 @@ pub(super) fn check_cookie_file(
             format!("add `cookies = \"keep\"` to [site.\"{example}\"] in your settings file");
         return Err(CommandError::usage(message).hint(hint).about("cookies"));
     }
-    let digest = HEXLOWER.encode(&Sha256::digest(text.as_bytes()));
+    let digest = HEXLOWER.encode(digest(&SHA256, text.as_bytes()).as_ref());
     Ok(Some((cookies, digest)))
 }
 

@@ -13,7 +13,6 @@ use std::fmt::Write as _;
 use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
 
 use crawl_weburl::{is_bidi_control, safe_lines};
-use indicatif::ProgressBar;
 use serde::Serialize;
 
 use crate::error::{CommandError, FINISHED};
@@ -23,6 +22,7 @@ use crate::settings::{ProgressMode, Settings};
 pub(crate) use index_counts::index_counts;
 pub(crate) use log::start_log;
 pub(crate) use progress::{roughly as lasting, show};
+pub(crate) use status_line::StatusLine;
 pub(crate) use summary::{HasMark, closing, exit_code, quoted};
 pub(crate) use unreached::{nothing_reached, unreached_hosts};
 
@@ -33,7 +33,7 @@ pub(crate) struct Terminal {
     /// The progress mode, which is never `Auto`: that is resolved on creation.
     mode: ProgressMode,
     quiet: bool,
-    bar: ProgressBar,
+    line: StatusLine,
 }
 
 impl Terminal {
@@ -46,11 +46,11 @@ impl Terminal {
             ProgressMode::Auto => ProgressMode::Plain,
             asked => asked,
         };
-        let bar = match mode {
-            ProgressMode::Bar => progress::bar(),
-            _ => ProgressBar::hidden(),
+        let line = match mode {
+            ProgressMode::Bar => StatusLine::stderr(),
+            _ => StatusLine::hidden(),
         };
-        Terminal { mode, quiet, bar }
+        Terminal { mode, quiet, line }
     }
 
     /// Writes a message on its own line, unless `--quiet` is given.
@@ -70,14 +70,14 @@ impl Terminal {
     fn write(&self, lines: &[u8]) {
         let lines = String::from_utf8_lossy(lines);
         // A closed stderr is no reason to stop a crawl.
-        self.bar.suspend(|| {
+        self.line.suspend(|| {
             let _ = io::stderr().write_all(safe_lines(&lines).as_bytes());
         });
     }
 
     /// Removes the bar.
     pub(crate) fn clear(&self) {
-        self.bar.finish_and_clear();
+        self.line.clear();
     }
 }
 
@@ -131,14 +131,6 @@ fn escaped_json(text: &str) -> String {
 pub(crate) fn note(message: &str) {
     // Failing to write to a closed stderr is not an error.
     let _ = writeln!(io::stderr(), "{}", safe_lines(message));
-}
-
-/// Returns a spinner that shows on a terminal that work is in progress.
-pub(crate) fn spinner() -> ProgressBar {
-    match io::stderr().is_terminal() {
-        true => ProgressBar::new_spinner(),
-        false => ProgressBar::hidden(),
-    }
 }
 
 #[cfg(test)]

@@ -4,22 +4,21 @@ use std::time::Duration;
 
 use crawl_engine::{Phase, Progress};
 use crawl_records::{counted, grouped, size};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use super::Terminal;
-use super::status_line::{StatusLine, columns};
+use super::status_line::columns;
 use crate::settings::ProgressMode;
 use crate::values::Span;
 
 /// How often to redraw the bar.
 const BAR_INTERVAL: Duration = Duration::from_millis(200);
-/// Steps of a full bar.
-const BAR_STEPS: u64 = 1000;
+/// Characters between the brackets of the bar.
+const BAR_STEPS: usize = 20;
 /// Columns of the bar with its brackets and a space.
-const BAR_COLUMNS: usize = 23;
+const BAR_COLUMNS: usize = BAR_STEPS + 3;
 /// Columns of the spinner and a space.
 const SPINNER_COLUMNS: usize = 2;
 /// How often to write an object with `--progress json`.
@@ -60,41 +59,14 @@ async fn gone(mut progress: watch::Receiver<Progress>) -> Progress {
     progress.borrow().clone()
 }
 
-/// Maximum updates of the status line per second.
-const MAX_DRAWS_A_SECOND: u8 = 20;
-
-pub(super) fn bar() -> ProgressBar {
-    // Only the library's own target knows whether a terminal can show a status line.
-    let target = match ProgressDrawTarget::stderr().is_hidden() {
-        true => ProgressDrawTarget::hidden(),
-        false => ProgressDrawTarget::term_like_with_hz(
-            Box::new(StatusLine::stderr()),
-            MAX_DRAWS_A_SECOND,
-        ),
-    };
-    ProgressBar::with_draw_target(None, target)
-}
-
-/// Returns the layout of the status line, with or without the bar.
-fn style(has_bar: bool) -> ProgressStyle {
-    let style = ProgressStyle::with_template(match has_bar {
-        true => "{spinner} [{bar:20}] {wide_msg}",
-        false => "{spinner} {wide_msg}",
-    });
-    // The templates are constants and can't fail to parse.
-    let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
-    style.progress_chars("=> ")
-}
-
 fn draw(terminal: &Terminal, now: &Progress) {
     match terminal.mode {
         ProgressMode::Bar => {
             let (has_bar, text) = fitted(now, columns());
-            terminal.bar.set_style(style(has_bar));
-            terminal.bar.set_length(BAR_STEPS);
-            terminal.bar.set_position(steps(now.share_done));
-            terminal.bar.set_message(text);
-            terminal.bar.tick();
+            terminal.line.show(match has_bar {
+                true => format!("{} {text}", bar(now.share_done)),
+                false => text,
+            });
         }
         ProgressMode::Plain => terminal.write(format!("{}\n", line(now)).as_bytes()),
         ProgressMode::Json => terminal.write(format!("{}\n", object(now)).as_bytes()),
@@ -102,9 +74,16 @@ fn draw(terminal: &Terminal, now: &Progress) {
     }
 }
 
-/// Converts a fraction done into steps of the bar.
-fn steps(share_done: f64) -> u64 {
-    (share_done.clamp(0.0, 1.0) * BAR_STEPS as f64) as u64
+/// Draws the fraction done.
+fn bar(share_done: f64) -> String {
+    // Values that are not a number become 0.
+    let full = (share_done.clamp(0.0, 1.0) * BAR_STEPS as f64) as usize;
+    let tip = match share_done > 0.0 && full < BAR_STEPS {
+        true => ">",
+        false => "",
+    };
+    let done = "=".repeat(full) + tip;
+    format!("[{done:BAR_STEPS$}]")
 }
 
 /// How much room the numbers and words of the status line may take.
@@ -417,8 +396,16 @@ mod tests {
 
     #[test]
     fn the_bar_follows_the_share_that_is_done() {
-        let steps = [0.0, 0.333_4, 1.0, 7.0, f64::NAN].map(super::steps);
-        assert_eq!(steps, [0, 333, 1000, 1000, 0]);
+        let bars = [0.0, 0.01, 0.333_4, 0.999, 1.0, 7.0, f64::NAN].map(super::bar);
+        expect![[r#"
+            [                    ]
+            [>                   ]
+            [======>             ]
+            [===================>]
+            [====================]
+            [====================]
+            [                    ]"#]]
+        .assert_eq(&bars.join("\n"));
     }
 
     #[test]

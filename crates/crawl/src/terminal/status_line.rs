@@ -1,40 +1,114 @@
 //! The line of stderr that shows progress.
 
-use std::io::{self, Write as _};
-use std::sync::{Mutex, PoisonError};
+use std::env;
+use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-use console::Term;
-use indicatif::TermLike;
+use terminal_size::terminal_size_of;
 
-/// A line of the terminal that is redrawn in place.
+/// Columns of a terminal that doesn't tell its size.
+const USUAL_COLUMNS: usize = 80;
+/// The characters that take turns at the start of the line.
+const SPINNER: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
+/// Minimum time between two redraws.
+const MIN_BETWEEN_DRAWS: Duration = Duration::from_millis(50);
+
+/// A line of the terminal that is redrawn in place. Clones redraw the same line.
 ///
 /// The cursor rests at the start of the line. If the window gets narrower, the terminal may wrap
 /// the line, but the cursor stays at its start, so that the next redraw erases all of it. Otherwise
 /// the first part of a wrapped line would remain.
-#[derive(Debug)]
-pub(super) struct StatusLine {
-    term: Term,
-    /// The text since the last flush.
-    text: Mutex<String>,
+#[derive(Clone, Debug)]
+pub(crate) struct StatusLine(Option<Arc<Mutex<Shown>>>);
+
+/// The state of a line.
+#[derive(Debug, Default)]
+struct Shown {
+    text: String,
+    draws: usize,
+    /// When the line was drawn. `None` while nothing is shown.
+    drawn_at: Option<Instant>,
 }
 
 impl StatusLine {
-    pub(super) fn stderr() -> StatusLine {
-        StatusLine {
-            term: Term::stderr(),
-            text: Mutex::default(),
+    /// Returns a line that shows nothing.
+    pub(crate) fn hidden() -> StatusLine {
+        StatusLine(None)
+    }
+
+    /// Returns a line of stderr. It shows nothing if stderr isn't a terminal that can redraw lines.
+    pub(crate) fn stderr() -> StatusLine {
+        let can_redraw = env::var_os("TERM").is_some_and(|term| term != "dumb");
+        match io::stderr().is_terminal() && can_redraw {
+            true => StatusLine(Some(Arc::default())),
+            false => StatusLine::hidden(),
         }
     }
 
-    fn with_text<T>(&self, change: impl FnOnce(&mut String) -> T) -> T {
-        change(&mut self.text.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Shows the text, which must not contain characters that control the terminal.
+    pub(crate) fn show(&self, text: String) {
+        let Some(mut shown) = self.lock() else {
+            return;
+        };
+        shown.text = text;
+        let is_due = |drawn: Instant| drawn.elapsed() >= MIN_BETWEEN_DRAWS;
+        if shown.drawn_at.is_none_or(is_due) {
+            shown.draws += 1;
+            shown.draw();
+        }
+    }
+
+    /// Runs `write`, which writes whole lines to the terminal, without the line in between.
+    pub(crate) fn suspend(&self, write: impl FnOnce()) {
+        let Some(mut shown) = self.lock().filter(|shown| shown.drawn_at.is_some()) else {
+            return write();
+        };
+        put("");
+        write();
+        shown.draw();
+    }
+
+    /// Removes the line.
+    pub(crate) fn clear(&self) {
+        if let Some(mut shown) = self.lock()
+            && shown.drawn_at.take().is_some()
+        {
+            put("");
+        }
+    }
+
+    fn lock(&self) -> Option<MutexGuard<'_, Shown>> {
+        let shown = self.0.as_ref()?.lock();
+        Some(shown.unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Shown {
+    fn draw(&mut self) {
+        put(&fitted(self.draws, &self.text, columns()));
+        self.drawn_at = Some(Instant::now());
     }
 }
 
 /// Returns the columns that the line may use. The last column stays free, since a terminal may
 /// begin a new line after it.
 pub(super) fn columns() -> usize {
-    usize::from(Term::stderr().size().1).saturating_sub(1)
+    let size = terminal_size_of(io::stderr());
+    size.map_or(USUAL_COLUMNS, |(columns, _)| usize::from(columns.0))
+        .saturating_sub(1)
+}
+
+/// Returns the spinner and as much of the text as the columns have room for.
+fn fitted(draws: usize, text: &str, columns: usize) -> String {
+    let spinner = SPINNER[draws % SPINNER.len()];
+    let whole = [spinner, ' '].into_iter().chain(text.chars());
+    whole.take(columns).collect()
+}
+
+/// Replaces the line. A closed stderr is no reason to stop a crawl.
+fn put(text: &str) {
+    let _ = io::stderr().write_all(redrawn(text).as_bytes());
 }
 
 /// Returns the bytes that replace the line, and put the cursor at its start.
@@ -43,59 +117,19 @@ fn redrawn(text: &str) -> String {
     format!("\r{}\u{1b}[J\r", text.trim_end())
 }
 
-impl TermLike for StatusLine {
-    fn width(&self) -> u16 {
-        u16::try_from(columns()).unwrap_or(u16::MAX)
-    }
-
-    fn height(&self) -> u16 {
-        self.term.size().0
-    }
-
-    fn move_cursor_up(&self, _: usize) -> io::Result<()> {
-        // There is only one line.
-        Ok(())
-    }
-
-    fn move_cursor_down(&self, _: usize) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn move_cursor_right(&self, _: usize) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn move_cursor_left(&self, _: usize) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn write_line(&self, text: &str) -> io::Result<()> {
-        self.write_str(text)
-    }
-
-    fn write_str(&self, text: &str) -> io::Result<()> {
-        self.with_text(|line| line.push_str(text));
-        Ok(())
-    }
-
-    fn clear_line(&self) -> io::Result<()> {
-        self.with_text(String::clear);
-        Ok(())
-    }
-
-    fn flush(&self) -> io::Result<()> {
-        let text = self.with_text(std::mem::take);
-        io::stderr().write_all(redrawn(&text).as_bytes())
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::redrawn;
+    use super::{fitted, redrawn};
 
     #[test]
     fn the_cursor_rests_at_the_start_of_the_line() {
         assert_eq!(redrawn("5 pages   "), "\r5 pages\u{1b}[J\r");
         assert_eq!(redrawn(""), "\r\u{1b}[J\r");
+    }
+
+    #[test]
+    fn a_line_never_wraps() {
+        let lines = [0, 1, 6, 80].map(|columns| fitted(11, "5 pages", columns));
+        assert_eq!(lines, ["", "⠙", "⠙ 5 pa", "⠙ 5 pages"]);
     }
 }

@@ -4,11 +4,19 @@
 #![cfg(not(any(
     feature = "conformance",
     feature = "documents",
+    feature = "exports",
+    feature = "extract",
+    feature = "fast-archive",
+    feature = "http2",
     feature = "jemalloc",
+    feature = "logins",
     feature = "mcp",
+    feature = "render",
     feature = "search",
     feature = "shared-frontier",
-    feature = "tables"
+    feature = "shell",
+    feature = "tables",
+    feature = "zstd"
 )))]
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -58,17 +66,41 @@ fn commands_left_out_name_the_build_that_has_them() {
     let dir = TempDir::new().unwrap();
     let version = printed(&run(dir.path(), &["--version"]));
     assert!(
-        version.ends_with("-documents -jemalloc -mcp -search -shared-frontier -tables\n"),
+        version.ends_with(
+            "features: -conformance -documents -exports -extract -fast-archive -http2 -jemalloc \
+             -logins -mcp -render -search -shared-frontier -shell -tables -zstd\n"
+        ),
         "{version}"
     );
+    let keeps = "[site.\"127.0.0.1\"]\ncookies = \"keep\"\n";
+    std::fs::write(dir.path().join("cookies.toml"), keeps).unwrap();
     let shared = "postgres://me@127.0.0.1/c";
-    let cases: [(&[&str], &str); 9] = [
+    let cases: [(&[&str], &str); 19] = [
         (&["index", "c"], "search"),
         (&["search", "c", "tea"], "search"),
         (&["serve", "c"], "search"),
         (&["export", "c", "--to", "markdown", "--out", "m"], "search"),
         (&["export", "c", "--to", "parquet", "--out", "t"], "tables"),
+        (
+            &["export", "c", "--to", "wacz", "--out", "c.wacz"],
+            "exports",
+        ),
+        (&["export", "c", "--to", "mirror", "--out", "m"], "exports"),
+        (&["conformance", "--", "true"], "conformance"),
+        (&["verify", "c"], "tables"),
         (&["mcp", "c"], "mcp"),
+        (&["completions", "bash"], "shell"),
+        (&["man"], "shell"),
+        (&["gather", "a", "b", "--output", "c"], "shared-frontier"),
+        (&["report", "a", "b"], "shared-frontier"),
+        (
+            &["http://127.0.0.1:9/", "--cookies", "cookies.txt"],
+            "logins",
+        ),
+        (
+            &["http://127.0.0.1:9/", "--config", "cookies.toml"],
+            "logins",
+        ),
         (&["http://127.0.0.1:9/", "--index", "on"], "search"),
         (
             &["http://127.0.0.1:9/", "--metrics", "127.0.0.1:0"],

@@ -39,11 +39,15 @@ fn an_answer_is_kept_for_its_ttl_within_bounds() {
             }),
         };
         let ttl = ttl.map(Duration::from_secs);
-        let entry = Arc::new(Known::of(NameAnswer { addresses, ttl }));
-        let held = PerEntryExpiry.expire_after_create(&String::new(), &entry, Instant::now());
-        assert_eq!(held, Some(entry.holds));
-        assert!(entry.addresses.as_ref().is_ok_and(|all| all.len() == 1) == good);
-        entry.holds.as_secs()
+        let (name, entry) = (String::new(), Entry::default());
+        let held = PerEntryExpiry.expire_after_create(&name, &entry, Instant::now());
+        assert_eq!(held, None, "being looked up");
+        entry.set(Known::of(NameAnswer { addresses, ttl })).unwrap();
+        let known = entry.get().unwrap();
+        assert!(known.addresses.as_ref().is_ok_and(|all| all.len() == 1) == good);
+        let held = PerEntryExpiry.expire_after_update(&name, &entry, Instant::now(), held);
+        assert_eq!(held, Some(known.holds));
+        known.holds.as_secs()
     };
     for (good, ttl, holds) in [
         (true, Some(300), 300),
@@ -67,10 +71,8 @@ async fn a_name_that_becomes_private_is_refused() {
         let addresses = Ok(vec![address.parse().unwrap()]);
         let ttl = Some(Duration::from_secs(300));
         let entry = Known::of(NameAnswer { addresses, ttl });
-        names
-            .known
-            .insert("a.example".to_owned(), Arc::new(entry))
-            .await;
+        let key = "a.example".to_owned();
+        names.known.insert(key, Arc::new(entry.into()));
         names
             .look_up("a.example.")
             .await
@@ -121,15 +123,15 @@ async fn rfc8305_3_late_addresses_are_kept_and_judged() {
     let typed = [crawl_weburl::canonicalize(None, "http://seed.example/").unwrap()];
     let rules = Arc::new(AddressRules::new(false, true, &typed, None));
     let names = Names::new(rules, Source::new(&[], None, Duration::ZERO)).for_typed();
-    let partial = Arc::new(Known::of(answer(&[private])));
+    let partial: Entry = Arc::new(Known::of(answer(&[private])).into());
     let key = "seed.example".to_owned();
-    names.known.insert(key.clone(), Arc::clone(&partial)).await;
+    names.known.insert(key.clone(), Arc::clone(&partial));
     assert!(names.look_up("seed.example").await.is_ok());
 
     let rest = || -> Rest { Box::pin(std::future::ready(answer(&[private, public]))) };
     let late = |partial| names.clone().add_late(key.clone(), partial, rest());
-    late(Arc::new(Known::of(answer(&[private])))).await;
-    let current = names.known.get(&key).await.unwrap();
+    late(Arc::new(Known::of(answer(&[private])).into())).await;
+    let current = names.known.get(&key).unwrap();
     assert!(
         Arc::ptr_eq(&current, &partial),
         "looked up again in between"
@@ -145,7 +147,7 @@ async fn rfc8305_3_late_addresses_are_kept_and_judged() {
     let room = names.late.try_acquire_many(MAX_LATE_LOOKUPS as u32);
     late(Arc::clone(&partial)).await;
     assert_eq!(names.one_family_lookups(), 1);
-    let current = names.known.get(&key).await.unwrap();
+    let current = names.known.get(&key).unwrap();
     assert!(Arc::ptr_eq(&current, &partial));
     drop(room);
 

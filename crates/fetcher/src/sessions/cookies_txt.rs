@@ -1,7 +1,7 @@
 //! Reads cookies from a `cookies.txt` file, the format that browsers' add-ons, curl and wget
 //! exchange.
 
-use super::jar::StoredCookie;
+use super::stored_cookie::StoredCookie;
 
 /// Prefix of the domain of a cookie with `HttpOnly`.
 const HTTP_ONLY: &str = "#HttpOnly_";

@@ -2,11 +2,12 @@
 //! RFC 6265bis. Reads no clock.
 
 use cookie_store::{Cookie, CookieDomain, CookieExpiration, RawCookie};
+use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, canonicalize, host_address, public_suffixes};
-use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 use time::{Duration, OffsetDateTime};
 
+use super::stored_cookie::StoredCookie;
 use crate::host_access::is_private;
 
 /// Maximum bytes of a cookie's name and value (RFC 6265bis section 5.7).
@@ -49,23 +50,6 @@ pub(crate) enum Refusal {
     NotSecure,
     /// The name begins with `__Secure-` or `__Host-`, and the attributes don't match that.
     Prefix,
-}
-
-/// A cookie in the form for storing and importing.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct StoredCookie {
-    pub(crate) name: String,
-    pub(crate) value: String,
-    /// A host without a port, or a domain without a leading dot.
-    pub(crate) domain: String,
-    /// Whether the cookie goes to exactly `domain`, not to its subdomains.
-    pub(crate) host_only: bool,
-    pub(crate) path: String,
-    /// When the cookie expires, in seconds since 1970 UTC. `None` for a session cookie, which lasts
-    /// as long as the crawl.
-    pub(crate) expires: Option<i64>,
-    pub(crate) secure: bool,
-    pub(crate) http_only: bool,
 }
 
 impl Jar {
@@ -253,6 +237,12 @@ impl StoredCookie {
         let cookie = Cookie::try_from_raw_cookie(&raw, url.as_url()).ok();
         cookie.filter(|_| is_short).map(Cookie::into_owned)
     }
+}
+
+/// Converts a time of the crawl into the type that `cookie_store` uses.
+pub(super) fn utc(now: Tick) -> OffsetDateTime {
+    let seconds = i64::try_from(now.as_micros() / 1_000_000).unwrap_or(i64::MAX);
+    OffsetDateTime::from_unix_timestamp(seconds).unwrap_or(OffsetDateTime::UNIX_EPOCH)
 }
 
 fn is_long(attribute: &str) -> bool {

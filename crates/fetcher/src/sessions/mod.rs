@@ -1,7 +1,9 @@
 //! Sessions of single sites: the cookies and the token that later requests send again.
 
 mod cookies_txt;
+#[cfg_attr(not(feature = "logins"), path = "jar_left_out.rs")]
 mod jar;
+mod stored_cookie;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,10 +14,10 @@ use crawl_weburl::{
 };
 use http::header::{COOKIE, HeaderMap, HeaderName, HeaderValue, SET_COOKIE};
 use serde::{Deserialize, Serialize};
-use time::OffsetDateTime;
 
 pub use self::cookies_txt::{BadCookieLine, CookieFile};
-use self::jar::{Jar, Refusal, StoredCookie};
+use self::jar::{Jar, Refusal, utc};
+use self::stored_cookie::StoredCookie;
 use crate::host_access::{AccessError, REDACTED, is_private};
 use crate::secrets::{LearnedSecrets, SecretKind};
 
@@ -405,10 +407,6 @@ fn redacted(field: &HeaderValue) -> HeaderValue {
     HeaderValue::from_str(&redacted).unwrap_or_else(|_| HeaderValue::from_static(REDACTED))
 }
 
-fn utc(now: Tick) -> OffsetDateTime {
-    let seconds = i64::try_from(now.as_micros() / 1_000_000).unwrap_or(i64::MAX);
-    OffsetDateTime::from_unix_timestamp(seconds).unwrap_or(OffsetDateTime::UNIX_EPOCH)
-}
-
 #[cfg(test)]
+#[cfg(feature = "logins")]
 mod tests;

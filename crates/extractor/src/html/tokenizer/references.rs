@@ -1,7 +1,9 @@
 //! Character references (HTML Standard 13.2.5.72 to 13.2.5.80).
 
+use std::sync::LazyLock;
+
+use encoding_rs::WINDOWS_1252;
 use memchr::{memchr, memchr2};
-use web_atoms::{C1_REPLACEMENTS, NAMED_ENTITIES};
 
 /// The place of a character reference. In an attribute value, some references are kept as written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,12 +88,19 @@ fn numeric(text: &str) -> (usize, [Option<char>; 2]) {
     }
     let end = marks + count;
     let semicolon = usize::from(text.as_bytes().get(end) == Some(&b';'));
-    let replaced = number
-        .checked_sub(0x80)
-        .and_then(|place| C1_REPLACEMENTS.get(place as usize).copied().flatten());
-    let character = char::from_u32(number).filter(|c| *c != '\0');
-    let character = replaced.or(character).unwrap_or('\u{fffd}');
-    (end + semicolon, [Some(character), None])
+    let character = match number {
+        // Authors who write such numbers mean the bytes of this encoding.
+        0x80..=0x9f => {
+            let byte = [number as u8];
+            let (text, _) = WINDOWS_1252.decode_without_bom_handling(&byte);
+            text.chars().next()
+        }
+        number => char::from_u32(number).filter(|c| *c != '\0'),
+    };
+    (
+        end + semicolon,
+        [Some(character.unwrap_or('\u{fffd}')), None],
+    )
 }
 
 /// The most frequent character references, which need no look-up in the table.
@@ -104,6 +113,45 @@ const FREQUENT: [(&str, char); 6] = [
     ("copy;", '\u{a9}'),
 ];
 
+/// The name of a character reference without `&`, and the one or two characters that it stands for.
+type Named = (&'static str, [Option<char>; 2]);
+
+/// The named character references (HTML Standard 13.5), sorted by the bytes of the names. The file
+/// has the characters as hexadecimal numbers.
+static NAMED: LazyLock<Vec<Named>> = LazyLock::new(|| {
+    let rows = include_str!("named_references.tsv").lines();
+    let parsed = rows.map(|row| {
+        let mut columns = row.split('\t');
+        let name = columns.next().unwrap_or_default();
+        let mut character = || {
+            let number = u32::from_str_radix(columns.next()?, 16).ok()?;
+            char::from_u32(number)
+        };
+        (name, [character(), character()])
+    });
+    parsed.collect()
+});
+
+/// Returns the longest name of the table at the start of `text`, and its characters.
+fn longest_name(text: &str) -> Option<Named> {
+    // The rows whose names begin with the bytes of the text so far.
+    let mut rows = NAMED.as_slice();
+    let mut longest = None;
+    for (at, byte) in text.bytes().enumerate() {
+        // Names that end before this byte sort before all others.
+        let of = |(name, _): &Named| name.as_bytes().get(at).copied();
+        let first = rows.partition_point(|row| of(row) < Some(byte));
+        let last = rows.partition_point(|row| of(row) <= Some(byte));
+        rows = &rows[first..last];
+        match rows.first() {
+            Some(row) if row.0.len() == at + 1 => longest = Some(*row),
+            Some(_) => {}
+            None => break,
+        }
+    }
+    longest
+}
+
 fn named(text: &str, place: Place) -> (usize, [Option<char>; 2]) {
     let name = &text[1..];
     // No frequent name is the beginning of a longer name in the table, because each of them ends
@@ -112,29 +160,44 @@ fn named(text: &str, place: Place) -> (usize, [Option<char>; 2]) {
     if let Some((entity, character)) = frequent {
         return (1 + entity.len(), [Some(*character), None]);
     }
-    let mut longest = None;
-    let mut end = 0;
-    for byte in name.bytes() {
-        if !byte.is_ascii_alphanumeric() && byte != b';' {
-            break;
-        }
-        end += 1;
-        // End the search at the first string that the table lacks, because the table contains all
-        // prefixes of all names.
-        match NAMED_ENTITIES.get(&name[..end]) {
-            None => break,
-            Some((0, _)) => {}
-            Some(characters) => longest = Some((end, *characters)),
-        }
-    }
-    let Some((end, (first, second))) = longest else {
+    let Some((found, characters)) = longest_name(name) else {
         return (1, [None, None]);
     };
+    let end = found.len();
     let next = name.as_bytes().get(end);
     let continues = next.is_some_and(|next| *next == b'=' || next.is_ascii_alphanumeric());
     if place == Place::Value && continues && !name[..end].ends_with(';') {
         return (1 + end, [None, None]);
     }
-    let second = char::from_u32(second).filter(|c| *c != '\0');
-    (1 + end, [char::from_u32(first), second])
+    (1 + end, characters)
+}
+
+#[cfg(test)]
+mod tests {
+    use web_atoms::{C1_REPLACEMENTS, NAMED_ENTITIES};
+
+    use super::{NAMED, longest_name, numeric};
+
+    #[test]
+    fn whatwg_html_13_5_names_are_those_of_html5ever() {
+        let others = NAMED_ENTITIES
+            .entries()
+            .filter(|(_, (first, _))| *first != 0);
+        let mut count = 0;
+        for (name, (first, second)) in others {
+            let second = char::from_u32(*second).filter(|c| *c != '\0');
+            let expected = Some((*name, [char::from_u32(*first), second]));
+            assert_eq!(longest_name(name), expected);
+            count += 1;
+        }
+        assert_eq!(NAMED.len(), count);
+    }
+
+    #[test]
+    fn whatwg_html_13_2_5_80_c1_controls_are_replaced() {
+        for (number, replacement) in (0x80_u32..).zip(C1_REPLACEMENTS) {
+            let expected = replacement.or(char::from_u32(number));
+            assert_eq!(numeric(&format!("&#{number};")).1, [expected, None]);
+        }
+    }
 }

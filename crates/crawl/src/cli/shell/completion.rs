@@ -4,7 +4,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command, ValueHint};
 use clap_complete::{Shell, generate};
 
-use super::args::visible_command;
+use crate::cli::args;
 
 /// Returns the script that completes the command line in a shell.
 pub(crate) fn script(shell: Shell) -> String {
@@ -18,6 +18,17 @@ pub(crate) fn script(shell: Shell) -> String {
         Shell::Zsh => with_separate_values(&script),
         _ => script,
     }
+}
+
+/// Returns the clap command without commands that only the program itself starts.
+fn visible_command() -> Command {
+    let command = args::command();
+    let commands = command
+        .get_subcommands()
+        .filter(|command| !command.is_hide_set());
+    Command::new("crawl")
+        .args(command.get_arguments().cloned())
+        .subcommands(commands.cloned())
 }
 
 /// Makes the zsh script complete optional values after a space too, since the command line accepts

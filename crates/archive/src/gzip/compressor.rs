@@ -1,0 +1,34 @@
+//! Compression by libdeflate.
+
+use libdeflater::CompressionLvl;
+
+use super::shrink;
+
+pub(super) struct Compressor {
+    inner: libdeflater::Compressor,
+    /// The compressed member, with room for data that can't be compressed.
+    member: Vec<u8>,
+}
+
+impl Compressor {
+    pub(super) fn new(level: i32) -> Compressor {
+        Compressor {
+            inner: libdeflater::Compressor::new(CompressionLvl::new(level).unwrap_or_default()),
+            member: Vec::new(),
+        }
+    }
+
+    /// Compresses the data to one gzip member, and appends it to `out`.
+    pub(super) fn member(&mut self, data: &[u8], out: &mut Vec<u8>) {
+        let bound = self.inner.gzip_compress_bound(data.len());
+        if self.member.len() < bound {
+            self.member.resize(bound, 0);
+        }
+        let length = self
+            .inner
+            .gzip_compress(data, &mut self.member)
+            .expect("invariant: no member is longer than its bound");
+        out.extend_from_slice(&self.member[..length]);
+        shrink(&mut self.member);
+    }
+}

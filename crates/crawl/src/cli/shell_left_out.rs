@@ -1,0 +1,18 @@
+//! Replaces completion scripts and the manual in a build without the feature `shell`.
+
+use std::path::Path;
+
+use crate::error::{CommandError, left_out};
+
+/// The name of a shell.
+pub(crate) type Shell = String;
+
+/// Refuses to print a script.
+pub(crate) fn completions(_shell: Shell) -> Result<u8, CommandError> {
+    Err(left_out("crawl completions", "shell"))
+}
+
+/// Refuses to print the manual.
+pub(crate) fn man(_all: Option<&Path>) -> Result<u8, CommandError> {
+    Err(left_out("crawl man", "shell"))
+}

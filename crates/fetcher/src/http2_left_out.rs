@@ -1,0 +1,7 @@
+//! Replaces the bounds in a build without the feature `http2`, whose client speaks only HTTP/1.1.
+
+use reqwest::ClientBuilder;
+
+pub(crate) fn limits_of_http2(builder: ClientBuilder) -> ClientBuilder {
+    builder
+}
