@@ -175,8 +175,8 @@ fn run(cli: Cli) -> Result<u8, CommandError> {
         #[cfg(not(feature = "mcp"))]
         Some(Command::Mcp(_)) => Err(left_out("crawl mcp", "mcp")),
         Some(Command::ReadDocument(args)) => commands::read_document::run(&args),
-        Some(Command::Completions { shell }) => shell::completions(shell),
-        Some(Command::Man(args)) => shell::man(args.all.as_deref()),
+        Some(Command::Completions { shell }) => shell::completions(shell, &args::command()),
+        Some(Command::Man(args)) => shell::man(args.all.as_deref(), args::command()),
     }
 }
 

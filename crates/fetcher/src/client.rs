@@ -85,7 +85,7 @@ fn builder(
     config: &FetchConfig,
     resolver: impl Resolve + 'static,
 ) -> Result<ClientBuilder, SetupError> {
-    let mut builder = limits_of_http2(Client::builder())
+    let mut builder = limits_of_http2(Client::builder(), MAX_HEADER_BYTES)
         .redirect(reqwest::redirect::Policy::none())
         .retry(reqwest::retry::never())
         .referer(false)

@@ -2,6 +2,6 @@
 
 use reqwest::ClientBuilder;
 
-pub(crate) fn limits_of_http2(builder: ClientBuilder) -> ClientBuilder {
+pub(crate) fn limits_of_http2(builder: ClientBuilder, _max_header_bytes: u32) -> ClientBuilder {
     builder
 }

@@ -5,19 +5,21 @@ mod completion;
 use std::path::Path;
 use std::{fs, io};
 
+use clap::Command;
+
 pub(crate) use clap_complete::Shell;
 
-use super::args;
 use crate::error::{CommandError, FINISHED};
 use crate::terminal::print;
 
-/// Prints the script that completes the command line in a shell.
-pub(crate) fn completions(shell: Shell) -> Result<u8, CommandError> {
-    print(completion::script(shell).as_bytes())
+/// Prints the script that completes `command`, which is the whole command line, in a shell.
+pub(crate) fn completions(shell: Shell, command: &Command) -> Result<u8, CommandError> {
+    print(completion::script(shell, command).as_bytes())
 }
 
-/// Prints the main page of the manual, or writes a page for each command into a directory.
-pub(crate) fn man(all: Option<&Path>) -> Result<u8, CommandError> {
+/// Prints the main page of the manual of `command`, which is the whole command line, or writes a page
+/// for each of its commands into a directory.
+pub(crate) fn man(all: Option<&Path>, command: Command) -> Result<u8, CommandError> {
     let failed = |why: io::Error| {
         let place = all.map_or("the manual page".to_owned(), |dir| {
             dir.display().to_string()
@@ -26,11 +28,11 @@ pub(crate) fn man(all: Option<&Path>) -> Result<u8, CommandError> {
     };
     if let Some(dir) = all {
         fs::create_dir_all(dir).map_err(failed)?;
-        clap_mangen::generate_to(args::command(), dir).map_err(failed)?;
+        clap_mangen::generate_to(command, dir).map_err(failed)?;
         return Ok(FINISHED);
     }
     let mut page = Vec::new();
-    let manual = clap_mangen::Man::new(args::command());
+    let manual = clap_mangen::Man::new(command);
     manual.render(&mut page).map_err(failed)?;
     print(&page)
 }

@@ -2,17 +2,19 @@
 
 use std::path::Path;
 
+use clap::Command;
+
 use crate::error::{CommandError, left_out};
 
 /// The name of a shell.
 pub(crate) type Shell = String;
 
 /// Refuses to print a script.
-pub(crate) fn completions(_shell: Shell) -> Result<u8, CommandError> {
+pub(crate) fn completions(_shell: Shell, _command: &Command) -> Result<u8, CommandError> {
     Err(left_out("crawl completions", "shell"))
 }
 
 /// Refuses to print the manual.
-pub(crate) fn man(_all: Option<&Path>) -> Result<u8, CommandError> {
+pub(crate) fn man(_all: Option<&Path>, _command: Command) -> Result<u8, CommandError> {
     Err(left_out("crawl man", "shell"))
 }

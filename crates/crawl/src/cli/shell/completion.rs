@@ -4,11 +4,9 @@ use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command, ValueHint};
 use clap_complete::{Shell, generate};
 
-use crate::cli::args;
-
-/// Returns the script that completes the command line in a shell.
-pub(crate) fn script(shell: Shell) -> String {
-    let mut command = hinted(visible_command());
+/// Returns the script that completes a command line in a shell.
+pub(crate) fn script(shell: Shell, command: &Command) -> String {
+    let mut command = hinted(visible(command));
     let mut script = Vec::new();
     generate(shell, &mut command, "crawl", &mut script);
     let script = String::from_utf8_lossy(&script).into_owned();
@@ -20,9 +18,8 @@ pub(crate) fn script(shell: Shell) -> String {
     }
 }
 
-/// Returns the clap command without commands that only the program itself starts.
-fn visible_command() -> Command {
-    let command = args::command();
+/// Returns the command line without commands that only the program itself starts.
+fn visible(command: &Command) -> Command {
     let commands = command
         .get_subcommands()
         .filter(|command| !command.is_hide_set());
@@ -137,21 +134,22 @@ mod tests {
     use clap_complete::Shell;
 
     use super::script;
+    use crate::cli::args;
 
     /// Returns the part of the bash script that completes one command.
     fn bash_case(name: &str) -> String {
-        let script = script(Shell::Bash);
+        let script = script(Shell::Bash, &args::command());
         let (_, case) = script.split_once(&format!("        {name})\n")).unwrap();
         case.split("\n            ;;\n").next().unwrap().to_owned()
     }
 
     #[test]
     fn switches_and_choices_are_completed_with_their_words() {
-        let bash = script(Shell::Bash);
+        let bash = script(Shell::Bash, &args::command());
         let (_, index) = bash.split_once("                --index)\n").unwrap();
         let line = index.lines().next().unwrap();
         assert!(line.contains("compgen -W \"on off\""), "{line}");
-        let zsh = script(Shell::Zsh);
+        let zsh = script(Shell::Zsh, &args::command());
         let line = zsh
             .lines()
             .find(|line| line.starts_with("'--index=["))
@@ -159,7 +157,7 @@ mod tests {
         assert!(line.ends_with("]:on|off:(on off)' \\"), "{line}");
         assert!(zsh.contains(":DIR:_files -/' \\\n"));
         assert!(zsh.contains(":FILE:_files' \\\n"));
-        let fish = script(Shell::Fish);
+        let fish = script(Shell::Fish, &args::command());
         let index = fish
             .lines()
             .position(|line| line.contains(" -l index "))
@@ -195,7 +193,7 @@ mod tests {
 
     #[test]
     fn fish_completes_values_of_flags_after_seeds() {
-        let fish = script(Shell::Fish);
+        let fish = script(Shell::Fish, &args::command());
         assert!(fish.contains("-- $cmd[1..-2] 2>/dev/null\n    or return\n"));
         let line = fish
             .lines()
@@ -213,7 +211,7 @@ mod tests {
             Shell::Elvish,
             Shell::PowerShell,
         ] {
-            let script = script(shell).replace('_', "-");
+            let script = script(shell, &args::command()).replace('_', "-");
             assert!(!script.contains("read-document"), "{shell}");
         }
     }
