@@ -349,6 +349,10 @@ impl Checker {
             Command::Park(host) => {
                 orders.parked.insert(host.as_str().to_owned());
             }
+            // Both commands may have been on their way at once.
+            Command::Unpark(host) => {
+                orders.parked.remove(host.as_str());
+            }
             Command::Add(url) => orders.added.push(url.clone()),
             Command::Rules(rules) => {
                 orders.excluded.clone_from(&rules.exclude);
