@@ -225,7 +225,7 @@ impl SharedHosts {
     /// Ends the current rest of this worker, if there is one, and reports that this worker has work
     /// again. The report is sent even if news already ended the rest, since the sharing thread may
     /// have recorded the rest after it sent that news.
-    fn end_rest(&mut self, pages: u64, out: &mut Vec<Effect>) {
+    pub(super) fn end_rest(&mut self, pages: u64, out: &mut Vec<Effect>) {
         self.is_over = false;
         if self.rest.take().is_some() {
             // When a rest (time without work) ends, earlier requests for pages are cancelled.
