@@ -86,7 +86,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
 }
 
 /// The Cargo command that runs trials of the engine.
-const TRIALS: [&str; 8] = [
+const TRIALS: [&str; 9] = [
     "test",
     "--package=crawl-engine",
     "--lib",
@@ -95,6 +95,7 @@ const TRIALS: [&str; 8] = [
     "--exact",
     "--nocapture",
     "simulated::trial::trials_keep_every_invariant",
+    "simulated::trial::trials_of_workers_keep_every_invariant",
 ];
 
 fn trial_environment(seed: u64, trials: u64) -> [(&'static str, String); 2] {

@@ -150,6 +150,12 @@ impl Coordinator {
         self.end.is_stopped_at_once()
     }
 
+    /// Returns whether this worker has nothing to do and waits for other workers.
+    #[cfg(test)]
+    pub(crate) fn rests(&self) -> bool {
+        self.shared.rests()
+    }
+
     /// Returns when `--max-time` ends this run. Each finished pause postpones that.
     pub(crate) fn deadline(&self) -> Option<Tick> {
         self.end.deadline()

@@ -52,6 +52,10 @@ pub(crate) struct SharedHosts {
     allowed: Option<u64>,
     /// Whether this worker has requested permission for more pages and got no answer yet.
     asks_for_pages: bool,
+    /// The number of pages and leases at the last request for permission. `None` if there was none
+    /// since the last rest. A grant may be small, so a worker with as many pages as at its last
+    /// request sends none: it would call the frontier without pause.
+    asked_at: Option<u64>,
     /// Whether no worker may fetch any more pages.
     are_pages_spent: bool,
     /// Bytes of bodies that all other workers fetched.
@@ -203,7 +207,10 @@ impl SharedHosts {
             .allowed
             .is_some_and(|allowed| allowed < pages + FEW_PAGES);
         let may_have = !state.is_ending && !self.rests() && !self.are_pages_spent;
-        if is_short && may_have && !std::mem::replace(&mut self.asks_for_pages, true) {
+        let is_new = !self.asks_for_pages && self.asked_at != Some(pages);
+        if is_short && may_have && is_new {
+            self.asks_for_pages = true;
+            self.asked_at = Some(pages);
             let rests = self.rests;
             out.push(Effect::Share(SharedRequest::MorePages { pages, rests }));
         }
@@ -218,13 +225,18 @@ impl SharedHosts {
     /// Ends the current rest of this worker, if there is one, and reports that this worker has work
     /// again. The report is sent even if news already ended the rest, since the sharing thread may
     /// have recorded the rest after it sent that news.
-    fn end_rest(&mut self, pages: u64, out: &mut Vec<Effect>) {
+    pub(super) fn end_rest(&mut self, pages: u64, out: &mut Vec<Effect>) {
         self.is_over = false;
         if self.rest.take().is_some() {
             // When a rest (time without work) ends, earlier requests for pages are cancelled.
-            self.asks_for_pages = false;
+            self.cancel_request_for_pages();
             out.push(self.rest_request(pages));
         }
+    }
+
+    fn cancel_request_for_pages(&mut self) {
+        self.asks_for_pages = false;
+        self.asked_at = None;
     }
 
     /// Returns the request that reports whether this worker rests.
@@ -253,7 +265,7 @@ impl SharedHosts {
         if self.leaving.is_empty() && !self.rests() {
             // Let other workers have the pages that this worker has not used.
             self.allowed = self.allowed.map(|_| pages);
-            self.asks_for_pages = false;
+            self.cancel_request_for_pages();
             self.rests += 1;
             self.rest = Some(self.rests);
             out.push(self.rest_request(pages));

@@ -151,6 +151,10 @@ impl Coordinator {
             self.write(WriterMessage::DrawSample, out);
         }
         let pages = self.totals().pages;
+        if ending.is_none() {
+            // A host that was given up for this run may be fetched again after a while.
+            self.shared.end_rest(pages, out);
+        }
         let ending = ending.and_then(|alone| self.shared.end_with_others(alone, pages, out));
         if let Some(ended) = ending {
             self.end.end(ended);

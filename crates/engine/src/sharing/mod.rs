@@ -89,26 +89,8 @@ impl WorkerThread {
         config: &Config,
         send_event: impl Fn(Event) -> bool + Send + 'static,
     ) -> io::Result<WorkerThread> {
-        let lease = config
-            .shared
-            .as_ref()
-            .map_or(Duration::ZERO, |shared| shared.lease);
-        let interval = (lease / LOOKS_PER_LEASE).clamp(MIN_LOOK_INTERVAL, MAX_LOOK_INTERVAL);
         let (requests, received) = channel();
-        let links = Links {
-            frontier,
-            send_event,
-            interval,
-            max_pages: config.budgets.max_pages,
-            counts_bytes: config.budgets.max_bytes.is_some(),
-            rests: RestReports::default(),
-            is_drained: false,
-            leaving: BTreeSet::new(),
-            crawl_meta: 0,
-            wanted: None,
-            living: 1,
-            unserved: None,
-        };
+        let links = Links::new(frontier, config, send_event);
         let thread = std::thread::Builder::new()
             .name("crawl-workers".to_owned())
             .spawn(move || links.run(&received))?;
@@ -155,15 +137,20 @@ impl RestReports {
     }
 }
 
-/// The state of the thread that communicates with the shared frontier.
-struct Links<SendEvent> {
+/// The state of the thread that communicates with the shared frontier. Only [`Links::run`] reads a
+/// clock, so simulations call the other methods.
+pub(crate) struct Links<SendEvent> {
     frontier: Arc<dyn WorkerFrontier>,
     send_event: SendEvent,
-    interval: Duration,
+    /// The time between two checks of the other workers.
+    pub(crate) interval: Duration,
     /// Maximum pages of all workers together.
     max_pages: Option<u64>,
     counts_bytes: bool,
     rests: RestReports,
+    /// The report of a rest or its end that the frontier has not recorded yet, with the number of
+    /// pages that this worker has used.
+    unreported: Option<(bool, Option<u64>)>,
     is_drained: bool,
     /// Buckets (sets of hosts) that this worker must hand over but hasn't yet.
     leaving: BTreeSet<i32>,
@@ -179,6 +166,32 @@ struct Links<SendEvent> {
 }
 
 impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
+    pub(crate) fn new(
+        frontier: Arc<dyn WorkerFrontier>,
+        config: &Config,
+        send_event: SendEvent,
+    ) -> Links<SendEvent> {
+        let lease = config
+            .shared
+            .as_ref()
+            .map_or(Duration::ZERO, |shared| shared.lease);
+        Links {
+            frontier,
+            send_event,
+            interval: (lease / LOOKS_PER_LEASE).clamp(MIN_LOOK_INTERVAL, MAX_LOOK_INTERVAL),
+            max_pages: config.budgets.max_pages,
+            counts_bytes: config.budgets.max_bytes.is_some(),
+            rests: RestReports::default(),
+            unreported: None,
+            is_drained: false,
+            leaving: BTreeSet::new(),
+            crawl_meta: 0,
+            wanted: None,
+            living: 1,
+            unserved: None,
+        }
+    }
+
     fn run(mut self, requests: &Receiver<SharedRequest>) {
         let mut next_look = Instant::now();
         loop {
@@ -191,19 +204,27 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
                 }
                 Err(RecvTimeoutError::Disconnected) => return,
             };
-            let Err(error) = done else { continue };
-            // Retry a failed operation as long as the worker's leases are valid.
-            let error = match self.frontier.check() {
-                Ok(()) if matches!(error, FrontierError::Shared(SharedError::Engine { .. })) => {
-                    tracing::warn!(%error, "the frontier did not answer");
-                    continue;
-                }
-                Ok(()) => error,
-                Err(lost) => lost,
-            };
-            (self.send_event)(Event::Broken(error.into()));
-            return;
+            if !self.continues_after(done) {
+                return;
+            }
         }
+    }
+
+    /// Checks the result of an operation. Returns false, and notifies the crawl loop, if the worker
+    /// must end. If only the database did not answer, the thread continues while the worker's leases
+    /// are valid.
+    pub(crate) fn continues_after(&self, done: Result<(), FrontierError>) -> bool {
+        let Err(error) = done else { return true };
+        let error = match self.frontier.check() {
+            Ok(()) if matches!(error, FrontierError::Shared(SharedError::Engine { .. })) => {
+                tracing::warn!(%error, "the frontier did not answer");
+                return true;
+            }
+            Ok(()) => error,
+            Err(lost) => lost,
+        };
+        (self.send_event)(Event::Broken(error.into()));
+        false
     }
 
     fn news(&mut self, news: SharedNews) {
@@ -212,7 +233,8 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
         (self.send_event)(Event::Shared(news));
     }
 
-    fn perform(&mut self, request: SharedRequest) -> Result<(), FrontierError> {
+    /// Performs a request of the crawl loop.
+    pub(crate) fn perform(&mut self, request: SharedRequest) -> Result<(), FrontierError> {
         match request {
             SharedRequest::HandOver(buckets) => {
                 let handed_over = self.frontier.hand_over(&buckets);
@@ -230,7 +252,8 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
                 }
                 self.wanted = None;
                 let pages = self.max_pages.and(rest).map(|_| pages);
-                self.frontier.rest(rest.is_some(), pages)
+                self.unreported = Some((rest.is_some(), pages));
+                self.report_rest()
             }
             SharedRequest::MorePages { pages, rests } => {
                 self.wanted = Some((pages, rests));
@@ -239,11 +262,24 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
         }
     }
 
+    /// Reports a rest or its end to the frontier. If the frontier does not answer, the next check
+    /// tries again. Otherwise the crawl would never end, or the other workers would end while this
+    /// one has work.
+    fn report_rest(&mut self) -> Result<(), FrontierError> {
+        if let Some((rests, pages)) = self.unreported {
+            self.frontier.rest(rests, pages)?;
+            self.unreported = None;
+        }
+        Ok(())
+    }
+
     /// Requests pages from the shared budget. If none are left, the next check tries again.
     fn request_pages(&mut self) -> Result<(), FrontierError> {
         let (Some((pages, rests)), Some(max)) = (self.wanted, self.max_pages) else {
             return Ok(());
         };
+        // A report after the grant would take granted pages back.
+        self.report_rest()?;
         let fair = max / (4 * self.living.max(1));
         let more = fair.clamp(1, MAX_ALLOWED_AT_ONCE);
         let allowed = self.frontier.allow(pages, more, max)?;
@@ -256,8 +292,9 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
     }
 
     /// Checks the state of the other workers.
-    fn look(&mut self) -> Result<(), FrontierError> {
+    pub(crate) fn look(&mut self) -> Result<(), FrontierError> {
         self.frontier.check()?;
+        self.report_rest()?;
         let survey = self.frontier.survey()?;
         self.living = survey.living;
         if self.counts_bytes {
@@ -271,10 +308,10 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
         }
         let is_more_kept = survey.crawl_meta > self.crawl_meta;
         if survey.own_links_wait || is_more_kept {
-            self.crawl_meta = survey.crawl_meta;
             // Report the work before taking the links. Links that are not taken yet keep the crawl
             // from ending; after they are taken, the report does.
             self.note_work()?;
+            self.crawl_meta = survey.crawl_meta;
             self.news(SharedNews::LinksWait);
         }
         self.request_pages()?;
@@ -311,10 +348,11 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
     /// Reports to the shared frontier that this worker has work. The coordinator reports when it
     /// has none.
     fn note_work(&mut self) -> Result<(), FrontierError> {
-        match self.rests.current.take() {
-            Some(_) => self.frontier.rest(false, None),
-            None => Ok(()),
+        if self.rests.current.take().is_some() {
+            let pages = self.unreported.and_then(|(_, pages)| pages);
+            self.unreported = Some((false, pages));
         }
+        self.report_rest()
     }
 
     /// Takes free buckets (sets of hosts) if this worker owns less than its fair share, or hands
@@ -372,7 +410,10 @@ fn is_over(survey: &Survey) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use crawl_frontier::{Admission, MemoryCrawl};
+
     use super::*;
+    use crate::simulated::config;
 
     #[test]
     fn a_crawl_is_over_when_no_worker_has_anything_to_do() {
@@ -390,6 +431,37 @@ mod tests {
             ..survey.clone()
         };
         assert!(!is_over(&waits) && !is_over(&works));
+    }
+
+    #[test]
+    fn a_report_that_the_frontier_did_not_answer_is_repeated() {
+        let crawl = MemoryCrawl::new(1, Duration::from_secs(60), Instant::now);
+        let worker = crawl.open("w0", None).unwrap();
+        let mut seeding = worker.begin_worker().unwrap();
+        let url = crawl_weburl::canonicalize(None, "http://a.example/").unwrap();
+        seeding.admit(Admission::seed(url)).unwrap();
+        seeding.commit().unwrap();
+        let other = crawl.open("w1", None).unwrap();
+        let config = config(std::path::Path::new("unused"));
+        let mut links = Links::new(Arc::clone(&worker) as _, &config, |_| true);
+        let report = |rest| SharedRequest::Rest {
+            rest,
+            pages: 0,
+            work_news: 0,
+        };
+        for (rest, pending) in [(Some(1), 0), (None, 1)] {
+            worker.cut_off(true);
+            assert!(links.perform(report(rest)).is_err() && links.look().is_err());
+            worker.cut_off(false);
+            links.look().unwrap();
+            assert_eq!(other.survey().unwrap().pending_open, pending);
+        }
+        links.perform(report(Some(2))).unwrap();
+        worker.cut_off(true);
+        assert!(links.note_work().is_err());
+        worker.cut_off(false);
+        links.look().unwrap();
+        assert_eq!(other.survey().unwrap().pending_open, 1);
     }
 
     #[test]

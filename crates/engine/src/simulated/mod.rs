@@ -196,7 +196,7 @@ impl Servers for Web {
     }
 }
 
-fn config(dir: &Path) -> Config {
+pub(crate) fn config(dir: &Path) -> Config {
     let seed = canonicalize(None, "http://h0.example/p1").unwrap();
     let agent = ProductToken::new("crawl").unwrap();
     Config {

@@ -23,7 +23,7 @@ pub(super) fn find_all(workspace: &Workspace, first: u64, trials: u64) -> Result
     let tree = workspace.target.join("known-bugs").join("tree");
     fs::create_dir_all(&tree)?;
     let mut missed = Vec::new();
-    for patch in patches(workspace)? {
+    for patch in patches(&workspace.root)? {
         workspace.copy_files(&tree)?;
         let name = patch.file_stem().unwrap_or_default().to_string_lossy();
         apply(&tree, &patch)?;
@@ -43,8 +43,8 @@ pub(super) fn find_all(workspace: &Workspace, first: u64, trials: u64) -> Result
     }
 }
 
-fn patches(workspace: &Workspace) -> Result<Vec<PathBuf>> {
-    let folder = workspace.root.join(PATCHES);
+fn patches(root: &Path) -> Result<Vec<PathBuf>> {
+    let folder = root.join(PATCHES);
     let entries =
         fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
     let mut patches = Vec::new();
@@ -93,4 +93,24 @@ fn broken_rule(
     let rule = text.lines().find(|line| line.starts_with("seed "));
     let rule = rule.with_context(|| format!("the trials failed:\n{text}"))?;
     Ok(Some(rule.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A patch that no longer applies would be noticed only by the next long run of `--known-bugs`.
+    #[test]
+    fn every_patch_applies_to_the_sources() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let patches = patches(&root).unwrap();
+        assert!(!patches.is_empty());
+        for patch in patches {
+            let mut git = Command::new("git");
+            git.args(["apply", "--check"]).arg(&patch);
+            let checked = git.current_dir(&root).output().unwrap();
+            let errors = String::from_utf8_lossy(&checked.stderr);
+            assert!(checked.status.success(), "{}: {errors}", patch.display());
+        }
+    }
 }

@@ -202,6 +202,28 @@ fn pages_requested_before_a_rest_are_not_used() {
     assert!(coordinator.shared.may_fetch(0));
 }
 
+/// Near the end of the budget, a grant is smaller than the number of pages that cause a request.
+#[test]
+fn a_small_grant_is_followed_by_a_request_only_after_a_page() {
+    let mut shared = shared(Some(0));
+    let requests = |shared: &mut SharedHosts, pages| {
+        let mut out = Vec::new();
+        shared.step(at(20), idle(pages), &mut out);
+        out.len()
+    };
+    let grant = |shared: &mut SharedHosts, pages| {
+        let news = SharedNews::Allowed { pages, rests: 0 };
+        shared.take_in(news, 0, &mut Vec::new());
+    };
+    assert_eq!(requests(&mut shared, 0), 1);
+    grant(&mut shared, 2);
+    assert_eq!(requests(&mut shared, 0), 0);
+    assert_eq!(requests(&mut shared, 1), 1);
+    grant(&mut shared, 3);
+    assert_eq!(requests(&mut shared, 1), 0);
+    assert_eq!(requests(&mut shared, 3), 1);
+}
+
 /// If this worker stored that the redirect leads to another worker's host, the next owner would
 /// consider the rules unreachable, and would not fetch the pages.
 #[test]

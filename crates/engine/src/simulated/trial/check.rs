@@ -2,23 +2,21 @@
 //! Shares no code with the scheduler and the writer, and knows their rules only from
 //! `docs/architecture.md`.
 
+mod records;
+mod requests;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fs::File;
-use std::io::{BufRead as _, BufReader, Seek as _, SeekFrom};
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use crawl_archive::rows::{PageRow, RequestRow};
-use crawl_fetcher::{Exchange, Failure, FailureKind};
-use crawl_frontier::{Frontier, KnownState};
+use crawl_frontier::Frontier;
 use crawl_scheduler::{Politeness, Tick};
-use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
+use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 
 use super::disk::SimulatedDisk;
-use super::web::TrialWeb;
-use crate::messages::Job;
-use crate::summary::Ended;
+use crate::config::Config;
+use crate::control::Command;
 use crate::totals::Totals;
 
 /// How much later than its permit a request may be sent: its address is looked up first.
@@ -43,6 +41,7 @@ pub(super) enum Death {
 
 /// A request that a server saw.
 struct Seen {
+    worker: usize,
     url: CanonicalUrl,
     host: String,
     address: IpAddr,
@@ -52,17 +51,39 @@ struct Seen {
     wait_until: Option<Tick>,
     /// The length of `requests.jsonl` with the row of the request.
     logged: Option<u64>,
+    /// Whether the host has another owner since.
+    is_detached: bool,
+}
+
+/// A wait that was recorded by an earlier life of the program.
+struct RecordedWait {
+    /// The worker that recorded it in its directory, and the length of `requests.jsonl` with it.
+    /// `None` if the state of the host was committed.
+    only: Option<(usize, u64)>,
+    end: Tick,
+    until: Tick,
 }
 
 #[derive(Default)]
 struct HostSeen {
+    /// The worker that sent the last request.
+    worker: usize,
     in_flight: u32,
     /// The ends of requests in this life.
     ends: Vec<Tick>,
     /// When the last request of earlier lives ended, and the delay at that time.
     earlier: Option<(Tick, Duration)>,
     crawl_delay: Duration,
-    pause_until: Option<Tick>,
+    pause: Option<HostPause>,
+}
+
+/// A pause of a host after a failed connection.
+#[derive(Clone)]
+struct HostPause {
+    until: Tick,
+    /// The origin that must not be requested, if another one of the host may answer. Such a pause
+    /// is not recorded.
+    only: Option<Origin>,
 }
 
 #[derive(Default)]
@@ -75,49 +96,123 @@ struct OriginSeen {
     is_unreachable: bool,
 }
 
-pub(super) struct Checker {
+/// A crawl directory, which belongs to one worker.
+struct Records {
     dir: PathBuf,
+    read_to: u64,
+    rows: Totals,
+    /// Whether the last life sent requests and did not end cleanly.
+    is_unclean: bool,
+    /// Whether the process was frozen in this life.
+    was_frozen: bool,
+}
+
+/// The effects of the operator's commands.
+#[derive(Default)]
+struct Orders {
+    is_paused: bool,
+    /// The delay of every host, and those of single hosts, in this life.
+    delay: Option<Duration>,
+    host_delays: HashMap<String, Duration>,
+    /// Until when requests that were permitted before a longer delay may be sent.
+    longer_since: Option<Tick>,
+    parked: BTreeSet<String>,
+    /// Patterns of URLs that must not be requested.
+    excluded: Vec<String>,
+    added: Vec<String>,
+    /// URLs that a command names, which are visited even if they are not due.
+    named: BTreeSet<String>,
+}
+
+impl HostPause {
+    fn blocks(&self, url: &CanonicalUrl) -> bool {
+        self.only.as_ref().is_none_or(|only| *only == url.origin())
+    }
+}
+
+impl HostSeen {
+    /// Forgets what only the process knew that sent requests to the host.
+    fn end_life(&mut self, now: Tick, delay: Duration, is_clean: bool) {
+        let last = self.ends.iter().max().copied();
+        let last = if self.in_flight > 0 { Some(now) } else { last };
+        *self = HostSeen {
+            worker: self.worker,
+            earlier: last.map(|end| (end, delay)).or(self.earlier),
+            pause: self
+                .pause
+                .take()
+                .filter(|pause| is_clean && pause.only.is_none()),
+            ..HostSeen::default()
+        };
+    }
+}
+
+fn key(host: &str) -> HostKey {
+    HostKey::parse(host).unwrap()
+}
+
+pub(super) struct Checker {
+    /// The directory of each worker.
+    records: Vec<Records>,
     politeness: Politeness,
     warc: bool,
     round: u32,
-    /// The requests of this life.
-    seen: Vec<Seen>,
-    /// For each host, the recorded requests of earlier lives that asked to wait: when each ended,
-    /// and until when to wait.
-    waits: HashMap<String, Vec<(Tick, Tick)>>,
+    /// The maximum number of pages of all workers.
+    pub(super) max_pages: Option<u64>,
+    /// The requests of living processes, by their numbers.
+    seen: BTreeMap<usize, Seen>,
+    /// For each host, the recorded requests of earlier lives that asked to wait.
+    waits: HashMap<String, Vec<RecordedWait>>,
     hosts: HashMap<String, HostSeen>,
     origins: BTreeMap<Origin, OriginSeen>,
     /// Settled pages, each with its round.
     settled: BTreeSet<(String, u32)>,
     /// Pages whose links must be known, by their rows.
     linking: BTreeSet<String>,
-    read_to: u64,
-    rows: Totals,
-    /// Whether the last life sent requests and did not end cleanly.
-    is_unclean: bool,
+    /// When the next visit of each page is due, as of the end of the last round.
+    visits: BTreeMap<String, u32>,
+    /// The pages to visit again in this round.
+    due: BTreeSet<String>,
+    /// The number of rows when the round began.
+    rows_before: u64,
+    /// The effects of the operator's commands.
+    orders: Orders,
     /// The first broken rule.
     pub(super) breach: Option<String>,
     pub(super) requests: u64,
+    /// How many times a worker took over a host that another one had requested.
+    pub(super) handovers: u32,
 }
 
 impl Checker {
-    pub(super) fn new(dir: &Path, warc: bool) -> Checker {
+    /// Creates a checker of the directories of one or more workers.
+    pub(super) fn new(dirs: &[PathBuf], warc: bool) -> Checker {
+        let records = dirs.iter().map(|dir| Records {
+            dir: dir.clone(),
+            read_to: 0,
+            rows: Totals::default(),
+            is_unclean: false,
+            was_frozen: false,
+        });
         Checker {
-            dir: dir.to_owned(),
+            records: records.collect(),
+            max_pages: None,
             politeness: Politeness::default(),
             warc,
             round: 1,
-            seen: Vec::new(),
+            seen: BTreeMap::new(),
             waits: HashMap::new(),
             hosts: HashMap::new(),
             origins: BTreeMap::new(),
             settled: BTreeSet::new(),
             linking: BTreeSet::new(),
-            read_to: 0,
-            rows: Totals::default(),
-            is_unclean: false,
+            visits: BTreeMap::new(),
+            due: BTreeSet::new(),
+            rows_before: 0,
+            orders: Orders::default(),
             breach: None,
             requests: 0,
+            handovers: 0,
         }
     }
 
@@ -129,59 +224,238 @@ impl Checker {
 
     /// Begins a life of the program. After an unclean end of a life that sent
     /// requests, every host waits a full delay.
-    pub(super) fn begin(&mut self, now: Tick, politeness: &Politeness) {
-        for host in self.hosts.values_mut() {
-            if self.is_unclean
-                && let Some((end, _)) = &mut host.earlier
-            {
+    pub(super) fn begin(&mut self, worker: usize, now: Tick, config: &Config) {
+        let politeness = &config.politeness;
+        self.orders.excluded.clone_from(&config.scope.exclude);
+        let records = &mut self.records[worker];
+        let was_unclean = std::mem::take(&mut records.is_unclean);
+        records.was_frozen = false;
+        let hosts = self.hosts.values_mut();
+        for host in hosts.filter(|host| was_unclean && host.worker == worker) {
+            if let Some((end, _)) = &mut host.earlier {
                 *end = now;
             }
         }
-        self.is_unclean = false;
         // A restored wait is at most the longest `Retry-After` that the operator allows now.
-        for (end, until) in self.waits.values_mut().flatten() {
-            *until = (*until).min(*end + politeness.max_retry_after);
+        for wait in self.waits.values_mut().flatten() {
+            wait.until = wait.until.min(wait.end + politeness.max_retry_after);
         }
         self.politeness = politeness.clone();
     }
 
-    pub(super) fn enter_round(&mut self, round: u32) {
-        self.round = round;
+    /// Enters a round that began at this time, in seconds. In a new round, the pages whose visits
+    /// are due by then are visited again, and no others.
+    pub(super) fn enter_round(&mut self, number: u32, began: u32) {
+        if number == self.round {
+            return;
+        }
+        let last = self.round;
+        self.require(number == last + 1, || {
+            format!("round {number} follows round {last}")
+        });
+        self.round = number;
+        let due = self.visits.iter().filter(|(_, due)| **due <= began);
+        self.due = due.map(|(url, _)| url.clone()).collect();
+        self.rows_before = self.rows();
+    }
+
+    pub(super) fn round(&self) -> u32 {
+        self.round
+    }
+
+    /// Returns whether a page was visited in an earlier round.
+    fn is_old(&self, url: &str) -> bool {
+        let visits = self
+            .settled
+            .range((url.to_owned(), 0)..(url.to_owned(), self.round));
+        visits.count() > 0
     }
 
     /// Ends a life of the program.
-    pub(super) fn end(&mut self, now: Tick, death: Death, disk: &SimulatedDisk) {
-        let synced = disk.synced(&self.dir.join("requests.jsonl"));
-        let delay = self.politeness.delay;
-        self.is_unclean = death != Death::Clean && !self.seen.is_empty();
+    pub(super) fn end(&mut self, worker: usize, now: Tick, death: Death, disk: &SimulatedDisk) {
+        let records = &mut self.records[worker];
+        let synced = disk.synced(&records.dir.join("requests.jsonl"));
+        let Orders {
+            parked,
+            added,
+            named,
+            delay,
+            host_delays,
+            ..
+        } = std::mem::take(&mut self.orders);
+        let ordered = host_delays.into_values().chain(delay).min();
+        let set = self.politeness.delay;
+        let delay = ordered.map_or(set, |ordered| ordered.min(set));
+        self.orders = Orders {
+            parked,
+            added,
+            named,
+            ..Orders::default()
+        };
+        let seen = std::mem::take(&mut self.seen).into_iter();
+        let (own, others): (Vec<_>, Vec<_>) = seen.partition(|(_, seen)| seen.worker == worker);
+        self.seen = others.into_iter().collect();
+        records.is_unclean = death != Death::Clean && !own.is_empty();
         for host in self.hosts.values_mut() {
-            let last = host.ends.iter().max().copied();
-            let last = if host.in_flight > 0 { Some(now) } else { last };
-            let earlier = last.map(|end| (end, delay)).or(host.earlier);
-            let crawl_delay = Duration::ZERO;
-            let pause_until = host.pause_until.filter(|_| death == Death::Clean);
-            *host = HostSeen {
-                earlier,
-                crawl_delay,
-                pause_until,
-                ..HostSeen::default()
-            };
+            if host.worker == worker {
+                host.end_life(now, delay, death == Death::Clean);
+            }
         }
         // Only an answer allows a page beyond the age of a copy.
-        for origin in self.origins.values_mut() {
-            origin.pages += 1;
+        for (origin, seen) in &mut self.origins {
+            let host = self.hosts.get(origin.host_key().host());
+            if host.is_none_or(|host| host.worker == worker) {
+                seen.pages += 1;
+            }
         }
-        for seen in std::mem::take(&mut self.seen) {
-            let is_recorded = match (death, seen.logged) {
-                (_, None) => false,
-                (Death::PowerCut, Some(length)) => length <= synced,
-                (Death::Clean | Death::Kill | Death::Failure, Some(_)) => true,
-            };
-            if let (Some(end), Some(until)) = (seen.end, seen.wait_until)
-                && is_recorded
+        for (_, seen) in own {
+            if let (Some(end), Some(until), Some(length)) = (seen.end, seen.wait_until, seen.logged)
             {
+                let only = (death != Death::Clean).then_some((worker, length));
                 let waits = self.waits.entry(seen.host).or_default();
-                waits.push((end, until));
+                waits.push(RecordedWait { only, end, until });
+            }
+        }
+        if death == Death::PowerCut {
+            let is_kept = |wait: &RecordedWait| {
+                wait.only
+                    .is_none_or(|(by, length)| by != worker || length <= synced)
+            };
+            for waits in self.waits.values_mut() {
+                waits.retain(is_kept);
+            }
+        }
+    }
+
+    /// Records that a command is posted.
+    pub(super) fn commanded(&mut self, command: &Command) {
+        match command {
+            Command::Resume => self.orders.is_paused = false,
+            Command::Add(url) => {
+                self.orders.named.insert(url.clone());
+            }
+            Command::Unpark(host) => {
+                self.orders.parked.remove(host.as_str());
+            }
+            _ => {}
+        }
+    }
+
+    /// Records that a command was carried out.
+    pub(super) fn obeyed(&mut self, now: Tick, command: &Command) {
+        let orders = &mut self.orders;
+        match command {
+            Command::Pause => orders.is_paused = true,
+            Command::Park(host) => {
+                orders.parked.insert(host.as_str().to_owned());
+            }
+            // Both commands may have been on their way at once.
+            Command::Unpark(host) => {
+                orders.parked.remove(host.as_str());
+            }
+            Command::Add(url) => orders.added.push(url.clone()),
+            Command::Rules(rules) => {
+                orders.excluded.clone_from(&rules.exclude);
+                // The delay of the settings replaces that of earlier commands. The delays of single
+                // hosts stay.
+                (orders.delay, orders.longer_since) = (None, Some(now));
+            }
+            Command::Delay { host, delay } => {
+                orders.longer_since = Some(now);
+                match host {
+                    Some(host) => {
+                        orders.host_delays.insert(host.as_str().to_owned(), *delay);
+                    }
+                    None => {
+                        orders.delay = Some(*delay);
+                        let hosts = orders.host_delays.values_mut();
+                        hosts.for_each(|of_host| *of_host = (*of_host).min(*delay));
+                    }
+                }
+                // A pause after a failure is a multiple of the delay.
+                for host in self.hosts.values_mut() {
+                    host.pause = None;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns the delay of a host. A request may have been permitted just before a delay became
+    /// longer.
+    fn delay(&self, now: Tick, host: &str) -> Duration {
+        let Orders {
+            delay,
+            host_delays,
+            longer_since,
+            ..
+        } = &self.orders;
+        let set = self.politeness.delay;
+        let ordered = host_delays.get(host).copied().or(*delay).unwrap_or(set);
+        match longer_since.is_some_and(|since| now < since + LOOK_UP) {
+            true => ordered.min(set).min(Duration::from_secs(1)),
+            false => ordered,
+        }
+    }
+
+    /// Records that a worker's process is frozen for a while.
+    pub(super) fn froze(&mut self, worker: usize) {
+        self.records[worker].was_frozen = true;
+    }
+
+    /// Checks that nothing is in flight to hosts that a worker hands over.
+    pub(super) fn handed_over(&mut self, is_left: impl Fn(&HostKey) -> bool) {
+        let hosts = self.hosts.iter();
+        let mut busy = hosts.filter(|(host, seen)| seen.in_flight > 0 && is_left(&key(host)));
+        let busy = busy.next().map(|(host, _)| host.clone());
+        self.require(busy.is_none(), || {
+            format!("{busy:?} is handed over with requests in flight")
+        });
+    }
+
+    /// Records that a worker takes hosts over, which then wait for a full gap. `is_start` is whether
+    /// the worker is about to read its own records, and `is_released` whether the last owner of the
+    /// hosts has committed their state.
+    pub(super) fn taken_over(
+        &mut self,
+        worker: usize,
+        now: Tick,
+        (is_start, is_released): (bool, bool),
+        is_taken: impl Fn(&HostKey) -> bool,
+        frontier: &dyn Frontier,
+    ) {
+        let delay = self.politeness.delay;
+        let mut busy = None;
+        for (name, host) in &mut self.hosts {
+            if !is_taken(&key(name)) {
+                continue;
+            }
+            // A frozen process can't abort its requests, so they may be late.
+            if host.in_flight > 0 && !self.records[host.worker].was_frozen {
+                busy = Some(name.clone());
+            }
+            host.end_life(now, delay, is_released);
+            host.earlier = Some((now, delay));
+            let last = std::mem::replace(&mut host.worker, worker);
+            self.handovers += u32::from(last != worker);
+            for seen in self.seen.values_mut().filter(|seen| seen.host == *name) {
+                seen.is_detached = true;
+                seen.wait_until = seen.wait_until.filter(|_| is_released);
+            }
+            let waits = self.waits.entry(name.clone()).or_default();
+            waits.retain(|wait| {
+                wait.only
+                    .is_none_or(|(by, _)| is_start && by == worker && last == worker)
+            });
+        }
+        self.require(busy.is_none(), || {
+            format!("{now}: w{worker} takes over {busy:?} with requests in flight")
+        });
+        let origins = self.origins.iter_mut();
+        for (origin, seen) in origins.filter(|(origin, _)| is_taken(&origin.host_key())) {
+            seen.pages += 1;
+            if frontier.robots(origin).unwrap().is_none() {
+                *seen = OriginSeen::default();
             }
         }
     }
@@ -193,304 +467,5 @@ impl Checker {
                 *seen = OriginSeen::default();
             }
         }
-    }
-
-    /// Checks a request that is sent now. Returns its number.
-    pub(super) fn sent(
-        &mut self,
-        now: Tick,
-        job: &Job,
-        web: &TrialWeb,
-        frontier: &dyn Frontier,
-    ) -> usize {
-        self.requests += 1;
-        let url = job.url().clone();
-        let host = url.host().to_owned();
-        self.check_robots(now, job, web);
-        self.check_limits(now, &host);
-        self.check_gap(now, &host, &url);
-        if let Job::Page { .. } = job {
-            let is_settled = self.settled.contains(&(url.to_string(), self.round));
-            self.require(!is_settled, || {
-                format!("{url} is settled and requested again")
-            });
-            let state = frontier.known(&url).unwrap().map(|url| url.state);
-            let is_leased = matches!(state, Some(KnownState::Leased { .. }));
-            self.require(is_leased, || {
-                format!("{url} is requested in state {state:?}")
-            });
-        }
-        let address = TrialWeb::address(&host);
-        self.hosts.entry(host.clone()).or_default().in_flight += 1;
-        self.seen.push(Seen {
-            url,
-            host,
-            address,
-            start: now,
-            end: None,
-            wait_until: None,
-            logged: None,
-        });
-        self.seen.len() - 1
-    }
-
-    fn check_robots(&mut self, now: Tick, job: &Job, web: &TrialWeb) {
-        let Job::Page { lease, .. } = job else {
-            return;
-        };
-        let url = &lease.url;
-        self.require(web.allows(url), || format!("robots.txt disallows {url}"));
-        let origin = self.origins.entry(url.origin()).or_default();
-        let is_first = origin.pages == 0 || origin.is_unreachable;
-        origin.pages += 1;
-        let usable = origin.usable;
-        let is_fresh = usable.is_some_and(|(end, valid)| is_first || now <= end + valid + LOOK_UP);
-        self.require(is_fresh, || {
-            format!("no fresh robots.txt for {url}: {usable:?}")
-        });
-        // The host has a pace only once its rules are read.
-        let host = self.hosts.entry(url.host().to_owned()).or_default();
-        if is_fresh {
-            host.crawl_delay = web.crawl_delay(url.host());
-        }
-    }
-
-    fn check_limits(&mut self, now: Tick, host: &str) {
-        let in_flight = self.seen.iter().filter(|seen| seen.end.is_none());
-        let address = TrialWeb::address(host);
-        let to_address = in_flight.clone().filter(|seen| seen.address == address);
-        let (all, to_address) = (in_flight.count() as u32, to_address.count() as u32);
-        let limits = &self.politeness;
-        let is_kept = all < limits.concurrency && to_address < limits.per_address;
-        self.require(is_kept, || {
-            format!("{now}: {all} requests in flight, {to_address} to {address}")
-        });
-        let ended = self.seen.iter().filter(|seen| seen.end.is_some());
-        let unlogged = ended.filter(|seen| seen.host == host && seen.logged.is_none());
-        let unlogged = unlogged.map(|seen| seen.url.to_string()).next();
-        self.require(unlogged.is_none(), || {
-            format!("a request to {host} before the row of {unlogged:?}")
-        });
-    }
-
-    fn check_gap(&mut self, now: Tick, host: &str, url: &CanonicalUrl) {
-        let waits = self.seen.iter().filter(|seen| seen.host == host);
-        let waits = waits.filter_map(|seen| seen.wait_until);
-        // A wait that is restored from `requests.jsonl` has lost its microseconds.
-        let earlier = self.waits.get(host).into_iter().flatten();
-        let earlier = earlier.map(|(_, until)| until.as_micros() / 1000 * 1000);
-        let wait = waits.chain(earlier.map(Tick::from_micros)).max();
-        self.require(wait.is_none_or(|until| until <= now), || {
-            format!("{now}: {url} is requested before the wait until {wait:?} is over")
-        });
-        let delay = self.politeness.delay;
-        let seen = self.hosts.entry(host.to_owned()).or_default();
-        let pause = seen.pause_until;
-        let gap = delay.max(seen.crawl_delay);
-        let width = match seen.crawl_delay {
-            Duration::ZERO => self.politeness.per_host,
-            _ => 1,
-        };
-        let recent = seen.ends.iter().filter(|end| **end + gap > now).count() as u32;
-        let busy = recent + seen.in_flight;
-        let last = seen.ends.iter().max().copied();
-        let earlier = seen.earlier;
-        self.require(busy < width, || {
-            format!("{now}: {url} is requested within {gap:?} after {last:?}, {busy} of {width}")
-        });
-        self.require(pause.is_none_or(|until| until <= now), || {
-            format!("{now}: {url} is requested in the pause until {pause:?}")
-        });
-        let is_late = earlier.is_none_or(|(end, before)| end + before.min(delay) <= now);
-        let is_alone = self.politeness.per_host == 1;
-        self.require(is_late || !is_alone, || {
-            format!("{now}: {url} is requested too soon after {earlier:?} of an earlier run")
-        });
-    }
-
-    /// Records how a request ended.
-    pub(super) fn ended(
-        &mut self,
-        now: Tick,
-        number: usize,
-        job: &Job,
-        result: &Result<Exchange, Failure>,
-    ) {
-        let seen = &mut self.seen[number];
-        seen.end = Some(now);
-        let host = self.hosts.entry(seen.host.clone()).or_default();
-        host.in_flight -= 1;
-        host.ends.push(now);
-        let answer = result.as_ref().ok();
-        let status = answer.map(|answer| answer.status);
-        let field = |name: &str| {
-            let value = answer?.headers.get(name)?.to_str().ok()?;
-            value.trim_start_matches("max-age=").parse().ok()
-        };
-        if matches!(status, Some(429 | 503)) {
-            let wait = field("retry-after").map(Duration::from_secs);
-            let wait = wait.map(|wait| wait.min(self.politeness.max_retry_after));
-            seen.wait_until = Some(now + wait.unwrap_or(self.politeness.wait_first));
-        }
-        let has_failed = |failure: &Failure| failure.kind == FailureKind::ConnectRefused;
-        if result.as_ref().is_err_and(has_failed) && self.politeness.per_host == 1 {
-            host.pause_until = Some(now + PAUSE.max(10 * self.politeness.delay));
-        }
-        if let Job::Robots { of, .. } = job {
-            let origin = self.origins.entry(of.clone()).or_default();
-            match status {
-                Some(200..=299 | 400..=428 | 430..=499) => {
-                    let valid = field("cache-control").map_or(DAY, Duration::from_secs);
-                    *origin = OriginSeen {
-                        usable: Some((now, valid)),
-                        ..OriginSeen::default()
-                    };
-                }
-                Some(300..400) => {}
-                _ => origin.is_unreachable = true,
-            }
-        }
-    }
-
-    /// Records that the row of a request is in `requests.jsonl`, which now has this length.
-    pub(super) fn logged(&mut self, row: &RequestRow, length: u64) {
-        let seen = self.seen.iter_mut().find(|seen| {
-            let is_same = seen.start.as_millis() == row.start && seen.url.as_str() == row.url;
-            is_same && seen.end.is_some() && seen.logged.is_none()
-        });
-        match seen {
-            Some(seen) => seen.logged = Some(length),
-            None => self.require(false, || format!("no server saw the request of {row:?}")),
-        }
-    }
-
-    /// Checks a commit: files must be synced up to their committed lengths, and the rows must agree
-    /// with the state and the totals.
-    pub(super) fn committed(
-        &mut self,
-        frontier: &dyn Frontier,
-        disk: &SimulatedDisk,
-        totals: &Totals,
-    ) {
-        let marks = frontier.marks().unwrap();
-        for (name, length) in &marks {
-            let synced = disk.synced(&self.dir.join(name));
-            self.require(*length <= synced, || {
-                format!("{name} is committed to {length}, but synced to {synced}")
-            });
-        }
-        let synced = disk.synced(&self.dir.join("requests.jsonl"));
-        let to = marks.get("pages.jsonl").copied().unwrap_or(0);
-        for row in self.new_rows(to) {
-            self.check_row(&row, frontier, (&marks, synced));
-        }
-        let rows = self.rows;
-        let is_equal = (totals.pages, totals.failed) == (rows.pages, rows.failed);
-        self.require(is_equal, || format!("{totals:?} of {rows:?}"));
-        let counts = frontier.counts();
-        let states = counts.pending
-            + counts.leased
-            + counts.fetched
-            + counts.failed
-            + counts.excluded
-            + counts.deferred;
-        self.require(states == counts.known, || format!("{counts:?}"));
-    }
-
-    fn new_rows(&mut self, to: u64) -> Vec<PageRow> {
-        let mut rows = Vec::new();
-        if to == self.read_to {
-            return rows;
-        }
-        let mut file = BufReader::new(File::open(self.dir.join("pages.jsonl")).unwrap());
-        file.seek(SeekFrom::Start(self.read_to)).unwrap();
-        while self.read_to < to {
-            let mut line = String::new();
-            file.read_line(&mut line).unwrap();
-            self.read_to += line.len() as u64;
-            match serde_json::from_str(&line) {
-                Ok(row) => rows.push(row),
-                Err(error) => self.require(false, || format!("a torn row: {line:?}: {error}")),
-            }
-        }
-        let read_to = self.read_to;
-        self.require(read_to == to, || format!("rows end at {read_to}, not {to}"));
-        rows
-    }
-
-    fn check_row(
-        &mut self,
-        row: &PageRow,
-        frontier: &dyn Frontier,
-        (marks, synced): (&BTreeMap<String, u64>, u64),
-    ) {
-        let is_failed = row.status.is_none_or(|status| status >= 400);
-        self.rows.pages += 1;
-        self.rows.failed += u64::from(is_failed);
-        let url = &row.url;
-        let is_new = self.settled.insert((url.clone(), row.round));
-        self.require(is_new, || {
-            format!("{url} has two rows in round {}", row.round)
-        });
-        let canonical = canonicalize(None, url).unwrap();
-        let state = frontier.known(&canonical).unwrap().map(|url| url.state);
-        let is_settled = matches!(
-            state,
-            Some(KnownState::Fetched { .. } | KnownState::Failed { .. })
-        );
-        self.require(is_settled, || format!("{url} has a row, and is {state:?}"));
-        let place = row.warc.as_ref();
-        let length = place.and_then(|place| marks.get(&format!("archive/{}", place.file)));
-        let is_archived = place.is_some_and(|place| length.is_some_and(|end| place.offset < *end));
-        let needs_archive = self.warc && row.status.is_some() && row.withheld.is_none();
-        self.require(is_archived || !needs_archive, || {
-            format!("{url} is settled without its record: {place:?}, {length:?}")
-        });
-        if row.status == Some(200) && row.error.is_none() {
-            self.linking.insert(url.clone());
-        }
-        let mut requests = self.seen.iter().filter(|seen| seen.url == canonical);
-        if let Some(last) = requests.next_back() {
-            let logged = last.logged;
-            self.require(logged.is_some_and(|length| length <= synced), || {
-                format!("{url} is settled, but its request is not synced: {logged:?} of {synced}")
-            });
-        }
-    }
-
-    /// Checks a crawl that is finished: nothing is left, and every link is known.
-    pub(super) fn finished(&mut self, web: &TrialWeb, frontier: &dyn Frontier) {
-        let counts = frontier.counts();
-        let is_done = counts.pending + counts.leased == 0;
-        self.require(is_done, || format!("finished with {counts:?}"));
-        for page in std::mem::take(&mut self.linking) {
-            let page = canonicalize(None, &page).unwrap();
-            for link in web.links(&page) {
-                let url = canonicalize(None, &link).unwrap();
-                let is_known = frontier.known(&url).unwrap().is_some();
-                self.require(is_known, || format!("{url} is linked by {page} and lost"));
-            }
-        }
-    }
-
-    /// Checks the reason for which a run ended. Only a run that is not saved may lose rows of
-    /// requests.
-    pub(super) fn over(&mut self, ended: &Ended, is_saved: bool, max_pages: Option<u64>) {
-        let pages = self.rows.pages;
-        let is_full = max_pages.is_some_and(|max| pages >= max);
-        let is_spent = *ended == Ended::Budget("max-pages");
-        self.require(is_full || !is_spent, || {
-            format!("{pages} pages end a run of {max_pages:?}")
-        });
-        let unlogged = self.seen.iter().find(|seen| seen.logged.is_none());
-        let unlogged = unlogged.map(|seen| seen.url.to_string());
-        self.require(unlogged.is_none() || !is_saved, || {
-            format!("the run ended without the row of {unlogged:?}")
-        });
-    }
-
-    /// Returns the number of rows.
-    pub(super) fn rows(&self) -> u64 {
-        self.rows.pages
     }
 }

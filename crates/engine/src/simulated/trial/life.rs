@@ -1,36 +1,43 @@
 //! One life of the program: from the opening of the crawl directory to the end, a failure or death.
 
-use std::collections::{BinaryHeap, VecDeque};
+mod commands;
+mod flights;
+mod sharing;
+
+use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crawl_archive::LogFile;
-use crawl_fetcher::{Exchange, Failure, FailureKind};
-use crawl_frontier::Frontier;
-use crawl_scheduler::{Permit, Spent, Tick};
-use tracing::Span;
+use crawl_frontier::{FileLock, Frontier};
+use crawl_scheduler::{Permit, Tick};
 
-use super::super::scripted_servers::failure;
+use self::commands::Posted;
+use self::flights::Flight;
+use self::sharing::RECONNECTS;
+pub(super) use self::sharing::{Sharing, Trouble, VirtualClock};
 use super::check::Checker;
 use super::disk::SimulatedDisk;
 use super::web::TrialWeb;
 use super::{Dice, Store, Trace};
 use crate::config::Config;
-use crate::control::Stop;
-use crate::crawl_loop::{Coordinator, Next, request_rows};
+use crate::control::{Command, CommandAnswer, Stop};
+use crate::crawl_loop::{Coordinator, Next};
 use crate::driver::start::{coordinator, restore_earlier_run};
 use crate::error::EngineError;
 use crate::messages::key::Keyed;
 use crate::messages::page::FetchedPage;
-use crate::messages::{Committed, Effect, Event, Job, WriterMessage, lines_to_log};
+use crate::messages::sharing::SharedRequest;
+use crate::messages::{Committed, Effect, Event, WriterMessage, lines_to_log};
 use crate::meta_keys::META_TRAPS;
 use crate::read::page_encoder::PageEncoder;
 use crate::read::{NotRead, PageReader};
 use crate::revisit::round;
+use crate::revisit::visit::Round;
 use crate::shared_traps::SharedTraps;
-use crate::state::directory;
+use crate::state::directory::{self, Directory};
 use crate::summary::Ended;
 use crate::write::{Writer, run_end};
 
@@ -51,6 +58,10 @@ pub(super) struct Fate {
     pub(super) killed_after: Option<u64>,
     /// A stop, and the number of events before it.
     pub(super) stopped_after: Option<(u64, Stop)>,
+    /// A worker's trouble, and the number of events before it.
+    pub(super) trouble: Option<(u64, Trouble)>,
+    /// The commands of the operator, each with the number of events before it.
+    pub(super) commands: Vec<(u64, Command)>,
     /// The longest times that look-ups, readers, messages and commits take, in milliseconds.
     pub(super) slowness: u64,
 }
@@ -59,8 +70,11 @@ pub(super) struct Fate {
 pub(super) struct World<'t> {
     pub(super) web: &'t mut TrialWeb,
     pub(super) disk: &'t SimulatedDisk,
-    pub(super) store: &'t Store,
     pub(super) checker: &'t mut Checker,
+    /// The number of the worker that lives, 0 without other workers.
+    pub(super) worker: usize,
+    /// The buckets (sets of hosts) whose last owner has committed the state of their hosts.
+    pub(super) released: &'t mut BTreeSet<i32>,
     pub(super) trace: &'t Trace,
     pub(super) dice: &'t mut Dice,
 }
@@ -75,15 +89,18 @@ enum Happening {
     /// The writer begins a commit.
     Commits,
     Committed(Box<Committed>),
-}
-
-struct Flight {
-    /// The number of the request in the checker.
-    seen: usize,
-    job: Job,
-    spent: Spent,
-    result: Result<Exchange, Failure>,
-    span: Span,
+    /// The sharing thread checks the other workers.
+    Looks,
+    /// A request to the sharing thread arrives.
+    Shares(SharedRequest),
+    /// An event of the sharing thread arrives.
+    Heard(Event),
+    /// The operator ends a pause.
+    Resumes,
+    /// A heartbeat of a worker.
+    Beats,
+    /// The database can be reached again.
+    Reconnects,
 }
 
 struct Due {
@@ -110,14 +127,22 @@ impl Ord for Due {
 }
 
 /// The program while it lives.
-struct Life<'t, 'w> {
-    world: &'t mut World<'w>,
+pub(super) struct Life {
     fate: Fate,
     now: Tick,
+    /// The number of events so far.
+    events: u64,
     number: u64,
     due: BinaryHeap<Due>,
     inbox: VecDeque<WriterMessage>,
+    /// When the writer's last report of a commit arrives.
+    last_report: Tick,
     frontier: Arc<dyn Frontier>,
+    sharing: Option<Sharing>,
+    /// Commands without an answer so far.
+    posted: Vec<Posted>,
+    /// The lock of a worker's directory.
+    _lock: Option<FileLock>,
     coordinator: Coordinator,
     writer: Writer,
     requests: LogFile,
@@ -135,9 +160,20 @@ pub(super) struct Lived {
 }
 
 /// Runs the program from `now` on.
-pub(super) fn live(world: &mut World<'_>, config: Config, fate: Fate, now: Tick) -> Lived {
+pub(super) fn live(
+    world: &mut World<'_>,
+    store: &Store,
+    config: Config,
+    fate: Fate,
+    now: Tick,
+) -> Lived {
     let config = Arc::new(config);
-    let mut life = match Life::begin(world, &config, fate, now) {
+    let directory = directory::open_with(&config, 1, false, |_, dir, _| {
+        Ok((store.open(dir)?, None, None))
+    });
+    let life =
+        directory.and_then(|directory| Life::begin(world, &config, directory, None, (fate, now)));
+    let mut life = match life {
         Ok(life) => life,
         Err(error) => {
             return Lived {
@@ -147,323 +183,325 @@ pub(super) fn live(world: &mut World<'_>, config: Config, fate: Fate, now: Tick)
             };
         }
     };
-    let end = life.run();
+    let end = loop {
+        match life.advance(world) {
+            Ok(at) => life.pass(world, at),
+            Err(end) => break end,
+        }
+    };
     let at = life.now;
     let frontier = Some(Arc::clone(&life.frontier));
-    let end = match end {
-        End::Over(ended, _) => match life.close(&config, &ended) {
-            Ok(is_saved) => End::Over(ended, is_saved),
-            Err(error) => End::Failed(error),
-        },
-        end => end,
-    };
+    let end = life.end(world, &config, end);
     Lived { end, at, frontier }
 }
 
-impl<'t, 'w> Life<'t, 'w> {
-    /// Opens the directory and restores the state, as the driver does.
-    fn begin(
-        world: &'t mut World<'w>,
+impl Life {
+    /// Restores the state in the directory, as the driver does.
+    pub(super) fn begin(
+        world: &mut World<'_>,
         config: &Arc<Config>,
-        fate: Fate,
-        now: Tick,
-    ) -> Result<Life<'t, 'w>, EngineError> {
-        let store = world.store;
-        let mut directory = directory::open_with(config, 1, false, |_, dir, _| {
-            Ok((store.open(dir)?, None, None))
-        })?;
-        let shared = Arc::clone(&directory.frontier);
-        let visits = round::take_up(&*shared, config, now, &mut directory.totals, &|| false)?;
-        world.checker.enter_round(visits.round.number);
-        let traps = shared.meta(META_TRAPS)?;
+        mut directory: Directory,
+        worker: Option<Sharing>,
+        (fate, now): (Fate, Tick),
+    ) -> Result<Life, EngineError> {
+        let frontier = Arc::clone(&directory.frontier);
+        let visits = round::take_up(&*frontier, config, now, &mut directory.totals, &|| false)?;
+        let Round { number, began, .. } = visits.round;
+        world.checker.enter_round(number, began);
+        let traps = frontier.meta(META_TRAPS)?;
         let traps = SharedTraps::new(&config.traps, traps.as_deref());
         let mut coordinator = coordinator(config, now, &mut directory, visits, traps.clone())?;
         restore_earlier_run(&mut coordinator, config, |_, _| {}, &mut directory, now)?;
-        let directory::Directory {
+        let Directory {
             files,
             requests,
             sampling,
             totals,
             scope_seeds,
+            shared,
+            lock,
             ..
         } = directory;
-        let writer = Writer::new(Arc::clone(&shared), files, totals, visits, scope_seeds)
+        let writer = Writer::new(Arc::clone(&frontier), files, totals, visits, scope_seeds)
             .with_traps(traps.clone())
-            .with_sampling(sampling);
-        Ok(Life {
-            world,
+            .with_sampling(sampling)
+            .with_shared_frontier(shared);
+        let mut life = Life {
             fate,
             now,
+            events: 0,
             number: 0,
             due: BinaryHeap::new(),
             inbox: VecDeque::new(),
+            last_report: now,
             coordinator,
             writer,
             requests,
-            reader: PageReader::new(config, &visits).with_crawl_state(Arc::clone(&shared), traps),
-            frontier: shared,
+            reader: PageReader::new(config, &visits).with_crawl_state(Arc::clone(&frontier), traps),
+            frontier,
+            sharing: worker,
+            posted: Vec::new(),
+            _lock: lock,
             encoder: PageEncoder::new(config, &visits),
             is_given_up: false,
             effects: Vec::new(),
-        })
+        };
+        life.begin_sharing(world);
+        life.coordinator.begin(now, &mut life.effects);
+        life.perform(world);
+        Ok(life)
     }
 
-    fn run(&mut self) -> End {
-        let mut events = 0;
-        self.coordinator.begin(self.now, &mut self.effects);
-        self.perform();
-        loop {
-            events += 1;
-            if self.fate.killed_after.is_some_and(|after| events > after)
-                || self.world.disk.is_dead()
-                || self.world.checker.breach.is_some()
-            {
-                return End::Killed;
-            }
-            let stop = self.fate.stopped_after;
-            if let Some((_, stop)) = stop.filter(|(after, _)| *after == events) {
-                self.handle(Event::Stop(stop));
-            }
-            let next = self.coordinator.advance(self.now, &mut self.effects);
-            self.coordinator.check_invariants();
-            self.perform();
-            let Next::Wait(wake) = next else {
-                return match self.coordinator.outcome() {
-                    Ok(ended) => End::Over(ended, true),
-                    Err(error) => End::Failed(error),
-                };
-            };
-            let first = self.due.peek().map(|due| due.at);
-            let Some(at) = first.into_iter().chain(wake).min() else {
-                let counts = self.frontier.counts();
-                let breach =
-                    || format!("nothing is under way, and nothing will happen: {counts:?}");
-                self.world.checker.require(false, breach);
-                return End::Killed;
-            };
-            self.now = self.now.max(at);
-            if first.is_some_and(|first| first <= self.now)
-                && let Some(due) = self.due.pop()
-            {
-                self.happens(due.happening);
-            }
+    /// Advances the program until it waits. Returns the time of the next event, or how the program
+    /// ended.
+    pub(super) fn advance(&mut self, world: &mut World<'_>) -> Result<Tick, End> {
+        self.events += 1;
+        let events = self.events;
+        if self.fate.killed_after.is_some_and(|after| events > after)
+            || world.disk.is_dead()
+            || world.checker.breach.is_some()
+        {
+            return Err(End::Killed);
+        }
+        let stop = self.fate.stopped_after;
+        if let Some((_, stop)) = stop.filter(|(after, _)| *after == events) {
+            self.handle(world, Event::Stop(stop));
+        }
+        self.post_due_commands(world);
+        let trouble = self.fate.trouble;
+        if let Some((_, trouble)) = trouble.filter(|(after, _)| *after == events) {
+            self.suffer(world, trouble);
+        }
+        let next = self.coordinator.advance(self.now, &mut self.effects);
+        self.coordinator.check_invariants();
+        self.perform(world);
+        let Next::Wait(wake) = next else {
+            return Err(match self.coordinator.outcome() {
+                Ok(ended) => End::Over(ended, true),
+                Err(error) => End::Failed(error),
+            });
+        };
+        let first = self.due.peek().map(|due| due.at);
+        let times = first.into_iter().chain(wake).chain(self.flights_end());
+        let Some(at) = times.min() else {
+            let counts = self.frontier.counts();
+            let breach = || format!("nothing is under way, and nothing will happen: {counts:?}");
+            world.checker.require(false, breach);
+            return Err(End::Killed);
+        };
+        Ok(self.thawed(at.max(self.now)))
+    }
+
+    /// Lets time pass, and lets the next event happen if it is due.
+    pub(super) fn pass(&mut self, world: &mut World<'_>, at: Tick) {
+        self.now = self.now.max(at);
+        self.abort_late_flights();
+        let first = self.due.peek().map(|due| due.at);
+        if first.is_some_and(|first| first <= self.now)
+            && let Some(due) = self.due.pop()
+        {
+            self.happens(world, due.happening);
         }
     }
 
-    fn handle(&mut self, event: Event) {
+    fn handle(&mut self, world: &mut World<'_>, event: Event) {
         self.coordinator.handle(self.now, event, &mut self.effects);
         self.coordinator.check_invariants();
-        self.perform();
+        self.perform(world);
     }
 
-    fn after(&mut self, wait: Duration, happening: Happening) {
+    fn at(&mut self, at: Tick, happening: Happening) {
         self.number += 1;
         self.due.push(Due {
-            at: self.now + wait,
+            at,
             number: self.number,
             happening,
         });
     }
 
-    /// Lets something happen after a drawn time.
-    fn soon(&mut self, happening: Happening) {
-        let wait = self.world.dice.below(self.fate.slowness + 1);
-        self.after(Duration::from_millis(wait), happening);
+    fn after(&mut self, wait: Duration, happening: Happening) {
+        self.at(self.now + wait, happening);
     }
 
-    fn happens(&mut self, happening: Happening) {
+    /// Draws how long something takes.
+    fn delay(&self, world: &mut World<'_>) -> Duration {
+        Duration::from_millis(world.dice.below(self.fate.slowness + 1))
+    }
+
+    /// Lets something happen after a drawn time.
+    fn soon(&mut self, world: &mut World<'_>, happening: Happening) {
+        let wait = self.delay(world);
+        self.after(wait, happening);
+    }
+
+    fn happens(&mut self, world: &mut World<'_>, happening: Happening) {
         let now = self.now;
         match happening {
-            Happening::Ended(flight) => {
-                let Flight {
-                    seen,
-                    job,
-                    spent,
-                    result,
-                    span,
-                } = *flight;
-                self.world.checker.ended(now, seen, &job, &result);
-                let how = match &result {
-                    Ok(exchange) => exchange.status.to_string(),
-                    Err(failure) => failure.name().to_owned(),
-                };
-                self.world
-                    .trace
-                    .note(now, || format!("{how} {}", job.url()));
-                self.handle(request_rows::ended(job, spent, result, span));
-            }
+            Happening::Ended(flight) => self.landed(world, *flight),
             Happening::Found(permit, address) => {
                 let address = Some(address);
-                self.handle(Event::AddressFound { permit, address });
+                self.handle(world, Event::AddressFound { permit, address });
             }
             Happening::ReadingBegins(page) if self.is_given_up => {
-                self.handle(Event::GivenBackUnread(page));
+                self.handle(world, Event::GivenBackUnread(page));
             }
             Happening::ReadingBegins(page) => {
                 let bytes = page.exchange.body.len() as u64;
-                self.handle(Event::ReadingBegan { bytes });
-                self.soon(Happening::ReadingEnds(page));
+                self.handle(world, Event::ReadingBegan { bytes });
+                self.soon(world, Happening::ReadingEnds(page));
             }
-            Happening::ReadingEnds(page) => self.read(page),
+            Happening::ReadingEnds(page) => self.read(world, page),
             Happening::Arrives(message) => {
                 if self.inbox.is_empty() {
-                    self.soon(Happening::Commits);
+                    self.soon(world, Happening::Commits);
                 }
                 self.inbox.push_back(message);
             }
-            Happening::Commits => self.commit(),
-            Happening::Committed(committed) => self.handle(Event::Committed(committed)),
+            Happening::Commits => self.commit(world),
+            Happening::Committed(committed) => {
+                self.handle(world, Event::Committed(committed));
+                self.read_answers(world);
+            }
+            Happening::Resumes => self.post(world, Command::Resume),
+            Happening::Heard(event) => {
+                world
+                    .trace
+                    .note(now, || format!("w{} {event:?}", world.worker));
+                self.handle(world, event);
+            }
+            sharing => self.shares(world, sharing),
         }
     }
 
-    fn read(&mut self, page: Box<FetchedPage>) {
+    fn read(&mut self, world: &mut World<'_>, page: Box<FetchedPage>) {
         let mut early = Vec::new();
         match self.reader.read(page, &mut |batch| early.push(batch)) {
             Ok(page) => {
                 for batch in early {
-                    self.soon(Happening::Arrives(WriterMessage::Links(batch)));
+                    self.soon(world, Happening::Arrives(WriterMessage::Links(batch)));
                 }
                 let page = Box::new(self.encoder.page(page));
-                self.soon(Happening::Arrives(WriterMessage::Page(page)));
+                self.soon(world, Happening::Arrives(WriterMessage::Page(page)));
             }
             Err(NotRead::LeftOut(page) | NotRead::Scripted(page, _)) => {
-                self.handle(Event::ReadingStopped(page));
+                self.handle(world, Event::ReadingStopped(page));
             }
         }
     }
 
-    fn commit(&mut self) {
+    fn commit(&mut self, world: &mut World<'_>) {
+        if self.waits_for_database() {
+            return self.after(RECONNECTS, Happening::Commits);
+        }
         let count = self.inbox.len().min(MAX_GROUP);
         let group: Vec<_> = self.inbox.drain(..count).map(Keyed::unnamed).collect();
         if !self.inbox.is_empty() {
-            self.soon(Happening::Commits);
+            self.soon(world, Happening::Commits);
         }
         match self.writer.commit(group, &AtomicBool::new(false)) {
             Ok(committed) => {
-                self.world
+                let worker = world.worker;
+                world
                     .trace
-                    .note(self.now, || format!("commit of {count}"));
-                let World { checker, disk, .. } = self.world;
-                checker.committed(&*self.frontier, disk, &committed.totals);
-                self.soon(Happening::Committed(Box::new(committed)));
+                    .note(self.now, || format!("w{worker} commit of {count}"));
+                let World { checker, disk, .. } = world;
+                checker.committed(worker, &*self.frontier, disk, &committed.totals);
+                // Reports of the writer don't overtake each other.
+                let at = self.now + self.delay(world);
+                self.last_report = self.last_report.max(at);
+                self.at(self.last_report, Happening::Committed(Box::new(committed)));
             }
-            Err(error) => self.fail(error),
+            Err(error) => self.fail(world, error),
         }
     }
 
     /// Reports a failure to the coordinator, unless the program is dead.
-    fn fail(&mut self, error: EngineError) {
-        self.world.trace.note(self.now, || error.to_string());
-        if !self.world.disk.is_dead() {
+    fn fail(&mut self, world: &mut World<'_>, error: EngineError) {
+        world.trace.note(self.now, || error.to_string());
+        if !world.disk.is_dead() {
             self.coordinator
                 .handle(self.now, Event::Broken(error), &mut Vec::new());
         }
     }
 
-    fn perform(&mut self) {
+    fn perform(&mut self, world: &mut World<'_>) {
         let logged = self.requests.append_requests(lines_to_log(&self.effects));
         if let Err(error) = logged {
             // As in the driver, results of requests that are not on record are not passed on.
             self.effects.clear();
-            return self.fail(error.into());
+            return self.fail(world, error.into());
         }
         let length = self.requests.len();
         for line in lines_to_log(&self.effects) {
-            self.world.checker.logged(line.row(), length);
+            world.checker.logged(world.worker, line.row(), length);
         }
         let effects: Vec<_> = self.effects.drain(..).collect();
         for effect in effects {
-            self.perform_one(effect);
+            self.perform_one(world, effect);
         }
     }
 
-    fn perform_one(&mut self, effect: Effect) {
+    fn perform_one(&mut self, world: &mut World<'_>, effect: Effect) {
         match effect {
             Effect::FindAddress { permit, url } => {
                 let address = TrialWeb::address(url.host());
-                self.soon(Happening::Found(permit, address));
+                self.soon(world, Happening::Found(permit, address));
             }
-            Effect::Fetch { permit, job, span } => self.send(permit, job, span),
-            Effect::Read(page) => self.soon(Happening::ReadingBegins(page)),
+            Effect::Fetch { permit, job, span } => self.send(world, permit, job, span),
+            Effect::Read(page) => self.soon(world, Happening::ReadingBegins(page)),
             Effect::GiveUp => self.give_up(),
             Effect::Write(WriterMessage::Side(side)) => {
                 let side = WriterMessage::Side(self.encoder.robots(side));
-                self.soon(Happening::Arrives(side));
+                self.soon(world, Happening::Arrives(side));
             }
-            Effect::Write(message) => self.soon(Happening::Arrives(message)),
+            Effect::Write(message) => self.soon(world, Happening::Arrives(message)),
             Effect::Log(_)
             | Effect::NoteTurn(_)
             | Effect::NoteCommand(_)
             | Effect::NoteDelay(_)
             | Effect::NoteRender(_)
             | Effect::GiveUpDocuments => {}
-            Effect::NoteRules(_)
-            | Effect::Share(_)
-            | Effect::ReadCredentials(_)
-            | Effect::Render { .. } => {
-                unreachable!("no trial has commands, workers, logins or a browser")
+            Effect::Share(request) => self.share(world, request),
+            Effect::NoteRules(rules) => rules.answer.send(Ok(CommandAnswer::Done)).unwrap(),
+            Effect::ReadCredentials(_) | Effect::Render { .. } => {
+                unreachable!("no trial has logins or a browser")
             }
         }
     }
 
-    fn send(&mut self, permit: Permit, job: Job, span: Span) {
-        let World {
-            web,
-            checker,
-            trace,
-            ..
-        } = self.world;
-        let now = self.now;
-        trace.note(now, || format!("request {}", job.url()));
-        let seen = checker.sent(now, &job, web, &*self.frontier);
-        let result = web.exchange(job.url(), now);
-        let ends = match &result {
-            Ok(exchange) => exchange.ended,
-            Err(failure) => failure.ended,
-        };
-        let flight = Flight {
-            seen,
-            job,
-            spent: permit.spend(),
-            result,
-            span,
-        };
-        self.after(ends.since(now), Happening::Ended(Box::new(flight)));
-    }
-
-    /// Aborts the requests in flight.
-    fn give_up(&mut self) {
-        self.is_given_up = true;
-        self.reader.gives_back.store(true, Ordering::Relaxed);
-        let now = self.now;
-        let given_up = |due: Due| match due.happening {
-            Happening::Ended(flight) => {
-                let started = flight.spent.issued();
-                let result = Err(failure(FailureKind::GivenUp, started, now));
-                let flight = Box::new(Flight { result, ..*flight });
-                Due {
-                    at: now,
-                    happening: Happening::Ended(flight),
-                    ..due
-                }
-            }
-            _ => due,
-        };
-        self.due = std::mem::take(&mut self.due)
-            .into_iter()
-            .map(given_up)
-            .collect();
+    /// Ends the program, which writes what the driver writes unless it was killed.
+    pub(super) fn end(self, world: &mut World<'_>, config: &Config, end: End) -> End {
+        match end {
+            End::Over(ended, _) => match self.close(world, config, &ended) {
+                Ok(is_saved) => End::Over(ended, is_saved),
+                Err(error) => End::Failed(error),
+            },
+            end => end,
+        }
     }
 
     /// Writes what the driver writes at the end of a run. Returns false if the run was stopped at
     /// once.
-    fn close(self, config: &Config, ended: &Ended) -> Result<bool, EngineError> {
+    fn close(
+        self,
+        world: &mut World<'_>,
+        config: &Config,
+        ended: &Ended,
+    ) -> Result<bool, EngineError> {
         if self.coordinator.stopped_at_once() {
+            // Some states of hosts may not be committed.
+            if let Some(sharing) = self.sharing {
+                sharing.give_up(&mut BTreeSet::new());
+            }
             return Ok(false);
         }
         let waiting = self.coordinator.waiting_urls(self.now, ended)?;
         let is_cut_off = self.coordinator.waits_for_unknown_requests(self.now);
+        let sharing = self.sharing;
         run_end::write_derived(config, self.writer, ended, &waiting, is_cut_off)?;
+        if let Some(sharing) = sharing {
+            sharing.give_up(world.released);
+        }
         Ok(true)
     }
 }

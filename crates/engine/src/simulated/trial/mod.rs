@@ -10,41 +10,43 @@
 //! `cargo xtask simulate --seeds 1000` runs many trials, and `--seeds 1 --seed N` repeats one.
 
 mod check;
+mod crew;
 mod disk;
 mod life;
+mod settings;
 mod web;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::env;
 use std::fmt::Write as _;
-
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crawl_archive::Disk;
 use crawl_frontier::{Frontier, MemoryFrontier};
-use crawl_scheduler::{Politeness, Tick};
-use crawl_weburl::canonicalize;
+use crawl_scheduler::Tick;
 
 use self::check::{Checker, Death};
 use self::disk::{DiskFault, SimulatedDisk};
-use self::life::{End, Fate, Lived, World, live};
+use self::life::{End, Lived, World, live};
+use self::settings::Trial;
 use self::web::TrialWeb;
 use super::START;
-use crate::config::{Config, TrapRules};
-use crate::control::Stop;
+use crate::config::Config;
 use crate::error::EngineError;
 use crate::state::directory;
 use crate::summary::Ended;
 
 /// The number of last events to show if a trial fails.
 const SHOWN_EVENTS: usize = 40;
-/// Maximum lives in a trial. The last ones are without faults.
+/// Maximum lives in the first round of a trial. The last ones are without faults.
 const LIVES: u32 = 12;
 /// After this many broken trials, no more are run.
 const MAX_BROKEN: u64 = 10;
+/// The number of broken trials so far.
+static BROKEN: AtomicU64 = AtomicU64::new(0);
 /// Trials of `cargo test`.
 const TRIALS: u64 = 24;
 
@@ -111,10 +113,13 @@ impl Trace {
 struct Tally {
     requests: u64,
     pages: u64,
+    rounds: u32,
     lives: u32,
     kills: u32,
     power_cuts: u32,
     failures: u32,
+    /// How many times a worker took over a host that another one had requested.
+    handovers: u32,
 }
 
 impl Tally {
@@ -130,10 +135,12 @@ impl Tally {
     fn add(&mut self, other: &Tally) {
         self.requests += other.requests;
         self.pages += other.pages;
+        self.rounds += other.rounds;
         self.lives += other.lives;
         self.kills += other.kills;
         self.power_cuts += other.power_cuts;
         self.failures += other.failures;
+        self.handovers += other.handovers;
     }
 }
 
@@ -168,171 +175,118 @@ impl Store {
     }
 }
 
-/// The settings of a trial that every life shares.
-struct Trial {
+/// A crawl by one program at a time.
+struct Alone<'t> {
     dice: Dice,
-    dir: PathBuf,
-    warc: bool,
-    links: bool,
-    sitemaps: bool,
-    traps: bool,
-    politeness: Politeness,
-}
-
-impl Trial {
-    fn draw(dice: &mut Dice, dir: &Path) -> Trial {
-        Trial {
-            dir: dir.to_owned(),
-            warc: dice.chance(70),
-            links: dice.chance(30),
-            sitemaps: dice.chance(50),
-            traps: dice.chance(25),
-            politeness: Politeness::default(),
-            dice: Dice::new(dice.next()),
-        }
-    }
-
-    /// Draws the limits that the operator sets.
-    fn draw_politeness(&mut self) {
-        let dice = &mut self.dice;
-        self.politeness = Politeness {
-            delay: Duration::from_millis(200 + dice.below(3_000)),
-            delay_factor: dice.below(3) as f64,
-            per_host: if dice.chance(75) { 1 } else { 2 },
-            per_address: 1 + dice.below(6) as u32,
-            address_rate: None,
-            concurrency: 1 + dice.below(8) as u32,
-            look_ups: 1 + dice.below(8) as u32,
-            max_retry_after: Duration::from_secs(30 + dice.below(500)),
-            ..Politeness::default()
-        };
-    }
-
-    /// Draws the settings of a life. The last lives have no budgets.
-    fn config(&mut self, web: &TrialWeb, disk: &Arc<SimulatedDisk>, is_last: bool) -> Config {
-        if self.dice.chance(40) {
-            self.draw_politeness();
-        }
-        let seed = canonicalize(None, &web.seed_url()).unwrap();
-        let faults = Arc::clone(disk);
-        let dice = &mut self.dice;
-        let mut config = super::config(&self.dir);
-        config.seeds = vec![seed];
-        config.disk = Disk::with_faults(faults);
-        config.politeness = self.politeness.clone();
-        config.hosts_in_memory = 1 + dice.below(8) as usize;
-        config.retries = dice.below(4) as u32;
-        config.warc = self.warc;
-        config.links = self.links;
-        config.sitemaps = self.sitemaps;
-        config.traps = match self.traps {
-            true => TrapRules::default(),
-            false => TrapRules::OFF,
-        };
-        config.commit_within = Duration::from_millis(200 + dice.below(5_000));
-        config.wait_unreachable = Duration::from_secs(match is_last {
-            true => 1_000_000,
-            false => dice.below(2_000),
-        });
-        if !is_last {
-            let budgets = &mut config.budgets;
-            let drawn = |dice: &mut Dice, most| dice.chance(15).then(|| 1 + dice.below(most));
-            budgets.max_pages = drawn(dice, 60);
-            budgets.per_host.max_pages = drawn(dice, 12);
-            budgets.max_time = drawn(dice, 300).map(Duration::from_secs);
-        }
-        config
-    }
-
-    /// Draws what happens to the program in a life, and its fault on the disk.
-    fn fate(&mut self, is_last: bool) -> (Fate, Option<(u64, DiskFault)>) {
-        let dice = &mut self.dice;
-        let slowness = [0, 20, 300, 4_000][dice.below(4) as usize];
-        let mut fate = Fate {
-            killed_after: None,
-            stopped_after: None,
-            slowness,
-        };
-        if is_last {
-            return (fate, None);
-        }
-        let latest = [20, 200, 1_500][dice.below(3) as usize];
-        let at = dice.below(latest);
-        match dice.below(10) {
-            0..3 => fate.killed_after = Some(at),
-            3 => fate.stopped_after = Some((1 + at, Stop::Now)),
-            4 => fate.stopped_after = Some((1 + at, Stop::Drain)),
-            5..8 => return (fate, Some((at, DiskFault::Death))),
-            8 => return (fate, Some((at, DiskFault::Full))),
-            _ => return (fate, Some((at, DiskFault::Broken))),
-        }
-        (fate, None)
-    }
+    trial: Trial,
+    web: TrialWeb,
+    disk: Arc<SimulatedDisk>,
+    store: Store,
+    checker: Checker,
+    trace: &'t Trace,
+    tally: Tally,
+    now: Tick,
 }
 
 /// Runs the trial of a seed.
 fn trial(seed: u64, trace: &Trace) -> Result<Tally, String> {
     let mut dice = Dice::new(seed);
     let dir = scratch();
-    let mut web = TrialWeb::new(&mut dice);
+    let web = TrialWeb::new(&mut dice, 5);
     let disk = Arc::new(SimulatedDisk::new(Dice::new(dice.next())));
     let mut trial = Trial::draw(&mut dice, dir.path());
     trial.draw_politeness();
-    let mut checker = Checker::new(dir.path(), trial.warc);
-    let mut store = Store::draw(&mut dice);
-    let (mut now, mut tally) = (START, Tally::default());
+    let checker = Checker::new(&[dir.path().to_owned()], trial.warc);
+    let store = Store::draw(&mut dice);
     let eventful = dice.below(u64::from(LIVES) - 3) as u32;
-    let mut is_finished = false;
-    while !is_finished {
-        tally.lives += 1;
-        let is_last = tally.lives > eventful;
-        if tally.lives > LIVES + 3 {
-            return Err("the crawl does not end".to_owned());
-        }
-        let config = trial.config(&web, &disk, is_last);
-        let (fate, fault) = trial.fate(is_last);
-        trace.note(now, || shown(&config, fault));
-        disk.begin(fault);
-        checker.begin(now, &config.politeness);
-        let max_pages = config.budgets.max_pages;
-        let mut world = World {
-            web: &mut web,
-            disk: &disk,
-            store: &store,
-            checker: &mut checker,
-            trace,
-            dice: &mut dice,
-        };
-        let Lived { end, at, frontier } = live(&mut world, config, fate, now);
-        now = at;
-        let (death, ended) = death_of(end, fault, &disk, &mut dice)?;
-        tally.count(death);
-        if let Some(ended) = ended {
-            trace.note(now, || format!("ended: {ended:?}"));
-            checker.over(&ended, death == Death::Clean, max_pages);
-            is_finished = is_last && ended == Ended::Finished;
-        }
-        trace.note(now, || format!("{death:?}"));
-        checker.end(now, death, &disk);
-        if death == Death::PowerCut {
-            disk.cut_power().unwrap();
-        }
-        if let Some(frontier) = frontier {
-            checker.forget_uncommitted(&*frontier);
-            if is_finished {
-                checker.finished(&web, &*frontier);
+    let mut crawl = Alone {
+        dice,
+        trial,
+        web,
+        disk,
+        store,
+        checker,
+        trace,
+        tally: Tally::default(),
+        now: START,
+    };
+    crawl.round(1, eventful)?;
+    let mut dice = Dice::new(!seed);
+    let rounds = [1, 1, 2, 3][dice.below(4) as usize];
+    for number in 2..=rounds {
+        let seconds = [1, 4_000, 300_000, 4_000_000][dice.below(4) as usize];
+        crawl.now = crawl.now + Duration::from_secs(1 + dice.below(seconds));
+        crawl.round(number, dice.below(5) as u32)?;
+    }
+    crawl.tally.requests = crawl.checker.requests;
+    crawl.tally.pages = crawl.checker.rows();
+    Ok(crawl.tally)
+}
+
+impl Alone<'_> {
+    /// Runs the program until a round is finished. The first `eventful` lives have faults.
+    fn round(&mut self, number: u32, eventful: u32) -> Result<(), String> {
+        for life in 1..=eventful + 4 {
+            let is_last = life > eventful;
+            let mut config = self.trial.config(&self.web, &self.disk, is_last);
+            config.recrawl = number > self.checker.round();
+            if self.live(config, is_last)? && is_last {
+                self.tally.rounds += 1;
+                return Ok(());
             }
         }
-        store.end_life();
-        if let Some(breach) = checker.breach.take() {
+        Err("the crawl does not end".to_owned())
+    }
+
+    /// Runs the program once. Returns whether the round is finished.
+    fn live(&mut self, config: Config, is_last: bool) -> Result<bool, String> {
+        self.tally.lives += 1;
+        let (mut fate, fault) = self.trial.fate(is_last);
+        fate.commands = self.trial.commands(&self.web, &config, is_last);
+        self.trace.note(self.now, || shown(&config, fault));
+        self.disk.begin(fault);
+        self.checker.begin(0, self.now, &config);
+        let max_pages = config.budgets.max_pages;
+        let mut world = World {
+            web: &mut self.web,
+            disk: &self.disk,
+            checker: &mut self.checker,
+            worker: 0,
+            released: &mut BTreeSet::new(),
+            trace: self.trace,
+            dice: &mut self.dice,
+        };
+        let Lived { end, at, frontier } = live(&mut world, &self.store, config, fate, self.now);
+        self.now = at;
+        let (death, ended) = death_of(end, fault, &self.disk, &mut self.dice)?;
+        self.tally.count(death);
+        let mut is_finished = false;
+        if let Some(ended) = ended {
+            self.trace.note(self.now, || format!("ended: {ended:?}"));
+            self.checker
+                .over(0, &ended, death == Death::Clean, max_pages);
+            is_finished = ended == Ended::Finished;
+        }
+        self.trace.note(self.now, || format!("{death:?}"));
+        self.checker.end(0, self.now, death, &self.disk);
+        if death == Death::PowerCut {
+            self.disk.cut_power().unwrap();
+        }
+        if let Some(frontier) = frontier {
+            self.checker.forget_uncommitted(&*frontier);
+            if is_finished && is_last {
+                self.checker
+                    .finished(&self.web, &*frontier, &BTreeSet::new());
+            }
+        }
+        self.store.end_life();
+        if let Some(breach) = self.checker.breach.take() {
             return Err(breach);
         }
-        let waits = [0, 1_000, 100_000, 5_000_000][dice.below(4) as usize];
-        now = now + Duration::from_millis(dice.below(waits));
+        let waits = [0, 1_000, 100_000, 5_000_000][self.dice.below(4) as usize];
+        self.now = self.now + Duration::from_millis(self.dice.below(waits));
+        Ok(is_finished)
     }
-    tally.requests = checker.requests;
-    tally.pages = checker.rows();
-    Ok(tally)
 }
 
 /// Describes the start of a life.
@@ -390,9 +344,9 @@ fn scratch() -> tempfile::TempDir {
 }
 
 /// Runs the trial of a seed. Returns what it did, or the broken rule with the last events.
-fn tried(seed: u64) -> Result<Tally, String> {
+fn tried(kind: Kind, seed: u64) -> Result<Tally, String> {
     let trace = Trace::new();
-    let ended = catch_unwind(AssertUnwindSafe(|| trial(seed, &trace)));
+    let ended = catch_unwind(AssertUnwindSafe(|| kind.run(seed, &trace)));
     let broken = match ended {
         Ok(Ok(tally)) => return Ok(tally),
         Ok(Err(breach)) => breach,
@@ -404,7 +358,7 @@ fn tried(seed: u64) -> Result<Tally, String> {
     };
     let events = trace.text();
     Err(format!(
-        "{events}seed {seed}: {broken}\nsame again: cargo xtask simulate --seeds 1 --seed {seed}"
+        "{events}seed {seed}: {broken} ({kind:?})\nsame again: cargo xtask simulate --seeds 1 --seed {seed}"
     ))
 }
 
@@ -413,31 +367,67 @@ fn number(name: &str) -> Option<u64> {
     env::var(name).ok()?.parse().ok()
 }
 
-#[test]
-fn trials_keep_every_invariant() {
-    let first = number("CRAWL_TRIAL_SEED").unwrap_or(0);
-    let count = number("CRAWL_TRIALS").unwrap_or(TRIALS);
-    let max_broken = number("CRAWL_TRIALS_BROKEN").unwrap_or(MAX_BROKEN);
-    let (mut sum, mut broken) = (Tally::default(), Vec::new());
-    for seed in first..first + count {
-        match tried(seed) {
-            Ok(tally) => sum.add(&tally),
-            Err(breach) => broken.push(breach),
-        }
-        if broken.len() as u64 == max_broken {
-            break;
+/// The kinds of trials.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// A program that crawls alone.
+    Alone,
+    /// Several workers that share a frontier.
+    Workers,
+}
+
+impl Kind {
+    const ALL: [Kind; 2] = [Kind::Alone, Kind::Workers];
+
+    fn run(self, seed: u64, trace: &Trace) -> Result<Tally, String> {
+        match self {
+            Kind::Alone => trial(seed, trace),
+            Kind::Workers => crew::trial(seed, trace),
         }
     }
-    println!("{count} trials from seed {first}: {sum:?}");
-    assert!(broken.is_empty(), "{}", broken.join("\n"));
+
+    /// Runs the trials of all seeds in the environment. Panics if one breaks a rule.
+    fn run_all(self) {
+        let first = number("CRAWL_TRIAL_SEED").unwrap_or(0);
+        let count = number("CRAWL_TRIALS").unwrap_or(TRIALS);
+        let max_broken = number("CRAWL_TRIALS_BROKEN").unwrap_or(MAX_BROKEN);
+        let (mut sum, mut broken) = (Tally::default(), Vec::new());
+        for seed in first..first + count {
+            match tried(self, seed) {
+                Ok(tally) => sum.add(&tally),
+                Err(breach) => {
+                    BROKEN.fetch_add(1, Ordering::Relaxed);
+                    broken.push(breach);
+                }
+            }
+            if BROKEN.load(Ordering::Relaxed) >= max_broken {
+                break;
+            }
+        }
+        println!("{count} trials from seed {first}, {self:?}: {sum:?}");
+        assert!(broken.is_empty(), "{}", broken.join("\n"));
+    }
+}
+
+#[test]
+fn trials_keep_every_invariant() {
+    Kind::Alone.run_all();
+}
+
+#[test]
+fn trials_of_workers_keep_every_invariant() {
+    Kind::Workers.run_all();
 }
 
 #[test]
 fn a_seed_gives_the_same_trial() {
-    for seed in [1, 2] {
+    for (kind, seed) in Kind::ALL
+        .into_iter()
+        .flat_map(|kind| [(kind, 1), (kind, 2)])
+    {
         let [one, other] = [0, 1].map(|_| {
             let trace = Trace::new();
-            (trial(seed, &trace).unwrap(), trace.text())
+            (kind.run(seed, &trace).unwrap(), trace.text())
         });
         assert_eq!(one, other);
     }

@@ -10,6 +10,7 @@ use crawl_weburl::CanonicalUrl;
 
 use super::super::scripted_servers::{Answer, answer, fails, moved, page};
 use super::Dice;
+use crate::messages::Job;
 
 /// Servers whose answers depend on the seed, the URL and the number of requests for the URL.
 pub(super) struct TrialWeb {
@@ -20,10 +21,11 @@ pub(super) struct TrialWeb {
 }
 
 impl TrialWeb {
-    pub(super) fn new(dice: &mut Dice) -> TrialWeb {
+    /// Draws a web with up to `most_hosts` hosts.
+    pub(super) fn new(dice: &mut Dice, most_hosts: u64) -> TrialWeb {
         TrialWeb {
             seed: dice.next(),
-            hosts: 1 + dice.below(5),
+            hosts: 1 + dice.below(most_hosts),
             pages: 2 + dice.below(11),
             tries: BTreeMap::new(),
         }
@@ -39,6 +41,14 @@ impl TrialWeb {
         "http://h0.s0.example/p0".to_owned()
     }
 
+    pub(super) fn host_names(&self) -> impl Iterator<Item = String> {
+        (0..self.hosts).map(host_name)
+    }
+
+    pub(super) fn any_host(&self, dice: &mut Dice) -> String {
+        host_name(dice.below(self.hosts))
+    }
+
     pub(super) fn address(host: &str) -> IpAddr {
         let number = host_number(host);
         Ipv4Addr::new(192, 0, 2, 1 + (number % 2) as u8).into()
@@ -51,6 +61,12 @@ impl TrialWeb {
             Robots::Delay(seconds) => Duration::from_secs(seconds),
             _ => Duration::ZERO,
         }
+    }
+
+    /// Returns whether the robots.txt of a host redirects to another host.
+    pub(super) fn has_rules_elsewhere(&self, host: &str) -> bool {
+        let kind = robots_kind(&mut self.dice(&[host_number(host), 1]));
+        matches!(kind, Robots::Elsewhere)
     }
 
     /// Returns whether the rules of a host allow a path. A host without a robots.txt allows all.
@@ -83,7 +99,9 @@ impl TrialWeb {
     }
 
     /// Returns the result of a request that is sent now.
-    pub(super) fn exchange(&mut self, url: &CanonicalUrl, now: Tick) -> Result<Exchange, Failure> {
+    pub(super) fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, Failure> {
+        let url = job.url();
+        let etag = job.request().validators.etag;
         let tries = self.tries.entry(url.to_string()).or_default();
         *tries += 1;
         let tries = *tries;
@@ -91,7 +109,7 @@ impl TrialWeb {
             "/robots.txt" => self.robots(url, tries),
             "/rules.txt" => answer(200, RULES),
             path => match page_number(path) {
-                Some(number) => self.page(url, number, tries),
+                Some(number) => self.page(url, number, tries, etag.as_deref()),
                 None => answer(404, ""),
             },
         };
@@ -140,15 +158,22 @@ impl TrialWeb {
         }
     }
 
-    fn page(&self, url: &CanonicalUrl, number: u64, tries: u64) -> Answer {
+    fn page(&self, url: &CanonicalUrl, number: u64, tries: u64, etag: Option<&str>) -> Answer {
         let mut dice = self.dice(&[host_number(url.host()), number, 4]);
         let links = self.links(url).into_iter();
         let links: String = links.map(|to| format!("<a href={to}>x</a>")).collect();
         let body = format!("<p>Page {number}, {tries}</p>{links}");
         let is_first = tries == 1;
+        // Some pages change rarely or never, and have an ETag.
+        let version = tries / (1 + dice.below(4) * 3);
         match dice.below(20) {
             // The seed always answers, so that there is a crawl.
             _ if number == 0 => page(&body),
+            8..11 if etag == Some(&*format!("\"{version}\"")) => answer(304, ""),
+            8..11 => {
+                let body = format!("<p>Page {number}, version {version}</p>{links}");
+                page(&body).with("etag", &format!("\"{version}\""))
+            }
             0 if is_first => {
                 let wait = 2 + dice.below(200);
                 answer(503, "").with("retry-after", &wait.to_string())

@@ -1,0 +1,57 @@
+//! Commands of an operator to the program of a trial.
+
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use super::{Happening, Life, World};
+use crate::control::{Command, CommandAnswer, PostedCommand, Refused};
+use crate::messages::Event;
+
+/// A command, and its answer once it arrives.
+pub(super) type Posted = (Command, oneshot::Receiver<Result<CommandAnswer, Refused>>);
+
+impl Life {
+    /// Posts the commands that are due at this number of events.
+    pub(super) fn post_due_commands(&mut self, world: &mut World<'_>) {
+        let events = self.events;
+        let all = std::mem::take(&mut self.fate.commands);
+        let (due, later) = all.into_iter().partition(|(after, _)| *after <= events);
+        self.fate.commands = later;
+        for (_, command) in due {
+            self.post(world, command);
+        }
+    }
+
+    /// Posts a command. A pause ends after a drawn time.
+    pub(super) fn post(&mut self, world: &mut World<'_>, command: Command) {
+        world.trace.note(self.now, || format!("{command:?}"));
+        if command == Command::Pause {
+            let pause = Duration::from_millis(world.dice.below(100_000));
+            self.after(pause, Happening::Resumes);
+        }
+        world.checker.commanded(&command);
+        let (answer, answered) = oneshot::channel();
+        self.posted.push((command.clone(), answered));
+        self.handle(world, Event::Command(PostedCommand { command, answer }));
+        self.read_answers(world);
+    }
+
+    /// Reports to the checker which commands were carried out.
+    pub(super) fn read_answers(&mut self, world: &mut World<'_>) {
+        let now = self.now;
+        self.posted.retain_mut(|(command, answered)| {
+            let answer = answered.try_recv();
+            if let Ok(answer) = &answer {
+                let refused = answer.as_ref().err();
+                world
+                    .trace
+                    .note(now, || format!("{command:?} answered: {refused:?}"));
+                if refused.is_none() {
+                    world.checker.obeyed(now, command);
+                }
+            }
+            matches!(answer, Err(oneshot::error::TryRecvError::Empty))
+        });
+    }
+}
