@@ -5,8 +5,9 @@
 //! build checks assertions and overflows.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
@@ -17,12 +18,70 @@ mod escape;
 
 use escape::{escaped, unescaped};
 
-/// The flags that make an instrumented build, those of cargo-fuzz.
-const FLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module \
-     -Cllvm-args=-sanitizer-coverage-level=4 \
-     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
-     -Cllvm-args=-sanitizer-coverage-pc-table \
-     -Cllvm-args=-sanitizer-coverage-trace-compares";
+/// The flags that instrument code for libFuzzer, as cargo-fuzz passes them.
+const INSTRUMENTED: &str = "['-Cpasses=sancov-module', \
+     '-Cllvm-args=-sanitizer-coverage-level=4', \
+     '-Cllvm-args=-sanitizer-coverage-inline-8bit-counters', \
+     '-Cllvm-args=-sanitizer-coverage-pc-table', \
+     '-Cllvm-args=-sanitizer-coverage-trace-compares']";
+/// Packages that read inputs. All others run at full speed. Packages with a build script can't be
+/// here, because Cargo would instrument the script as well. In `crawl-weburl`, the Public Suffix List
+/// would become 150,000 counters, which libFuzzer reads and clears for each input.
+const READERS: [&str; 29] = [
+    "adobe-cmap-parser",
+    "cookie_store",
+    "crawl",
+    "crawl-archive",
+    "crawl-coding",
+    "crawl-dates",
+    "crawl-documents",
+    "crawl-extractor",
+    "crawl-fetcher",
+    "crawl-fields",
+    "crawl-frontier",
+    "crawl-index",
+    "crawl-index-entry",
+    "crawl-policy",
+    "crawl-records",
+    "crawl-scope",
+    "crawl-shared-frontier",
+    "crawl-traps",
+    "html5ever",
+    "hyper",
+    "lopdf",
+    "pdf-extract",
+    "postgres-protocol",
+    "quick-xml",
+    "sfv",
+    "tokio-postgres",
+    "toml",
+    "toml_parser",
+    "zip",
+];
+/// Packages that no target runs. Optimizing them takes minutes.
+const UNUSED: [&str; 21] = [
+    "clap_builder",
+    "clap_complete",
+    "crawl-engine",
+    "crawl-gather",
+    "crawl-mirror",
+    "crawl-sample",
+    "crawl-wacz",
+    "fjall",
+    "h2",
+    "hickory-net",
+    "hickory-proto",
+    "hickory-resolver",
+    "lsm-tree",
+    "moka",
+    "rustls",
+    "tantivy",
+    "tantivy-columnar",
+    "tantivy-fst",
+    "tantivy-sstable",
+    "tower-http",
+    "x509-cert",
+];
 /// Maximum bytes of a corpus in the repository. The longest inputs are left out.
 const MAX_CORPUS_BYTES: usize = 100 << 10;
 /// Maximum seconds for one input, and maximum memory in MiB. More of either is a failure.
@@ -40,6 +99,9 @@ pub(crate) struct Args {
     /// End each target after this many seconds
     #[arg(long, value_name = "SECONDS", conflicts_with = "runs")]
     time: Option<u32>,
+    /// Maximum length of inputs, instead of the target's own
+    #[arg(long, value_name = "BYTES")]
+    length: Option<usize>,
     /// Finally replace the corpora in the repository by the shortest inputs that reach the same code
     #[arg(long)]
     minimize: bool,
@@ -105,9 +167,38 @@ fn build(workspace: &Workspace, names: &[String]) -> Result<PathBuf> {
     cargo.args(["--target", host, "--target-dir"]).arg(&folder);
     cargo.arg("--manifest-path").arg(package.join("Cargo.toml"));
     cargo.args(names.iter().flat_map(|name| ["--bin", name.as_str()]));
-    cargo.env("RUSTC_BOOTSTRAP", "1").env("RUSTFLAGS", FLAGS);
+    cargo.arg("-Zprofile-rustflags");
+    for setting in profile() {
+        cargo.args(["--config", &setting]);
+    }
+    cargo
+        .env("RUSTC_BOOTSTRAP", "1")
+        .env("RUSTFLAGS", "--cfg fuzzing");
     run(&mut cargo)?;
     Ok(folder.join(host).join("release"))
+}
+
+/// Returns the settings of the build that are the same for many packages.
+fn profile() -> Vec<String> {
+    let flags = |package: &str, flags| format!("profile.release.{package}rustflags = {flags}");
+    let mut settings = vec![
+        flags("", INSTRUMENTED),
+        flags("build-override.", "[]"),
+        flags("package.\"*\".", "[]"),
+    ];
+    settings.extend(READERS.map(|name| flags(&format!("package.{name}."), INSTRUMENTED)));
+    settings.extend(UNUSED.map(|name| format!("profile.release.package.{name}.opt-level = 0")));
+    settings
+}
+
+/// Runs a fuzzer that writes a failing input to `failure`, after removing that of an earlier run.
+/// Returns the input as the inner error, or `None` if the fuzzer failed without one.
+fn failing_input(fuzzer: &mut Command, failure: &Path) -> Result<Result<(), Option<Vec<u8>>>> {
+    match fs::remove_file(failure) {
+        Err(why) if why.kind() != ErrorKind::NotFound => return Err(why.into()),
+        _ => {}
+    }
+    Ok(run(fuzzer).map_err(|_| fs::read(failure).ok()))
 }
 
 struct Target<'w> {
@@ -139,9 +230,9 @@ impl Target<'_> {
     }
 
     fn fuzz(&self, args: &Args) -> Result<()> {
-        let failures = self.workspace.target.join("fuzz/failures").join(self.name);
+        let failures = self.workspace.target.join("fuzz/failures");
         fs::create_dir_all(&failures)?;
-        let started = SystemTime::now();
+        let failure = failures.join(format!("{}.input", self.name));
         let words = self.workspace.root.join("crates/fuzz/dictionaries");
         let words = words.join(format!("{}.dict", self.name));
         let mut command = self.workspace.program(&self.program);
@@ -151,29 +242,24 @@ impl Target<'_> {
             None => format!("-runs={}", args.runs),
         });
         command.arg(format!("-dict={}", words.display()));
-        command.arg(format!("-artifact_prefix={}/", failures.display()));
-        command.arg(format!("-max_len={}", max_bytes(self.name)));
+        command.arg(format!("-exact_artifact_path={}", failure.display()));
+        let length = args.length.unwrap_or_else(|| max_bytes(self.name));
+        command.arg(format!("-max_len={length}"));
         command.arg(format!("-timeout={MAX_SECONDS}"));
         command.arg(format!("-rss_limit_mb={MAX_MEMORY}"));
         command.arg("-print_final_stats=1");
-        if run(&mut command).is_ok() {
+        let Err(input) = failing_input(&mut command, &failure)? else {
             return Ok(());
-        }
-        // The folder also has the inputs of earlier runs.
-        let is_new = |file: &fs::DirEntry| {
-            let modified = file.metadata().and_then(|about| about.modified());
-            modified.is_ok_and(|modified| modified >= started)
         };
-        let mut files = fs::read_dir(&failures)?.filter_map(Result::ok);
-        let Some(input) = files.find(is_new) else {
+        let Some(input) = input else {
             bail!("{} failed without an input", self.name);
         };
-        let line = escaped(&fs::read(input.path())?);
         bail!(
-            "{} fails for the input {}\nhint: add it to {}: {line}",
+            "{} fails for the input {}\nhint: add it to {}: {}",
             self.name,
-            input.path().display(),
-            self.corpus().display()
+            failure.display(),
+            self.corpus().display(),
+            escaped(&input)
         )
     }
 
@@ -226,7 +312,7 @@ fn max_bytes(target: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{Path, escaped, fs, packed, targets, unescaped};
+    use super::{Command, Path, escaped, failing_input, fs, packed, targets, unescaped};
 
     #[test]
     fn every_input_is_one_line() {
@@ -239,6 +325,21 @@ mod tests {
         }
         let inputs = [b"".to_vec(), b"a\n\\".to_vec()];
         assert_eq!(packed(&inputs), "\na\\n\\\\\n");
+    }
+
+    #[test]
+    fn only_a_failed_run_names_its_own_input() {
+        let folder = tempfile::tempdir().unwrap();
+        let failure = folder.path().join("a.input");
+        let fuzzer = |script: &str| {
+            let mut command = Command::new("sh");
+            command.args(["-c", script]).env("FAILURE", &failure);
+            failing_input(&mut command, &failure).unwrap()
+        };
+        let failed = fuzzer("printf bad > \"$FAILURE\"; exit 1");
+        assert_eq!(failed, Err(Some(b"bad".to_vec())));
+        assert_eq!(fuzzer("exit 1"), Err(None));
+        assert_eq!(fuzzer("exit 0"), Ok(()));
     }
 
     #[test]
