@@ -267,8 +267,15 @@ class Search {
     const isPair = asked.length === 2;
     plan.lacksWords = isPair && chosen.length < MIN_OF_PAIR && chosen.length < withAny.length;
     if (plan.lacksWords || !chosen.length) chosen = withAny;
-    const both = (hit) => (plan.lacksWords && hit.has === 2 ? 1 : 0);
-    return chosen.sort((a, b) => both(b) - both(a) || b.score - a.score || a.page - b.page);
+    // Pages with one word come after those with both, also when the first screen is sorted again.
+    if (plan.lacksWords) {
+      for (const hit of chosen) {
+        if (hit.has === 2) continue;
+        hit.base *= WEIGHTS.one_of_pair;
+        hit.score *= WEIGHTS.one_of_pair;
+      }
+    }
+    return chosen.sort((a, b) => b.score - a.score || a.page - b.page);
   }
 
   // Returns the prior of a page: how likely it answers a query, relative to an ordinary page.
