@@ -6,6 +6,8 @@
 //! `CRAWL_CHROMIUM_FONTS`, `CRAWL_AXE`.
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
+mod ranking;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

