@@ -376,10 +376,17 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
         if wanted > 0 {
             // Report the work before taking the buckets (sets of hosts), because a worker that owns
             // pending URLs has work.
-            self.note_work()?;
-            let (_, origins) = self.frontier.take_free(wanted)?;
+            let taken = self
+                .note_work()
+                .and_then(|()| self.frontier.take_free(wanted));
+            // Also send the news if the frontier doesn't answer: the report may have ended the rest
+            // of a worker that still has nothing to do, which must then report a rest again.
+            let (origins, done) = match taken {
+                Ok((_, origins)) => (origins, Ok(())),
+                Err(error) => (Vec::new(), Err(error)),
+            };
             self.news(SharedNews::Taken(origins));
-            return Ok(());
+            return done;
         }
         let staying = count.saturating_sub(self.leaving.len() as u64);
         let surplus = usize::try_from(staying.saturating_sub(fair)).unwrap_or(usize::MAX);

@@ -403,10 +403,13 @@ impl Checker {
         self.records[worker].was_frozen = true;
     }
 
-    /// Checks that nothing is in flight to hosts that a worker hands over.
-    pub(super) fn handed_over(&mut self, is_left: impl Fn(&HostKey) -> bool) {
+    /// Checks that a worker has no requests in flight to hosts that it hands over. Another worker may
+    /// have taken the hosts already, after the leases of this one ended.
+    pub(super) fn handed_over(&mut self, worker: usize, is_left: impl Fn(&HostKey) -> bool) {
         let hosts = self.hosts.iter();
-        let mut busy = hosts.filter(|(host, seen)| seen.in_flight > 0 && is_left(&key(host)));
+        let mut busy = hosts.filter(|(host, seen)| {
+            seen.in_flight > 0 && seen.worker == worker && is_left(&key(host))
+        });
         let busy = busy.next().map(|(host, _)| host.clone());
         self.require(busy.is_none(), || {
             format!("{busy:?} is handed over with requests in flight")

@@ -246,13 +246,21 @@ impl Life {
             Happening::Shares(request) => {
                 let worker = world.worker;
                 world.trace.note(now, || format!("w{worker} {request:?}"));
+                let mut leaving = Vec::new();
                 if let SharedRequest::HandOver(buckets) = &request {
                     let is_left =
                         |host: &HostKey| buckets.contains(&sharing.frontier.bucket_of(host));
-                    world.checker.handed_over(is_left);
-                    world.released.extend(buckets);
+                    world.checker.handed_over(worker, is_left);
+                    // A worker whose leases ended hands nothing over.
+                    if sharing.frontier.check().is_ok() {
+                        leaving.clone_from(buckets);
+                    }
                 }
-                sharing.links.perform(request)
+                let done = sharing.links.perform(request);
+                if done.is_ok() {
+                    world.released.extend(leaving);
+                }
+                done
             }
             _ => unreachable!("not an event of the sharing thread"),
         };
