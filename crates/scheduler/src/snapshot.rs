@@ -8,7 +8,7 @@ use crawl_weburl::{HostKey, Origin};
 use crate::backoff::{Backoff, MAX_PAUSE};
 use crate::gate::GateKey;
 use crate::host::{Host, NO_GATE};
-use crate::permit::{GapReason, Slot};
+use crate::permit::{GapReason, Purpose, Slot};
 use crate::scheduler::Scheduler;
 use crate::snapshot_format::HostSnapshot;
 use crate::tick::{Tick, micros};
@@ -33,6 +33,16 @@ pub struct Evicted {
     pub wake: Tick,
     /// The host's state, for [`Scheduler::restore`].
     pub bytes: Vec<u8>,
+}
+
+/// What the scheduler knew of a host that another worker owns now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HandedOver {
+    /// Known origins of the host.
+    pub origins: Vec<Origin>,
+    /// The origins whose robots.txt redirects to the host, by a hop that was not sent. Their
+    /// robots.txt must be fetched again.
+    pub unsent_hops: Vec<Origin>,
 }
 
 /// Returns the last known address of a host from the bytes of its [`Scheduler::snapshot`].
@@ -162,12 +172,12 @@ impl Scheduler {
     }
 
     /// Removes a host and all its pending work for good, because another worker owns the host now.
-    /// Returns the host's origins. Returns `None` while requests to the host are in flight; from
-    /// then on, no new permit is issued for it.
-    pub fn hand_over(&mut self, now: Tick, host: &HostKey) -> Option<Vec<Origin>> {
+    /// Returns `None` while requests to the host are in flight; from then on, no new permit is
+    /// issued for it.
+    pub fn hand_over(&mut self, now: Tick, host: &HostKey) -> Option<HandedOver> {
         self.advance(now);
         let Some(&id) = self.by_host.get(host) else {
-            return Some(Vec::new());
+            return Some(HandedOver::default());
         };
         if self.hosts[id].in_flight > 0 {
             self.hosts[id].is_parked = true;
@@ -175,7 +185,7 @@ impl Scheduler {
             return None;
         }
         self.dequeue(id);
-        self.queued_requests.remove(&id);
+        let queued = self.queued_requests.remove(&id).unwrap_or_default();
         if self.hosts[id].is_in_idle_queue {
             self.idle.retain(|idle| *idle != id);
         }
@@ -192,7 +202,14 @@ impl Scheduler {
                 self.gates.remove_host(gate, self.now);
             }
         }
-        Some(host.origins.into_iter().map(|entry| entry.origin).collect())
+        let hops = queued.into_iter().filter_map(|purpose| match purpose {
+            Purpose::Hop { of } => Some(of),
+            Purpose::Page { .. } | Purpose::Robots { .. } => None,
+        });
+        Some(HandedOver {
+            origins: host.origins.into_iter().map(|entry| entry.origin).collect(),
+            unsent_hops: hops.collect(),
+        })
     }
 
     /// Returns the latest possible end of a wait that a host requested.

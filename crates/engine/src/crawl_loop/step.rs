@@ -195,8 +195,15 @@ impl Coordinator {
             is_ending: self.end.is_ending(),
         };
         if self.shared.step(now, state, out) {
-            for origin in self.hosts.hand_over(now, &mut self.shared, out) {
+            let left = self.hosts.hand_over(now, &mut self.shared, out);
+            for origin in left.origins {
                 self.robots.forget(&origin);
+            }
+            // The rules of these origins depended on a request to a host that is gone. Fetched
+            // again, their robots.txt redirects to another worker's host.
+            for origin in left.unsent_hops {
+                self.robots.take_pending_fetch(&origin);
+                self.hosts.begin_rules_again(now, &origin);
             }
         }
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
 
 use crawl_frontier::FrontierError;
-use crawl_scheduler::{Evicted, RestartKind, Tick};
+use crawl_scheduler::{Evicted, HandedOver, RestartKind, Tick};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use foldhash::{HashMap, HashMapExt as _};
 
@@ -258,22 +258,23 @@ impl Hosts {
     }
 
     /// Evicts the hosts that other workers take over. Then requests the hand-over of each bucket (a
-    /// set of hosts) that has nothing in flight. Returns the origins of the evicted hosts.
+    /// set of hosts) that has nothing in flight. Returns what the scheduler knew of the evicted hosts.
     pub(crate) fn hand_over(
         &mut self,
         now: Tick,
         shared: &mut SharedHosts,
         out: &mut Vec<Effect>,
-    ) -> Vec<Origin> {
+    ) -> HandedOver {
         let mut busy = shared.busy_buckets(self.residents.sent.keys());
         let hosts = self.scheduler.known_hosts();
         let leaving = hosts.filter(|host| shared.is_leaving(host));
         let leaving: Vec<HostKey> = leaving.cloned().collect();
-        let (mut evicted, mut left) = (Vec::new(), Vec::new());
+        let (mut evicted, mut left) = (HandedOver::default(), Vec::new());
         for host in leaving {
             match self.scheduler.hand_over(now, &host) {
-                Some(origins) => {
-                    evicted.extend(origins);
+                Some(of_host) => {
+                    evicted.origins.extend(of_host.origins);
+                    evicted.unsent_hops.extend(of_host.unsent_hops);
                     left.push(host);
                 }
                 None => busy.extend(shared.bucket_of(&host)),

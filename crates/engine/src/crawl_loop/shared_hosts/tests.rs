@@ -1,7 +1,7 @@
-//! One worker of a shared crawl. All hosts are in one bucket, the unit that workers own.
+//! One worker of a shared crawl. All hosts but one are in one bucket, the unit that workers own.
 
 use crawl_fetcher::{FetchRequest, Validators};
-use crawl_scheduler::Poll;
+use crawl_scheduler::{Poll, Purpose};
 
 use super::super::request_rows;
 use super::*;
@@ -10,12 +10,18 @@ use crate::crawl_loop::fixtures::{at, coordinator};
 use crate::messages::{Committed, Event, Job, WriterMessage};
 use crate::simulated::scripted_servers::moved;
 
-/// A worker that owns every host. All hosts are in one bucket.
+/// A worker that owns every host. All hosts but one are in one bucket.
 struct OneBucket;
 
+/// The host in another bucket, and this bucket.
+const APART: (&str, i32) = ("apart.example", 8);
+
 impl HostOwnership for OneBucket {
-    fn bucket_of(&self, _: &HostKey) -> i32 {
-        7
+    fn bucket_of(&self, host: &HostKey) -> i32 {
+        match host.as_str() == APART.0 {
+            true => APART.1,
+            false => 7,
+        }
     }
 
     fn owns(&self, _: &HostKey) -> bool {
@@ -263,5 +269,39 @@ fn the_next_owner_fetches_robots_txt_of_a_host_that_is_handed_over() {
         assert_eq!(follows, !leaves);
         let next = coordinator.hosts.poll(at(40));
         assert_eq!(matches!(next, Poll::Issue(_)), !leaves, "{next:?}");
+    }
+}
+
+/// Otherwise the pages of the origin would stay pending, while the worker is idle and the crawl ends.
+#[test]
+fn robots_txt_is_fetched_again_if_the_host_that_it_redirects_to_is_handed_over() {
+    let mut coordinator = coordinator(|_| {});
+    coordinator.share_crawl(Arc::new(OneBucket));
+    let origin = Origin::parse("http://a.example").unwrap();
+    coordinator.hosts.set_pending(at(20), &origin, 1);
+    let Poll::Issue(permit) = coordinator.hosts.poll(at(20)) else {
+        panic!("no permit");
+    };
+    coordinator.hosts.sent();
+    let request = FetchRequest::robots(origin.robots_url(), Validators::default());
+    let redirect = moved(&format!("http://{}/rules.txt", APART.0));
+    let result = redirect.result(&request.url, at(22));
+    let job = Job::Robots {
+        of: origin.clone(),
+        request,
+        hop: 0,
+    };
+    let none = tracing::Span::none();
+    let fetched = request_rows::ended(job, permit.spend(), result, none);
+    let mut out = Vec::new();
+    coordinator.handle(at(22), fetched, &mut out);
+    assert!(coordinator.robots.pending_hop(&origin).is_some());
+    let news = Event::Shared(SharedNews::Leave(vec![APART.1]));
+    coordinator.handle(at(22), news, &mut out);
+    coordinator.attend_to_workers(at(22), &mut out);
+    assert!(coordinator.robots.pending_hop(&origin).is_none());
+    match coordinator.hosts.poll(at(40)) {
+        Poll::Issue(permit) => assert_eq!(*permit.purpose(), Purpose::Robots { origin }),
+        other => panic!("{other:?}"),
     }
 }
