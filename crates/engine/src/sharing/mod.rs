@@ -154,6 +154,9 @@ pub(crate) struct Links<SendEvent> {
     is_drained: bool,
     /// Buckets (sets of hosts) that this worker must hand over but hasn't yet.
     leaving: BTreeSet<i32>,
+    /// Buckets (sets of hosts) that the coordinator has handed over. The frontier has not recorded
+    /// this yet.
+    unrecorded: BTreeSet<i32>,
     /// The version of the crawl's metadata when this worker last took links.
     crawl_meta: u64,
     /// The request for permission to fetch more pages that is not granted yet: this worker's page
@@ -185,6 +188,7 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
             unreported: None,
             is_drained: false,
             leaving: BTreeSet::new(),
+            unrecorded: BTreeSet::new(),
             crawl_meta: 0,
             wanted: None,
             living: 1,
@@ -237,10 +241,8 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
     pub(crate) fn perform(&mut self, request: SharedRequest) -> Result<(), FrontierError> {
         match request {
             SharedRequest::HandOver(buckets) => {
-                let handed_over = self.frontier.hand_over(&buckets);
-                self.leaving.retain(|bucket| !buckets.contains(bucket));
-                self.news(SharedNews::HandedOver(buckets));
-                handed_over
+                self.unrecorded.extend(buckets);
+                self.hand_over()
             }
             SharedRequest::Rest {
                 rest,
@@ -262,10 +264,28 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
         }
     }
 
+    /// Records in the frontier that buckets (sets of hosts) are handed over. If the frontier does
+    /// not answer, the next check tries again.
+    fn hand_over(&mut self) -> Result<(), FrontierError> {
+        if self.unrecorded.is_empty() {
+            return Ok(());
+        }
+        let buckets: Vec<i32> = self.unrecorded.iter().copied().collect();
+        self.frontier.hand_over(&buckets)?;
+        self.leaving
+            .retain(|bucket| !self.unrecorded.contains(bucket));
+        self.unrecorded.clear();
+        self.news(SharedNews::HandedOver(buckets));
+        Ok(())
+    }
+
     /// Reports a rest or its end to the frontier. If the frontier does not answer, the next check
     /// tries again. Otherwise the crawl would never end, or the other workers would end while this
     /// one has work.
     fn report_rest(&mut self) -> Result<(), FrontierError> {
+        // Pending URLs in the buckets of a resting worker don't keep the crawl from ending, so the
+        // frontier must not take buckets that were handed over for this worker's.
+        self.hand_over()?;
         if let Some((rests, pages)) = self.unreported {
             self.frontier.rest(rests, pages)?;
             self.unreported = None;
@@ -469,6 +489,39 @@ mod tests {
         worker.cut_off(false);
         links.look().unwrap();
         assert_eq!(other.survey().unwrap().pending_open, 1);
+    }
+
+    #[test]
+    fn a_hand_over_that_the_frontier_did_not_answer_is_repeated_before_a_rest() {
+        let crawl = MemoryCrawl::new(1, Duration::from_secs(60), Instant::now);
+        let worker = crawl.open("w0", None).unwrap();
+        let mut seeding = worker.begin_worker().unwrap();
+        let url = crawl_weburl::canonicalize(None, "http://a.example/").unwrap();
+        seeding.admit(Admission::seed(url)).unwrap();
+        seeding.commit().unwrap();
+        let other = crawl.open("w1", None).unwrap();
+        let config = config(std::path::Path::new("unused"));
+        let mut links = Links::new(Arc::clone(&worker) as _, &config, |_| true);
+        worker.cut_off(true);
+        let buckets = worker.owned_buckets();
+        assert!(
+            links
+                .perform(SharedRequest::HandOver(buckets.clone()))
+                .is_err()
+        );
+        worker.cut_off(false);
+        let rest = SharedRequest::Rest {
+            rest: Some(1),
+            pages: 0,
+            work_news: 0,
+        };
+        links.perform(rest).unwrap();
+        let survey = other.survey().unwrap();
+        assert_eq!((survey.pending_open, survey.free_buckets), (1, 1));
+        // The buckets were handed over once. A later check leaves them to their new owner.
+        assert_eq!(other.take_free(1).unwrap().0, 1);
+        links.look().unwrap();
+        assert_eq!(other.owned_buckets(), buckets);
     }
 
     #[test]
