@@ -17,6 +17,7 @@ use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use super::disk::SimulatedDisk;
 use crate::config::Config;
 use crate::control::Command;
+use crate::messages::Job;
 use crate::totals::Totals;
 
 /// How much later than its permit a request may be sent: its address is looked up first.
@@ -125,8 +126,14 @@ struct Orders {
 }
 
 impl HostPause {
-    fn blocks(&self, url: &CanonicalUrl) -> bool {
-        self.only.as_ref().is_none_or(|only| *only == url.origin())
+    /// Whether the pause forbids a request. The scheduler doesn't know which origin of the host a
+    /// redirected robots.txt of another host leads to, so a pause of one origin allows it.
+    fn blocks(&self, job: &Job) -> bool {
+        let origin = match job {
+            Job::Robots { of, .. } => of,
+            _ => &job.url().origin(),
+        };
+        self.only.as_ref().is_none_or(|only| only == origin)
     }
 }
 

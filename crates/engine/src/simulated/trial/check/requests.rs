@@ -5,7 +5,6 @@ use std::time::Duration;
 use crawl_fetcher::{Exchange, Failure, FailureKind};
 use crawl_frontier::{Frontier, KnownState};
 use crawl_scheduler::Tick;
-use crawl_weburl::CanonicalUrl;
 
 use super::super::web::TrialWeb;
 use super::{Checker, DAY, HostPause, LOOK_UP, OriginSeen, PAUSE, Seen};
@@ -27,7 +26,7 @@ impl Checker {
         self.check_robots(now, job, web);
         self.check_owner(worker, now, &host);
         self.check_limits(worker, now, &host);
-        self.check_gap(now, &host, &url);
+        self.check_gap(now, &host, job);
         if let Job::Page { .. } = job {
             let mut excluded = self.orders.excluded.iter();
             let rule = excluded.find(|rule| rule.strip_suffix('$') == Some(url.path()));
@@ -116,7 +115,8 @@ impl Checker {
         });
     }
 
-    fn check_gap(&mut self, now: Tick, host: &str, url: &CanonicalUrl) {
+    fn check_gap(&mut self, now: Tick, host: &str, job: &Job) {
+        let url = job.url();
         let waits = self.seen.values().filter(|seen| seen.host == host);
         let waits = waits.filter_map(|seen| seen.wait_until);
         // A wait that is restored from `requests.jsonl` has lost its microseconds.
@@ -136,7 +136,7 @@ impl Checker {
             format!("{now}: {url} is requested, but parked")
         });
         let seen = self.hosts.entry(host.to_owned()).or_default();
-        let pause = seen.pause.as_ref().filter(|pause| pause.blocks(url));
+        let pause = seen.pause.as_ref().filter(|pause| pause.blocks(job));
         let pause = pause.map(|pause| pause.until);
         let gap = delay.max(seen.crawl_delay);
         let width = match seen.crawl_delay {
