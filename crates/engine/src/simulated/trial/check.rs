@@ -363,9 +363,8 @@ impl Checker {
             Command::Add(url) => orders.added.push(url.clone()),
             Command::Rules(rules) => {
                 orders.excluded.clone_from(&rules.exclude);
-                // The delay of the settings replaces that of earlier commands. The delays of single
-                // hosts stay.
-                (orders.delay, orders.longer_since) = (None, Some(now));
+                // Delays of earlier commands override the reloaded settings.
+                orders.longer_since = Some(now);
             }
             Command::Delay { host, delay } => {
                 orders.longer_since = Some(now);
