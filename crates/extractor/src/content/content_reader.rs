@@ -550,8 +550,7 @@ impl ContentReader {
                 RubyPart::Parenthesis => return,
                 RubyPart::Reading => return ruby.read(text, self.limits.text_bytes),
                 RubyPart::Base => {
-                    base = ruby.base_text(text);
-                    ruby.record_base(&base);
+                    base = ruby.add_base(text);
                     &base
                 }
             },

@@ -12,11 +12,23 @@ pub(super) struct Ruby {
     part: RubyPart,
     /// The number of open `ruby` elements, nested ones included.
     open: u32,
-    /// The last character of the base text.
+    /// The last character of the base text that is not white space.
     last: Option<char>,
+    gap: Gap,
     readings: String,
     /// Whether the next word of `readings` is not a part of the last one.
     is_apart: bool,
+}
+
+/// White space at the end of the base text so far. Text comes in pieces, such as that before and
+/// after a comment, and must read the same as in one piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Gap {
+    No,
+    /// A space was added.
+    Added,
+    /// A space follows only if the next character is of a script with spaces.
+    Pending,
 }
 
 /// The part of a ruby that the current text belongs to.
@@ -34,6 +46,7 @@ impl Ruby {
             part: RubyPart::Base,
             open: 1,
             last: None,
+            gap: Gap::No,
             readings: String::new(),
             is_apart: false,
         }
@@ -77,30 +90,40 @@ impl Ruby {
     /// Returns base text as it is to be added to the block: without white space between characters
     /// of scripts that don't use spaces.
     pub(super) fn base_text(&self, text: &str) -> String {
-        let mut joined = String::with_capacity(text.len());
-        let mut last = self.last;
-        let mut has_space = false;
-        for c in text.chars() {
-            if c.is_whitespace() {
-                has_space = true;
-                continue;
-            }
-            if has_space && !(is_unspaced(c) && last.is_none_or(is_unspaced)) {
-                joined.push(' ');
-            }
-            has_space = false;
-            joined.push(c);
-            last = Some(c);
-        }
-        if has_space && !last.is_some_and(is_unspaced) {
-            joined.push(' ');
-        }
+        self.joined(text).0
+    }
+
+    /// Records a piece of base text, and returns it like [`Ruby::base_text`].
+    pub(super) fn add_base(&mut self, text: &str) -> String {
+        let (joined, last, gap) = self.joined(text);
+        (self.last, self.gap) = (last, gap);
         joined
     }
 
-    /// Records base text returned by [`Ruby::base_text`].
-    pub(super) fn record_base(&mut self, text: &str) {
-        self.last = text.trim_end().chars().next_back().or(self.last);
+    /// Returns base text as in [`Ruby::base_text`], its last character, and the white space at its
+    /// end.
+    fn joined(&self, text: &str) -> (String, Option<char>, Gap) {
+        let mut joined = String::with_capacity(text.len());
+        let (mut last, mut gap) = (self.last, self.gap);
+        for c in text.chars() {
+            if c.is_whitespace() {
+                if gap == Gap::No {
+                    gap = Gap::Pending;
+                }
+                continue;
+            }
+            if gap == Gap::Pending && !(is_unspaced(c) && last.is_none_or(is_unspaced)) {
+                joined.push(' ');
+            }
+            gap = Gap::No;
+            joined.push(c);
+            last = Some(c);
+        }
+        if gap == Gap::Pending && !last.is_some_and(is_unspaced) {
+            joined.push(' ');
+            gap = Gap::Added;
+        }
+        (joined, last, gap)
     }
 
     /// Separates the next word of a reading from the last one.

@@ -52,6 +52,8 @@ fn html_4_5_10_base_text_makes_words_and_readings_follow() {
             "<p><ruby>東京<rt>tō<!-- c --> kyō<br>to</rt></ruby>",
             "東京 tō kyō to",
         ),
+        ("<p><ruby>東 <!-- c -->a</ruby>", "東 a"),
+        ("<pre><ruby>a <!-- c -->  <!-- c --> b</ruby>", "a b"),
         // The readings in a heading move to the text after the heading.
         ("<h1><ruby>茶<rt>ちゃ</rt></ruby></h1><p>次", "茶\n次 ちゃ"),
         ("<p>次<h1><ruby>茶<rt>ちゃ</rt></ruby></h1>", "次\n茶\nちゃ"),
