@@ -19,7 +19,7 @@ pub(super) enum LoginTurn {
     Page,
     /// A request of a login.
     Send(Job),
-    /// Nothing, because the pages of the origin wait for a login.
+    /// The permit is not used, because the pages of the origin wait for a login.
     Nothing,
 }
 

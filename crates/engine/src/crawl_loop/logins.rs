@@ -79,9 +79,9 @@ pub(super) enum LoginGate {
     Open,
     /// A request of the site's login.
     Login(LoginRequest),
-    /// Nothing: the pages of the host wait for the login.
+    /// The permit is not used, because the pages of the host wait for the login.
     Wait,
-    /// Nothing, because the login failed for this reason.
+    /// The permit is not used, because the login failed for this reason.
     Failed(LoginFailure),
 }
 

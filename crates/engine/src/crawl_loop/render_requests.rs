@@ -24,11 +24,11 @@ pub(super) enum RenderTurn {
     Page,
     /// A request for a resource.
     Send(Job),
-    /// Nothing, because robots.txt must be fetched first.
+    /// The permit is not used, because robots.txt must be fetched first.
     Nothing,
 }
 
-/// How a request is recorded that a page made and that the crawl's own rules refuse.
+/// How to record a page's request that the crawl's own rules refuse.
 enum Barred {
     /// `excluded.jsonl` lists the URL.
     Listed(Exclusion),

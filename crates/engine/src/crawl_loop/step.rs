@@ -24,8 +24,8 @@ impl Coordinator {
         self.attend_to_workers(now, out);
         let is_paused = self.end.is_paused();
         let deadline = self.end.end_by_time(now);
-        // Check this here: `issue_permits` checks it only if there is room, and a spent page budget
-        // leaves no room.
+        // Check the page budget of all workers here: `issue_permits` checks it only if there is
+        // room for requests, and a spent page budget leaves no room.
         let are_pages_spent = !is_paused && self.shared.are_pages_spent() == Some(true);
         if are_pages_spent && self.backlog.leases() == 0 {
             self.end.end(Ended::Budget("max-pages"));

@@ -75,7 +75,7 @@ pub(crate) struct Discovery {
 }
 
 impl Discovery {
-    /// A link that a person can click.
+    /// Returns how a link that a person can click was found.
     pub(crate) fn link(from: &Lease) -> Discovery {
         Discovery {
             kind: UrlKind::Page,

@@ -322,8 +322,8 @@ fn death_of(
     })
 }
 
-/// Checks that the error of a failed run names the fault of the disk. A run must not fail
-/// otherwise.
+/// Checks that the error of a failed run names the drawn fault of the disk. Any other failure is an
+/// error of the trial.
 fn check_failure(error: &EngineError, fault: Option<(u64, DiskFault)>) -> Result<(), String> {
     let text = error.to_string();
     let is_named = match fault {
