@@ -115,7 +115,7 @@ pub struct Config {
     pub wait_unreachable: Duration,
     /// Limits of an exchange, and settings for DNS, addresses and headers.
     pub fetch: FetchConfig,
-    /// How the crawl logs in to sites. Each site is also one of
+    /// How the crawl logs in to sites. The sites must also be in
     /// [`FetchConfig::sessions`](crawl_fetcher::FetchConfig::sessions).
     pub logins: Vec<Arc<SiteLogin>>,
     /// How pages are rendered in a browser. `None` renders no page.
@@ -147,8 +147,8 @@ pub struct Config {
     pub software: String,
     /// The text of `crawl.toml`.
     pub config_text: String,
-    /// The settings that `crawl audit` judges by, for `state/delays.jsonl`, with the tables and keys
-    /// of `crawl.toml`.
+    /// The settings that `crawl audit` judges requests by, as tables and keys of `crawl.toml`.
+    /// Recorded in `state/delays.jsonl`.
     pub audited: serde_json::Map<String, serde_json::Value>,
 }
 
@@ -281,7 +281,7 @@ pub enum Resources {
     All,
 }
 
-/// How pages are requested that are outside the scope and whose links are not followed.
+/// How to request pages that are outside the scope, and whose links are not followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OffScopeMethod {
     /// Fetch and keep them like other pages.
@@ -297,7 +297,8 @@ pub enum Forbidden {
     /// Fetch as if robots.txt had no rules (RFC 9309 section 2.3.1.3).
     #[default]
     Allow,
-    /// Fetch nothing, as if robots.txt closed the whole site (the draft of 1996).
+    /// Fetch nothing, as if robots.txt disallowed the whole site. This is the rule in the draft of
+    /// 1996.
     Deny,
 }
 

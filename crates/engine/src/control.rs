@@ -159,7 +159,7 @@ pub enum Refused {
 }
 
 impl Refused {
-    /// Returns what the user can do about this, for a `hint:` line.
+    /// Returns advice for the user, for a `hint:` line.
     #[must_use]
     pub fn hint(&self) -> &'static str {
         match self {
@@ -203,7 +203,7 @@ pub struct LiveState {
     pub at: Tick,
 }
 
-/// A page whose fetch has ended, without a retry to come.
+/// A page whose fetch has ended and will not be retried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LatestPage {
     /// The URL of the page.
@@ -330,7 +330,7 @@ pub enum Phase {
     Paused,
     /// Waiting until the disk has enough free space.
     DiskLow,
-    /// Idle until another worker of the crawl finds something for this one, or all have ended.
+    /// Idle until another worker of the crawl finds URLs for this one, or all workers have ended.
     WaitingForWorkers,
     /// Waiting for requests in flight, and sending no new ones.
     Draining,

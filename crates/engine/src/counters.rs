@@ -21,8 +21,8 @@ pub struct Counters {
     pub received_bytes: u64,
     /// Bytes appended to WARC files.
     pub archived_bytes: u64,
-    /// Name look-ups that used only the address family that answered first, because too many others
-    /// waited for their slower family.
+    /// Look-ups of host names that did not wait for the slower address family (IPv4 or IPv6),
+    /// because too many other look-ups were waiting for theirs.
     pub one_family_lookups: u64,
     /// Times from the end of a request to the start of the next one to the same host.
     pub gaps: Histogram,
@@ -34,7 +34,7 @@ pub struct Counters {
     pub syncs: Histogram,
 }
 
-/// A request that has ended, reduced to what is counted.
+/// The properties of an ended request that are counted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EndedRequest {
     pub(crate) purpose: &'static str,

@@ -31,7 +31,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// `SIGXCPU`: the process exceeded its processor time.
 const SIGXCPU: i32 = 24;
 
-/// Which documents are indexed, and how those other than HTML are read.
+/// Which documents are indexed, and how documents other than HTML are read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DocumentRules {
     /// Whether HTML pages are indexed.
@@ -247,8 +247,8 @@ enum Stream {
     Errors,
 }
 
-/// Reads a stream to its end, and sends at most `max` bytes of it and one more, which shows that it
-/// was too long.
+/// Reads a stream to its end, and sends its first `max + 1` bytes. If the stream is longer than
+/// `max` bytes, the extra byte shows that.
 fn read_all(
     stream: Option<impl std::io::Read>,
     max: u64,

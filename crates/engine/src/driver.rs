@@ -164,7 +164,8 @@ struct Driver {
     writer: std::thread::JoinHandle<Result<Writer, EngineError>>,
     indexer: Option<Indexer>,
     events: async_mpsc::UnboundedReceiver<Event>,
-    /// Weak, since the writer's end is noticed by the drop of the last other sender.
+    /// A weak sender, so that it doesn't keep the channel open. The driver notices the end of the
+    /// writer because all other senders are dropped.
     event_sender: async_mpsc::WeakUnboundedSender<Event>,
     /// Requests, look-ups and renderings in flight.
     fetches: JoinSet<Event>,
@@ -193,9 +194,9 @@ struct Workers {
 }
 
 impl Workers {
-    /// Ends the run while this worker still owns its buckets (sets of hosts), and then releases
-    /// them, so that other workers can continue with its hosts at once. By then no request to these
-    /// hosts is in flight.
+    /// Ends the run while this worker still owns its buckets (sets of hosts), and then releases the
+    /// buckets, so that other workers can continue with the hosts at once. Call this when no
+    /// request to these hosts is in flight.
     fn end_with(
         self,
         end: impl FnOnce() -> Result<Summary, EngineError>,
@@ -283,7 +284,7 @@ impl Driver {
         }
     }
 
-    /// Returns the crawl's progress, with what only the fetcher counts.
+    /// Returns the crawl's progress, including the counts that only the fetcher knows.
     fn progress(&self) -> Progress {
         let mut progress = self.coordinator.progress(self.clock.now());
         progress.counters.one_family_lookups = self.fetcher.one_family_lookups();
@@ -296,8 +297,8 @@ impl Driver {
             tokio::select! {
                 () = deliver(&mut controls.pages, &mut self.undelivered) => {}
                 _ = stopped(&mut controls.stop) => {}
-                // Drop commands that arrive this late. If the consumer of rows waited for an answer
-                // to one, it would take no rows.
+                // Drop commands that arrive this late. If the consumer of rows waits for the answer
+                // to such a command, it takes no rows until the command is dropped.
                 command = next_command(&mut controls.commands) => drop(command),
             }
         }
@@ -410,7 +411,7 @@ impl Driver {
         }
     }
 
-    /// Has a page rendered: its number, its URL, and when it was fetched.
+    /// Starts to render a page, given its number, its URL and the time it was fetched.
     fn render(&mut self, page: (RenderId, String, Tick), answer: StoredAnswer) {
         if let Some(render) = &self.config.render {
             let requests = requests_of(page.0, self.event_sender.clone());

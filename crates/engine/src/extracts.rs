@@ -22,7 +22,7 @@ use crate::state::extracts::{
 /// The number of pages that are read from the archive at once.
 const BATCH_PAGES: usize = 64;
 
-/// Applies rules to an HTML page. `body` has no content coding any more.
+/// Applies rules to an HTML page. `body` is the body with its content coding removed.
 #[must_use]
 pub fn extract_rows(
     rules: &Rules,
@@ -69,18 +69,18 @@ pub(crate) fn may_extract(row: &PageRow) -> bool {
 /// The counts of a new extraction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extracted {
-    /// HTML pages whose bodies a rule read, over all rounds.
+    /// HTML pages that the rules were applied to, over all rounds.
     pub pages: u64,
     /// Rows of the new `extracts.jsonl`.
     pub rows: u64,
-    /// Pages that rules may read, but whose record in the archive can't be read.
+    /// Pages that the rules could be applied to, but whose record in the archive can't be read.
     pub unreadable: u64,
-    /// Whether it was stopped, which leaves the old rows unchanged.
+    /// Whether the extraction was stopped. The old rows are then unchanged.
     pub is_stopped: bool,
 }
 
-/// Extracts fields from the pages in the archive of the crawl in `dir`, without a request, and
-/// replaces `extracts.jsonl`. Calls `report` with the number of pages read so far.
+/// Extracts fields from the pages in the archive of the crawl in `dir`, and replaces
+/// `extracts.jsonl`. Sends no requests. Calls `report` with the number of pages read so far.
 ///
 /// # Errors
 /// [`EngineError`] if there is no crawl or no archive, another process uses the crawl, or writing
@@ -141,7 +141,7 @@ pub fn extract_again(
     Ok(done)
 }
 
-/// Returns whether rules may read this page.
+/// Returns whether to read this page from the archive and apply the rules to it.
 fn is_read(rules: &Rules, row: &PageRow) -> bool {
     row.warc.is_some() && !row.repeats_body() && may_extract(row) && rules.may_match(&facts(row))
 }

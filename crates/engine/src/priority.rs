@@ -30,8 +30,8 @@ impl Priority {
     pub(crate) const RESOURCE: Priority = Priority(192);
     /// Links that look like actions.
     pub(crate) const ACTION: Priority = Priority(240);
-    /// Pages of another host than their sitemap. This is the lowest priority, so a link to such a
-    /// page replaces it, and the page then counts as linked.
+    /// Pages that only sitemaps on other hosts list. This is the lowest priority, so a link to such
+    /// a page replaces it, and the page then counts as linked.
     pub(crate) const FOREIGN_ENTRY: Priority = Priority(u8::MAX);
 
     /// Returns the priority of a leased URL.
@@ -106,7 +106,7 @@ pub(crate) fn is_guess(lease: &Lease) -> bool {
     Priority::of(lease) == Priority::GUESSED_SITEMAP && lease.kind == UrlKind::Sitemap
 }
 
-/// Whether the URL is a page of another host than the only sitemaps that list it.
+/// Whether the URL is a page that only sitemaps on other hosts list.
 pub(crate) fn is_foreign_entry(lease: &Lease) -> bool {
     Priority::of(lease) == Priority::FOREIGN_ENTRY && lease.kind == UrlKind::Page
 }

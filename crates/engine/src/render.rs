@@ -1,8 +1,8 @@
 //! Rendering of pages that scripts build: its settings, and the interface to a browser.
 //!
-//! The engine knows no browser. A [`Renderer`] gets a page that was already fetched, and
-//! passes each further request of the page to [`RenderRequests`]. The crawl loop judges,
-//! paces and archives these requests like all others.
+//! The engine does not depend on a browser. A [`Renderer`] gets a page that was already fetched,
+//! and passes each further request of the page to [`RenderRequests`]. The crawl loop judges, paces
+//! and archives these requests like all others.
 
 use std::fmt;
 use std::future::Future;
@@ -52,8 +52,8 @@ impl fmt::Debug for RenderConfig {
 /// Which pages are rendered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RenderMode {
-    /// Pages that look as if scripts build them, as long as rendering pages of the same URL shape
-    /// brings more than the pages contain themselves.
+    /// Pages that look as if scripts build them. If rendering several pages of a URL shape shows no
+    /// more than the pages as sent, further pages of that shape are not rendered.
     Auto,
     /// All HTML pages.
     On,
@@ -62,7 +62,7 @@ pub enum RenderMode {
 /// Limits of the requests of one page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RenderLimits {
-    /// Maximum requests. Beyond the limit: refused.
+    /// Maximum requests. Beyond the limit: further requests are refused.
     pub requests: u32,
     /// Maximum bytes of all bodies. Beyond the limit: further requests are refused.
     pub bytes: u64,
@@ -91,7 +91,8 @@ pub trait Renderer: Send + Sync {
     }
 }
 
-/// Stands for a browser that is missing: renders nothing. A replay then reads the archived DOMs.
+/// A [`Renderer`] for builds without a browser. Every page fails to render, with this reason. A
+/// replay with this renderer reads the archived DOMs.
 #[derive(Clone, Debug)]
 pub struct NoBrowser {
     /// The reason.
@@ -119,14 +120,14 @@ pub struct PageToRender {
     pub headers: HeaderMap,
     /// The decoded body.
     pub body: Bytes,
-    /// When the page was fetched. The page's clock starts then, so that a page renders the same
-    /// again.
+    /// When the page was fetched. The page's clock starts at this time, so that rendering the page
+    /// again gives the same result.
     pub time: SystemTime,
 }
 
 impl PageToRender {
-    /// Decodes the answer for a page. The page's clock starts at a whole millisecond, so that a replay
-    /// can start it at the same time: rows have milliseconds.
+    /// Decodes the answer for a page. The page's clock starts at a whole millisecond, because rows
+    /// have times in milliseconds, and a replay must start the clock at the same time.
     pub(crate) fn of(url: String, fetched: Tick, answer: StoredAnswer) -> PageToRender {
         let (status, headers, body) = answer.decode();
         PageToRender {
@@ -150,7 +151,8 @@ pub struct RenderedPage {
     pub withheld: u32,
     /// The URL that the page's scripts tried to move to, which counts as a link.
     pub navigation: Option<String>,
-    /// A screenshot (PNG), or the name in rows of why there is none. `None` if screenshots are off.
+    /// A screenshot (PNG), or the name in rows of the reason why there is none. `None` if
+    /// screenshots are off.
     pub screenshot: Option<Result<Bytes, &'static str>>,
 }
 
@@ -247,8 +249,8 @@ pub struct ResourceRequest {
     pub method: String,
     /// The kind of resource.
     pub kind: ResourceKind,
-    /// The body of a POST that may be sent: one whose body is known, and that no other origin sends.
-    /// `None` for other requests.
+    /// The body of a POST request that may be sent. `None` for other methods, and for a POST with
+    /// an unknown body or from a document of another origin.
     pub post: Option<PostBody>,
 }
 
@@ -271,8 +273,8 @@ pub enum ResourceAnswer {
     Refused,
 }
 
-/// Requests a resource from the crawl, which sends the answer; `None` if the request was refused or
-/// got no answer.
+/// Passes the request for a resource to the crawl, together with the channel for the answer. The
+/// crawl sends `None` if the request was refused or got no answer.
 pub(crate) type AskForResource =
     dyn Fn(ResourceRequest, oneshot::Sender<Option<StoredAnswer>>) + Send + Sync;
 

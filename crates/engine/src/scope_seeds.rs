@@ -1,4 +1,4 @@
-//! The seeds that define the scope of a crawl: those of all its runs, and the targets of their
+//! The seeds that define the scope of a crawl: the seeds of all its runs, and the targets of their
 //! redirects.
 
 use std::collections::{BTreeSet, HashSet};
@@ -17,13 +17,13 @@ use crate::meta_keys::{META_SCOPE_SEEDS, META_SEED_TARGETS, META_SHARED_SEED, ME
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ScopeSeeds {
     seeds: BTreeSet<CanonicalUrl>,
-    /// Seeds with their own scope, and the targets of their redirects. The configuration contains
-    /// what they add to the scope, so they are not in `seeds`.
+    /// Seeds with their own scope, and the targets of their redirects. The configuration defines
+    /// what these seeds add to the scope, so they are not in `seeds`.
     own: HashSet<CanonicalUrl>,
     /// Redirects of seeds, and redirects of the targets of such redirects, in commit order.
     targets: Vec<(CanonicalUrl, CanonicalUrl)>,
     known_targets: HashSet<(CanonicalUrl, CanonicalUrl)>,
-    /// For seeds with their own settings, the parts of the web that these apply to. Set by
+    /// For seeds with their own settings, the parts of the web that the settings apply to. Set by
     /// [`ScopeSeeds::scope`].
     areas: Arc<SeedAreas>,
     /// Whether some seeds, or targets of their redirects, are not stored yet.
@@ -61,14 +61,15 @@ impl ScopeSeeds {
         Ok(read)
     }
 
-    /// Makes redirects of seeds known to the other workers from now on. `kept` is what other
-    /// workers have already made known.
+    /// Shares redirects of seeds with the other workers from now on. `kept` contains the redirects
+    /// that other workers have already shared.
     pub(crate) fn share(&mut self, kept: &[(String, Vec<u8>)]) {
         self.learn(kept);
         self.to_share = Some(Vec::new());
     }
 
-    /// Adds redirects of seeds that other workers found. Returns those that are new here.
+    /// Adds redirects of seeds that other workers found. Returns the redirects that are new to this
+    /// worker.
     pub(crate) fn learn(
         &mut self,
         kept: &[(String, Vec<u8>)],
@@ -172,8 +173,8 @@ impl ScopeSeeds {
     }
 }
 
-/// Returns what an imported crawl must make known to all workers: the redirects of its seeds, and
-/// whether a seed was fetched.
+/// Returns the metadata of an imported crawl that all workers must share: the redirects of its
+/// seeds, and whether a seed was fetched.
 pub(crate) fn targets_to_share(
     frontier: &dyn Frontier,
     has_seed: bool,
@@ -205,7 +206,7 @@ fn pairs(bytes: &[u8]) -> Vec<(CanonicalUrl, CanonicalUrl)> {
         .collect()
 }
 
-/// Removes forgotten seeds from the stored ones. A forgotten page is replaced by its folder, so
+/// Removes forgotten seeds from the stored list. A forgotten page is replaced by its folder, so
 /// that other pages in the folder stay in scope.
 pub(crate) fn seeds_without(removal: &Removal, bytes: &[u8]) -> Vec<u8> {
     let mut lines = Vec::new();
@@ -226,7 +227,7 @@ pub(crate) fn seeds_without(removal: &Removal, bytes: &[u8]) -> Vec<u8> {
     (lines.join("\n") + "\n").into_bytes()
 }
 
-/// Removes redirects from or to forgotten URLs from the stored ones.
+/// Removes redirects from or to forgotten URLs from the stored list.
 pub(crate) fn targets_without(removal: &Removal, bytes: &[u8]) -> Vec<u8> {
     let is_out = |url: &CanonicalUrl| removal.holds(url) || removal.holds_host(&url.host_key());
     let remaining = pairs(bytes).into_iter();

@@ -24,7 +24,7 @@ pub(crate) fn redacted_url(secrets: &Secrets, url: &CanonicalUrl) -> String {
     }
 }
 
-/// Redacts secrets in those columns of a `pages.jsonl` row whose text comes from the server.
+/// Redacts secrets in the columns of a `pages.jsonl` row that contain text from the server.
 pub(crate) fn redact_row(secrets: &Secrets, row: &mut PageRow) {
     if secrets.is_empty() {
         return;

@@ -1,10 +1,12 @@
 //! The state of the trap detector, shared by the crawl loop, the readers and the writer.
 //!
-//! A lock guards a single [`Traps`](crawl_traps::Traps). The writer updates it with each page that
-//! it settles, in commit order. The coordinator checks each leased URL with it. Readers check
-//! whether it affects a page's links. The lock is held only for microseconds, except when the
-//! writer compares a page that was not in doubt when it was read, but is now. A reader releases the
-//! lock before it locks the words of a host.
+//! There is one [`Traps`](crawl_traps::Traps) behind a lock. The writer updates the traps with each
+//! page that it settles, in commit order. The coordinator uses the traps to judge each leased URL.
+//! Readers check whether the traps affect the links of a page.
+//!
+//! The lock is usually held only for microseconds. It is held longer if the writer must compare a
+//! page with the words of its host. This is rare, because a reader has usually compared the page
+//! already. A reader releases the lock before it locks the words of a host.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -42,8 +44,8 @@ impl SharedTraps {
         self.rules
     }
 
-    /// Compares a page with the words of its host, if it is in doubt how much of the page is new.
-    /// Otherwise the writer would have to look up each word.
+    /// Compares a page with the words of its host, if it is uncertain how much of the page is new.
+    /// Readers call this, so that the writer doesn't have to look up each word.
     pub(crate) fn compare(&self, lease: &Lease, fingerprint: &mut PageFingerprint) {
         let level = Priority::of(lease).level();
         let words = self.lock().words_to_compare(&lease.url, level, fingerprint);

@@ -19,9 +19,8 @@ pub enum Ended {
     Finished,
     /// A budget is spent. Contains its option's name.
     Budget(&'static str),
-    /// A budget that only the config can set is spent: that of a group of hosts, or of a site.
-    /// Contains for example `max-pages of group ministries` or `max-pages of
-    /// [site."example.org"]`.
+    /// The budget of a group of hosts or of a site is spent. Only the config can set such budgets.
+    /// Contains for example `max-pages of group ministries` or `max-pages of [site."example.org"]`.
     TableBudget(String),
     /// The user stopped the run. The same command resumes the crawl.
     Interrupted,
@@ -109,7 +108,7 @@ pub struct Indexed {
     /// them. A rebuild of the index from the archive includes their pages too.
     pub waiting_bytes: u64,
     /// Why the index must be rebuilt before it contains all pages, and whether there is an archive
-    /// for that.
+    /// to rebuild it from.
     pub fault: Option<(IndexFault, HasArchive)>,
 }
 
@@ -150,7 +149,7 @@ pub enum HasArchive {
     No,
 }
 
-/// Whether any server answered a run.
+/// Whether any server answered during a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
     /// No request was tried.
@@ -162,7 +161,7 @@ pub enum Reach {
 }
 
 impl Reach {
-    /// Returns the reach of the requests that these counters count.
+    /// Returns whether any server answered, judging by the counters of a run.
     pub(crate) fn of(counters: &Counters) -> Reach {
         let mut classes = counters.requests.keys().map(|(_, class)| *class);
         match classes.any(|class| class != status_class(None)) {

@@ -59,7 +59,7 @@ impl TombstoneKey {
         self.bytes.clone()
     }
 
-    /// Returns the digest of a page's or host's name, in the form in the file.
+    /// Returns the digest of a page's or host's name, as written in the file.
     pub(crate) fn digest(&self, kind: &str, name: &str) -> String {
         let mut context = hmac::Context::with_key(&self.key);
         for part in [kind, "\n", name] {
@@ -137,8 +137,8 @@ impl Tombstones {
         self.hosts.contains(digest)
     }
 
-    /// Admits URLs to the frontier, except forgotten ones, for which it returns that they are
-    /// already known.
+    /// Admits URLs to the frontier. A forgotten URL is not admitted, and is reported as already
+    /// known.
     pub(crate) fn admit(
         &self,
         transaction: &mut dyn Transaction,

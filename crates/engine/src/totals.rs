@@ -67,8 +67,8 @@ impl Totals {
     }
 }
 
-/// How many commits have changed queues so far, as two counts. Each lease carries both, encoded as
-/// one number.
+/// A point in the sequence of commits: the number of pages and of other messages committed so far.
+/// Each lease carries its commit point, encoded as one number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CommitPoint {
     /// Rows of `pages.jsonl`.

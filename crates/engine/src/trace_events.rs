@@ -1,8 +1,9 @@
 //! The tracing spans and events of a crawl, which `crawl -v` and `-vv` show: each decision with the
 //! rule behind it.
 //!
-//! The code that decides doesn't log: it calls this module. Fields are formatted only if a
-//! subscriber wants them, and the secrets of `[site]` are redacted in each field.
+//! The code that makes a decision calls this module instead of logging directly. Fields are
+//! formatted only if a subscriber wants them, and the secrets of `[site]` are redacted in each
+//! field.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -206,7 +207,7 @@ impl TraceEvents {
         );
     }
 
-    /// Logs that a URL is requeued because of this result.
+    /// Logs that a URL is requeued because of the result of its request.
     pub(crate) fn tried_again(&self, lease: &Lease, result: &Result<Box<Exchange>, Failure>) {
         trace!(
             url = self.url(&lease.url),

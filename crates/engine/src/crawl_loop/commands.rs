@@ -15,8 +15,8 @@ use crate::time::millis;
 const MAX_HOSTS_SHOWN: usize = 50;
 
 impl Coordinator {
-    /// Routes an operator's command to the part of the loop that carries it out. The answer follows
-    /// at once, or once the change that the command orders is on disk.
+    /// Routes an operator's command to the part of the loop that carries it out. The answer is sent
+    /// immediately, or once the change that the command makes is on disk.
     pub(super) fn command(&mut self, now: Tick, posted: PostedCommand, out: &mut Vec<Effect>) {
         let PostedCommand { command, answer } = posted;
         let entry = self.log_entry(now, &command);
@@ -65,8 +65,9 @@ impl Coordinator {
         }
     }
 
-    /// Returns the log entry with which a replay repeats a command. `None` for a pause, which the
-    /// times of requests show, and for new rules, which the settings show.
+    /// Returns the log entry with which a replay repeats a command. `None` for a pause, since a
+    /// replay follows the recorded times of requests. `None` for new rules, since they are recorded
+    /// with the settings.
     fn log_entry(&self, now: Tick, command: &Command) -> Option<Effect> {
         let (command, about, delay) = match command {
             Command::Add(url) => ("add", Some(url.clone()), None),

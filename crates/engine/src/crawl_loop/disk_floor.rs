@@ -1,7 +1,7 @@
 //! The limit on free disk space below which fetching pauses.
 //!
 //! Requests in flight still end, and their pages are kept. Fetching resumes once a tenth more than
-//! the limit is free. At the limit itself, the next page would cause another pause.
+//! the limit is free. If it resumed at the limit itself, the next page would cause another pause.
 
 /// The free disk space and its limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

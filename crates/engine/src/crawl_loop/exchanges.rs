@@ -67,7 +67,7 @@ impl Coordinator {
                     self.fail(error);
                 }
             }
-            // A request that was given up shows nothing about the origin's rules.
+            // A request that was given up reveals nothing about the origin's rules.
             _ if is_given_up => self.write_state(&host, out),
             job => {
                 let fetched = self.rules_fetched(now, &job, result.map(|exchange| *exchange), out);
@@ -79,8 +79,8 @@ impl Coordinator {
         self.hosts.free_if_idle(&host);
     }
 
-    /// Passes the result of a request for an origin's rules to `RobotsStates`, and acts on the
-    /// reaction.
+    /// Passes the result of a request for an origin's rules to `RobotsStates`, and carries out the
+    /// returned reaction.
     pub(super) fn rules_fetched(
         &mut self,
         now: Tick,

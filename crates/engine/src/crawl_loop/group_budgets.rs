@@ -32,7 +32,7 @@ struct GroupSpending {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum GroupState {
     HasRoom,
-    /// The remaining budget is used up by leased URLs. There is room again if one of them doesn't
+    /// Leased URLs use up the remaining budget. There is room again if one of these URLs doesn't
     /// count as a page.
     Leased,
     /// This budget is spent.
@@ -99,8 +99,8 @@ impl GroupBudgets {
         .unwrap_or_default()
     }
 
-    /// Returns whether a host's group has room for another page. Budgets of bytes and time ignore
-    /// requests in flight, which may exceed them.
+    /// Returns whether a host's group has room for another page. Requests in flight don't count
+    /// towards budgets of bytes and time, so spending may exceed these budgets.
     pub(super) fn state(&self, host: &HostKey) -> GroupState {
         match self.group(host) {
             Some(group) => self.state_of(group),

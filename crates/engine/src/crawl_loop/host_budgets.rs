@@ -15,18 +15,18 @@ use crate::summary::Ended;
 
 /// The budgets and spending of all hosts that this crawl knows.
 ///
-/// Receives what a host spends: [`request_ended`](Self::request_ended) for each request,
+/// Records what a host spends: [`request_ended`](Self::request_ended) for each request,
 /// [`leased`](Self::leased) and [`lease_ended`](Self::lease_ended) for each page request, and
 /// [`settled`](Self::settled) or [`unsettled`](Self::unsettled) for each page.
-/// [`is_full`](Self::is_full) decides about permits; origins that get no permit are reported with
+/// [`is_full`](Self::is_full) decides about permits. Origins that get no permit are reported with
 /// [`turn_away`](Self::turn_away), and returned later by `lease_ended` and
-/// [`with_room_again`](Self::with_room_again). What was spent is stored with the state of a host
+/// [`with_room_again`](Self::with_room_again). The spending is stored with the state of a host
 /// ([`stored`](Self::stored), [`restore`](Self::restore)). Emits no effects.
 pub(crate) struct HostBudgets {
     budgets: Budgets,
     by_host: HashMap<HostKey, HostSpending>,
     groups: GroupBudgets,
-    /// Hosts whose budget is spent, with the name of the budget.
+    /// Hosts that have spent a budget, with the name of that budget.
     full: HashMap<HostKey, &'static str>,
     /// Origins that got no permit because leased URLs could use up the budget.
     turned_away: HashMap<HostKey, Vec<Origin>>,
@@ -241,7 +241,8 @@ impl HostBudgets {
     pub(crate) fn turn_away(&mut self, origin: &Origin) {
         self.groups.turn_away(origin);
         let host = origin.host_key();
-        // Only a lease can make room again, if its URL doesn't count as a page.
+        // Without a lease, no room can become free. Room becomes free only if a leased URL turns
+        // out not to count as a page.
         if self.account(&host).leases > 0 {
             let origins = self.turned_away.entry(host).or_default();
             if !origins.contains(origin) {
@@ -274,7 +275,8 @@ impl HostBudgets {
     }
 
     /// Returns whether the budget of a host or of its group leaves no room for another lease.
-    /// Budgets of bytes and time ignore requests in flight, which may exceed them.
+    /// Requests in flight don't count towards budgets of bytes and time, so spending may exceed
+    /// these budgets.
     pub(crate) fn is_full(&mut self, now: Tick, host: &HostKey) -> bool {
         let budget = self.budget(host);
         let account = self.account(host);
@@ -301,7 +303,7 @@ impl HostBudgets {
         true
     }
 
-    /// Returns whether a host has spent a budget other than that of its pages.
+    /// Returns whether a host has spent a budget other than its page budget.
     pub(crate) fn is_spent(&mut self, now: Tick, host: &HostKey) -> bool {
         self.is_full(now, host)
             && self

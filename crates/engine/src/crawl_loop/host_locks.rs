@@ -1,8 +1,9 @@
-//! Host locks: of all crawls that a user runs on a machine, only one at a time fetches from a host.
+//! Host locks: if a user runs several crawls on a machine, they never fetch from a host at the same
+//! time.
 //!
 //! Each crawl lists the hosts that it holds in its own file in the folder `running`. A crawl takes
 //! a host after checking that no live crawl lists it. Only one crawl checks at a time: it locks a
-//! file that all crawls share. Hosts have no file locks of their own: the system keeps a file's
+//! file that all crawls share. There is no file lock per host, because the system keeps a file's
 //! locks in a list, so each further lock would take longer to set.
 
 use std::collections::HashSet;

@@ -26,7 +26,7 @@ pub(super) const MAX_JUDGED: u64 = 64;
 #[derive(Debug)]
 pub(super) struct HostTurns {
     current: CurrentTurn,
-    /// The maximum of `passed` while recorded turns are repeated, in place of the usual maximum.
+    /// Replaces the usual maximum of `passed` while recorded turns are repeated.
     max_passed: Option<u64>,
     /// The number of URLs judged since the loop last handled events.
     judged: u64,

@@ -35,8 +35,8 @@ enum LeaseStep {
 }
 
 impl Coordinator {
-    /// Returns the request for the next URL of an origin that may be fetched. Refused URLs before
-    /// that one are settled.
+    /// Leases URLs of an origin until one may be fetched, and returns the request for that URL.
+    /// Settles the refused URLs that come first.
     pub(crate) fn next_page(
         &mut self,
         now: Tick,
@@ -109,7 +109,8 @@ impl Coordinator {
             self.settle_without_request(WriterMessage::PutAside { lease, exclusion }, out);
             return Ok(LeaseStep::Next);
         }
-        // Judge by sitemaps before robots.txt, which excludes all pages of a plan.
+        // Check the rule for sitemaps before robots.txt, because in a plan the judgement by
+        // robots.txt excludes every page.
         if let RobotsStanding::InForce(rules) = standing
             && let Some(exclusion) = cross_submission::judge(&mut lease, rules, &*self.frontier)?
         {
@@ -302,7 +303,7 @@ impl Coordinator {
         let is_ours = !is_judged && result.as_ref().is_err_and(|failure| failure.kind.is_ours());
         if kind == OutcomeKind::NoConnection || is_ours {
             // The failure is due to the host or to the crawl, so the URL returns to the head of its
-            // queue, and the attempt does not count.
+            // queue, and the attempt is not counted.
             self.events.tried_again(&lease, &result);
             self.release(now, lease);
             self.wake_group(now, &host);
@@ -332,8 +333,8 @@ impl Coordinator {
         let host = self.hosts.state(&host);
         match result {
             Ok(exchange) => {
-                // Only a redirect of a seed itself adds a host to the scope, not one of a URL in a
-                // seed's sitemap.
+                // Only a redirect of a seed adds a host to the scope. A redirect of a URL in a
+                // seed's sitemap does not.
                 if self.scope.current().is_seed(&lease.url)
                     && let Some(Ok(target)) = exchange.redirect_target()
                 {
@@ -375,8 +376,8 @@ impl Coordinator {
 }
 
 /// Returns whether the result of a HEAD request for `url` must be confirmed with GET, since only a
-/// GET shows that a link is broken. Some servers answer HEAD with a redirect that leads nowhere, or
-/// each HEAD with the same empty 200.
+/// GET shows that a link is broken. Some servers answer HEAD with a redirect that leads nowhere.
+/// Others answer every HEAD with the same empty 200.
 fn needs_get(url: &CanonicalUrl, result: &Result<Box<Exchange>, Failure>) -> bool {
     match result {
         Ok(exchange) => match exchange.redirect_target() {
@@ -392,8 +393,8 @@ fn needs_get(url: &CanonicalUrl, result: &Result<Box<Exchange>, Failure>) -> boo
     }
 }
 
-/// Returns whether a response to HEAD describes none that GET would have (RFC 9110 section 9.3.2):
-/// its length is 0, or it has neither a length nor a type.
+/// Returns whether the answer to a HEAD request shows that a GET would return no body (RFC 9110
+/// section 9.3.2): the declared length is 0, or neither a length nor a type is declared.
 fn describes_no_body(headers: &HeaderMap) -> bool {
     match declared_length(headers) {
         Some(length) => length == 0,
@@ -401,8 +402,8 @@ fn describes_no_body(headers: &HeaderMap) -> bool {
     }
 }
 
-/// Returns whether an answered URL counts as a page of its host. Only a guessed sitemap that does
-/// not exist doesn't count.
+/// Returns whether an answered URL counts as a page of its host. True for every URL except a
+/// guessed sitemap that does not exist.
 pub(super) fn counts_as_page(lease: &Lease, status: u16) -> bool {
     !(is_guess(lease) && (400..500).contains(&status))
 }

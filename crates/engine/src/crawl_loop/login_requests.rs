@@ -13,13 +13,13 @@ use crate::login::learn_passwords;
 use crate::messages::login::{LoginRequest, PageSession};
 use crate::messages::{Effect, Job};
 
-/// The use of a permit for a page, which a login may take instead.
+/// The purpose that a permit for a page is used for. A login takes precedence over the page.
 pub(super) enum LoginTurn {
     /// A page.
     Page,
     /// A request of a login.
     Send(Job),
-    /// Nothing, because the pages of the origin wait for a login.
+    /// The permit is not used, because the pages of the origin wait for a login.
     Nothing,
 }
 
@@ -36,7 +36,7 @@ impl Coordinator {
         }
     }
 
-    /// Begins the failed login of a host's site again. Returns whether it had failed.
+    /// Begins the failed login of a host's site again. Returns whether the login had failed.
     pub(super) fn retry_login(&mut self, now: Tick, host: &HostKey) -> bool {
         let Some(site) = self.logins.retry(host) else {
             return false;
@@ -54,7 +54,8 @@ impl Coordinator {
         origin: &Origin,
         out: &mut Vec<Effect>,
     ) -> Result<LoginTurn, FrontierError> {
-        // A host that the operator left out gets no login. The page's turn excludes its URLs.
+        // Don't log in to a host that the operator excluded. The permit is used for pages, which
+        // excludes the host's URLs.
         if self.logins.is_empty() || self.scope.is_left_out(&origin.host_key()) {
             return Ok(LoginTurn::Page);
         }
@@ -119,9 +120,9 @@ impl Coordinator {
         self.react_to_login(now, reaction, out);
     }
 
-    /// Takes in what the response for a page shows about its site's session. Returns whether the
-    /// attempt counts although the page looks logged out. The row of a page that is set aside has
-    /// the reason.
+    /// Records whether a page looks logged in or logged out. Returns true if this attempt to fetch
+    /// the page counts. The attempt doesn't count if the page is fetched again after a login. If
+    /// the page is set aside, adds the reason to the failure.
     pub(super) fn session_shown(
         &mut self,
         now: Tick,
@@ -143,8 +144,8 @@ impl Coordinator {
         page != LoggedOutPage::Again
     }
 
-    /// Returns whether URLs of a site are not fetched that look like actions, because a log-out would
-    /// end its session.
+    /// Returns whether URLs that look like actions are excluded on the URL's site, because a
+    /// log-out would end the session.
     pub(super) fn skips_actions_at_login(&self, url: &CanonicalUrl) -> bool {
         if self.logins.is_empty() {
             return false;
@@ -155,8 +156,8 @@ impl Coordinator {
         logins.any(|login| login.skips_actions && site == Some(&login.site))
     }
 
-    /// Returns why a URL of a site with a login is not fetched: it looks like an action, and a
-    /// log-out would end the session.
+    /// Returns the exclusion of a URL that looks like an action on a site with a login, because a
+    /// log-out would end the session. `None` for other URLs.
     pub(super) fn action_at_login(&self, lease: &Lease) -> Option<Exclusion> {
         let is_skipped = self.skips_actions_at_login(&lease.url);
         let action = is_skipped.then(|| action(&lease.url)).flatten()?;

@@ -24,22 +24,22 @@ const MAX_LOGIN_REDIRECTS: u8 = 10;
 /// Beyond the limit: the site gets no more requests.
 const MAX_LOGOUTS: u32 = 100;
 /// The logins of a run, one state per site. Each site logs in before its first page, and once more
-/// when a page shows that the site has logged the crawl out. A page that still looks logged out
-/// after that, although others do not, is set aside. If several pages in a row still look logged
+/// when a page shows that the site has logged the crawl out. If a page still looks logged out after
+/// that, but other pages do not, the page is set aside. If several pages in a row still look logged
 /// out, the login has failed, and the site gets no more requests.
 ///
-/// [`gate`](Self::gate) decides what a permit of a host is used for. Its requests end with
-/// [`answered`](Self::answered), and its need for credentials with
-/// [`credentials_read`](Self::credentials_read). [`page_ended`](Self::page_ended) takes what each
-/// page of the site shows.
+/// [`gate`](Self::gate) decides what a permit of a host is used for. The result of a login's
+/// request is reported with [`answered`](Self::answered), and the credentials of a login with
+/// [`credentials_read`](Self::credentials_read). The state of the session that each page of the
+/// site shows is reported with [`page_ended`](Self::page_ended).
 #[derive(Debug, Default)]
 pub(super) struct Logins {
-    /// The sites with a session, also those without a login.
+    /// The sites with a session, including sites without a login.
     by_site: HostTable<String>,
     sites: BTreeMap<String, SiteState>,
     sessions: SiteSessions,
     max_retries: u32,
-    /// Whether requests go to a proxy, also those to loopback.
+    /// Whether requests go to a proxy, including requests to loopback.
     is_proxied: bool,
 }
 
@@ -48,7 +48,7 @@ struct SiteState {
     login: Arc<SiteLogin>,
     phase: Phase,
     /// The number of successful logins in this run, plus one if an earlier run had logged in. A
-    /// page that was requested before the last login shows nothing about it.
+    /// page that was requested before the last login shows nothing about the current session.
     generation: u32,
     evidence: Evidence,
     /// The digest of the credentials that were sent last.
@@ -68,20 +68,20 @@ enum Phase {
     /// The next request of the login.
     Request(LoginRequest),
     InFlight,
-    /// The login failed, and why.
+    /// The login failed for this reason.
     Failed(LoginFailure),
 }
 
-/// The use of a permit for a page.
+/// The purpose that a permit for a page is used for.
 #[derive(Debug)]
 pub(super) enum LoginGate {
     /// A page.
     Open,
     /// A request of the site's login.
     Login(LoginRequest),
-    /// Nothing: the pages of the host wait for the login.
+    /// The permit is not used, because the pages of the host wait for the login.
     Wait,
-    /// Nothing, because the login failed, and why.
+    /// The permit is not used, because the login failed for this reason.
     Failed(LoginFailure),
 }
 
@@ -92,7 +92,7 @@ pub(super) struct LoginReaction {
     pub(super) wake: Vec<Origin>,
     /// The login whose credentials to read.
     pub(super) read: Option<Arc<SiteLogin>>,
-    /// The site whose login just failed, and why.
+    /// The site whose login just failed, with the reason.
     pub(super) failed: Option<(String, LoginFailure)>,
     /// The site whose login just succeeded.
     pub(super) logged_in: Option<String>,
@@ -113,14 +113,15 @@ pub(super) enum LoggedOutPage {
 }
 
 impl Logins {
-    /// Creates the states of all sites with a login, at the start of a run. `sessions` has what
-    /// earlier runs stored.
+    /// Creates the states of all sites with a login, at the start of a run. `sessions` contains the
+    /// sessions that earlier runs stored.
     pub(super) fn new(
         logins: &[Arc<SiteLogin>],
         sessions: &SiteSessions,
         max_retries: u32,
     ) -> Logins {
-        // A subdomain whose table keeps cookies has its own session, so its pages need no login.
+        // A subdomain whose `[site]` table keeps cookies has its own session. Pages of the
+        // subdomain then don't need the login of the domain above.
         let mut by_site = HostTable::default();
         for site in sessions.sites() {
             // The settings have checked the names.
@@ -262,7 +263,7 @@ impl Logins {
         })
     }
 
-    /// Takes in what the response for a page shows about its site's session.
+    /// Records whether a page looks logged in or logged out, judging by its response.
     pub(super) fn page_ended(
         &mut self,
         session: &PageSession,
@@ -295,7 +296,8 @@ impl Logins {
             Conclusion::LoginFailed => {
                 let page = without_query(url);
                 let why = format!("still logged out after a login: {page} ({why})");
-                // A token opens the pages or doesn't. After a form, the account may lack a right.
+                // If a page still looks logged out although a token was sent, the site refused the
+                // token. After a form login, the account may just lack the right to see the page.
                 let is_refused = matches!(session.login.method, LoginMethod::Token { .. });
                 self.change(&site, |_| Err(LoginFailure { why, is_refused }))
             }
@@ -312,7 +314,8 @@ impl Logins {
         }
     }
 
-    /// Takes in the credentials of a login. Credentials that the site refused are not sent again.
+    /// Continues a login with its credentials, once they are read. Credentials that the site
+    /// refused are not sent again.
     pub(super) fn credentials_read(
         &mut self,
         now: Tick,
@@ -358,7 +361,7 @@ impl Logins {
         })
     }
 
-    /// Takes in the result of a login's request.
+    /// Handles the result of a login's request.
     pub(super) fn answered(
         &mut self,
         request: &LoginRequest,
@@ -398,7 +401,7 @@ impl Logins {
         self.sites.get(site)
     }
 
-    /// Changes the phase of a site, and returns what follows from that.
+    /// Changes the phase of a site, and returns the consequences of the change.
     fn change(
         &mut self,
         site: &str,
@@ -413,7 +416,8 @@ impl Logins {
             Phase::LoggedIn => {
                 state.generation += 1;
                 state.evidence.note_login();
-                // A token is sent without an answer, so only pages show whether it is accepted.
+                // A token login sends no request of its own, so only pages show whether the token
+                // is accepted.
                 if matches!(state.login.method, LoginMethod::Form { .. }) {
                     self.sessions.set_refused(site, None);
                 }
@@ -439,8 +443,8 @@ impl Logins {
 }
 
 impl SiteState {
-    /// Begins a login: with its form, or with its token. If the site refused the credentials before,
-    /// reads them first, so that the site gets no request if they are still the same.
+    /// Begins a login: with its form, or with its token. If the site refused the credentials
+    /// before, first reads the credentials. If they have not changed, the site gets no request.
     fn begin(&mut self, sessions: &SiteSessions) -> LoginReaction {
         let mut reaction = LoginReaction::default();
         match &self.login.method {

@@ -75,10 +75,10 @@ use crate::trace_events::TraceEvents;
 /// these parts to the driver. Never waits or sleeps.
 ///
 /// Call the set-up methods first (`enter_round`, `sample`, `share_traps`, `share_hosts`, `suspect`,
-/// `park_again`, `share_crawl`, `read_by`, `log_in`), then those that restore what earlier runs left
-/// (`restore`, `note_past_request`, `note_unknown_requests`), then `begin`. From then on,
-/// [`handle`](Self::handle) takes each event, and [`advance`](Self::advance) is called after each
-/// batch of events, and at the time that its last call returned. Once `advance` returns
+/// `park_again`, `share_crawl`, `read_by`, `log_in`). Then call the methods that restore the state
+/// of earlier runs (`restore`, `note_past_request`, `note_unknown_requests`), and finally `begin`.
+/// From then on, pass each event to [`handle`](Self::handle). Call [`advance`](Self::advance) after
+/// each batch of events, and at the time that its last call returned. Once `advance` returns
 /// [`Next::Done`], [`outcome`](Self::outcome) and `into_summary` return how the run ended.
 ///
 /// The doc of each part lists its events, its effects and the order of its calls:

@@ -70,8 +70,8 @@ impl Coordinator {
     }
 
     /// Applies the new rules. If the new politeness is too fast for hosts that the operator doesn't
-    /// own, slows down fetching from those hosts. If hosts are no longer excluded, has their
-    /// robots.txt fetched.
+    /// own, slows down fetching from those hosts. Schedules requests for the robots.txt of hosts
+    /// that are no longer excluded.
     fn hold_to_rules(&mut self, now: Tick) -> Result<(), FrontierError> {
         let paces = self.robots.take_politeness(now, &self.config)?;
         for (origin, pace) in paces {

@@ -28,10 +28,10 @@ impl Coordinator {
         }
     }
 
-    /// Returns the URL whose address must be looked up before the request. A request for robots.txt
-    /// always needs a look-up, since the name may have a new address. Other requests need one if
-    /// the host's address is unknown. `None` if no look-up is needed, for example because a proxy
-    /// connects to the host.
+    /// Returns the URL whose address must be looked up before the request. `None` if no look-up is
+    /// needed, for example because a proxy connects to the host. A request for robots.txt always
+    /// needs a look-up, since the name may have a new address. Other requests need a look-up if the
+    /// host's address is unknown.
     fn url_to_find(&self, permit: &Permit) -> Option<CanonicalUrl> {
         if self.config.fetch.proxy.is_some() || self.scope.is_left_out(permit.host()) {
             return None;
@@ -64,7 +64,7 @@ impl Coordinator {
         let before = out.len();
         self.turns.begin();
         let job = self.job_for(now, &permit, out);
-        // Requests of logins are not part of turns: a replay sends none of them.
+        // Login requests don't count as part of a turn, because a replay doesn't log in.
         let is_sent = matches!(&job, Ok(Some(job)) if !matches!(job, Job::Login(_)));
         let progress = (
             self.hosts.requests().ended_in_run(),
@@ -74,7 +74,8 @@ impl Coordinator {
             // The use of the permit must be recorded before its request is sent.
             out.insert(before, Effect::NoteTurn(turn));
         }
-        // The turn depends on what pages no longer wait for.
+        // Record the resources that pages stopped waiting for before the turn, because they
+        // influence what the turn does.
         for (page, key) in self.renders.take_dropped() {
             let step = RenderStep {
                 page: Some(page.0),

@@ -17,21 +17,22 @@ use crate::messages::{Effect, Job, SideExchange, WriterMessage};
 use crate::render::{RenderFailure, RenderedPage, StoredAnswer};
 use crate::time::millis;
 
-/// The use of a permit for a page, which a resource of a page may take instead.
+/// The purpose that a permit for a page is used for. A resource of a page in the browser takes
+/// precedence.
 pub(super) enum RenderTurn {
     /// A page.
     Page,
     /// A request for a resource.
     Send(Job),
-    /// Nothing, because robots.txt must be fetched first.
+    /// The permit is not used, because robots.txt must be fetched first.
     Nothing,
 }
 
-/// Why the crawl's own rules refuse the request of a page.
+/// How to record a page's request that the crawl's own rules refuse.
 enum Barred {
     /// `excluded.jsonl` lists the URL.
     Listed(Exclusion),
-    /// The page's row counts the request.
+    /// Only a counter in the page's row records the request.
     Counted,
 }
 
@@ -68,7 +69,7 @@ impl Coordinator {
         self.fill_tabs(now, out);
     }
 
-    /// Takes in the result of a page, and hands the page to the readers.
+    /// Handles the result of rendering a page, and hands the page to the readers.
     pub(super) fn rendered(
         &mut self,
         now: Tick,
@@ -162,7 +163,8 @@ impl Coordinator {
         out.push(Effect::NoteRender(Box::new(step)));
     }
 
-    /// Returns a step of rendering for the order log, with what all steps have in common.
+    /// Returns a row of the order log for a step of rendering, with the columns that every step
+    /// has.
     pub(super) fn render_step(&self, now: Tick, step: &str) -> RenderStep {
         RenderStep {
             at: now.as_millis(),
@@ -241,8 +243,8 @@ impl Coordinator {
         is_left_out.then_some(Barred::Counted)
     }
 
-    /// Returns why a URL is not requested for a page: it looks like an action, and either no such
-    /// URL is fetched, or a log-out would end the session of its site.
+    /// Returns the exclusion of a resource whose URL looks like an action. `None` if the URL
+    /// doesn't look like an action, or if actions may be requested on its site.
     fn action_of_page(&self, url: &CanonicalUrl) -> Option<Exclusion> {
         let is_skipped = self.config.traps.skip_actions || self.skips_actions_at_login(url);
         let action = is_skipped.then(|| action(url)).flatten()?;
@@ -266,7 +268,7 @@ impl Coordinator {
         let turn = self.resource_turn(now, origin, out)?;
         let is_sent = matches!(turn, RenderTurn::Send(_));
         let after = self.renders.waiting_at(origin) + u64::from(is_sent);
-        // Refused resources are a result of the turn, which a replay must repeat.
+        // Count the refused resources as results of the turn, so that a replay repeats them.
         for _ in after..before {
             self.turns.passed();
         }
@@ -307,7 +309,8 @@ impl Coordinator {
         Ok(self.page_turn(now, origin))
     }
 
-    /// Returns the use of a permit if no resource of its origin waits.
+    /// Decides the use of a permit if no resource of its origin waits: for a page, if there is room
+    /// for pages.
     fn page_turn(&mut self, now: Tick, origin: &Origin) -> RenderTurn {
         if !self.renders.are_resources_alone {
             return RenderTurn::Page;
@@ -318,7 +321,7 @@ impl Coordinator {
         RenderTurn::Nothing
     }
 
-    /// Records a resource that is not requested: the reason, and the page.
+    /// Records that a resource of a page is not requested, with the reason.
     fn list_refused(
         &mut self,
         url: CanonicalUrl,
@@ -339,7 +342,7 @@ impl Coordinator {
         self.write(message, out);
     }
 
-    /// Takes in the result of a request for a resource.
+    /// Handles the result of a request for a resource.
     pub(super) fn resource_fetched(
         &mut self,
         now: Tick,

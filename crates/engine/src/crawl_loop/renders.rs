@@ -47,11 +47,11 @@ pub(super) fn is_short(post: &PostBody) -> bool {
     post.bytes.len() <= MAX_POST_BYTES
 }
 
-/// Maximum times that a resource is requested whose requests fail.
+/// Maximum number of requests for a resource, if each of them fails.
 const MAX_TRIES: u32 = 2;
 
-/// How many pages of a URL shape are rendered without gain before its other pages are read as they
-/// were sent.
+/// Once this many consecutive renderings of pages with the same URL shape and scripts were useless,
+/// such pages are read as sent. A rendering is useless if it shows no more than the page as sent.
 const MAX_VAIN: u32 = 3;
 
 /// Maximum useless renderings with the same scripts on a host.
@@ -94,16 +94,19 @@ pub(super) struct Renders {
     kept: KeptAnswers,
     /// Number of useless renderings in a row, by URL shape and scripts.
     vain: HashMap<(String, u64), u32>,
-    /// The same for pages of a host with the same scripts. `None` if they ever showed more.
+    /// Number of useless renderings, by host and scripts. `None` if a rendering has ever shown more
+    /// than the page as sent.
     vain_scripts: HashMap<(HostKey, u64), Option<u32>>,
     browser_failures: u32,
-    /// The last page that was opened before the last failure of the browser that counts.
+    /// The page that was opened last when the browser last failed. Failures of this page and of
+    /// earlier ones are not counted again.
     last_failure: RenderId,
     /// Why no further page is rendered: the name of the failure.
     ended: Option<&'static str>,
     /// Origins that got no permit for a page because too many pages wait.
     turned_away: BTreeSet<Origin>,
-    /// Resources that were not requested because the page stopped waiting before its end was known.
+    /// Resources that were not requested, because their page stopped waiting for them while it was
+    /// still open.
     dropped: Vec<(RenderId, ResourceKey)>,
     /// Whether permits are used for resources alone, because there is no room for pages.
     pub(super) are_resources_alone: bool,
@@ -122,13 +125,13 @@ struct RenderRules {
 #[derive(Debug)]
 struct OpenPage {
     page: FetchedPage,
-    /// The page without its scripts.
+    /// The page as sent, before its scripts run.
     before: Shell,
     row: RenderRow,
     hosts: HashSet<HostKey>,
     /// Bytes of all answers that the page got.
     received: u64,
-    /// When its resources have taken too long.
+    /// When the page stops waiting for resources.
     deadline: Option<Tick>,
 }
 
@@ -137,7 +140,7 @@ struct OpenPage {
 pub(super) enum ResourceAccess {
     /// With the operator's fields and the site's session.
     Own,
-    /// Without them.
+    /// Without the operator's fields and the site's session.
     Anonymous,
     /// Not at all.
     Barred,
@@ -155,7 +158,7 @@ type Answer = oneshot::Sender<Option<StoredAnswer>>;
 /// The state of a page's request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
-    /// Answered, refused, or behind the same request of another page.
+    /// Answered, refused, or waiting for another page's request for the same resource.
     Done,
     /// Waiting for a permit of this origin.
     Waits(Origin),
@@ -213,7 +216,7 @@ impl Renders {
         }
     }
 
-    /// Queues a page for the browser. `before` describes the page without its scripts.
+    /// Queues a page for the browser. `before` describes the page before its scripts run.
     pub(super) fn add(&mut self, page: FetchedPage, before: Shell) {
         self.queued_bytes += page.exchange.body.len() as u64;
         self.queued.push_back((page, before));
@@ -227,7 +230,7 @@ impl Renders {
         }
         let (mut page, before) = self.queued.pop_front()?;
         self.queued_bytes -= page.exchange.body.len() as u64;
-        // Pages like it may have been rendered since it was queued.
+        // Similar pages may have been rendered since this page was queued.
         if self.is_vain(&page.lease.url, before) {
             page.rendering = Rendering::Unneeded;
             return Some(NextPage::Read(Box::new(page)));
@@ -299,8 +302,8 @@ impl Renders {
         canonicalize(Some(page), &wanted.request.url).ok()
     }
 
-    /// Takes in the request of a page. `url` is what [`url_of`](Self::url_of) returns, and `access`
-    /// returns how a page may request a URL.
+    /// Handles the request of a page for a resource. `url` is what [`url_of`](Self::url_of)
+    /// returned, and `access` decides how a page may request a URL.
     pub(super) fn wanted(
         &mut self,
         now: Tick,
@@ -412,8 +415,8 @@ impl Renders {
         next
     }
 
-    /// Takes the resources that [`next_at`](Self::next_at) refused because their pages no longer wait
-    /// for them. A replay can't know this from anything else.
+    /// Takes the resources that [`next_at`](Self::next_at) refused because their pages no longer
+    /// wait for them. The caller records them, because a replay can't find this out otherwise.
     pub(super) fn take_dropped(&mut self) -> Vec<(RenderId, ResourceKey)> {
         std::mem::take(&mut self.dropped)
     }
@@ -459,7 +462,7 @@ impl Renders {
         let mut bytes = answer.body.len() as u64;
         for (page, waiter) in self.asked.remove(key)?.waiters {
             if let Some(open) = self.open.get_mut(&page) {
-                // The first page counts the bytes.
+                // Count the bytes only in the row of the first page.
                 open.row.bytes += std::mem::take(&mut bytes);
                 open.receive(waiter, answer);
             }
@@ -467,8 +470,8 @@ impl Renders {
         None
     }
 
-    /// Takes in that a request failed. Returns its origin if the resource waits again.
-    /// `is_counted` is false if the request failed because of the crawl itself.
+    /// Handles the failure of a request. Returns its origin if the resource will be requested
+    /// again. `is_counted` is false if the crawl itself caused the failure.
     pub(super) fn failed(
         &mut self,
         key: &ResourceKey,
@@ -482,8 +485,9 @@ impl Renders {
         None
     }
 
-    /// Puts a resource back whose request led to nothing, unless it was tried too often. A POST is
-    /// never sent twice: the first one may have reached the server.
+    /// Queues a resource again after a request that failed, unless it was tried too often. Returns
+    /// whether it is queued again. A POST is never sent twice, because the first one may have
+    /// reached the server.
     fn waits_again(&mut self, key: &ResourceKey, is_counted: bool) -> bool {
         if key.post != 0 {
             return false;
@@ -517,13 +521,13 @@ impl Renders {
         over.iter().map(|key| key.url.origin()).collect()
     }
 
-    /// Returns when the next resource has waited too long.
+    /// Returns the earliest deadline of the resources that pages wait for.
     pub(super) fn next_deadline(&self) -> Option<Tick> {
         let resources = self.asked.values();
         resources.map(|resource| resource.deadline).min()
     }
 
-    /// Takes in the result of a page, and returns the page, to be read.
+    /// Handles the result of rendering a page. Returns the page, for a reader to read.
     pub(super) fn rendered(
         &mut self,
         id: RenderId,
@@ -601,8 +605,8 @@ impl Renders {
         }
     }
 
-    /// Returns whether rendering a page would show no more than it does without its scripts, to
-    /// judge by pages like it.
+    /// Returns whether rendering a page is probably useless, because similar pages showed no more
+    /// with their scripts than without.
     fn is_vain(&self, url: &CanonicalUrl, shell: Shell) -> bool {
         let is_auto = self.rules.as_ref().map(|rules| rules.mode) == Some(RenderMode::Auto);
         let by_shape = self.vain.get(&(shape_key(url), shell.scripts));
@@ -612,7 +616,7 @@ impl Renders {
                 || by_scripts.is_some_and(|vain| vain.is_some_and(|vain| vain >= MAX_VAIN_SCRIPTS)))
     }
 
-    /// Notes whether a rendered page showed more than it did without its scripts.
+    /// Records whether a rendered page showed more than the page as sent.
     fn learn(&mut self, url: &CanonicalUrl, scripts: u64, is_more: bool) {
         let shape = (shape_key(url), scripts);
         if is_more {
@@ -685,8 +689,8 @@ impl OpenPage {
         self.row.requests <= limits.requests && self.received < limits.bytes
     }
 
-    /// Passes an answer to the page. A page from a public address gets none from a private one, as
-    /// in browsers.
+    /// Passes an answer to the page. Like a browser, refuses an answer from a private address if
+    /// the page came from a public one.
     fn receive(&mut self, waiter: Answer, answer: &StoredAnswer) {
         if answer.is_private && !has_private_address(&self.page.exchange) {
             self.row.refused += 1;

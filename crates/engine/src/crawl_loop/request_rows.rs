@@ -39,8 +39,9 @@ pub(crate) fn ended(
     }))
 }
 
-/// Judges by the answer for a page whether the crawl is logged in to its site. If it is not, the
-/// answer counts as a failure, so that no login page is archived in place of the page.
+/// Judges by the answer for a page whether the crawl is logged in to the page's site. If the crawl
+/// is logged out, the answer counts as a failure, so that no login page is archived in place of the
+/// page.
 fn judge_session(
     mut job: Job,
     result: Result<Exchange, Failure>,
@@ -202,7 +203,8 @@ mod tests {
             let context = context(&lease, "");
             assert_eq!(purpose(&Job::Page { lease, context }), expected);
         }
-        // Only the first request for a URL that is only checked is a HEAD.
+        // If only the status of a URL is checked, its first request is a HEAD, and later ones are
+        // not.
         for (attempt, expected) in [(1, "check"), (2, "page")] {
             let admission = Admission::link(url.clone(), 0, url.clone());
             let mut lease = leased(&MemoryFrontier::new(), admission);

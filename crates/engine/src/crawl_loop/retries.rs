@@ -99,7 +99,7 @@ mod tests {
         let wait = |retry_after| OutcomeKind::AskedToWait { retry_after };
         let (silent, named) = (wait(None), wait(Some(Duration::from_secs(1))));
         // After the maximum number of retries, a URL is retried only if its host answers everything
-        // with 429 or 503 and names no `Retry-After`.
+        // with 429 or 503, without a `Retry-After`.
         for (attempt, kind, is_tried_again) in [
             (3, named, true),
             (4, named, false),

@@ -14,14 +14,14 @@ use crate::totals::Totals;
 /// Maximum pages in [`RunReport::latest`].
 const MAX_LATEST_PAGES: usize = 10;
 
-/// Collects what a run reports: the totals of all runs, of the round and of this run, and counts of
-/// this run.
+/// Collects the data for the summary and the progress of a run: the totals of all runs, of the
+/// round and of this run, and counts of this run.
 ///
-/// [`enter_round`](Self::enter_round) comes before the first commit. Then, in any order, it
-/// receives ended requests ([`request_ended`](Self::request_ended)), answers for robots.txt,
-/// settled pages ([`settled`](Self::settled)) and commits. Emits no effects. At the end of the run,
-/// [`take_unusable`](Self::take_unusable) and [`take_seeds_failed`](Self::take_seeds_failed) hand
-/// the collections over.
+/// [`enter_round`](Self::enter_round) comes before the first commit. After that, the caller
+/// reports, in any order, ended requests ([`request_ended`](Self::request_ended)), answers for
+/// robots.txt, settled pages ([`settled`](Self::settled)) and commits. Emits no effects. At the end
+/// of the run, [`take_unusable`](Self::take_unusable) and
+/// [`take_seeds_failed`](Self::take_seeds_failed) hand the collections over.
 #[derive(Debug)]
 pub(super) struct RunReport {
     totals: Totals,

@@ -23,9 +23,9 @@ const SITEMAP_ELSEWHERE: &str = "sitemap_elsewhere";
 
 /// Judges URLs and hosts by the scope in force.
 ///
-/// The scope is changed by [`resume`](Self::resume) before the first lease,
+/// [`resume`](Self::resume) is called before the first lease.
 /// [`set_exclusions`](Self::set_exclusions), [`add_target`](Self::add_target) and
-/// [`add_seed`](Self::add_seed) at any time.
+/// [`add_seed`](Self::add_seed) may change the scope at any time.
 ///
 /// If the host of an origin [`is_left_out`](Self::is_left_out), the caller does not fetch the
 /// origin's robots.txt, and reports the origin with [`leave_out`](Self::leave_out). After a change
@@ -172,7 +172,8 @@ impl RunScope {
             if self.may_read_sitemap(&sitemap.url, &host) {
                 continue;
             }
-            // Count sitemaps on other hosts, because the pages that only they list will be missing.
+            // Count these sitemaps, because pages that only they list will be missing from the
+            // crawl.
             elsewhere += u64::from(sitemap.url.host_key() != host);
             let rule = match scope.judge(&sitemap.url, 0) {
                 ScopeVerdict::Out { rule, .. } => rule,
@@ -193,11 +194,11 @@ impl RunScope {
         (sitemaps, unusable)
     }
 
-    /// Adds a seed to the scope, unless its URL was already settled. Returns the operator's order,
-    /// for the writer to store.
+    /// Adds a seed to the scope, unless its URL was already settled. Returns the order to add the
+    /// seed, for the writer to store.
     ///
     /// # Errors
-    /// The exclusions rule the seed out.
+    /// The exclusions exclude the seed.
     pub(super) fn add_seed(
         &mut self,
         url: &CanonicalUrl,
@@ -289,7 +290,7 @@ mod tests {
             let reason = exclusion.map(|exclusion| exclusion.reason);
             assert_eq!(reason, is_out.then_some(Reason::Scope), "{shown}");
         }
-        // A seed is out of scope only if it is excluded, not if it is on another host.
+        // A seed is out of scope only if it is excluded. Being on another host doesn't matter.
         for (url, is_out) in [("http://b.example/", false), ("http://b.example/x", true)] {
             let mut run = RunScope::new(scope.clone(), all);
             run.resume();

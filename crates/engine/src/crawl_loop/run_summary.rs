@@ -25,8 +25,9 @@ impl Coordinator {
         let of_round = self.report.of_round();
         let round = *self.report.round();
         let mut seeds_failed = self.report.take_seeds_failed();
-        // In a shared crawl, another worker may have fetched the seeds. Assume that one did if the
-        // database can't be read, or the summary would report a failure.
+        // In a shared crawl, another worker may have fetched the seeds. If the database can't be
+        // read, assume that another worker did. Otherwise the summary might report a failure that
+        // did not happen.
         let seed_mark = self
             .shared
             .is_shared()

@@ -23,7 +23,7 @@ const ALIVE: u64 = 1 << 62;
 const HOSTS_AT: u64 = 64 << 10;
 /// Bytes per entry of the list of hosts: the host's number plus one, or zero if the entry is free.
 const HOST_BYTES: u64 = 8;
-/// Maximum number of hosts to read from another crawl's list.
+/// Maximum number of hosts to read from the list of another crawl.
 const MAX_HOSTS: u64 = 16 << 20;
 /// Maximum number of files to search for the crawl that holds a host.
 const MAX_FILES: usize = 1000;
@@ -52,7 +52,7 @@ pub(crate) struct Running {
     free: Vec<u64>,
 }
 
-/// The other crawl that holds a host. Contains `None` if that crawl's file can't be read.
+/// The other crawl that holds a host. `None` inside if that crawl's file can't be read.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Holder(Option<RunningCrawl>);
 
@@ -68,7 +68,7 @@ impl Running {
     pub(crate) fn enter(folder: &Path, crawl: &RunningCrawl) -> io::Result<Running> {
         fs::create_dir_all(folder)?;
         for (path, file) in files(folder, None) {
-            // A running crawl has locked this byte of its file, so this attempt fails.
+            // If the byte can't be locked, its crawl is alive, and its file stays.
             if byte_lock::lock(&file, ALIVE).unwrap_or(false) {
                 // Ignore errors, since another crawl may have just removed the file.
                 let _ = fs::remove_file(path);

@@ -1,4 +1,4 @@
-//! The set-up of a run, and the state that earlier runs left.
+//! The set-up of a run, including the state that earlier runs stored.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

@@ -22,8 +22,8 @@ const HAND_OVER_INTERVAL: Duration = Duration::from_millis(20);
 ///
 /// - [`take_in`](Self::take_in) handles news of the other workers, and returns how the loop reacts.
 /// - Each step of the loop calls [`step`](Self::step). If it returns true, the loop evicts the
-///   hosts that leave (see [`is_leaving`](Self::is_leaving)) and passes the buckets (sets of hosts)
-///   that are still busy to [`hand_over`](Self::hand_over).
+///   hosts that must be handed over (see [`is_leaving`](Self::is_leaving)), and calls
+///   [`hand_over`](Self::hand_over) with the buckets (sets of hosts) that are still busy.
 /// - [`end_with_others`](Self::end_with_others) ends a run that would end if it were alone, as soon
 ///   as the other workers have nothing to do either.
 ///
@@ -52,9 +52,9 @@ pub(crate) struct SharedHosts {
     allowed: Option<u64>,
     /// Whether this worker has requested permission for more pages and got no answer yet.
     asks_for_pages: bool,
-    /// The number of pages and leases at the last request for permission. `None` if there was none
-    /// since the last rest. A grant may be small, so a worker with as many pages as at its last
-    /// request sends none: it would call the frontier without pause.
+    /// The number of pages and leases at the last request for permission. `None` if there was no
+    /// request since the last rest. While this number stays the same, the worker sends no further
+    /// request. Otherwise it would call the frontier without pause when grants are small.
     asked_at: Option<u64>,
     /// Whether no worker may fetch any more pages.
     are_pages_spent: bool,
@@ -260,8 +260,8 @@ impl SharedHosts {
         if self.is_over || !self.is_shared() {
             return Some(alone);
         }
-        // The hosts that this worker must hand over may still have pending URLs, so the worker
-        // can't report that it has nothing to do before the hand-over.
+        // Hosts that must be handed over may still have pending URLs. So this worker can't report
+        // that it has nothing to do before the hand-over.
         if self.leaving.is_empty() && !self.rests() {
             // Let other workers have the pages that this worker has not used.
             self.allowed = self.allowed.map(|_| pages);

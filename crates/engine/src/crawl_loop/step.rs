@@ -24,8 +24,8 @@ impl Coordinator {
         self.attend_to_workers(now, out);
         let is_paused = self.end.is_paused();
         let deadline = self.end.end_by_time(now);
-        // Check this here: `issue_permits` checks it only if there is room, and a spent page budget
-        // leaves no room.
+        // Check the page budget of all workers here: `issue_permits` checks it only if there is
+        // room for requests, and a spent page budget leaves no room.
         let are_pages_spent = !is_paused && self.shared.are_pages_spent() == Some(true);
         if are_pages_spent && self.backlog.leases() == 0 {
             self.end.end(Ended::Budget("max-pages"));
@@ -139,8 +139,8 @@ impl Coordinator {
             return true;
         }
         // The sampling frame counts as complete even if some hosts are unreachable. It is
-        // incomplete if a spent budget left URLs over. A later run with a larger budget can then
-        // draw the sample.
+        // incomplete if a spent budget kept URLs from being fetched. A later run with a larger
+        // budget can then draw the sample.
         let is_frame_complete = match &ending {
             Some(Ended::Finished) => true,
             Some(_) => self.hosts.budgets().spent().is_none(),
@@ -152,7 +152,8 @@ impl Coordinator {
         }
         let pages = self.totals().pages;
         if ending.is_none() {
-            // A host that was given up for this run may be fetched again after a while.
+            // This worker may get work again, because a host that was given up for this run may be
+            // fetched again after a while.
             self.shared.end_rest(pages, out);
         }
         let ending = ending.and_then(|alone| self.shared.end_with_others(alone, pages, out));
@@ -199,8 +200,9 @@ impl Coordinator {
             for origin in left.origins {
                 self.robots.forget(&origin);
             }
-            // The rules of these origins depended on a request to a host that is gone. Fetched
-            // again, their robots.txt redirects to another worker's host.
+            // The rules of these origins depended on a request to a host that was handed over.
+            // Fetch robots.txt of each origin again, which then redirects to a host of another
+            // worker.
             for origin in left.unsent_hops {
                 self.robots.take_pending_fetch(&origin);
                 self.hosts.begin_rules_again(now, &origin);

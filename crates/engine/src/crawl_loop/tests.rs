@@ -1,4 +1,4 @@
-//! The crawl loop as a whole: what it counts, and what it reports.
+//! Tests of the crawl loop as a whole: its counts and its reports.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ fn admit(coordinator: &Coordinator, admission: Admission) {
     transaction.commit().unwrap();
 }
 
-/// Returns the answer to a command, if it comes at once, and the effects.
+/// Sends a command. Returns the answer, if there is one at once, and the effects.
 fn send(
     coordinator: &mut Coordinator,
     command: Command,
@@ -121,7 +121,7 @@ fn changed_origins_have_their_current_number_of_urls() {
     admit(&coordinator, Admission::seed(url("http://a.example/1")));
     admit(&coordinator, Admission::seed(url("http://a.example/2")));
     let committed = Committed {
-        // The commit counted one pending URL, although the origin has two.
+        // The commit message has one pending URL, although the origin has two.
         origins: vec![(origin.clone(), 1)],
         ..Committed::default()
     };
@@ -539,8 +539,8 @@ fn short_delays_require_own_hosts() {
         let (answer, _) = send(&mut coordinator, Command::Delay { host, delay });
         let answer = answer.unwrap();
         assert_eq!(answer.is_ok(), is_done, "{shown}");
-        // If the crawl fetches from some host quickly, hosts that the operator doesn't own get a
-        // gap.
+        // If any host has a short delay, hosts that the operator does not own get a longer gap of
+        // their own.
         let origin = origin("b.example");
         let copy = super::fixtures::copy(&origin, "");
         let compiled = coordinator.robots.keep(copy);

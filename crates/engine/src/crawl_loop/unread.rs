@@ -22,7 +22,7 @@ impl Coordinator {
         self.unsettle(now, page, out);
     }
 
-    /// Makes the URL of a fetched page pending again that no reader has.
+    /// Makes the URL of a fetched page pending again. The page must not be with a reader.
     pub(super) fn unsettle(&mut self, now: Tick, page: FetchedPage, out: &mut Vec<Effect>) {
         let FetchedPage {
             lease, exchange, ..
@@ -33,8 +33,8 @@ impl Coordinator {
             self.hosts.page_unsettled(&host);
         }
         self.release(now, lease);
-        // The host state that was sent with the page counts the page as fetched. Write a newer
-        // state without the page, in place of that one.
+        // The host state that was sent with the page counts the page as fetched. Replace that state
+        // with a newer one that doesn't count the page.
         self.write_state(&host, out);
         self.hosts.states_kept(now, &[host]);
     }

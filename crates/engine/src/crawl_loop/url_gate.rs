@@ -216,7 +216,8 @@ impl UrlGate {
         per_host: u32,
         frontier: &dyn Frontier,
     ) -> Result<LeaseDisposition, FrontierError> {
-        // A URL without a known page may be in a trap, so that it was only checked.
+        // A URL without a stored page may have been found in a trap, so that only its status was
+        // checked.
         let is_known =
             |past: &PreviousVisit| self.of_traps == OffScopeMethod::Get || past.page().is_some();
         if lease.kind != UrlKind::Page || context.past.as_deref().is_some_and(is_known) {
@@ -239,8 +240,8 @@ impl UrlGate {
         if lease.is_seed {
             return Ok(LeaseDisposition::Fetch(lease));
         }
-        // The target of a redirect keeps all parameters: it is fetched under the URL that the
-        // redirect gave.
+        // Keep all parameters in the target of a redirect, because the target is fetched under the
+        // URL that the redirect named.
         if lease.redirects == 0
             && let Some((url, exclusion)) = self.cleaned(&lease, context)
         {
@@ -257,7 +258,7 @@ impl UrlGate {
         }
     }
 
-    /// Decides by what was known about traps on the URL's site at the last commit before the lease.
+    /// Decides by the state of the trap detector at the last commit before the lease.
     fn judge_by_traps(
         &self,
         lease: Lease,
@@ -278,9 +279,9 @@ impl UrlGate {
         let max_out = match at.level() {
             0 if at.is_late() => 1,
             0 => u32::MAX,
-            // Only few pages found behind pages with nothing new may be in flight, since their
-            // results decide about later ones. Yet the host must be kept busy: during one commit, a
-            // quick host can answer several rounds of requests.
+            // Limit the uncommitted pages of an origin that were found behind pages with nothing
+            // new, because the results of these pages decide about later ones. The limit must keep
+            // the host busy: during one commit, a fast host can answer several rounds of requests.
             _ => per_host.saturating_mul(4),
         };
         if out >= max_out || out > 0 && traps.needs_care(&lease.url, at.level()) {

@@ -41,10 +41,10 @@ pub(super) enum GiveUp {
 /// Counts the documents that wait for a reading process, and decides which hosts have too many to
 /// get another permit.
 ///
-/// [`add`](Self::add) and [`remove`](Self::remove) come in pairs. A permit of a host that
-/// [`turns_away`](Self::turns_away) reports as full is not used; `remove` returns the origins that
-/// may get permits again. After [`stop`](Self::stop), each step of the loop calls
-/// [`give_up`](Self::give_up). Emits no effects.
+/// [`add`](Self::add) and [`remove`](Self::remove) come in pairs. If
+/// [`turns_away`](Self::turns_away) reports a host as full, its permit is not used. Later, `remove`
+/// returns the origins that may get permits again. After [`stop`](Self::stop), each step of the
+/// loop calls [`give_up`](Self::give_up). Emits no effects.
 #[derive(Debug, Default)]
 pub(super) struct WaitingDocuments {
     /// The number of waiting documents of each host, and their total bytes.
@@ -112,7 +112,7 @@ impl WaitingDocuments {
                 self.hosts.remove(host);
             }
         }
-        // Below this number each host may have more documents, so all hosts may have room.
+        // Each host may have more documents now, so all hosts may have room.
         if self.count == MANY_DOCUMENTS - 1 {
             let (still, woken) = std::mem::take(&mut self.turned_away)
                 .into_iter()
@@ -132,8 +132,8 @@ impl WaitingDocuments {
         self.stopped_at.get_or_insert(now);
     }
 
-    /// Returns whether to give up the waiting documents: once the grace period after a stop is
-    /// over.
+    /// Returns whether to give up the waiting documents, which is so once the grace period after a
+    /// stop is over.
     pub(super) fn give_up(&mut self, now: Tick) -> GiveUp {
         let Some(stopped_at) = self.stopped_at else {
             return GiveUp::No;

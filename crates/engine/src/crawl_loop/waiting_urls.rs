@@ -11,7 +11,7 @@ use super::Coordinator;
 use crate::summary::Ended;
 
 impl Coordinator {
-    /// Returns the rows of `waiting.jsonl` for a run that ended as `ended` says.
+    /// Returns the rows of `waiting.jsonl` for a run that ended for the reason `ended`.
     pub(crate) fn waiting_urls(
         &self,
         now: Tick,
@@ -40,7 +40,8 @@ impl Coordinator {
             } else if parked.contains(&host) {
                 ("parked", None)
             } else if let Some(why) = unreachable.get(&host) {
-                // The robots.txt of another origin is no reason of this one.
+                // A reason that names the robots.txt of another origin does not explain why this
+                // origin waits.
                 let is_own = !is_of_robots(why);
                 ("unreachable", is_own.then(|| (*why).to_owned()))
             } else if let Some(budget) = self.hosts.budgets().spent_by(&host) {
@@ -60,14 +61,14 @@ impl Coordinator {
     }
 
     /// Returns why the pages of an origin wait for its robots.txt, which is unreachable. `None` if
-    /// they may be fetched nevertheless.
+    /// the pages don't have to wait for it.
     fn why_without_robots(
         &self,
         now: Tick,
         origin: &Origin,
     ) -> Result<Option<String>, FrontierError> {
-        // Check first for a known reason, which few origins have, because the check below reads
-        // from disk.
+        // First check whether a reason is known, which is so for few origins. The second check
+        // reads from disk.
         let Some(why) = self.robots.why_unreachable(origin).map(str::to_owned) else {
             return Ok(None);
         };
@@ -76,7 +77,8 @@ impl Coordinator {
     }
 }
 
-/// Returns whether the reason of an unreachable host lists robots.txt files that can't be fetched.
+/// Returns whether the reason for an unreachable host is a list of robots.txt files that can't be
+/// fetched.
 fn is_of_robots(why: &str) -> bool {
     why.split_once("/robots.txt")
         .is_some_and(|(origin, _)| origin.contains("://"))

@@ -1,4 +1,4 @@
-//! Has pages rendered, and passes their requests to the crawl loop.
+//! Renders pages, and passes the requests that they make to the crawl loop.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use crate::messages::Event;
 use crate::messages::render::{PageSize, RenderId, WantedResource};
 use crate::render::{PageToRender, RenderFailure, RenderRequests, Renderer, StoredAnswer};
 
-/// Returns what passes the requests of a page to the loop. `events` is weak, so that a page that is
-/// still being rendered doesn't keep the loop's channel open.
+/// Creates the interface that passes the requests of a page to the loop. `events` is weak, so that
+/// a page that is still being rendered doesn't keep the loop's channel open.
 pub(super) fn requests_of(page: RenderId, events: WeakUnboundedSender<Event>) -> RenderRequests {
     RenderRequests(Arc::new(move |request, answer| {
         let wanted = Box::new(WantedResource {

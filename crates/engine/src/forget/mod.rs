@@ -426,11 +426,11 @@ impl StoreRemoval for StateRemoval<'_> {
                 let lines = text.split('\n').filter(|line| !removal.is_named_in(line));
                 Some(lines.collect::<Vec<_>>().join("\n").into_bytes())
             }
-            // The cookies and tokens of an erased host are erased too, also those in the session of
-            // a domain above it.
+            // Erase the cookies and tokens of an erased host, including its cookies in the session
+            // of a parent domain.
             _ if let Some(site) = name.strip_prefix(META_SESSION) => {
                 let is_erased = HostKey::parse(site).is_ok_and(|host| removal.holds_host(&host));
-                // Cookies don't know ports.
+                // Compare host names without ports, because cookies apply to all ports of a host.
                 let is_of = |domain: &str| removal.hosts().iter().any(|host| host.host() == domain);
                 (!is_erased).then(|| SiteSessions::without_cookies(bytes, &is_of))
             }

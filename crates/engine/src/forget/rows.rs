@@ -229,7 +229,8 @@ fn request(row: &mut RequestRow, removal: &Removal) -> RowEdit {
     }
 }
 
-/// Drops the fields of an erased page, and clears values of other pages that name one.
+/// Drops the row of an erased page. In rows of other pages, clears the values that mention an
+/// erased page or host.
 fn extract(row: &mut ExtractRow, is_committed: bool, removal: &Removal) -> RowEdit {
     if !is_committed || removal.holds_text(&row.url) {
         return RowEdit::Drop;

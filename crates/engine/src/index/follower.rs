@@ -3,8 +3,8 @@
 //! The index entry of a URL is a line of `state/indexing.jsonl`. The same transaction commits this
 //! line and the page's row. A thread reads the log up to its committed length, and each commit of
 //! the index records how far the thread has read. So the index never contains a page that the crawl
-//! lacks, and after a crash it continues where it was. A slow index delays nothing. A log that was
-//! read to the end is replaced by a new one.
+//! lacks, and after a crash the thread continues at the recorded position. A slow index does not
+//! slow the crawl down. A log that was read to the end is replaced by a new one.
 //!
 //! While readers are busy much of the time, the thread waits. The entries that are left at the end
 //! of the run are indexed only once: in their final form, by the pass over all pages that completes
@@ -81,7 +81,7 @@ pub(crate) struct Indexing {
 enum Start {
     /// An index has read the log up to this position. The files of the index are not checked yet.
     At(Read),
-    /// No index contains the pages settled so far. Contains the reason.
+    /// No usable index contains the pages settled so far. Contains the reason.
     Without(IndexFault),
 }
 
@@ -364,7 +364,7 @@ impl Opening {
     }
 }
 
-/// Returns the outcome of a run that ended before the index was checked, so that all its entries
+/// Returns the outcome of a run that ended before the index was checked. All entries of the run
 /// remain in the log. Waits until the writer has ended.
 fn waiting(read: Read, lengths: &Receiver<u64>) -> Outcome {
     let length = lengths.iter().last().unwrap_or(read.bytes);
@@ -384,7 +384,7 @@ pub(crate) struct Follower {
     kept: Read,
     kept_at: Instant,
     writer: IndexWriter,
-    /// The number of pages that are not indexed, by reason. `kept_left_out` is its value at the
+    /// The number of pages that are not indexed, by reason. `kept_left_out` has the numbers at the
     /// last commit of the index.
     left_out: BTreeMap<String, u64>,
     kept_left_out: BTreeMap<String, u64>,

@@ -14,7 +14,7 @@ use crate::summary::Indexed;
 /// Returns whether the crawl keeps the processors busy.
 pub(crate) type IsBusy = Arc<dyn Fn() -> bool + Send + Sync>;
 
-/// Does nothing, since nothing is indexed.
+/// Replaces the type that stops indexing early. Does nothing, since nothing is indexed.
 #[derive(Clone)]
 pub(crate) struct Halt;
 

@@ -327,7 +327,7 @@ impl Build<'_> {
             return Ok(());
         };
         let entry = match &kept.place {
-            // A panic of a parser only leaves out this page.
+            // If a parser panics, only this page is left out.
             Some(place) => catch_unwind(AssertUnwindSafe(|| self.archived(&url, kept, place)))
                 .unwrap_or_else(|_| Ok(left_out(&url, READER_PANICKED)))?,
             // The archive has no body if the site refuses archiving. The old index may have the

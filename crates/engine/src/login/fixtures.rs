@@ -8,8 +8,8 @@ use crawl_scheduler::Tick;
 use crawl_weburl::canonicalize;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
-/// Returns an answer with these header fields. Of several fields with one name, the last one
-/// counts.
+/// Returns an answer with these header fields. If a field occurs several times, the last one is
+/// used.
 pub(crate) fn answer(
     url: &str,
     status: u16,

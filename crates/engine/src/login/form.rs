@@ -16,7 +16,7 @@ pub(crate) struct LoginForm {
 /// Returns the first of a page's forms that has all these fields.
 ///
 /// # Errors
-/// No form has them, or the form's address is unusable.
+/// No form has all these fields, or the form's address is unusable.
 pub(crate) fn login_form(
     page: &CanonicalUrl,
     forms: Vec<PostForm>,
@@ -45,8 +45,9 @@ pub(crate) fn login_form(
 }
 
 impl LoginForm {
-    /// Returns whether the value of a field is a secret. If no field is for a password, all count as
-    /// secrets. A user name is none, because pages contain it for other reasons.
+    /// Returns whether the value of a field is a secret. Only passwords are secrets, because a page
+    /// may contain the user name for other reasons. If the form has no password field, all fields
+    /// are secrets.
     pub(crate) fn is_secret(&self, field: &str) -> bool {
         self.passwords.is_empty() || self.passwords.iter().any(|name| name == field)
     }

@@ -63,15 +63,15 @@ impl SiteLogin {
     }
 }
 
-/// Reads the passwords that earlier runs sent, so that they are redacted from the first response on.
-/// May block. Returns the sites whose passwords can't be read, and why.
+/// Reads the passwords that earlier runs sent, so that they are redacted from the first response
+/// on. May block. Returns the sites whose passwords can't be read, each with the reason.
 pub(crate) fn learn_passwords(
     logins: &[Arc<SiteLogin>],
     sessions: &SiteSessions,
 ) -> Vec<(String, String)> {
     let mut unusable = Vec::new();
     for login in logins {
-        // Tokens are stored with the session.
+        // Skip tokens: they are stored with the session.
         let is_form = matches!(login.method, LoginMethod::Form { .. });
         let Some(secret_fields) = sessions.secret_fields(&login.site).filter(|_| is_form) else {
             continue;

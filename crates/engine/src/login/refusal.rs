@@ -34,7 +34,7 @@ pub(crate) fn digest_of(
     })
 }
 
-/// Returns whether a login would send the credentials that the site refused to the same form.
+/// Returns whether a login would send the refused credentials to the same form again.
 pub(crate) fn is_same(
     refused: &CredentialsDigest,
     login: &SiteLogin,
@@ -61,7 +61,8 @@ fn digest(salt: &str, login: &SiteLogin, credentials: &[(String, String)]) -> St
     let mut text = String::new();
     let parts = credentials.iter().flat_map(|(name, value)| [name, value]);
     for part in [target].into_iter().chain(parts.map(String::as_str)) {
-        // The lengths keep `ab` and `c` apart from `a` and `bc`.
+        // Include the length of each part. Otherwise the parts `ab` and `c` would give the same
+        // text as the parts `a` and `bc`.
         let _ = write!(text, "{}:{part}", part.len());
     }
     let mut digest = [0; DIGEST_BYTES];

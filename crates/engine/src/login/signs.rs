@@ -15,8 +15,8 @@ const MAX_SEARCHED_BYTES: usize = 4 << 20;
 /// Beyond the limit: refused.
 const MAX_SIGN_BYTES: usize = 1_024;
 
-/// A sign in pages of whether the crawl is logged in: a text in the source, such as `>Log out<` or
-/// `id="account"`, or a CSS selector that an element matches.
+/// A sign that a page can contain, and that shows whether the crawl is logged in: a text in the
+/// source, such as `>Log out<` or `id="account"`, or a CSS selector that an element matches.
 #[derive(Clone, Debug)]
 pub struct PageSign(Sign);
 
@@ -86,13 +86,13 @@ fn check_length(text: &str) -> Result<(), BadSign> {
     }
 }
 
-/// The state of a site's session, as far as a response shows it.
+/// The state of a site's session, judging by a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Session {
     LoggedIn,
-    /// The crawl is logged out, and why that is certain.
+    /// The crawl is logged out. Contains the reason for this conclusion.
     LoggedOut(String),
-    /// The response shows nothing, for example because it is an image or an error page.
+    /// The response does not show the state, for example because it is an image or an error page.
     Unknown,
 }
 
@@ -164,7 +164,7 @@ mod tests {
     use super::super::{Credentials, LoginMethod, SiteLogin, fixtures};
     use super::{BadSign, MAX_SIGN_BYTES, PageSign, Session, judge};
 
-    /// Returns an answer of HTML, unless `fields` has another type.
+    /// Returns an HTML answer, unless `fields` sets another content type.
     fn answer(status: u16, fields: &[(&'static str, &str)], body: &'static str) -> Exchange {
         let html = ("content-type", "text/html; charset=iso-8859-1");
         let fields: Vec<_> = [html].iter().chain(fields).copied().collect();

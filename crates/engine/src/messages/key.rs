@@ -1,5 +1,5 @@
-//! Keys of writer messages. A key names what caused its message in the crawl loop, so that a replay
-//! can match the messages that it produces with the logged ones.
+//! Keys of writer messages. A key names the cause of a message in the crawl loop, so that a replay
+//! can match its own messages with the logged ones.
 
 use std::fmt;
 use std::str::FromStr;
@@ -70,8 +70,8 @@ impl fmt::Display for MessageKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MessageFact {
     pub(crate) key: MessageKey,
-    /// The number of messages that were committed when links to known URLs were looked up, in order
-    /// to drop them. `None` if none were looked up.
+    /// The number of messages that were committed when a reader looked up which links lead to known
+    /// URLs, in order to drop these links. `None` if no links were looked up.
     pub(crate) looked_at: Option<u64>,
     /// The number of words of the page that were new on its host; `None` if the page was not
     /// compared with others.

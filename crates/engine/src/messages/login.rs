@@ -62,6 +62,6 @@ pub(crate) struct PageSession {
     pub(crate) login: Arc<SiteLogin>,
     /// The number of the login whose session it is.
     pub(crate) generation: u32,
-    /// The state of the session by the page's response. `Unknown` before the response.
+    /// The state of the session, judging by the page's response. `Unknown` before the response.
     pub(crate) shown: Session,
 }

@@ -36,7 +36,7 @@ use crate::revisit::visit::PreviousVisit;
 use crate::summary::SeedFailure;
 use crate::totals::Totals;
 
-/// A request to send with a permit, and what it is for.
+/// A request to send with a permit, and the purpose of the request.
 #[derive(Debug)]
 pub(crate) enum Job {
     /// A leased URL that robots.txt allows.
@@ -139,8 +139,8 @@ pub(crate) enum Event {
         /// Length of the document's body in bytes.
         bytes: u64,
     },
-    /// A document no longer waits: either it was read in another process, and its page goes to the
-    /// writer next, or it was given back.
+    /// A document no longer waits to be read in another process. Either it was read and its page
+    /// goes to the writer next, or it was given back.
     DocumentEnded {
         host: HostKey,
         /// Length of the document's body in bytes.
@@ -153,7 +153,7 @@ pub(crate) enum Event {
     /// A reader gave back a page, because scripts seem to build it.
     Scripted {
         page: Box<FetchedPage>,
-        /// The page without its scripts.
+        /// A description of the page before its scripts run.
         shell: Shell,
     },
     /// A page that is being rendered requests a resource.

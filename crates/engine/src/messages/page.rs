@@ -34,7 +34,8 @@ pub(crate) struct FetchContext {
     /// The label of the seed whose own settings apply to the URL.
     pub(crate) label: Option<Arc<str>>,
     /// Whether only the URL's status matters, because its links are not followed: it is outside the
-    /// scope, or in a trap. HEAD is tried first; a page that GET has to fetch is stored like others.
+    /// scope, or in a trap. HEAD is tried first. If GET is needed, the page is stored like other
+    /// pages.
     pub(crate) is_only_checked: bool,
     /// The session of a site that needs a login.
     pub(crate) session: Option<PageSession>,
@@ -78,8 +79,8 @@ pub(crate) struct PageVisit {
     pub(crate) outcome: Outcome,
     /// The row for `pages.jsonl`, without the archive position, which the writer adds.
     pub(crate) row: Box<PageRow>,
-    /// Whether to write the row. False if we guessed the URL, and it exists neither now nor at the
-    /// previous visit.
+    /// Whether to write the row. False for a guessed URL that does not exist now, and did not exist
+    /// at the previous visit.
     pub(crate) is_listed: bool,
     /// How the page differs from its previous visit.
     pub(crate) change: Option<Change>,
@@ -191,8 +192,8 @@ pub(crate) struct PageFindings {
     pub(crate) links: Vec<Admission>,
     /// The number of links not in `links`, because their targets are settled.
     pub(crate) settled_links: usize,
-    /// The number of messages that were committed when links to known URLs were looked up, in order
-    /// to drop them. `None` if none were looked up.
+    /// The number of messages that were committed when a reader looked up which links lead to known
+    /// URLs, in order to drop these links. `None` if no links were looked up.
     pub(crate) looked_at: Option<u64>,
     /// Rows for `links.jsonl`.
     pub(crate) link_rows: Vec<LinkRow>,
@@ -264,7 +265,8 @@ pub(crate) enum TrapSignal {
     Redirect(CanonicalUrl),
     /// The target of a redirect that is not followed, since too many redirects in a row led to it.
     CutRedirect(CanonicalUrl),
-    /// The target of a redirect whose URL is only checked, so that it is no evidence.
+    /// The target of a redirect from a URL that is only checked. Such a redirect is not used as
+    /// evidence.
     CheckedRedirect(CanonicalUrl),
     /// The page was kept, but is neither a redirect nor a page with text.
     Other,

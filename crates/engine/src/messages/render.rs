@@ -17,10 +17,11 @@ use crate::render::{ResourceRequest, StoredAnswer};
 /// Beyond the limit: cut off.
 const MAX_RESOURCE_BODY: u64 = 10 << 20;
 
-/// Pages with fewer letters look empty, if they have a script.
+/// If a page has a script and fewer letters than this, it looks empty.
 const FEW_LETTERS: usize = 200;
 
-/// Pages with fewer letters look empty, if they also name scripts that fill them.
+/// If a page has fewer letters than this, and its source shows that scripts fill it, it looks
+/// empty.
 const SOME_LETTERS: usize = 1_000;
 
 /// How far to search for the end of a tag or of a `noscript` element.
@@ -53,7 +54,8 @@ pub(crate) enum Rendering {
 }
 
 impl Rendering {
-    /// Returns the part of the page's row.
+    /// Returns the columns about rendering for the page's row. `None` if the page was not to be
+    /// rendered.
     pub(crate) fn row(&self) -> Option<&RenderRow> {
         match self {
             Rendering::Unneeded | Rendering::IfScripted => None,
@@ -69,7 +71,7 @@ impl Rendering {
         }
     }
 
-    /// Takes out what the archive keeps.
+    /// Returns the parts that the archive keeps. `None` if the page was not rendered.
     pub(crate) fn into_kept(self) -> Option<KeptRendering> {
         match self {
             Rendering::Done {
@@ -106,7 +108,8 @@ pub(crate) struct WantedResource {
     pub(crate) answer: oneshot::Sender<Option<StoredAnswer>>,
 }
 
-/// A resource, and whose secrets its request may carry. Pages share the answer if both are the same.
+/// The key under which the answer for a resource is shared: the URL, and whether its request
+/// carries secrets. Pages share an answer if their keys are equal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ResourceKey {
     pub(crate) url: CanonicalUrl,
@@ -179,12 +182,13 @@ impl PageSize {
     }
 }
 
-/// A page without its scripts.
+/// A description of a page as sent, before its scripts run: how much it shows, and which scripts it
+/// has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shell {
     pub(crate) size: PageSize,
-    /// A hash of the addresses of the page's scripts. Pages with the same scripts mostly need them
-    /// for the same.
+    /// A hash of the addresses of the page's scripts. Pages with the same scripts mostly use them
+    /// for the same purpose.
     pub(crate) scripts: u64,
 }
 
@@ -192,7 +196,7 @@ impl Shell {
     pub(crate) fn of_page(page: &Page) -> Shell {
         let links = page.links.iter();
         let scripts = links.filter(|link| link.element == Element::Script);
-        // Queries often differ from page to page.
+        // Ignore queries, since they often differ from page to page.
         let path = |href: &str| href.split(['?', '#']).next().unwrap_or_default().to_owned();
         let addresses: BTreeSet<String> = scripts.map(|link| path(&link.href)).collect();
         let mut hasher = DefaultHasher::new();
@@ -240,17 +244,18 @@ fn tags<'a>(source: &'a str, start: &'a str) -> impl Iterator<Item = &'a str> {
     })
 }
 
-/// Returns the beginning of what follows. Short, so that a page without ends of tags takes no longer
-/// than others.
+/// Returns the text from `at` on, cut to [`EXCERPT_BYTES`]. Without this limit, searching a page
+/// with unclosed tags would take too long.
 fn excerpt(source: &str, at: usize) -> &str {
     let end = source.floor_char_boundary(at.saturating_add(EXCERPT_BYTES));
     source.get(at..end).unwrap_or_default()
 }
 
-/// Returns whether a page has a place that well-known libraries fill, or demands JavaScript.
+/// Returns whether a page's source shows that scripts fill the page: it has an element that
+/// well-known libraries fill, or says that it needs JavaScript.
 fn says_that_scripts_fill_it(source: &str) -> bool {
-    // Each search looks for a byte that is rare in scripts and data, because these are mostly long.
-    // Libraries write the names of their own attributes in lower case.
+    // Search for bytes that are rare in scripts and data first, because scripts and data make up
+    // most of a long page. Libraries write the names of their own attributes in lower case.
     let bytes = source.as_bytes();
     let mut equal_signs = memchr_iter(b'=', bytes);
     equal_signs.any(|at| is_id_of_place(bytes, at))
@@ -266,7 +271,7 @@ fn says_that_scripts_fill_it(source: &str) -> bool {
         })
 }
 
-/// Returns whether the equal sign at `at` belongs to the id of a place that libraries fill.
+/// Returns whether the equal sign at `at` belongs to the id of an element that libraries fill.
 fn is_id_of_place(source: &[u8], at: usize) -> bool {
     let (name, value) = source.split_at(at);
     let value = value.get(1..).unwrap_or_default();
@@ -286,12 +291,13 @@ fn is_id_of_place(source: &[u8], at: usize) -> bool {
     name.is_some_and(|name| name.eq_ignore_ascii_case(b"id")) && places.iter().any(begins)
 }
 
-/// Returns whether `source` contains `wanted`, which is in lower case, in any case.
+/// Returns whether `source` contains `wanted`, ignoring ASCII case. `wanted` must be in lower case.
 fn contains(source: &str, wanted: &str) -> bool {
     positions(source, wanted).next().is_some()
 }
 
-/// Returns where `source` contains `wanted`, which is in lower case, in any case.
+/// Returns each position of `wanted` in `source`, ignoring ASCII case. `wanted` must be in lower
+/// case.
 fn positions<'a>(source: &'a str, wanted: &'a str) -> impl Iterator<Item = usize> {
     let (source, wanted) = (source.as_bytes(), wanted.as_bytes());
     let first = wanted.first().copied().unwrap_or_default();

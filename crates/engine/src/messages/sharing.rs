@@ -18,8 +18,8 @@ pub(crate) trait HostOwnership: Send + Sync {
 
     fn owns(&self, host: &HostKey) -> bool;
 
-    /// Returns how long ago this worker took a host over from another worker, since that worker may
-    /// have sent the host requests until then. `None` if the host had no owner before.
+    /// Returns the time since this worker took a host over from another worker, which may have sent
+    /// requests to the host until then. `None` if the host had no owner before.
     fn taken_over_for(&self, host: &HostKey) -> Option<Duration>;
 
     /// Returns the buckets that contain leased URLs.
@@ -83,16 +83,16 @@ pub(crate) enum SharedRequest {
         rest: Option<u64>,
         /// The number of rows in this worker's `pages.jsonl`.
         pages: u64,
-        /// How much news of work ([`SharedNews::gives_work`]) this worker had handled by then. A
-        /// rest is outdated if more was sent.
+        /// How much news of work ([`SharedNews::gives_work`]) this worker had handled when it sent
+        /// this request. If more such news was sent to the worker, the rest is outdated.
         work_news: u64,
     },
     /// Reports this worker's page count, and requests permission to fetch more pages.
     MorePages {
         /// The number of rows in this worker's `pages.jsonl`, plus the leases that may become rows.
         pages: u64,
-        /// How many times this worker has had nothing to do so far. The next time, it gives back
-        /// the pages that it was allowed.
+        /// The number of this worker's rests (times without work) so far. At each rest, the worker
+        /// gives back the pages that it is allowed to fetch.
         rests: u64,
     },
 }

@@ -77,8 +77,8 @@ impl ArchiveEncoder {
         self.encode(&page.exchange, body, revisit, about)
     }
 
-    /// Adds the DOM and the screenshot of a rendered page to its capture, and where they are to its
-    /// row.
+    /// Adds the DOM and the screenshot of a rendered page to its capture, and their archive
+    /// positions to its row.
     pub(super) fn add_rendered(
         &mut self,
         capture: &mut EncodedCapture,

@@ -21,8 +21,8 @@ use crate::secret_redaction::REDIRECT_SECRET;
 pub(crate) struct ReadDocument {
     /// Whether reading was stopped, or is left to another thread. If true, ignore all other fields.
     pub(crate) is_given_up: bool,
-    /// How much the page shows without its scripts, if they seem to build it, so that it is rendered
-    /// before it is read. If set, ignore all other fields.
+    /// A description of the page before its scripts run, if scripts seem to build the page. Such a
+    /// page is rendered before it is read. If set, ignore all other fields.
     pub(crate) scripted: Option<Shell>,
     pub(crate) title: Option<String>,
     /// The canonical URL that the page declares, if it differs from the page's URL.
@@ -32,8 +32,8 @@ pub(crate) struct ReadDocument {
     pub(crate) charset: Option<&'static str>,
     /// The tag of the document's language, if a language was detected.
     pub(crate) language: Option<String>,
-    /// The site's statements about the use of the page, including those in the page's META
-    /// elements. `None` if it declares nothing.
+    /// The site's statements about the use of the page, including the statements in the page's META
+    /// elements. `None` if the site makes no statement.
     pub(crate) usage: Option<UsageStatements>,
     /// Why no link of the document is followed; `None` if links are followed.
     pub(crate) bar: Option<Exclusion>,
@@ -143,7 +143,7 @@ pub(crate) enum DocumentError {
 }
 
 impl DocumentError {
-    /// Whether the error is temporary, so that it does not show what the page is.
+    /// Whether the error is temporary, and therefore no evidence of what the page contains.
     pub(crate) fn is_passing(&self) -> bool {
         matches!(self, DocumentError::Panicked | DocumentError::InPlace(_))
     }

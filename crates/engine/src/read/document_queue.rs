@@ -7,9 +7,8 @@ use crawl_weburl::HostKey;
 
 /// A queue of documents for the threads that read them. Clones share one queue.
 ///
-/// At most `per_host` documents of a host are read at a time. Among the hosts below that limit,
-/// those with the fewest documents being read are served first. Hosts with the same number take
-/// turns.
+/// At most `per_host` documents of a host are read at a time. Below that limit, the host with the
+/// fewest documents being read is served first. Hosts with the same number take turns.
 #[derive(Debug)]
 pub(super) struct DocumentQueue<T> {
     shared: Arc<(Mutex<State<T>>, Condvar)>,
@@ -136,8 +135,8 @@ mod tests {
         queue.push(host("b"), 20);
         queue.push(host("b"), 21);
         queue.push(host("c"), 30);
-        // Hosts with the fewest documents being read come first. Hosts with the same number take
-        // turns.
+        // The host with the fewest documents being read comes first. Hosts with the same number
+        // take turns.
         assert_eq!([next(), next(), next()], [Some(20), Some(30), Some(21)]);
         assert_eq!(next(), None);
         queue.end(&host("a"));

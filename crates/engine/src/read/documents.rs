@@ -34,7 +34,8 @@ use crate::revisit::document_state::DocumentState;
 use crate::secret_redaction::redacted_entry;
 use crate::time::seconds_of;
 
-/// The name under which pages are counted that scripts seem to build, in a crawl that renders none.
+/// The name under which pages are counted if scripts seem to build them, but the crawl renders no
+/// pages.
 const BUILT_BY_SCRIPTS: &str = "built_by_scripts";
 
 /// Sitemaps longer than this are parsed one at a time, since their entries take several times as
@@ -172,9 +173,10 @@ impl PageReader {
         is_scripted
     }
 
-    /// Adds to a rendered page what its DOM doesn't show: the `meta` elements from before its scripts
-    /// ran, which still bind, the charset that it was sent in, and the URL that the scripts tried to
-    /// move to. Returns whether one of the operator's secrets is in the page as it was sent.
+    /// Adds to a rendered page the facts that its DOM doesn't show: the `meta` elements from before
+    /// its scripts ran (which still apply), the charset that the page was sent in, and the URL that
+    /// its scripts tried to move to. Returns whether one of the operator's secrets is in the page
+    /// as it was sent.
     fn complete_dom(&self, fetched: &FetchedPage, page: &mut Page) -> bool {
         if fetched.rendering.dom().is_none() {
             return false;
@@ -333,8 +335,9 @@ impl PageReader {
         early: &mut dyn FnMut(LinkBatch),
     ) -> ReadDocument {
         let from = links.from();
-        // The entries have the depth of links on the site's home page, regardless of how many
-        // sitemap indexes led to the sitemap. If the sitemap is a seed, its entries are seeds too.
+        // Entries of a sitemap have the depth of links on the site's home page, regardless of how
+        // many sitemap indexes led to the sitemap. If the sitemap is a seed, its entries are seeds
+        // too.
         let mut discovery = Discovery {
             depth: u32::from(!from.is_seed),
             is_seed: from.is_seed,
@@ -454,8 +457,8 @@ impl PageReader {
         is_wanted.then(|| FingerprintReader::new(&lease.url))
     }
 
-    /// Records when a linked document changed, according to this one. Does nothing unless URLs are
-    /// revisited.
+    /// Records when a linked document changed, according to the document with the link. Does
+    /// nothing unless URLs are revisited.
     fn note_modified(
         &self,
         modified: &mut Vec<(CanonicalUrl, u32)>,
@@ -506,8 +509,9 @@ fn urls_of(links: &Links<'_>, entry: &SitemapEntry) -> u64 {
     (1 + entry.alternates.len() + players.count() + resources) as u64
 }
 
-/// Adds the URLs that a sitemap entry lists: its page, alternates, players and resources. Omits the
-/// resources of a page on another host, since only that page can show that they belong to it.
+/// Adds the URLs that a sitemap entry lists: its page, alternates, players and resources. If the
+/// page is on another host, omits the resources, since only the page itself can show that they
+/// belong to it.
 fn add_entry(
     links: &mut Links<'_>,
     page: Discovery,

@@ -24,9 +24,9 @@ const HREF_BYTES: usize = 100;
 const TARGET_BYTES: usize = 400;
 const BASE_BYTES: usize = 300;
 
-/// Caches the links of pages. The key of an address as written is the address and its base, which
-/// is a folder or an origin; the key of a target is its URL. Stores only what is true on every page
-/// with the link.
+/// Caches the links of pages. An address as written in a document is found by its text and its
+/// base, which is a folder or an origin. A target is found by its URL. Stores only facts that hold
+/// on every page with the link.
 #[derive(Clone, Debug)]
 pub(crate) struct LinkCache {
     /// The scope that gave the cached verdicts.
@@ -66,7 +66,7 @@ struct Addresses {
     resources: HashTable<Address>,
 }
 
-/// An address as written, with its hash, which a growing table needs again.
+/// An address as written in a document, with its hash, which is needed again when the table grows.
 #[derive(Clone, Debug)]
 struct Address {
     hash: u64,
@@ -135,8 +135,8 @@ struct Link {
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) url: CanonicalUrl,
-    /// `None` if the URL does not look like an action, such as a log-out. `Some(None)` if it does,
-    /// but links to actions are followed. Otherwise contains the exclusion.
+    /// The exclusion of a URL that looks like an action, such as a log-out. `None` if the URL does
+    /// not look like an action. `Some(None)` if links to actions are followed.
     pub(crate) action: Option<Option<Exclusion>>,
     /// The scope's verdict on the URL at depth 0.
     pub(crate) verdict: ScopeVerdict,

@@ -23,8 +23,8 @@ impl TrapRules {
         self.traps || self.naming.learns()
     }
 
-    /// Returns `None` if a link does not look like an action, such as a log-out. Returns
-    /// `Some(None)` if it does, but links to actions are followed. Otherwise returns the exclusion.
+    /// Returns the exclusion of a link that looks like an action, such as a log-out. `None` if the
+    /// link does not look like an action. `Some(None)` if links to actions are followed.
     pub(crate) fn action(&self, url: &CanonicalUrl) -> Option<Option<Exclusion>> {
         let action = action(url)?;
         let exclusion = Exclusion {

@@ -75,7 +75,7 @@ pub(crate) struct Discovery {
 }
 
 impl Discovery {
-    /// A link that a person can click.
+    /// Returns how a link that a person can click was found.
     pub(crate) fn link(from: &Lease) -> Discovery {
         Discovery {
             kind: UrlKind::Page,
@@ -159,7 +159,8 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// Makes the document's links be kept as rows only. Call this first for a document in a trap.
+    /// Keeps rows of the document's links, but follows none. Call this first for a document in a
+    /// trap.
     pub(crate) fn follow_none(&mut self) {
         self.is_in_trap = true;
     }
@@ -398,7 +399,8 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// Adds a link whose target is cached. Otherwise does the same as `add`.
+    /// Adds a link whose target is cached. Uses the cached facts about the target, but otherwise
+    /// does the same as `add`.
     fn add_known(
         &mut self,
         mut discovery: Discovery,
@@ -449,8 +451,9 @@ impl<'a> Links<'a> {
         discovery.kind > kind || barred.is_none() && discovery.kind == kind
     }
 
-    /// Returns the link with the URL to fetch for it. Links that look like actions get a low
-    /// priority, and may be barred. Redirect targets and sitemap URLs are returned unchanged.
+    /// Returns the link with its URL replaced by the URL to fetch, which may be another spelling.
+    /// Links that look like actions get a low priority, and may be barred. Redirect targets and
+    /// sitemap URLs are returned unchanged.
     fn named(
         &self,
         discovery: Discovery,
@@ -508,8 +511,9 @@ impl<'a> Links<'a> {
         barred: Option<Exclusion>,
         verdict: ScopeVerdict,
     ) -> NewState {
-        // Some links are followed out of scope: to sitemaps of the same host, to resources if those
-        // of all pages are wanted, and from a seed that is a sitemap to its entries.
+        // Links are followed out of scope in three cases: to sitemaps on the same host, to
+        // resources if the resources of all pages are wanted, and from a seed that is a sitemap to
+        // its entries.
         let is_exempt = match discovery.kind {
             UrlKind::Sitemap => discovery.is_seed || url.host_key() == self.from.url.host_key(),
             UrlKind::Resource => self.policy.resources == Resources::All,

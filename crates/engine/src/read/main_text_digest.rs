@@ -1,8 +1,8 @@
 //! The digest of a page's main text, which shows whether the text changed since the last visit.
 //!
-//! The digest ignores text that may differ between two visits although the page is the same: text
-//! outside the main text (which the extractor identifies), and short lines with a number that
-//! readers ignore, such as a visitor counter or the time when the page was generated.
+//! The digest ignores text that may differ between two visits although the page is the same. Such
+//! text is outside the main text, as identified by the extractor, or in short lines with a number
+//! that people ignore, such as a visitor counter or the time when the page was generated.
 
 use crawl_archive::{DigestAlgorithm, Timestamp, find_response};
 use crawl_coding::{Decoded, decode};
@@ -17,15 +17,15 @@ use super::PageReader;
 use crate::messages::page::FetchedPage;
 use crate::revisit::visit::{PreviousVisit, TEXT_RULES};
 
-/// Number of characters to store of each digest (80 bits). [`TEXT_RULES`] is put before them.
+/// Number of characters to store of each digest (80 bits), after the prefix [`TEXT_RULES`].
 const MAX_DIGEST_CHARS: usize = 16;
 
 /// Maximum length in bytes of a line that may be skipped. A longer line is running text, even if it
 /// contains a listed word.
 const MAX_LINE_BYTES: usize = 160;
 
-/// Words that mark short lines with a number that readers ignore, such as a visitor counter, a
-/// token or the time when the page was generated.
+/// Words that mark short lines with a number that people ignore, such as a visitor counter, a token
+/// or the time when the page was generated.
 const PASSING_WORDS: [&str; 15] = [
     "captcha",
     "copyright",
@@ -100,7 +100,7 @@ const VISITOR_WORDS: [&str; 45] = [
     "görüntülenme",
 ];
 
-/// Phrases that mark lines with a number that readers ignore. Also contains single words of
+/// Phrases that mark lines with a number that people ignore. Also contains single words of
 /// languages that put no spaces between words.
 const PASSING_PHRASES: [&str; 17] = [
     "current time",
@@ -171,7 +171,8 @@ impl PageReader {
     }
 
     /// Returns the digest of the main text that the page had at the time `at`, computed from the
-    /// archive. `None` if the archived page can't be read: then only the bytes can be compared.
+    /// archive. `None` if the archived page can't be read. Its bytes are then compared instead of
+    /// its text.
     fn archived_text(&self, page: &FetchedPage, at: Timestamp) -> Option<String> {
         let dir = self.archive.as_deref()?;
         let record = find_response(dir, &page.lease.url, at).ok()??;
@@ -225,7 +226,7 @@ pub(super) fn text_digest(content: &Content) -> Option<String> {
     (text.len() > title_bytes).then(|| format!("{TEXT_RULES}{digits}"))
 }
 
-/// Whether a line is short and contains a number that readers ignore, such as a visitor counter.
+/// Whether a line is short and contains a number that people ignore, such as a visitor counter.
 fn is_passing(line: &str) -> bool {
     if line.len() > MAX_LINE_BYTES || !line.contains(|c: char| c.is_ascii_digit()) {
         return false;

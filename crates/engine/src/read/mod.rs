@@ -206,8 +206,8 @@ impl PageReader {
         if let TrapSignal::Text(fingerprint) = &mut findings.signal {
             traps.compare(lease, fingerprint);
         }
-        // A sitemap or feed keeps its links to known URLs: it states when URLs changed, and the
-        // writer uses such a time only for a URL among the links.
+        // Keep links to known URLs in a sitemap or feed. The document states when URLs changed, and
+        // the writer uses such a time only if the URL is among the links.
         if findings.modified.is_empty()
             && !self.keeps_known_links
             && !traps.may_change(&lease.url, &findings.links)
@@ -231,7 +231,7 @@ impl PageReader {
     /// long sitemap are passed to `early` in batches, except for the last batch, which is returned.
     ///
     /// # Errors
-    /// The unchanged page, which is not to be read now.
+    /// The unchanged page, if it must not be read now.
     pub(crate) fn read(
         &self,
         page: Box<FetchedPage>,
@@ -248,8 +248,8 @@ impl PageReader {
         }
     }
 
-    /// Completes a page that was read: withholds what must not be kept, chooses the index entry,
-    /// creates the row and drops links to known URLs.
+    /// Completes a page that was read: withholds content that must not be kept, chooses the index
+    /// entry, creates the row and drops links to known URLs.
     fn finish(&self, page: FetchedPage, mut document: ReadDocument) -> ReadPage {
         let FetchedPage {
             lease,
@@ -491,7 +491,7 @@ impl PageReader {
         is_whole.then(|| DigestAlgorithm::default().of(&[&decoded.bytes]))
     }
 
-    /// Returns what the site, the headers and the page declare about the use of the page.
+    /// Returns the statements of the site, the headers and the page about the use of the page.
     fn usage(
         &self,
         rules: &CompiledRobots,
@@ -515,7 +515,8 @@ impl PageReader {
 pub(crate) enum NotRead {
     /// Reading was stopped, or is left to other threads.
     LeftOut(Box<FetchedPage>),
-    /// Scripts seem to build the page, so it is rendered first. Contains what it is without them.
+    /// Scripts seem to build the page, so it is rendered first. Contains a description of the page
+    /// before its scripts run.
     Scripted(Box<FetchedPage>, Shell),
 }
 

@@ -34,13 +34,13 @@ pub(crate) enum ReaderTask {
     Pass(Box<Keyed>),
 }
 
-/// A reader reports the pages that it started once they have this many bytes in total. The loop
-/// stops handing out pages at a certain number of unread bytes, so a larger value here would make
-/// it wait for a report that never comes.
+/// A reader reports the pages that it started once they have this many bytes in total. Must be less
+/// than the number of unread bytes that stops the loop from handing out pages. Otherwise the loop
+/// would wait for a report that never comes.
 const MAX_UNREPORTED_BYTES: u64 = 1 << 20;
 
 /// Maximum bytes of index entries on the way from the readers to the writer. A reader waits before
-/// it exceeds this.
+/// it exceeds this limit.
 const MAX_ENTRY_BYTES: usize = 32 << 20;
 
 /// Approximate memory for a link in bytes, including the URL of its page.
@@ -49,8 +49,8 @@ const LINK_BYTES: usize = 500;
 /// exceed it.
 const MAX_LINK_BYTES: usize = 20_000 * LINK_BYTES;
 
-/// The minimum interval between two measurements of the readers' load, and the share of their time
-/// in use that counts as busy.
+/// The minimum interval between two measurements of the readers' load, and the percentage of their
+/// time above which readers count as busy.
 const LOAD_INTERVAL: Duration = Duration::from_millis(200);
 const BUSY_PERCENT: u64 = 40;
 
@@ -60,7 +60,7 @@ pub(crate) fn count() -> usize {
 }
 
 /// Returns the number of threads for documents that are read in other processes. The documents of
-/// one host use at most all of these threads but one.
+/// one host use at most all but one of these threads.
 fn document_count() -> usize {
     count() + 1
 }
@@ -120,8 +120,8 @@ impl ReaderLoad {
         }
     }
 
-    /// Whether readers spend much of their time reading pages. If so, the processors are what
-    /// limits the speed of the crawl, because other threads need them too.
+    /// Whether readers spend much of their time reading pages. If so, the crawl is limited by the
+    /// processors, since readers share them with all other threads.
     pub(crate) fn is_busy(&self) -> bool {
         let window = self.window.lock();
         let mut window = window.unwrap_or_else(PoisonError::into_inner);

@@ -18,7 +18,8 @@ use crate::config::Config;
 use crate::content_filter::body_filter;
 use crate::render::StoredAnswer;
 
-/// The prefix that a record gives to original header fields that don't describe its block.
+/// The prefix of header fields that a record keeps as sent, because they don't describe the
+/// record's block.
 const ORIGINAL: &[u8] = b"x-archive-orig-";
 
 /// Statuses that made the crawl retry a URL. The archive has only the answer to the last attempt,
@@ -35,7 +36,7 @@ pub enum ReplayTiming {
     ByPolicy,
 }
 
-/// Counts of what is missing from the archive of a replayed crawl.
+/// Counts of answers and bodies that are missing from the archive of a replayed crawl.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplayGaps {
     /// Requests without an archived answer. The replay assumes that they took the host's usual
@@ -109,7 +110,7 @@ pub(super) struct Answers {
 pub(super) struct Pending {
     started: Tick,
     pub(super) ended: Tick,
-    /// The index among the recorded requests, which orders those that end in the same millisecond.
+    /// The index among the recorded requests, to order requests that end in the same millisecond.
     /// `u32::MAX` if the replay does not follow the records.
     pub(super) place: u32,
     recorded: Option<RecordedRequest>,
@@ -190,7 +191,8 @@ impl Answers {
             self.follows = self.difference.is_none();
             self.sent += usize::from(self.follows);
         }
-        // Only the order of the crawl shows which POST got which answer.
+        // Several POSTs to a URL may have different answers, so use their answers only while the
+        // replay follows the recorded order.
         let is_post = request.post.is_some();
         let next = next.filter(|next| self.follows || !is_post && !next.request.is_post);
         let took = match &next {
@@ -291,8 +293,8 @@ impl Answers {
         let address = self.crawl.address(host.as_str());
         let record = self.crawl.record_of(url.as_str(), recorded.start);
         let record = match (record, recorded.status) {
-            // The archive doesn't hold an answer to HEAD that had to be confirmed with GET. A record
-            // found here is the answer to that GET.
+            // An answer to HEAD that had to be confirmed with GET is not archived. If a record is
+            // found here, it contains the answer to GET.
             (ref record, Some(status))
                 if request.is_head
                     && (status >= 400 || self.crawl.was_confirmed(recorded, record.is_some())) =>
@@ -404,7 +406,7 @@ fn answer_to_head(exchange: Exchange) -> Exchange {
     }
 }
 
-/// Returns an exchange that lacks its times.
+/// Returns an exchange without its times, which the caller must set.
 fn exchange(
     url: &CanonicalUrl,
     address: Option<IpAddr>,

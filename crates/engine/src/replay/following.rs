@@ -37,7 +37,7 @@ pub(super) struct Following {
     /// Logged groups of messages that must be committed next.
     groups: VecDeque<Vec<MessageFact>>,
     /// URLs that were requeued or deferred. Each entry contains how many messages were committed
-    /// before the URL was, and the URL's earlier position in the queue.
+    /// before the URL was requeued or deferred, and the URL's earlier position in the queue.
     put_behind: HashMap<CanonicalUrl, Vec<(u64, QueuePlace)>>,
     /// Requests in flight, by URL and purpose. Some have no end on record if the crawl was killed.
     under_way: HashMap<(String, &'static str), VecDeque<UnderWay>>,
@@ -338,8 +338,9 @@ impl Replay {
         Ok(Ok(()))
     }
 
-    /// Returns a message that must be committed now; `None` if it is missing. The loop creates the
-    /// message that draws the sample only when it has nothing else to do, so let it advance first.
+    /// Returns a message that must be committed now; `None` if it is missing. Lets the loop advance
+    /// before the message that draws the sample, because the loop creates that message only when it
+    /// has nothing else to do.
     fn message(&mut self, key: MessageKey) -> Result<Option<WriterMessage>, EngineError> {
         let is_held = |following: &Following| following.held.contains_key(&key);
         if key.cause == Cause::Draw && !self.following.as_ref().is_some_and(is_held) {

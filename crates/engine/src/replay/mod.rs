@@ -71,8 +71,8 @@ pub struct Replayed {
 /// Maximum rows at the end of `requests.jsonl` that a resumed run reads.
 const MAX_LOG_TAIL_ROWS: usize = 20_000;
 
-/// Runs the frontier, policy and scheduler with the answers of a crawl. Writes rows of what this
-/// configuration would have fetched, to a new directory. Virtual time begins with the crawl's first
+/// Crawls with another configuration, but with the archived answers of a crawl. Writes the rows of
+/// what would have been fetched to a new directory. Virtual time begins with the crawl's first
 /// request. Nothing is archived or indexed: `warc` and `index` are ignored.
 ///
 /// # Errors
@@ -359,8 +359,8 @@ impl Replay {
     /// Advances to the next event.
     ///
     /// A replay that follows the records sends requests only at recorded start times, since the
-    /// crawl had a reason not to send them sooner. If it has sent fewer requests than the crawl by
-    /// then, it sends as many as it may.
+    /// crawl had a reason not to send them sooner. If the replay has sent fewer requests than the
+    /// crawl had at such a time, it sends as many requests as it may.
     fn step(&mut self, wake: Option<Tick>) -> Step {
         while self.starts.next_if(|start| *start <= self.now).is_some() {
             self.passed += 1;
@@ -385,9 +385,9 @@ impl Replay {
             }
             return self.issue();
         }
-        // The trap detection may make a page wait until an earlier page was read. In the crawl,
-        // that page was already read, but its links were committed later. So pass on one held page
-        // and try again.
+        // The trap detection may make a page wait until an earlier page was read. In the crawl, the
+        // earlier page was already read at this point, but its links were committed later. So pass
+        // on one held page and try again.
         let is_issued = self.begun_before.take() != Some(self.begun);
         if follows
             && is_behind
@@ -429,8 +429,8 @@ impl Replay {
         }
         match follows && self.begun >= self.passed {
             true => Step::Hold,
-            // First have the page read whose request ended first, because the crawl may have chosen
-            // its next request after reading that page.
+            // Before the loop sends a request, let the page of the ended request be read, because
+            // the crawl may have chosen its next request after reading that page.
             false if follows => {
                 self.is_due = true;
                 Step::Hold
@@ -564,8 +564,8 @@ impl Replay {
                 | Effect::NoteCommand(_)
                 | Effect::NoteRender(_) => {}
                 Effect::NoteDelay(row) => self.delays.note(&row)?,
-                // A replay takes no new rules, has no shared frontier and logs in nowhere, so these effects don't
-                // occur.
+                // These effects don't occur, because a replay takes no new rules, has no shared
+                // frontier, and does not log in to sites.
                 Effect::NoteRules(_) | Effect::Share(_) | Effect::ReadCredentials(_) => {}
                 Effect::Render {
                     page,

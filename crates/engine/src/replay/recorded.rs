@@ -107,12 +107,12 @@ impl ResponseTimes {
     }
 }
 
-/// The recorded request whose answer a request of the replay gets.
+/// The recorded request that answers a request of the replay.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known {
     pub(super) request: RecordedRequest,
-    /// Whether the recorded request is used for the first time. False if the last one for this URL
-    /// is used again.
+    /// Whether the recorded request is used for the first time. False if all recorded requests for
+    /// this URL are used up, so that the last one is used again.
     pub(super) is_next: bool,
 }
 
@@ -281,10 +281,12 @@ impl RecordedCrawl {
         self.record(url, start / 1000, |date| date.as_millis() == start)
     }
 
-    /// Returns whether GET was sent after this HEAD request, since its answer had to be confirmed.
-    /// `has_record` is whether the archive has an answer from the time of the HEAD request. It keeps
-    /// no answer that had to be confirmed. If it has one although GET was sent at the same time, the
-    /// answer is that of GET. A GET at any other time is a later visit.
+    /// Returns whether the answer to this HEAD request had to be confirmed with GET. `has_record`
+    /// is whether the archive has an answer from the time of the HEAD request.
+    ///
+    /// An answer that had to be confirmed is not archived. If there is an archived answer although
+    /// a GET was sent at the same time, it is the answer to the GET. If there is an archived answer
+    /// and the GET was sent at another time, the GET was a later visit.
     pub(super) fn was_confirmed(&self, head: &RecordedRequest, has_record: bool) -> bool {
         let of_url = &self.requests[self.requests_of(head.url)];
         let next = of_url.iter().find(|other| other.place > head.place);
@@ -315,7 +317,7 @@ impl RecordedCrawl {
         doms.find(|dom| dom.fetched == fetched.as_millis())
     }
 
-    /// Returns the rendered page of a URL that was fetched last.
+    /// Returns the rendered page that was last fetched from a URL.
     pub(super) fn last_dom(&self, url: &CanonicalUrl) -> Option<&RecordedDom> {
         self.doms_of(url).last()
     }
@@ -334,8 +336,8 @@ impl RecordedCrawl {
         String::from_utf8(dom).ok()
     }
 
-    /// Returns when the first request for a URL was sent whose answer was not an error of the server,
-    /// in milliseconds.
+    /// Returns the time of the first request for a URL that got an answer other than a server error
+    /// or 429, in milliseconds.
     pub(super) fn first_answer(&self, url: &str) -> Option<u64> {
         let mut requests = self.requests[self.requests_of(key(url))].iter();
         let is_final = |request: &&RecordedRequest| {
@@ -355,8 +357,8 @@ impl RecordedCrawl {
         self.record(url, date.as_millis() / 1000, |found| found == date)
     }
 
-    /// Returns the first readable record of `url` for whose time `is_it` returns true. Skips
-    /// incomplete records, which a killed crawl may leave.
+    /// Returns the first readable record of `url` whose time satisfies `is_it`. Skips incomplete
+    /// records, which a killed crawl may leave.
     fn record(
         &self,
         url: &str,

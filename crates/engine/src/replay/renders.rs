@@ -1,6 +1,7 @@
 //! The rendered pages of a replay. While the replay follows the logged order, it repeats the logged
-//! messages of the browser, and reads archived DOMs. Otherwise, it renders each page until the
-//! requests have the answers that the loop gives them.
+//! messages of the browser, and reads archived DOMs. Without the logged order, it renders a page,
+//! passes the page's requests to the loop, and renders the page again if the loop's answers differ
+//! from the answers that the page got.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -50,7 +51,8 @@ struct Draft {
 }
 
 impl Draft {
-    /// Whether the loop has answered all requests like this.
+    /// Whether the loop has given all requests of this rendering the same answers as the rendering
+    /// got.
     fn agrees_with(&self, requests: &RecordedRequests) -> bool {
         let mut answers = self.answers.iter();
         answers.all(|(place, answer)| are_same(answer.as_ref(), requests.answer(*place)))
@@ -58,7 +60,7 @@ impl Draft {
 }
 
 impl Renders {
-    /// Takes in a page that goes to the browser.
+    /// Adds a page that the loop passed to the browser.
     pub(super) fn open(
         &mut self,
         id: RenderId,
@@ -76,7 +78,7 @@ impl Renders {
         self.open.insert(id, page);
     }
 
-    /// Takes in the answers that the loop gave.
+    /// Records the answers that the loop has given so far.
     pub(super) fn take_answers(&mut self) {
         for page in self.open.values_mut() {
             page.requests.take_answers();
@@ -141,7 +143,7 @@ impl Replay {
     fn wanted(&mut self, step: &RenderStep) -> Option<Event> {
         let id = RenderId(step.page?);
         let page = self.renders.open.get_mut(&id)?;
-        // Without a URL, the request was refused. So is one without a method.
+        // If the log has no URL or no method, the request was refused.
         let method = step.url.as_ref().and(step.method.clone());
         let request = ResourceRequest {
             url: step.url.clone().unwrap_or_default(),
@@ -222,8 +224,9 @@ impl Replay {
         Ok((page, size))
     }
 
-    /// Renders pages without the logged order: each one until the loop has answered its requests
-    /// like the archive. Does nothing while the replay follows the order.
+    /// Renders pages without the logged order. A page is rendered again until its requests get the
+    /// same answers from the loop as during the last rendering. Does nothing while the replay
+    /// follows the order.
     pub(super) fn render_freely(&mut self) {
         self.renders.take_answers();
         if self.following.is_some() {
@@ -256,7 +259,7 @@ impl Replay {
         }
     }
 
-    /// Renders a page, and passes its new requests to the loop.
+    /// Renders a page with the answers known so far, and passes its new requests to the loop.
     fn draft(&mut self, id: RenderId, page: &mut OpenPage) -> Draft {
         let archived = |url: &CanonicalUrl| self.answers.usual_answer(url);
         let mut known = AsKnown::new(&page.url, &page.requests, &archived);

@@ -17,8 +17,8 @@ use crate::render::{
     ResourceRequest, StoredAnswer,
 };
 
-/// How long answers are held back for a page that does not make the recorded requests. By then it
-/// differs from the recorded page, so this time decides only how long the replay takes.
+/// How long answers are held back if a page does not make the recorded requests. By then the page
+/// differs from the recorded one anyway, so this time affects only the duration of the replay.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Maximum pages with another DOM that a replay lists.
@@ -56,7 +56,7 @@ pub struct DomDifference {
     pub requested: Option<String>,
 }
 
-/// A resource that a page requested. Requests with an unusable URL are all alike.
+/// A resource that a page requested. All requests with an unusable URL count as the same resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ResourceName {
     url: Option<CanonicalUrl>,
@@ -86,7 +86,7 @@ impl ResourceName {
         self.url.as_ref()
     }
 
-    /// Returns whether the crawl may have sent such a request.
+    /// Returns whether the crawl may have sent a request for this resource.
     pub(super) fn may_be_sent(&self) -> bool {
         self.method == "GET" && self.kind != ResourceKind::Report
     }
@@ -198,7 +198,7 @@ async fn render(
     }
 }
 
-/// The requests of a page and their answers, both in the order of the crawl loop.
+/// The requests of a page and their answers, in the order that the crawl loop handled them.
 #[derive(Debug, Default)]
 pub(super) struct RecordedRequests {
     asked: Vec<Asked>,
@@ -238,7 +238,8 @@ impl RecordedRequests {
         });
     }
 
-    /// Takes in the answers that have come. Call this often, because only then their order is known.
+    /// Records the answers that have arrived. Call this often, because it records the order of the
+    /// answers.
     pub(super) fn take_answers(&mut self) {
         for (place, asked) in self.asked.iter_mut().enumerate() {
             if let AnswerState::Awaited(answered) = &mut asked.answer {
@@ -253,7 +254,7 @@ impl RecordedRequests {
         }
     }
 
-    /// No longer waits for the answer to the first open request for a URL.
+    /// Stops waiting for the answer to the first open request for a URL.
     pub(super) fn drop_awaited(&mut self, url: &str) {
         let open = self.asked.iter_mut().find(|asked| {
             let is_it = asked.name.url().is_some_and(|other| other.as_str() == url);
@@ -288,7 +289,7 @@ impl RecordedRequests {
 }
 
 /// Answers the requests of a page in the recorded order. An answer is held back until the page has
-/// made all requests that it had made in the crawl by then.
+/// made all requests that precede the answer in the record.
 pub(super) struct InOrder<'r> {
     page: &'r CanonicalUrl,
     recorded: &'r RecordedRequests,
@@ -321,7 +322,7 @@ impl<'r> InOrder<'r> {
         }
     }
 
-    /// Passes on the answers whose turn has come.
+    /// Passes on the answers that come next in the recorded order.
     fn advance(&mut self) {
         while let Some(event) = self.recorded.events.get(self.next) {
             match *event {
@@ -385,14 +386,15 @@ impl PageAnswers for InOrder<'_> {
     }
 }
 
-/// Answers the requests of a page with what the loop answered before. To other requests, gives the
-/// answer that the archive would have.
+/// Answers the requests of a page with the answers that the loop gave to the same requests before.
+/// Any other request gets the archived answer for its URL.
 pub(super) struct AsKnown<'r> {
     page: &'r CanonicalUrl,
     known: &'r RecordedRequests,
     archived: &'r dyn Fn(&CanonicalUrl) -> Option<StoredAnswer>,
     used: Vec<bool>,
-    /// The requests with their answers. The place among the known requests is `None` for another one.
+    /// The requests with their answers. Each has its index among the known requests, or `None` if
+    /// it is not known.
     pub(super) answered: Vec<(Option<usize>, ResourceRequest, Option<StoredAnswer>)>,
 }
 
@@ -432,7 +434,7 @@ impl PageAnswers for AsKnown<'_> {
     }
 }
 
-/// Returns whether two answers are the same for a page.
+/// Returns whether a page would see the same answer in both cases.
 pub(super) fn are_same(one: Option<&StoredAnswer>, other: Option<&StoredAnswer>) -> bool {
     match (one, other) {
         (Some(one), Some(other)) => {

@@ -90,7 +90,8 @@ impl Replay {
         Replay::take_up(config, self.into_rest(), script, next)
     }
 
-    /// Returns what the next run needs and drops the rest of the replay, which closes its directory.
+    /// Returns the parts that the next run needs, and drops the rest of the replay, which closes
+    /// its directory.
     fn into_rest(self) -> (Answers, Rerender) {
         (self.answers, self.rerender)
     }

@@ -3,7 +3,7 @@
 //! A [`ChangeDetector`] processes an answer in two steps, before and after its archive record is
 //! encoded. First, [`repeat`](ChangeDetector::repeat) returns the earlier page that the answer
 //! repeats, so that the record can refer to it. Then [`finish`](ChangeDetector::finish) takes the
-//! record, and returns the [`DetectedChange`] change and the digest for the page's row.
+//! record, and returns the change and the digest for the page's row ([`DetectedChange`]).
 
 use crawl_archive::DigestAlgorithm;
 use crawl_archive::rows::PageRow;
@@ -35,7 +35,7 @@ pub(crate) struct VisitAnswer<'a> {
     pub(crate) is_list: bool,
 }
 
-/// Why an answer does not show its page.
+/// Why an answer does not show whether its page changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AnswerFault {
     None,
@@ -65,7 +65,7 @@ pub(crate) struct AnswerRecord<'a> {
     pub(crate) is_revisit: bool,
 }
 
-/// The change that an answer shows, and what to store about it.
+/// The change that an answer shows, and the state to store about the page.
 #[derive(Debug)]
 pub(crate) struct DetectedChange {
     /// The status to settle the URL with. For a 304, this is the status of the page that it
@@ -239,9 +239,10 @@ impl<'a> ChangeDetector<'a> {
         }
     }
 
-    /// Whether the next visit may send a conditional request. The whole page must be fetched if it
-    /// could not be read or was withheld now. The same goes for what must be read in each round:
-    /// sitemaps, feeds, pages with their own usage preferences, and pages that scripts build.
+    /// Whether the next visit may send a conditional request. A page must be fetched in full if it
+    /// could not be read or was withheld now. Documents that must be read in each round are also
+    /// fetched in full: sitemaps, feeds, pages with their own usage preferences, and pages that
+    /// scripts build.
     fn may_be_conditional(&self) -> bool {
         let row = self.answer.row;
         let usage = row.usage.iter().flat_map(|usage| &usage.said);

@@ -101,7 +101,8 @@ pub(crate) struct KnownPage {
     /// Digest of the payload. For a redirect, digest of the target.
     #[serde(rename = "d")]
     pub(crate) digest: String,
-    /// Digest of the main text, if computed. Begins with the [`TEXT_RULES`] of that time.
+    /// Digest of the main text, if computed. Begins with the value that [`TEXT_RULES`] had when the
+    /// digest was computed.
     #[serde(rename = "h", default, skip_serializing_if = "Option::is_none")]
     pub(crate) text_digest: Option<String>,
     /// Digest of the decoded payload. `None` if the payload had no content coding.
@@ -308,9 +309,8 @@ pub(crate) enum VisitResult {
     Excluded(Exclusion),
 }
 
-/// Makes the next visit fetch the page in full. The page may have been left out of the index
-/// because of header fields. If these change, the index needs the whole page, which a 304 would not
-/// deliver.
+/// Makes the next visit fetch the page in full. Header fields may have kept the page out of the
+/// index. If these fields change, the index needs the whole page, which a 304 would not deliver.
 pub(crate) fn fetch_in_full_next_time(past: Option<&mut PreviousVisit>, result: &mut VisitResult) {
     let previous = past.and_then(|past| past.page.as_mut());
     let result = match result {
@@ -433,9 +433,9 @@ impl RevisitSchedule {
 
     /// Returns the seconds from the beginning of this round until the next visit is due.
     ///
-    /// If the page is unchanged, this is the time since its last visit plus half of it; if it
-    /// changed, half of that time. A page that was visited only once or that failed is due in the
-    /// next round, since nothing is known about how often it changes.
+    /// If the page is unchanged, the interval is one and a half times the time since its last
+    /// visit. If it changed, the interval is half of that time. A page that was visited only once
+    /// or that failed is due in the next round, since nothing is known about how often it changes.
     fn interval(
         &self,
         past: Option<&PreviousVisit>,

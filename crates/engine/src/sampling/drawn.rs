@@ -70,7 +70,8 @@ impl DrawnSample {
         match self.draw.get() {
             None if lease.depth < self.design.frame_depth => SampleVerdict::Usual,
             None => SampleVerdict::Out(out(NOT_DRAWN)),
-            // After the draw only pages of the sample are fetched, so one of them redirects here.
+            // After the draw only pages of the sample are fetched, so the page that redirects here
+            // is in the sample.
             Some(_) if lease.redirects > 0 => SampleVerdict::In,
             Some(draw) if draw.stratum_of(&lease.url).is_some() => SampleVerdict::In,
             Some(_) => SampleVerdict::Out(out(FOUND_AFTER)),
@@ -95,8 +96,9 @@ impl DrawnSample {
                 of: Some(stratum.of),
                 ..row_without_stratum("drawn", Ok(stratum.drawn as f64 / stratum.of as f64))
             },
-            // A drawn page redirects to this one. A target with a depth below that of the sampling
-            // frame was fetched to find the frame, so it keeps probability 1.
+            // This page is in the sample because a drawn page redirects to it. A redirect target
+            // with a depth below that of the sampling frame is different: it was fetched to find
+            // the frame, so its probability is 1.
             Some(None) if lease.redirects > 0 && lease.depth >= self.design.frame_depth => {
                 row_without_stratum("redirect", Err(REDIRECTED))
             }

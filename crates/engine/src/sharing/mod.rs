@@ -23,8 +23,8 @@ const MIN_LOOK_INTERVAL: Duration = Duration::from_millis(50);
 const MAX_LOOK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The number of consecutive checks that must find a group of frontier servers without a worker
-/// before a warning is logged. At first there may be none, since workers don't start at exactly the
-/// same time.
+/// before a warning is logged. A group may have no worker at first, since workers don't start at
+/// exactly the same time.
 const LOOKS_BEFORE_WARNING: u32 = 20;
 
 /// Maximum additional pages to grant to a worker at a time.
@@ -124,10 +124,10 @@ impl RestReports {
         self.work_news += u64::from(news.gives_work());
     }
 
-    /// Handles a report of the coordinator, which had handled `work_news` by then. Returns false if
-    /// the report is outdated: the coordinator is about to handle further news of work. If the
-    /// frontier recorded such a rest, the other workers could end while this worker takes up its
-    /// work.
+    /// Handles a report of the coordinator, which was sent after the coordinator had handled
+    /// `work_news` pieces of news of work. Returns false if the report is outdated, because more
+    /// news of work is on its way to the coordinator. If the frontier recorded an outdated rest,
+    /// the other workers could end although this worker has work.
     fn report(&mut self, rest: Option<u64>, work_news: u64) -> bool {
         let is_current = rest.is_none() || work_news == self.work_news;
         if is_current {
@@ -148,8 +148,8 @@ pub(crate) struct Links<SendEvent> {
     max_pages: Option<u64>,
     counts_bytes: bool,
     rests: RestReports,
-    /// The report of a rest or its end that the frontier has not recorded yet, with the number of
-    /// pages that this worker has used.
+    /// The last report that a rest began or ended, with the number of pages that this worker has
+    /// used. `None` once the frontier has recorded the report.
     unreported: Option<(bool, Option<u64>)>,
     is_drained: bool,
     /// Buckets (sets of hosts) that this worker must hand over but hasn't yet.
@@ -280,8 +280,8 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
     }
 
     /// Reports a rest or its end to the frontier. If the frontier does not answer, the next check
-    /// tries again. Otherwise the crawl would never end, or the other workers would end while this
-    /// one has work.
+    /// tries again. Without the report, the crawl might never end, or the other workers might end
+    /// while this one has work.
     fn report_rest(&mut self) -> Result<(), FrontierError> {
         // Pending URLs in the buckets of a resting worker don't keep the crawl from ending, so the
         // frontier must not take buckets that were handed over for this worker's.
@@ -298,7 +298,8 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
         let (Some((pages, rests)), Some(max)) = (self.wanted, self.max_pages) else {
             return Ok(());
         };
-        // A report after the grant would take granted pages back.
+        // Report this first. If it were reported after the grant, the frontier would take the
+        // granted pages back.
         self.report_rest()?;
         let fair = max / (4 * self.living.max(1));
         let more = fair.clamp(1, MAX_ALLOWED_AT_ONCE);
@@ -328,8 +329,8 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
         }
         let is_more_kept = survey.crawl_meta > self.crawl_meta;
         if survey.own_links_wait || is_more_kept {
-            // Report the work before taking the links. Links that are not taken yet keep the crawl
-            // from ending; after they are taken, the report does.
+            // Report the work before taking the links. Links that are not taken keep the crawl from
+            // ending. Once they are taken, the report keeps it from ending.
             self.note_work()?;
             self.crawl_meta = survey.crawl_meta;
             self.news(SharedNews::LinksWait);
@@ -399,8 +400,9 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
             let taken = self
                 .note_work()
                 .and_then(|()| self.frontier.take_free(wanted));
-            // Also send the news if the frontier doesn't answer: the report may have ended the rest
-            // of a worker that still has nothing to do, which must then report a rest again.
+            // Send the news even if the frontier doesn't answer. The report may have ended this
+            // worker's rest although the worker got no buckets. Because of the news, the
+            // coordinator reports a new rest.
             let (origins, done) = match taken {
                 Ok((_, origins)) => (origins, Ok(())),
                 Err(error) => (Vec::new(), Err(error)),

@@ -584,7 +584,7 @@ fn the_same_seed_gives_the_same_requests() {
     assert_ne!(crawl(8).0, one);
 }
 
-/// After each event, the simulation checks the counters, among others the number of leases in
+/// After each event, the simulation checks the counters, including the number of leases in
 /// `UrlGate`.
 #[test]
 fn a_space_without_end_is_left_and_every_lease_is_counted() {

@@ -24,7 +24,7 @@ use crate::replay::{RecordedCrawl, RenderedAgain, ReplayTiming, Replayed, replay
 /// A browser that understands `src=URL` in pages and `then=URL` in scripts. The DOM contains the
 /// scripts' text in the order of the answers. Every page whose URL ends with 9 takes too long.
 struct ScriptedBrowser {
-    /// The URL of a resource that each page requests too, or nothing.
+    /// The URL of a further resource that each page requests. Empty if there is none.
     extra: &'static str,
 }
 
@@ -206,7 +206,7 @@ fn replayed(
     (replay(again.clone(), recorded, timing).unwrap(), again)
 }
 
-/// The part of a row that a replay must repeat.
+/// Returns the parts of request rows that a replay must repeat.
 fn sent(config: &Config) -> Vec<(String, String, String, u64)> {
     let row = |row: RequestRow| {
         let answer = row.answer();
@@ -215,7 +215,7 @@ fn sent(config: &Config) -> Vec<(String, String, String, u64)> {
     requests(&config.output).into_iter().map(row).collect()
 }
 
-/// The parts of page rows that depend on rendering. A replay archives nothing.
+/// Returns the parts of page rows that depend on rendering. A replay archives nothing.
 fn shown(config: &Config) -> Vec<(String, Option<String>, Option<RenderRow>)> {
     let row = |row: PageRow| {
         let render = row.render.map(|render| RenderRow {

@@ -200,8 +200,8 @@ fn an_interrupted_crawl_draws_the_same_sample() {
             assert_eq!(both.insert(path, told), None, "a page is settled twice");
         }
         assert_eq!(both, whole, "{seconds}");
-        // A third run has nothing left to request. If the design of the sample has changed, a run
-        // is refused.
+        // A third run has nothing left to request. A run with another design of the sample is
+        // refused.
         let third = tempfile::tempdir().unwrap();
         let played = run(&frontier, third.path(), &mut Ten, |config| {
             config.sample = sample();

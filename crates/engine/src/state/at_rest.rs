@@ -130,8 +130,8 @@ fn sites_of(host: &HostKey) -> Vec<String> {
     sites.collect()
 }
 
-/// Passes the state, the parked hosts, and a list for more values to store to `change`, and stores
-/// the result.
+/// Calls `change` with the state, the parked hosts, and a list for further values, and stores the
+/// results.
 fn change_at_rest(
     dir: &Path,
     change: impl FnOnce(

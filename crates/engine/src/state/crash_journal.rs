@@ -1,11 +1,11 @@
 //! Records which URLs are being read, so that the next start knows which page crashed the process.
 //!
-//! A panic while reading a page is caught. But a page may also take the whole process down (by an
-//! abort, or by using up the system's memory), and then would do so at every start. So each reader
-//! thread writes the URL that it is about to read to its line of `state/reading`, and blanks its
-//! line before it goes idle. Each change is one `write` without a sync, because written data
+//! A panic while reading a page is caught. But a page may also end the whole process, by an abort
+//! or by using up the system's memory. Without a record, this would happen at every start. So each
+//! reader thread writes the URL that it is about to read to its line of `state/reading`, and blanks
+//! the line before it goes idle. Each change is one `write` without a sync, because written data
 //! survives a crash of the process, and a power cut is not the page's fault. The next start counts
-//! a crash for each URL in the file. The crawl loop decides by that count what to do with the URL.
+//! a crash for each URL in the file. The crawl loop uses that count to decide how to treat the URL.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
@@ -17,8 +17,9 @@ use std::sync::Arc;
 use crawl_archive::open_regular;
 use crawl_weburl::{CanonicalUrl, MAX_URL_BYTES, canonicalize};
 
-/// Maximum number of crash suspects to remember; those with the most crashes are kept. A crash
-/// makes up to one new suspect per reader. A URL that is read without a crash is removed.
+/// Maximum number of crash suspects to remember. If there are more, those with the fewest crashes
+/// are dropped. A crash adds up to one suspect per reader. A URL that is read without a crash is no
+/// longer a suspect.
 const MAX_SUSPECTS: usize = 64;
 
 /// Size of a line, which contains a count, a URL and a line end. Each line starts at a multiple of
@@ -122,7 +123,7 @@ impl CrashJournal {
         Ok(journal)
     }
 
-    /// Rewrites the file and syncs it, because the counts must survive even a power cut.
+    /// Writes a new file and syncs it, because the counts must survive even a power cut.
     fn begin(&self, beside: &Path) -> io::Result<()> {
         let file = crawl_archive::replace_file(beside)?;
         write_line(&file, 0, &format!("{HEAD}{}\n", self.readers))?;
@@ -155,8 +156,8 @@ impl CrashJournal {
     }
 }
 
-/// A reader's line of the journal. Write errors are ignored, because the crawl can do without the
-/// journal as long as no page crashes the process.
+/// A reader's line of the journal. Write errors are ignored, because the journal is needed only if
+/// a page crashes the process.
 pub(crate) struct JournalSlot {
     /// A file handle of this slot alone, since each slot writes at a different position.
     file: File,

@@ -7,8 +7,8 @@ use crawl_scheduler::Tick;
 
 use crate::config::Config;
 
-/// Number of rows among which the last recorded settings are searched. If they are further back, the
-/// settings are recorded again.
+/// Number of rows at the end of the file to search for the last recorded settings. If these rows
+/// contain no settings, the settings are recorded again.
 const MAX_COMPARED_ROWS: usize = 1_000;
 
 /// The file `state/delays.jsonl`.
@@ -24,8 +24,8 @@ impl DelayLog {
         let path = config.output.join("state").join("delays.jsonl");
         let mut file = LogFile::open(&path)?;
         let rows = file.tail::<DelayRow>(MAX_COMPARED_ROWS)?.rows;
-        // A crawl that was gathered from several workers has rows of theirs, which say nothing about
-        // this process.
+        // In a crawl that was gathered from several workers, skip the rows of these workers, since
+        // they don't apply to this process.
         let own = rows.into_iter().rev().filter(|row| row.worker.is_none());
         let recorded = own.filter_map(|row| row.settings).next();
         let settings = Some(&config.audited).filter(|now| recorded.as_ref() != Some(*now));

@@ -42,8 +42,8 @@ const RUN_ENDED: &[u8] = b"ended";
 
 /// The folder of the crawl's state, in the crawl directory.
 pub(crate) const STATE: &str = "state";
-/// The mode of the state folder, which only this program reads. Set explicitly, so that other users
-/// can't write to its files even with a permissive umask.
+/// The mode of the state folder, which only this program reads. It is set explicitly, so that other
+/// users can't write to the files in the folder even with a permissive umask.
 const STATE_MODE: u32 = 0o700;
 
 /// The temporary name of `crawl.toml` while the file is written.
@@ -117,7 +117,8 @@ pub(crate) struct Files {
 /// A crawl directory that has been opened, with its files and stored state.
 pub(crate) struct Directory {
     pub(crate) frontier: Arc<dyn Frontier>,
-    /// `frontier` with its interface for workers, if several workers share it.
+    /// The same frontier as `frontier`, with its interface for workers. `None` unless several
+    /// workers share it.
     pub(crate) shared: Option<Arc<dyn WorkerFrontier>>,
     /// The lock of a worker's directory, held while the worker runs. `None` without a shared
     /// frontier.
@@ -136,7 +137,7 @@ pub(crate) struct Directory {
     pub(crate) created: Vec<PathBuf>,
     /// Whether an earlier run used this directory.
     pub(crate) resumed: bool,
-    /// Whether the last run was cut off, so that nothing records its in-flight requests.
+    /// Whether the last run was cut off, so that its requests in flight may not be on record.
     pub(crate) cut_off: bool,
     /// How the last run ended: the reason, and the detail if there is one. `None` if no run ended
     /// properly.
@@ -181,7 +182,7 @@ pub(crate) fn open_with(
     if let Some(seed) = config.seeds.iter().find(|seed| tombstones.holds(seed)) {
         return Err(Refused::Forgotten { url: seed.clone() }.into());
     }
-    // From here on files change, so all checks that may refuse the run are above.
+    // Files change only from here on, so every check that may refuse the run must come before.
     keep_archive_digests(dir).map_err(EngineError::disk(&dir.join(DIGESTS)))?;
     let marks = frontier.marks()?;
     let mut files = open_files(config, &marks)?;
@@ -291,7 +292,7 @@ pub(crate) fn hold_gathered(dir: &Path) -> Result<Option<FileLock>, EngineError>
 }
 
 /// Returns whether `dir` contains a crawl. Refuses a directory that was gathered from several
-/// workers, one with files that don't belong to a crawl, and one with links in place of files.
+/// workers, contains files that don't belong to a crawl, or contains links in place of files.
 pub(crate) fn examine(dir: &Path) -> Result<bool, EngineError> {
     if dir.join(WORKERS).exists() {
         return Err(EngineError::IsGathered {

@@ -23,7 +23,7 @@ pub fn discard_unanswered(summary: &Summary) -> bool {
     let is_over = summary.ended != Ended::HandedOver;
     let is_unanswered = summary.reach == Reach::Unanswered;
     let is_new = !summary.resumed && summary.created.last() == Some(dir);
-    // A parked host is a decision of the user that later runs must respect.
+    // The list of parked hosts is a decision of the user, so keep it for later runs.
     if !is_over || !is_unanswered || !is_new || !summary.parked.is_empty() {
         return false;
     }
@@ -36,7 +36,7 @@ pub fn discard_unanswered(summary: &Summary) -> bool {
         }
     }
     for folder in summary.created.iter().rev().skip(1) {
-        // Fails if the folder holds anything else, which then stays.
+        // Removing a folder fails if it contains anything else. The folder then stays.
         if fs::remove_dir(folder).is_err() {
             break;
         }
@@ -61,7 +61,7 @@ fn remove(dir: &Path) -> Result<bool, EngineError> {
     let renamed = dir.with_file_name(name);
     fs::rename(dir, &renamed).map_err(EngineError::disk(dir))?;
     drop(store);
-    // Follows no links.
+    // `remove_dir_all` follows no links.
     if let Err(why) = fs::remove_dir_all(&renamed) {
         tracing::warn!(dir = %renamed.display(), %why, "a discarded directory can't be removed");
     }

@@ -27,7 +27,8 @@ use crate::meta_keys::{
 use crate::revisit::visit::Round;
 use crate::totals::Totals;
 
-/// Maximum number of stored records, and of bytes in robots.txt copies, to commit at once.
+/// Limits of what is committed at once: the number of stored records, and the bytes of robots.txt
+/// copies.
 const BATCH_PARTS: usize = 2_000;
 const BATCH_BYTES: usize = 8 << 20;
 
@@ -48,7 +49,7 @@ pub struct GatheredWorker {
 
 /// Moves a crawl from the shared frontier into `dir`, where it can continue. `dir` already has the
 /// files gathered from the worker directories in `gathered`. Until the caller marks the crawl as
-/// moved in the shared frontier, both have it.
+/// moved in the shared frontier, both the directory and the shared frontier have the crawl.
 ///
 /// # Errors
 /// [`EngineError`]. The directory is then unusable.
@@ -253,8 +254,8 @@ fn keep_merged(source: &dyn MovedOut, transaction: &mut dyn Transaction) {
     }
 }
 
-/// Returns the latest round of the workers. If several workers are in it, it is over only if it is
-/// over for all of them.
+/// Returns the latest round of the workers. If several workers are in that round, the round is over
+/// only if it is over for all of them.
 fn merged_round(kept: &[&[u8]]) -> Option<Round> {
     let rounds = kept
         .iter()
@@ -267,7 +268,7 @@ fn merged_round(kept: &[&[u8]]) -> Option<Round> {
         let is_same = last.number == before.number;
         Round {
             began: match is_same {
-                // Take the earlier time: the worker with the later one joined after the round had
+                // Take the earlier time: the worker with the later time joined after the round had
                 // begun.
                 true => last.began.min(before.began),
                 false => last.began,

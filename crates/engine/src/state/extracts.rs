@@ -3,13 +3,13 @@
 //! ```text
 //! DIR/extracts.jsonl        the rows; their length is in the state
 //! DIR/extracts.jsonl.part   new rows that are not complete
-//! DIR/extracts.jsonl.new    complete new rows, until they take the place of the others
+//! DIR/extracts.jsonl.new    complete new rows, until they replace the old ones
 //! DIR/extract-rules.json    the rules of the last run, or of the last `crawl extract`
 //! ```
 //!
 //! A replacement writes the new rows, commits their length, and renames the file. If a crash
-//! happens before the commit, the next start removes the new rows. If it happens later, the next
-//! start renames the file.
+//! happens before the commit, the next start removes the new rows. If a crash happens after the
+//! commit, the next start renames the file.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -32,7 +32,8 @@ pub(crate) const EXTRACT_RULES: &str = "extract-rules.json";
 /// The rules, while they are written.
 pub(crate) const NEW_EXTRACT_RULES: &str = "extract-rules.json.new";
 
-/// Writes the rules for the readers of the rows, who need the types and the order of fields.
+/// Writes the rules to a file for programs that read the rows, which need the types and the order
+/// of fields.
 pub(crate) fn write_rules(dir: &Path, rules: &Rules) -> Result<(), EngineError> {
     let path = dir.join(EXTRACT_RULES);
     let text = serde_json::to_vec_pretty(rules.configs()).unwrap_or_default();

@@ -42,7 +42,7 @@ pub(super) fn make_folder(path: &Path) -> io::Result<Vec<PathBuf>> {
     for folder in missing {
         let above = folder.parent().filter(named).unwrap_or(Path::new("."));
         match fs::File::open(above).and_then(|above| above.sync_all()) {
-            // A process that may write to the parent but not read it can't sync it.
+            // A folder can't be synced by a process that may write to it but not read it.
             Err(why) if why.kind() == ErrorKind::PermissionDenied => {}
             synced => synced?,
         }

@@ -34,7 +34,7 @@ const ROW_FILES: [&str; 3] = ["pages.jsonl", "excluded.jsonl", "requests.jsonl"]
 /// A crawl that was imported into a shared frontier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imported {
-    /// What was moved, in numbers.
+    /// The numbers of moved records.
     pub moved: MovedCrawl,
     /// The folder where the crawl's own frontier is now.
     pub own_frontier: PathBuf,
@@ -65,7 +65,7 @@ pub fn import(dir: &Path, target: &ImportTarget<'_>) -> Result<Imported, EngineE
     let opened = FjallFrontier::open(&state, &Options::default());
     let frontier = opened.map_err(|error| directory::unopened(dir, &state, error))?;
     refuse_unmovable(dir, &frontier)?;
-    // An earlier import may have moved everything before it was interrupted.
+    // An earlier, interrupted import may already have moved everything.
     let is_there = |life: &String| target.frontier.is_moved(life);
     let is_there = begun.as_ref().map(is_there).transpose();
     let life = match (begun, is_there.map_err(EngineError::Shared)?) {
@@ -116,8 +116,8 @@ fn refuse_unmovable(dir: &Path, frontier: &FjallFrontier) -> Result<(), EngineEr
     Ok(())
 }
 
-/// Moves everything into the shared frontier, in the role of a process of the worker. Returns the
-/// id of that process, which has ended by then.
+/// Moves everything into the shared frontier, as a process of the worker. Returns the id of that
+/// process, which counts as ended.
 fn move_all(
     dir: &Path,
     state: &Path,
@@ -127,7 +127,7 @@ fn move_all(
     let mut import = target.frontier.begin().map_err(EngineError::Shared)?;
     let put = put_all(dir, frontier, &mut *import);
     if let Err(why) = put {
-        // Ignore errors: what is left over has no effect, and the next import removes it.
+        // Ignore errors: remains of the import have no effect, and the next import removes them.
         let _ = import.give_up();
         return Err(why);
     }
@@ -197,8 +197,8 @@ fn count(frontier: &FjallFrontier) -> Result<MovedCrawl, FrontierError> {
     Ok(moved)
 }
 
-/// Moves the crawl's own frontier out of the way. Moves the store first: while it is in place, an
-/// import counts as unfinished, and an unfinished import needs the other folder too.
+/// Moves the crawl's own frontier out of the way. The store is moved first: as long as it is in
+/// place, the import counts as unfinished, and an unfinished import also needs the other folder.
 fn move_aside(state: &Path) -> Result<(), EngineError> {
     let aside = state.join(IMPORTED);
     match fs::create_dir(&aside) {

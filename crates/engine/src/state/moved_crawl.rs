@@ -3,7 +3,7 @@
 use crawl_frontier::parts::{StoredPart, Totals};
 use crawl_frontier::{FjallFrontier, Frontier as _};
 
-/// What moved when a crawl changed frontiers.
+/// The numbers of records that moved when a crawl changed frontiers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MovedCrawl {
     /// The number of URLs in each state.

@@ -13,12 +13,13 @@ use crate::messages::OrderFact;
 pub(crate) const ORDER: &str = "state/order.jsonl";
 
 /// The file `state/order.jsonl`, to which the loop and the writer append. The file is never synced.
-/// If a power cut loses its end, a replay continues from there without the order.
+/// A power cut may therefore lose the end of the log. A replay continues without the order from
+/// there.
 #[derive(Clone)]
 pub(crate) struct OrderLog(Arc<Mutex<OrderFile>>);
 
-/// Holds rows in memory, to write many at once: when a request ends that began after one of them,
-/// or before the next group is committed.
+/// The file of the log, and rows held in memory. Held rows are written together: before the next
+/// group is committed, or when a request ends that began after one of the rows.
 struct OrderFile {
     file: LogFile,
     /// The time of the oldest row in memory, in milliseconds since the Unix epoch.
@@ -43,8 +44,8 @@ impl OrderLog {
         }))))
     }
 
-    /// Appends facts in order. A command is written at once. Another fact is on disk once
-    /// [`OrderLog::begin_rows`] was called for a later request, or a later group or command was
+    /// Appends facts in order. A command is written at once. Any other fact is written once
+    /// [`OrderLog::begin_rows`] is called for a later request, or a later group or command is
     /// appended.
     ///
     /// # Errors
@@ -71,8 +72,8 @@ impl OrderLog {
         Ok(())
     }
 
-    /// Writes the turns that led to these requests. Called before the rows of the requests are
-    /// written.
+    /// Writes the turns (uses of permits) that led to these requests. Called before the rows of the
+    /// requests are written.
     ///
     /// # Errors
     /// I/O errors.

@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! DIR/forget.new/       the new files, under their final names
-//! DIR/forget.json       written once all of them are on disk: what to replace, what to remove
+//! DIR/forget.json       the list of changes, written once the new files are on disk
 //! ```
 //!
-//! If a crash happens before the list is written, the next start removes the folder. If it happens
-//! later, [`resume`] carries out the whole list again, which does no harm.
+//! If a crash happens before the list is written, the next start removes the folder. If a crash
+//! happens later, [`resume`] carries out the whole list again, which is harmless.
 //!
-//! A crawl directory may come from a stranger, including the list. So all changes are made through
-//! a handle on the directory, without following links. The caller of [`resume`] decides whether the
+//! A crawl directory with such a list may come from a stranger. So all changes are made through a
+//! handle on the directory, without following links. The caller of [`resume`] decides whether the
 //! list is the user's own, and which names it may contain.
 
 use std::fs::{self, File};
@@ -41,7 +41,7 @@ pub(crate) struct Swap {
 }
 
 impl Swap {
-    /// Returns the bytes to sign with the user's key.
+    /// Returns the bytes that are signed with the user's key.
     fn message(&self) -> Vec<u8> {
         serde_json::to_vec(self).unwrap_or_default()
     }
@@ -68,8 +68,8 @@ pub(crate) fn begin(dir: &Path) -> Result<PathBuf, EngineError> {
     Ok(staging)
 }
 
-/// Makes the replacement final: writes and syncs the list, with the signature that `sign` returns
-/// for it. The new files must be synced already. This function syncs only their folders.
+/// Makes the replacement final: writes and syncs the list, together with the signature that `sign`
+/// returns. The new files must already be synced. This function syncs only their folders.
 pub(crate) fn commit(
     dir: &Path,
     swap: &Swap,

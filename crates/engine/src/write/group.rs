@@ -219,8 +219,8 @@ impl Group<'_> {
             WriterMessage::Seeds(seeds) => self.seeds(seeds),
             WriterMessage::TakeBack { scope } => {
                 self.take_back = Some(scope.or(self.take_back.take().flatten()));
-                // Move the walkers here, because every run sends this message first, even a resumed
-                // one.
+                // Move the walkers here, because every run sends this message first, including a
+                // resumed run.
                 self.move_walkers(None)
             }
             WriterMessage::DrawSample => {
@@ -306,8 +306,8 @@ impl Group<'_> {
         }
         self.begin_walk(&seeds);
         self.admit(&seeds)?;
-        // The first pages of the walk may be settled already, because messages may overtake each
-        // other.
+        // Move the walkers at once: messages may overtake each other, so the first pages of the
+        // walk may already be settled.
         self.move_walkers(None)
     }
 
@@ -413,8 +413,8 @@ impl Group<'_> {
         self.totals.pages += 1;
         self.totals.bytes += row.bytes;
         let failed = row.is_failed();
-        // A failed sitemap doesn't count as a failed page, because the crawl also tries sitemaps
-        // that nothing lists, without knowing that they exist.
+        // Don't count a failed sitemap as a failed page, because the crawl also tries sitemaps that
+        // are not listed anywhere and may not exist.
         if failed && lease.kind != UrlKind::Sitemap {
             self.totals.failed += 1;
         }
@@ -821,7 +821,7 @@ fn new_of<'a>(
         .filter_map(|(admission, admitted)| matches!(admitted, Admitted::New).then_some(admission))
 }
 
-/// Keeps a URL in `modified` only if one of the links leads to it and is pending.
+/// Keeps the URLs in `modified` that one of the pending links leads to, and drops the others.
 fn of_wanted(
     mut modified: Vec<(CanonicalUrl, u32)>,
     links: &[Admission],

@@ -133,7 +133,7 @@ impl Writer {
         Writer { shared, ..self }
     }
 
-    /// Makes the writer respect tombstones: it does not write what the crawl was made to forget.
+    /// Makes the writer respect tombstones: it writes no rows about forgotten pages and hosts.
     pub(crate) fn with_tombstones(self, tombstones: Tombstones) -> Writer {
         Writer { tombstones, ..self }
     }

@@ -20,9 +20,8 @@ impl SettledRedirects {
     /// Records that `url` redirects to `target`. Returns whether this closes a loop that leads back
     /// to `url`.
     ///
-    /// So each loop is reported once, at the redirect that is settled last. A redirect that only
-    /// leads into a loop isn't reported, because it depends on chance whether the loop is known by
-    /// then.
+    /// Each loop is reported once, at the redirect that is settled last. A redirect that only leads
+    /// into a loop isn't reported, because it depends on chance whether the loop is known by then.
     pub(crate) fn closes_loop(
         &mut self,
         frontier: &dyn Frontier,

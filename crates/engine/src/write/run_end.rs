@@ -23,8 +23,8 @@ const MAX_LISTED_URLS: usize = 100;
 pub(crate) type ExcludedCounts = BTreeMap<String, u64>;
 
 /// Lists the URLs that this run found but did not fetch, rewrites the archive's index, and records
-/// which URLs are pending. If `is_still_cut_off`, the next start treats this run as cut off, as this
-/// run did with an earlier one.
+/// which URLs are pending. If `is_still_cut_off`, the next start treats this run like a run that
+/// was cut off.
 ///
 /// The rows of unfetched URLs are not committed, so the next start cuts them off. The rows may be
 /// obsolete by then: such a URL may be fetched if another page links to it, or if a budget is
@@ -44,8 +44,8 @@ pub(crate) fn write_derived(
         shared,
         ..
     } = writer;
-    // Use the start time of the round in all these rows, because they are rewritten at the end of
-    // every run, and their times should stay the same.
+    // Use the start time of the round in all these rows, so that their times stay the same when the
+    // rows are rewritten at the end of every run.
     let began = u64::from(visits.round.began) * 1_000_000;
     let when = Some((visits.round.number, Timestamp::from_micros(began)));
     let excluded = &mut files.excluded;
@@ -125,9 +125,9 @@ fn list_unreachable(
 
 type Visit<'a> = dyn FnMut(WaitingUrl<'_>) -> ControlFlow<()> + 'a;
 
-/// Returns a function that names the budget because of which a pending URL was not fetched: the
-/// spent budget of the URL's origin, or else the budget that ended the run. The function returns
-/// `None` if no budget is the reason.
+/// Returns a function that names the budget that kept a pending URL from being fetched: the spent
+/// budget of the URL's origin, or else the budget that ended the run. The function returns `None`
+/// if no budget is the reason.
 fn by_budget(waiting: &[WaitingRow]) -> impl Fn(&WaitingUrl<'_>) -> Option<Exclusion> {
     let spent = waiting.iter().filter(|row| row.reason == "budget");
     let by_origin: HashMap<Option<&str>, Option<&str>> = spent

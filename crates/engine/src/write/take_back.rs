@@ -18,9 +18,9 @@ const MAX_BATCH: usize = 4096;
 /// judged again by `scope`.
 ///
 /// Runs on the writer's thread, reads the whole list of deferred URLs from disk, and stops if
-/// `abandon` is set. In that case, or after a crash between two batches, the next start repeats the
-/// scan. The trap detector is locked for one URL at a time, so the crawl loop never waits for a
-/// disk read.
+/// `abandon` is set. If it stops early, or if a crash happens between two batches, the next start
+/// repeats the scan. The trap detector is locked for one URL at a time, so the crawl loop never
+/// waits for a disk read.
 pub(super) fn each_batch(
     frontier: &dyn Frontier,
     traps: Option<&SharedTraps>,

@@ -39,7 +39,7 @@ pub(crate) fn place(shared: &SharedTraps, level: u8, links: &mut [Admission]) {
     if level == 0 && traps.knows_of_none() {
         return;
     }
-    // Look up the page's own host first: most links lead there, and links of a page in a trap may
+    // Look up the page's own host first. Most links lead to it. Also, links of a page in a trap may
     // be deferred wherever they lead.
     let is_of_page = links.first().and_then(|link| link.via.as_ref());
     let is_of_page = is_of_page.is_some_and(|via| traps.knows_of(&via.host_key()));
@@ -91,7 +91,8 @@ fn visit<'a>(lease: &'a Lease, signal: &'a TrapSignal) -> PageEvidence<'a> {
         level: Priority::of(lease).level(),
         answer: match signal {
             TrapSignal::Text(gist) => PageAnswer::Text(gist),
-            // With a low `--max-redirects`, even one or two harmless redirects are cut.
+            // Require several redirects, because with a low `--max-redirects` even one or two
+            // harmless redirects are cut.
             TrapSignal::CutRedirect(to) if lease.redirects > 1 => PageAnswer::CutRedirect(to),
             TrapSignal::Other => PageAnswer::Other,
             TrapSignal::Redirect(_)

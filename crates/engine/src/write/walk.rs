@@ -32,8 +32,8 @@ impl Group<'_> {
         }
     }
 
-    /// Returns what a walker must know about a page to move on from it. `None` if the crawl is not
-    /// a random walk.
+    /// Returns the data for a walker's next step from a settled page: the page's links or redirect.
+    /// `None` if the crawl is not a random walk.
     pub(super) fn walked_page(
         &self,
         lease: &Lease,
@@ -46,8 +46,9 @@ impl Group<'_> {
         Some(WalkedPage::read(arrival, status, links, is_kept))
     }
 
-    /// Stores what a walker must know about a settled page, and moves on the walkers that waited
-    /// for it. Only the first visit of a page counts, so later rounds don't change a walk.
+    /// Stores the links or the redirect of a settled page for walkers, and moves on the walkers
+    /// that waited for the page. Only the first visit of a page counts, so later rounds don't
+    /// change a walk.
     pub(super) fn walked(
         &mut self,
         url: &CanonicalUrl,
@@ -142,15 +143,15 @@ impl Group<'_> {
         }
     }
 
-    /// Returns what a walker must know about a settled page. `None` if the URL is not settled.
+    /// Returns the links or the redirect of a page that was settled earlier. `None` if the URL is
+    /// not settled.
     fn walked_before(&mut self, url: &str) -> Result<Option<Arc<WalkedPage>>, EngineError> {
         if let Some(page) = self.walked.get(url) {
             return Ok(Some(Arc::clone(page)));
         }
         let page = match WalkedPage::stored(self.frontier, url)? {
             Some(page) => page,
-            // The URL was not settled as a page of the walk, but for example as a part of another
-            // page.
+            // The URL may have been settled for another purpose, for example as a part of a page.
             None => match canonicalize(None, url).map(|url| self.frontier.known(&url)) {
                 Ok(known) => match known?.map(|known| known.state) {
                     Some(KnownState::Excluded(_)) => WalkedPage::dead_end("excluded"),
@@ -168,7 +169,7 @@ impl Group<'_> {
     }
 
     /// Returns the admission of a URL that a walker waits for. The admission is made from the link
-    /// to the URL, or else from what the frontier knows of the URL.
+    /// to the URL, or else from the frontier's record of the URL.
     fn waiting(
         &self,
         at: &str,

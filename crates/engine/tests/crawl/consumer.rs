@@ -33,8 +33,8 @@ fn a_consumer_may_wait_for_the_answer_to_a_command() {
     let (rows, summary) = crawl.run_consumed(async |commander, _| {
         if commands < 5 {
             commands += 1;
-            // The answer comes with a later commit, so the crawl must continue while the consumer
-            // waits.
+            // The answer to this command comes with a later commit, so the crawl must continue
+            // while the consumer waits for it.
             let add = Command::Add(web.url(0, &format!("/hidden/{commands}")));
             answered += u32::from(commander.ask(add).await.is_ok());
         }

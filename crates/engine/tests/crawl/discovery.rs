@@ -288,8 +288,8 @@ fn a_page_with_another_canonical_url_has_it_in_its_row() {
             "/c",
             Answer::html("c").header("Link", "</b>; rel=canonical"),
         )
-        // This META is in the page's body, where a visitor may have written it, so it does not
-        // count.
+        // This META element is in the body of the page, where a visitor may have written it. So it
+        // does not count.
         .script(0, "/d", Answer::html("d <meta name=url content=/b>"))
         .start();
     let crawl = Crawl::of(&web);
@@ -340,7 +340,7 @@ fn sitemaps_name_other_forms_and_an_order() {
     assert_eq!(paths, expected);
 }
 
-/// Host 0 has an index, whose sitemap lists two pages of each other host.
+/// Host 0 has a sitemap index with one sitemap, which lists two pages of each other host.
 #[test]
 fn pages_of_other_hosts_need_a_robots_txt_that_names_the_sitemap() {
     let web = bare(4).start();
@@ -354,7 +354,8 @@ fn pages_of_other_hosts_need_a_robots_txt_that_names_the_sitemap() {
     web.script(0, "/map.xml", xml("application/xml", &map));
     let link = format!("<a href={}>linked</a>", web.url(1, "/linked"));
     web.script(0, "/", Answer::html(&link));
-    // Host 1 names no sitemap, host 2 the sitemap, and host 3 its index.
+    // The robots.txt of host 2 names the sitemap, and the robots.txt of host 3 names the sitemap
+    // index. The robots.txt of host 1 names neither.
     for (host, path) in [(2, "/map.xml"), (3, "/sitemap.xml")] {
         let robots = format!("Sitemap: {}", web.url(0, path));
         web.script(host, "/robots.txt", xml("text/plain", &robots));
@@ -378,7 +379,7 @@ fn pages_of_other_hosts_need_a_robots_txt_that_names_the_sitemap() {
     assert_eq!(row.reason, "sitemap");
     let (robots, map) = (web.url(1, "/robots.txt"), web.url(0, "/map.xml"));
     assert_eq!(row.rule, Some(format!("{robots} does not name {map}")));
-    // A plan counts the same pages, except those that only links lead to.
+    // A plan counts the same pages, except pages that only links lead to.
     let mut plan = Crawl::of(&web);
     plan.config.fetch.allow_private = true;
     plan.config.scope.mode = crawl_scope::ScopeMode::Any;
@@ -387,7 +388,7 @@ fn pages_of_other_hosts_need_a_robots_txt_that_names_the_sitemap() {
     let planned = |(host, path): &(u32, &str)| plan.excluded_row(&web.url(*host, path)).reason;
     assert!(foreign.iter().all(|page| planned(page) == "planned"));
     assert_eq!(planned(&(1, "/listed")), "sitemap");
-    // The user vouches for a sitemap that he names himself.
+    // If the user names a sitemap as a seed, no robots.txt needs to name it.
     let mut crawl = Crawl::of(&web);
     let seed = crawl_weburl::canonicalize(None, &web.url(0, "/sitemap.xml")).unwrap();
     crawl.config.fetch.allow_private = true;

@@ -14,7 +14,7 @@ use crate::support::Crawl;
 const PAPERS: usize = 24;
 const PAGES: usize = 30;
 
-/// A program that reads documents, but not before the gate (a FIFO) is open.
+/// A program that reads documents. Reading waits until the gate (a FIFO) is open.
 struct SlowReader {
     program: PathBuf,
     gate: PathBuf,

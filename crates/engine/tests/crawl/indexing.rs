@@ -141,8 +141,8 @@ fn pages_are_searchable_or_their_rows_state_why_not() {
         ("master", "yes"),
         ("canonical", "canonical"),
         ("linked", "canonical"),
-        // This page is indexed: its canonical link is in the body, where a visitor may have written
-        // it, so it does not count.
+        // This page is indexed, because its canonical link does not count: the link is in the body,
+        // where a visitor may have written it.
         ("comment", "yes"),
         ("lost", "soft_404"),
         ("moved", "redirect"),

@@ -32,7 +32,7 @@ misbehaviour`). The limits are in [limits.md](limits.md).
 |---|---|---|---|---|---|
 ";
 
-/// A way to misbehave when connections are accepted, rather than in a reply.
+/// A kind of misbehaviour that begins when a connection is accepted, and not only in the reply.
 struct Doorway {
     name: &'static str,
     scheme: &'static str,
@@ -207,7 +207,7 @@ struct HostRecords {
     failures: Vec<String>,
     /// Why the host's other URLs were excluded.
     excluded: Vec<String>,
-    /// The host's own log of the requests it received.
+    /// The host's own log of the requests that it received.
     asked: Vec<LogEntry>,
 }
 
@@ -329,7 +329,7 @@ fn each_misbehaviour_has_its_outcome() {
         if error.is_some() || status.is_none() {
             assert_ne!(coverage, "whole", "{name}");
         }
-        // Cut off what follows the coverage verdict, because it only repeats the outcome.
+        // Cut off the text after the coverage verdict, because it only repeats the outcome.
         let coverage = coverage.split(':').next().unwrap();
         let _ = writeln!(
             table,

@@ -205,8 +205,8 @@ pub(crate) fn answers(round: u32) -> Vec<(&'static str, Answer)> {
     ]
 }
 
-/// Returns what rounds 2 to 4 record about the site of [`answers`]: round, path, change, and which
-/// part differs.
+/// Returns the records of rounds 2 to 4 about the site of [`answers`]: round, path, change, and the
+/// part that differs.
 fn changes_by_round(setting: impl Fn(&mut Crawl)) -> Vec<(u32, String, String, String)> {
     let web = small(&[]);
     let mut crawl = eager(&web);
@@ -540,7 +540,8 @@ fn a_sitemap_determines_which_pages_are_revisited() {
         requested_paths(&web.take_log()),
         BTreeSet::from(["/sitemap.xml"])
     );
-    // No page is visited before the minimum interval is over, whatever date the sitemap states.
+    // A page is not visited again before the minimum interval is over, whatever date the sitemap
+    // states.
     web.script(0, "/sitemap.xml", sitemap("2999-01-01"));
     again(&mut crawl);
     assert_eq!(
@@ -583,7 +584,7 @@ fn budgets_are_those_of_a_round() {
     assert_eq!(crawl.run().unwrap().pages, 4);
     let summary = again(&mut crawl);
     assert_eq!((summary.pages, changes(&crawl, 2).len()), (4, 4));
-    // A round ends when a budget is spent, so the next run begins a new round.
+    // A spent budget ends the round, so the next run begins a new one.
     crawl.config.budgets.max_pages = Some(2);
     assert_eq!(again(&mut crawl).ended, Ended::Budget("max-pages"));
     let summary = again(&mut crawl);

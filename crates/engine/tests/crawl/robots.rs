@@ -38,7 +38,7 @@ fn crawl_of(web: &TestWeb) -> Crawl {
     crawl
 }
 
-/// A row of the table in `docs/robots-states.md`: a state of robots.txt, and how to set it up.
+/// A state of robots.txt, as a row of the table in `docs/robots-states.md`, and how to set it up.
 struct State {
     name: &'static str,
     robots: Box<dyn Fn(&TestWeb) -> Script>,

@@ -118,7 +118,7 @@ impl Crawl {
         })
     }
 
-    /// Runs the crawl while `person` steers it. Returns the result of `person`, too.
+    /// Runs the crawl while `person` steers it. Also returns the result of `person`.
     pub(crate) fn run_steered<T>(
         &self,
         person: impl AsyncFnOnce(Commander) -> T,

@@ -99,8 +99,10 @@ impl Hosts {
         Ok(())
     }
 
-    /// Waits for unknown requests as long as the gap of a host requires. Call this whenever the gap
-    /// may have become longer, since robots.txt is read only after the unknown requests are noted.
+    /// Extends the wait for unknown requests if a host needs a longer gap. Call this whenever a gap
+    /// may have become longer. Gaps may grow after
+    /// [`note_unknown_requests`](Self::note_unknown_requests), because robots.txt is read only
+    /// then.
     pub(super) fn extend_wait_for_unknown(&mut self, host: &HostKey) {
         if let Some(before) = self.unknown_before
             && let Some(gap) = self.scheduler.longest_gap(host)
@@ -252,8 +254,8 @@ mod tests {
         assert_eq!(wake, at(29));
     }
 
-    /// The run after the power loss sends no request, so the next start only knows of the wait if
-    /// this one doesn't count as clean.
+    /// The run after the power loss sends no request, so no waits of hosts are stored. The end of
+    /// this run must not count as clean, or the next start would not wait.
     #[test]
     fn unknown_requests_are_waited_for_as_long_as_robots_txt_requires() {
         for (rule, seconds) in [
@@ -301,8 +303,8 @@ mod tests {
             assert!(!now.scope.judges_again());
             now.restore(RestartKind::AfterKill).unwrap();
             assert!(now.scope.judges_again());
-            // The server time of earlier runs is known from the start only if a budget needs it,
-            // since adding it up takes a walk over all hosts.
+            // The server time of earlier runs is added up at the start only if a budget needs it,
+            // since that requires visiting all hosts.
             assert_eq!(now.hosts.budgets_mut().served(), served);
         }
         let unknown = HostKey::parse("b.example").unwrap();

@@ -43,8 +43,8 @@ const MAX_HOSTS_COMPARED: usize = 50;
 /// All hosts of a crawl. Combines the scheduler with the budgets, locks, retries and requests in
 /// flight of each host, and decides which hosts stay in memory.
 ///
-/// - Set up: [`enter_round`](Self::enter_round), [`share_locks`](Self::share_locks), then what
-///   earlier runs left, with [`restore`](Self::restore),
+/// - Set up: [`enter_round`](Self::enter_round), [`share_locks`](Self::share_locks), then the state
+///   of earlier runs with [`restore`](Self::restore),
 ///   [`note_past_request`](Self::note_past_request) and
 ///   [`note_unknown_requests`](Self::note_unknown_requests).
 /// - Work of an origin: [`recall`](Self::recall) its host, then [`set_pending`](Self::set_pending)
@@ -57,9 +57,9 @@ const MAX_HOSTS_COMPARED: usize = 50;
 /// - A request: [`request_ended`](Self::request_ended). A page is also reported with
 ///   [`page_leased`](Self::page_leased) before its request, [`page_ended`](Self::page_ended) after
 ///   it, and [`page_settled`](Self::page_settled) once it counts as a page of its host.
-/// - A host: its durable [`state`](Self::state) after each change; the caller has it written, and
-///   reports the commit with [`states_kept`](Self::states_kept). Each step of the loop calls
-///   [`evict_idle`](Self::evict_idle).
+/// - A host: [`state`](Self::state) returns its durable state after each change. The caller has the
+///   state written, and reports the commit with [`states_kept`](Self::states_kept). Each step of
+///   the loop calls [`evict_idle`](Self::evict_idle).
 ///
 /// Emits no effects. Methods return origins to wake, or origins of evicted hosts.
 pub(crate) struct Hosts {
@@ -70,12 +70,13 @@ pub(crate) struct Hosts {
     budgets: HostBudgets,
     retries: Retries,
     requests: RequestsInFlight,
-    /// When requests of an earlier run that the log may lack ended at the latest. `None` if the log
-    /// is complete.
+    /// The latest time when requests of an earlier run that are missing from the log may have
+    /// ended. `None` if the log is complete.
     unknown_before: Option<Tick>,
-    /// Until when hosts wait because of such requests.
+    /// The time until which hosts wait because of requests that the log lacks.
     unknown_until: Tick,
-    /// Why hosts get no requests because the login to their site failed in this run.
+    /// Hosts that get no requests because the login to their site failed in this run, with the
+    /// reason.
     without_login: HashMap<HostKey, String>,
 }
 
@@ -128,7 +129,7 @@ impl Hosts {
         is_full
     }
 
-    /// Returns whether a host has spent a budget other than that of its pages.
+    /// Returns whether a host has spent a budget other than its page budget.
     pub(super) fn is_budget_spent(&mut self, now: Tick, host: &HostKey) -> bool {
         self.budgets.is_spent(now, host)
     }
@@ -199,8 +200,8 @@ impl Hosts {
         self.requests.skip_look_up(permit);
     }
 
-    /// Takes the oldest permit whose address look-up ended. Returns `Ok(None)` if the scheduler
-    /// took that permit back. Another permit may then be ready.
+    /// Takes the oldest permit whose address look-up ended. `Ok(None)` means that the scheduler
+    /// took that permit back, but another permit may be ready.
     ///
     /// # Errors
     /// No permit is ready, or there is no room for its request before the tick in the error.

@@ -19,7 +19,8 @@ const LOGIN_RETRY: Duration = Duration::from_secs(60 * 60);
 
 impl Hosts {
     /// Returns how a run with nothing in flight ends. `None` if the run continues, because some
-    /// host may get a request soon. `robots` knows why the robots.txt of a host is unreachable.
+    /// host may get a request soon. `robots` provides the reason why the robots.txt of a host is
+    /// unreachable.
     pub(crate) fn natural_end(&self, now: Tick, robots: &RobotsStates) -> Option<Ended> {
         let resting = self.scheduler.host_summary(now);
         match resting.soonest {
@@ -43,15 +44,16 @@ impl Hosts {
                 let hosts = resting.paused.into_iter().map(|rest| UnreachableHost {
                     why: match rest.why {
                         PauseReason::OtherCrawl => self.residents.describe_holder(&rest.host),
-                        // The robots.txt of one origin doesn't explain why the others wait.
+                        // At least one robots.txt of the host could be fetched, so an unreachable
+                        // robots.txt of another origin doesn't explain the wait.
                         why @ PauseReason::Failures(_) if has_answered(&rest, robots) => {
                             describe_pause(why)
                         }
                         why @ (PauseReason::Robots | PauseReason::Failures(_)) => robots
                             .why_unreachable_host(&rest.host)
                             .unwrap_or_else(|| describe_pause(why)),
-                        // The robots.txt of one origin may be unreachable for another reason, which
-                        // doesn't explain this wait.
+                        // Ignore a robots.txt that is unreachable for another reason, which doesn't
+                        // explain this wait.
                         why @ (PauseReason::Wait | PauseReason::RetryAfter) => robots
                             .why_host_waits(&rest.host)
                             .unwrap_or_else(|| describe_pause(why)),

@@ -59,8 +59,8 @@ impl Hosts {
         self.scheduler.park(now, host);
     }
 
-    /// Unparks those hosts that [`stop_for_login`](Self::stop_for_login) parked and `is_of` the site
-    /// whose login begins again.
+    /// Unparks the hosts that [`stop_for_login`](Self::stop_for_login) parked and for which `is_of`
+    /// returns true, because the login to their site begins again.
     pub(crate) fn unpark_after_login(&mut self, now: Tick, is_of: impl Fn(&HostKey) -> bool) {
         let scheduler = &mut self.scheduler;
         self.without_login.retain(|host, _| {

@@ -65,7 +65,7 @@ impl ResidentHosts {
         std::mem::take(&mut self.redated)
     }
 
-    /// Checks counts that must agree whenever no event is being handled.
+    /// Checks the counts that must agree whenever no event is being handled.
     #[cfg(test)]
     pub(super) fn check_invariants(&self, unsettled: u64) {
         let sent: u64 = self.sent.values().map(|count| u64::from(*count)).sum();
@@ -221,7 +221,7 @@ impl Hosts {
     }
 
     /// Makes a host that was taken over from another worker wait for a gap, counted from the
-    /// take-over, since that worker may have sent requests until then.
+    /// take-over. The other worker may have sent requests until then.
     fn wait_after_takeover(&mut self, now: Tick, host: &HostKey, ago: Duration) {
         let ago = u64::try_from(ago.as_micros()).unwrap_or(u64::MAX);
         let taken_at = Tick::from_micros(now.as_micros().saturating_sub(ago));
@@ -258,7 +258,8 @@ impl Hosts {
     }
 
     /// Evicts the hosts that other workers take over. Then requests the hand-over of each bucket (a
-    /// set of hosts) that has nothing in flight. Returns what the scheduler knew of the evicted hosts.
+    /// set of hosts) that has nothing in flight. Returns the origins of the evicted hosts, and
+    /// their unsent requests for rules.
     pub(crate) fn hand_over(
         &mut self,
         now: Tick,

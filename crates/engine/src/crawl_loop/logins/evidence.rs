@@ -18,8 +18,8 @@ const MAX_SUSPECTS: usize = 256;
 pub(super) struct Evidence {
     /// Whether a page has shown since the last login that the crawl is logged in.
     is_proven: bool,
-    /// Whether the page after the last login had the sign of `logged-in` or lacked that of
-    /// `logged-out`.
+    /// Whether the page after the last login looked logged in: it had the sign of `logged-in`, or
+    /// lacked the sign of `logged-out`.
     pub(super) is_landing_in: bool,
     /// Different pages that looked logged out since the last login, or since the last page that
     /// looked logged in.
@@ -28,27 +28,28 @@ pub(super) struct Evidence {
     suspects: Vec<CanonicalUrl>,
     /// The page that caused the last login.
     cause: Option<CanonicalUrl>,
-    /// The number of logins whose cause was set aside afterwards.
+    /// The number of logins whose cause was later set aside.
     vain_logins: u32,
     /// How often the site logged the crawl out in this run.
     pub(super) logouts: u32,
 }
 
-/// The conclusion from a page that looks logged out.
+/// The conclusion drawn from a page that looks logged out.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Conclusion {
     /// The session may be over or not, so fetch the page again, behind the others.
     Undecided,
-    /// The session is not over: only this page looks like that.
+    /// The session is not over: only this page looks logged out.
     SetAside,
     /// The session is over.
     LoggedOut,
-    /// The last login changed nothing.
+    /// The last login had no effect: pages still look logged out.
     LoginFailed,
 }
 
 impl Evidence {
-    /// Creates the evidence at the start of a run. `is_proven` if an earlier run was logged in.
+    /// Creates the evidence at the start of a run. `is_proven` is whether an earlier run was logged
+    /// in.
     pub(super) fn new(is_proven: bool) -> Evidence {
         Evidence {
             is_proven,
@@ -67,7 +68,7 @@ impl Evidence {
         self.suspects.retain(|suspect| suspect != url);
     }
 
-    /// Concludes what a page means that looks logged out in the current session.
+    /// Decides what to conclude from a page that looks logged out in the current session.
     pub(super) fn note_logged_out(&mut self, url: &CanonicalUrl) -> Conclusion {
         let is_suspect = self.suspects.contains(url);
         let is_in_row = self.in_a_row.contains(url);
@@ -82,8 +83,9 @@ impl Evidence {
         if !is_in_row {
             self.in_a_row.push(url.clone());
         }
-        // A page is fetched again behind the others of its origin. If it comes again, and no page
-        // between looked logged in, there is none that would.
+        // A logged-out page is fetched again after the other pages of its origin. If it looks
+        // logged out again, and none of the other pages looked logged in, the conclusion is
+        // certain.
         let is_certain = is_in_row || self.in_a_row.len() >= FAILED_AFTER;
         if !self.is_proven {
             let is_only_one = self.in_a_row.len() == 1 && self.is_landing_in;

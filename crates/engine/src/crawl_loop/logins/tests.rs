@@ -79,7 +79,7 @@ fn secrets() -> Result<Vec<(String, String)>, String> {
         .to_vec())
 }
 
-/// Logs in with the form, up to the answer to it.
+/// Takes the steps of a login until the form can be sent. Returns the request that sends the form.
 fn submit(logins: &mut Logins) -> LoginRequest {
     let request = next(logins);
     assert_eq!(
@@ -144,7 +144,7 @@ fn a_form_is_fetched_filled_in_and_sent_before_the_first_page() {
     assert!(matches!(later.gate(&corrected).0, LoginGate::Open));
 }
 
-/// Takes in a page that looks logged out. Returns whether it is set aside.
+/// Reports a page that looks logged out. Returns whether the page is set aside.
 fn shows_out(logins: &mut Logins, url: &CanonicalUrl) -> bool {
     logins.page_ended(&page(logins, out()), url).page == LoggedOutPage::SetAside
 }
@@ -178,7 +178,7 @@ fn a_session_that_ends_causes_one_login_and_not_more() {
     // A page that was requested before the login shows nothing about the new session.
     logins.page_ended(&before, &one);
     assert!(is_open(&mut logins));
-    // The session is over again, on a page that was open in between.
+    // The new session ends too. A page looked logged in before that.
     shows_in(&mut logins, &two);
     assert!(!shows_out(&mut logins, &two));
     log_in_again(&mut logins);
@@ -190,11 +190,11 @@ fn a_page_that_always_looks_logged_out_is_set_aside() {
     shows_in(&mut logins, &numbered(1));
     assert!(!shows_out(&mut logins, &numbered(2)));
     log_in_again(&mut logins);
-    // The page is fetched again behind the others. One page is logged in.
+    // The page is fetched again after another page, which looks logged in.
     shows_in(&mut logins, &numbered(3));
     assert!(shows_out(&mut logins, &numbered(2)));
     assert!(is_open(&mut logins) && sessions.may_be_logged_in("a.example"));
-    // In a later round of the run, the page causes no login either.
+    // The page causes no login in a later round of the run.
     assert!(shows_out(&mut logins, &numbered(2)));
     assert!(is_open(&mut logins));
 }
@@ -218,7 +218,7 @@ fn several_pages_in_a_row_after_a_login_end_the_site() {
     let expected = LoginFailure::from(why.to_owned());
     assert_eq!(reaction.failed.unwrap(), ("a.example".to_owned(), expected));
     assert_eq!(failure(&mut logins), why);
-    // The account is right, so the next run logs in again.
+    // The site did not refuse the credentials, so the next run logs in again.
     assert!(!sessions.may_be_logged_in("a.example"));
     assert_eq!(sessions.refused("a.example"), None);
 }
@@ -240,7 +240,7 @@ fn pages_that_always_look_logged_out_cause_few_logins() {
         assert!(shows_out(&mut logins, &always_out), "{number}");
     }
     assert_eq!(count, MAX_VAIN_LOGINS);
-    // Several pages in a row still show that the session is over.
+    // Several pages in a row still count as evidence that the session is over.
     for number in 3_000..3_003 {
         assert!(is_in(&sessions));
         assert!(!shows_out(&mut logins, &numbered(number)));

@@ -1,4 +1,4 @@
-//! Requests of pages in the browser: rules, permits, refusals.
+//! Tests of the requests that pages make in the browser: rules, permits and refusals.
 
 use std::sync::Arc;
 
@@ -211,7 +211,7 @@ fn a_page_that_waits_for_resources_does_not_hold_up_other_pages() {
     coordinator.wake_pending(at(20), &origin());
     let open = open_to_all();
     coordinator.hosts.set_robots(at(20), &origin(), open);
-    // Long after the time within which a page must be committed.
+    // Longer after the fetch than a page may wait for its commit.
     let out = step(&mut coordinator, 600);
     assert_eq!(sent(&out), Some((&url("http://a.example/page"), false)));
 }

@@ -24,7 +24,7 @@ use crate::render::{
 };
 use crate::simulated::scripted_servers::answer;
 
-/// A browser for tests that render nothing.
+/// A browser for tests that render no page.
 struct NoBrowser;
 
 impl Renderer for NoBrowser {
@@ -339,7 +339,8 @@ fn shell(scripts: u64) -> Shell {
     }
 }
 
-/// Renders a page that shows nothing more. Returns `None` if it is read as it was sent.
+/// Queues a page that shows no more when rendered than as sent, and renders it if the rules allow.
+/// Returns `None` if it is read as sent instead.
 fn render_in_vain(renders: &mut Renders, path: &str, scripts: u64) -> Option<()> {
     renders.add(page(path), shell(scripts));
     match renders.next().unwrap() {
@@ -359,7 +360,7 @@ fn shapes_that_rendering_adds_nothing_to_are_read_as_sent() {
         assert!(render_in_vain(&mut renders, &path, 1).is_some());
     }
     assert!(render_in_vain(&mut renders, "/blog/7", 1).is_none());
-    // Other scripts or another shape may bring more.
+    // Pages with other scripts or another URL shape are still rendered.
     assert!(render_in_vain(&mut renders, "/blog/7", 2).is_some());
     assert!(render_in_vain(&mut renders, "/shop", 1).is_some());
 }
@@ -550,7 +551,7 @@ fn posts_are_never_shared_kept_or_repeated() {
     let (one, two) = (renders.next_at(&origin), renders.next_at(&origin));
     let (one, two) = (one.unwrap(), two.unwrap());
     assert_ne!(one.key, two.key);
-    // An error would lead to another try if it were the answer to a GET.
+    // If this error answered a GET, the request would be sent again.
     let error = StoredAnswer {
         status: 503,
         ..script(3)
@@ -580,7 +581,8 @@ fn answers_to_requests_with_secrets_are_not_shared_with_other_pages() {
     assert!(request.key.is_own && !request.fetch().is_anonymous);
     renders.answered(&request.key, &script(3));
     assert!(own.try_recv().unwrap().is_some());
-    // The same URL, requested by a page that must not use these secrets.
+    // Request the same URL from a page that must not use the operator's fields and the site's
+    // session.
     let (answer, mut answered) = oneshot::channel();
     let request = ResourceRequest {
         url: "/own.js".to_owned(),

@@ -133,8 +133,8 @@ impl RobotsStates {
             return Ok(RobotsStep::Hop(to).into());
         }
         if let Some(why) = refusal(hop, result) {
-            // The rules of the origin can't be fetched. Nor are they needed, since each of its URLs
-            // is settled as refused when it is leased.
+            // The rules of the origin can't be fetched. The rules are not needed either, since
+            // every URL of the origin is settled as refused when it is leased.
             self.refuse(of, why);
             return Ok(RobotsStep::Done(never_fetched()).into());
         }

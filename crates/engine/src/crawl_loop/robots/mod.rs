@@ -81,8 +81,8 @@ pub(crate) struct RobotsStates {
     /// Whether a `tdmrep.json` could forbid the crawl's purpose, so that it must be fetched.
     needs_tdmrep: bool,
     own_site: bool,
-    /// Whether the settings allow some host a shorter gap, or more requests at once, than hosts
-    /// that the operator doesn't own may have.
+    /// Whether the settings are too fast for hosts that the operator doesn't own: they allow some
+    /// host a shorter gap, or more requests at once.
     is_quick: bool,
     cache: RobotsCache,
     /// The rules that the last page was judged by, kept because they often apply to the next page
@@ -178,8 +178,8 @@ impl RobotsStates {
         self.is_quick = true;
     }
 
-    /// Applies new politeness settings. If they allow some host a shorter gap than hosts that the
-    /// operator doesn't own may have, returns the paces to set for the origins in memory.
+    /// Applies new politeness settings. If they are too fast for hosts that the operator doesn't
+    /// own, returns the paces to set for the origins in memory.
     pub(super) fn take_politeness(
         &mut self,
         now: Tick,
@@ -416,8 +416,8 @@ impl RobotsStates {
     }
 
     /// Returns the paces that the kept robots.txt files of a host request, since all origins of a
-    /// host share one gap. Covers the origins that are not in memory, if they are at the default
-    /// ports and their copy of robots.txt is fresh.
+    /// host share one gap. Covers the origins of the host that are not in memory, if they use the
+    /// default ports and their copy of robots.txt is fresh.
     ///
     /// # Errors
     /// The frontier can't be read.
@@ -471,8 +471,8 @@ impl RobotsStates {
         self.reasons(host, |_| true)
     }
 
-    /// Returns which robots.txt files of a host demanded a wait; `None` if none did, so that some
-    /// page must have.
+    /// Returns which robots.txt files of a host demanded a wait. `None` if only pages demanded a
+    /// wait.
     pub(crate) fn why_host_waits(&self, host: &HostKey) -> Option<String> {
         let demands = [429, 503].map(|status| why_unreachable(Some(status), ""));
         self.reasons(host, |why| demands.iter().any(|demand| demand == why))
@@ -574,8 +574,8 @@ fn why_unreachable(status: Option<u16>, why: &str) -> String {
     }
 }
 
-/// Returns whether the settings allow some host a shorter gap, or more requests at once, than hosts
-/// that the operator doesn't own may have.
+/// Returns whether the settings are too fast for hosts that the operator doesn't own: they allow
+/// some host a shorter gap, or more requests at once.
 fn is_quick(politeness: &Politeness) -> bool {
     let sites = || politeness.sites.iter().map(|(_, terms)| terms);
     let delays = sites().filter_map(|terms| terms.delay);

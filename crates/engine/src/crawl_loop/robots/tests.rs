@@ -75,8 +75,8 @@ fn kept_paces_come_from_copies_of_origins_that_were_not_met() {
     transaction.commit().unwrap();
     let expected = [(https.clone(), Some(Duration::from_secs(5)))];
     assert_eq!(paces(&coordinator.robots, &http), expected);
-    // The origin's own pace counts too: a redirect of another host's robots.txt may lead to an
-    // origin that is not in memory.
+    // The result includes the pace of the origin itself. An origin may not be in memory although a
+    // request goes to it, because another host's robots.txt redirects there.
     assert_eq!(paces(&coordinator.robots, &https), expected);
     coordinator.robots.meet(at(20), &https).unwrap();
     assert_eq!(paces(&coordinator.robots, &http), []);

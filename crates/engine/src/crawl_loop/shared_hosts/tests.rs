@@ -13,7 +13,7 @@ use crate::simulated::scripted_servers::moved;
 /// A worker that owns every host. All hosts but one are in one bucket.
 struct OneBucket;
 
-/// The host in another bucket, and this bucket.
+/// The host that is in another bucket, and the number of that bucket.
 const APART: (&str, i32) = ("apart.example", 8);
 
 impl HostOwnership for OneBucket {
@@ -208,7 +208,8 @@ fn pages_requested_before_a_rest_are_not_used() {
     assert!(coordinator.shared.may_fetch(0));
 }
 
-/// Near the end of the budget, a grant is smaller than the number of pages that cause a request.
+/// Near the end of the budget, a worker may get so few pages that it would immediately request
+/// more.
 #[test]
 fn a_small_grant_is_followed_by_a_request_only_after_a_page() {
     let mut shared = shared(Some(0));
@@ -272,7 +273,8 @@ fn the_next_owner_fetches_robots_txt_of_a_host_that_is_handed_over() {
     }
 }
 
-/// Otherwise the pages of the origin would stay pending, while the worker is idle and the crawl ends.
+/// If robots.txt were not fetched again, the pages of the origin would stay pending, while the
+/// worker is idle and the crawl ends.
 #[test]
 fn robots_txt_is_fetched_again_if_the_host_that_it_redirects_to_is_handed_over() {
     let mut coordinator = coordinator(|_| {});

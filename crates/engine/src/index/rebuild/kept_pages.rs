@@ -28,7 +28,7 @@ pub(super) struct Kept {
     /// The archive position and size of the page's DOM, if it was rendered.
     pub(super) dom: Option<(WarcPlace, u64)>,
     pub(super) refused: Option<String>,
-    /// Whether the page is kept out of the index, according to the last row that decides this.
+    /// Whether the page is kept out of the index, as decided by the last row that states it.
     is_out: bool,
 }
 
@@ -164,14 +164,14 @@ fn fetched_at(row: &PageRow) -> i64 {
     i64::try_from(row.fetched_at.as_micros() / 1_000_000).unwrap_or(i64::MAX)
 }
 
-/// Whether to judge a page again that was left out of the index: if it was left out because of its
-/// canonical URL, or because documents of its type were not indexed then but are now.
+/// Whether to judge a page again that was left out of the index. True if the reason was its
+/// canonical URL, or if documents of its type were not indexed at that time but are now.
 fn is_judged_anew(word: &str, row: &PageRow, documents: &DocumentRules) -> bool {
     let content_type = row.content_type.as_deref();
     let path = row.url.splitn(4, '/').nth(3).unwrap_or_default();
     let is_html = documents.html && is_html(content_type, &[]);
-    // Judge a page again that names a canonical URL, because only once all pages are read is it
-    // known whether that URL replaces the page.
+    // Judge a page again if it names a canonical URL. Whether that URL replaces the page is known
+    // only once all pages are read.
     let names_another = word.split(':').next() == Some("canonical");
     names_another
         || (word == "no_page" || word.starts_with("document_"))

@@ -179,7 +179,7 @@ fn an_answer_to_head_has_the_recorded_status_and_no_body() {
         purpose: "check".to_owned(),
         ..row(start, Some(status), None)
     };
-    // The first HEAD was answered well, so the GET after it is a later visit.
+    // The first HEAD got a good answer, so the GET after it is a later visit.
     let rows = [
         head(0, 200),
         row(1_000, Some(200), None),

@@ -20,14 +20,15 @@ use crate::control::Command;
 use crate::messages::Job;
 use crate::totals::Totals;
 
-/// How much later than its permit a request may be sent: its address is looked up first.
+/// The maximum time between a permit and its request, during which the address is looked up.
 const LOOK_UP: Duration = Duration::from_secs(30);
 /// The minimum pause after a failed connection.
 const PAUSE: Duration = Duration::from_secs(5);
 /// How long a robots.txt is valid if it states no time.
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// How a life of the program ended.
+/// How a life of the program ended. A life is the time from a start of the program to its end or
+/// death.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Death {
     /// The run ended normally and committed everything.
@@ -48,18 +49,18 @@ struct Seen {
     address: IpAddr,
     start: Tick,
     end: Option<Tick>,
-    /// Until when the server's answer asked to wait.
+    /// When the wait that the server requested in its answer ends.
     wait_until: Option<Tick>,
     /// The length of `requests.jsonl` with the row of the request.
     logged: Option<u64>,
-    /// Whether the host has another owner since.
+    /// Whether the host has been handed over to another owner since this request.
     is_detached: bool,
 }
 
 /// A wait that was recorded by an earlier life of the program.
 struct RecordedWait {
-    /// The worker that recorded it in its directory, and the length of `requests.jsonl` with it.
-    /// `None` if the state of the host was committed.
+    /// If the wait is only on record in a directory: the worker that the directory belongs to, and
+    /// the length of `requests.jsonl` with the row. `None` if the state of the host was committed.
     only: Option<(usize, u64)>,
     end: Tick,
     until: Tick,
@@ -82,18 +83,18 @@ struct HostSeen {
 #[derive(Clone)]
 struct HostPause {
     until: Tick,
-    /// The origin that must not be requested, if another one of the host may answer. Such a pause
-    /// is not recorded.
+    /// The only origin of the host that must not be requested, if other origins may answer. Such a
+    /// pause is not recorded. `None` if the pause applies to the whole host.
     only: Option<Origin>,
 }
 
 #[derive(Default)]
 struct OriginSeen {
-    /// The last answer with rules: its end, and how long it is valid.
+    /// The last answer that set rules: its end, and how long it is valid.
     usable: Option<(Tick, Duration)>,
-    /// Pages requested since then.
+    /// Pages requested since the last answer that set rules.
     pages: u32,
-    /// Whether robots.txt was unreachable since then.
+    /// Whether robots.txt was unreachable since the last answer that set rules.
     is_unreachable: bool,
 }
 
@@ -112,16 +113,18 @@ struct Records {
 #[derive(Default)]
 struct Orders {
     is_paused: bool,
-    /// The delay of every host, and those of single hosts, in this life.
+    /// The delay of every host that a command set in this life. `host_delays` has the delays of
+    /// single hosts.
     delay: Option<Duration>,
     host_delays: HashMap<String, Duration>,
-    /// Until when requests that were permitted before a longer delay may be sent.
+    /// When a command last changed a delay. Requests that were permitted with the shorter delay may
+    /// still be sent for a while.
     longer_since: Option<Tick>,
     parked: BTreeSet<String>,
     /// Patterns of URLs that must not be requested.
     excluded: Vec<String>,
     added: Vec<String>,
-    /// URLs that a command names, which are visited even if they are not due.
+    /// URLs that a command added, which are visited even if they are not due.
     named: BTreeSet<String>,
 }
 
@@ -138,7 +141,8 @@ impl HostPause {
 }
 
 impl HostSeen {
-    /// Forgets what only the process knew that sent requests to the host.
+    /// Forgets the facts that were only in the memory of the process that sent requests to the
+    /// host.
     fn end_life(&mut self, now: Tick, delay: Duration, is_clean: bool) {
         let last = self.ends.iter().max().copied();
         let last = if self.in_flight > 0 { Some(now) } else { last };
@@ -168,13 +172,13 @@ pub(super) struct Checker {
     pub(super) max_pages: Option<u64>,
     /// The requests of living processes, by their numbers.
     seen: BTreeMap<usize, Seen>,
-    /// For each host, the recorded requests of earlier lives that asked to wait.
+    /// For each host, the waits that servers requested in earlier lives and that are on record.
     waits: HashMap<String, Vec<RecordedWait>>,
     hosts: HashMap<String, HostSeen>,
     origins: BTreeMap<Origin, OriginSeen>,
     /// Settled pages, each with its round.
     settled: BTreeSet<(String, u32)>,
-    /// Pages whose links must be known, by their rows.
+    /// Pages whose rows were written, so that the URLs they link to must be known.
     linking: BTreeSet<String>,
     /// When the next visit of each page is due, as of the end of the last round.
     visits: BTreeMap<String, u32>,
@@ -187,7 +191,7 @@ pub(super) struct Checker {
     /// The first broken rule.
     pub(super) breach: Option<String>,
     pub(super) requests: u64,
-    /// How many times a worker took over a host that another one had requested.
+    /// How many times a worker took over a host that another worker had sent requests to.
     pub(super) handovers: u32,
 }
 
@@ -229,8 +233,8 @@ impl Checker {
         }
     }
 
-    /// Begins a life of the program. After an unclean end of a life that sent
-    /// requests, every host waits a full delay.
+    /// Begins a life of the program. If the last life sent requests and did not end cleanly, every
+    /// host of the worker waits a full delay.
     pub(super) fn begin(&mut self, worker: usize, now: Tick, config: &Config) {
         let politeness = &config.politeness;
         self.orders.excluded.clone_from(&config.scope.exclude);
@@ -250,8 +254,8 @@ impl Checker {
         self.politeness = politeness.clone();
     }
 
-    /// Enters a round that began at this time, in seconds. In a new round, the pages whose visits
-    /// are due by then are visited again, and no others.
+    /// Enters a round that began at this time, in seconds. In a new round, exactly the pages are
+    /// visited again whose visits were due by then.
     pub(super) fn enter_round(&mut self, number: u32, began: u32) {
         if number == self.round {
             return;
@@ -308,7 +312,7 @@ impl Checker {
                 host.end_life(now, delay, death == Death::Clean);
             }
         }
-        // Only an answer allows a page beyond the age of a copy.
+        // If the copy of robots.txt is too old, a page is allowed only after a new answer.
         for (origin, seen) in &mut self.origins {
             let host = self.hosts.get(origin.host_key().host());
             if host.is_none_or(|host| host.worker == worker) {
@@ -356,7 +360,8 @@ impl Checker {
             Command::Park(host) => {
                 orders.parked.insert(host.as_str().to_owned());
             }
-            // Both commands may have been on their way at once.
+            // Accept this even if the host is not parked, because a command to park it may have
+            // been on its way at the same time.
             Command::Unpark(host) => {
                 orders.parked.remove(host.as_str());
             }
@@ -378,7 +383,7 @@ impl Checker {
                         hosts.for_each(|of_host| *of_host = (*of_host).min(*delay));
                     }
                 }
-                // A pause after a failure is a multiple of the delay.
+                // Drop the pauses, because a pause after a failure is a multiple of the delay.
                 for host in self.hosts.values_mut() {
                     host.pause = None;
                 }
@@ -387,8 +392,8 @@ impl Checker {
         }
     }
 
-    /// Returns the delay of a host. A request may have been permitted just before a delay became
-    /// longer.
+    /// Returns the delay of a host. Shortly after a delay became longer, returns a shorter one,
+    /// because a request may have been permitted before the change.
     fn delay(&self, now: Tick, host: &str) -> Duration {
         let Orders {
             delay,
@@ -409,8 +414,8 @@ impl Checker {
         self.records[worker].was_frozen = true;
     }
 
-    /// Checks that a worker has no requests in flight to hosts that it hands over. Another worker may
-    /// have taken the hosts already, after the leases of this one ended.
+    /// Checks that a worker has no requests in flight to hosts that it hands over. If the worker's
+    /// leases have ended, another worker may have taken the hosts already.
     pub(super) fn handed_over(&mut self, worker: usize, is_left: impl Fn(&HostKey) -> bool) {
         let hosts = self.hosts.iter();
         let mut busy = hosts.filter(|(host, seen)| {
@@ -422,9 +427,9 @@ impl Checker {
         });
     }
 
-    /// Records that a worker takes hosts over, which then wait for a full gap. `is_start` is whether
-    /// the worker is about to read its own records, and `is_released` whether the last owner of the
-    /// hosts has committed their state.
+    /// Records that a worker takes hosts over, which then wait for a full gap. `is_start` is true
+    /// if the worker is about to read its own records. `is_released` is true if the last owner of
+    /// the hosts has committed their state.
     pub(super) fn taken_over(
         &mut self,
         worker: usize,
@@ -439,7 +444,8 @@ impl Checker {
             if !is_taken(&key(name)) {
                 continue;
             }
-            // A frozen process can't abort its requests, so they may be late.
+            // A frozen process can't abort its requests in time, so don't require that none is in
+            // flight.
             if host.in_flight > 0 && !self.records[host.worker].was_frozen {
                 busy = Some(name.clone());
             }

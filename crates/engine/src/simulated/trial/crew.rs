@@ -21,7 +21,7 @@ use crate::error::EngineError;
 use crate::state::directory;
 use crate::summary::Ended;
 
-/// Maximum lives of all workers in a trial. The last ones have no faults.
+/// Maximum lives of all workers in a trial. The last lives have no faults.
 const LIVES: u32 = 30;
 /// Maximum events of a trial.
 const MAX_EVENTS: u64 = 400_000;
@@ -65,8 +65,8 @@ struct Crew<'t> {
     checker: Checker,
     released: BTreeSet<i32>,
     members: Vec<Member>,
-    /// Hosts whose URLs are left at the end, because their robots.txt redirects to another
-    /// worker's host, which counts as unreachable.
+    /// Hosts whose URLs remain pending at the end, because their robots.txt redirects to a host of
+    /// another worker. Such a robots.txt counts as unreachable.
     unreachable: BTreeSet<String>,
     /// The number of lives with faults.
     eventful: u32,
@@ -169,7 +169,7 @@ impl Crew<'_> {
         );
         let mut config = self.trial.settings(&self.web, &disk, is_last);
         config.output = dir;
-        // Waiting workers check each other all the time, so long waits take many events.
+        // While workers wait, they check each other often, so a long wait takes many events.
         config.wait_unreachable = config.wait_unreachable.min(LONGEST_WAIT);
         if !is_last {
             config.budgets.max_pages = self.max_pages;
@@ -195,7 +195,7 @@ impl Crew<'_> {
             format!("{name} {}, {trouble:?}", shown(&config, fault))
         });
         disk.begin(fault);
-        // Budgets of earlier lives end with the first life without one.
+        // The first life without a budget lifts the budgets of all earlier lives.
         self.checker.max_pages = self.checker.max_pages.filter(|_| !is_last);
         if self.tally.lives == 1 {
             self.checker.max_pages = config.budgets.max_pages;
@@ -248,7 +248,7 @@ impl Crew<'_> {
         Life::begin(&mut world, config, directory, Some(sharing), (fate, now))
     }
 
-    /// Draws what happens to a worker besides the fates of a program alone.
+    /// Draws the trouble of a worker, which is in addition to the fate that any program may have.
     fn trouble(&mut self) -> Option<(u64, Trouble)> {
         let dice = &mut self.dice;
         let latest = [50, 500, 3_000][dice.below(3) as usize];
@@ -355,7 +355,7 @@ impl Crew<'_> {
     }
 }
 
-/// Returns whether an error follows from a worker's trouble.
+/// Returns whether an error is an expected consequence of a worker's trouble.
 fn is_loss(error: &EngineError, trouble: Option<Trouble>) -> bool {
     let text = error.to_string();
     let is_lost = text.contains("are no longer its own");

@@ -11,13 +11,13 @@ use crawl_archive::DiskFaults;
 
 use super::Dice;
 
-/// Disks write whole sectors, of this size.
+/// The size of a sector in bytes. A disk writes only whole sectors.
 const SECTOR: u64 = 512;
 /// The error numbers of a full disk and of a failed operation.
 const ENOSPC: i32 = 28;
 const EIO: i32 = 5;
 
-/// The disk of a trial. Files are written by one life of the program after the other.
+/// The disk of a trial. Successive lives of the program write to the same files.
 #[derive(Debug)]
 pub(super) struct SimulatedDisk(Mutex<State>);
 
@@ -31,7 +31,7 @@ struct State {
     is_dead: bool,
 }
 
-/// The fault that a drawn operation of the disk begins.
+/// A fault that begins at a randomly drawn operation of the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DiskFault {
     /// The program dies in the middle of the operation.
@@ -72,8 +72,8 @@ impl SimulatedDisk {
         self.state().synced.get(path).copied().unwrap_or(0)
     }
 
-    /// Cuts the power: of the bytes that were not synced, each file keeps none, a part, or pieces
-    /// with holes.
+    /// Cuts the power. Of its unsynced bytes, each file keeps none, the first part, or pieces with
+    /// holes.
     pub(super) fn cut_power(&self) -> io::Result<()> {
         let mut state = self.state();
         let State { dice, synced, .. } = &mut *state;
@@ -111,7 +111,7 @@ impl SimulatedDisk {
 }
 
 impl State {
-    /// Counts an operation on a file. Returns the error that it ends with, if any.
+    /// Counts an operation on a file. Returns the error number if the operation fails.
     fn step(&mut self, path: &Path) -> Option<i32> {
         self.synced.entry(path.to_owned()).or_default();
         if self.is_dead {
@@ -145,7 +145,7 @@ impl DiskFaults for SimulatedDisk {
                 false => length,
             });
         };
-        // The first operation that fails may have written a part.
+        // The operation in which the program dies may write a part of the bytes.
         if state.is_dead && !was_dead {
             return Ok(state.dice.below(length as u64 + 1) as usize);
         }
@@ -154,7 +154,7 @@ impl DiskFaults for SimulatedDisk {
 
     fn cut(&self, path: &Path, length: u64) -> io::Result<()> {
         let mut state = self.state();
-        // A full disk can truncate files.
+        // Truncating a file succeeds even on a full disk.
         match state.step(path) {
             Some(error) if error != ENOSPC => return Err(io::Error::from_raw_os_error(error)),
             _ => {}

@@ -1,4 +1,4 @@
-//! One life of the program: from the opening of the crawl directory to the end, a failure or death.
+//! One life of the program: from opening the crawl directory to the end, a failure or death.
 
 mod commands;
 mod flights;
@@ -56,9 +56,9 @@ pub(super) enum End {
 pub(super) struct Fate {
     /// After this many events, the program is killed.
     pub(super) killed_after: Option<u64>,
-    /// A stop, and the number of events before it.
+    /// A stop, and the number of events before the stop.
     pub(super) stopped_after: Option<(u64, Stop)>,
-    /// A worker's trouble, and the number of events before it.
+    /// A worker's trouble, and the number of events before the trouble.
     pub(super) trouble: Option<(u64, Trouble)>,
     /// The commands of the operator, each with the number of events before it.
     pub(super) commands: Vec<(u64, Command)>,
@@ -66,12 +66,12 @@ pub(super) struct Fate {
     pub(super) slowness: u64,
 }
 
-/// The parts of a trial that outlive the program.
+/// The parts of a trial that persist across lives of the program.
 pub(super) struct World<'t> {
     pub(super) web: &'t mut TrialWeb,
     pub(super) disk: &'t SimulatedDisk,
     pub(super) checker: &'t mut Checker,
-    /// The number of the worker that lives, 0 without other workers.
+    /// The index of the worker that is running. 0 if the program crawls alone.
     pub(super) worker: usize,
     /// The buckets (sets of hosts) whose last owner has committed the state of their hosts.
     pub(super) released: &'t mut BTreeSet<i32>,
@@ -79,7 +79,7 @@ pub(super) struct World<'t> {
     pub(super) dice: &'t mut Dice,
 }
 
-/// Something that happens at a time.
+/// Something that happens at a point in virtual time.
 enum Happening {
     Ended(Box<Flight>),
     Found(Permit, IpAddr),
@@ -292,7 +292,7 @@ impl Life {
         Ok(self.thawed(at.max(self.now)))
     }
 
-    /// Lets time pass, and lets the next event happen if it is due.
+    /// Advances the time to `at`, and handles the next event if it is due by then.
     pub(super) fn pass(&mut self, world: &mut World<'_>, at: Tick) {
         self.now = self.now.max(at);
         self.abort_late_flights();
@@ -323,12 +323,12 @@ impl Life {
         self.at(self.now + wait, happening);
     }
 
-    /// Draws how long something takes.
+    /// Draws the time that an action takes.
     fn delay(&self, world: &mut World<'_>) -> Duration {
         Duration::from_millis(world.dice.below(self.fate.slowness + 1))
     }
 
-    /// Lets something happen after a drawn time.
+    /// Schedules an event after a drawn time.
     fn soon(&mut self, world: &mut World<'_>, happening: Happening) {
         let wait = self.delay(world);
         self.after(wait, happening);
@@ -406,7 +406,7 @@ impl Life {
                     .note(self.now, || format!("w{worker} commit of {count}"));
                 let World { checker, disk, .. } = world;
                 checker.committed(worker, &*self.frontier, disk, &committed.totals);
-                // Reports of the writer don't overtake each other.
+                // Keep the writer's reports of commits in order.
                 let at = self.now + self.delay(world);
                 self.last_report = self.last_report.max(at);
                 self.at(self.last_report, Happening::Committed(Box::new(committed)));
@@ -427,7 +427,7 @@ impl Life {
     fn perform(&mut self, world: &mut World<'_>) {
         let logged = self.requests.append_requests(lines_to_log(&self.effects));
         if let Err(error) = logged {
-            // As in the driver, results of requests that are not on record are not passed on.
+            // As in the driver, don't pass on results of requests that are not on record.
             self.effects.clear();
             return self.fail(world, error.into());
         }
@@ -469,7 +469,8 @@ impl Life {
         }
     }
 
-    /// Ends the program, which writes what the driver writes unless it was killed.
+    /// Ends the program. Unless it was killed, it writes the same files as the driver at the end of
+    /// a run.
     pub(super) fn end(self, world: &mut World<'_>, config: &Config, end: End) -> End {
         match end {
             End::Over(ended, _) => match self.close(world, config, &ended) {
@@ -480,8 +481,8 @@ impl Life {
         }
     }
 
-    /// Writes what the driver writes at the end of a run. Returns false if the run was stopped at
-    /// once.
+    /// Writes the files that the driver writes at the end of a run. Returns false if the run was
+    /// stopped at once.
     fn close(
         self,
         world: &mut World<'_>,
@@ -489,7 +490,7 @@ impl Life {
         ended: &Ended,
     ) -> Result<bool, EngineError> {
         if self.coordinator.stopped_at_once() {
-            // Some states of hosts may not be committed.
+            // Release no buckets, because some states of hosts may not be committed.
             if let Some(sharing) = self.sharing {
                 sharing.give_up(&mut BTreeSet::new());
             }

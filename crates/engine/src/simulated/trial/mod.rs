@@ -41,9 +41,9 @@ use crate::summary::Ended;
 
 /// The number of last events to show if a trial fails.
 const SHOWN_EVENTS: usize = 40;
-/// Maximum lives in the first round of a trial. The last ones are without faults.
+/// Maximum lives in the first round of a trial. The last lives have no faults.
 const LIVES: u32 = 12;
-/// After this many broken trials, no more are run.
+/// Once this many trials are broken, no more trials run.
 const MAX_BROKEN: u64 = 10;
 /// The number of broken trials so far.
 static BROKEN: AtomicU64 = AtomicU64::new(0);
@@ -118,7 +118,7 @@ struct Tally {
     kills: u32,
     power_cuts: u32,
     failures: u32,
-    /// How many times a worker took over a host that another one had requested.
+    /// How many times a worker took over a host that another worker had sent requests to.
     handovers: u32,
 }
 
@@ -148,7 +148,8 @@ impl Tally {
 enum Store {
     /// In memory. Loses whatever was not committed.
     Memory(Arc<MemoryFrontier>),
-    /// In the crawl directory, as in real crawls. A power cut leaves it as a kill does.
+    /// In the crawl directory, as in real crawls. After a power cut its contents are the same as
+    /// after a kill.
     Directory,
 }
 
@@ -167,7 +168,7 @@ impl Store {
         })
     }
 
-    /// Ends a life of the program, whose leases are lost.
+    /// Ends a life of the program. Leased URLs become pending again.
     fn end_life(&mut self) {
         if let Store::Memory(frontier) = self {
             *frontier = Arc::new(frontier.forked());
@@ -301,7 +302,8 @@ fn shown(config: &Config, fault: Option<(u64, DiskFault)>) -> String {
     format!("start: delay {delay:?}, {per_host} per host, {pages:?}, {time:?}, {fault:?}")
 }
 
-/// Returns how a life ended for the next one, and the reason if it ended normally.
+/// Returns how the life counts for the checker, and the reason for its end if the run ended
+/// normally.
 fn death_of(
     end: End,
     fault: Option<(u64, DiskFault)>,
@@ -320,7 +322,8 @@ fn death_of(
     })
 }
 
-/// A failure of the disk must be reported as such.
+/// Checks that the error of a failed run names the drawn fault of the disk. Any other failure is an
+/// error of the trial.
 fn check_failure(error: &EngineError, fault: Option<(u64, DiskFault)>) -> Result<(), String> {
     let text = error.to_string();
     let is_named = match fault {
@@ -343,7 +346,8 @@ fn scratch() -> tempfile::TempDir {
     }
 }
 
-/// Runs the trial of a seed. Returns what it did, or the broken rule with the last events.
+/// Runs the trial of a seed. Returns the counts of the trial, or the broken rule with the last
+/// events.
 fn tried(kind: Kind, seed: u64) -> Result<Tally, String> {
     let trace = Trace::new();
     let ended = catch_unwind(AssertUnwindSafe(|| kind.run(seed, &trace)));

@@ -1,4 +1,5 @@
-//! Draws the settings of a trial's lives, what happens to them, and the commands of the operator.
+//! Draws the settings of a trial's lives, the events that happen to them, and the commands of the
+//! operator.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,7 +28,7 @@ pub(super) struct Trial {
     politeness: Politeness,
     /// Patterns of URLs that the operator has excluded so far.
     excluded: Vec<String>,
-    /// Draws the commands.
+    /// The random numbers for drawing commands.
     operator: Dice,
 }
 
@@ -115,7 +116,7 @@ impl Trial {
         config
     }
 
-    /// Draws what happens to the program in a life, and its fault on the disk.
+    /// Draws the events of a life, and the fault of the disk.
     pub(super) fn fate(&mut self, is_last: bool) -> (Fate, Option<(u64, DiskFault)>) {
         let dice = &mut self.dice;
         let slowness = [0, 20, 300, 4_000][dice.below(4) as usize];

@@ -31,7 +31,7 @@ impl TrialWeb {
         }
     }
 
-    /// Returns the dice of a host or page, which are the same each time.
+    /// Returns the dice of a host or page, with the same numbers at each call.
     fn dice(&self, of: &[u64]) -> Dice {
         let mix = |seed, part: &u64| Dice::new(seed ^ part.wrapping_add(1)).next();
         Dice::new(of.iter().fold(self.seed, mix))

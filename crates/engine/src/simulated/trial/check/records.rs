@@ -141,8 +141,8 @@ impl Checker {
         }
     }
 
-    /// Checks a crawl that is finished: nothing is left, except on hosts that are `unreachable`, and
-    /// every link is known.
+    /// Checks a finished crawl: no URL is left except on hosts in `unreachable`, and every link is
+    /// known.
     pub(in super::super) fn finished(
         &mut self,
         web: &TrialWeb,
@@ -206,8 +206,8 @@ impl Checker {
         }
     }
 
-    /// Checks the reason for which a run ended. Only a run that is not saved may lose rows of
-    /// requests.
+    /// Checks the reason why a run ended. Rows of requests may be missing only if the run was not
+    /// saved.
     pub(in super::super) fn over(
         &mut self,
         worker: usize,

@@ -85,7 +85,7 @@ impl Checker {
         }
     }
 
-    /// Checks that no other worker requests a host.
+    /// Checks that no other worker sends requests to a host.
     fn check_owner(&mut self, worker: usize, now: Tick, host: &str) {
         let seen = self.hosts.get(host);
         let busy = seen.filter(|seen| seen.worker != worker && seen.in_flight > 0);
@@ -119,7 +119,8 @@ impl Checker {
         let url = job.url();
         let waits = self.seen.values().filter(|seen| seen.host == host);
         let waits = waits.filter_map(|seen| seen.wait_until);
-        // A wait that is restored from `requests.jsonl` has lost its microseconds.
+        // Round the waits that were restored from `requests.jsonl` down to milliseconds, as in its
+        // rows.
         let earlier = self.waits.get(host).into_iter().flatten();
         let earlier = earlier.map(|wait| wait.until.as_micros() / 1000 * 1000);
         let wait = waits.chain(earlier.map(Tick::from_micros)).max();

@@ -8,7 +8,7 @@ use super::{Happening, Life, World};
 use crate::control::{Command, CommandAnswer, PostedCommand, Refused};
 use crate::messages::Event;
 
-/// A command, and its answer once it arrives.
+/// A command that was sent, and the channel for its answer.
 pub(super) type Posted = (Command, oneshot::Receiver<Result<CommandAnswer, Refused>>);
 
 impl Life {

@@ -12,7 +12,7 @@ use crate::crawl_loop::request_rows;
 use crate::messages::Job;
 
 pub(super) struct Flight {
-    /// The number of the request in the checker. `None` if the request was not sent.
+    /// The number that the checker gave the request. `None` if the request was not sent.
     seen: Option<usize>,
     job: Job,
     spent: Spent,

@@ -22,7 +22,7 @@ use crate::sharing::Links;
 /// How often a worker that is cut off tries to reach the database.
 pub(in super::super) const RECONNECTS: Duration = Duration::from_millis(100);
 
-/// The time of a trial, for parts of the program that use the clock of the system.
+/// The virtual time of a trial, for parts of the program that otherwise use the system's clock.
 #[derive(Clone)]
 pub(in super::super) struct VirtualClock {
     start: Instant,
@@ -52,7 +52,7 @@ impl VirtualClock {
     }
 }
 
-/// A fault or command that only workers suffer.
+/// A fault or command that can only happen to a worker of a shared crawl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Trouble {
     /// The worker can't reach the database for this time.
@@ -70,20 +70,21 @@ pub(in super::super) struct Sharing {
     frontier: Arc<MemoryWorker>,
     guard: Arc<dyn SendGuard>,
     links: Links<SendEvent>,
-    /// Events that the thread has sent since the last call.
+    /// Events that the thread has sent and that are not passed on yet.
     sent: Arc<Mutex<Vec<Event>>>,
     clock: VirtualClock,
     /// Makes the database drain this worker.
     drain: Box<dyn Fn()>,
     heartbeat: Duration,
-    /// The buckets (sets of hosts) that the worker owned after the last call.
+    /// The buckets (sets of hosts) that the worker owned when this was last checked.
     owned: Vec<i32>,
     is_over: bool,
     /// Whether the thread has just noticed that the crawl is over.
     noticed_end: bool,
     is_cut_off: bool,
     frozen_until: Tick,
-    /// When the last message of each direction arrives. Messages don't overtake each other.
+    /// The latest arrival time of a message in each direction. Later messages arrive no earlier, so
+    /// messages don't overtake each other.
     last_event: Tick,
     last_request: Tick,
 }
@@ -160,13 +161,14 @@ impl Life {
             .is_some_and(|sharing| sharing.guard.is_over())
     }
 
-    /// Returns whether a commit has to wait for the database, as long as the leases are valid.
+    /// Returns whether a commit has to wait until the database can be reached again. If the leases
+    /// are no longer valid, a commit doesn't wait.
     pub(super) fn waits_for_database(&self) -> bool {
         let sharing = self.sharing.as_ref();
         sharing.is_some_and(|sharing| sharing.is_cut_off && sharing.frontier.check().is_ok())
     }
 
-    /// Returns when requests in flight are aborted unless a heartbeat comes before.
+    /// Returns when requests in flight will be aborted unless a heartbeat succeeds first.
     pub(super) fn flights_end(&self) -> Option<Tick> {
         let sharing = self.sharing.as_ref()?;
         let at = sharing.clock.tick(sharing.guard.ends_at());
@@ -182,7 +184,7 @@ impl Life {
         }
     }
 
-    /// Returns the time of an event, which a frozen process handles later.
+    /// Returns when an event is handled: at its time, or when the process is no longer frozen.
     pub(super) fn thawed(&self, at: Tick) -> Tick {
         let sharing = self.sharing.as_ref();
         sharing.map_or(at, |sharing| at.max(sharing.frozen_until))
@@ -219,7 +221,7 @@ impl Life {
         self.at(at, Happening::Shares(request));
     }
 
-    /// Lets something happen in the sharing thread, or to it.
+    /// Handles an event in the sharing thread or in its connection.
     pub(super) fn shares(&mut self, world: &mut World<'_>, happening: Happening) {
         let now = self.now;
         let Some(sharing) = &mut self.sharing else {
@@ -228,7 +230,7 @@ impl Life {
         let done = match happening {
             Happening::Beats => {
                 let heartbeat = sharing.heartbeat;
-                // A heartbeat that fails is repeated until the leases end.
+                // Ignore a failed heartbeat: heartbeats are repeated until the leases end.
                 let _ = sharing.frontier.renew();
                 return self.after(heartbeat, Happening::Beats);
             }
@@ -251,7 +253,7 @@ impl Life {
                     let is_left =
                         |host: &HostKey| buckets.contains(&sharing.frontier.bucket_of(host));
                     world.checker.handed_over(worker, is_left);
-                    // A worker whose leases ended hands nothing over.
+                    // A worker whose leases have ended can't hand hosts over.
                     if sharing.frontier.check().is_ok() {
                         leaving.clone_from(buckets);
                     }
@@ -296,7 +298,7 @@ impl Life {
         sharing.owned = owned;
     }
 
-    /// Lets the events of the sharing thread arrive, in their order.
+    /// Schedules the arrival of the thread's events in the crawl loop, in order.
     fn pass_on(&mut self, world: &mut World<'_>) {
         let sent = self
             .sharing
