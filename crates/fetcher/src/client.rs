@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use http::header::{ACCEPT, ACCEPT_ENCODING, FROM, HeaderMap, HeaderValue, USER_AGENT};
 use reqwest::dns::Resolve;
-use reqwest::{Certificate, Client, ClientBuilder, Proxy};
+use reqwest::{Client, ClientBuilder, Proxy};
+use rustls::ClientConfig;
 use tower::util::MapFutureLayer;
 
 use crate::config::{FetchConfig, SetupError};
@@ -43,46 +44,31 @@ pub(crate) fn standing_headers(config: &FetchConfig) -> Result<HeaderMap, SetupE
     Ok(headers)
 }
 
+/// Creates a client. All clients of a fetcher have clones of the same `tls`, so they share sessions.
 pub(crate) fn client(
     config: &FetchConfig,
-    resolver: impl Resolve + Clone + 'static,
+    tls: &ClientConfig,
+    resolver: impl Resolve + 'static,
 ) -> Result<Client, SetupError> {
-    build(|| builder(config, resolver.clone()))
+    let builder = builder(config, tls, resolver)?;
+    builder.build().map_err(SetupError::Client)
 }
 
 /// Creates a client that connects like [`client`] but sends nothing. Each request ends with the
 /// error [`Stands`](crate::connect::Stands), or with the reason why connecting failed.
 pub(crate) fn connecting_client(
     config: &FetchConfig,
-    resolver: impl Resolve + Clone + 'static,
+    tls: &ClientConfig,
+    resolver: impl Resolve + 'static,
 ) -> Result<Client, SetupError> {
-    build(|| {
-        Ok(builder(config, resolver.clone())?.connector_layer(MapFutureLayer::new(connect_only)))
-    })
-}
-
-fn build(builder: impl Fn() -> Result<ClientBuilder, SetupError>) -> Result<Client, SetupError> {
-    // Fails only if a provider is already installed, which works as well.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let platform_roots = builder()?.build();
-    match platform_roots {
-        Ok(client) => Ok(client),
-        Err(error) => {
-            // Without root certificates the machine can still crawl http hosts. Requests to https
-            // hosts fail, because no certificate can be verified.
-            let client = builder()?
-                .tls_certs_only([])
-                .build()
-                .map_err(SetupError::Client)?;
-            let reason = crate::client_error::story(&error);
-            tracing::warn!("can't verify any https host: {reason}");
-            Ok(client)
-        }
-    }
+    let builder =
+        builder(config, tls, resolver)?.connector_layer(MapFutureLayer::new(connect_only));
+    builder.build().map_err(SetupError::Client)
 }
 
 fn builder(
     config: &FetchConfig,
+    tls: &ClientConfig,
     resolver: impl Resolve + 'static,
 ) -> Result<ClientBuilder, SetupError> {
     let mut builder = limits_of_http2(Client::builder(), MAX_HEADER_BYTES)
@@ -103,6 +89,7 @@ fn builder(
         .http1_ignore_invalid_headers_in_responses(true)
         .http1_allow_obsolete_multiline_headers_in_responses(true)
         .http1_allow_spaces_after_header_name_in_responses(true)
+        .tls_backend_preconfigured(tls.clone())
         .tls_info(true)
         .connector_layer(MapFutureLayer::new(noted))
         .dns_resolver(resolver);
@@ -112,10 +99,6 @@ fn builder(
             source,
         };
         builder = builder.proxy(Proxy::all(proxy).map_err(wrong)?);
-    }
-    if let Some(pem) = &config.extra_roots {
-        let roots = Certificate::from_pem_bundle(pem).map_err(SetupError::Roots)?;
-        builder = builder.tls_certs_merge(roots);
     }
     Ok(builder)
 }

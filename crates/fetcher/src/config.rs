@@ -230,7 +230,10 @@ pub enum SetupError {
     },
     /// The extra roots are not PEM certificates.
     #[error("can't read the extra root certificates")]
-    Roots(#[source] reqwest::Error),
+    Roots(#[source] BadRoots),
+    /// The TLS library supports none of its own protocol versions.
+    #[error("can't set up TLS")]
+    Tls(#[source] rustls::Error),
     /// The HTTP client can't be created.
     #[error("can't set up the HTTP client")]
     Client(#[source] reqwest::Error),

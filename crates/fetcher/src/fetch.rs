@@ -16,6 +16,7 @@ use http::header::{
 };
 use reqwest::tls::TlsInfo;
 use reqwest::{Client, Response};
+use rustls::ClientConfig;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -40,6 +41,7 @@ use crate::referer::referer;
 use crate::resolver::{Fixed, Names};
 use crate::send_guard::{SendGuard, until_over};
 use crate::signing::{Challenge, Challenges, demanded};
+use crate::tls::tls_settings;
 
 /// Makes exchanges. A fetcher holds the kept connections, so share one fetcher by reference.
 pub struct Fetcher {
@@ -55,6 +57,8 @@ pub struct Fetcher {
     challenges: Challenges,
     headers: HeaderMap,
     kept: KeptConnections,
+    /// The trusted certificates, and sessions that all clients can resume.
+    tls: ClientConfig,
     client: Clients,
     /// The clients for hosts and ports that the operator typed, if any. These hosts may have
     /// private addresses, but a resolver doesn't see the port. So they need a client of their own.
@@ -72,14 +76,19 @@ struct Clients {
 }
 
 impl Clients {
-    fn new(config: &FetchConfig, names: Names) -> Result<Clients, SetupError> {
+    fn new(config: &FetchConfig, tls: &ClientConfig, names: Names) -> Result<Clients, SetupError> {
         Ok(Clients {
-            keeping: client(config, names)?,
+            keeping: client(config, tls, names)?,
             closing: OnceLock::new(),
         })
     }
 
-    fn closing(&self, config: &FetchConfig, names: impl FnOnce() -> Names) -> &Client {
+    fn closing(
+        &self,
+        config: &FetchConfig,
+        tls: &ClientConfig,
+        names: impl FnOnce() -> Names,
+    ) -> &Client {
         self.closing.get_or_init(|| {
             let config = FetchConfig {
                 keep_alive: Duration::ZERO,
@@ -87,7 +96,7 @@ impl Clients {
             };
             // Creating the client can't fail here: a client with the same settings was created
             // before.
-            client(&config, names()).unwrap_or_else(|_| self.keeping.clone())
+            client(&config, tls, names()).unwrap_or_else(|_| self.keeping.clone())
         })
     }
 }
@@ -114,21 +123,23 @@ impl Fetcher {
                 config.connect_timeout,
             ),
         );
+        let tls = tls_settings(config.extra_roots.as_deref())?;
         let mut overridden = HashMap::new();
         for known in &config.resolve {
             let fixed = fixed(known, &names);
             let key = (known.host.clone(), known.port);
-            overridden.insert(key, client(&config, fixed)?);
+            overridden.insert(key, client(&config, &tls, fixed)?);
         }
         Ok(Fetcher {
             headers: standing_headers(&config)?,
             kept: KeptConnections::new(MAX_KEPT_CONNECTIONS, config.keep_alive),
-            client: Clients::new(&config, names.clone())?,
+            client: Clients::new(&config, &tls, names.clone())?,
             typed: match config.typed.is_empty() {
                 true => None,
-                false => Some(Clients::new(&config, names.for_typed())?),
+                false => Some(Clients::new(&config, &tls, names.for_typed())?),
             },
             overridden,
+            tls,
             rooms: BodyMemoryPool::new(config.body_memory),
             accesses: HostAccesses::new(&config.access, config.proxy.is_some()),
             descriptor_limit: DescriptorLimit::new(),
@@ -289,11 +300,11 @@ impl Fetcher {
 
     async fn try_connection(&self, url: &CanonicalUrl) -> Result<(), Finding> {
         let client = match self.resolve_override(url) {
-            Some(known) => connecting_client(&self.config, fixed(known, &self.names)),
+            Some(known) => connecting_client(&self.config, &self.tls, fixed(known, &self.names)),
             None if self.rules.is_typed(url) => {
-                connecting_client(&self.config, self.names.for_typed())
+                connecting_client(&self.config, &self.tls, self.names.for_typed())
             }
-            None => connecting_client(&self.config, self.names.clone()),
+            None => connecting_client(&self.config, &self.tls, self.names.clone()),
         };
         let client = client.map_err(|why| {
             Finding::new(
@@ -466,8 +477,12 @@ impl Fetcher {
         let typed = self.typed.as_ref().filter(|_| self.rules.is_typed(url));
         match (kept, typed) {
             (Some(_), clients) => &clients.unwrap_or(&self.client).keeping,
-            (None, Some(typed)) => typed.closing(&self.config, || self.names.for_typed()),
-            (None, None) => self.client.closing(&self.config, || self.names.clone()),
+            (None, Some(typed)) => {
+                typed.closing(&self.config, &self.tls, || self.names.for_typed())
+            }
+            (None, None) => self
+                .client
+                .closing(&self.config, &self.tls, || self.names.clone()),
         }
     }
 

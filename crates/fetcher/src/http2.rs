@@ -7,6 +7,9 @@ use reqwest::ClientBuilder;
 const MAX_STREAM_AHEAD: u32 = 256 << 10;
 const MAX_CONNECTION_AHEAD: u32 = 512 << 10;
 
+/// The protocols offered in a TLS handshake, preferred ones first.
+pub(crate) const PROTOCOLS: &[&[u8]] = &[b"h2", b"http/1.1"];
+
 /// Sets the limits. `max_header_bytes` is the maximum size of an answer's headers.
 pub(crate) fn limits_of_http2(builder: ClientBuilder, max_header_bytes: u32) -> ClientBuilder {
     builder

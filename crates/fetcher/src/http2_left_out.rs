@@ -2,6 +2,9 @@
 
 use reqwest::ClientBuilder;
 
+/// The protocols offered in a TLS handshake.
+pub(crate) const PROTOCOLS: &[&[u8]] = &[b"http/1.1"];
+
 pub(crate) fn limits_of_http2(builder: ClientBuilder, _max_header_bytes: u32) -> ClientBuilder {
     builder
 }

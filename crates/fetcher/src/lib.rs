@@ -45,6 +45,7 @@ mod secrets;
 mod send_guard;
 mod sessions;
 mod signing;
+mod tls;
 
 pub use body_filter::BodyFilter;
 pub use body_memory::BodyMemory;

@@ -3,6 +3,8 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use crawl_fetcher::{FailureKind, FailurePhase, FetchConfig, HostAccess, TlsVersion};
 use crawl_weburl::canonicalize;
@@ -11,42 +13,56 @@ use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{HandshakeKind, ServerConfig};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
+use crate::name_server::{NameServer, ScriptedAnswer};
 use crate::support::{Server, config, fetch, fetcher, resolve_to_loopback};
 
 /// A self-signed certificate for `a.test` only, valid for a hundred years.
 const CERTIFICATE: &[u8] = include_bytes!("fixtures/a.test.pem");
 const KEY: &[u8] = include_bytes!("fixtures/a.test.key.pem");
 
-/// Serves HTTP/2 or HTTP/1.1 over TLS. The body names the protocol.
+/// Serves HTTP/2 or HTTP/1.1 over TLS as `a.test`. The body names the protocol.
 async fn serve(alpn: &'static str) -> SocketAddr {
+    let certificate = CertificateDer::from_pem_slice(CERTIFICATE).unwrap();
+    let key = PrivateKeyDer::from_pem_slice(KEY).unwrap();
+    serve_with(alpn, certificate, key).await.0
+}
+
+/// Also returns the number of connections whose TLS session was resumed.
+async fn serve_with(
+    alpn: &'static str,
+    certificate: CertificateDer<'static>,
+    key: PrivateKeyDer<'static>,
+) -> (SocketAddr, Arc<AtomicUsize>) {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut tls = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_no_client_auth()
-        .with_single_cert(
-            vec![CertificateDer::from_pem_slice(CERTIFICATE).unwrap()],
-            PrivateKeyDer::from_pem_slice(KEY).unwrap(),
-        )
+        .with_single_cert(vec![certificate], key)
         .unwrap();
     tls.alpn_protocols = vec![alpn.as_bytes().to_vec()];
     let acceptor = TlsAcceptor::from(Arc::new(tls));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
+    let resumed = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&resumed);
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            let acceptor = acceptor.clone();
+            let (acceptor, counted) = (acceptor.clone(), Arc::clone(&counted));
             tokio::spawn(async move {
                 let Ok(stream) = acceptor.accept(stream).await else {
                     return;
                 };
+                if stream.get_ref().1.handshake_kind() == Some(HandshakeKind::Resumed) {
+                    counted.fetch_add(1, Ordering::SeqCst);
+                }
                 let io = TokioIo::new(stream);
                 let service = service_fn(answer);
                 if alpn == "h2" {
@@ -59,7 +75,7 @@ async fn serve(alpn: &'static str) -> SocketAddr {
             });
         }
     });
-    address
+    (address, resumed)
 }
 
 async fn answer(
@@ -143,6 +159,33 @@ async fn a_certificate_that_does_not_verify_is_no_connection() {
         assert!(!failure.retry, "{failure}");
         assert!(failure.detail.contains(why), "{failure}");
         assert!(failure.kind.is_no_connection());
+    }
+}
+
+#[tokio::test]
+async fn each_host_has_a_session_to_resume() {
+    let hosts: Vec<String> = (0..60).map(|number| format!("h{number}.test")).collect();
+    let certified = rcgen::generate_simple_self_signed(hosts.clone()).unwrap();
+    let key = PrivateKeyDer::try_from(certified.signing_key.serialize_der()).unwrap();
+    let (address, resumed) = serve_with("http/1.1", certified.cert.der().clone(), key).await;
+    let names =
+        NameServer::start(move |_| ScriptedAnswer::Addresses(vec![address.ip()], 300)).await;
+    let fetcher = fetcher(FetchConfig {
+        name_servers: vec![names.address],
+        name_server_rate: None,
+        allow_private: true,
+        keep_alive: Duration::ZERO,
+        extra_roots: Some(certified.cert.pem().into_bytes()),
+        ..FetchConfig::new("crawl/0.1")
+    });
+    for round in 0..2 {
+        for host in &hosts {
+            let url = format!("https://{host}:{}/", address.port());
+            fetch(&fetcher, &canonicalize(None, &url).unwrap())
+                .await
+                .unwrap();
+        }
+        assert_eq!(resumed.load(Ordering::SeqCst), round * hosts.len());
     }
 }
 
