@@ -154,8 +154,8 @@ fn a_mark_is_valid_for_one_user_one_directory_and_unchanged_settings() {
         let error = refused(&dir, &cmd, &web, &["--output", "c"]);
         assert!(error.contains(why), "{error}");
     }
-    // A user who repeats all settings that only a user may set can continue. This home has room for
-    // a key, so the directory then gets the user's mark.
+    // Another user can continue by accepting the file with `--config`. This user's home has room
+    // for a key, so the file then gets this user's mark, and the next start needs no `--config`.
     cmd.env("HOME", &dir.file("other").display().to_string());
     let config = [&go_on[..], &["--config", "c/crawl.toml"]].concat();
     assert_eq!(cmd.run(&config).code, 0);

@@ -189,7 +189,7 @@ fn files_and_crawls_are_not_taken_for_hosts() {
         "{}",
         ran.stderr
     );
-    // A folder may have the name of the host crawled into it.
+    // A folder may have the same name as the host of the seed.
     let ran = cmd.run(&["b.example"]);
     assert!(
         ran.stderr.starts_with("error: no contact"),
