@@ -81,9 +81,9 @@ fn direct(manifests: &Manifests) -> Vec<String> {
     breaches
 }
 
-/// Returns whether the tests of `package` may use the crate `name`. True if `FOR_TESTS_OF` says so,
-/// or if a crate that `package` may depend on may depend on `name`: tests need such crates to
-/// construct arguments.
+/// Returns whether the tests of `package` may use the crate `name`, because `FOR_TESTS_OF` allows
+/// it or because a dependency of `package` may use that crate. Tests need such crates to construct
+/// arguments.
 fn may_test_with(package: &str, name: &str) -> bool {
     let sees = |package: &str| {
         SEES.iter()

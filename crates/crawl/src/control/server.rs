@@ -131,8 +131,8 @@ async fn listen(listener: UnixListener, handler: Arc<ControlHandler>) {
     }
 }
 
-/// Refuses a connection with one line and closes it. The line fits into the empty send buffer, so
-/// writing doesn't block.
+/// Refuses a connection with one line and closes it. The line fits into the send buffer, which is
+/// empty, so writing doesn't block.
 fn turn_away(stream: UnixStream) {
     let hint = "close one, or try again later";
     let refused = Refused::new(

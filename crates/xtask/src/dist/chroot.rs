@@ -58,7 +58,7 @@ impl Chroot {
         self.root.join(path.trim_start_matches('/'))
     }
 
-    /// Runs a program in the system. It sees this machine's network but none of its other files.
+    /// Runs a program in the system, with access to this machine's network but not to its files.
     pub(super) fn run(&self, argv: &[&str]) -> Result<()> {
         run(&mut self.command(argv))
     }

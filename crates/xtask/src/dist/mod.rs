@@ -77,7 +77,7 @@ fn fetch_tools(workspace: &Workspace) -> Result<()> {
     tools::python(workspace)
 }
 
-/// Builds the program and the packages with it. Returns the checksums of all of them.
+/// Builds the program and its packages. Returns the checksums of the program and of each package.
 fn pack(workspace: &Workspace, product: &Product, place: &Place) -> Result<String> {
     let begin = Instant::now();
     place.build(workspace, product)?;
