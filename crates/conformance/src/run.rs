@@ -45,7 +45,7 @@ pub struct Subject<'a> {
     pub again: &'a [OsString],
     /// The product token of the crawler, which robots.txt files name.
     pub token: &'a str,
-    /// Creates the command for a program, with the environment it may see.
+    /// Creates the command for a program, with the environment that the program may see.
     pub command: fn(&OsStr) -> Command,
 }
 

@@ -1,5 +1,5 @@
-//! Scripted clients. Each clause has one that keeps it and passes, and most have one that breaks it
-//! and is caught. The clients only write logs, so time is data and no process is started.
+//! Scripted clients. For each clause, a client that keeps it passes, and a client that breaks it is
+//! caught. The clients only write logs, so time is data and no process is started.
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
 use std::collections::BTreeSet;

@@ -41,7 +41,7 @@ const MAX_SCREENSHOT_BYTES: usize = 4 << 20;
 /// The value of `Access-Control-Allow-Origin` for a request without an `Origin` field.
 const ANYTHING: HeaderValue = HeaderValue::from_static("*");
 
-/// Returns the browser for these settings. The first page starts it.
+/// Returns the browser for these settings. The browser starts when the first page is rendered.
 ///
 /// # Errors
 /// No browser was found, or its sandbox can't be used.
@@ -133,7 +133,7 @@ fn message(problem: &BrowserError) -> String {
     text.lines().next().unwrap_or_default().to_owned()
 }
 
-/// A browser that is started for its first page.
+/// A browser that starts when the first page is rendered.
 struct SharedBrowser {
     config: BrowserConfig,
     version: Option<String>,

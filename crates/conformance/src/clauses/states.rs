@@ -305,7 +305,8 @@ fn redirected_robots(ask: &Ask<'_>, count: u32, to: u32) -> Option<Reply> {
     Some(Answer::redirect(302, &location).into())
 }
 
-/// Returns a robots.txt whose only rule ends at byte `MUST_PARSE_BYTES`.
+/// Returns a robots.txt whose `Disallow` line ends just before byte `MUST_PARSE_BYTES`. An `Allow`
+/// line follows.
 fn long_robots() -> String {
     let (group, rule) = ("User-agent: *\n", "Disallow: /closed\n");
     let line = format!("# {}\n", "-".repeat(61));

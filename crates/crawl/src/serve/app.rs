@@ -134,8 +134,8 @@ async fn finish(State(app): State<Arc<App>>, request: Request, next: Next) -> Re
     response
 }
 
-/// Selects the responses to compress: not small ones, and not events, which must arrive without
-/// delay.
+/// Selects the responses to compress: all except small ones, and event streams, which must arrive
+/// without delay.
 fn worthwhile() -> impl Predicate {
     SizeAbove::new(MIN_COMPRESSED_BYTES).and(NotForContentType::SSE)
 }

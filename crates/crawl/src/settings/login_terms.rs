@@ -20,7 +20,7 @@ use crate::values::{SchemaValue as _, Switch};
 
 /// Prefix of a value that names an environment variable.
 pub(super) const IN_ENVIRONMENT: &str = "env:";
-/// Prefix of a value that is the output of a command.
+/// Prefix of a value that contains a command. The command's output is the secret.
 const BY_COMMAND: &str = "command:";
 /// Maximum time for a command that prints a secret.
 const MAX_COMMAND_TIME: Duration = Duration::from_secs(60);

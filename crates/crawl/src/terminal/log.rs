@@ -29,7 +29,7 @@ pub(crate) fn start_log(settings: &Settings, terminal: &Terminal) -> Result<(), 
     let stderr_level = match display.verbose {
         _ if display.quiet.is_on() => LevelFilter::ERROR,
         0 => LevelFilter::WARN,
-        // Exchanges are logged at this level, decisions at the next.
+        // `-v` logs exchanges, `-vv` decisions too.
         1 => LevelFilter::DEBUG,
         _ => LevelFilter::TRACE,
     };

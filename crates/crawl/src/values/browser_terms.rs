@@ -1,4 +1,4 @@
-//! The terms of a browser.
+//! Settings of the browser that renders pages.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -32,7 +32,7 @@ struct State {
     served: u32,
     /// The number of pages after which a session ends. `None` if it never ends.
     lasts: Option<u32>,
-    /// Whether the form redirects for ever.
+    /// Whether the form redirects in an endless loop.
     has_endless_redirect: bool,
     /// All requests: method, path, cookies, `Authorization` and body of each.
     log: Vec<Seen>,

@@ -123,6 +123,6 @@ fn only_pages_that_need_it_are_rendered() {
     assert_eq!(seen, listed);
     assert!(seen.values().all(|count| *count == 1), "{seen:?}");
     let resources = seen.len() - pages.len();
-    // The article of each page, two scripts, the menu, robots.txt and the sitemap.
+    // Other requests: an article for each page, two scripts, the menu, robots.txt and the sitemap.
     assert_eq!(resources, BUILT + 5, "{seen:?}");
 }
