@@ -11,7 +11,8 @@ use crawl_testweb::LogEntry;
 
 use crate::trace::{RunEnd, Trace, Verdict, seconds};
 
-/// Divisor: a wait may be a tenth shorter than required, because timers are coarse.
+/// A wait may be shorter than required by `1 / GAP_TOLERANCE` of its length, because timers are
+/// coarse.
 const GAP_TOLERANCE: u32 = 10;
 
 /// A request this soon after an answer is not judged if the crawler sends several requests at a

@@ -45,7 +45,7 @@ enum Place {
     BesideTests,
 }
 
-/// All steps in execution order. Steps that fail quickly and often come first.
+/// All steps in execution order. Steps that often fail, and fail quickly, come first.
 const STEPS: [Step; 25] = [
     step("fmt", Kind::Light, fmt),
     step("boundaries", Kind::Light, boundaries::check),

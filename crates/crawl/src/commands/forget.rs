@@ -88,8 +88,7 @@ pub(crate) fn run(args: &ForgetArgs) -> Result<u8, CommandError> {
     let has_report = dir.join("report.json").is_file();
     let has_index = dir.join("index").is_dir();
     let forgotten = forget(dir, &order).map_err(of_dir)?;
-    // The old report and index are already erased, so they can't reveal forgotten data if this
-    // crashes.
+    // The old report and index are already erased, so a crash here leaves no forgotten data behind.
     make_derived(dir, has_report, has_index)?;
     show(&forgotten, "forgotten", args.json)
 }

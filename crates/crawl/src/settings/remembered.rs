@@ -1,9 +1,9 @@
 //! Decides which of the settings in a crawl directory take effect.
 //!
 //! A `crawl.toml` may come from someone else: with an archive, or from a shared disk. A key that
-//! reads the environment, redirects requests, answers for them or lifts a guard is therefore only
-//! respected if the user sets it in flags or `--config`, or if the file's mark proves that this
-//! program wrote it for this user (see [`super::config_mac`]).
+//! reads the environment, redirects requests, sets who is responsible for them or lifts a guard is
+//! therefore respected only if the user sets it in flags or `--config`, or if the file's mark
+//! proves that this program wrote it for this user (see [`super::config_mac`]).
 
 use std::path::{Path, PathBuf};
 

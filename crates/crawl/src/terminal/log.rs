@@ -89,7 +89,7 @@ fn from(level: LevelFilter) -> Targets {
     Targets::new()
         .with_default(level.min(LevelFilter::WARN))
         .with_target(OURS, level)
-        // The records and the report name certificates that don't verify.
+        // Off, because the records and the report name certificates that don't verify.
         .with_target("rustls_platform_verifier", LevelFilter::OFF)
 }
 

@@ -58,7 +58,7 @@ fn clean_crawl_and_doctored_records() {
     let text = cmd.run(&["audit", "c"]).ok();
     assert!(text.ends_with("breaches   none\n"), "{text}");
 
-    // Move the start of a request forward, so that its gap is too short.
+    // Make a request start earlier, so that its gap is too short.
     rewrite(&dir, "c/requests.jsonl", |index, row| {
         if index == 3 {
             row["start"] = Value::from(requests[2]["end"].as_u64().unwrap() + 10);

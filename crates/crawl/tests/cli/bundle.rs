@@ -339,7 +339,7 @@ fn folders_without_a_crawl_are_not_bundled_and_empty_ones_are_reported() {
 
 /// `CRAWL_DESCRIPTIONS_PYTHON` is a Python with roc-validator, mlcroissant, cffconvert and bagit.
 /// `CRAWL_RO_CRATE_CONTEXT` is the context of RO-Crate 1.2 as another project publishes it. The
-/// validators use the bundle's own copy and no network. Takes about 20 s.
+/// validators read the bundle's own copy of the context and use no network. Takes about 20 s.
 #[test]
 #[ignore = "needs validators of descriptions: cargo xtask test sets them up"]
 fn validators_of_ro_crate_croissant_citations_and_bags_accept_a_bundle() {

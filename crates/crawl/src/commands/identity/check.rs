@@ -17,7 +17,8 @@ use crate::identity::KeySource;
 use crate::settings::{Settings, check_agent, check_ca_files, check_contact, key_url, user_agent};
 use crate::terminal::print;
 
-/// Time in seconds that verifiers may cache the keys, without a note in the result: one week.
+/// Maximum time in seconds for which verifiers may cache the keys: one week. The check adds a note
+/// if the response allows more.
 const MAX_AGE: u64 = 7 * 86_400;
 
 pub(super) fn run(settings: &Settings) -> Result<u8, CommandError> {
