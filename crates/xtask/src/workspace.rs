@@ -9,7 +9,7 @@ use std::thread;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-/// This workspace on this machine.
+/// The Cargo workspace that this program belongs to: its folders and metadata.
 pub struct Workspace {
     /// The folder of the top-level `Cargo.toml`.
     pub root: PathBuf,
