@@ -31,7 +31,7 @@ impl Level {
     }
 }
 
-/// How often the command is run for a clause.
+/// How often the crawler's command is run for a clause.
 #[derive(Debug, Clone, Copy)]
 pub enum Plan {
     /// Once.
@@ -45,7 +45,7 @@ pub enum Plan {
 }
 
 impl Plan {
-    /// Returns whether only a command with a `{dir}` can be judged.
+    /// Returns whether the clause can be judged only for a command with a `{dir}` placeholder.
     pub fn needs_dir(self) -> bool {
         !matches!(self, Plan::Once)
     }
@@ -56,12 +56,12 @@ impl Plan {
 pub struct Page {
     /// The path on host 0, or `N:/path` on host N.
     pub path: &'static str,
-    /// The status.
+    /// The HTTP status.
     pub status: u16,
-    /// Header lines. Placeholders as in `body`.
+    /// Header fields as names and values. Values may contain the placeholders of `body`.
     pub headers: &'static [(&'static str, &'static str)],
-    /// The body. `{token}` stands for the crawler's product token, `{TOKEN}` for its capitals, and
-    /// `{0}`, `{1}` for the authorities of the hosts.
+    /// The body. `{token}` stands for the crawler's product token, `{TOKEN}` for the token in
+    /// capitals, and `{0}`, `{1}` and so on for `ADDRESS:PORT` of each host.
     pub body: &'static str,
 }
 
@@ -80,8 +80,8 @@ pub struct Ask<'a> {
 
 /// A rule, the web that shows whether a crawler keeps it, and the judgement.
 ///
-/// Paths are on host 0, or on host N if written as `N:/path`. The front page of host 0 links the
-/// paths of `shows`, `never` and `always`, apart from those of `hidden`.
+/// Paths are on host 0, or on host N if written as `N:/path`. The front page of host 0 links to the
+/// paths of `shows`, `never` and `always`, except those in `hidden`.
 #[derive(Debug, Clone, Copy)]
 pub struct Clause {
     /// The name in reports and of `--only`.
@@ -99,21 +99,24 @@ pub struct Clause {
     pub shares_address: bool,
     /// How often the command is run.
     pub plan: Plan,
-    /// The robots.txt of every host. Placeholders as in [`Page::body`].
+    /// The robots.txt of every host. May contain the placeholders of [`Page::body`].
     pub robots: &'static str,
     /// Pages with content of their own.
     pub pages: &'static [Page],
-    /// Computes replies. Takes precedence over `pages` and `robots`.
+    /// Computes the reply to a request, and takes precedence over `pages` and `robots`. If it
+    /// returns `None`, they apply.
     pub special: Option<fn(&Ask<'_>) -> Option<Reply>>,
-    /// Paths without which the clause isn't shown, because the crawler got to know too little.
+    /// Paths that the crawler must request before the clause can be judged. If it skips one, the
+    /// outcome is [`Outcome::NotShown`](crate::Outcome::NotShown).
     pub shows: &'static [&'static str],
     /// Paths that the crawler must not request.
     pub never: &'static [&'static str],
     /// Paths that the crawler must request, once it has requested all of `shows`.
     pub always: &'static [&'static str],
-    /// Paths that `/` doesn't link, because the crawler must find them on another page.
+    /// Paths that `/` doesn't link to, because the crawler must find them on another page.
     pub hidden: &'static [&'static str],
-    /// Judges what paths alone don't show.
+    /// Judges behaviour that the set of requested paths doesn't show, such as pauses. Called only
+    /// if the crawler requested all of `shows` and `always` and none of `never`.
     pub judge: Option<fn(&Trace) -> Verdict>,
 }
 

@@ -1,8 +1,9 @@
 //! Judgements that several clauses share. All are pure functions over the log.
 //!
 //! Gaps run from the end of an answer to the start of the next request. The server notes an end
-//! just before it sends the last bytes, and a start after it has read the first byte. So a crawler
-//! that waits in between is never measured too short, however slow the machine is.
+//! just before it sends the last bytes, and a start after it has read the first byte. So the
+//! measured gap is never shorter than the time that the crawler waited, however slow the machine
+//! is.
 
 use std::time::Duration;
 
@@ -10,11 +11,12 @@ use crawl_testweb::LogEntry;
 
 use crate::trace::{RunEnd, Trace, Verdict, seconds};
 
-/// The part of a wait that may be missing, as a divisor: a tenth, because timers are coarse.
+/// A wait may be shorter than required by `1 / GAP_TOLERANCE` of its length, because timers are
+/// coarse.
 const GAP_TOLERANCE: u32 = 10;
 
-/// Requests this soon after an answer may have been sent before the crawler read it, if it sends
-/// several requests at a time.
+/// A request this soon after an answer is not judged if the crawler sends several requests at a
+/// time: the crawler may have sent it before it read the answer.
 const ON_THE_WAY: Duration = Duration::from_millis(250);
 
 /// Maximum time until the server notices that a connection was closed.
@@ -25,8 +27,8 @@ pub(crate) fn keeps_own_gap(trace: &Trace) -> Verdict {
     keeps_gap(trace, &trace.of_host(0), trace.gap)
 }
 
-/// Judges that all requests to host 0 keep a gap of two seconds, except for the first one after
-/// robots.txt: the crawler may have scheduled it earlier.
+/// Judges that requests to host 0 keep a gap of two seconds. The first one after robots.txt is
+/// exempt, because the crawler may have scheduled it before it knew the delay.
 pub(crate) fn keeps_two_seconds(trace: &Trace) -> Verdict {
     let entries = trace.of_host(0);
     let rules = entries.iter().position(|entry| entry.path == "/robots.txt");
@@ -36,9 +38,10 @@ pub(crate) fn keeps_two_seconds(trace: &Trace) -> Verdict {
     }
 }
 
-/// Judges the gaps between consecutive entries, which are of one host and ordered by start. The
-/// average gap must be at least nine tenths of `gap`, and each one at least half of it: a crawler
-/// that measures from start to start on a busy machine may send single requests early.
+/// Judges the gaps between consecutive entries. `entries` must be of one host and ordered by start.
+///
+/// The average gap must be at least nine tenths of `gap`, and each gap at least half of it. A
+/// crawler that measures from start to start on a busy machine may send single requests early.
 pub(crate) fn keeps_gap(trace: &Trace, entries: &[&LogEntry], gap: Duration) -> Verdict {
     if entries.len() < 3 {
         return Verdict::not_shown("fewer than three requests, so no gaps are shown");
@@ -138,8 +141,8 @@ pub(crate) fn waits_after(trace: &Trace, status: u16, wait: Duration) -> Verdict
     }
 }
 
-/// Judges that the second run sends nothing to host 0 before `wait` has passed since the end of the
-/// last request that `is_cause` accepts and that the first run got an answer to.
+/// Judges that the second run sends its first request to host 0 no earlier than `wait` after the
+/// cause has ended. The cause is the first run's last exchange that `is_cause` accepts.
 pub(crate) fn waits_over_restart(
     trace: &Trace,
     wait: Duration,
@@ -181,8 +184,8 @@ pub(crate) fn waits_over_restart(
     }
 }
 
-/// Judges that at most `limit` requests went to paths with this prefix on host 0, and that the
-/// command ended.
+/// Judges that at most `limit` requests went to paths that start with `prefix` on host 0, and that
+/// the command ended.
 pub(crate) fn leaves_after(trace: &Trace, prefix: &str, limit: usize) -> Verdict {
     let inside: Vec<&LogEntry> = trace
         .of_host(0)
@@ -206,7 +209,8 @@ pub(crate) fn leaves_after(trace: &Trace, prefix: &str, limit: usize) -> Verdict
     }
 }
 
-/// Judges that no path of host 0 was requested more than `limit` times.
+/// Judges that `path` was requested at most `limit` times. The clause isn't shown if it was never
+/// requested.
 pub(crate) fn repeats_at_most(trace: &Trace, path: &str, limit: usize) -> Verdict {
     let requests = trace.requests_of(path);
     match requests.len() {
@@ -219,15 +223,16 @@ pub(crate) fn repeats_at_most(trace: &Trace, path: &str, limit: usize) -> Verdic
     }
 }
 
-/// Returns the requests to host 0 since the first one for robots.txt. Whether a page came before it
-/// is another clause. Without a request for robots.txt, returns all.
+/// Returns the requests to host 0 from the first one for robots.txt on, or all if there is none.
+/// Another clause judges whether a page was requested before robots.txt.
 pub(crate) fn since_robots(trace: &Trace) -> Vec<&LogEntry> {
     let entries = trace.of_host(0);
     let first = entries.iter().position(|entry| entry.path == "/robots.txt");
     entries[first.unwrap_or(0)..].to_vec()
 }
 
-/// Judges that nothing but robots.txt was requested from host 0, while it can't be read.
+/// Judges that nothing but robots.txt was requested from host 0, for a clause whose robots.txt
+/// can't be read.
 pub(crate) fn only_robots(trace: &Trace) -> Verdict {
     let (rules, others): (Vec<&LogEntry>, Vec<&LogEntry>) = since_robots(trace)
         .into_iter()
@@ -244,8 +249,9 @@ pub(crate) fn only_robots(trace: &Trace) -> Verdict {
     }
 }
 
-/// Returns whether an exchange ended well before the last run did, so that the crawler ended it. The
-/// server notices a closed connection only when it sends the next byte.
+/// Returns whether the crawler itself ended an exchange. True if the exchange ended at least
+/// `NOTICED_WITHIN` before the last run did: the server notices a closed connection only when it
+/// sends the next byte.
 fn has_ended(trace: &Trace, entry: &LogEntry) -> bool {
     let run_end = trace.runs.last().map(|run| run.end_us);
     entry
@@ -253,8 +259,8 @@ fn has_ended(trace: &Trace, entry: &LogEntry) -> bool {
         .is_some_and(|end| run_end.is_none_or(|run_end| end + micros(NOTICED_WITHIN) < run_end))
 }
 
-/// Judges that an answer without end was given up: it ended before the command was killed, and at
-/// most `most` bytes of it were sent.
+/// Judges that the crawler gave up an endless answer. The exchange must have ended before the
+/// command was killed, with at most `most` bytes of the body sent.
 pub(crate) fn gives_up(trace: &Trace, path: &str, most: Option<u64>) -> Verdict {
     let requests = trace.requests_of(path);
     if requests.is_empty() {
@@ -277,7 +283,8 @@ pub(crate) fn gives_up(trace: &Trace, path: &str, most: Option<u64>) -> Verdict 
     }
 }
 
-/// Judges that every request has this property.
+/// Judges that `is_kept` is true for every request. `kept` and `broken` are the reasons in the
+/// verdict.
 pub(crate) fn every_request(
     trace: &Trace,
     kept: &str,
@@ -291,7 +298,7 @@ pub(crate) fn every_request(
     }
 }
 
-/// Returns a time in microseconds.
+/// Converts a duration to microseconds.
 pub(crate) fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }

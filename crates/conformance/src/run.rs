@@ -21,10 +21,11 @@ use crate::report::Judged;
 use crate::trace::{Run, RunEnd, Trace, Verdict};
 use crate::web::Served;
 
-/// The pause between two looks at a running command.
+/// Interval between two checks of a running command.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// The time from the answer that a crawler must remember to the SIGKILL, so that it can save it.
+/// Time between the answer that the crawler must remember and the SIGKILL, so that the crawler can
+/// save its state.
 const KILL_AFTER: Duration = Duration::from_millis(500);
 
 /// Maximum time for the server to notice that a killed command's connections are closed.
@@ -44,7 +45,7 @@ pub struct Subject<'a> {
     pub again: &'a [OsString],
     /// The product token of the crawler, which robots.txt files name.
     pub token: &'a str,
-    /// Creates the command for a program, with the environment it may see.
+    /// Creates the command for a program, with the environment that the program may see.
     pub command: fn(&OsStr) -> Command,
 }
 
@@ -55,7 +56,7 @@ pub struct Setup<'a> {
     pub clauses: &'a [Clause],
     /// The gap between requests to one host that the flags of the command set.
     pub gap: Duration,
-    /// Maximum time of a run.
+    /// Maximum duration of a run.
     pub timeout: Duration,
     /// Maximum number of runs at once.
     pub jobs: usize,
@@ -75,7 +76,7 @@ pub enum CheckError {
         /// The cause.
         source: io::Error,
     },
-    /// A web can't be served, or a directory can't be created.
+    /// The web of a clause can't be served, or a directory can't be created.
     #[error("can't serve the web of a clause")]
     Serve(#[source] io::Error),
     /// The check was stopped.
@@ -151,13 +152,14 @@ struct Started {
 }
 
 impl Started {
-    /// Kills the command's process group, once: later another process may have its number.
+    /// Kills the command's process group. Does so only once, because another process may get the
+    /// number of a group that has ended.
     fn kill(&mut self) {
         if std::mem::replace(&mut self.is_killed, true) {
             return;
         }
         if let Ok(group) = i32::try_from(self.child.id()) {
-            // Fails if the whole group has ended.
+            // Ignore the error: `killpg` fails if the whole group has ended.
             let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
         }
         let _ = self.child.wait();
@@ -170,7 +172,7 @@ impl Drop for Started {
     }
 }
 
-/// Runs the command over the web of each clause, several at a time, and judges them. Calls
+/// Runs the command over the web of each clause, several at a time, and judges the clauses. Calls
 /// `on_judged` after each clause. Results are in the order of the clauses.
 ///
 /// # Errors
@@ -210,7 +212,7 @@ pub fn check(
     Ok(done.into_iter().map(|(_, judged)| judged).collect())
 }
 
-/// Runs the command over the web of one clause.
+/// Runs the command over the web of one clause and judges the clause.
 fn judge(clause: &Clause, subject: &Subject<'_>, setup: &Setup<'_>) -> Result<Judged, CheckError> {
     if clause.plan.needs_dir() && !subject.has_dir() {
         let verdict = Verdict::not_shown("the command has no {dir}, so it can't keep state");
@@ -268,7 +270,8 @@ fn judge(clause: &Clause, subject: &Subject<'_>, setup: &Setup<'_>) -> Result<Ju
     Ok(Judged::new(clause, verdict))
 }
 
-/// Waits until a command ends, until it is due to be killed, or for the time limit.
+/// Waits until the command ends, is due to be killed, or reaches the time limit. Kills it in the
+/// last two cases.
 fn wait(
     mut started: Started,
     setup: &Setup<'_>,
@@ -305,7 +308,7 @@ fn wait(
     })
 }
 
-/// Returns the last line of text in a file.
+/// Returns the last line of a file that is not blank.
 fn last_line(file: &Path) -> Option<String> {
     let bytes = fs::read(file).ok()?;
     let tail = &bytes[bytes.len().saturating_sub(MAX_STDERR_BYTES)..];

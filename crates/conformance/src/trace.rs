@@ -50,12 +50,14 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Returns the first request of a path, which may name its host as `N:/path`.
+    /// Returns the first request for a path. The path is on host 0, or on host N if written as
+    /// `N:/path`.
     pub fn first(&self, path: &str) -> Option<&LogEntry> {
         self.requests_of(path).first().copied()
     }
 
-    /// Returns all requests of a path.
+    /// Returns all requests for a path. The path is on host 0, or on host N if written as
+    /// `N:/path`.
     pub fn requests_of(&self, path: &str) -> Vec<&LogEntry> {
         let (host, path) = placed(path);
         let path = normal(path);
@@ -85,7 +87,7 @@ impl Trace {
             .is_some_and(|run| run.end == RunEnd::TimeLimit)
     }
 
-    /// Returns the start of the second run.
+    /// Returns the start of the second run in microseconds, or `None` if the command ran only once.
     pub fn second_start_us(&self) -> Option<u64> {
         self.runs.get(1).map(|run| run.start_us)
     }
@@ -105,7 +107,7 @@ pub enum Outcome {
     Pass,
     /// The log shows that the crawler breaks the clause.
     Fail,
-    /// The crawler did nothing that would show it.
+    /// The log doesn't show whether the crawler keeps the clause.
     NotShown,
 }
 
@@ -116,9 +118,9 @@ pub struct Verdict {
     pub outcome: Outcome,
     /// The crawler's behaviour, in words.
     pub reason: String,
-    /// The requests that prove it, in order.
+    /// Requests that prove the outcome, in order.
     pub evidence: Vec<Evidence>,
-    /// The number of further requests that prove it.
+    /// The number of further requests that prove the outcome.
     pub more_evidence: usize,
 }
 
@@ -154,7 +156,7 @@ impl Verdict {
         Verdict::of(Outcome::Fail, reason.into(), trace, proof)
     }
 
-    /// Creates a verdict that nothing is shown, because of `reason`.
+    /// Creates a verdict with the outcome `NotShown`.
     pub fn not_shown(reason: &str) -> Verdict {
         Verdict {
             outcome: Outcome::NotShown,

@@ -9,7 +9,8 @@ use crawl_testweb::{Answer, ReceivedRequest, Reply, Spec, TestWeb};
 use crate::clause::{Ask, Clause};
 use crate::paths::{normal, placed};
 
-/// Words of the pages. Pages differ, so that no crawler takes them for duplicates.
+/// Words of the pages. Each page gets different words, so that no crawler takes pages for
+/// duplicates.
 const WORDS: [&str; 16] = [
     "river", "stone", "lantern", "harbour", "copper", "meadow", "signal", "winter", "orchard",
     "ladder", "quiet", "market", "thread", "island", "violet", "summer",
@@ -18,7 +19,7 @@ const WORDS: [&str; 16] = [
 /// Number of words on a page.
 const PAGE_WORDS: u64 = 60;
 
-/// The web of a clause, which is served until this is dropped.
+/// A clause's web, which is served until this value is dropped.
 #[derive(Debug)]
 pub struct Served {
     /// The web and its log.
@@ -60,7 +61,7 @@ impl Served {
         let authorities: Vec<String> = (0..clause.hosts)
             .map(|host| web.authority(host).to_owned())
             .collect();
-        // No client knows the port yet, so no request can arrive before this.
+        // No client knows the ports yet, so no request arrives before the authorities are set.
         let _ = memory.authorities.set(authorities.clone());
         Ok(Served { web, authorities })
     }
@@ -153,7 +154,7 @@ impl Clause {
     }
 }
 
-/// Replaces the placeholders of a text.
+/// Replaces the placeholders in a text.
 fn filled(text: &str, ask: &Ask<'_>) -> String {
     let mut text = text
         .replace("{token}", ask.token)
@@ -164,7 +165,7 @@ fn filled(text: &str, ask: &Ask<'_>) -> String {
     text
 }
 
-/// Returns an ordinary page. Each path has different words.
+/// Returns an ordinary page, whose words depend on the path.
 fn page(path: &str, host: u32) -> String {
     let mut state = path.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

@@ -1,5 +1,5 @@
-//! Real processes over the socket: a client that knows no rules is started by the check, and
-//! caught. This program is also that client, when the check starts it.
+//! Real processes over sockets: the check starts a client that ignores all rules, and must catch
+//! it. The client is this same program.
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
 use std::collections::{BTreeSet, VecDeque};
@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use crawl_conformance::{CheckError, Clause, Judged, Outcome, Setup, Subject, check, clauses};
 
-/// The variable that makes this program a client.
+/// The environment variable that makes this program run as the client.
 const IS_CLIENT: &str = "CONFORMANCE_TEST_CLIENT";
 
-/// Maximum requests of the client.
+/// Maximum number of requests that the client sends.
 const MAX_REQUESTS: usize = 30;
 
 fn main() {
@@ -28,7 +28,8 @@ fn main() {
     a_client_that_hangs_is_ended();
 }
 
-/// Requests a page and everything that its attributes name, at once and without a User-Agent.
+/// Requests a page and everything that its attributes link to, without pauses and without a
+/// User-Agent.
 fn follow_everything(start: &str) {
     let mut queue = VecDeque::from([start.to_owned()]);
     let mut seen = BTreeSet::new();
@@ -42,7 +43,7 @@ fn follow_everything(start: &str) {
         let request = format!("GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).unwrap();
         let mut answer = Vec::new();
-        // The server may reset the connection, which ends the page.
+        // Ignore errors: if the server resets the connection, the page ends there.
         let _ = stream.read_to_end(&mut answer);
         let answer = String::from_utf8_lossy(&answer).into_owned();
         for name in ["href=", "src=", "url=", "location: ", "<loc>"] {
@@ -97,7 +98,8 @@ fn itself() -> Vec<OsString> {
 }
 
 fn a_client_without_rules_is_caught() {
-    // The time limit only ends the client if it hangs.
+    // Skip clauses whose answers take long, so that only a client that hangs reaches the time
+    // limit.
     let is_quick = |clause: &Clause| {
         !["robots-silent", "body-without-end", "slow-body"].contains(&clause.id)
             && !clause.plan.needs_dir()
@@ -115,7 +117,8 @@ fn a_client_without_rules_is_caught() {
         .map(|judged| judged.id)
         .collect();
     for clause in &clauses {
-        // The client requests everything that is linked, so it requests what it must not.
+        // The client requests every linked path, so it must fail each clause whose forbidden path
+        // is linked.
         let is_linked = clause
             .never
             .iter()
@@ -173,7 +176,7 @@ fn a_command_without_a_directory_is_not_judged_by_restarts() {
     }
 }
 
-/// The client waits for a body that comes a byte at a time, until it is ended.
+/// The client never gives up a body that comes a byte at a time, so the check must kill it.
 fn a_client_that_hangs_is_ended() {
     let clauses: Vec<Clause> = clauses()
         .filter(|clause| clause.id == "slow-body")

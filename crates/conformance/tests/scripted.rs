@@ -1,5 +1,5 @@
-//! Scripted clients: for each clause one that keeps it and passes, and one that breaks it and is
-//! caught. The clients are logs, so time is data and nothing is started.
+//! Scripted clients. For each clause, a client that keeps it passes, and a client that breaks it is
+//! caught. The clients only write logs, so time is data and no process is started.
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
 use std::collections::BTreeSet;
@@ -12,8 +12,8 @@ const TOKEN: &str = "testbot";
 const USER_AGENT: &str = "testbot/1.0 (+https://bot.example/)";
 const SECOND: u64 = 1_000_000;
 
-/// A client that writes its requests straight into the log. Each one starts a second after the end
-/// of the last one, and takes ten milliseconds.
+/// A client that writes its requests straight into the log. A request starts one second after the
+/// end of the previous one, and takes ten milliseconds.
 struct Client {
     trace: Trace,
     now: u64,
@@ -44,7 +44,7 @@ impl Client {
         self.after(1000, path, status)
     }
 
-    /// Adds a request that starts `millis` after the end of the last one.
+    /// Adds a request that starts `millis` after the end of the previous one.
     fn after(&mut self, millis: u64, path: &str, status: u16) -> &mut LogEntry {
         let (host, path) = match path.split_once(":/") {
             Some((host, rest)) => (host.parse().unwrap(), format!("/{rest}")),
@@ -73,7 +73,7 @@ impl Client {
         self.trace.log.last_mut().unwrap()
     }
 
-    /// Ends a run that started with the client or after the last run.
+    /// Ends a run, which started at the end of the previous run or at time 0.
     fn end(&mut self, end: RunEnd) {
         let start_us = self.trace.runs.last().map_or(0, |run| run.end_us);
         let end_us = self.now + SECOND / 2;
@@ -116,7 +116,8 @@ impl Client {
 
 type Write = fn(&mut Client, &Clause);
 
-/// A client that keeps a clause whose judge needs more than a polite crawl, and one that breaks it.
+/// Two scripts for a clause: one keeps it, one breaks it. `keeps` is `None` if every polite crawl
+/// keeps the clause.
 struct Pair {
     id: &'static str,
     keeps: Option<Write>,
@@ -131,7 +132,7 @@ const fn pair(id: &'static str, keeps: Write, breaks: Write) -> Pair {
     }
 }
 
-/// A clause that every polite crawl keeps.
+/// Creates the pair of a clause that every polite crawl keeps.
 const fn broken_by(id: &'static str, breaks: Write) -> Pair {
     Pair {
         id,
@@ -400,7 +401,7 @@ fn a_client_that_keeps_a_clause_passes() {
             None => Client::polite(&clause).trace,
         };
         if clause.always.is_empty() && clause.never == ["/behind"] {
-            // Shows that the client follows links of other pages.
+            // Show that the client follows links of pages other than the front page.
             let mut client = Client::polite(&clause);
             client.get("/deep");
             trace = client.trace;

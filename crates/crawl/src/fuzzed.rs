@@ -1,5 +1,5 @@
-//! The bodies of the fuzz targets: what must hold for any settings file and any line on the control
-//! socket.
+//! The bodies of the fuzz targets: properties that must hold for any settings file and any line on
+//! the control socket.
 
 #![allow(clippy::unwrap_used, reason = "a check that fails should panic")]
 #![allow(unreachable_pub, reason = "public in the library, for fuzz targets")]
@@ -14,8 +14,8 @@ use crate::settings::{parse, usable};
 
 const FILE: &str = "study.toml";
 
-/// Reads any text as a settings file. A file has problems, each with its place in the file, or it
-/// is read as a whole.
+/// Parses any text as a settings file. If there are no problems, reading the whole file must give
+/// the same settings as reading its usable parts. Each place in a message must be within the file.
 pub fn config(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let mut problems = Problems::default();
@@ -43,7 +43,8 @@ pub fn config(data: &[u8]) {
     }
 }
 
-/// Reads any line as a command and as an answer. Both must survive writing and reading.
+/// Parses any line as a command and as an answer. What can be parsed must stay the same when it is
+/// written and parsed again.
 pub fn control(data: &[u8]) {
     match Command::read(data) {
         Ok(command) => {

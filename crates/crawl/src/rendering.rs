@@ -38,11 +38,10 @@ const FONTS_VARIABLE: &str = "FONTCONFIG_FILE";
 /// Beyond the limit: not kept; `screenshot_error` in the page's row is `too_large`.
 const MAX_SCREENSHOT_BYTES: usize = 4 << 20;
 
-/// The value of CORS fields that lets a page read an answer to a request without credentials. Anyone
-/// could get such an answer; answers to other requests keep the server's own fields.
+/// The value of `Access-Control-Allow-Origin` for a request without an `Origin` field.
 const ANYTHING: HeaderValue = HeaderValue::from_static("*");
 
-/// Returns the browser for these settings. The first page starts it.
+/// Returns the browser for these settings. The browser starts when the first page is rendered.
 ///
 /// # Errors
 /// No browser was found, or its sandbox can't be used.
@@ -95,8 +94,8 @@ fn shared_browser(terms: BrowserTerms) -> Result<Arc<dyn Renderer>, BrowserError
     }
 }
 
-/// Returns the browser for a replay with these settings. If none is installed, the replay reads the
-/// archived DOMs. A replay takes no screenshots.
+/// Returns the browser for a replay with these settings, without screenshots. If no browser is
+/// installed, the replay reads the archived DOMs.
 ///
 /// # Errors
 /// The program named by the settings does not exist, or the browser's sandbox can't be used.
@@ -111,7 +110,7 @@ pub(crate) fn renderer_of_replay(terms: BrowserTerms) -> Result<Arc<dyn Renderer
     }
 }
 
-/// Returns the error for a browser that can't be used, in terms of the flags.
+/// Returns the error for a browser that can't be used, with a hint that names the flags.
 fn of_browser(problem: &BrowserError) -> CommandError {
     let (hint, flag) = match problem {
         BrowserError::SandboxAsRoot => (
@@ -127,13 +126,14 @@ fn of_browser(problem: &BrowserError) -> CommandError {
     CommandError::usage(message(problem)).hint(hint).about(flag)
 }
 
-/// Returns the first line of a problem's text. The hint after it doesn't know the flags.
+/// Returns the first line of a problem's text. The second line is a hint that doesn't name our
+/// flags.
 fn message(problem: &BrowserError) -> String {
     let text = problem.to_string();
     text.lines().next().unwrap_or_default().to_owned()
 }
 
-/// A browser that is started for its first page.
+/// A browser that starts when the first page is rendered.
 struct SharedBrowser {
     config: BrowserConfig,
     version: Option<String>,
@@ -187,7 +187,7 @@ impl Renderer for SharedBrowser {
     }
 }
 
-/// Returns a screenshot, or the reason why there is none, as `screenshot_error` in rows.
+/// Returns a screenshot, or the name of the reason why there is none (`screenshot_error` in rows).
 fn screenshot(url: &str, image: Result<Bytes, ScreenshotError>) -> Result<Bytes, &'static str> {
     image.map_err(|why| {
         let (name, detail) = (why.name(), why.to_string());
@@ -232,8 +232,8 @@ impl PageRequests for PageResources {
     }
 }
 
-/// Returns the body of a POST that may be sent. `None` if the request is something else, if the body
-/// is not known, or if a document of another origin sends it, such as a frame within the page.
+/// Returns the body of a POST that the page may send. `None` for another method, if the body is
+/// unknown, or if a document of another origin sends the request, such as a frame within the page.
 fn post(wanted: &WantedRequest) -> Option<PostBody> {
     let origin = field(&wanted.headers, "origin");
     let is_foreign = |origin: HeaderValue| {
@@ -252,18 +252,18 @@ fn post(wanted: &WantedRequest) -> Option<PostBody> {
 fn kind(kind: RequestKind) -> ResourceKind {
     match kind {
         RequestKind::Document => ResourceKind::Document,
-        // Chromium reports the main script of a worker as something else.
+        // Chromium reports the main script of a worker as `Other`.
         RequestKind::Script | RequestKind::Other => ResourceKind::Script,
         RequestKind::Stylesheet => ResourceKind::Style,
         RequestKind::Image | RequestKind::Media | RequestKind::Font => ResourceKind::Media,
         RequestKind::Fetch | RequestKind::Xhr => ResourceKind::Data,
-        // Reports, event streams, and prefetches.
+        // These are reports, event streams and prefetches.
         _ => ResourceKind::Report,
     }
 }
 
-/// Returns the answer to the question whether a page may send a request to another origin. The
-/// request itself is judged when it comes.
+/// Answers a preflight request: allows the page to send the request to another origin. The request
+/// itself is judged when the page sends it.
 fn allowed_by_cors(asked: &[(String, String)]) -> PageAnswer {
     let mut headers = readable(HeaderMap::new(), asked);
     for (question, answer) in [
@@ -287,8 +287,9 @@ fn allowed_by_cors(asked: &[(String, String)]) -> PageAnswer {
     }
 }
 
-/// Returns the header fields of an answer that the page may read. Our requests carry no `Origin`, so
-/// answers don't name the origins that may read them.
+/// Adds header fields that let the page read an answer that anyone could get. The server's own
+/// fields don't allow it, because our requests have no `Origin`, so answers don't name the origins
+/// that may read them.
 fn readable(mut headers: HeaderMap, sent: &[(String, String)]) -> HeaderMap {
     let origin = field(sent, "origin").unwrap_or(ANYTHING);
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);

@@ -12,7 +12,7 @@ pub(crate) fn renderer(_terms: BrowserTerms) -> Result<Arc<dyn Renderer>, Comman
     Err(left_out("--render", "render").about("render"))
 }
 
-/// Returns what stands for the browser of a replay, which then reads the archived DOMs.
+/// Returns a renderer without a browser, with which a replay reads the archived DOMs.
 pub(crate) fn renderer_of_replay(_terms: BrowserTerms) -> Result<Arc<dyn Renderer>, CommandError> {
     Ok(Arc::new(NoBrowser {
         why: "this build of crawl can't run a browser".to_owned(),

@@ -1,8 +1,9 @@
-//! Which crates may depend on which, as `docs/architecture.md` explains.
+//! The tables of allowed dependencies between crates and between modules. `docs/architecture.md`
+//! gives the reasons.
 
 /// For each package, the crates it may depend on directly, except in tests.
 pub(crate) const SEES: [(&str, &[&str]); 31] = [
-    // Callers answer the requests of pages, so the crate needs no fetcher.
+    // The browser needs no fetcher, because its callers answer the requests of pages.
     ("crawl-browser", &[]),
     ("crawl-coding", &[]),
     ("crawl-dates", &[]),
@@ -18,7 +19,7 @@ pub(crate) const SEES: [(&str, &[&str]); 31] = [
     ("crawl-scheduler", &["crawl-weburl"]),
     ("crawl-frontier", &["crawl-weburl"]),
     ("crawl-shared-frontier", &["crawl-weburl", "crawl-frontier"]),
-    // The fetcher spends the scheduler's permits and reads robots.txt with the policy crate.
+    // Spends the scheduler's permits, and reads robots.txt with the policy crate.
     (
         "crawl-fetcher",
         &[
@@ -62,7 +63,7 @@ pub(crate) const SEES: [(&str, &[&str]); 31] = [
             "crawl-index",
         ],
     ),
-    // `crawl-records` reads recorded crawls and never fetches.
+    // Reads recorded crawls and never fetches.
     (
         "crawl-records",
         &[
@@ -86,7 +87,7 @@ pub(crate) const SEES: [(&str, &[&str]); 31] = [
             "crawl-records",
         ],
     ),
-    // `crawl-wacz` extracts the text of pages from the archive, so it needs the extractor.
+    // Extracts the text of pages from the archive, so it needs the extractor.
     (
         "crawl-wacz",
         &[
@@ -124,7 +125,7 @@ pub(crate) const SEES: [(&str, &[&str]); 31] = [
             "crawl-records",
         ],
     ),
-    // `crawl` itself reads documents (in a separate process), so it needs `crawl-documents`.
+    // Reads documents (in a separate process), so it needs `crawl-documents`.
     (
         "crawl",
         &[
@@ -156,10 +157,10 @@ pub(crate) const SEES: [(&str, &[&str]); 31] = [
         ],
     ),
     ("crawl-testweb", &[]),
-    // Judges any crawler, so it uses the web and nothing of the crawler.
+    // Judges any crawler, so it uses only the test web and no crate of our crawler.
     ("crawl-conformance", &["crawl-testweb"]),
-    // `crawl-trials` simulates the scheduler, checks finished crawls after kills, and measures the
-    // search and other parts of the crawler without a crawl.
+    // Simulates the scheduler, checks finished crawls after kills, and measures the search and
+    // other parts of the crawler without a crawl.
     (
         "crawl-trials",
         &[
@@ -182,10 +183,12 @@ pub(crate) const SEES: [(&str, &[&str]); 31] = [
 /// Programs that are never shipped and may name any package.
 pub(crate) const TOOLS: [&str; 2] = ["crawl-trials", "xtask"];
 
-/// A crate that tests of any crate may use. `testweb` itself uses no crate even in tests.
+/// The crate that tests of any crate may use. `testweb` itself depends on no crate of the
+/// workspace, not even in tests.
 pub(crate) const FOR_TESTS: &str = "crawl-testweb";
 
-/// Crates that the tests of one crate may also use: the engine's tests read back finished crawls.
+/// Pairs of a crate and another crate that its tests may also use. The engine's tests read back
+/// finished crawls.
 pub(crate) const FOR_TESTS_OF: [(&str, &str); 1] = [("crawl-engine", "crawl-records")];
 
 /// Crates that do no I/O, read no clock and start no task.
@@ -204,7 +207,8 @@ pub(crate) const PURE: [&str; 12] = [
     "crawl-scheduler",
 ];
 
-/// Crates and packages that must not be connected by any chain of dependencies.
+/// Pairs of lists. No crate of the first list may depend on a package of the second one, directly
+/// or through other packages.
 pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
     (
         &PURE,
@@ -271,8 +275,8 @@ pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
     ),
 ];
 
-/// Pairs of a package and a crate that may name it in its manifest. No other crate may name these
-/// packages, so that they stay replaceable. `TOOLS` are exempt.
+/// Pairs of a package and a crate that may name that package in its manifest. No other crate may
+/// name it, so that the package stays replaceable. `TOOLS` are exempt.
 pub(crate) const OWNED: [(&str, &str); 35] = [
     ("axum", "crawl"),
     ("clap", "crawl"),
@@ -285,7 +289,7 @@ pub(crate) const OWNED: [(&str, &str); 35] = [
     ("governor", "crawl-scheduler"),
     ("hickory-resolver", "crawl-fetcher"),
     ("html5ever", "crawl-extractor"),
-    // Parses pages into the tree that fields are selected from.
+    // Parses pages into the tree from which fields are selected.
     ("html5ever", "crawl-fields"),
     ("maud", "crawl"),
     ("maud", "crawl-conformance"),
@@ -307,9 +311,10 @@ pub(crate) const OWNED: [(&str, &str); 35] = [
     ("tokio-postgres", "crawl-shared-frontier"),
     ("tokio-postgres-rustls", "crawl-shared-frontier"),
     ("tower-http", "crawl"),
-    // Joins the references of pages with their base, without a canonical form.
+    // Resolves the references of pages against their base without canonicalizing them.
     ("url", "crawl-fields"),
-    // Users of the robots.txt library need no other crate of ours for its URLs.
+    // Parses the URLs that the robots.txt library judges, so that its users need no other crate of
+    // ours.
     ("url", "crawl-policy"),
     ("url", "crawl-weburl"),
     ("web_atoms", "crawl-extractor"),
@@ -409,7 +414,8 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
                     "tombstones",
                 ],
             ),
-            // Only `replay` and `driver` use the next three modules together.
+            // Only `replay` and `driver` use the next three modules (`crawl_loop`, `read` and
+            // `write`) together.
             (
                 "crawl_loop",
                 &[
@@ -557,8 +563,8 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
                 ],
             ),
             ("terminal", &["clock", "error", "settings", "values"]),
-            // `control` is for any client of the control socket, so it must not use the command
-            // line or the terminal.
+            // Any client of the control socket may use `control`, so it must not depend on the
+            // command line or the terminal.
             ("control", &["error", "settings", "values"]),
             (
                 "cli",
@@ -572,7 +578,7 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
             ),
             // `mcp` only reads, so it needs no access to `control`.
             ("mcp", &["cli", "clock", "error", "search_index"]),
-            // Metrics of a crawl over HTTP, with the connection limits of `serve`.
+            // Serves metrics of a crawl over HTTP, with the connection limits of `serve`.
             ("metrics", &["error", "serve"]),
             ("metrics_left_out", &["error"]),
             (

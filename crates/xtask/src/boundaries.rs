@@ -1,4 +1,4 @@
-//! Checks that no crate depends on one that it must not see.
+//! Checks that crates depend only on the packages that `allowed_imports` lists.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use crate::allowed_imports::{FOR_TESTS, FOR_TESTS_OF, NEVER, OWNED, PURE, SEES, 
 use crate::workspace::{Workspace, output};
 use crate::{function_length, modules};
 
-/// The dependencies in the workspace's manifests, per package, each with its name and kind.
+/// The dependencies in each package's manifest, as name and kind.
 type Manifests = BTreeMap<String, Vec<(String, Kind)>>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     bail!("boundaries are broken:\n  {}", breaches.join("\n  "))
 }
 
-/// Returns breaches by direct dependencies.
+/// Returns a message for each direct dependency that `SEES` or `OWNED` does not allow.
 fn direct(manifests: &Manifests) -> Vec<String> {
     let mut breaches = Vec::new();
     for (package, dependencies) in manifests {
@@ -81,8 +81,9 @@ fn direct(manifests: &Manifests) -> Vec<String> {
     breaches
 }
 
-/// Returns whether the tests of `package` may use the crate `name`, because a dependency of
-/// `package` may use it. Tests need such crates to construct arguments.
+/// Returns whether the tests of `package` may use the crate `name`, because `FOR_TESTS_OF` allows
+/// it or because a dependency of `package` may use that crate. Tests need such crates to construct
+/// arguments.
 fn may_test_with(package: &str, name: &str) -> bool {
     let sees = |package: &str| {
         SEES.iter()
@@ -93,7 +94,7 @@ fn may_test_with(package: &str, name: &str) -> bool {
         || sees(package).iter().any(|seen| sees(seen).contains(&name))
 }
 
-/// Returns breaches through a chain of dependencies.
+/// Returns a message for each dependency, direct or indirect, that `NEVER` forbids.
 fn indirect(trees: &BTreeMap<&str, BTreeSet<String>>) -> Vec<String> {
     let mut breaches = Vec::new();
     for (crates, packages) in NEVER {
@@ -111,8 +112,8 @@ fn indirect(trees: &BTreeMap<&str, BTreeSet<String>>) -> Vec<String> {
     breaches
 }
 
-/// Checks the pure crates' lint settings, which ban clocks and files. A crate's settings replace
-/// those of the workspace, so they must repeat the workspace's.
+/// Checks the pure crates' lint settings, which ban clocks and files. The lint settings of a crate
+/// replace the workspace's, so they must repeat them.
 fn lint_settings(workspace: &Workspace) -> Result<Vec<String>> {
     let common = std::fs::read_to_string(workspace.root.join("clippy.toml"))?;
     let mut breaches = Vec::new();
@@ -161,7 +162,8 @@ fn manifests(metadata: &Value) -> Manifests {
         .collect()
 }
 
-/// Returns every package needed to build a crate, on any platform, except the crate itself.
+/// Returns the names of all packages needed to build a crate on any platform, except the crate
+/// itself.
 fn tree(workspace: &Workspace, krate: &str) -> Result<BTreeSet<String>> {
     let flags = [
         "--edges",

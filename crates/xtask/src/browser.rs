@@ -33,13 +33,13 @@ pub fn fetch(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// Runs the tests in the browser.
+/// Runs the browser tests.
 ///
 /// # Errors
-/// If what they need is not there, or one fails.
+/// If a test fails, or a program or file that the tests need is missing.
 pub fn test(workspace: &Workspace) -> Result<()> {
-    // Test the search page, the static page and the rendering of pages. Build the whole workspace,
-    // because the libraries would be rebuilt with other features for a single package.
+    // Test the search page, the static page and the rendering of pages. Name the whole workspace,
+    // because for a single package Cargo would rebuild the libraries with other features.
     let mut command = workspace.cargo(&["test", "--workspace", "--test", "browser", "--locked"]);
     command.env("RUST_TEST_THREADS", test_threads()?);
     command.envs(environment(workspace)?);
@@ -47,7 +47,8 @@ pub fn test(workspace: &Workspace) -> Result<()> {
     run(&mut command)
 }
 
-/// Returns the variables for browser tests: the browser, the Python that drives it, and axe.
+/// Returns the environment variables of browser tests: the browser, the Python that drives it, and
+/// axe.
 ///
 /// # Errors
 /// If the browser can't be fetched.
@@ -62,7 +63,7 @@ pub fn environment(workspace: &Workspace) -> Result<[(&'static str, OsString); 5
     ])
 }
 
-/// Returns the variables with which `crawl` finds and starts the browser.
+/// Returns the environment variables with which `crawl` finds and starts the browser.
 ///
 /// # Errors
 /// If the browser can't be fetched.
@@ -79,8 +80,7 @@ fn program(root: &Path) -> PathBuf {
     root.join("usr/lib/chromium").join(PACKAGE)
 }
 
-/// Returns the path of the font configuration, because by default the browser reads the one in
-/// `/etc`.
+/// Returns the path of our font configuration. Without one, the browser would read `/etc/fonts`.
 fn fonts(root: &Path) -> PathBuf {
     root.join("fonts.conf")
 }

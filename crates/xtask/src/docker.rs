@@ -25,7 +25,8 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     compose::check(workspace)
 }
 
-/// Returns faults that linters miss: missing or ignored files, moving tags, running as root.
+/// Returns faults that linters miss: missing or ignored files, tags that move to other images,
+/// running as root.
 fn faults(root: &Path, recipe: &str, ignored: &str) -> Vec<String> {
     let sent: Vec<&str> = ignored
         .lines()

@@ -1,8 +1,8 @@
 //! Fuzzing: builds the targets of `crates/fuzz` with libFuzzer and runs them.
 //!
-//! The stable compiler is enough: `RUSTC_BOOTSTRAP` allows it the passes that record which code an
-//! input reaches. The code is safe Rust, so no sanitizer runs. A target compares results, and its
-//! build checks assertions and overflows.
+//! The stable compiler is enough, because `RUSTC_BOOTSTRAP` unlocks the passes that record which
+//! code an input reaches. The code is safe Rust, so no sanitizer runs. Targets compare results, and
+//! are built with assertions and overflow checks.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -24,9 +24,11 @@ const INSTRUMENTED: &str = "['-Cpasses=sancov-module', \
      '-Cllvm-args=-sanitizer-coverage-inline-8bit-counters', \
      '-Cllvm-args=-sanitizer-coverage-pc-table', \
      '-Cllvm-args=-sanitizer-coverage-trace-compares']";
-/// Packages that read inputs. All others run at full speed. Packages with a build script can't be
-/// here, because Cargo would instrument the script as well. In `crawl-weburl`, the Public Suffix List
-/// would become 150,000 counters, which libFuzzer reads and clears for each input.
+/// Packages to instrument, because they read inputs. All others run at full speed.
+///
+/// A package with a build script can't be listed, because Cargo would instrument the script too.
+/// `crawl-weburl` is not listed either: the Public Suffix List would become 150,000 counters, which
+/// libFuzzer reads and clears for each input.
 const READERS: [&str; 29] = [
     "adobe-cmap-parser",
     "cookie_store",
@@ -58,7 +60,7 @@ const READERS: [&str; 29] = [
     "toml_parser",
     "zip",
 ];
-/// Packages that no target runs. Optimizing them takes minutes.
+/// Packages that no target runs, so they are not optimized, which would take minutes.
 const UNUSED: [&str; 21] = [
     "clap_builder",
     "clap_complete",
@@ -82,9 +84,9 @@ const UNUSED: [&str; 21] = [
     "tower-http",
     "x509-cert",
 ];
-/// Maximum bytes of a corpus in the repository. The longest inputs are left out.
+/// Maximum bytes of a corpus in the repository. Beyond it, the longest inputs are dropped.
 const MAX_CORPUS_BYTES: usize = 100 << 10;
-/// Maximum seconds for one input, and maximum memory in MiB. More of either is a failure.
+/// Maximum seconds for one input. A slower input is a failure. `MAX_MEMORY` is in MiB.
 const MAX_SECONDS: u32 = 5;
 const MAX_MEMORY: u32 = 2048;
 
@@ -150,8 +152,8 @@ fn targets(root: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Builds the targets, with the versions of libraries that the workspace uses. Returns the folder of
-/// the programs.
+/// Builds the targets with the library versions of the workspace. Returns the folder of the
+/// programs.
 fn build(workspace: &Workspace, names: &[String]) -> Result<PathBuf> {
     let package = workspace.root.join("crates/fuzz");
     fs::copy(
@@ -163,7 +165,7 @@ fn build(workspace: &Workspace, names: &[String]) -> Result<PathBuf> {
     let host = host.context("rustc names no host")?;
     let folder = workspace.target.join("fuzz");
     let mut cargo = workspace.cargo(&["build", "--release"]);
-    // With a named platform, build scripts and macros are not instrumented.
+    // Name the platform, because only then does Cargo not instrument build scripts and macros.
     cargo.args(["--target", host, "--target-dir"]).arg(&folder);
     cargo.arg("--manifest-path").arg(package.join("Cargo.toml"));
     cargo.args(names.iter().flat_map(|name| ["--bin", name.as_str()]));
@@ -178,7 +180,7 @@ fn build(workspace: &Workspace, names: &[String]) -> Result<PathBuf> {
     Ok(folder.join(host).join("release"))
 }
 
-/// Returns the settings of the build that are the same for many packages.
+/// Returns the Cargo settings that choose which packages are instrumented and optimized.
 fn profile() -> Vec<String> {
     let flags = |package: &str, flags| format!("profile.release.{package}rustflags = {flags}");
     let mut settings = vec![
@@ -191,8 +193,11 @@ fn profile() -> Vec<String> {
     settings
 }
 
-/// Runs a fuzzer that writes a failing input to `failure`, after removing that of an earlier run.
-/// Returns the input as the inner error, or `None` if the fuzzer failed without one.
+/// Runs a fuzzer that writes a failing input to `failure`. Removes the file of an earlier run
+/// first.
+///
+/// The inner error is the failing input, or `None` if the fuzzer failed without one. The outer
+/// error is an I/O error.
 fn failing_input(fuzzer: &mut Command, failure: &Path) -> Result<Result<(), Option<Vec<u8>>>> {
     match fs::remove_file(failure) {
         Err(why) if why.kind() != ErrorKind::NotFound => return Err(why.into()),
@@ -205,18 +210,18 @@ struct Target<'w> {
     workspace: &'w Workspace,
     name: &'w str,
     program: PathBuf,
-    /// The folder with a file for each input, also those of earlier runs.
+    /// The folder with one file per input, including the inputs of earlier runs.
     inputs: PathBuf,
 }
 
 impl Target<'_> {
-    /// The corpus in the repository.
+    /// Returns the path of the corpus in the repository.
     fn corpus(&self) -> PathBuf {
         let folder = self.workspace.root.join("crates/fuzz/corpus");
         folder.join(format!("{}.txt", self.name))
     }
 
-    /// Writes a file for each input of the corpus.
+    /// Writes each input of the corpus to a file in `inputs`.
     fn unpack(&self) -> Result<()> {
         fs::create_dir_all(&self.inputs)?;
         let corpus = self.corpus();
@@ -263,7 +268,8 @@ impl Target<'_> {
         )
     }
 
-    /// Replaces the corpus by inputs that together reach what all inputs reach.
+    /// Replaces the corpus by the shortest inputs that together reach all code that the current
+    /// inputs reach.
     fn minimize(&self) -> Result<()> {
         let merged = self.inputs.with_extension("merged");
         let _ = fs::remove_dir_all(&merged);
@@ -284,7 +290,7 @@ impl Target<'_> {
     }
 }
 
-/// Returns the lines of a corpus, as many as fit.
+/// Formats inputs as the lines of a corpus, and drops those beyond `MAX_CORPUS_BYTES`.
 fn packed(inputs: &[Vec<u8>]) -> String {
     let mut text = String::new();
     for input in inputs {

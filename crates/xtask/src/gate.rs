@@ -1,7 +1,7 @@
 //! The gate: every check, in order, with its time.
 //!
-//! All builds of one kind build the whole workspace. Building one package alone would select other
-//! features of shared libraries, and so rebuild most libraries.
+//! Every build is a build of the whole workspace. For a single package, Cargo would select other
+//! features of shared libraries and rebuild most of them.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::watchdog::{MAX_RUN, MAX_TESTS, Watchdog};
 use crate::workspace::{self, Workspace};
 use crate::{boundaries, browser, debian, dependencies, docker, docs, limits_page, prose, tools};
 
-/// A check, or something that checks need.
+/// A check, or preparations for checks.
 struct Step {
     name: &'static str,
     kind: Kind,
@@ -26,7 +26,7 @@ struct Step {
 enum Kind {
     /// Needs only this checkout and Rust.
     Light,
-    /// Fetches what heavy steps need.
+    /// Fetches files that heavy steps need.
     Fetch,
     /// Needs fetched files, so `--quick` skips it.
     Heavy,
@@ -41,11 +41,11 @@ enum Place {
     BesideBuilds,
     /// After everything is built and fetched.
     Tests,
-    /// Concurrent with the tests, because the tests mostly wait, and so do these steps.
+    /// Concurrent with the tests. Both mostly wait, so they do not slow each other down.
     BesideTests,
 }
 
-/// All steps in execution order. Those that fail soonest and most often come first.
+/// All steps in execution order. Steps that often fail, and fail quickly, come first.
 const STEPS: [Step; 25] = [
     step("fmt", Kind::Light, fmt),
     step("boundaries", Kind::Light, boundaries::check),
@@ -71,8 +71,8 @@ const STEPS: [Step; 25] = [
     step("browser", Kind::Heavy, browser::test).beside_tests(),
     step("search-quality", Kind::Heavy, search_quality).beside_tests(),
     step("test", Kind::Light, test).tests(),
-    // Run this after `test`, because the steps concurrent with the tests take longer than `test`
-    // and leave a processor idle.
+    // Run this after `test`, when the steps concurrent with the tests still run but leave a
+    // processor idle.
     step("smallest", Kind::Light, smallest).tests(),
 ];
 
@@ -177,8 +177,8 @@ fn run_in_turn(
     Ok(())
 }
 
-/// Runs the downloads concurrently with the builds, and the steps that need no further build
-/// concurrently with the tests.
+/// Runs the steps concurrently where possible: downloads with the builds, and steps that need no
+/// further build with the tests.
 fn run_most_at_once(
     workspace: &Workspace,
     watchdog: &Watchdog,
@@ -208,7 +208,7 @@ fn run_most_at_once(
     tested.and(tried)
 }
 
-/// Steps in a concurrent process.
+/// Steps that run in a concurrent process.
 struct Beside {
     /// `None` if there are no steps.
     child: Option<Child>,
@@ -316,7 +316,7 @@ fn test(workspace: &Workspace) -> Result<()> {
     workspace::run(command.env("RUST_TEST_THREADS", workspace::test_threads()?))
 }
 
-/// Checks the program without any of its features, because no other step builds it like this.
+/// Checks the program without any of its features, which no other step builds.
 fn smallest(workspace: &Workspace) -> Result<()> {
     run_cargo(
         workspace,
@@ -327,8 +327,8 @@ fn smallest(workspace: &Workspace) -> Result<()> {
 fn test_with_servers(workspace: &Workspace) -> Result<()> {
     let mut command = cargo(
         workspace,
-        // Skip `descriptors`, because another test runs it in a process with limits. Skip the
-        // statistics of 100 crawls, because they take minutes; their results are in
+        // Skip the tests in `descriptors`, because another test runs them in a process with limits.
+        // Skip the statistics of 100 crawls, because they take minutes; their results are in
         // docs/sampling.md.
         "test --workspace --lib --bins --tests --locked -- --ignored --skip descriptors:: --skip 100_crawls",
     );
@@ -377,7 +377,7 @@ fn power_cuts(workspace: &Workspace) -> Result<()> {
     workspace::run(command.arg(built(workspace, "crawl")))
 }
 
-/// Checks that the ranking stays ahead of plain BM25, with the queries of Python's documentation.
+/// Checks that our ranking is better than plain BM25, with queries to Python's documentation.
 fn search_quality(workspace: &Workspace) -> Result<()> {
     run_trial(workspace, "bench search --check --only Python")
 }
@@ -387,9 +387,9 @@ fn doctest(workspace: &Workspace) -> Result<()> {
 }
 
 fn doc(workspace: &Workspace) -> Result<()> {
-    // With the dependencies of the examples, the libraries have the same features as for clippy, so
-    // they are not rebuilt. Programs other than `crawl-trials` have the same name as their library,
-    // so their documentation would overwrite that of the library.
+    // Include examples: with their dependencies, the libraries have the same features as for clippy
+    // and are not rebuilt. Exclude programs other than `crawl-trials`: each has the name of its
+    // library, so its documentation would overwrite the library's.
     let targets = "--lib --examples --bin crawl-trials";
     let args = format!("doc --workspace --no-deps --locked {targets}");
     let mut command = cargo(workspace, &args);

@@ -1,6 +1,6 @@
 //! The workspace's folders, its target folder and fetched packages.
 //!
-//! The part of `cargo xtask` that `crawl-trials` also uses.
+//! `crawl-trials` uses this library too. The rest of `cargo xtask` is in the program.
 #![expect(clippy::print_stderr, reason = "for programs for the command line")]
 
 pub mod browser;

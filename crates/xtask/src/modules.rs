@@ -16,7 +16,8 @@ pub(crate) type Module = Vec<String>;
 /// The imports between a crate's files, by module.
 type Imports = BTreeMap<Module, BTreeSet<Module>>;
 
-/// Returns the breaches in all crates of the workspace.
+/// Returns the breaches in all crates of the workspace: import cycles, and imports that `MODULES`
+/// doesn't allow.
 pub(crate) fn breaches(workspace: &Workspace) -> Result<Vec<String>> {
     let mut breaches = Vec::new();
     let folder = workspace.root.join("crates");
@@ -37,7 +38,6 @@ pub(crate) fn breaches(workspace: &Workspace) -> Result<Vec<String>> {
     Ok(breaches)
 }
 
-/// Returns a message for each import cycle of a crate, however many files it has.
 fn cycle_messages(name: &str, imports: &Imports) -> Vec<String> {
     let cycles = smallest_cycles(imports).into_iter();
     cycles
@@ -49,8 +49,8 @@ fn cycle_messages(name: &str, imports: &Imports) -> Vec<String> {
         .collect()
 }
 
-/// Returns a shortest cycle of each strongly connected component. A parent and its child may import
-/// each other, so these edges don't count.
+/// Returns the shortest cycle of each strongly connected component of the import graph. Edges
+/// between a parent and its child don't count, because these may import each other.
 fn smallest_cycles(imports: &Imports) -> Vec<Vec<&Module>> {
     let mut cycles = Vec::new();
     let mut in_cycles: BTreeSet<&Module> = BTreeSet::new();
@@ -189,7 +189,7 @@ fn by_module(files: Vec<SourceFile>) -> BTreeMap<Module, String> {
     modules
 }
 
-/// File modules compiled only for tests.
+/// The modules in files of their own that are compiled only for tests.
 pub(crate) struct TestModules(BTreeSet<Module>);
 
 impl TestModules {
@@ -228,8 +228,8 @@ fn imports(files: &BTreeMap<Module, String>) -> Imports {
     named.collect()
 }
 
-/// Returns the source without comments and test-only code, and the names of file modules compiled
-/// only for tests.
+/// Returns the source without comments and test-only code, and the names of its submodules that are
+/// compiled only for tests.
 fn without_tests(text: &str) -> (String, Vec<String>) {
     let mut source = String::new();
     let mut tests = Vec::new();
@@ -239,7 +239,7 @@ fn without_tests(text: &str) -> (String, Vec<String>) {
             let next = lines.peek().copied().unwrap_or_default();
             let name = next.trim_start_matches("pub(crate) ");
             match name.strip_prefix("mod ") {
-                // The tests of a file are at its end.
+                // The tests in a file are at its end, so skip the rest.
                 Some(name) if name.ends_with('{') => break,
                 Some(name) => tests.push(name.trim_end_matches(';').to_owned()),
                 None => {}
@@ -261,7 +261,7 @@ fn paths(source: &str) -> Vec<Vec<String>> {
     for start in ["crate::", "super::", "self::"] {
         for (at, _) in source.match_indices(start) {
             let before = source[..at].chars().next_back();
-            // This is not the beginning of a path, so skip it.
+            // Skip a match in the middle of a path or of a name.
             if before
                 .is_some_and(|before| before == ':' || before == '_' || before.is_alphanumeric())
             {
@@ -317,7 +317,7 @@ fn branches(source: &str, above: &mut Vec<String>, paths: &mut Vec<Vec<String>>)
     at
 }
 
-/// Returns the module that a path names, or that contains the item that it names.
+/// Returns the module that `path` names, or the module of the item that it names.
 fn resolved(
     from: &[String],
     path: &[String],

@@ -58,7 +58,7 @@ const PARTS: [Part; 7] = [
     ),
 ];
 
-/// Test code, which is not mutated.
+/// Paths of test code, which is not mutated.
 const EXCLUDED: [&str; 2] = [
     "crates/frontier/src/conformance/**",
     "crates/*/src/**/fuzzed.rs",
@@ -139,11 +139,10 @@ pub(crate) fn check(workspace: &Workspace, args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Returns the mutants of each list in this part of the sample, in list order.
+/// Draws the sample. Returns the mutants of each list whose rank is in `part`, in list order.
 ///
-/// Each mutant has a rank that depends only on the seed and its name, and the sample consists of
-/// the first ones by rank. So a larger sample includes a smaller one with the same seed, and most
-/// of it stays when other code changes.
+/// The seed and the mutant's name alone determine the order of ranks. So a larger sample includes a
+/// smaller one with the same seed, and most of a sample stays the same when other code changes.
 fn draw(lists: &[Vec<String>], part: Range<usize>, seed: u64) -> Vec<Vec<String>> {
     let mut ranked: Vec<(u64, &str)> = lists
         .iter()
@@ -161,8 +160,8 @@ fn draw(lists: &[Vec<String>], part: Range<usize>, seed: u64) -> Vec<Vec<String>
         .collect()
 }
 
-/// Hashes seed and name with FNV-1a, followed by the mixing step of SplitMix64. FNV alone keeps
-/// names that differ only at their end close together.
+/// Hashes seed and name with FNV-1a, followed by the mixing step of SplitMix64. With FNV alone,
+/// names that differ only at the end would get similar ranks.
 fn rank(seed: u64, name: &str) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for byte in seed.to_le_bytes().into_iter().chain(name.bytes()) {
@@ -173,20 +172,20 @@ fn rank(seed: u64, name: &str) -> u64 {
     hash ^ (hash >> 31)
 }
 
-/// cargo-mutants and its folders.
+/// The installed cargo-mutants and its folders.
 struct Tool<'a> {
     workspace: &'a Workspace,
     program: PathBuf,
-    /// Contains `tree`, its build output, test files and reports.
+    /// The folder for `tree`, the build output, test files and reports.
     folder: PathBuf,
-    /// A copy of the workspace's files, mutated in place. Kept between runs, because libraries are
-    /// rebuilt if their path changes.
+    /// A copy of the workspace's files, which is mutated in place. Kept between runs, because a new
+    /// path would make Cargo rebuild the libraries.
     tree: PathBuf,
 }
 
 impl Tool<'_> {
     fn install(workspace: &Workspace) -> Result<Tool<'_>> {
-        // Unoptimised, because it mostly waits for builds.
+        // Build cargo-mutants unoptimised, because it mostly waits for other builds.
         let program = tools::cargo_program(
             workspace,
             &CargoProgram {
@@ -222,7 +221,7 @@ impl Tool<'_> {
             true => memory.join(format!("crawl-mutants-{}", std::process::id())),
             false => self.folder.join("tmp"),
         };
-        // Remove the previous report.
+        // Remove the report and the test files of an earlier run.
         for folder in [&report, &temporary] {
             if folder.exists() {
                 std::fs::remove_dir_all(folder)?;
@@ -257,8 +256,8 @@ impl Tool<'_> {
         }
         command.env("CARGO_TARGET_DIR", self.folder.join("build"));
         command.env("CARGO_PROFILE_DEV_DEBUG", "0");
-        // Run fewer cases per property than a normal test run does, to save time. A mutant caught
-        // by few cases would also be caught by more.
+        // Run fewer cases per property than a normal test run, to save time. More cases could only
+        // catch more mutants.
         command.env("PROPTEST_CASES", "64");
         command.env("TMPDIR", &temporary);
         eprintln!("\n==== {}: {} mutants ====", part.package, drawn.len());
@@ -267,7 +266,7 @@ impl Tool<'_> {
         std::fs::remove_dir_all(&temporary)?;
         let status = status?;
         match status.code() {
-            // These exit codes mean: all mutants caught, some missed, some timed out.
+            // 0: all mutants caught, 2: some missed, 3: some timed out.
             Some(0 | 2 | 3) => Outcomes::read(&report.join("outcomes.json")),
             _ => bail!("cargo-mutants ended with {status}"),
         }
@@ -294,7 +293,7 @@ struct Outcomes {
     /// Mutants that don't compile.
     unviable: usize,
     missed: Vec<String>,
-    /// Mutants under which the tests did not end; counted as caught.
+    /// Mutants under which the tests did not end, which count as caught.
     timed_out: Vec<String>,
 }
 

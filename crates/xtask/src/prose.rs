@@ -18,17 +18,17 @@ const COMMENTS: (f64, f64) = (45.0, 60.0);
 const DOCS: f64 = 70.0;
 /// Maximum odd names per 1,000 lines of source.
 const NAMES: f64 = 0.5;
-/// Crates with fewer words have no limit of their own, only the one for all crates.
+/// Crates with fewer words than this are checked only together with all others.
 const MIN_WORDS: usize = 1_000;
 
-/// First words of sentences that need the sentence before to be understood.
+/// Pronouns that, as the first word of a sentence, refer back to the previous sentence.
 const PRONOUNS: [&str; 10] = [
     "it", "its", "those", "that", "these", "they", "then", "he", "his", "whose",
 ];
-/// First words of clauses that stand in for a subject, except in a question.
+/// First words of clauses that serve as the subject of a sentence. Questions are not counted.
 const CLAUSES: [&str; 6] = ["what", "whatever", "who", "whoever", "where", "wherever"];
 
-/// Phrases with a plainer equivalent, as words in lower case.
+/// Phrases with a plainer equivalent, in lower case.
 const PHRASES: &[&str] = &[
     "among them",
     "among these",
@@ -122,7 +122,7 @@ const ODD_LOCALS: &[&str] = &[
 /// Words that don't belong in the name of a function.
 const ODD_IN_FUNCTIONS: &[&str] = &["asks", "leave", "minds", "said", "tells", "told", "what"];
 
-/// The number of words and hits in a text, or of lines and odd names in source code.
+/// The words of a text and the hits in it, or the lines of a source file and the odd names in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Count {
     size: usize,
@@ -143,7 +143,7 @@ impl Count {
 /// Measures the workspace, and fails if a rate is too high.
 ///
 /// # Errors
-/// If a rate is above its limit, with the files that have most hits, or a file can't be read.
+/// If a rate is above its limit, naming the files with the most hits, or a file can't be read.
 pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     let mut files = Vec::new();
     collect(&workspace.root, &mut files)?;
@@ -233,7 +233,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// Returns each run of comment lines, without code examples.
+/// Returns the text of each run of comment lines, without code examples.
 fn comment_blocks(source: &str) -> Vec<String> {
     let mut blocks = vec![String::new()];
     let mut is_example = false;

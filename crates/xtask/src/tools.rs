@@ -9,9 +9,9 @@ use crate::debian;
 use crate::workspace::{Workspace, run, says};
 
 /// Installs the lists of Python packages into `target/venv`, `target/pywb`, `target/descriptions`,
-/// `target/mcp` and `target/search-clients`. The lists conflict: pywb needs older versions of a
-/// redis client and brotli, a validator of descriptions needs older packages, and a client of
-/// models newer ones.
+/// `target/mcp` and `target/search-clients`. The lists need separate folders because they conflict:
+/// pywb needs older versions of a redis client and brotli, the validators in `descriptions` need
+/// older packages, and the client in `mcp` needs newer ones.
 ///
 /// # Errors
 /// Fails if a package can't be fetched.
@@ -31,7 +31,7 @@ pub fn python(workspace: &Workspace) -> Result<()> {
 /// Installs Scrapy, which benchmarks compare with, into `target/scrapy`. Returns that folder.
 ///
 /// # Errors
-/// Fails if it can't be fetched.
+/// Fails if a package can't be fetched.
 pub fn scrapy(workspace: &Workspace) -> Result<PathBuf> {
     environment(workspace, "scrapy", "requirements-scrapy.txt")
 }
@@ -83,7 +83,7 @@ pub fn conformance_node(workspace: &Workspace, folder: &Path, packages: &[&str])
     std::fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))
 }
 
-/// Installs what makes and checks packages into `target/packaging`.
+/// Installs the programs that make and check packages into `target/packaging`.
 ///
 /// # Errors
 /// Fails if a package can't be fetched.
@@ -97,8 +97,8 @@ pub fn packaging(workspace: &Workspace) -> PathBuf {
     workspace.target.join("packaging/bin")
 }
 
-/// Installs a program from crates.io into `target/tools`, unoptimised or as its authors build it.
-/// Returns its path.
+/// Installs a program from crates.io into `target/tools`. The build is unoptimised if `wanted.args`
+/// contains `--debug`. Returns the program's path.
 ///
 /// # Errors
 /// Fails if it can't be fetched or built.
@@ -151,13 +151,14 @@ fn environment(workspace: &Workspace, name: &str, list: &str) -> Result<PathBuf>
         .args(["-m", "venv", "--clear"])
         .arg(&venv));
     if made.is_err() {
-        // In Debian, the part of Python that installs pip into a venv is a package of its own.
+        // Debian has a separate package for the part of Python that installs pip into a venv, and
+        // it may be missing.
         eprintln!("python3 has no ensurepip: fetching pip's wheel");
         venv_without_ensurepip(workspace, &venv)?;
     }
     let mut pip = workspace.program(venv.join("bin/python"));
-    // The list is complete, so dependencies are not installed. FastWARC declares `brotli` but works
-    // without it, and if `brotli` is installed, warcio fails on any body in that coding.
+    // The list names all dependencies, so `pip` must not add others. FastWARC declares `brotli` but
+    // works without it. If `brotli` were installed, warcio would fail on any body with that coding.
     pip.args(["-m", "pip", "install", "--quiet", "--no-input", "--no-deps"]);
     pip.arg("--requirement");
     run(pip.arg(&requirements))?;
@@ -165,16 +166,17 @@ fn environment(workspace: &Workspace, name: &str, list: &str) -> Result<PathBuf>
     Ok(venv)
 }
 
-/// ReplayWeb.page, which bundles all it needs, including wabac.js.
+/// ReplayWeb.page, which bundles everything it needs, including wabac.js.
 const REPLAYWEB: &str = "replaywebpage@2.5.3";
 
-/// A package that contains the context of RO-Crate 1.2. The validator would otherwise fetch it.
+/// A package that contains the context of RO-Crate 1.2, so that the validator does not fetch it.
 const RO_CRATE: &str = "ro-crate@3.7.2";
 
 /// The accessibility rules that pages are checked against in the browser.
 const AXE: &str = "axe-core@4.14.1";
 
-/// The sources of the apps that the tests render, with the list of their packages.
+/// The sources of the apps that the browser tests render, with the list of packages that the apps
+/// need.
 const APPS: &str = "crates/crawl/tests/browser/apps";
 
 /// Maximum attempts of a download.
@@ -193,8 +195,8 @@ pub fn npm_packages(workspace: &Workspace) -> Result<()> {
     app_packages(workspace)
 }
 
-/// Installs the packages of the apps that the tests render, exactly as locked. Unlike other
-/// packages, these need their dependencies.
+/// Installs the packages of the apps that the browser tests render, exactly as locked. Unlike other
+/// npm packages, these are installed with their dependencies.
 fn app_packages(workspace: &Workspace) -> Result<()> {
     let folder = workspace.target.join("apps");
     let sources = workspace.root.join(APPS);
@@ -221,16 +223,17 @@ fn install_locked(workspace: &Workspace, folder: &Path) -> Result<()> {
     run(npm.args(["--no-audit", "--no-fund"]).current_dir(folder))
 }
 
-/// Bundles the apps that the tests render. Returns the folder that has a folder for each.
+/// Bundles the apps that the browser tests render. Returns a folder with one subfolder per app.
 ///
 /// # Errors
-/// Fails if their packages are not installed, or a source is invalid.
+/// Fails if the apps' packages are not installed, or a source is invalid.
 pub fn bundle_apps(workspace: &Workspace) -> Result<PathBuf> {
     let folder = workspace.target.join("apps");
     copy_files(&workspace.root.join(APPS), &folder)?;
     let bundles = folder.join("bundles");
     if bundles.exists() {
-        // The names of scripts depend on their content, so old ones would stay.
+        // Remove old bundles: the names of scripts depend on their content, so new scripts would
+        // not replace them.
         std::fs::remove_dir_all(&bundles)?;
     }
     let mut bundler = node_program(workspace, "node");
@@ -239,7 +242,7 @@ pub fn bundle_apps(workspace: &Workspace) -> Result<PathBuf> {
     Ok(bundles)
 }
 
-/// Copies the files of a folder and of its folders, next to what is there.
+/// Copies the files of a folder and its subfolders. Keeps other files in the target folder.
 fn copy_files(from: &Path, to: &Path) -> Result<()> {
     std::fs::create_dir_all(to).with_context(|| format!("cannot make {}", to.display()))?;
     for entry in
@@ -292,7 +295,7 @@ fn npm_package(workspace: &Workspace, folder: &str, package: &str) -> Result<()>
     std::fs::write(&stamp, package).with_context(|| format!("cannot write {}", stamp.display()))
 }
 
-/// Downloads the package alone, because its dependencies are only needed for building.
+/// Downloads only the package itself, because its dependencies are needed only to build it.
 fn pack(workspace: &Workspace, package: &str, into: &Path) -> Result<()> {
     let mut npm = node_program(workspace, "npm");
     npm.args(["pack", "--loglevel=error", "--ignore-scripts", package]);

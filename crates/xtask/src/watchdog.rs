@@ -1,4 +1,4 @@
-//! Limits the time of the gate: ends a check that hangs, and reports its name.
+//! Limits the duration of the gate. Ends a check that hangs and reports its name.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -9,12 +9,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Maximum time of a gate run.
+/// Maximum duration of a gate run.
 pub(crate) const MAX_RUN: Duration = Duration::from_mins(60);
-/// Maximum time of a step with tests, whose builds are already done.
+/// Maximum duration of a step with tests. Earlier steps do the builds.
 pub(crate) const MAX_TESTS: Duration = Duration::from_mins(30);
 
-/// Lines to show of each log.
+/// Number of lines to show from the end of each log.
 const TAIL_LINES: usize = 40;
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -60,7 +60,7 @@ impl Watchdog {
         watchdog
     }
 
-    /// Records that a step begins, and its maximum time.
+    /// Records that a step begins and may take at most `max`.
     pub(crate) fn begin(&self, name: &'static str, max: Duration) {
         let since = Instant::now();
         self.lock().step = Some(Step {
@@ -91,7 +91,7 @@ impl Watchdog {
 }
 
 impl UnderWay {
-    /// If the step or the whole gate takes too long, returns a message with the end of each log.
+    /// Returns a message with the end of each log if the step or the whole gate takes too long.
     fn overdue(&self, now: Instant) -> Option<String> {
         let late = self
             .step
@@ -128,7 +128,7 @@ impl UnderWay {
     }
 }
 
-/// Returns the last step named in a log.
+/// Returns the name of the last step that began, according to a log.
 fn last_step(log: &str) -> &str {
     let mut lines = log.lines().rev();
     let name = lines.find_map(|line| {
@@ -143,14 +143,15 @@ fn tail(text: &str) -> String {
     lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")
 }
 
-/// Kills the descendants of a process.
+/// Kills all descendants of a process.
 fn kill_descendants(root: u32) {
     let signal = |name: &str, processes: &BTreeSet<u32>| {
         let ids = processes.iter().map(u32::to_string);
         // Ignore errors, because a process may have ended since it was listed.
         let _ = Command::new("kill").args(["-s", name]).args(ids).status();
     };
-    // Repeat until no new descendants appear. This ends, because stopped processes start no others.
+    // Stop processes until no new descendants appear. The loop ends, because stopped processes
+    // start no others.
     let mut stopped = BTreeSet::new();
     loop {
         let new = &descendants(root) - &stopped;
@@ -171,7 +172,8 @@ fn descendants(root: u32) -> BTreeSet<u32> {
         .filter_map(|entry| {
             let id = entry.file_name().to_str()?.parse().ok()?;
             let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
-            // Search from the end, because the program's name before it may contain any characters.
+            // Search from the end: the fields follow the program's name, which may contain any
+            // characters.
             let (_, rest) = stat.rsplit_once(") ")?;
             let mut fields = rest.split(' ');
             let is_over = fields.next()? == "Z";

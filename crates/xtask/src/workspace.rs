@@ -9,7 +9,7 @@ use std::thread;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-/// This workspace on this machine.
+/// The Cargo workspace that this program belongs to: its folders and metadata.
 pub struct Workspace {
     /// The folder of the top-level `Cargo.toml`.
     pub root: PathBuf,
@@ -20,7 +20,7 @@ pub struct Workspace {
     /// The path of this program. The system no longer reports it once a build has replaced the
     /// file.
     itself: PathBuf,
-    /// Whether each crate is built only once, so that incremental builds would only cost time.
+    /// Whether each crate is built only once, so that incremental builds would only take longer.
     pub builds_once: bool,
 }
 
@@ -76,8 +76,8 @@ impl Workspace {
         std::env::join_paths(folders).ok()
     }
 
-    /// Builds all programs of the workspace. Including examples adds their dependencies, so that
-    /// libraries have the same features as for tests and are built once.
+    /// Builds all programs of the workspace. Builds examples too: with their dependencies, the
+    /// libraries have the same features as for tests and are not built again.
     ///
     /// # Errors
     /// Fails if a program does not build.
@@ -85,7 +85,7 @@ impl Workspace {
         run(&mut self.cargo(&["build", "--workspace", "--bins", "--examples", "--locked"]))
     }
 
-    /// Returns a command that runs this program, with the same `builds_once`.
+    /// Returns a command that runs this program again, with the same `builds_once`.
     pub fn itself(&self) -> Command {
         let mut command = self.program(&self.itself);
         self.build_once(&mut command);
@@ -105,8 +105,8 @@ impl Workspace {
         command
     }
 
-    /// Copies the workspace's files, tracked or not ignored by git, to a folder. Unchanged files are
-    /// not rewritten, so they are not rebuilt.
+    /// Copies the workspace's files to a folder: all that git tracks, and new ones that it doesn't
+    /// ignore. Leaves unchanged files alone, so that Cargo doesn't rebuild them.
     ///
     /// # Errors
     /// Fails if git does not run or a file can't be copied.
@@ -123,7 +123,7 @@ impl Workspace {
         for name in names.lines() {
             let (from, to) = (self.root.join(name), tree.join(name));
             let Ok(bytes) = std::fs::read(&from) else {
-                // The file was deleted, but git still lists it.
+                // The file was deleted but git still lists it, so remove the copy.
                 let _ = std::fs::remove_file(to);
                 continue;
             };
@@ -142,8 +142,8 @@ impl Workspace {
     }
 }
 
-/// Returns how many tests of a program run at a time: two per processor, since most tests wait for
-/// servers and disks.
+/// Returns how many tests of one test program to run at a time: two per processor, because most
+/// tests wait for servers and disks.
 ///
 /// # Errors
 /// If the number of processors is unknown.
@@ -194,7 +194,7 @@ pub fn output(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Returns whether a stamp file has exactly this content, which marks a download as complete.
+/// Returns whether a stamp file contains exactly `text`. Stamp files mark complete downloads.
 pub fn says(stamp: &Path, text: &str) -> bool {
     std::fs::read_to_string(stamp).is_ok_and(|found| found == text)
 }

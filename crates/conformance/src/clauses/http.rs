@@ -13,7 +13,7 @@ const ETAG: &str = "\"first-edition\"";
 const LAST_MODIFIED: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 const RETRY_AFTER: &str = "RFC 9110 section 10.2.3";
 
-/// Maximum bytes to read of a body without end.
+/// Maximum bytes of an endless body that a crawler may read.
 const MAX_BODY_BYTES: u64 = 256 << 20;
 
 pub(super) const CLAUSES: &[Clause] = &[
@@ -131,7 +131,8 @@ pub(super) const CLAUSES: &[Clause] = &[
     })
     .judged_by(|trace| waits_after(trace, 503, Duration::from_secs(3))),
     busy("retry-after-date", "waits for a Retry-After that is a date", RETRY_AFTER, |ask| {
-        // Dates have whole seconds, and a busy server may send this one late.
+        // The date is six seconds ahead though the judge demands three, because dates have whole
+        // seconds and a busy server may answer late.
         let date = httpdate::fmt_http_date(SystemTime::now() + Duration::from_secs(6));
         first_busy(ask, || Answer::of(503).header("retry-after", &date))
     })
@@ -187,12 +188,13 @@ pub(super) const CLAUSES: &[Clause] = &[
         .judged_by(|trace| gives_up(trace, "/slow", None)),
 ];
 
-/// Returns a clause whose web has one ordinary page.
+/// Returns a clause whose paths are ordinary pages, except for what the caller adds.
 const fn simple(id: &'static str, title: &'static str, source: &'static str) -> Clause {
     rule((id, title, source), Clause::BASE.robots, &[], &[])
 }
 
-/// Returns a clause about a server that is busy. RFC 9110 says only that clients ought to wait.
+/// Returns a clause about a busy server. Its level is `Custom`, because RFC 9110 says only that
+/// clients ought to wait.
 const fn busy(
     id: &'static str,
     title: &'static str,
@@ -229,12 +231,13 @@ const fn redirect(path: &'static str, headers: &'static [(&'static str, &'static
     }
 }
 
-/// Answers the first request for `/busy` like this, and later ones with a page.
+/// Returns `answer` for the first request for `/busy`. Otherwise `None`, so that later requests get
+/// a page.
 fn first_busy(ask: &Ask<'_>, answer: impl FnOnce() -> Answer) -> Option<Reply> {
     (ask.request.path == "/busy" && ask.earlier == 0).then(|| answer().into())
 }
 
-/// Answers `/open` with a validator, and with 304 if the request has it.
+/// Answers `/open` with a validator, or with 304 if the request contains that validator.
 fn edition(ask: &Ask<'_>, condition: &str, (name, value): (&str, &str)) -> Option<Reply> {
     if ask.request.path != "/open" {
         return None;

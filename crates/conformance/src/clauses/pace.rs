@@ -1,4 +1,4 @@
-//! Pace, restarts and traps. No standard sets them, so all clauses are conventions.
+//! Pace, restarts and traps. No standard covers these, so all clauses are conventions.
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ const CRAWL_DELAY: &str = "convention: Crawl-delay";
 const TRAPS: &str = "convention: traps";
 const PAGES: &[&str] = &["/open", "/1", "/2", "/3", "/4"];
 
-/// Maximum pages to fetch from a trap.
+/// Maximum number of pages that a crawler may fetch from a trap.
 const MAX_TRAP_PAGES: usize = 100;
 
-/// The Retry-After and the Crawl-delay that must survive a restart.
+/// The Retry-After, and the Crawl-delay, that a crawler must still respect after a restart.
 const OVER_RESTART: Duration = Duration::from_secs(4);
 
 pub(super) const CLAUSES: &[Clause] = &[

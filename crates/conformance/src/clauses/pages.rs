@@ -12,7 +12,8 @@ const HEADER: &str = "convention: X-Robots-Tag";
 const SITEMAPS: &str = "sitemaps.org protocol";
 
 const BEHIND: &[&str] = &["/behind"];
-/// A page whose link shows that the crawler follows links of pages behind the front page.
+/// The page `/open`. Only its link leads to `/deep`, so a request for `/deep` shows that the
+/// crawler follows links of pages other than the front page.
 const OPEN: &str =
     "<title>Open</title><p>A page that says nothing to crawlers.</p><a href='/deep'>on</a>";
 const CARRIER: &[&str] = &["/open", "/carrier"];
@@ -214,7 +215,7 @@ pub(super) const CLAUSES: &[Clause] = &[
     .on_hosts(2),
 ];
 
-/// Returns a clause that forbids following the link of the page `/carrier`.
+/// Returns a clause whose page `/carrier` forbids following its link to `/behind`.
 const fn closed(
     about: (&'static str, &'static str, &'static str),
     pages: &'static [Page],
@@ -228,7 +229,7 @@ const fn closed(
         .judged_by(follows_others)
 }
 
-/// Returns a clause that allows following the link of the page `/carrier`.
+/// Returns a clause whose page `/carrier` allows following its link to `/behind`.
 const fn open(about: (&'static str, &'static str, &'static str), pages: &'static [Page]) -> Clause {
     rule(about, Clause::BASE.robots, &[], BEHIND)
         .level(Level::Custom)
@@ -257,7 +258,7 @@ impl Clause {
     }
 }
 
-/// Passes a crawler that was shown to follow links from pages other than the front page.
+/// Passes a crawler that followed a link of another page, which shows that it heeded `/carrier`.
 fn follows_others(trace: &Trace) -> Verdict {
     match (trace.first("/deep"), trace.first("/carrier")) {
         (Some(deep), Some(carrier)) => Verdict::pass(

@@ -13,10 +13,10 @@ const UNREACHABLE: &str = "RFC 9309 section 2.3.1.4";
 const UNAVAILABLE: &str = "RFC 9309 section 2.3.1.3";
 const REDIRECTS: &str = "RFC 9309 section 2.3.1.2";
 
-/// Bytes of robots.txt that every crawler must parse.
+/// Length of robots.txt, in bytes, that every crawler must parse.
 const MUST_PARSE_BYTES: usize = 500 * 1024;
 
-/// Maximum requests for robots.txt that ten pages are worth.
+/// Maximum requests for robots.txt during a crawl of ten pages.
 const MAX_COPIES: usize = 3;
 
 pub(super) const CLAUSES: &[Clause] = &[
@@ -271,7 +271,7 @@ fn robots_first(trace: &Trace) -> Verdict {
     }
 }
 
-/// Judges that nothing but robots.txt and the target of its redirect was requested.
+/// Judges that only robots.txt and the target of its redirect were requested.
 fn only_rules(trace: &Trace) -> Verdict {
     let pages: Vec<_> = since_robots(trace)
         .into_iter()
@@ -283,7 +283,7 @@ fn only_rules(trace: &Trace) -> Verdict {
     }
 }
 
-/// Serves robots.txt behind `count` redirects. The last one leads to host `to`.
+/// Serves robots.txt after `count` redirects, the last of which leads to host `to`.
 fn redirected_robots(ask: &Ask<'_>, count: u32, to: u32) -> Option<Reply> {
     let path = ask.request.path.as_str();
     let step = match path.strip_prefix("/rules-") {
@@ -305,7 +305,8 @@ fn redirected_robots(ask: &Ask<'_>, count: u32, to: u32) -> Option<Reply> {
     Some(Answer::redirect(302, &location).into())
 }
 
-/// Returns a robots.txt whose only rule ends at byte `MUST_PARSE_BYTES`.
+/// Returns a robots.txt whose `Disallow` line ends just before byte `MUST_PARSE_BYTES`. An `Allow`
+/// line follows.
 fn long_robots() -> String {
     let (group, rule) = ("User-agent: *\n", "Disallow: /closed\n");
     let line = format!("# {}\n", "-".repeat(61));

@@ -1,4 +1,4 @@
-//! Checks that every command in the documentation is one that the program accepts.
+//! Checks that the program accepts every command in the documentation.
 
 use std::ffi::OsString;
 use std::fs;

@@ -41,8 +41,8 @@ pub(super) fn matches(
         .map_err(UnreadCommandLine::Syntax)
 }
 
-/// Returns the definition of the command line. It is built here, because clap would build it only
-/// while it parses, and this module reads it earlier.
+/// Returns the definition of the command line, completely built. clap would build it only while it
+/// parses, but this module reads it earlier.
 pub(super) fn built() -> Command {
     let mut command = args::command();
     command.build();
@@ -93,8 +93,8 @@ fn prepare(
             prepared.push(as_seed(command, text).unwrap_or(word));
         } else if text == "--" {
             is_past_flags = true;
-            // A command that takes seeds needs no `--`, since each seed after `--` is rewritten as
-            // a flag.
+            // Drop the `--` of a command that takes seeds, because each seed after it is rewritten
+            // as a flag.
             if !takes_seeds(command) {
                 prepared.push(word);
             }
@@ -155,8 +155,8 @@ fn flag_of<'a, 'w>(command: &'a Command, word: &'w str) -> Option<(&'a Arg, Opti
     })
 }
 
-/// Returns whether the next word is the flag's value. This is so if the flag accepts the word, or
-/// if the word can be neither a seed nor a command; clap then lists the possible values.
+/// Returns whether the next word is the flag's value: if the flag accepts the word, or if the word
+/// can be neither a seed nor a command. In the latter case clap reports the possible values.
 fn is_meant_for(command: &Command, flag: &Arg, next: &OsString) -> bool {
     let is_word = |word: &&str| !word.is_empty() && !word.starts_with('-');
     let Some(word) = next.to_str().filter(is_word) else {
@@ -198,8 +198,8 @@ fn empty(message: String) -> CommandError {
 fn empty_value(flag: &Arg) -> CommandError {
     let refusal = empty(format!("the value of {flag} is empty"));
     match flag.get_long() {
-        // An empty `--proxy` is refused: requests meant for a proxy must not bypass it because a
-        // shell variable is unset.
+        // Refuse an empty `--proxy`. If a shell variable is unset, requests must not bypass the
+        // proxy.
         Some("proxy") => refusal.hint(
             "check that the shell variable in it is set; to clear a proxy that the directory \
              remembers, put `proxy = \"\"` under [fetch] in a file for --config",

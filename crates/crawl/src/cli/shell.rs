@@ -12,13 +12,14 @@ pub(crate) use clap_complete::Shell;
 use crate::error::{CommandError, FINISHED};
 use crate::terminal::print;
 
-/// Prints the script that completes `command`, which is the whole command line, in a shell.
+/// Prints the script with which a shell completes our command line. `command` is the definition of
+/// the whole command line.
 pub(crate) fn completions(shell: Shell, command: &Command) -> Result<u8, CommandError> {
     print(completion::script(shell, command).as_bytes())
 }
 
-/// Prints the main page of the manual of `command`, which is the whole command line, or writes a page
-/// for each of its commands into a directory.
+/// Prints the main page of the manual, or writes a page for each command into the directory `all`.
+/// `command` is the definition of the whole command line.
 pub(crate) fn man(all: Option<&Path>, command: Command) -> Result<u8, CommandError> {
     let failed = |why: io::Error| {
         let place = all.map_or("the manual page".to_owned(), |dir| {

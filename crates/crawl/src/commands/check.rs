@@ -27,7 +27,8 @@ pub(crate) fn run(mut args: CheckArgs) -> Result<u8, CommandError> {
         false => Some(OwnFolder::make("check")?),
     };
     if let Some(folder) = &temporary {
-        // An `output` in the file of --config is the site's own crawl, which a check leaves alone.
+        // Replace an `output` in the file of --config, which is the directory of the site's own
+        // crawl. A check must not change that directory.
         layer.put_into(folder.path());
     }
     refuse_plain_crawl(layer)?;
@@ -56,7 +57,7 @@ pub(crate) fn run(mut args: CheckArgs) -> Result<u8, CommandError> {
     })
 }
 
-/// Prints the report. A crawl that was interrupted before its first page has no records to report.
+/// Prints the report, unless the crawl was interrupted before its first page and so has no records.
 fn print(report: &FaultReport<'_>, dir: &Path) -> Result<FoundFaults, CommandError> {
     match dir.join("pages.jsonl").is_file() {
         true => report.print(dir),

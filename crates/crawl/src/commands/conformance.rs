@@ -119,8 +119,8 @@ fn check_words(words: &[OsString]) -> Result<(), CommandError> {
         let word = word.to_string_lossy();
         word.contains("{url}") || word.contains("{host}")
     };
-    // A script may read CRAWL_URL instead. Any other command without a placeholder is most likely a
-    // mistake.
+    // A script may read CRAWL_URL instead. For any other command, a missing placeholder is most
+    // likely a mistake.
     match words.len() > 1 && !words.iter().any(names_start) && !reads_environment(words) {
         true => Err(
             CommandError::usage("COMMAND has no `{url}`, so it can't know where to start")

@@ -48,8 +48,8 @@ async fn send_command(dir: &Path, command: Command) -> Result<u8, CommandError> 
     }
 }
 
-/// Describes what a command has changed. `state` is the state of the crawl after it; `None` if no
-/// crawl runs.
+/// Describes the effect of a command. `state` is the state of the crawl after the command, or
+/// `None` if no crawl runs.
 fn confirmation(command: &Command, state: Option<&State>) -> String {
     let is_waiting = state.is_some_and(|state| state.phase == PhaseName::Waiting);
     match command {

@@ -18,12 +18,12 @@ pub(super) struct FaultReport<'a> {
     write_baseline: Option<&'a Path>,
 }
 
-/// The faults that a report lists.
+/// Whether the listed faults make a check fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FoundFaults {
-    /// Faults that make a check fail.
+    /// At least one fault makes a check fail.
     Failing,
-    /// No faults, only ones that don't make a check fail, or ones just written to a baseline.
+    /// No fault makes a check fail, or the faults were only written to a baseline.
     NotFailing,
 }
 
@@ -72,7 +72,7 @@ impl<'a> FaultReport<'a> {
         }?;
         let failing = match self.kinds {
             [] => faults.failing(),
-            // With --kinds, redirects count too.
+            // With --kinds, redirects make a check fail too.
             _ => faults.faults.len(),
         };
         Ok(match failing > 0 && self.write_baseline.is_none() {

@@ -65,8 +65,8 @@ pub(crate) fn run(args: &ForgetArgs) -> Result<u8, CommandError> {
     if would_go.is_nothing() {
         note("already forgotten (see tombstones.jsonl)");
         if !args.dry_run {
-            // If an earlier `crawl forget` crashed after its commit, rebuild the report and the
-            // index that are missing.
+            // If an earlier `crawl forget` crashed after its commit, the report or the index may be
+            // missing, so rebuild them.
             let is_indexed = has_index_on(dir) && !dir.join("index").is_dir();
             make_derived(dir, !dir.join("report.json").is_file(), is_indexed)?;
         }
@@ -142,7 +142,7 @@ fn now() -> Timestamp {
     Timestamp::from_micros(u64::try_from(now).unwrap_or_default())
 }
 
-/// Parses the page or the host to forget, as given by the user.
+/// Parses a page or a host to forget.
 fn named(what: &str) -> Result<Removal, CommandError> {
     let mut removal = Removal::default();
     if what.contains("://") {

@@ -114,8 +114,8 @@ fn check(urls: &[String]) -> Result<u8, CommandError> {
 }
 
 fn check_one(url: &str) -> Result<u8, CommandError> {
-    // Suppress panic messages. A violated clause of the contract with the engine panics, and is
-    // listed below in words for a user.
+    // Suppress panic messages. The check panics if the engine violates a clause of the contract,
+    // and the violations are listed below in words for a user.
     std::panic::set_hook(Box::new(|_| {}));
     let checked = check_engine(url, &credentials());
     let _ = std::panic::take_hook();

@@ -47,9 +47,10 @@ pub(super) fn put_in_place(folder: AtomicFolder, output: &Path) -> Result<(), Co
     sync().map_err(|why| unwritable(output, &why))
 }
 
-/// Sets `dir` to the directory of the whole crawl, for a command that reads one directory. The
-/// directories of several workers are gathered into a temporary directory, which is removed when
-/// the returned folder is dropped. A single directory is used unchanged, and `None` is returned.
+/// Sets `dir` to one directory that has the whole crawl.
+///
+/// A single directory is used unchanged, and `None` is returned. Several directories of workers are
+/// gathered into a temporary directory. It is removed when the returned folder is dropped.
 pub(crate) fn as_one(
     dirs: &[PathBuf],
     dir: &mut PathBuf,
@@ -58,8 +59,8 @@ pub(crate) fn as_one(
         *dir = dirs.first().cloned().unwrap_or_default();
         return Ok(None);
     };
-    // The temporary folder is next to the first directory: on the same file system, WARC files can
-    // be hard-linked rather than copied.
+    // Create the temporary folder next to the first directory. On the same file system, WARC files
+    // can be hard-linked rather than copied.
     let place = first.with_file_name(format!("gathered-{}", process::id()));
     let folder = AtomicFolder::create(&place, |_| false);
     let folder = folder.map_err(|error| of_folder(&error, &place))?;

@@ -17,8 +17,8 @@ const MAX_DESCRIPTORS: u64 = 3;
 pub(crate) fn run(args: &ReadDocumentArgs) -> Result<u8, CommandError> {
     let bounds = [
         (Resource::RLIMIT_AS, args.memory, args.memory),
-        // At the soft limit of processor time, the process gets a signal that ends it. At the hard
-        // limit it is killed.
+        // The soft limit of processor time sends the process a signal that ends it. The hard limit
+        // kills it.
         (
             Resource::RLIMIT_CPU,
             args.timeout,

@@ -131,7 +131,8 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<u8, CommandError> {
         explanation.map_err(of_records)
     };
     let (mut url, mut explanation) = (url.clone(), explained(&url)?);
-    // A host typed without a scheme may have been crawled over http, so the http URL is tried too.
+    // If the host was typed without a scheme, the crawl may have fetched it over http, so try the
+    // http URL too.
     if let Some(over_http) = stand_in.filter(|_| explanation.state == "unknown") {
         let http_explanation = explained(&over_http)?;
         if http_explanation.state != "unknown" {
@@ -154,8 +155,8 @@ fn now() -> Timestamp {
     Timestamp::from_micros(u64::try_from(now).unwrap_or_default())
 }
 
-/// Returns the keys with which to verify the signatures of a crawl: those of `--keys`, or the public
-/// keys of the user's own crawl.
+/// Returns the keys for verifying the signatures of a crawl: those of `--keys`, or else the public
+/// keys that belong to the crawl's own settings.
 fn audit_keys(args: &AuditArgs) -> Result<Vec<Directory>, CommandError> {
     if !args.keys.is_empty() {
         return published_keys(&args.keys);
@@ -164,7 +165,7 @@ fn audit_keys(args: &AuditArgs) -> Result<Vec<Directory>, CommandError> {
         Ok(Some((url, keys))) => Ok(vec![Directory::new(&url, keys.public())]),
         Ok(None) => Ok(Vec::new()),
         Err(why) => {
-            // The audit also reports that signatures are not verified.
+            // The audit itself reports that signatures are not verified.
             note(&format!(
                 "the crawl's own keys can't be read: {}",
                 why.message
@@ -186,7 +187,7 @@ fn own_keys(args: &AuditArgs) -> Result<Option<(String, KeySet)>, CommandError> 
         let value = operator?.get(key)?.as_str()?;
         (!matches!(value, "" | "off")).then_some(())
     };
-    // A crawl that signs nothing needs no keys, whoever owns it.
+    // A crawl without signatures needs no keys, so don't check who owns its settings.
     if is_set("signature").or(is_set("signature-agent")).is_none() {
         return Ok(None);
     }
@@ -201,7 +202,7 @@ fn own_keys(args: &AuditArgs) -> Result<Option<(String, KeySet)>, CommandError> 
     Ok(Some((url, keys)))
 }
 
-/// Writes the page about a host, signed if the user has the crawl's key.
+/// Writes the page about a host. Signs it if the user has a key that signed the crawl's requests.
 fn write_conduct(
     args: &AuditArgs,
     host: &str,
@@ -240,8 +241,8 @@ fn write_conduct(
     fs::write(file, page).map_err(|why| unwritable(file, &why))
 }
 
-/// Checks that one of the keys signed requests of the crawl, so that the page can't seem to come from
-/// another crawler.
+/// Checks that one of `keys` signed requests of the crawl. Otherwise the signed page would seem to
+/// come from another crawler.
 fn hold_crawl_keys(keys: &KeySet, audit: &crawl_records::Audit) -> Result<(), CommandError> {
     let mut own = keys.public().into_iter().map(|key| key.thumbprint());
     let Some(crawl_key) = audit.signers.keys().next() else {

@@ -20,10 +20,10 @@ use crate::terminal::{print, print_json};
 struct ReplayReport {
     /// The version of this object's layout: 1.
     format: u32,
-    /// Settings that differ from the crawl's. If there are none, requests are replayed at their
-    /// recorded times.
+    /// Settings that differ from the crawl's. If empty, requests are replayed at their recorded
+    /// times.
     settings: Vec<String>,
-    /// How the run ended.
+    /// How the replay ended.
     ended: String,
     /// Duration in virtual time, in milliseconds.
     took_ms: u64,
@@ -39,12 +39,13 @@ struct ReplayReport {
     /// request, sends the recorded request `later`, goes `beyond` the last recorded request, or
     /// sends `fewer` requests. `None` if it doesn't diverge.
     difference: Option<&'static str>,
-    /// The request at which the replay diverges. `None` if the replay only sends fewer requests.
+    /// The request at which the replay diverges. `None` if it doesn't diverge or only sends fewer
+    /// requests.
     first_difference: Option<String>,
     /// The divergence in words.
     #[serde(skip)]
     differs: Option<String>,
-    /// The pages that were rendered again. `None` if there are none.
+    /// The result of rendering pages again. `None` if no page was rendered.
     rendered: Option<RenderedReport>,
     /// A comparison of the crawl (A) with its replay (B).
     comparison: Comparison,
@@ -214,7 +215,7 @@ fn ending(ended: &Ended) -> String {
         Ended::Budget(budget) => format!("--{budget} was reached"),
         Ended::TableBudget(budget) => format!("{budget} was reached"),
         Ended::Interrupted => "interrupted".to_owned(),
-        // Unreachable: a replay has no other workers.
+        // Unreachable, because a replay has no other workers.
         Ended::HandedOver => "handed over".to_owned(),
         Ended::Unreachable(hosts) => {
             let hosts = counted(hosts.len() as u64, "host", "hosts");

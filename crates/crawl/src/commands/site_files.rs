@@ -134,5 +134,5 @@ fn last_change(page: &IndexedPage, archived: &ArchivedPages) -> Option<i64> {
     })
 }
 
-/// Minimum age of a `Last-Modified` to be trusted. It allows for clocks that differ.
+/// Minimum time in seconds between `Last-Modified` and the fetch. It allows for clocks that differ.
 const MIN_AGE_SECONDS: i64 = 60;

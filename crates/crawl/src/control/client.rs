@@ -98,7 +98,7 @@ impl Client {
                     to,
                 }))
             }
-            // Only the socket of a killed run is left, and nothing listens on it.
+            // A killed run left its socket, and no process listens on it.
             Err(why) if is_nobody(&why) => Ok(None),
             Err(why) => Err(failed(why)),
         }

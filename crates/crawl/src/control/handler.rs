@@ -38,8 +38,8 @@ pub(crate) struct ControlHandler {
     reading: tokio::sync::Mutex<()>,
     /// Locked only briefly, never across an await.
     inner: Mutex<ControlState>,
-    /// The last state sent to a client, when it was taken, and the value of `mode_changes` at that
-    /// time.
+    /// The last state sent to a client, the time when it was taken, and the value of `mode_changes`
+    /// at that time.
     last_state: tokio::sync::Mutex<Option<(Instant, u64, State)>>,
     /// When the next line from a client may be processed.
     pace: tokio::sync::Mutex<Instant>,
@@ -52,7 +52,7 @@ struct ControlState {
     mode_changes: u64,
     /// All `delay` commands so far, in order. Each new round gets them again.
     delays: Vec<EngineCommand>,
-    /// Commands to post to the next round as soon as it begins.
+    /// Commands for the next round, posted as soon as it begins, each with the sender of its reply.
     next: Vec<(EngineCommand, oneshot::Sender<Result<(), Refused>>)>,
 }
 

@@ -31,7 +31,7 @@ const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 /// Minimum time between two states sent to a watcher.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long to accept no connections after the system lacked resources for one.
+/// How long to stop accepting connections after the system lacked the resources for one.
 const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Temporary folder in which the socket is created before it is moved to its final name.
@@ -131,8 +131,8 @@ async fn listen(listener: UnixListener, handler: Arc<ControlHandler>) {
     }
 }
 
-/// Refuses a connection with one line and closes it. The line fits into the empty send buffer, so
-/// writing doesn't block.
+/// Refuses a connection with one line and closes it. The line fits into the send buffer, which is
+/// empty, so writing doesn't block.
 fn turn_away(stream: UnixStream) {
     let hint = "close one, or try again later";
     let refused = Refused::new(

@@ -62,8 +62,8 @@ pub(crate) struct Subject {
     pub(crate) key: Option<&'static str>,
     /// The table `[site."NAME"]` or `[group.NAME]` that contains the key.
     pub(crate) table: Option<NamedTable>,
-    /// Keys of other settings that could remove or change the error. A key that can't be in `table`
-    /// is a setting of the whole crawl.
+    /// Keys of other settings that could remove or change the error. A key that `table` can't
+    /// contain is a setting of the whole crawl.
     pub(crate) rests_on: Vec<&'static str>,
     /// Settings that could not be read because of the error.
     pub(crate) unread: Unread,

@@ -24,7 +24,7 @@ pub(crate) enum KeySource {
     Environment,
 }
 
-/// What a file's metadata tells about its content. It differs after the file was replaced.
+/// Metadata of a key file that differs once the file has been replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     modified: Option<SystemTime>,
@@ -52,7 +52,7 @@ impl KeySource {
     /// Reads the keys.
     ///
     /// # Errors
-    /// The place and what is wrong with it, including a file that other users may read.
+    /// The source and what is wrong with it. A file that other users may read is an error too.
     pub(crate) fn read(&self) -> Result<KeySet, CommandError> {
         let text = match self {
             KeySource::File(path) => read_file(path).map_err(|why| self.refused(&why))?,
@@ -64,7 +64,8 @@ impl KeySource {
         KeySet::parse(&text).map_err(|why| self.refused(&why.to_string()))
     }
 
-    /// Returns the state of the file. `None` for the environment, or if there is no such file.
+    /// Returns the metadata of the key file. `None` for the environment, or if there is no such
+    /// file.
     pub(super) fn stamp(&self) -> Option<Stamp> {
         let KeySource::File(path) = self else {
             return None;
@@ -97,7 +98,7 @@ const READABLE: &str = "other users may read it";
 
 fn read_file(path: &Path) -> Result<String, String> {
     let words = |why: std::io::Error| why.to_string();
-    // A pipe without a writer would block the open.
+    // Open without blocking, because opening a pipe without a writer would block.
     let file = File::options()
         .read(true)
         .custom_flags(nix::fcntl::OFlag::O_NONBLOCK.bits())

@@ -13,13 +13,13 @@ use super::key_source::{KeySource, Stamp};
 use crate::clock;
 use crate::error::CommandError;
 
-/// How often to look whether the key file has changed.
+/// How often to check whether the key file has changed.
 const CHECK_EVERY: Duration = Duration::from_secs(5);
 /// Bytes of a nonce.
 const NONCE_BYTES: usize = 32;
 
-/// Signs with the key that is due. A changed key file is read again; while it can't be read, the
-/// keys read before keep signing, so that no request goes unsigned.
+/// Signs requests with the key that is valid at the time. Rereads the key file when it has changed.
+/// While the file can't be read, the previous keys keep signing, so that no request goes unsigned.
 pub(crate) struct RotatingSigner {
     source: KeySource,
     /// The URL of the published keys.
@@ -32,7 +32,7 @@ struct Held {
     keys: KeySet,
     /// The state of the key file when `keys` were read.
     stamp: Option<Stamp>,
-    /// When the file was last looked at.
+    /// When the key file was last checked.
     checked: Instant,
 }
 
@@ -77,7 +77,7 @@ impl RotatingSigner {
                 return Ok(Vec::new());
             }
         };
-        // The protocol requires no nonce, so a failed random source doesn't stop the request.
+        // The protocol requires no nonce, so ignore a failure of the random source.
         let mut nonce = [0; NONCE_BYTES];
         let _ = self.random.fill(&mut nonce);
         let fields = signature_fields(key, &self.agent, request, asked, now, &nonce)?;

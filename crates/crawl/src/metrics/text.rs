@@ -98,7 +98,7 @@ fn braced(labels: &[(&str, &str)]) -> String {
     format!("{{{}}}", labels.join(","))
 }
 
-/// Escapes a help text onto one line.
+/// Escapes the backslashes and line breaks in a help text.
 fn escaped(help: &str) -> String {
     help.replace('\\', "\\\\").replace('\n', "\\n")
 }

@@ -1,4 +1,4 @@
-//! Commands that read the whole archive of a crawl: progress, and what a signal does.
+//! Progress and signal handling for commands that read the whole archive of a crawl.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

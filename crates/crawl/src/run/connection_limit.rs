@@ -22,7 +22,7 @@ pub(crate) struct Connections {
 /// Raises the limit of open files to this process's maximum.
 pub(crate) fn raise_limit() {
     if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
-        // On failure the old limit stays in force, and the number of connections respects it.
+        // Ignore errors: the old limit then stays in force, and `connections` respects it.
         let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
     }
 }

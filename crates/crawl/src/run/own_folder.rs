@@ -32,7 +32,7 @@ impl OwnFolder {
         let now = clock::now().as_nanosecond();
         let name = format!("crawl-{purpose}-{}-{now}", std::process::id());
         let path = std::env::temp_dir().join(name);
-        // Creation fails if the path exists already, since the file belongs to someone else.
+        // Fails if the path exists already, because that file belongs to another process.
         let made = DirBuilder::new().mode(0o700).create(&path);
         let failed = |why: io::Error| {
             CommandError::disk(format!("can't create the folder {}: {why}", path.display()))
@@ -86,18 +86,18 @@ impl OwnFolder {
     }
 }
 
-/// Keeps the gap after a run's last request, so that a crawl started right afterwards doesn't
-/// request the same host too soon.
+/// A rest after a run's last request. A crawl that is started right afterwards then doesn't request
+/// the same host too soon.
 pub(super) struct Rest(watch::Receiver<Stop>);
 
 impl Rest {
-    /// Creates the rest of a run that `stopped` ends.
+    /// Creates a rest. `stopped` signals the user's requests to stop.
     pub(super) fn new(stopped: watch::Receiver<Stop>) -> Rest {
         Rest(stopped)
     }
 
-    /// Waits for the gap, or until the user stops the program. If the user has stopped the run
-    /// already, only a further request to stop ends the wait.
+    /// Waits for the gap, or at most `MAX_REST`, or until the user stops the program. If the user
+    /// already stopped the run, only a further stop ends the wait.
     pub(super) async fn keep(mut self, gap: Duration) {
         if *self.0.borrow_and_update() == Stop::Now {
             return;
@@ -111,7 +111,7 @@ impl Rest {
 
 impl Drop for OwnFolder {
     fn drop(&mut self) {
-        // Errors are ignored: the system clears its temporary files eventually.
+        // Ignore errors, because the system clears its temporary files eventually.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

@@ -64,7 +64,7 @@ async fn run(
     Ok(Some(plan))
 }
 
-/// Returns the settings that a plan depends on, along with the fetched rules.
+/// Combines the settings that a plan depends on with the fetched rules.
 fn terms(settings: &Settings, origins: Vec<OriginRules>) -> PlanSettings {
     let purpose = settings.exclusion.purpose.meaning();
     let millis = |delay: Duration| u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);

@@ -40,8 +40,8 @@ struct EndedRound {
 struct Rounds<'a> {
     job: &'a Job,
     handler: Arc<ControlHandler>,
-    /// Whether and how to stop. The value is never marked as seen, so that each clone of the
-    /// receiver also notices an earlier change.
+    /// Whether and how to stop. Never marked as seen here, so that each clone of the receiver also
+    /// notices an earlier change.
     stopped: watch::Receiver<Stop>,
     server: Option<Server>,
     metrics: Option<MetricsServer>,
@@ -103,14 +103,15 @@ impl Rounds<'_> {
                     again = next_try(&ended.summary);
                     last = LastRound::of(&ended.summary);
                 }
-                // Another process has locked the directory.
+                // Skip the round, because another process has locked the directory.
                 Err(error @ EngineError::OutputInUse { .. }) if number > 0 || has_waited => {
                     tracing::warn!(why = %error, "this round is left out");
                 }
                 Err(error) => return Err(of_engine(&error, self.job.dir())),
             }
             let next = later(began, every);
-            // Retry unreachable hosts in the same round if that is possible before the next round.
+            // Continue the same round for unreachable hosts if one may be retried before the next
+            // round.
             let again = again.filter(|again| *again < next);
             start = match again {
                 Some(_) => Start::GoOn,
@@ -136,7 +137,8 @@ impl Rounds<'_> {
         let (progress, seen) = watch::channel(Progress::default());
         let (commander, commands) = crawl_engine::commands();
         let shown = tokio::spawn(show(terminal.clone(), seen.clone()));
-        // The run gets later settings as commands: a reload after this point is sent to it.
+        // Read the settings before the handler can send commands to the run, so that no reload is
+        // lost: a later one is sent as a command.
         let config = self.job.config();
         self.handler.open(commander, seen.clone());
         if let Some(metrics) = &self.metrics {
@@ -155,8 +157,8 @@ impl Rounds<'_> {
             ..config
         };
         let ended = crawl_engine::run(config, controls).await;
-        // The run dropped its sender, so the task that shows the progress ends. Even if the task
-        // panicked, the crawl has ended normally.
+        // Wait for the progress task, which ends because the run dropped its sender. Ignore a panic
+        // in the task: the crawl itself has ended normally.
         let _ = shown.await;
         if let Some(served) = served {
             self.server = served.await.ok().flatten();
@@ -180,15 +182,15 @@ impl Rounds<'_> {
     /// further rounds follow, if a delay is too long to wait for here, if the user stopped the run
     /// without waiting, or if `crawl check` reports from it. Returns whether the directory is gone.
     async fn discards(&mut self, summary: &Summary) -> bool {
-        // The directory records when the last request was sent. Without it, only a rest prevents
-        // that a new crawl sends the next request too soon.
+        // The directory records when the last request was sent. If it is removed, only a rest keeps
+        // a new crawl from sending the next request too soon.
         let delay = self.job.settings.longest_delay();
         let is_needed = self.job.every().is_some() || self.job.is_check() || delay > MAX_REST;
         let is_stopped_at_once = *self.stopped.borrow() == Stop::Now;
         if is_needed || is_stopped_at_once || summary.reach == Reach::Answered {
             return false;
         }
-        // The control socket is in the directory.
+        // Remove the control socket first, because it is in the directory.
         self.server = None;
         if !discard_unanswered(summary) {
             return false;
@@ -261,8 +263,8 @@ impl Rounds<'_> {
         }
     }
 
-    /// Returns the last round of an earlier process and when it began. `None` if that round isn't
-    /// over.
+    /// Returns when the last round of an earlier process began, and its counts. `None` if that
+    /// round isn't over.
     fn last(&self) -> Result<Option<(Timestamp, LastRound)>, CommandError> {
         let last = last_round(self.job.dir());
         let last = last.map_err(|error| of_engine(&error, self.job.dir()))?;
@@ -307,15 +309,13 @@ fn later(began: Timestamp, every: Duration) -> Timestamp {
     began.saturating_add(every).unwrap_or(Timestamp::MAX)
 }
 
-/// Returns the time `at`, but no later than `most` from now. Only a clock that was ahead can have
-/// recorded a later time.
+/// Returns `at`, but at most `most` from now. A later `at` was recorded while the clock was ahead.
 fn within(at: Timestamp, most: Duration, now: Timestamp) -> Timestamp {
     at.min(later(now, most))
 }
 
-/// Resolves when the next round is to begin: at the time `at` unless the crawl is paused, or
-/// earlier if a command starts the round. Even if the clock is set back, no wait is longer than
-/// `most`.
+/// Returns when the next round is to begin: at `at` unless the crawl is paused, or earlier if a
+/// command starts the round. Waits at most `most`, even if the clock is set back.
 async fn come(mut at: Timestamp, most: Duration, mut wait_mode: watch::Receiver<WaitMode>) {
     loop {
         at = within(at, most, clock::now());
@@ -329,8 +329,8 @@ async fn come(mut at: Timestamp, most: Duration, mut wait_mode: watch::Receiver<
                     tokio::time::timeout(remaining.min(CLOCK_CHECK_INTERVAL), wait_mode.changed())
                         .await;
             }
-            // Wait for the control handler, which alone can end the pause. It owns the sender until
-            // the next round, so this wait can't fail.
+            // Wait for the control handler, because only it can end the pause. The handler owns the
+            // sender until the next round, so this wait can't fail.
             WaitMode::Paused => {
                 let _ = wait_mode.changed().await;
             }

@@ -81,8 +81,8 @@ fn name_in_full(listed: &mut [ListedSeed], typed: &[Seed], chosen: &[CanonicalUr
     }
 }
 
-/// Rejects settings that change which records a resumed crawl keeps. Otherwise an archive or a list
-/// of links with only some of the pages would pass for complete.
+/// Rejects settings that change which records a resumed crawl keeps. Otherwise its archive or its
+/// links would cover only some of the pages, and seem complete.
 fn refuse_other_records(
     older: &toml::Table,
     settings: &Settings,

@@ -107,9 +107,9 @@ fn admitted(app: &App, request: &Request) -> Result<(), Problem> {
     }
 }
 
-/// Returns the size of a request's head, with one space counted after each colon. The size is
-/// checked here because the connection limits only its read buffer, which can hold up to twice as
-/// much.
+/// Returns the size of a request's head in bytes, counting one space after each colon. The
+/// connection limits only its read buffer, which can hold up to twice as much, so the size is
+/// checked here.
 fn head_bytes(request: &Request) -> usize {
     let fields = request.headers().iter();
     let fields = fields.map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len());
@@ -134,8 +134,8 @@ async fn finish(State(app): State<Arc<App>>, request: Request, next: Next) -> Re
     response
 }
 
-/// Selects the responses to compress: not small ones, and not events, which must arrive without
-/// delay.
+/// Selects the responses to compress: all except small ones, and event streams, which must arrive
+/// without delay.
 fn worthwhile() -> impl Predicate {
     SizeAbove::new(MIN_COMPRESSED_BYTES).and(NotForContentType::SSE)
 }

@@ -14,7 +14,8 @@ use super::problem::Problem;
 struct Source {
     name: &'static str,
     kind: &'static str,
-    /// The texts of the file in order. A script is wrapped in a block as a whole.
+    /// Lists of texts, which are joined in order. A script as a whole is wrapped in one block
+    /// (`{..}`).
     parts: &'static [&'static [&'static str]],
 }
 

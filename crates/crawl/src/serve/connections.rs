@@ -252,8 +252,8 @@ impl Silent {
         (place, evicted)
     }
 
-    /// Closes the oldest silent connection, or the oldest one of `client` if given. Returns whether
-    /// there was such a connection.
+    /// Closes the oldest silent connection, or the oldest silent connection of `client` if given.
+    /// Returns whether there was one.
     fn evict(&self, client: Option<IpAddr>) -> bool {
         let client = client.map(|client| client.to_canonical());
         let mut connections = self.lock();

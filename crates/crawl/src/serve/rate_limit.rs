@@ -14,8 +14,8 @@ use governor::{Quota, RateLimiter};
 /// Beyond the limit: further clients share one account.
 const MAX_CLIENTS: usize = 10_000;
 
-/// How often to drop the accounts of idle clients while there are too many. Such accounts are full
-/// again, so nothing is lost.
+/// How often to drop the accounts of idle clients while there are too many. Their buckets are full
+/// again, as in a new account, so nothing is lost.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A token bucket per client. Memory is bounded by [`MAX_CLIENTS`].
@@ -73,8 +73,8 @@ impl ClientRateLimits {
 
 const TWICE: NonZeroU32 = NonZeroU32::MIN.saturating_add(1);
 
-/// Returns the account of a client. It is an IPv4 address, or the /64 of an IPv6 address, which is
-/// typically one household or one rented machine.
+/// Returns the address whose account a client uses: an IPv4 address itself, or the /64 network of
+/// an IPv6 address, which is typically one household or one rented machine.
 fn account_of(client: IpAddr) -> IpAddr {
     match client.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),

@@ -43,7 +43,7 @@ impl Reports {
         }
     }
 
-    /// Returns the report. It may be a few seconds old, or older if it is slow to build.
+    /// Returns the report, which may be a few seconds old, or older if building it takes long.
     pub(crate) async fn get(&self) -> Result<Arc<Report>, Problem> {
         let mut held = Arc::clone(&self.made).lock_owned().await;
         let of = versions(&self.dir);

@@ -9,8 +9,8 @@ use crawl_fetcher::check_roots;
 use crate::error::{CommandError, Problems};
 use crate::values::FilePath;
 
-/// Maximum size of a CA file. All root certificates of a browser take 250 KiB, so a larger file
-/// can't be a list of certificates.
+/// Maximum size of a CA file in bytes. The root certificates of a browser take 250 KiB in total, so
+/// a much larger file is not a list of certificates.
 const MAX_CA_FILE_BYTES: u64 = 4 << 20;
 
 /// Reads the files of `--ca-file` and returns all certificates as one PEM text. `None` if no file

@@ -47,15 +47,15 @@ const SEED_HINT: &str =
 /// Settings that a crawl can start with.
 #[derive(Clone, Debug)]
 pub(crate) struct Checked {
-    /// The seeds: at least one, except in a continued crawl that was made to forget its seeds.
+    /// The seeds. Empty only if a crawl is continued after `crawl forget` removed its seeds.
     pub(crate) seeds: Vec<CanonicalUrl>,
     /// The seeds as typed, in the same order.
     pub(crate) typed: Vec<Seed>,
-    /// The seeds' own settings.
+    /// The scope, depth and label of each seed that has its own.
     pub(crate) seed_terms: Vec<(CanonicalUrl, SeedTerms)>,
     /// The seeds that are sitemaps.
     pub(crate) seed_sitemaps: HashSet<CanonicalUrl>,
-    /// Seed hosts that resolved to a public address before the crawl.
+    /// Names of seed hosts that resolved to a public address before the crawl began.
     pub(crate) public_names: Vec<String>,
     /// The crawl's directory.
     pub(crate) output: PathBuf,
@@ -63,7 +63,7 @@ pub(crate) struct Checked {
     pub(crate) roots: Option<Vec<u8>>,
     /// The product token that robots.txt files use for this crawler.
     pub(crate) agent: ProductToken,
-    /// How to reach whoever is responsible for the crawl, if that is given.
+    /// The contact of the operator. `None` if no contact is given.
     pub(crate) contact: Option<Contact>,
     /// Politeness overrides for some hosts.
     pub(crate) sites: PolitenessOverrides,
@@ -86,8 +86,8 @@ pub(crate) struct Checked {
 }
 
 impl Checked {
-    /// Replaces the typed seeds by the URLs chosen for them, which are in the same order, and
-    /// removes duplicates.
+    /// Replaces each typed seed by the URL that was chosen for it, such as its http URL, and
+    /// removes duplicates. `seeds` are in the order of the typed seeds.
     pub(crate) fn crawl_at(&mut self, seeds: Vec<CanonicalUrl>) {
         let terms = self.typed.iter().map(|typed| &typed.terms);
         let own = seeds
@@ -113,14 +113,14 @@ impl Checked {
 pub(crate) fn check(settings: &Settings) -> Result<Checked, CommandError> {
     let mut problems = Problems::default();
     let checked = check_all(settings, &mut problems);
-    // A continued crawl may lack seeds, since `crawl forget` can remove them. It continues with the
-    // URLs it found.
+    // A continued crawl may lack seeds, because `crawl forget` can remove them. Such a crawl
+    // resumes with the URLs that it knows.
     let goes_on = settings.output.output.0.join("crawl.toml").is_file();
     if settings.seed.is_empty() && !goes_on {
         problems.note(Err::<(), _>(no_seed()));
     }
     let checked = problems.or(checked)?;
-    // Other missing parts were already noted as problems, so only the seeds can be missing.
+    // Anything else that is missing was noted as a problem, so only the seeds can be missing here.
     checked.ok_or_else(no_seed)
 }
 
@@ -589,8 +589,8 @@ fn check_manners(settings: &Settings, seed: &CanonicalUrl, problems: &mut Proble
     }
 }
 
-/// Notes a problem if this pace is not allowed for a public host. The message puts `dashes` before
-/// a flag's name.
+/// Notes a problem for each setting that is too fast for the public host `host`. `dashes` precedes
+/// the names of settings in messages, for flags.
 fn check_pace(delay: Span, per_host: u32, dashes: &str, host: &str, problems: &mut Problems) {
     let mut refuse = |key: &'static str, message: String| {
         let message = format!("{message}, which isn't allowed for the public host {host}");

@@ -248,7 +248,8 @@ impl<'a> Source<'a> {
                 Layer::deserialize(toml::Deserializer::from(Spanned::new(span.clone(), alone)));
             let read = read.map_err(|error| match error.span() {
                 Some(place) if place != span => self.problem(&error, 0, None),
-                // The whole list has no place of its own: name the rule.
+                // The error has no place, or only that of the whole list: give the place of the
+                // rule.
                 _ => self
                     .at(
                         rule.span().start,
@@ -281,7 +282,8 @@ impl<'a> Source<'a> {
             let mut table = tables
                 .iter()
                 .filter(|table| extract_rules::name_of(table).as_ref() == name);
-            // Rules that can't be read are not in the list, so the indices may differ.
+            // Find the table by its name, because `rules` lacks the rules that can't be read, so
+            // the indices may differ.
             let place = table
                 .next_back()
                 .map_or(0, |table| extract_rules::place(table, error));
@@ -626,7 +628,7 @@ fn table_of(name: &str) -> Option<&'static str> {
     Some(table)
 }
 
-/// Returns the fields of a table as settings that could not be read.
+/// Returns `fields`, as keys of `table`, as settings that could not be read.
 fn keys_unread<'a>(
     table: Option<&NamedTable>,
     fields: impl IntoIterator<Item = &'a str>,

@@ -9,7 +9,7 @@ use crate::error::{CommandError, Problems};
 /// The name of the list of tables.
 pub(super) const TABLE: &str = "extract";
 
-/// Compiles rules whose places in a file are unknown.
+/// Compiles rules without adding a place in a file to the errors.
 ///
 /// # Errors
 /// All mistakes in the rules.
@@ -49,8 +49,8 @@ pub(super) fn name_of(table: &Spanned<DeValue<'_>>) -> Option<String> {
     name.get_ref().as_str().map(str::to_owned)
 }
 
-/// Returns the byte offset in the file of a mistake within a rule's table: that of the value, of the
-/// character in the value that is wrong, or of the nearest table around it.
+/// Returns the byte offset in the file of a mistake in a rule's table: the wrong character of a
+/// value if it is known, otherwise the value, otherwise the innermost table that exists.
 pub(super) fn place(table: &Spanned<DeValue<'_>>, error: &RuleError) -> usize {
     let mut value = table;
     for key in &error.path {
@@ -68,15 +68,15 @@ pub(super) fn place(table: &Spanned<DeValue<'_>>, error: &RuleError) -> usize {
     match (text, error.offset) {
         (Some(text), Some(offset)) => {
             let before: usize = text.chars().take(offset).map(char::len_utf8).sum();
-            // The quotation mark comes first.
+            // Skip the opening quotation mark.
             start + 1 + before
         }
         _ => start,
     }
 }
 
-/// Puts the fields of rules in the order of the file, since a table has them in the order of their
-/// names. The order is that of the columns of tables.
+/// Sorts the fields of each rule into their order in the file, because the TOML reader sorts them
+/// by name. Exported tables have their columns in this order.
 pub(super) fn put_in_order(rules: &mut [RuleConfig], tables: &[&Spanned<DeValue<'_>>]) {
     for rule in rules {
         let mut named = tables

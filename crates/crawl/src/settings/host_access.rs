@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use super::login_terms::{IN_ENVIRONMENT, LoginTerms};
 use crate::values::{SchemaValue as _, Switch};
 
-/// A value that is never displayed or written: the secret itself, or `env:NAME` for the variable
-/// that holds it.
+/// A value that is never displayed or written: either the secret itself, or `env:NAME` for the
+/// environment variable that contains the secret.
 #[derive(Clone, PartialEq, Deserialize)]
 pub(crate) struct Secret(String);
 
@@ -41,7 +41,7 @@ enum CookieTerms {
     Keep,
 }
 
-/// The value of the key `cookies` that keeps them.
+/// The value of the key `cookies` that keeps the cookies that a site sets.
 const KEEP: &str = "keep";
 
 impl CookieTerms {
@@ -105,7 +105,8 @@ impl<'de> Deserialize<'de> for CookieTerms {
 pub(super) const FIELDS: [&str; 5] = ["basic_auth", "headers", "cookies", "plain_http", "login"];
 
 impl Secret {
-    /// Returns the name of the variable that holds the value, if it is in the environment.
+    /// Returns the name of the environment variable that contains the secret. `None` if the value
+    /// is the secret itself.
     fn variable(&self) -> Option<&str> {
         self.0.strip_prefix(IN_ENVIRONMENT)
     }
@@ -163,7 +164,7 @@ impl AccessTerms {
         self.basic_auth.is_none() && self.headers.is_empty() && !has_cookies
     }
 
-    /// Returns whether the cookies that the site sets are kept. A login needs them.
+    /// Returns whether cookies that the site sets are kept, as a login requires.
     pub(super) fn keeps_cookies(&self) -> bool {
         self.cookies == CookieTerms::Keep || self.login.is_some()
     }

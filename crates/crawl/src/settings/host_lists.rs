@@ -17,15 +17,15 @@ const MAX_HOST_LIST_BYTES: u64 = 1024 * 1024;
 const LINE_HINT: &str = "write one host per line, such as `www.example.org`; lines starting with \
                          `#` are skipped";
 
-/// The value of a key that lists hosts.
+/// A key that lists hosts, with its value.
 pub(super) struct HostList<'l> {
     pub(super) key: &'static str,
-    /// The name of the group that has the key.
+    /// The name of the `[group]` table that contains the key, if one does.
     pub(super) group: Option<&'l str>,
     pub(super) hosts: &'l mut Vec<ListedHost>,
 }
 
-/// Replaces each `@FILE` by the hosts in the file.
+/// Replaces each `@FILE` in the lists by the hosts in the file.
 pub(super) fn read_in(lists: Vec<HostList<'_>>, problems: &mut Problems) {
     for HostList { key, group, hosts } in lists {
         let listed = std::mem::take(hosts).into_iter();
@@ -42,7 +42,7 @@ pub(super) fn read_in(lists: Vec<HostList<'_>>, problems: &mut Problems) {
     }
 }
 
-/// Adds the key of the list to a problem, and the group if it has one.
+/// Sets the key and the group that a problem concerns, and marks the key as unread.
 fn hiding(key: &'static str, group: Option<&str>, problem: CommandError) -> CommandError {
     let table = group.map(|name| ("group", name.to_owned()));
     let unread = Unread::Keys {

@@ -57,7 +57,7 @@ impl HostTerms {
         }
     }
 
-    /// Returns the longer one of the delays that are set here.
+    /// Returns the longer of the two delays, or the only one that is set.
     pub(super) fn longest_delay(&self) -> Option<Duration> {
         self.delay.max(self.site_delay).map(Span::get)
     }
@@ -95,7 +95,7 @@ pub(super) fn overrides(
 ) -> PolitenessOverrides {
     let mut overrides = PolitenessOverrides::default();
     for (name, _) in sites.iter().chain(groups.iter()) {
-        // Look up the settings that apply to a host with exactly this name.
+        // Look up the settings as for a host with exactly this name.
         let (host, port) = host_and_port(name);
         let site = sites.find_name(host, port).map(|(_, terms)| *terms);
         let group = groups.find_name(host, port).map(|(_, terms)| *terms);
@@ -103,7 +103,8 @@ pub(super) fn overrides(
             (Some(site), Some(group)) => site.over(group),
             (site, group) => site.or(group).cloned().unwrap_or_default(),
         };
-        // A name in both tables comes twice, with the same settings. Only the first is inserted.
+        // A name in both tables occurs twice, with the same merged settings. Ignore the error of
+        // the second insertion.
         let _ = overrides.insert(name, terms.politeness());
     }
     overrides

@@ -10,7 +10,7 @@ use super::tables::{Layer, ScopeLayer};
 use crate::error::CommandError;
 use crate::values::FilePath;
 
-/// Media types whose bodies are fetched: those that may contain links. For others the status is
+/// Media types that may contain links, so their bodies are fetched. For other types the status is
 /// enough.
 const TYPES_WITH_LINKS: [&str; 7] = [
     "text/*",
@@ -37,8 +37,8 @@ pub(crate) fn check_defaults() -> Layer {
     }
 }
 
-/// Rejects a directory whose crawl didn't follow links to other sites: these links are settled as
-/// out of scope, so continuing that crawl would not check them.
+/// Rejects the directory of a crawl that didn't follow links to other sites. Continuing that crawl
+/// would not check these links, because they are settled as out of scope.
 pub(crate) fn refuse_plain_crawl(layer: &Layer) -> Result<(), CommandError> {
     let Some(output) = &layer.output.output else {
         return Ok(());

@@ -18,7 +18,8 @@ const KEYS: [&str; 5] = ["url", "sitemap", "scope", "depth", "label"];
 /// The values of `scope`.
 const SCOPES: [&str; 4] = ["host", "domain", "prefix", "page"];
 
-/// Maximum length of a label, in bytes: it is repeated in each row of its pages.
+/// Maximum length of a label in bytes. Short, because the label is repeated in the row of each
+/// page.
 const MAX_LABEL_BYTES: usize = 64;
 
 /// A seed in a list.

@@ -20,7 +20,7 @@ use crate::values::{SchemaValue as _, Switch};
 
 /// Prefix of a value that names an environment variable.
 pub(super) const IN_ENVIRONMENT: &str = "env:";
-/// Prefix of a value that is the output of a command.
+/// Prefix of a value that contains a command. The command's output is the secret.
 const BY_COMMAND: &str = "command:";
 /// Maximum time for a command that prints a secret.
 const MAX_COMMAND_TIME: Duration = Duration::from_secs(60);
@@ -83,7 +83,8 @@ impl Serialize for SignTerm {
     }
 }
 
-// Not an untagged enum: its errors would name neither the unknown key nor the place.
+// Implemented by hand, because the errors of an untagged enum would name neither the unknown key
+// nor the place.
 impl<'de> Deserialize<'de> for SignTerm {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<SignTerm, D::Error> {
         struct TextOrTable;
@@ -109,8 +110,8 @@ impl<'de> Deserialize<'de> for SignTerm {
     }
 }
 
-/// The source of a secret: `env:NAME` or `command:COMMAND`. The secret itself is never in a
-/// settings file, so that a resumed crawl can log in again.
+/// The source of a secret: `env:NAME` or `command:COMMAND`. The secret itself is not accepted, so
+/// `crawl.toml` can store the source and a resumed crawl can log in again.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 enum SecretSource {
@@ -150,7 +151,8 @@ impl fmt::Debug for SecretSource {
 }
 
 impl SecretSource {
-    /// Returns the secret. May take as long as the command.
+    /// Returns the secret, from the environment or from a command that may run for up to
+    /// `MAX_COMMAND_TIME`.
     fn read(&self) -> Result<String, String> {
         match self {
             SecretSource::Variable(name) => std::env::var(name).map_err(|_| {
@@ -166,7 +168,7 @@ impl SecretSource {
 pub(super) struct Channel {
     /// Whether the login may use plain http.
     pub(super) plain_http: bool,
-    /// Whether requests go to a proxy, also those to loopback.
+    /// Whether all requests, even those to loopback, go through a proxy.
     pub(super) is_proxied: bool,
 }
 
@@ -299,8 +301,8 @@ impl LoginTerms {
     }
 }
 
-/// Runs a command with `sh`, without our own secrets in its environment, and returns what it prints, without the line end. The errors don't
-/// contain the output.
+/// Runs a command with `sh`, without our own secrets in its environment. Returns its output without
+/// the line end. The errors don't contain the output.
 fn output_of(command: &str) -> Result<String, String> {
     let shown = format!("the command `{command}`");
     let mut child = child::command("sh")
@@ -311,14 +313,14 @@ fn output_of(command: &str) -> Result<String, String> {
         .spawn()
         .map_err(|why| format!("{shown} can't be run: {why}"))?;
     let stdout = child.stdout.take();
-    // Read in another thread, so that a full pipe doesn't block the command, and a command that
-    // never ends doesn't block this thread.
+    // Read in another thread. Otherwise a full pipe would block the command, and a command that
+    // never ends would block this thread.
     let (sender, received) = mpsc::channel();
     thread::spawn(move || {
         let mut output = Vec::new();
         let stdout = stdout.map(|stdout| stdout.take(MAX_SECRET_OUTPUT + 1));
         let read = stdout.map(|mut stdout| stdout.read_to_end(&mut output));
-        // If the command took too long, the receiver is gone.
+        // Ignore the error: the receiver is dropped if the command took too long.
         let _ = sender.send(read.transpose().map(|_| output));
     });
     let started = Instant::now();
@@ -335,7 +337,7 @@ fn output_of(command: &str) -> Result<String, String> {
             }
         }
     };
-    // Processes that the command left behind may keep its output open.
+    // The command has ended, but processes that it started may still hold its output open.
     let left = MAX_COMMAND_TIME.saturating_sub(started.elapsed());
     let output = received.recv_timeout(left);
     let output = output.map_err(|_| format!("{shown} ended, but its output did not"))?;

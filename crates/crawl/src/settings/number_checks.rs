@@ -8,8 +8,8 @@ use super::tables::Settings;
 use crate::error::{CommandError, Problems};
 use crate::values::{Factor, Size, Span};
 
-/// Maximum jitter, the random part of a delay. More would hide nothing from a server, and only cost
-/// time.
+/// Maximum jitter, the random part of a delay, as a fraction of the delay. A larger jitter would
+/// hide nothing from a server and only cost time.
 const MAX_JITTER: f64 = 0.01;
 /// Minimum size of a log file. A smaller file has no room for several lines, so the kept files
 /// would hold next to nothing.
@@ -169,7 +169,7 @@ pub(super) fn check_numbers(settings: &Settings, problems: &mut Problems) {
     }
 }
 
-/// Checks the settings that determine the URLs from which a sample is drawn.
+/// Checks the settings of the frame, which is the set of URLs from which a sample is drawn.
 fn check_frame(settings: &Settings, problems: &mut Problems) {
     let sample = &settings.sample;
     let is_sitemap = settings.seed.iter().any(|seed| seed.is_sitemap);

@@ -11,7 +11,7 @@ const EXAMPLE_DOMAINS: [&str; 3] = ["example.com", "example.net", "example.org"]
 /// The contact in the example files. Other addresses at these domains are accepted, because they
 /// were typed on purpose.
 const EXAMPLE_CONTACT: &str = "you@example.org";
-/// Texts of `config/research.toml`.
+/// Placeholders in `config/research.toml`.
 const EXAMPLE_NAME: &str = "Your Name";
 const EXAMPLE_INSTITUTION: &str = "Your Institute";
 

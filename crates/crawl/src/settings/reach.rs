@@ -16,7 +16,7 @@ pub(crate) enum Reach {
     Public,
 }
 
-/// Classifies the host of a URL; `resolve` may send a name elsewhere.
+/// Classifies the host of a URL. `resolve` may replace the addresses of a name.
 pub(crate) fn reach(url: &CanonicalUrl, resolve: &[AddressOverride]) -> Reach {
     let host = without_trailing_dot(url.host());
     let sent_to = resolve

@@ -1,9 +1,9 @@
 //! Decides which of the settings in a crawl directory take effect.
 //!
 //! A `crawl.toml` may come from someone else: with an archive, or from a shared disk. A key that
-//! reads the environment, redirects requests, answers for them or lifts a guard is therefore only
-//! respected if the user sets it in flags or `--config`, or if the file's mark proves that this
-//! program wrote it for this user (see [`super::config_mac`]).
+//! reads the environment, redirects requests, sets who is responsible for them or lifts a guard is
+//! therefore respected only if the user sets it in flags or `--config`, or if the file's mark
+//! proves that this program wrote it for this user (see [`super::config_mac`]).
 
 use std::path::{Path, PathBuf};
 
@@ -26,12 +26,12 @@ use crate::error::engine::of_engine;
 use crate::settings::seeds;
 use crate::values::ListedHost;
 
-/// Stands for the keys outside all tables.
+/// The name that stands for the top level of the file, outside all tables.
 const TOP: &str = "";
 
-/// Keys outside the tables of settings that count only if the user set them (guarded keys), each
-/// with the harm it could do. Other keys of a site are harmless, since they have the same bounds as
-/// the keys for every host.
+/// Guarded keys that `memory` doesn't know, each with its table and the harm that it could do.
+/// Guarded keys are respected only if the user set them. The remaining keys of `[site]` are
+/// harmless, because they have the same bounds as the keys for every host.
 const OTHER_GUARDED: [(&str, &str, &str); 6] = [
     (TOP, "seed", "could be in a private network"),
     (sites::TABLE, "basic-auth", "sends a secret"),
@@ -108,9 +108,10 @@ impl StoredConfig {
         }))
     }
 
-    /// Returns the layer below `explicit`, which holds the flags and the file of `--config`. If
-    /// `explicit` names seeds, drops the settings that a crawl keeps only while it is continued
-    /// without seeds, and appends the stored seeds to the named ones.
+    /// Returns the layer below `explicit`, which contains the flags and the file of `--config`.
+    ///
+    /// If `explicit` names seeds, the stored seeds are appended to them, and settings that apply
+    /// only to a crawl continued without named seeds are dropped.
     ///
     /// # Errors
     /// A guarded key that `explicit` doesn't set, in a file not proven to be this user's.
@@ -167,8 +168,8 @@ impl StoredConfig {
         config_mac::check(around, &self.dir, &guarded, mark_of(&notes))
     }
 
-    /// Returns the guarded settings (those that only the user may set) that have an effect and that
-    /// `explicit` doesn't set, one per line.
+    /// Returns the guarded settings that have an effect and that `explicit` doesn't set, one per
+    /// line. Guarded settings are those that only the user may set.
     fn unset_lines(&self, explicit: &Layer, explicit_seeds: &[ListedSeed]) -> Vec<String> {
         let line = |table: &str, key: &str, value: &Value| {
             let place = match table {
@@ -181,7 +182,7 @@ impl StoredConfig {
         };
         let explicit_urls = canonical(explicit_seeds);
         let older = self.layer.seed.iter().flatten();
-        // A seed that can't be parsed counts as not set.
+        // A seed that can't be parsed is listed, as if `explicit` didn't name it.
         let older = older.filter(|seed| {
             let is_explicit = seeds::read(&seed.url).map(|seed| explicit_urls.contains(&seed.url));
             !is_explicit.unwrap_or(false)
@@ -193,7 +194,8 @@ impl StoredConfig {
             return unset_lines;
         }
         let settings = self.layer.clone().settle();
-        // These lines are shown, so they must not contain secrets, such as the password of a proxy.
+        // The lines are displayed, so they must not contain secrets such as the password of a
+        // proxy.
         let shown = guarded(&without_secrets(&settings));
         for (table, keys) in guarded(&settings) {
             let Value::Table(keys) = keys else { continue };
@@ -229,8 +231,8 @@ impl StoredConfig {
     }
 }
 
-/// Returns the guarded keys that differ from their defaults, in the tables of a crawl.toml. Without
-/// a mark, which proves that the user set them, they are rejected.
+/// Returns the guarded keys that differ from their defaults, with the tables of a crawl.toml. Such
+/// keys are rejected unless a mark proves that this user set them.
 fn guarded(settings: &Settings) -> Table {
     let settled = |settings: &Settings| Table::try_from(settings).unwrap_or_default();
     let (settled, usual) = (settled(settings), settled(&Settings::default()));
@@ -256,8 +258,8 @@ fn guarded(settings: &Settings) -> Table {
                 guarded.insert(name, Value::Table(keys));
             }
             Value::Array(seeds) if name == "seed" => {
-                // A depth only narrows a seed's scope, and a label only names it. A scope and a
-                // sitemap may widen it.
+                // Guard the scope of a seed and whether it is a sitemap, because both may lead to
+                // more URLs. A depth only narrows the scope, and a label has no effect on it.
                 let leads_on = |seed: &Value| seed.get("scope").is_some();
                 let url = |seed: Value| match seed.get("url") {
                     Some(url) if !leads_on(&seed) => url.clone(),
@@ -304,7 +306,8 @@ pub(crate) fn stored_without(
     Ok(Some(record_again(&notes, &settings, mark.as_deref())))
 }
 
-/// Removes hosts from all settings except `exclude-host`, whose entries also exclude subdomains.
+/// Removes hosts from all settings except `exclude-host`, because its entries also exclude
+/// subdomains.
 fn without_hosts(settings: &mut Settings, is_out: &dyn Fn(&HostKey) -> bool) {
     let is_kept = |name: &str| !HostKey::parse(name).is_ok_and(|host| is_out(&host));
     let is_kept_entry = |entry: &ListedHost| match entry {
@@ -324,8 +327,8 @@ fn without_hosts(settings: &mut Settings, is_out: &dyn Fn(&HostKey) -> bool) {
 /// Returns the mark that proves a crawl.toml to be this user's. `None` if the user's key can't be
 /// stored.
 pub(crate) fn own_mark(settings: &Settings, dir: &Path, around: &UserFolders) -> Option<String> {
-    // A mark doesn't cover secrets: they are never written to the file, so a file with a secret in
-    // it can't be ours.
+    // A mark doesn't cover secrets, because this program never writes them to the file. A file with
+    // a secret is therefore not proven to be the user's.
     let made = config_mac::make(around, dir, &guarded(&without_secrets(settings)));
     made.inspect_err(|why| {
         let file = dir.join("crawl.toml");

@@ -31,8 +31,8 @@ const BROWSER_KEYS: [&str; 4] = [
 /// The only key of `[operator]` that affects what is fetched.
 const AGENT: &str = "agent";
 
-/// Fills in the settings of a replay from the crawl in `dir`: all missing ones if there is no
-/// settings file, otherwise only the seeds and the contact.
+/// Fills in the settings of a replay from the crawl in `dir`. Without a settings file, the crawl's
+/// crawl.toml takes its place. With one, only missing seeds and a missing contact are filled in.
 pub(crate) fn fill_in(
     flags: &mut Layer,
     config: &mut Option<PathBuf>,
@@ -43,7 +43,7 @@ pub(crate) fn fill_in(
         return Ok(());
     };
     let text = read_text(file, MAX_CONFIG_BYTES).map_err(config_file::unreadable(file))?;
-    // Ignore errors here: they are reported when the settings are read from this file.
+    // Ignore errors here, because reading the settings from this file reports them.
     let file_table: Table = text.parse().unwrap_or_default();
     let stored = stored_settings(dir);
     let file_has_seeds = ["seed", "seed-file", "seed-sitemap"]
@@ -136,7 +136,8 @@ fn own_terms(stored: &Table) -> HashMap<CanonicalUrl, SeedTerms> {
         .collect()
 }
 
-/// Returns the crawl.toml of a replay that started, in virtual time, with the crawl in `dir`.
+/// Returns the crawl.toml of a replay of the crawl in `dir`. `began` is the crawl's start, which is
+/// also the replay's start in virtual time.
 pub(crate) fn replay_record(settings: &Settings, dir: &Path, began: &str, now: &str) -> String {
     let mut settings = settings.clone();
     // A replay keeps only rows, regardless of the settings.

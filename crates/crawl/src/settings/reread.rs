@@ -14,7 +14,7 @@ use super::{host_lists, sites};
 use crate::error::{CommandError, Problems};
 use crate::settings::Checked;
 
-/// Stands for the keys outside all tables.
+/// The name that stands for the top level of the file, outside all tables.
 const TOP: &str = "";
 
 /// The sources of a crawl's settings, as they were at its start.
@@ -24,7 +24,7 @@ pub(crate) struct Sources {
     pub(super) flags: Layer,
     /// The file of `--config`, and its values at the start.
     pub(super) config: Option<(PathBuf, Layer)>,
-    /// Values for keys that neither flags nor the file set.
+    /// Values for keys that neither the flags nor the file of `--config` set.
     pub(super) beneath: Layer,
 }
 
@@ -117,7 +117,8 @@ struct Asked {
     seeds: Vec<String>,
 }
 
-/// Returns the settings in force, with the politeness, exclusions and budgets of `requested`.
+/// Returns the settings in force, with the politeness settings, exclusions, budgets, sites and
+/// groups of `requested`.
 fn taken_over(running: &Settings, requested: &Settings) -> Settings {
     let current = &running.politeness;
     Settings {

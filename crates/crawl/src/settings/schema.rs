@@ -157,8 +157,8 @@ mod tests {
             for (key, schema) in schema["properties"].as_object().unwrap() {
                 for value in &values {
                     let text = format!("[{table}]\n{key} = {value}\n");
-                    // This key's text is checked only after it is read, since it may hold a
-                    // password.
+                    // The reader doesn't check the text of `frontier`, because it may contain a
+                    // password, so check it here.
                     let is_judged = key != "frontier"
                         || value.as_array().is_none_or(|urls| {
                             let mut urls = urls.iter().filter_map(Value::as_str);

@@ -94,8 +94,8 @@ pub(super) fn without_bom(list: &[u8]) -> &[u8] {
     list.strip_prefix(b"\xef\xbb\xbf").unwrap_or(list)
 }
 
-/// The faults of a line: each with its column, starting at 1, and its own hint if the list's hint
-/// doesn't fit.
+/// The faults of a line. Each has its column, starting at 1, its message, and a hint if the list's
+/// own hint doesn't fit.
 #[derive(Debug)]
 pub(super) struct LineProblems(Vec<(usize, String, Option<String>)>);
 
@@ -105,8 +105,8 @@ impl From<String> for LineProblems {
     }
 }
 
-/// Parses the lines of a list with `read`, which gets the line and its number. Skips empty lines
-/// and comments, and notes problems of unusable ones.
+/// Parses each line of a list with `read`, which gets the line and its number. Skips empty lines
+/// and comments. Notes a problem for each line that `read` rejects.
 pub(super) fn lines<T>(
     list: &[u8],
     name: &str,
@@ -190,7 +190,7 @@ fn column_of(line: &str, key: Option<&str>) -> usize {
     line[..at.unwrap_or_default()].chars().count() + 1
 }
 
-/// Returns the pages of a sitemap in a file, and notes problems with unusable ones.
+/// Returns the pages that a sitemap file lists. Notes a problem for each unusable URL.
 fn of_sitemap(list: &[u8], name: &str, problems: &mut Problems) -> Vec<ListedSeed> {
     let sitemap = read_sitemap(list, None, &Limits::default());
     let mut refuse = |message: &str, hint: &str| {

@@ -38,7 +38,7 @@ pub(super) fn sessions(
     let names: Vec<_> = keeping
         .map(|(site, terms)| (canonical_name(site), terms.access.allows_plain_http()))
         .collect();
-    // Unusable names of sites are reported by `sites::by_name`.
+    // Ignore unusable names here, because `sites::by_name` reports them.
     let sessions = SiteSessions::new(
         names
             .iter()
@@ -117,7 +117,7 @@ fn canonical_name(site: &str) -> Cow<'_, str> {
     match HostKey::parse(site) {
         Ok(key) if has_port => Cow::Owned(key.as_str().to_owned()),
         Ok(key) => Cow::Owned(key.host().to_owned()),
-        // The name is reported where the tables are made.
+        // Keep an unusable name here, because `sites::by_name` reports it.
         Err(_) => Cow::Borrowed(site),
     }
 }

@@ -17,8 +17,8 @@ use super::tables::Settings;
 use crate::error::{CommandError, Problems};
 use crate::shared_frontier::{check_url, opener};
 
-/// Bounds of a lease. A shorter lease would expire in a pause of the network. With a longer lease,
-/// a dead worker's hosts would wait for hours.
+/// Minimum and maximum duration of a lease. A shorter lease would expire when the network pauses.
+/// With a longer lease, the hosts of a dead worker would wait for hours.
 const MIN_LEASE: Duration = Duration::from_secs(2);
 const MAX_LEASE: Duration = Duration::from_secs(60 * 60);
 
@@ -28,7 +28,7 @@ const MAX_NAME: usize = 100;
 /// Tables of settings that may differ between workers.
 const OWN_TABLES: [&str; 4] = ["display", "frontier", "output", "crawl"];
 
-/// Settings that may differ between workers, by table and key: they depend on the machine.
+/// Keys that may differ between workers because they depend on the machine, each with its table.
 const OWN_KEYS: [(&str, &str); 9] = [
     ("politeness", "concurrency"),
     ("politeness", "look-ups"),
@@ -41,8 +41,8 @@ const OWN_KEYS: [(&str, &str); 9] = [
     ("scope", "max-time"),
 ];
 
-/// Output settings that all workers must share; otherwise a partial output would pass for
-/// the whole.
+/// Keys of `[output]` that all workers must share. Otherwise the archive or the links of some
+/// workers would be missing, and the output would seem complete.
 const SHARED_OUTPUT: [&str; 2] = ["warc", "links"];
 
 /// Rejects the name of a crawl or a worker if it is too long or has characters that a terminal

@@ -35,11 +35,11 @@ pub(super) const FIELDS: &[&str] = &[
     host_access::FIELDS[4],
 ];
 
-/// Tables by host name (which includes its subdomains) or address.
+/// The `[site]` tables by name: a host, whose subdomains are included, or an address.
 pub(crate) type Sites = BTreeMap<String, SiteTerms>;
 
-/// Settings of the hosts that a table's name covers. The keys have their usual meaning, and limits
-/// apply to each host.
+/// Settings of the hosts that a table's name covers. The keys mean the same as in other tables.
+/// Limits apply to each host separately.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub(crate) struct SiteTerms {
@@ -95,7 +95,7 @@ impl SiteTerms {
         self.access.keeps_cookies()
     }
 
-    /// Returns the budget of each host.
+    /// Returns the budget that each covered host has.
     fn budget(&self) -> HostBudget {
         HostBudget {
             max_pages: self.max_pages.map(|pages| pages.0),
@@ -106,8 +106,7 @@ impl SiteTerms {
     }
 }
 
-/// Returns the politeness and budgets of `read`, with the credentials and header fields of
-/// `current`.
+/// Returns the sites of `read`, but with the credentials and header fields of `current`.
 pub(super) fn with_access_of(current: &Sites, read: &Sites) -> Sites {
     let names: BTreeSet<&String> = current.keys().chain(read.keys()).collect();
     let merged = names.into_iter().filter_map(|name| {
@@ -122,7 +121,8 @@ pub(super) fn with_access_of(current: &Sites, read: &Sites) -> Sites {
     merged.collect()
 }
 
-/// Returns the budgets by name. Problems are reported by [`by_name`].
+/// Returns the budgets by table name. Unusable names are ignored here, because [`by_name`] reports
+/// them.
 pub(crate) fn budgets(sites: &Sites) -> HostTable<HostBudget> {
     let mut table = HostTable::default();
     for (name, terms) in sites {
@@ -131,7 +131,7 @@ pub(crate) fn budgets(sites: &Sites) -> HostTable<HostBudget> {
     table
 }
 
-/// Returns the politeness by name.
+/// Returns the politeness settings by table name.
 ///
 /// # Errors
 /// All problems found.
@@ -153,7 +153,7 @@ pub(super) fn by_name(sites: &Sites) -> Result<HostTable<&HostTerms>, CommandErr
     problems.or(table)
 }
 
-/// Returns credentials and header fields for the hosts that have any.
+/// Returns credentials and header fields for each host that has any.
 ///
 /// # Errors
 /// All problems found.

@@ -28,7 +28,8 @@ pub(crate) fn gather(
     gather_with_sources(flags, config, environment).map(|(settings, _)| settings)
 }
 
-/// Like [`gather`], and also returns the sources, so that a running crawl can read them again.
+/// Merges all sources as [`gather`] does. Also returns the sources, so that a running crawl can
+/// read them again.
 pub(crate) fn gather_with_sources(
     flags: Layer,
     config: Option<&Path>,
@@ -37,8 +38,8 @@ pub(crate) fn gather_with_sources(
     gather_over(flags, config, environment, Layer::default())
 }
 
-/// Like [`gather_with_sources`], with the defaults of a command, which replace the remembered
-/// settings and the built-in defaults.
+/// Merges all sources as [`gather_with_sources`] does, with the defaults of a command below them.
+/// `defaults` wins over the remembered settings and the built-in defaults.
 pub(crate) fn gather_over(
     flags: Layer,
     config: Option<&Path>,
@@ -63,7 +64,7 @@ pub(crate) fn gather_over(
         let files = layer.seed_file.take().unwrap_or_default();
         seed_list::read_in(&mut layer.seed, sitemaps, files, &mut problems);
     }
-    // Seed lists on the command line extend the file's seeds; `--seed` replaces them.
+    // `--seed` replaces the file's seeds, but seed lists on the command line are added to them.
     if let (false, Some(listed), Some(seeds)) = (names_seeds, &mut flags.seed, &config.seed) {
         listed.splice(0..0, seeds.iter().cloned());
     }

@@ -70,7 +70,8 @@ impl<'writer> FormatFields<'writer> for JsonMembers {
         current: &'writer mut FormattedFields<Self>,
         recorded: &tracing::span::Record<'_>,
     ) -> fmt::Result {
-        // The recorded value may be empty, such as an `Option` that is `None`.
+        // Nothing may be recorded, for example if the value is an `Option` that is `None`. Don't
+        // add a comma then.
         let more = members(recorded);
         if !current.fields.is_empty() && !more.is_empty() {
             current.fields.push(',');

@@ -29,7 +29,7 @@ pub(crate) fn start_log(settings: &Settings, terminal: &Terminal) -> Result<(), 
     let stderr_level = match display.verbose {
         _ if display.quiet.is_on() => LevelFilter::ERROR,
         0 => LevelFilter::WARN,
-        // Exchanges are logged at this level, decisions at the next.
+        // `-v` logs exchanges, `-vv` decisions too.
         1 => LevelFilter::DEBUG,
         _ => LevelFilter::TRACE,
     };
@@ -89,7 +89,7 @@ fn from(level: LevelFilter) -> Targets {
     Targets::new()
         .with_default(level.min(LevelFilter::WARN))
         .with_target(OURS, level)
-        // The records and the report name certificates that don't verify.
+        // Off, because the records and the report name certificates that don't verify.
         .with_target("rustls_platform_verifier", LevelFilter::OFF)
 }
 

@@ -15,11 +15,12 @@ pub(super) struct LogFile {
     bytes: u64,
     /// Maximum bytes per file, exceeded only by a single longer line. `None` for no limit.
     max_bytes: Option<u64>,
-    /// The size at which this file is full. More than `max_bytes` after a failed rotation.
+    /// The size in bytes at which this file is rotated. More than `max_bytes` after a failed
+    /// rotation.
     full: u64,
     /// How many full files to keep.
     keep: u32,
-    /// Lines lost since the last one written.
+    /// Number of lines lost since the last one that was written.
     missing: u64,
     /// Warns the operator that lines are missing.
     warn: Box<dyn Fn(&str) + Send>,
@@ -155,7 +156,7 @@ fn whole_lines(file: &mut File) -> io::Result<u64> {
     Ok(match last {
         Some(last) => from + last as u64 + 1,
         None if from == 0 => 0,
-        // Not one of our logs, so nothing is truncated.
+        // A file without a line end is not one of our logs, so don't truncate it.
         None => metadata.len(),
     })
 }

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use terminal_size::terminal_size_of;
 
-/// Columns of a terminal that doesn't tell its size.
+/// Columns to assume if the terminal doesn't report its size.
 const USUAL_COLUMNS: usize = 80;
-/// The characters that take turns at the start of the line.
+/// The characters of the spinner at the start of the line, shown in turn.
 const SPINNER: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 /// Minimum time between two redraws.
 const MIN_BETWEEN_DRAWS: Duration = Duration::from_millis(50);
@@ -46,7 +46,7 @@ impl StatusLine {
         }
     }
 
-    /// Shows the text, which must not contain characters that control the terminal.
+    /// Shows `text`, which must not contain characters that control the terminal.
     pub(crate) fn show(&self, text: String) {
         let Some(mut shown) = self.lock() else {
             return;
@@ -59,7 +59,7 @@ impl StatusLine {
         }
     }
 
-    /// Runs `write`, which writes whole lines to the terminal, without the line in between.
+    /// Removes the line while `write` writes whole lines to the terminal, and then shows it again.
     pub(crate) fn suspend(&self, write: impl FnOnce()) {
         let Some(mut shown) = self.lock().filter(|shown| shown.drawn_at.is_some()) else {
             return write();
@@ -99,7 +99,7 @@ pub(super) fn columns() -> usize {
         .saturating_sub(1)
 }
 
-/// Returns the spinner and as much of the text as the columns have room for.
+/// Returns the spinner, followed by as much of `text` as fits into the columns.
 fn fitted(draws: usize, text: &str, columns: usize) -> String {
     let spinner = SPINNER[draws % SPINNER.len()];
     let whole = [spinner, ' '].into_iter().chain(text.chars());

@@ -12,7 +12,7 @@ use super::unreached::{MAX_NAMED, all_parked, hints, moment, name_unreached, out
 use crate::clock;
 use crate::error::{FINISHED, INTERRUPTED, NOTHING_DONE};
 
-/// Kinds of skipped links worth reporting, by the name they are counted under.
+/// Counters of skipped links that are worth reporting: the counter's name and its description.
 const LEFT_OUT: [(&str, &str); 4] = [
     (
         "sitemap_limit",
@@ -129,7 +129,7 @@ fn go_on(summary: &Summary, report: &Report, exe: &str, mark: HasMark) -> String
         }
     };
     let command = format!("{exe} --output {output}{config}");
-    // The run may have left only URLs that a budget of their hosts holds.
+    // The remaining URLs may all be held back by budgets of their hosts.
     let held_by = report.pending.as_ref().and_then(PendingCounts::budgets);
     match &summary.ended {
         Ended::Budget(budget) if held_by.as_ref().is_some_and(|held| !held.contains(budget)) => {
@@ -307,7 +307,8 @@ fn how(summary: &Summary) -> String {
     }
 }
 
-/// Formats the excluded URLs by reason. URLs that a budget left are pending, and not counted here.
+/// Formats the excluded URLs by reason. URLs that were not fetched because of a budget are pending,
+/// so they don't count.
 fn excluded(report: &Report) -> String {
     let reasons = report.excluded.by_decision();
     let named: Vec<String> = reasons

@@ -196,7 +196,7 @@ fn sentence(host: &UnreachableHost) -> String {
     sentences.join("; ")
 }
 
-/// Why a host can't be fetched from.
+/// The reason why a host can't be fetched from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cause<'a> {
     /// The request for the robots.txt of `origin` failed; `failure` is its name, with details after
@@ -205,12 +205,12 @@ enum Cause<'a> {
     /// The robots.txt of `origin` had a status that forbids fetching its pages for now. `words`
     /// begins with that status.
     Robots { origin: &'a str, words: &'a str },
-    /// The host is to rest, as these words explain.
+    /// The host must wait for another reason, such as a failed login, which these words describe.
     Rests(&'a str),
 }
 
-/// Returns the causes that the reason of an [`UnreachableHost`] lists. A host has one robots.txt
-/// for each of its origins.
+/// Parses the reason of an [`UnreachableHost`], which may list several causes: a host has one
+/// robots.txt for each of its origins.
 fn causes(why: &str) -> impl Iterator<Item = Cause<'_>> {
     let parts = why.match_indices("; http").map(|(at, _)| at);
     let ends: Vec<usize> = parts.chain([why.len()]).collect();
@@ -273,8 +273,8 @@ impl Cause<'_> {
     }
 }
 
-/// Describes a failed request for a robots.txt. Names the origin, since the host may answer at
-/// another one, except if its name can't be looked up.
+/// Describes a failed request for a robots.txt. Names the origin, because another origin of the
+/// host may be reachable. Names only the host if its address can't be looked up.
 fn failed(origin: &str, failure: &str) -> String {
     let words = failure_words(failure);
     let host = || origin.split_once("://").map_or(origin, |(_, host)| host);

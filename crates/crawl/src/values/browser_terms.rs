@@ -1,4 +1,4 @@
-//! The terms of a browser.
+//! Settings of the browser that renders pages.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use std::time::Duration;
 )]
 #[derive(Clone, Debug)]
 pub(crate) struct BrowserTerms {
-    /// The browser's program. `None` if it must be found.
+    /// Path of the browser's program. `None` if it must be searched for.
     pub(crate) program: Option<PathBuf>,
     pub(crate) sandbox: bool,
     /// Number of pages to render at once.
     pub(crate) tabs: usize,
-    /// How long a page may run by its own clock.
+    /// How long a page may run, by the page's own clock.
     pub(crate) page_time: Duration,
-    /// How long the browser may work on a page.
+    /// How long the browser may take for a page, in real time.
     pub(crate) timeout: Duration,
     /// Maximum memory in bytes.
     pub(crate) memory: u64,

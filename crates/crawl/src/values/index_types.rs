@@ -31,14 +31,15 @@ pub(crate) struct IndexTypes {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DocumentBounds {
     pub(crate) timeout: Duration,
-    /// Bytes.
+    /// Maximum memory of the process that reads the document, in bytes.
     pub(crate) memory: u64,
-    /// Bytes.
+    /// Maximum size of the document as HTML, in bytes.
     pub(crate) text: u64,
 }
 
 impl IndexTypes {
-    /// Returns the engine's rules for these types. PDF and DOCX are read by this same program.
+    /// Returns the engine's rules for these types. PDF and DOCX are read by a process of this same
+    /// program.
     pub(crate) fn rules(&self, bounds: &DocumentBounds) -> DocumentRules {
         DocumentRules {
             html: self.html,

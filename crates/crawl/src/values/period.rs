@@ -1,4 +1,4 @@
-//! The time between two occasions.
+//! Time between two events.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use super::BadValue;
 use super::span::Span;
 use super::text::as_text;
 
-/// The time between two occasions: `never`, or a duration.
+/// The time between two events: `never`, or a duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Period(pub(crate) Option<Span>);
 

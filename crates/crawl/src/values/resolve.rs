@@ -14,7 +14,7 @@ use super::text::as_string;
 pub(crate) struct AddressOverride {
     /// Host name, lower case.
     pub(crate) host: String,
-    /// Port of the requests that this applies to.
+    /// Port to which the override applies.
     pub(crate) port: u16,
     /// The addresses to connect to; at least one.
     pub(crate) addresses: Vec<IpAddr>,

@@ -10,12 +10,12 @@ use super::{
 
 /// A value in a settings file.
 pub(crate) trait SchemaValue {
-    /// Returns a schema that accepts every readable value and few others. Rules that a pattern
-    /// can't express are checked when the file is read.
+    /// Returns a schema that accepts every value that can be parsed, and few others. The rules that
+    /// a schema can't express are checked when the file is read.
     fn schema() -> Value;
 }
 
-/// Returns the schema of an enum's words.
+/// Returns a schema that accepts the words of an enum.
 pub(crate) fn words<T: ValueEnum>() -> Value {
     let values = T::value_variants().iter().filter_map(T::to_possible_value);
     let names: Vec<_> = values.map(|value| value.get_name().to_owned()).collect();

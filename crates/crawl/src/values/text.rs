@@ -102,7 +102,7 @@ where
             f.write_str("a string")
         }
 
-        // Parsing inside the visitor gives an error the place of this value in a list.
+        // Parse inside the visitor, so that an error has the place of this value in a list.
         fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
             text.parse().map_err(E::custom)
         }

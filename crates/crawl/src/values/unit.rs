@@ -1,6 +1,6 @@
 //! Parsing of numbers with a unit.
 
-/// Splits a text before the first character that `ends`.
+/// Splits a text before the first character for which `ends` returns true.
 pub(super) fn split_at(text: &str, ends: impl Fn(char) -> bool) -> (&str, &str) {
     text.split_at(text.find(ends).unwrap_or(text.len()))
 }
@@ -12,7 +12,7 @@ pub(super) fn scaled(number: &str, scale: u64) -> Option<u64> {
         return None;
     }
     let whole: u64 = whole.parse().ok()?;
-    // Nine digits are more precise than any unit's smallest part.
+    // Nine decimal places are more precise than the smallest unit requires.
     let digits = &fraction[..fraction.len().min(9)];
     let part = match digits {
         "" => 0,

@@ -61,7 +61,7 @@ fn pages_work_in_a_browser() {
     let snippet = format!("http://{}", search.address);
     serve_pages(&web, &snippet);
 
-    // A site with something to fix of every kind, and the pages about it.
+    // A site with every kind of fault, and the HTML pages about its faults.
     let (_faulty, fixes) = pages_to_fix();
 
     // A crawl that the checks follow and control.
@@ -115,8 +115,8 @@ fn pages_work_in_a_browser() {
     assert!(log.iter().any(|entry| entry.path == "/added-by-hand"));
 }
 
-/// Adds a second round whose rows have long values (host, URL, type, error, rule), and hosts that
-/// were never requested.
+/// Adds a second round. The rows have long values (host, URL, type, error, rule) and name hosts
+/// that were never requested.
 fn add_long_words(site: &Site) {
     let host = format!("{}.example:12345", ["a-label-of-a-host"; 5].join("."));
     let url = format!("http://{host}/{}", "a-path-without-end/".repeat(12));
@@ -135,7 +135,7 @@ fn add_long_words(site: &Site) {
         "pages.jsonl",
         &[page(1, Some(200), 123_456_789_012), page(2, None, 0)],
     );
-    // Adds the pages of a sample, with long names of a type and of a stratum.
+    // Add the pages of a sample, whose type and stratum have long names.
     let drawn = |number: u32| {
         let mut row = page(1, Some(200 + number), 1_000 * u64::from(number));
         row["url"] = json!(format!("http://{host}/{number}"));
@@ -166,8 +166,8 @@ fn write_report(site: &Site) {
     assert!(program(site.path(), &args).status().unwrap().success());
 }
 
-/// Crawls a site with broken links, redirects, missing and shared texts, images without text, a
-/// large page and blocked links, and writes all pages about it.
+/// Crawls a site with broken links, redirects, missing and duplicate texts such as titles, images
+/// without text, a large page and blocked links. Writes all HTML pages about it.
 fn pages_to_fix() -> (TestWeb, Site) {
     let page = |head: &str, body: &str| {
         let nav = "<a href=/>Home</a> <a href=/old>Old</a> <a href=/barred/x>Plans</a>";

@@ -17,7 +17,8 @@ use tempfile::TempDir;
 
 use crate::named;
 
-/// A script that fills a page from JSON, and then tries everything that a page must not do.
+/// A script that fills a page from JSON, and then tries everything that a page is not allowed to
+/// do.
 const APP: &str = r##"
 const root = document.getElementById("root");
 const script = (source) => URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
@@ -186,7 +187,7 @@ fn no_request_of_a_page_goes_out_by_itself() {
     );
     let [seen, listed] = requests(&web, &folder);
     assert_eq!(seen, listed);
-    // Each page, the script and each answer once, whichever pages need them.
+    // Each page, the script and each JSON answer is requested once, even if several pages need it.
     let mut expected: Vec<String> = (1..PAGES).map(|page| format!("/{page}")).collect();
     expected.extend((1..PAGES).map(|page| format!("/api/{page}")));
     let fixed = [
@@ -201,7 +202,7 @@ fn no_request_of_a_page_goes_out_by_itself() {
     expected.sort();
     assert!(seen.keys().eq(&expected), "{seen:?}");
     assert!(seen.values().all(|count| *count == 1), "{seen:?}");
-    // The server measures each gap within a few milliseconds.
+    // The server measures each gap with a precision of a few milliseconds.
     let shortest = gaps(&web.log()).into_iter().min().unwrap();
     assert!(shortest >= 95_000, "{shortest}");
     let audit = run(folder.path(), &["audit", "out"]);
@@ -289,7 +290,7 @@ fn a_rendered_page_is_read_as_a_visitor_sees_it() {
 
 #[test]
 fn polite_gaps_do_not_change_what_is_read() {
-    // The page aborts a request after a quarter of a second of the page's time.
+    // The page aborts its request after 250 ms of the page's own time.
     let impatient = APP.replace(
         "const answer = await fetch(\"/api\" + location.pathname);",
         "const patience = new AbortController();

@@ -99,7 +99,8 @@ fn secrets_go_to_their_host_and_to_no_output() {
         assert_eq!(secret_fields(&entry), expect, "{}", entry.path);
     }
 
-    // The directory remembers which secrets are in the environment, but no secret that was typed.
+    // The directory remembers references to the environment (`env:NAME`), but no secret that was
+    // given literally.
     let stored = dir.read("c/crawl.toml");
     assert!(stored.contains("basic-auth = \"env:LOGIN\"") && !stored.contains("X-Key"));
     web.script(0, "/", Answer::html("<a href=/more>x</a>"));

@@ -1,4 +1,4 @@
-//! `crawl audit`: crawls of all kinds pass, and a doctored record does not.
+//! `crawl audit`: crawls of all kinds pass, but a falsified record doesn't.
 
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ fn clean_crawl_and_doctored_records() {
     let text = cmd.run(&["audit", "c"]).ok();
     assert!(text.ends_with("breaches   none\n"), "{text}");
 
-    // Change the record of a request, so that it started too early.
+    // Make a request start earlier, so that its gap is too short.
     rewrite(&dir, "c/requests.jsonl", |index, row| {
         if index == 3 {
             row["start"] = Value::from(requests[2]["end"].as_u64().unwrap() + 10);
@@ -213,7 +213,8 @@ fn killed_and_started_again() {
         assert!(web.wait_for(MAX_WAIT, |log| log.len() > seen));
         child.kill().unwrap();
         child.wait().unwrap();
-        // A killed run may leave partly written lines, which the next run truncates.
+        // A killed run may leave partly written lines. The audit accepts them, and the next run
+        // truncates them.
         let ran = cmd.run(&["audit", "c"]);
         assert_eq!(ran.code, 0, "{}", ran.stdout);
     }
@@ -221,7 +222,7 @@ fn killed_and_started_again() {
     let ran = cmd.run(&["audit", "c"]);
     assert_eq!(ran.code, 0, "{}", ran.stdout);
 
-    // The same settings are recorded once.
+    // A run with the same settings as the previous one doesn't record them again.
     assert_eq!(cmd.run(&["--output", "c"]).code, 0);
     let mut rows = dir.rows("c/state/delays.jsonl");
     let recorded = |rows: &[Value]| -> Vec<bool> {
@@ -230,7 +231,7 @@ fn killed_and_started_again() {
     };
     assert_eq!(recorded(&rows), [true, false, false, false], "{rows:?}");
 
-    // Without the record, the settings of the earlier runs are unknown.
+    // Without the recorded settings, those of earlier runs are unknown.
     assert_eq!(cmd.run(&["--output", "c", "--delay", "5s"]).code, 0);
     let judged = cmd.run(&["audit", "c"]);
     let words = "the settings of an earlier run are unknown";
@@ -247,8 +248,8 @@ fn killed_and_started_again() {
         unknown.stdout
     );
 
-    // A crawl of several workers that goes on as one has their rows, but this process needs a row
-    // of its own.
+    // A crawl that workers shared and that now continues alone has rows with a worker's name. This
+    // run must still record its own settings.
     for row in &mut rows {
         row["worker"] = "w1".into();
     }
@@ -277,7 +278,8 @@ fn each_run_is_audited_by_its_own_settings() {
     assert_eq!(report["checked"]["gaps"], requests.len() - 1);
     assert_eq!(requests.len(), 5);
 
-    // Makes the request in one row start this long after the one before.
+    // Makes the request in row `index` start `gap` after the end of the previous one, and audits
+    // the crawl.
     let moved = |index: usize, gap: u64| {
         rewrite(&dir, "c/requests.jsonl", |at, row| {
             *row = requests[at].clone();

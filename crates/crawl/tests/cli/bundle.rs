@@ -103,7 +103,7 @@ fn a_bundle_is_complete_reproducible_and_without_secrets() {
         message.ends_with("left out, since bundles don't include such files: notes.jsonl\n"),
         "{message}"
     );
-    // The user may keep other files next to the archive. They are left out too.
+    // Files that the user keeps next to the archive are left out too.
     dir.write("c/archive/mine.warc.gz", "");
     let message = export(&cmd, "again");
     assert!(
@@ -171,7 +171,7 @@ fn a_bundle_is_complete_reproducible_and_without_secrets() {
         text.starts_with("digests    ") && text.ends_with("defects    none\n"),
         "{text}"
     );
-    // All other commands accept the payload as a crawl's directory.
+    // The bundle's payload is a crawl's directory, which all other commands accept.
     assert!(
         cmd.run(&["audit", "b/data"])
             .ok()
@@ -325,7 +325,7 @@ fn folders_without_a_crawl_are_not_bundled_and_empty_ones_are_reported() {
         "{}",
         ran.stdout
     );
-    // Changes to the crawl after its end are not bundled.
+    // A file that was changed after the end of the crawl can't be bundled.
     let page = dir.read("c/report.html").replacen("<title>", "<title>x", 1);
     dir.write("c/report.html", &page);
     let ran = cmd.run(&["export", "c", "--to", "bundle", "--out", "b2"]);
@@ -339,7 +339,7 @@ fn folders_without_a_crawl_are_not_bundled_and_empty_ones_are_reported() {
 
 /// `CRAWL_DESCRIPTIONS_PYTHON` is a Python with roc-validator, mlcroissant, cffconvert and bagit.
 /// `CRAWL_RO_CRATE_CONTEXT` is the context of RO-Crate 1.2 as another project publishes it. The
-/// validators use the bundle's own copy and no network. Takes about 20 s.
+/// validators read the bundle's own copy of the context and use no network. Takes about 20 s.
 #[test]
 #[ignore = "needs validators of descriptions: cargo xtask test sets them up"]
 fn validators_of_ro_crate_croissant_citations_and_bags_accept_a_bundle() {

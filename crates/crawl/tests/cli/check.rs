@@ -267,7 +267,7 @@ fn exactly_the_planted_faults_of_a_site_and_its_links_are_reported() {
     let audit = cmd.run(&["audit", "c"]);
     assert_eq!(audit.code, 0, "{}{}", audit.stdout, audit.stderr);
 
-    // The same report without a request, from the directory.
+    // `crawl report` prints the same report from the directory, without sending requests.
     let sent = web.log().len();
     let again = cmd
         .run(&["report", "c", "--faults", "--format", "json"])
@@ -280,7 +280,8 @@ fn exactly_the_planted_faults_of_a_site_and_its_links_are_reported() {
     assert!(checked.count() > PAGES);
 }
 
-/// Each link is requested once with HEAD, and with GET only if HEAD failed; one request at a time.
+/// Checks that each link is requested once with HEAD, and with GET only if HEAD failed, one request
+/// at a time.
 fn each_link_is_requested_politely(web: &TestWeb) {
     let paths = |host| web.log_of(host).into_iter().map(|entry| entry.path);
     assert_eq!(paths(CLOSED).collect::<Vec<_>>(), ["/robots.txt"]);
@@ -352,7 +353,7 @@ fn links_that_look_like_a_trap_are_checked_and_not_followed() {
         Answer::html(&format!("<title>Start</title>{months}")),
     );
     for n in 0..PAGES {
-        // Each month has the same words, and a link to a page of its own.
+        // All months have the same words. Each links to a different day.
         let month = Answer::html(&format!("<p>No events.<a href=/cal?m={n}&d=1>first</a>"));
         let is_missing = n >= PAGES - 10;
         let answer = if is_missing { Answer::of(404) } else { month };
@@ -474,7 +475,8 @@ fn redirects_of_another_host_are_no_trap() {
     const LINKS: usize = 12;
     let (_dir, cmd) = setup("redirects");
     let web = two_sites();
-    // Each page is found on the previous one, when the redirects linked there are known.
+    // Each page is found only on the previous one, so the redirects that the previous page links to
+    // are known by then.
     let pages = ["/", "/a", "/b", "/c", "/d"];
     for (at, path) in pages.iter().enumerate() {
         let links = (0..LINKS).map(|link| {

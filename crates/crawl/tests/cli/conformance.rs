@@ -4,11 +4,12 @@ use serde_json::Value;
 
 use crate::harness::{Ran, setup};
 
-/// Clauses that only a browser shows; `closed-script` is about what scripts request.
+/// Clauses that only a crawler with a browser can show. `closed-script` is about requests of
+/// scripts.
 const NEEDS_BROWSER: [&str; 1] = ["closed-script"];
 
-/// Clauses whose first run is killed half a second after an answer. They run alone, so that the
-/// crawler has read the answer by then on a slow machine too.
+/// Clauses whose first run is killed half a second after an answer. Checked alone, so that even on
+/// a slow machine the crawler has read the answer by then.
 const KILLED: [&str; 2] = ["restart-retry-after", "restart-crawl-delay"];
 
 /// Runs the check of this program, with short gaps so that the test is quick.

@@ -1,5 +1,5 @@
-//! Indexing of documents other than HTML: what is read from them, and that hostile ones harm only
-//! themselves.
+//! Indexing of documents other than HTML: what is read from them, and that a hostile document makes
+//! only its own reading fail.
 
 use std::io::{Cursor, Write as _};
 

@@ -55,7 +55,7 @@ fn rounds_repeat_until_a_signal() {
     assert!(wait_for_requests("/", 3));
     crawl.signal("TERM");
     let (code, said) = crawl.end();
-    // Within a round the crawl is interrupted. Between rounds there is nothing to resume.
+    // A signal within a round interrupts the crawl. Between rounds there is nothing to interrupt.
     let interrupted = said.contains("interrupted; fetched pages are saved");
     assert_eq!(code, if interrupted { 130 } else { 0 }, "{said}");
     assert!(said.contains("  round:    2: "), "{said}");
@@ -113,7 +113,7 @@ fn a_round_continues_when_a_host_may_be_retried() {
     // The run ends long before robots.txt may be fetched again.
     let patience = ["--robots-retry", "10s", "--wait-unreachable", "0s"];
     let crawl = cmd.start(&[&args(&seed, "1h")[..], &patience].concat());
-    // The message continues with a time, or with `now` if that time has come already.
+    // The message continues with a time, or with `now` if that time has already passed.
     crawl.until("the round continues ");
     crawl.until("finished");
     crawl.until(WAITS);

@@ -51,7 +51,7 @@ fn a_resource_not_fetched_is_explained_as_a_resource() {
         nothing.starts_with("unknown: it was not a seed, and no page read so far mentions it\n"),
         "{nothing}"
     );
-    // With the flag set, the crawl fetches the resource and explains it as one.
+    // The JSON names the setting because of which the resource was not fetched.
     let json = cmd.run(&["explain", "c", &web.url(0, "/img/cup.png"), "--json"]);
     let json: serde_json::Value = serde_json::from_str(&json.ok()).unwrap();
     assert_eq!(json["named_by"]["kind"], "resource");

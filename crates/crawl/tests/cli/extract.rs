@@ -63,7 +63,7 @@ fn a_crawl_writes_a_row_for_each_page_and_rule() {
     crawled(&dir, &cmd, &web);
     let mut rows = dir.rows("c/extracts.jsonl");
     rows.sort_by_key(|row| row["url"].to_string());
-    // The site refuses the purpose of the crawl for the third item.
+    // The third item has no row, because its usage preferences refuse the purpose of the crawl.
     let reviews = json!([{"by": "Ann", "stars": 4}]);
     let expected = |number: u32, price: serde_json::Value| {
         json!({
@@ -133,7 +133,7 @@ fn a_crawl_ends_with_warnings_about_rules_and_fields_that_matched_nothing() {
         warnings
             .map(|line| format!("{}\n", line.trim()))
             .collect::<String>()
-            // Pages are read at the same time, so either may give the example.
+            // Pages are read concurrently, so either page may be the example.
             .replace("Thing 2", "Thing 1")
     };
     let warnings = lines(&ran.stderr, "warning: ");
@@ -179,7 +179,7 @@ fn rules_run_again_over_the_archive_without_a_request() {
             .all(|row| row["fields"]["title"] == "4")
     );
     assert_eq!(dir.read("c/requests.jsonl"), requests);
-    // The crawl continues with the rows as they are, and its records agree with each other.
+    // Resuming the crawl leaves the rows unchanged, and all records still agree.
     let rows = dir.read("c/extracts.jsonl");
     assert_eq!(cmd.run(&[&["--output", "c"], &QUICK[..]].concat()).code, 0);
     assert_eq!(dir.read("c/extracts.jsonl"), rows);

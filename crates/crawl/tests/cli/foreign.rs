@@ -26,7 +26,7 @@ const WRITERS: [(&str, &[&str]); 5] = [
 fn list(crawl: &Path, name: &str) {
     let staging = crawl.join("forget.new");
     fs::create_dir(&staging).unwrap();
-    // With any other name, the file would not be in `forget.new`.
+    // Don't create the file for an empty name, or for a name that leads outside of `forget.new`.
     if !name.is_empty() && !name.starts_with('/') && !name.contains("..") {
         let staged = staging.join(name);
         fs::create_dir_all(staged.parent().unwrap()).unwrap();

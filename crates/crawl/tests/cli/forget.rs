@@ -20,8 +20,8 @@ const QUICK: [&str; 6] = ["--delay", "0s", "--delay-factor", "0", "--progress", 
 /// A word that only the forgotten page contains.
 const WORDS: &str = "zwetschgenkuchen";
 
-/// A site with the page `/gone-page`. Other pages link and redirect to this page, which links to
-/// others and names a disallowed page. All links are relative, so no other page contains its URL.
+/// A site with the page `/gone-page`, to which other pages link and redirect. `/gone-page` links to
+/// other pages and to a disallowed one. All links are relative, so no other page contains its URL.
 fn site(web: &TestWeb, host: u32) {
     let page = |links: &str| Answer::html(&format!("<title>t</title><p>words {links}"));
     for (path, answer) in [
@@ -232,7 +232,7 @@ fn no_byte_of_a_forgotten_page_remains_and_it_is_never_fetched_again() {
         serde_json::from_str(&cmd.run(&["search", "c", WORDS, "--json"]).ok()).unwrap();
     assert_eq!(results["total"], 0);
 
-    // The crawl continues, in this round and in the next, and meets links to the forgotten page
+    // The crawl continues in this round and in the next. Both find links to the forgotten page
     // again.
     let request_count = web.log().len();
     let ran = cmd.run(&["--output", "c", "--progress", "off"]);
@@ -257,7 +257,7 @@ fn no_byte_of_a_forgotten_page_remains_and_it_is_never_fetched_again() {
     );
     assert_gone(&dir, &[&gone, WORDS]);
     assert_verifies(&dir, &cmd);
-    // The forgotten page isn't fetched as a seed either.
+    // The forgotten page isn't fetched even if it is given as a seed.
     let ran = cmd.run(&[
         "--seed",
         &gone,
@@ -398,8 +398,8 @@ fn pages_excluded_by_a_recheck_are_forgotten_and_a_crawl_without_seeds_resumes()
 /// first new files, a row file, or a state table, depending on the limit.
 const KILLED_AT: [u32; 3] = [1, 8, 32];
 
-/// Some kills come while new files are created, others after the commit, while they replace the old
-/// files.
+/// Depending on the limit, the process is killed while it creates new files, or after the commit,
+/// while it replaces old files.
 #[test]
 fn a_forget_that_is_killed_is_finished_or_taken_back_by_the_next_start() {
     let (dir, cmd) = setup("killed");
@@ -464,7 +464,7 @@ fn an_index_built_later_can_forget_repeatedly() {
     let mut remaining = pages();
     assert!(remaining.len() > 2, "{remaining:?}");
     for _ in 0..2 {
-        // The seed is forgotten last.
+        // Forget other pages before the seed.
         let forgotten = remaining.iter().position(|url| *url != seed).unwrap();
         let forgotten = remaining.remove(forgotten);
         let ran = cmd.run(&["forget", "c", &forgotten]);

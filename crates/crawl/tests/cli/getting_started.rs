@@ -30,8 +30,8 @@ fn site() -> TestWeb {
     web
 }
 
-/// Runs a command of the documentation page in a shell, as typed there, but without a second
-/// between requests.
+/// Runs a command of the documentation page in a shell, as typed there, but without the default gap
+/// of one second between requests.
 fn run(cmd: &Cmd, typed: &str, address: &str) -> Ran {
     let typed = match typed.strip_prefix("crawl http://") {
         Some(rest) => format!("crawl --progress off --delay 0s http://{rest}"),

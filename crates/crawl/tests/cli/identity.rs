@@ -184,7 +184,7 @@ fn every_request_of_a_signed_crawl_verifies_and_no_record_has_the_key() {
     assert_eq!(verified.code, 0, "{}", verified.stdout);
     let valid = format!("valid      {}\n", rows.len());
     assert!(verified.stdout.contains(&valid), "{}", verified.stdout);
-    // Without the keys, nothing is taken on trust, and nothing is said to be forged.
+    // Without the keys, signatures count as neither valid nor invalid.
     let unknown = cmd.run(&["identity", "verify", &warc]);
     assert_eq!(unknown.code, 1, "{}", unknown.stdout);
     let words = format!("invalid    0\nunknown    {}\n", rows.len());
@@ -221,7 +221,7 @@ fn a_host_that_asks_gets_signatures_from_then_on_and_its_rules_are_read_signed()
     );
     assert_eq!(rows[0]["challenged"], true);
     assert_eq!(rows[1]["purpose"], "hop");
-    // The rules that the signed request got are obeyed.
+    // The crawl respects the robots.txt that it got by the signed request.
     assert!(
         rows.iter()
             .all(|row| !row["url"].as_str().unwrap().ends_with("/page"))
@@ -615,7 +615,7 @@ fn the_owner_of_a_host_gets_every_request_to_it_signed() {
         "{}",
         changed.stdout
     );
-    // Without the key, the page can't be signed, and says so.
+    // Without the key, the page is not signed, and states this.
     fs::rename(dir.file("bot.key"), dir.file("kept.key")).unwrap();
     let unsigned = cmd.run(&["audit", "c", "--host", host, "--html", "host.html"]);
     assert_eq!(unsigned.code, 0, "{}{}", unsigned.stdout, unsigned.stderr);

@@ -193,7 +193,8 @@ fn a_log_of_objects_has_the_fields_of_the_rows_in_files_of_bounded_size() {
         }
     }
     std::fs::remove_dir_all(dir.file("c")).unwrap();
-    // Files of earlier runs: the last one is full, and the first one is beyond the limit.
+    // Files of earlier runs. `log` is full, so the next line rotates the files, and `log.2` is
+    // removed because of `--log-keep`.
     let full = format!("{{\"at\":\"{}\"}}\n", "x".repeat(65_500));
     for (name, text) in [
         ("log", &*full),

@@ -30,11 +30,11 @@ struct State {
     logins: u32,
     /// The number of pages served in the current session.
     served: u32,
-    /// How many pages a session lasts. `None` if it does not end.
+    /// The number of pages after which a session ends. `None` if it never ends.
     lasts: Option<u32>,
-    /// Whether the form redirects for ever.
+    /// Whether the form redirects in an endless loop.
     has_endless_redirect: bool,
-    /// All requests: method, path, cookies, `Authorization`, body.
+    /// All requests: method, path, cookies, `Authorization` and body of each.
     log: Vec<Seen>,
 }
 
@@ -135,7 +135,7 @@ impl Site {
                 };
                 (200, fields, "<p>tea</p>".to_owned())
             }
-            // A page that always looks logged out.
+            // This page redirects to the login even in a valid session.
             ("GET", "/out") => (302, "Location: /login\r\n".to_owned(), String::new()),
             ("GET", "/login") if state.has_endless_redirect => {
                 (302, "Location: /login?again\r\n".to_owned(), String::new())
@@ -169,7 +169,7 @@ impl Site {
                 let words: String = (0..40)
                     .map(|word| format!("w{} ", number * 100 + word))
                     .collect();
-                // A page repeats the password.
+                // The page `/echo` contains the password.
                 let words = match path {
                     "/echo" => format!("<b>{PASSWORD}</b> {words}"),
                     _ => words,
@@ -263,7 +263,7 @@ fn a_form_login_opens_the_pages_and_no_secret_is_written() {
     assert_eq!(paths(&dir), ALL_PAGES);
     check_secrets(&dir, &ran);
     assert!(all_text(&dir.file("c")).contains("Cookie: [redacted]"));
-    // The login took its turns like any other request, and its answers are not archived.
+    // The requests of the login are listed like any others, but their answers are not archived.
     let requests = dir.rows("c/requests.jsonl");
     let purposes = requests.iter().filter(|row| row["purpose"] == "login");
     let shown: Vec<_> = purposes.map(|row| row["status"].clone()).collect();
@@ -295,7 +295,7 @@ fn a_form_login_opens_the_pages_and_no_secret_is_written() {
 fn a_session_that_ends_in_the_middle_is_renewed_once_each_time() {
     let (dir, mut cmd) = setup("renewed");
     let site = Site::start();
-    // The page after the login, and two more.
+    // A session ends after four pages.
     site.state.lock().unwrap().lasts = Some(4);
     cmd.env("USER_NAME", "me");
     cmd.env("PASSWORD", PASSWORD);
@@ -331,7 +331,7 @@ fn a_wrong_password_stops_the_host_and_archives_nothing() {
     assert!(ran.stderr.contains(hint), "{}", ran.stderr);
     assert_eq!(site.count("POST", "/in"), 1);
     assert_eq!(paths(&dir), [""; 0]);
-    // The next run and the next round send nothing while the credentials are the same.
+    // While the credentials are unchanged, neither the next run nor the next round sends a login.
     let forms = site.count("GET", "/login");
     for args in [&[][..], &["--recrawl"]] {
         let same = crawl(&cmd, args);
@@ -476,7 +476,8 @@ fn a_token_comes_from_a_command() {
     assert!(!environment.contains("own-secret"), "{environment}");
     fs::remove_file(dir.file("environment")).unwrap();
     check_secrets(&dir, &ran);
-    // A wrong token: the command runs once more, and the second 401 ends the host.
+    // With a wrong token, the command that prints the token runs once more, and the second 401 ends
+    // the crawl of the host.
     fs::remove_dir_all(dir.file("c")).unwrap();
     cmd.env("THE_TOKEN", "another-token");
     let refused = crawl(&cmd, &[&site.url("/1"), "--config", "c.toml"]);

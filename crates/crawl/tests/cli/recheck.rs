@@ -70,7 +70,8 @@ fn a_recheck_fetches_only_rules_and_lists_pages_they_now_exclude() {
     let path = private.strip_prefix(first.trim_end_matches('/')).unwrap();
     let rules = format!("User-agent: *\nDisallow: {path}$\n");
     web.script(0, "/robots.txt", robots(&rules));
-    // The status of the unreachable host is unknown, and none of its pages are excluded.
+    // The rules of the second host are unknown while it is unreachable, so none of its pages are
+    // excluded.
     web.script(1, "/robots.txt", Answer::of(503));
 
     let ran = cmd.run(&["recheck", "c", "--json"]);

@@ -38,7 +38,7 @@ fn write(dir: &Dir, web: &TestWeb, more: &str) {
 }
 
 /// Pauses a crawl after its first page, and waits until no request is in flight. Many pages are
-/// left, at two seconds each or more.
+/// left, each with a gap of at least two seconds.
 fn paused(dir: &Dir, crawl: &Running) -> Talk {
     crawl.until("takes commands");
     let mut talk = Talk::to(dir);

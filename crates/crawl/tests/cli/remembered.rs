@@ -73,7 +73,7 @@ fn a_foreign_directory_decides_nothing_reserved_for_the_user() {
     .assert_eq(&error);
     assert!(!dir.file("stolen.log").exists());
 
-    // Seeds in the file aren't accepted along with other seeds either.
+    // Seeds in a file without a mark aren't accepted even if another seed is given.
     let other_seed = web.url(1, "/");
     let error = refused(&dir, &cmd, &web, &["--output", "c", "--seed", &other_seed]);
     expect![[r#"
@@ -102,7 +102,7 @@ fn a_foreign_seed_is_refused_however_it_is_written() {
             "{error}"
         );
     }
-    // A secret in the file is just as untrusted as one in the environment.
+    // A file without a mark is refused for a literal secret too, not only for `env:NAME`.
     dir.write(
         "c/crawl.toml",
         "seed = []\n[site.\"a.example\"]\nheaders = { X-User = \"admin\" }\n",
@@ -154,8 +154,8 @@ fn a_mark_is_valid_for_one_user_one_directory_and_unchanged_settings() {
         let error = refused(&dir, &cmd, &web, &["--output", "c"]);
         assert!(error.contains(why), "{error}");
     }
-    // A user who repeats all settings that only a user may set can continue. This home has room for
-    // a key, so the directory then gets the user's mark.
+    // Another user can continue by accepting the file with `--config`. This user's home has room
+    // for a key, so the file then gets this user's mark, and the next start needs no `--config`.
     cmd.env("HOME", &dir.file("other").display().to_string());
     let config = [&go_on[..], &["--config", "c/crawl.toml"]].concat();
     assert_eq!(cmd.run(&config).code, 0);

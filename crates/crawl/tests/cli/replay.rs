@@ -210,7 +210,7 @@ fn replayweb_page_shows_every_page_of_a_second_round() {
     let (first, second) = ("c/archive/round-1.wacz", "c/archive/round-2.wacz");
     export(&cmd, &["--round", "1", "--out", first]);
     export(&cmd, &["--round", "2", "--earlier", first, "--out", second]);
-    // The second file refers to the first by its name, so both form one collection.
+    // The second file refers to the first one by name, so list both in one collection.
     let files = ["round-1.wacz", "round-2.wacz"].map(|name| json!({ "name": name, "path": name }));
     let both = json!({ "profile": "multi-wacz-package", "resources": files });
     fs::write(archive.join("both.json"), both.to_string()).unwrap();
@@ -252,8 +252,8 @@ fn body_of(web: &TestWeb, url: &str) -> Vec<u8> {
     answer.split_off(head + 4)
 }
 
-/// Returns a page as a gzip file that contains a file name of this length. The length may differ in
-/// each response of a server, so the same page may have another size.
+/// Returns a page as a gzip file whose header contains a file name of `name_bytes` bytes. With
+/// another length, the same page has another compressed size, as from a real server.
 fn gzip_with(html: &str, name_bytes: usize) -> Answer {
     let mut gzip = GzBuilder::new()
         .filename(vec![b'x'; name_bytes])

@@ -122,7 +122,7 @@ fn timestamp(row: &PageRow) -> String {
     digits.take(14).collect()
 }
 
-/// Returns what ReplayWeb.page and pywb have to show of a page.
+/// Returns the HTML that ReplayWeb.page and pywb must show for a page.
 fn expected(row: &PageRow) -> String {
     let path = format!("/{}", row.url.splitn(4, '/').nth(3).unwrap());
     let mut pages = PAGES.iter();
@@ -163,7 +163,7 @@ fn a_screenshot_is_archived_after_its_page_and_removed_with_it() {
         "{index}"
     );
     cmd.run(&["verify", "c"]).ok();
-    // The requests of the page remain, but don't name it.
+    // The requests that the page caused remain, but don't name the page.
     let requests = dir.rows("c/requests.jsonl");
     let script = requests
         .iter()

@@ -19,7 +19,7 @@ const QUICK: [&str; 7] = [
     "--allow-private",
 ];
 
-/// A web of four hosts. The third host redirects to the fourth.
+/// A web of five hosts. The third host redirects to the fourth.
 fn web() -> TestWeb {
     let page = |links: &[&str]| {
         let links = links.iter().map(|to| format!("<a href={to}>x</a>"));
@@ -71,7 +71,7 @@ fn settings_of_a_seed_apply_in_its_area_and_survive_an_interruption() {
     let web = web();
     dir.write("seeds.jsonl", &list(&web, 1));
     let begin = ["--seed-file", "seeds.jsonl", "--output", "c"];
-    // The first run ends early, and the second is given no seeds.
+    // The first run reaches its budget, and the second is given only the directory.
     let ran = cmd.run(&[&begin[..], &QUICK, &["--max-pages", "3"]].concat());
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let ran = cmd.run(&[&["--output", "c", "--max-pages", "unlimited"], &QUICK[..]].concat());

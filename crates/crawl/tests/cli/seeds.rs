@@ -189,7 +189,7 @@ fn files_and_crawls_are_not_taken_for_hosts() {
         "{}",
         ran.stderr
     );
-    // A folder may have the name of the host crawled into it.
+    // A folder may have the same name as the host of the seed.
     let ran = cmd.run(&["b.example"]);
     assert!(
         ran.stderr.starts_with("error: no contact"),
@@ -228,7 +228,7 @@ fn seeds_are_taken_from_lists_stdin_and_sitemaps() {
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let seeds = ["/typed", "/listed", "/piped", "/mapped"].map(url);
     assert!(fetched(&dir).is_superset(&BTreeSet::from(seeds.clone())));
-    // Listed seeds are like any other: a run without seeds resumes with them.
+    // The directory remembers seeds from a list too: a run without seeds resumes with them.
     let stored: toml::Table = dir.read("c/crawl.toml").parse().unwrap();
     let stored = stored["seed"].as_array().unwrap().iter();
     let stored: BTreeSet<_> = stored.map(|seed| seed.as_str().unwrap()).collect();

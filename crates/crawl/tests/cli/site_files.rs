@@ -147,7 +147,7 @@ fn a_sitemap_has_the_times_of_observed_changes() {
         "<lastmod>2026-01-02T03:04:05Z</lastmod></url>"
     );
     // The page's header has a date in January, but the text changed later, so the date of the
-    // second fetch counts.
+    // second fetch applies.
     let rows = dir.rows("c/pages.jsonl");
     let changed = rows.iter().find(|row| row["change"] == "changed").unwrap();
     let second = changed["fetched_at"]

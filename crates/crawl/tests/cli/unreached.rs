@@ -27,10 +27,10 @@ fn an_unreached_crawl_reports_the_reason_and_leaves_no_folder() {
         )
     );
     assert!(!dir.file("deep").exists());
-    // Also without messages about progress.
+    // `--quiet` prints the same error.
     let quiet = cmd.run(&[&seed, "--output", "c", "--quiet"]);
     assert_eq!(quiet.refusal(&dir), ran.refusal(&dir));
-    // The folder of the user's own files is the only one.
+    // Only the folder of the user's own files exists, so no directory was left behind.
     let entries: Vec<_> = fs::read_dir(dir.path()).unwrap().collect();
     assert!(
         entries
@@ -152,7 +152,7 @@ fn an_origin_without_a_listener_does_not_stop_the_other_origin_of_its_host() {
     let refused = format!("https://e.test:{closed}/");
     let args = ["--resolve", &resolve[0], "--resolve", &resolve[1]];
     let args = [&args[..], &["--contact", "a@b.example", "--delay", "0s"]].concat();
-    // Either may be requested first.
+    // Try both orders of the seeds, because either may be requested first.
     for (out, seeds) in [("c", [&listening, &refused]), ("d", [&refused, &listening])] {
         let ran = cmd.run(&[&args[..], &[seeds[0], seeds[1], "--output", out]].concat());
         assert_eq!(ran.code, 0, "{}", ran.stderr);

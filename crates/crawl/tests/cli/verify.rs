@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::harness::{Cmd, Dir, setup};
 
-/// Crawls two rounds of pages that stay, change and disappear, with redirects, robots rules, a site
-/// that forbids archiving, and links.
+/// Crawls two rounds of a site, whose pages stay, change or disappear. Some redirect, are
+/// disallowed or forbid archiving.
 fn crawl(cmd: &Cmd, output: &str) {
     let front = "<title>front</title><a href=/gone>a</a><a href=/moved>b</a><a href=/barred>c</a>\
                  <a href=/same>d</a><a href=/kept-out>e</a><a href=/cut>f</a>";

@@ -137,7 +137,7 @@ fn unwanted_documents_have_a_row_and_no_body() {
     assert_eq!(again["settings"], Value::Array(Vec::new()));
     assert_eq!(again["not_archived"], 2);
 
-    // Pages that lead to others are read, whatever their type.
+    // HTML pages are read for their links even if their type isn't wanted.
     crawl(
         "p",
         &["--content-type", "application/pdf", "--max-body", "100kB"],

@@ -119,6 +119,6 @@ async fn a_stopped_crawl_ends_after_in_flight_requests() {
         page.unwrap();
         count += 1;
     }
-    // The stop had an effect: with a gap of a second, 500 pages would take more than eight minutes.
+    // The stop took effect: 500 pages with a gap of one second would take more than eight minutes.
     assert!(count < 500 && pages.summary().is_some(), "{count} more");
 }

@@ -55,7 +55,7 @@ async fn a_disallowed_url_is_never_requested() {
         .start();
     let client = client();
     let private = web.url(0, "/private/diary");
-    // The first request comes before the rules are known, the second after.
+    // The first call waits for the rules, and the second one finds them in memory.
     for _ in 0..2 {
         match client.get(&private).await.unwrap_err() {
             PoliteError::Disallowed { url, rule, line } => {

@@ -21,7 +21,7 @@ pub(crate) fn check(output: &Path) {
         .collect();
     assert!(!files.is_empty());
     let ours = fs::read_to_string(folder.join("index.cdxj")).unwrap();
-    // Each program uses one processor.
+    // Run the programs concurrently, because each uses only one processor.
     std::thread::scope(|scope| {
         scope.spawn(|| {
             for file in files.chunks(1) {
@@ -37,7 +37,7 @@ pub(crate) fn check(output: &Path) {
     });
 }
 
-/// Checks that the position in each row is that of the response of the row's URL.
+/// Checks that the archive has the response of each row's URL at the position that the row records.
 pub(crate) fn check_places(output: &Path, pages: &[PageRow]) {
     for row in pages {
         let place = row.warc.as_ref().unwrap_or_else(|| panic!("{row:?}"));

@@ -7,7 +7,8 @@ use crate::nginx::Nginx;
 use crate::walk::{Walk, differences};
 use crate::{archive, named};
 
-/// How many requests each run sends before it is killed: from just started to well under way.
+/// How many requests each run sends before it is killed: some runs have just started, others are
+/// well under way.
 const LIVES: [usize; 5] = [1, 17, 60, 101, 154];
 
 /// A pace slow enough that pages are read and settled while others are fetched.
@@ -38,7 +39,7 @@ fn nothing_is_lost_or_listed_twice_when_it_is_killed() {
         [""; 0]
     );
 
-    // No run requests a URL twice, so a kill costs each URL at most one more request.
+    // A single run requests each URL at most once, so a kill adds at most one request per URL.
     let mut requests = nginx.log(pages.len());
     requests.sort();
     for pair in requests.windows(2) {

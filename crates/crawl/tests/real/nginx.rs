@@ -42,7 +42,7 @@ impl Nginx {
         Nginx::serve_by(root, NginxEndpoint::Ipv4)
     }
 
-    /// Serves the files at another address or over another protocol.
+    /// Serves the files below `root` at `endpoint`, an address and a protocol.
     pub(crate) fn serve_by(root: &Path, endpoint: NginxEndpoint) -> Nginx {
         let dir = tempfile::Builder::new().prefix("nginx").tempdir().unwrap();
         let mut server = crawl_testweb::Nginx::start(&NginxSpec {

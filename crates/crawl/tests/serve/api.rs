@@ -150,7 +150,8 @@ fn searches_fail_only_while_the_index_is_rebuilt() {
     crawl_index::remove(&site.file("index")).unwrap();
     let without = search();
     let answer = without.json();
-    // The server may still read files that are open already. If it can't, it must not crash.
+    // The server may still read index files that it has open. If it can't, it must report an error
+    // and not crash.
     assert!(without.status == 200 || answer["error"] == "can't read the search index");
     assert!(!without.body.contains(&site.path().display().to_string()));
     site.index(ORIGIN);

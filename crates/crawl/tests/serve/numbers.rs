@@ -63,7 +63,7 @@ fn by_summary(stderr: &str) -> Numbers {
     let line = |name: &str| between(stderr, &format!("\n  {name}"), "\n").trim();
     let (pages, bytes) = line("fetched:").split_once(", ").unwrap();
     let requests = line("took:").split(", ").nth(1).unwrap();
-    // A continued crawl adds the pages of this run in parentheses.
+    // Drop the pages of this run, which a continued crawl prints in parentheses.
     let bytes = bytes.split(" (").next().unwrap();
     let first = [pages, line("failed:"), line("excluded:"), requests].map(first_word);
     let [pages, failed, excluded, requests] = first;
@@ -105,7 +105,7 @@ fn by_page(html: &str) -> Numbers {
     };
     [
         first_word(pages),
-        // The number of HTML pages precedes the bytes.
+        // Skip the number of HTML pages, which precedes the bytes.
         parts[0].rsplit(", ").next().unwrap().to_owned(),
         number(" failed"),
         number(" excluded"),
@@ -153,9 +153,9 @@ fn crawl(site: &Site, web: &TestWeb, more: &[&str]) -> String {
     run(site, &[&args, more].concat()).1
 }
 
-/// Checks that the summary, the report, its page and the served page show the same numbers, and
-/// returns the numbers. The summary counts the requests of one run, so `summary_requests` says
-/// whether they are those of the crawl.
+/// Checks that the summary, the report, its HTML page and the served page show the same numbers,
+/// and returns these. The summary counts only the requests of its own run: if `summary_requests` is
+/// false, that number isn't compared.
 fn agree(site: &Site, stderr: &str, summary_requests: bool) -> Numbers {
     let (text, _) = run(site, &["report", "."]);
     let numbers = by_report(&text);
@@ -205,8 +205,8 @@ fn check(more: &[&str]) -> Numbers {
 #[test]
 fn summary_report_and_pages_agree() {
     let numbers = check(&[]);
-    // Seven pages of the site; two failures and a redirect to itself; two URLs excluded by
-    // robots.txt and one out of scope.
+    // Of the seven pages, two fail and one redirects to itself. robots.txt excludes two URLs, and
+    // one URL is out of scope.
     assert_eq!([&numbers[0], &numbers[2], &numbers[3]], ["7", "3", "3"]);
     assert_eq!(numbers[1], "12.5 kB");
 }
@@ -214,8 +214,8 @@ fn summary_report_and_pages_agree() {
 #[test]
 fn pages_left_by_a_budget_are_counted_in_the_same_way() {
     let numbers = check(&["--max-pages", "1"]);
-    // Eight links lead to pages of the site, which robots.txt has not been applied to yet, and
-    // `/sitemap.xml` is tried.
+    // Nine URLs are pending: eight pages of the site that are linked but not yet checked against
+    // robots.txt, and the guessed `/sitemap.xml`.
     assert_eq!([&numbers[0], &numbers[4]], ["1", "9"]);
 }
 

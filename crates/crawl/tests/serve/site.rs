@@ -40,7 +40,7 @@ impl Site {
         Site(tempfile::Builder::new().prefix("serve").tempdir().unwrap())
     }
 
-    /// Adds two pages of a handbook to the index in two versions each, one of them as a PDF.
+    /// Adds a PDF and two pages of a handbook to the index. Each of the two pages has two versions.
     pub(crate) fn index_versions(&self, origin: &str) {
         let mut writer = IndexWriter::open(&self.file("index")).unwrap();
         for version in ["v1.9", "v1.10"] {

@@ -196,7 +196,7 @@ fn off_loopback_the_server_needs_a_token() {
         command.env("CRAWL_SERVE_TOKEN", TOKEN);
         command
     });
-    // Off loopback the server may be called by any name.
+    // A server that doesn't listen on loopback accepts any host name.
     assert_eq!(
         server.get_with("/", &[("host", "search.example")]).status,
         200

@@ -25,7 +25,7 @@ const MAX_WAIT: Duration = Duration::from_secs(240);
 const LEASE: &str = "15s";
 
 /// The lease of a worker that is to be killed, short so that tests don't wait long for the worker's
-/// hosts. If the lease expires early, the worker only loses its hosts earlier.
+/// hosts. If the lease expires before the kill, the worker only loses its hosts earlier.
 const SHORT_LEASE: &str = "3s";
 
 pub(crate) struct Crawl {
@@ -212,8 +212,8 @@ impl Crawl {
     }
 
     /// Starts a worker next to a running one, and waits until the new worker has hosts. The running
-    /// worker is paused for that time. It still hands over hosts, but can't finish the crawl before
-    /// the new worker starts.
+    /// worker is paused meanwhile: it still hands over hosts, but can't finish the crawl before the
+    /// new worker starts.
     pub(crate) fn start_beside(&self, other: &str, worker: &str) -> Worker {
         self.wait_for_requests(50);
         self.control(other, "pause");

@@ -34,8 +34,8 @@ impl Crawl {
         self.run(&[&settings, flags].concat())
     }
 
-    /// Starts two workers, and ends them while much is left to do. They are paused first, so that a
-    /// slow machine doesn't give them the time to finish.
+    /// Starts two workers, and ends them while many URLs are pending. Pauses them first, so that
+    /// they can't finish on a slow machine.
     fn begin_with_two(&self, flags: &str) {
         let workers = ["w1", "w2"].map(|worker| self.start_with(worker, flags));
         self.wait_for_requests(400);
@@ -84,7 +84,8 @@ fn a_crawl_of_two_workers_goes_on_in_one_directory() {
     assert!(count("hosts") > 0 && count("robots") > 0, "{counts}");
     assert_eq!(crawl.pages(&["back"]), before);
 
-    // No worker continues the crawl, and it can't be exported to another directory.
+    // After the export, no worker can continue the crawl, and the crawl can't be exported to
+    // another directory.
     let stderr = Ended::of(&crawl.command("w1", EVERYWHERE).output().unwrap()).expect(2);
     assert!(
         stderr.contains("was moved to") && stderr.contains("back"),

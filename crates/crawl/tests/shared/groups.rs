@@ -8,8 +8,8 @@ use serde_json::Value;
 use crate::crawl::{Crawl, repeated_paths};
 use crate::postgres::text;
 
-/// Returns some buckets of hosts in an engine group that have pending URLs, as an argument of
-/// `crawl frontier move`.
+/// Returns the buckets of hosts in an engine group that have pending URLs, as a list for `crawl
+/// frontier move`.
 fn buckets_at_work(crawl: &Crawl, group: usize) -> String {
     let name = crawl.name();
     let sql = format!(

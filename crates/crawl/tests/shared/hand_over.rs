@@ -20,8 +20,8 @@ fn the_hosts_of_a_worker_that_is_killed_are_taken_over() {
     crawl.wait_for_requests(300);
     first.kill();
     second.wait().expect(0);
-    // The first worker starts again with nothing left to do, and takes back what it had not
-    // committed.
+    // Start the killed worker again after the crawl has finished, so that it truncates its files to
+    // what it had committed.
     crawl.start("w1").wait().expect(0);
     crawl.check_whole(&["w1", "w2"]);
 }
@@ -46,7 +46,8 @@ fn a_worker_frozen_too_long_ends_and_can_be_restarted() {
     let (first, second) = (crawl.start_mortal("w1"), crawl.start("w2"));
     crawl.wait_for_requests(300);
     first.signal("STOP");
-    // The second worker ends when nothing is left to do, so it took over the first one's hosts.
+    // The second worker ends only when no URL is left, so it must have taken over the first one's
+    // hosts.
     second.wait().expect(0);
     first.signal("CONT");
     let stderr = first.wait().expect(3);

@@ -24,8 +24,8 @@ impl Crawl {
         fs::remove_dir_all(self.output(worker)).unwrap();
     }
 
-    /// Makes the URLs pending again that a lost worker settled, once the worker's lease has
-    /// expired. Returns how many pages the worker had.
+    /// Makes the URLs that a lost worker settled pending again. Retries until the worker's lease
+    /// has expired. Returns how many pages the worker had.
     fn reopen(&self, worker: &str) -> u64 {
         let begin = Instant::now();
         loop {
@@ -93,7 +93,7 @@ fn a_worker_starts_over_in_an_empty_directory() {
     first.kill();
     crawl.lose("w1");
     crawl.reopen("w1");
-    // Excluded URLs are listed once, by the workers running at the end.
+    // At the end, the running workers list each excluded URL once.
     crawl.start("w1").wait().expect(0);
     second.wait().expect(0);
     crawl.check_whole(&["w1", "w2"]);
@@ -134,8 +134,7 @@ fn a_finished_crawl_fetches_only_the_lost_pages() {
     let audited = audit.args(["audit", "w2", "--json"]).output().unwrap();
     let audited: Value = serde_json::from_slice(&audited.stdout).unwrap();
     let by_rule = audited["by_rule"].as_object().unwrap();
-    // Requests may seem to lack a robots.txt, because it is lost if another worker took over the
-    // host.
+    // Ignore `robots-first`: the record of a request for robots.txt may be lost with a directory.
     let other_rules = by_rule.keys().find(|rule| *rule != "robots-first");
     assert_eq!(other_rules, None, "{audited}");
 }

@@ -1,5 +1,5 @@
-//! Builds the base images of `docker/Dockerfile` from Debian packages and this machine's Rust,
-//! without an image registry.
+//! Builds the base images of `docker/Dockerfile` without an image registry, from Debian packages
+//! and this machine's Rust.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,7 +10,7 @@ use super::buildah::{Buildah, Container};
 use crate::debian::Debian;
 use crate::workspace::{Workspace, output, run};
 
-/// Debian's releases: number and name as used in image tags.
+/// Debian releases, as number and name, which image tags contain.
 const RELEASES: [(&str, &str); 3] = [("12", "bookworm"), ("13", "trixie"), ("14", "forky")];
 
 /// Folders of `/usr/share` that Debian's slim images omit.
@@ -21,7 +21,7 @@ const RUST_NEEDS: &str = "ca-certificates,gcc,libc6-dev,make";
 
 const CARGO_HOME: &str = "/usr/local/cargo";
 
-/// Builds the image of each `FROM` line that does not exist yet, under the name in that line.
+/// Builds the base image of each `FROM` line, unless it exists, under the name in that line.
 pub(super) fn make(workspace: &Workspace, buildah: &Buildah, recipe: &str) -> Result<()> {
     for image in images(recipe) {
         if buildah.has(image) {
@@ -65,7 +65,8 @@ fn release(image: &str) -> Option<&'static str> {
     Some(release.1)
 }
 
-/// Returns a command that makes a minimal Debian. The caller adds the release and the archive's path.
+/// Returns a command that makes a minimal Debian system. The caller adds the release and the
+/// archive's path.
 pub(super) fn mmdebstrap(workspace: &Workspace) -> Result<Command> {
     let packages = Debian::of(workspace);
     packages.unpack("mmdebstrap", &["mmdebstrap"])?;
@@ -145,8 +146,8 @@ impl Rust {
     }
 }
 
-/// Builds the recipe. The build steps reach crates.io as this machine does: they see its
-/// certificates and Cargo configuration while they run, but the image contains neither.
+/// Builds the image from `docker/Dockerfile`. The build steps reach crates.io as this machine does:
+/// its certificates and Cargo configuration are mounted during the build, but are not in the image.
 pub(super) fn build(
     workspace: &Workspace,
     buildah: &Buildah,

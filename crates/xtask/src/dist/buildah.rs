@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::debian::{self, Debian};
 use crate::workspace::{Workspace, output, run};
 
-/// Trust all images, because every image in this storage was built here.
+/// A policy that trusts all images, because every image in this storage was built here.
 const POLICY: &str = "{\"default\": [{\"type\": \"insecureAcceptAnything\"}]}\n";
 
 /// A container engine that needs no daemon.
@@ -54,7 +54,7 @@ impl Buildah {
         self.folder.join("tmp")
     }
 
-    /// Returns one of buildah's commands, using our storage.
+    /// Returns the buildah command `name`, which uses our storage.
     pub(super) fn command(&self, name: &str) -> Command {
         let mut command = Command::new(&self.program);
         command
@@ -116,7 +116,7 @@ pub(super) struct Container<'a> {
 }
 
 impl Container<'_> {
-    /// Returns one of buildah's commands for this container. The caller adds further arguments.
+    /// Returns the buildah command `name` for this container. The caller adds further arguments.
     pub(super) fn command(&self, name: &str, flags: &[&str]) -> Command {
         let mut command = self.buildah.command(name);
         command.args(flags).arg(&self.name);
@@ -141,12 +141,12 @@ impl Container<'_> {
 
 impl Drop for Container<'_> {
     fn drop(&mut self) {
-        // If this fails, the next run removes the container.
+        // Ignore errors, because the next run removes leftover containers.
         let _ = output(&mut self.command("rm", &[]));
     }
 }
 
-/// Stores the library path in a program itself, because buildah restarts itself for each container
+/// Stores the library path in a program file, because buildah restarts itself for each container
 /// without its environment.
 fn set_library_path(workspace: &Workspace, program: &Path, libraries: &str) -> Result<()> {
     let root = Debian::of(workspace).unpack_whole("patchelf")?;
@@ -160,7 +160,7 @@ fn set_library_path(workspace: &Workspace, program: &Path, libraries: &str) -> R
     if rpath.trim() == libraries {
         return Ok(());
     }
-    // Use DT_RPATH, because it also applies to the libraries that these libraries load.
+    // Use DT_RPATH, because it also applies when the loaded libraries load others.
     let mut set = patchelf();
     set.args(["--force-rpath", "--set-rpath", libraries])
         .arg(program);

@@ -1,4 +1,5 @@
-//! Installs each package in a clean place, as a user would, and runs a crawl with it.
+//! Installs each package in a clean environment, as a user would, and crawls with the installed
+//! program.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,24 +18,24 @@ use crate::workspace::{Workspace, output, run};
 /// The releases of Debian on which the package is installed.
 const RELEASES: [&str; 2] = ["bookworm", "trixie"];
 
-/// Number of pages of the site besides its first.
+/// Number of pages of the site in addition to its first one.
 const PAGES: usize = 3;
 
 /// The output folder of the trial's crawl.
 const OUTPUT: &str = "/tmp/crawled";
 
-/// The packages, and where they are tried.
+/// The packages to check, and the program that they must contain.
 pub(super) struct Check<'a> {
     pub(super) workspace: &'a Workspace,
     pub(super) product: &'a Product,
-    /// The built program, which each package must hold unchanged.
+    /// The built program, which each package must contain unchanged.
     pub(super) program: &'a Path,
     /// The folder of the packages.
     pub(super) packages: &'a Path,
 }
 
 impl Check<'_> {
-    /// Tries every package.
+    /// Checks every package.
     pub(super) fn run(&self) -> Result<()> {
         Site::build(self.workspace)?;
         let site = Site::start(self.workspace, PAGES)?;
@@ -108,7 +109,7 @@ impl Check<'_> {
 
     /// Installs the npm package, without a registry.
     fn npm(&self, folder: &Path) -> Result<PathBuf> {
-        // npm would install into a folder above that has a package.json.
+        // Without a package.json here, npm would install into a parent folder that has one.
         layout::write_file(&folder.join("package.json"), "{\"private\": true}\n")?;
         let mut npm = tools::node_program(self.workspace, "npm");
         npm.args([
@@ -122,7 +123,8 @@ impl Check<'_> {
         Ok(folder.join("node_modules/.bin").join(PROGRAM))
     }
 
-    /// Installs the Debian package in a clean system, runs it, and removes it without a trace.
+    /// Installs the Debian package in a clean system, crawls, removes the package, and checks that
+    /// nothing is left of it.
     fn debian(&self, release: &str, url: &str) -> Result<()> {
         let chroot = Chroot::unpack(self.workspace, release, &[])?;
         let package = chroot.bring(&self.package(".deb")?)?;
@@ -148,7 +150,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Checks the Debian package's form with the lintian of the newest release.
+    /// Checks the Debian package with lintian, in the newest of `RELEASES`.
     fn lintian(&self) -> Result<()> {
         let release = RELEASES[RELEASES.len() - 1];
         let chroot = Chroot::unpack(self.workspace, release, &["lintian"])?;
@@ -167,13 +169,13 @@ impl Check<'_> {
         output(Command::new("cmp").arg(self.program).arg(installed)).map(drop)
     }
 
-    /// Returns the only package whose name ends like this.
+    /// Returns the only package whose name ends with `end`.
     fn package(&self, end: &str) -> Result<PathBuf> {
         layout::only(self.packages, end)
     }
 }
 
-/// Returns the arguments of the runs of the program that make up a trial.
+/// Returns the arguments of each run of the program in a trial, in order.
 fn trial<'a>(url: &'a str, output: &'a str) -> [Vec<&'a str>; 3] {
     [
         vec!["--version"],

@@ -1,4 +1,4 @@
-//! Clean Debian systems for trying packages, made by mmdebstrap.
+//! Clean Debian systems, made by mmdebstrap, for checking packages.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,13 +9,14 @@ use super::bases;
 use crate::debian::make_empty;
 use crate::workspace::{Workspace, output, run};
 
-/// A system that is unpacked for one trial. Removed when dropped.
+/// A system that is unpacked for one check. Removed when dropped.
 pub(super) struct Chroot {
     root: PathBuf,
 }
 
 impl Chroot {
-    /// Unpacks a release that also has `packages`. The first call makes the system.
+    /// Unpacks a system of a Debian release with additional `packages`. The first call for them
+    /// makes the archive to unpack.
     pub(super) fn unpack(
         workspace: &Workspace,
         release: &str,
@@ -43,7 +44,7 @@ impl Chroot {
         Ok(chroot)
     }
 
-    /// Copies a file into `/tmp`. Returns its path in the system.
+    /// Copies a file into `/tmp` of the system. Returns its path in the system.
     pub(super) fn bring(&self, file: &Path) -> Result<String> {
         let name = file.file_name().context("a package has no name")?;
         let path = Path::new("/tmp").join(name);
@@ -52,12 +53,12 @@ impl Chroot {
         Ok(path.display().to_string())
     }
 
-    /// Returns where a file of the system is on this machine.
+    /// Returns the path on this machine of a path in the system.
     pub(super) fn path(&self, path: &str) -> PathBuf {
         self.root.join(path.trim_start_matches('/'))
     }
 
-    /// Runs a program of the system, which sees this machine's network, and no other file of it.
+    /// Runs a program in the system, with access to this machine's network but not to its files.
     pub(super) fn run(&self, argv: &[&str]) -> Result<()> {
         run(&mut self.command(argv))
     }
@@ -88,8 +89,8 @@ impl Chroot {
 
 impl Drop for Chroot {
     fn drop(&mut self) {
-        // If this fails, the next run removes the folder. Nothing is mounted there: each program has
-        // mounts of its own, which end with it.
+        // Ignore errors, because the next run empties the folder. Nothing is mounted there: the
+        // mounts of each program ended with it.
         let _ = std::fs::remove_dir_all(&self.root);
     }
 }

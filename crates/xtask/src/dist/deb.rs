@@ -12,7 +12,7 @@ use super::program;
 use crate::debian::make_empty;
 use crate::workspace::{Workspace, output, run};
 
-/// The package's own number, which starts again with each version of the program.
+/// The revision of the package, which starts at 1 again for each version of the program.
 const REVISION: u32 = 1;
 
 /// The long description, which `apt show` prints below the first line.
@@ -25,7 +25,7 @@ const DESCRIPTION: &str =
  crawled pages, with a search box for a site, is included.
 ";
 
-/// Reasons for what lintian would report.
+/// Lintian reports to suppress, each with the reason.
 const OVERRIDES: &[(&str, &str)] = &[(
     "initial-upload-closes-no-bugs",
     "It is not uploaded to Debian, which has no bug that asks for it.",
@@ -73,7 +73,7 @@ pub(super) fn write(
     run(build.arg(&root).arg(file))
 }
 
-/// Writes licences, change logs and the reasons for lintian.
+/// Writes the licenses, the change logs and the overrides for lintian.
 fn documents(workspace: &Workspace, product: &Product, usr: &Path) -> Result<()> {
     let folder = layout::documents(product, usr);
     let mit = workspace.root.join("LICENSE-MIT");

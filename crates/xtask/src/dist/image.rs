@@ -1,8 +1,8 @@
 //! Builds the container's image from `docker/Dockerfile` and runs `docker/compose.yaml` with it, on a
 //! machine without a container engine.
 //!
-//! Debian's buildah does both, as root, in a chroot. The images in the `FROM` lines are built from
-//! Debian packages and this machine's Rust.
+//! Debian's buildah builds the image, as root. The services run in a chroot. The images in the
+//! `FROM` lines are built from Debian packages and this machine's Rust.
 
 use std::fs;
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ pub(crate) struct Args {
     trial: bool,
 }
 
-/// Programs that the machine must have, with their packages.
+/// Programs that the machine must have, and the Debian packages that contain them.
 const NEEDED: [(&str, &str); 6] = [
     ("apt-get", "apt"),
     ("dpkg-deb", "dpkg"),
@@ -38,7 +38,7 @@ const NEEDED: [(&str, &str); 6] = [
     ("mount", "mount"),
 ];
 
-/// Claims that a run can't test.
+/// Claims about the image that this run can't test.
 const NOT_SEEN: [&str; 5] = [
     "limits by cgroups: pids_limit (threads were counted instead), and memory limits if you add some",
     "Compose itself: its networks, published ports, restarts, depends_on and rotation of logs",
@@ -48,7 +48,7 @@ const NOT_SEEN: [&str; 5] = [
     "processors other than this machine's",
 ];
 
-/// A release profile for quick builds.
+/// A Cargo profile for quick builds, which replaces the release profile.
 const QUICK_PROFILE: &str = "[profile.release]\nopt-level = 0\nlto = false\ncodegen-units = 256\n\
                              debug = false\nincremental = true\n";
 
@@ -93,7 +93,7 @@ pub(super) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Reports missing requirements before any work is done.
+/// Fails if this machine lacks a requirement.
 pub(super) fn check_machine() -> Result<()> {
     let user = output(Command::new("id").arg("-u"))?;
     ensure!(

@@ -1,4 +1,4 @@
-//! The files of an installed program, below a prefix such as `/usr`.
+//! The files of an installed program below a prefix such as `/usr`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,16 +9,16 @@ use anyhow::{Context, Result, ensure};
 use super::product::{PROGRAM, Product};
 use crate::workspace::{Workspace, output, run};
 
-/// The SBOM's name in packages.
+/// The SBOM's file name in packages.
 pub(super) const SBOM: &str = "sbom.cdx.json";
 
 /// The name of the file with the licenses of all libraries.
 pub(super) const NOTICES: &str = "third-party.txt";
 
-/// Settings that users copy, from the folder `config`.
+/// Example configurations, from the folder `config`.
 const CONFIGS: [&str; 3] = ["default.toml", "research.toml", "small-site.toml"];
 
-/// The shells that complete our flags, with the files that they read.
+/// The shells with completions, and the file that each reads, below the prefix.
 const COMPLETIONS: [(&str, &str); 3] = [
     ("bash", "share/bash-completion/completions/crawl"),
     ("fish", "share/fish/vendor_completions.d/crawl.fish"),
@@ -34,7 +34,8 @@ pub(super) struct Parts<'a> {
     pub(super) folder: &'a Path,
 }
 
-/// Writes the program, man pages, completions, example settings and the SBOM below `prefix`.
+/// Writes the program, man pages, completions, example settings, the SBOM and the licenses below
+/// `prefix`.
 pub(super) fn write(
     workspace: &Workspace,
     product: &Product,
@@ -60,18 +61,18 @@ pub(super) fn write(
     copy(parts.notices, &doc.join(NOTICES))
 }
 
-/// Returns the folder of documents.
+/// Returns the folder of documents below `prefix`.
 pub(super) fn documents(product: &Product, prefix: &Path) -> PathBuf {
     prefix.join("share/doc").join(&product.name)
 }
 
-/// Writes a file and makes the folders above it.
+/// Writes a file and creates its parent folders.
 pub(super) fn write_file(path: &Path, content: impl AsRef<[u8]>) -> Result<()> {
     fs::create_dir_all(path.parent().unwrap_or(path))?;
     fs::write(path, content).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Copies a file and makes the folders above it.
+/// Copies a file and creates the parent folders of the copy.
 pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to.parent().unwrap_or(to))?;
     fs::copy(from, to)
@@ -79,7 +80,7 @@ pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
         .map(drop)
 }
 
-/// Returns the only file or folder whose name ends like this.
+/// Returns the only file or folder whose name ends with `end`.
 pub(super) fn only(folder: &Path, end: &str) -> Result<PathBuf> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(folder).with_context(|| format!("no {}", folder.display()))? {

@@ -1,4 +1,5 @@
-//! `cargo xtask dist`: what is published. Everything is kept in `target/dist`.
+//! `cargo xtask dist`: builds and checks the packages and the container image. All files are kept
+//! in `target/dist`.
 
 mod bases;
 mod buildah;
@@ -72,11 +73,11 @@ fn packages(workspace: &Workspace) -> Result<()> {
 
 fn fetch_tools(workspace: &Workspace) -> Result<()> {
     tools::fetch_packaging(workspace)?;
-    // npm is one of these.
+    // The Python tools include npm.
     tools::python(workspace)
 }
 
-/// Builds the program and puts it into packages. Returns their checksums and the program's.
+/// Builds the program and its packages. Returns the checksums of the program and of each package.
 fn pack(workspace: &Workspace, product: &Product, place: &Place) -> Result<String> {
     let begin = Instant::now();
     place.build(workspace, product)?;
@@ -109,7 +110,7 @@ fn pack(workspace: &Workspace, product: &Product, place: &Place) -> Result<Strin
     Ok(program + &sums)
 }
 
-/// Tries the packages that are there.
+/// Checks the packages that were built before.
 fn check(workspace: &Workspace) -> Result<()> {
     image::check_machine()?;
     let place = Place::usual(workspace);
@@ -129,7 +130,7 @@ fn check(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// Builds the packages in two folders, and compares them.
+/// Builds the packages from two folders, and fails if they differ.
 fn reproduce(workspace: &Workspace) -> Result<()> {
     let mut status = Command::new("git");
     status.current_dir(&workspace.root);

@@ -1,4 +1,4 @@
-//! The licenses of the libraries in the program, whose texts must accompany it.
+//! Collects the licenses of the libraries in the program, whose texts must accompany it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,20 +7,20 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-/// How the names of files with licenses begin, in lower case.
+/// Beginnings of the names of license files, in lower case.
 const BEGINNINGS: [&str; 5] = ["copying", "licence", "license", "notice", "unlicense"];
 
 const INTRODUCTION: &str = "Licenses of the libraries in the program. After a list of libraries that share a text comes that text.\n";
 
-/// Collects the texts from the sources of all libraries that the SBOM lists. `registries` are the
-/// folders into which Cargo unpacks crates.
+/// Returns the license texts of all libraries that the SBOM lists, from their sources. `registries`
+/// are the folders into which Cargo unpacks crates.
 pub(super) fn collect(sbom: &str, registries: &[PathBuf]) -> Result<String> {
     let sbom: Value = serde_json::from_str(sbom)?;
     let components = sbom["components"].as_array();
     let mut libraries: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut without_text = Vec::new();
     for component in components.context("the SBOM has no components")? {
-        // Our own crates have no checksum.
+        // Skip components without a checksum, which are our own crates.
         let (Some(name), Some(version), true) = (
             component["name"].as_str(),
             component["version"].as_str(),

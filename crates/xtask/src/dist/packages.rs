@@ -14,10 +14,10 @@ use crate::debian::make_empty;
 use crate::tools;
 use crate::workspace::{Workspace, run};
 
-/// Files from the top of the repository.
+/// Files to copy from the top of the repository.
 const TOP: [&str; 4] = ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"];
 
-/// Writes `NAME-VERSION-TARGET.tar.gz`, whose folders are those below a prefix such as `/usr/local`.
+/// Writes `NAME-VERSION-TARGET.tar.gz`, with folders as below a prefix such as `/usr/local`.
 pub(super) fn tarball(
     workspace: &Workspace,
     product: &Product,
@@ -51,7 +51,7 @@ pub(super) fn tarball(
     run(&mut tar)
 }
 
-/// Writes the npm package, which holds the program itself and runs nothing when it is installed.
+/// Writes the npm package, which contains the program itself and has no install scripts.
 pub(super) fn npm(
     workspace: &Workspace,
     product: &Product,

@@ -1,4 +1,4 @@
-//! The metadata of the packages, from `Cargo.toml` and Git.
+//! The metadata of the packages, from `Cargo.toml` and git.
 
 use std::process::Command;
 
@@ -10,20 +10,20 @@ use crate::workspace::{Workspace, output};
 /// The program's name, in every package.
 pub(super) const PROGRAM: &str = "crawl";
 
-/// The program as it is published.
+/// The program's metadata for publishing.
 #[derive(Debug, PartialEq)]
 pub(super) struct Product {
-    /// The name in registries, from `workspace.metadata.dist`. [`PROGRAM`] is taken
-    /// there.
+    /// The name in registries, from `workspace.metadata.dist`, because [`PROGRAM`] is taken there.
     pub(super) name: String,
     pub(super) version: String,
-    /// One sentence without a full stop.
+    /// The description: one sentence without a full stop.
     pub(super) description: String,
-    /// An SPDX expression.
+    /// The license as an SPDX expression.
     pub(super) license: String,
     /// Name and mail address.
     pub(super) maintainer: String,
-    /// Time of the last commit, as `SOURCE_DATE_EPOCH`. Every file in a package is that old.
+    /// Time of the last commit in seconds since 1970, for `SOURCE_DATE_EPOCH`. Every file in a
+    /// package gets this time.
     pub(super) epoch: String,
 }
 
@@ -60,7 +60,7 @@ impl Product {
         })
     }
 
-    /// Returns the start of a package's file name.
+    /// Returns the start of each package's file name: name and version.
     pub(super) fn versioned(&self) -> String {
         format!("{}-{}", self.name, self.version)
     }

@@ -1,5 +1,5 @@
-//! Builds the program as packages carry it: with the profile `dist`, for an older C library, and
-//! without a trace of the folders it was built in.
+//! Builds the program for the packages: with the profile `dist`, for an older C library, and
+//! without paths of this machine.
 
 use std::ffi::OsString;
 use std::fs;
@@ -14,13 +14,13 @@ use crate::debian::make_empty;
 use crate::tools;
 use crate::workspace::{Workspace, output, run};
 
-/// The processor and system of the packages.
+/// The platform that the packages are for.
 pub(super) const TARGET: &str = "x86_64-unknown-linux-gnu";
 
 /// The oldest C library on which the program runs: that of Debian 10, RHEL 8 and Ubuntu 20.04.
 pub(super) const GLIBC: (u32, u32) = (2, 28);
 
-/// The libraries that the package `libc6` of Debian has for the program.
+/// The libraries that Debian's package `libc6` provides. The program may need no others.
 const LIBC_FILES: [&str; 7] = [
     "ld-linux-x86-64.so.2",
     "libc.so.6",
@@ -31,22 +31,22 @@ const LIBC_FILES: [&str; 7] = [
     "librt.so.1",
 ];
 
-/// The folder of the sources, and the folder for everything that is built from them.
+/// The folder of the sources, and the folder for all files that are built from the sources.
 pub(super) struct Place {
     pub(super) sources: PathBuf,
     pub(super) folder: PathBuf,
 }
 
-/// The source of the SBOM and the licenses in a wheel.
+/// The source of the SBOM and the licenses that a wheel contains.
 enum Libraries<'a> {
-    /// An SBOM that maturin makes, which holds cargo-cyclonedx.
+    /// An SBOM that maturin makes with its built-in cargo-cyclonedx, and only our own licenses.
     Made,
-    /// Files that were made from the first wheel.
+    /// Files that were made from the first wheel, which was built with `Made`.
     Given { sbom: &'a Path, notices: &'a Path },
 }
 
 impl Place {
-    /// The clone itself.
+    /// Returns this clone, to be built in `target/dist`.
     pub(super) fn usual(workspace: &Workspace) -> Place {
         Place {
             sources: workspace.root.clone(),
@@ -54,7 +54,7 @@ impl Place {
         }
     }
 
-    /// A copy of the clone in another folder, to be built from the start.
+    /// Copies the clone to another folder, to be built there from scratch.
     pub(super) fn elsewhere(workspace: &Workspace) -> Result<Place> {
         let folder = workspace.target.join("dist/elsewhere");
         make_empty(&folder)?;
@@ -76,12 +76,12 @@ impl Place {
             .join(PROGRAM)
     }
 
-    /// Returns the folder of everything that is published.
+    /// Returns the folder of the packages and other files to publish.
     pub(super) fn packages(&self) -> PathBuf {
         self.folder.join("packages")
     }
 
-    /// Builds the program and writes a wheel with it, and the SBOM, into the folder `packages`.
+    /// Builds the program. Writes a wheel with it and the SBOM into the folder `packages`.
     pub(super) fn build(&self, workspace: &Workspace, product: &Product) -> Result<()> {
         let packages = self.packages();
         make_empty(&packages)?;
@@ -94,7 +94,8 @@ impl Place {
         sbom::validate(workspace, &sbom)?;
         let notices = self.notices();
         layout::write_file(&notices, notices::collect(&text, &registries()?)?)?;
-        // The program is there, so this only packs it.
+        // The program is built already, so this only packs it again with the final SBOM and
+        // licenses.
         let (sbom, notices) = (&*sbom, &*notices);
         let libraries = Libraries::Given { sbom, notices };
         self.maturin(workspace, product, &libraries, &packages)
@@ -125,7 +126,8 @@ impl Place {
         command.current_dir(&project).arg("build");
         command.args(["--locked", "--zig", "--profile", "dist", "--target", TARGET]);
         command.arg(format!("--compatibility=manylinux_{major}_{minor}"));
-        // Pass these settings explicitly, because the target folder may lie outside the sources.
+        // Pass Cargo's settings explicitly, because the target folder may be outside the source
+        // folder.
         command
             .arg("--config")
             .arg(self.sources.join(".cargo/config.toml"));
@@ -137,8 +139,8 @@ impl Place {
         run(command.envs(self.environment(workspace, product)?))
     }
 
-    /// Returns the variables of a build. They replace the paths of this machine, which
-    /// messages of panics would contain.
+    /// Returns the environment variables of a build. Some flags replace the paths of this machine,
+    /// which panic messages would otherwise contain.
     pub(super) fn environment(
         &self,
         workspace: &Workspace,
@@ -152,18 +154,18 @@ impl Place {
             .lines()
             .find_map(|line| line.strip_prefix("commit-hash: "));
         let commit = commit.context("rustc names no commit")?;
-        // The last prefix that matches applies.
+        // Put specific folders last, because rustc applies the last prefix that matches.
         let mut hidden = vec![
             (self.sources.clone(), "/crawl".to_owned()),
             (target.clone(), "/target".to_owned()),
-            // The C headers of zig.
+            // zig's C headers.
             (workspace.target.join("packaging"), "/packaging".to_owned()),
             (
                 Path::new(sysroot.trim()).join("lib/rustlib/src/rust"),
                 format!("/rustc/{commit}"),
             ),
         ];
-        // The folder's name depends on how this machine reaches the registry.
+        // The folder names of registries depend on how this machine reaches crates.io.
         hidden.extend(
             registries()?
                 .into_iter()
@@ -182,7 +184,8 @@ impl Place {
                 "CARGO_ENCODED_RUSTFLAGS",
                 flags("--remap-path-prefix").join("\x1f").into(),
             ),
-            // jemalloc's own build takes no folder with spaces either.
+            // A path with spaces would break these flags, but jemalloc's build can't handle such
+            // paths either.
             ("CFLAGS", flags("-ffile-prefix-map").join(" ").into()),
             ("SOURCE_DATE_EPOCH", product.epoch.clone().into()),
             ("ZIG_GLOBAL_CACHE_DIR", zig.join("global").into()),
@@ -193,7 +196,7 @@ impl Place {
     }
 }
 
-/// Returns the description of the wheel.
+/// Returns the content of the wheel's `pyproject.toml`.
 fn project_file(product: &Product, manifest: &Path, libraries: &Libraries<'_>) -> String {
     let (makes_sbom, licenses) = match libraries {
         Libraries::Made => (true, "LICENSE-*"),
@@ -216,7 +219,7 @@ fn project_file(product: &Product, manifest: &Path, libraries: &Libraries<'_>) -
     )
 }
 
-/// Returns `PATH` with the Python packages' programs first, among which maturin finds zig.
+/// Returns `PATH` with the packaging tools first, so that maturin finds zig there.
 fn path_with_zig(workspace: &Workspace) -> Result<OsString> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let tools = tools::packaging(workspace);
@@ -238,7 +241,8 @@ fn registries() -> Result<Vec<PathBuf>> {
     Ok(folders)
 }
 
-/// Checks which libraries the program needs. Returns the oldest version of the C library it runs with.
+/// Checks that the program needs only libraries in `LIBC_FILES`. Returns the oldest version of the
+/// C library with which the program runs.
 pub(super) fn oldest_glibc(program: &Path) -> Result<(u32, u32)> {
     let mut readelf = Command::new("readelf");
     readelf.args(["--wide", "--dynamic", "--version-info"]);
@@ -256,7 +260,7 @@ pub(super) fn oldest_glibc(program: &Path) -> Result<(u32, u32)> {
     newest.with_context(|| format!("{} names no version of the C library", program.display()))
 }
 
-/// Returns needed libraries that don't belong to the C library.
+/// Returns the needed libraries that don't belong to the C library.
 fn needed(readelf: &str) -> Vec<&str> {
     let libraries = readelf.lines().filter_map(|line| {
         let (_, library) = line.split_once("Shared library: [")?;
@@ -267,7 +271,7 @@ fn needed(readelf: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Returns the newest version of the C library that a symbol requires.
+/// Returns the newest version of the C library that any symbol requires.
 fn newest_glibc(readelf: &str) -> Option<(u32, u32)> {
     let versions = readelf.split("GLIBC_").skip(1).filter_map(|rest| {
         let version = rest.split(|letter: char| !letter.is_ascii_digit() && letter != '.');

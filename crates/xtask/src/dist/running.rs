@@ -1,4 +1,4 @@
-//! A service that runs in a container, and its process as the kernel sees it.
+//! A service that runs in a container, and the state of its process in `/proc`.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -11,13 +11,13 @@ use anyhow::{Context, Result, bail, ensure};
 use super::service::Service;
 use crate::workspace::output;
 
-/// Maximum time to wait for a service, generous because the machine may be busy.
+/// Maximum time to wait for a service. Long, because the machine may be busy.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Interval between two checks while waiting.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The root of a container, with the environment and folder that its image sets.
+/// The file system of a container, with the environment and the working folder that its image sets.
 pub(super) struct Root {
     pub(super) path: PathBuf,
     pub(super) environment: Vec<String>,
@@ -93,7 +93,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         if matches!(self.process.try_wait(), Ok(None)) {
-            // Reap the process, because nothing else does.
+            // Kill and wait for the process, because nothing else reaps it.
             let _ = self.process.kill();
             let _ = self.process.wait();
         }
@@ -124,7 +124,7 @@ pub(super) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Result<Option<T>
 impl Root {
     /// Returns a command that runs in the container, confined as the service requires. Doesn't use
     /// `buildah run`, which can't start a program on a read-only root in a chroot. Each program in
-    /// the command replaces itself by the next one, so in the end the process is the service.
+    /// the command replaces itself by the next one, so the process becomes the service.
     fn command(&self, service: &Service, argv: &[String]) -> Command {
         let mut command = Command::new("unshare");
         command
@@ -154,8 +154,8 @@ impl Root {
         command
     }
 
-    /// Returns the script that mounts file systems for the service, and then becomes the service.
-    /// Its `$0` is the root of the service.
+    /// Returns the shell script that mounts the file systems of the service and then becomes the
+    /// service. `$0` is the root of the container.
     fn script(&self, service: &Service) -> String {
         let mut script = "mount --bind \"$0\" \"$0\"\n\
                           mount --rbind /dev \"$0/dev\"\n\
@@ -178,7 +178,7 @@ impl Root {
     }
 }
 
-/// Sends a signal to a process through a shell, because every shell has a builtin `kill`.
+/// Sends a signal to a process. Uses a shell, because `kill` is built into every shell.
 fn kill(signal: &str, process: u32) -> Result<()> {
     let signal = signal.trim_start_matches("SIG");
     output(Command::new("sh").args(["-c", &format!("kill -s {signal} {process}")])).map(drop)

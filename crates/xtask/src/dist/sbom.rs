@@ -11,10 +11,10 @@ use crate::debian::make_empty;
 use crate::tools;
 use crate::workspace::{Workspace, run};
 
-/// The folder of the sources, as the SBOM names it.
+/// The path that replaces the source folder in the SBOM.
 const SOURCES: &str = "/crawl";
 
-/// Validates a file against the schema of the standard, including its references.
+/// A Python script that validates a file against the CycloneDX schema, including its references.
 const VALIDATE: &str = "
 import sys
 from cyclonedx.schema import OutputFormat, SchemaVersion
@@ -24,7 +24,7 @@ fault = JsonStrictValidator(SchemaVersion.V1_5).validate_str(text)
 sys.exit(f'{sys.argv[1]} breaks CycloneDX 1.5: {fault.data.message}' if fault else 0)
 ";
 
-/// Returns the SBOM that maturin put into the only wheel of a folder, without this machine's paths.
+/// Returns the SBOM from the only wheel in `folder`, without this machine's paths.
 pub(super) fn from_wheel(workspace: &Workspace, sources: &Path, folder: &Path) -> Result<String> {
     let unpacked = folder.join("unpacked");
     make_empty(&unpacked)?;
@@ -44,7 +44,7 @@ fn without_paths(sbom: &str, sources: &Path) -> Result<String> {
     Ok(text)
 }
 
-/// Checks the form of the SBOM, and that it lists libraries with their checksums.
+/// Checks that the SBOM is valid and lists libraries with their checksums.
 pub(super) fn validate(workspace: &Workspace, file: &Path) -> Result<()> {
     let mut python = workspace.program(tools::packaging(workspace).join("python"));
     run(python.args(["-c", VALIDATE]).arg(file))?;

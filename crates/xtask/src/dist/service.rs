@@ -1,4 +1,4 @@
-//! A service of `docker/compose.yaml`, as far as it can run without Compose.
+//! A service of `docker/compose.yaml`, reduced to the settings that apply without Compose.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,16 +8,16 @@ use serde_json::Value;
 
 use crate::compose::{expand, strings};
 
-/// How long Compose waits for a service to stop by default.
+/// Time for which Compose waits by default until a service has stopped.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Values that a service needs but its compose file doesn't contain.
+/// Values that the compose file refers to but doesn't contain.
 pub(super) struct Surroundings<'a> {
     /// Variables that the compose file uses, with their values.
     pub(super) variables: &'a [(&'a str, &'a str)],
-    /// The folder of volumes and mounted files, each under its own name.
+    /// The folder of volumes and mounted files, which keep their names.
     pub(super) folder: &'a Path,
-    /// The program that the image starts.
+    /// The image's entry point: a program and its first arguments.
     pub(super) entry_point: &'a [String],
 }
 
@@ -30,16 +30,16 @@ pub(super) struct Service {
     pub(super) health: Vec<String>,
     pub(super) environment: Vec<(String, String)>,
     pub(super) volumes: Vec<Volume>,
-    /// In-memory folders, each with its maximum size as `mount` takes it.
+    /// Folders in memory, each with its maximum size in the form that `mount` expects.
     pub(super) memory_folders: Vec<(String, String)>,
-    /// User and group.
+    /// User and group ids.
     pub(super) user: (u32, u32),
     pub(super) is_read_only: bool,
     pub(super) has_capabilities: bool,
     pub(super) may_gain_privileges: bool,
     pub(super) max_threads: u64,
     pub(super) stop_timeout: Duration,
-    /// The port under which the machine reaches the service.
+    /// The service's port on this machine.
     pub(super) port: Option<u16>,
 }
 

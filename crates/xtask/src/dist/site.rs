@@ -7,11 +7,11 @@ use anyhow::{Context, Result, ensure};
 
 use crate::workspace::{Workspace, run};
 
-/// A site in a separate process. Stopped when dropped.
+/// A site served by a separate process, which is stopped on drop.
 pub(super) struct Site {
     process: Child,
     stdout: BufReader<ChildStdout>,
-    /// The first page.
+    /// The URL of the first page.
     pub(super) url: String,
 }
 
@@ -21,7 +21,7 @@ impl Site {
         run(&mut workspace.cargo(&["build", "--locked", "--package", "crawl-testweb"]))
     }
 
-    /// Starts a site with this number of pages. The server must have been built.
+    /// Starts a site with `pages` pages. Needs a server built by [`Site::build`].
     pub(super) fn start(workspace: &Workspace, pages: usize) -> Result<Site> {
         let mut command = Command::new(workspace.target.join("debug/crawl-testweb"));
         let mut process = command

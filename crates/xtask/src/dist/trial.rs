@@ -26,26 +26,27 @@ use crate::workspace::{Workspace, output};
 const CONTACT: &str = "trial@example.org";
 const TOKEN: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
-/// The seed in the example configuration, which its user must change.
+/// The seed in the example configuration, which a user must replace.
 const SEED: &str = "https://www.example.org/";
 
-/// Number of pages of the site. The trial stops the first run after [`PAGES_BEFORE_STOP`] of them.
+/// Number of pages of the site. The trial stops the first run once at least [`PAGES_BEFORE_STOP`]
+/// pages are fetched.
 const PAGES: usize = 12;
 const PAGES_BEFORE_STOP: usize = 4;
 
 /// The services to run, and the site to crawl.
 struct Trial {
     folder: PathBuf,
-    /// The image's settings.
+    /// The configuration of the image.
     image: Value,
     root: Root,
     crawl: Service,
     serve: Service,
-    /// The first page of the crawled site.
+    /// The URL of the site's first page.
     site: String,
 }
 
-/// Runs the services and prints what was checked.
+/// Runs the services of `docker/compose.yaml`, and prints which claims were checked.
 pub(super) fn run(workspace: &Workspace, buildah: &Buildah, folder: &Path) -> Result<()> {
     let compose = compose::read(workspace)?;
     let image = compose["services"]["crawl"]["image"].as_str();
@@ -113,7 +114,7 @@ impl Trial {
         Ok(())
     }
 
-    /// Checks that the image has the user and the volumes of the compose file.
+    /// Checks that the image has the user and the volumes that the compose file expects.
     fn hold_image_to_compose(&self) -> Result<()> {
         let user = self.image["User"].as_str().unwrap_or_default();
         for service in [&self.crawl, &self.serve] {
@@ -149,11 +150,11 @@ impl Trial {
         self.root.path.join(path.trim_start_matches('/'))
     }
 
-    /// Runs both services: stops the crawl midway, restarts it, waits for the end of its round, and
+    /// Runs both services: stops the crawl midway, restarts it, waits until its round ends, and
     /// stops both.
     fn live(&self) -> Result<()> {
         let crawl = self.start(&self.crawl)?;
-        // As in `depends_on`: the search page starts once the crawl is healthy.
+        // Start the search page only once the crawl is healthy, as `depends_on` demands.
         let serve = self.start(&self.serve)?;
         let stopped_at = wait_for("the first pages", || {
             let rows = self.rows()?;
@@ -204,7 +205,7 @@ impl Trial {
         Ok(running)
     }
 
-    /// Checks whether the kernel confines the process as the service requires.
+    /// Checks that the kernel confines the process as the service requires.
     fn is_confined(&self, running: &Running, service: &Service) -> Result<()> {
         let name = &service.name;
         let (user, group) = service.user;
@@ -266,7 +267,7 @@ impl Trial {
         let mut rows = BTreeMap::new();
         let text = fs::read_to_string(&path).unwrap_or_default();
         for line in text.lines() {
-            // The last line may be incomplete.
+            // Skip a row that can't be parsed, because the last one may be incomplete.
             if let Ok(row) = serde_json::from_str::<Value>(line)
                 && let Some(url) = row["url"].as_str()
             {
@@ -276,7 +277,7 @@ impl Trial {
         Ok(rows)
     }
 
-    /// Checks whether the search page finds all pages.
+    /// Checks that the search page finds all pages.
     fn is_found(&self, port: u16) -> Result<()> {
         ensure!(
             get(port, "/")?.contains("<html"),
@@ -295,8 +296,8 @@ impl Trial {
         Ok(())
     }
 
-    /// Checks that no page was fetched twice, although the crawl was restarted, and that requests
-    /// identified the crawler.
+    /// Checks that no page was fetched twice, although the crawl was restarted, and that every
+    /// request identified the crawler.
     fn nothing_was_fetched_twice(&self, requests: &[String]) -> Result<()> {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for request in requests {
@@ -307,7 +308,7 @@ impl Trial {
             );
             *counts.entry(path).or_insert(0) += 1;
         }
-        // No page was fetched twice, not even a guessed sitemap.
+        // Include guessed sitemaps, but not robots.txt.
         let twice: Vec<_> = counts
             .iter()
             .filter(|(path, count)| **count > 1 && **path != "/robots.txt")

@@ -41,13 +41,13 @@ fn with_separate_values(script: &str) -> String {
     lines.collect()
 }
 
-/// Adds what the shells need to know about values: which ones are files or folders, and the words
-/// of those that are a choice.
+/// Adds hints for the values of arguments: which ones are files or folders, and the possible words
+/// of the others.
 fn hinted(command: Command) -> Command {
     command.mut_args(with_hint).mut_subcommands(hinted)
 }
 
-/// Adds the hint that follows from the placeholder of an argument's value.
+/// Adds the hint that an argument's placeholder implies.
 fn with_hint(arg: Arg) -> Arg {
     let placeholder = arg.get_value_names().unwrap_or_default().concat();
     let is_choice = !arg.get_possible_values().is_empty();
@@ -70,8 +70,8 @@ fn with_hint(arg: Arg) -> Arg {
     })
 }
 
-/// Makes the bash script complete files and folders as arguments of the commands that take them.
-/// The generator would list flags instead.
+/// Makes the bash script complete files and folders for commands whose first argument is one. The
+/// generated script would list flags instead.
 fn with_positionals(script: &str, command: &Command) -> String {
     command
         .get_subcommands()
@@ -88,9 +88,9 @@ fn with_positionals(script: &str, command: &Command) -> String {
         })
 }
 
-/// Changes the case of one command in the bash script. `label` is the line at its start, and
-/// `option` the completion of bash for its arguments. If the command has subcommands, they follow
-/// the first argument.
+/// Changes the part of the bash script that completes one command. `label` is the first line of
+/// that part, and `option` is bash's option for completing the arguments. If the command has
+/// subcommands, they come after the first argument.
 fn with_positional(script: &str, label: &str, option: &str, has_subcommands: bool) -> String {
     const FLAGS: &str = "COMPREPLY=( $(compgen -W \"${opts}\" -- \"${cur}\") )\n";
     let Some(start) = script.find(label) else {
@@ -116,8 +116,8 @@ fn with_positional(script: &str, label: &str, option: &str, has_subcommands: boo
     format!("{before}{head}{arguments}{tail}{after}")
 }
 
-/// Makes the fish script complete the values of the flags of a crawl. The generator takes a flag
-/// without its value for an error, and a seed for a command.
+/// Makes the fish script complete the values of a crawl's flags. The generated script rejects a
+/// flag that still lacks its value, and takes a seed for a command.
 fn with_values(script: &str, command: &Command) -> String {
     const PARSED: &str = "    argparse -s (__fish_crawl_global_optspecs) -- $cmd 2>/dev/null\n";
     const WITHOUT_LAST: &str =
@@ -136,7 +136,7 @@ mod tests {
     use super::script;
     use crate::cli::args;
 
-    /// Returns the part of the bash script that completes one command.
+    /// Returns the part of the bash script that completes the command `name`.
     fn bash_case(name: &str) -> String {
         let script = script(Shell::Bash, &args::command());
         let (_, case) = script.split_once(&format!("        {name})\n")).unwrap();

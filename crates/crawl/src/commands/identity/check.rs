@@ -17,7 +17,8 @@ use crate::identity::KeySource;
 use crate::settings::{Settings, check_agent, check_ca_files, check_contact, key_url, user_agent};
 use crate::terminal::print;
 
-/// Seconds for which verifiers may keep the keys without a note: a week.
+/// Maximum time in seconds for which verifiers may cache the keys: one week. The check adds a note
+/// if the response allows more.
 const MAX_AGE: u64 = 7 * 86_400;
 
 pub(super) fn run(settings: &Settings) -> Result<u8, CommandError> {
@@ -74,7 +75,7 @@ pub(super) fn run(settings: &Settings) -> Result<u8, CommandError> {
     })
 }
 
-/// A name and a description.
+/// The name of a fault or note, and its description.
 type Named = (&'static str, String);
 
 /// The result of a check.
@@ -86,21 +87,21 @@ struct Found {
     notes: Vec<Named>,
 }
 
-/// The answer that publishes the keys.
+/// The response with the published keys.
 struct Answer<'a> {
     url: &'a str,
     authority: &'a str,
     status: u16,
     headers: &'a HeaderMap,
-    /// The body in its content coding.
+    /// The body as sent, still with its content coding.
     body: &'a Bytes,
-    /// Whether the body is longer than what is read.
+    /// Whether the body was cut at the maximum length.
     is_cut: bool,
 }
 
 impl Answer<'_> {
-    /// Lists what is wrong. `keys` are the private keys, of which the one that signs at `now` must be
-    /// published.
+    /// Lists the faults of the response. `keys` are the operator's private keys, whose public
+    /// halves must be published. `now` is in seconds since 1970.
     fn judge(&self, keys: Option<&KeySet>, now: u64) -> Found {
         let mut findings = Found::default();
         if self.status != 200 {
@@ -201,7 +202,7 @@ impl Answer<'_> {
     }
 }
 
-/// Checks when the published keys are in use.
+/// Checks the dates between which the published keys are in use.
 fn judge_dates(published: &[PublicKey], now: u64, findings: &mut Found) {
     for key in published {
         let thumbprint = key.thumbprint();
@@ -230,7 +231,7 @@ fn judge_dates(published: &[PublicKey], now: u64, findings: &mut Found) {
     }
 }
 
-/// Checks that the keys that sign now and next are published.
+/// Checks that the keys that sign now or later are published.
 fn judge_own(published: &[PublicKey], keys: &KeySet, now: u64, findings: &mut Found) {
     let current = keys.at(now);
     if let Err(why) = &current {

@@ -77,7 +77,8 @@ fn header_fields(object: &Map<String, Value>) -> Vec<(String, String)> {
     fields
 }
 
-/// Adds the values of a field. nginx writes `-` or nothing for a field that a request lacks.
+/// Adds the values of a header field. Skips `-` and empty values, which nginx writes for a missing
+/// field.
 fn push(fields: &mut Vec<(String, String)>, name: &str, value: &Value) {
     let values = match value {
         Value::Array(values) => values.as_slice(),
@@ -88,8 +89,8 @@ fn push(fields: &mut Vec<(String, String)>, name: &str, value: &Value) {
     fields.extend(texts.map(|text| (name.to_owned(), text.to_owned())));
 }
 
-/// Returns when the request in a line came. Servers write a line when the response ends, so the
-/// time of the line is later by what the response took.
+/// Returns when the request arrived, in seconds since 1970. A server writes the line when the
+/// response ends, so the duration of the response is subtracted from the line's time.
 fn begun(line: &Map<String, Value>) -> Option<u64> {
     let names = [
         "ts",
@@ -109,11 +110,11 @@ fn begun(line: &Map<String, Value>) -> Option<u64> {
     let mut took = ["duration", "request_time"].iter();
     let took = took.find_map(|name| number(line.get(*name)?));
     let begun = logged - took.filter(|took| *took > 0.0).unwrap_or(0.0);
-    // Out-of-range times are saturated.
+    // A time out of range is clamped.
     (begun >= 0.0).then_some(begun as u64)
 }
 
-/// Returns a number, which may be in a string.
+/// Returns a number that may be written as a string.
 fn number(value: &Value) -> Option<f64> {
     match value {
         Value::Number(number) => number.as_f64(),

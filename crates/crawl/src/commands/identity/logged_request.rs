@@ -1,4 +1,4 @@
-//! A request as a log or a WARC file has it.
+//! A request in a log or a WARC file.
 
 use crawl_identity::Message;
 
@@ -6,7 +6,7 @@ use crawl_identity::Message;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LoggedRequest {
     pub(super) message: Message,
-    /// When the request came, in seconds since 1970. `None` if the log doesn't have it.
+    /// When the request arrived, in seconds since 1970. `None` if the log lacks the time.
     pub(super) at: Option<u64>,
     /// Whether `message` has all header fields of the request.
     pub(super) is_whole: bool,

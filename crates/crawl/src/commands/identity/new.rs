@@ -41,9 +41,11 @@ pub(super) fn run(path: &Path, start_in: Option<Duration>) -> Result<u8, Command
     Ok(FINISHED)
 }
 
-/// Writes the file so that no other user can read it at any time, and so that a crawl that rereads
-/// it sees either the old keys or the new ones. A new file never replaces another one, and a
-/// symbolic link keeps leading to the file that is replaced.
+/// Writes a key file. No other user can read the file at any time, and a crawl that rereads it sees
+/// either the old keys or the new ones.
+///
+/// If `exists` is false, fails if there is a file at `path`. A symbolic link is followed, so its
+/// target is replaced.
 fn write(path: &Path, exists: bool, text: &str) -> io::Result<()> {
     let path = match exists {
         true => path.canonicalize()?,
@@ -52,7 +54,7 @@ fn write(path: &Path, exists: bool, text: &str) -> io::Result<()> {
     let folder = path
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty());
-    // Only this user may read a temporary file.
+    // The temporary file is readable only by this user.
     let mut file = NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;
     file.write_all(text.as_bytes())?;
     file.as_file().sync_all()?;

@@ -6,10 +6,10 @@ use jiff::fmt::strtime;
 
 use super::logged_request::LoggedRequest;
 
-/// The header fields at the end of a line. `Host` comes before them.
+/// The header fields at the end of a line, after `Host`.
 const FIELDS: [&str; 3] = ["signature-agent", "signature-input", "signature"];
 
-/// Reads a line. `None` if it doesn't have this form.
+/// Parses a line. `None` if it isn't in this format.
 pub(super) fn read(line: &str) -> Option<LoggedRequest> {
     let (_, rest) = line.split_once('[')?;
     let (time, rest) = rest.split_once(']')?;
@@ -25,7 +25,8 @@ pub(super) fn read(line: &str) -> Option<LoggedRequest> {
     };
     let values = [agent, input, signature];
     let is_other = |value: &&String, marks: &str| !is_absent(value) && !value.contains(marks);
-    // A line in another format must not count as a request with a broken signature.
+    // Skip a line in another format, because it must not count as a request with a broken
+    // signature.
     let is_other = is_other(&agent, "\"") || is_other(&input, "=(") || is_other(&signature, "=:");
     if is_absent(host) || is_other {
         return None;
@@ -47,12 +48,12 @@ pub(super) fn read(line: &str) -> Option<LoggedRequest> {
     })
 }
 
-/// Returns whether a server wrote this for a field that the request lacks.
+/// Returns whether `value` is what servers write for a missing field.
 fn is_absent(value: &str) -> bool {
     matches!(value, "" | "-")
 }
 
-/// Returns the quoted strings of a line, without escapes: nginx writes `\x22` for a quote, Apache
+/// Returns the quoted strings in a line, unescaped. nginx escapes a quote as `\x22`, Apache as
 /// `\"`.
 fn quoted_strings(text: &str) -> Vec<String> {
     let (mut strings, mut open) = (Vec::new(), None::<String>);
@@ -64,7 +65,8 @@ fn quoted_strings(text: &str) -> Vec<String> {
             ('\\', Some(string)) => match chars.next() {
                 Some('x') => {
                     let hex: String = chars.by_ref().take(2).collect();
-                    // A byte that isn't ASCII doesn't occur in a valid signature.
+                    // Replace a byte that isn't ASCII, because it doesn't occur in a valid
+                    // signature.
                     string.push(u8::from_str_radix(&hex, 16).map_or('\u{fffd}', char::from));
                 }
                 Some(escaped) => string.push(escaped),
@@ -100,7 +102,7 @@ mod tests {
         }
         let unsigned = read(&format!(r#"{start} "e.example" "-" "-" "-""#)).unwrap();
         assert!(unsigned.message.fields.is_empty());
-        // Without the header fields, a line can't show signatures.
+        // A line without the header fields of signatures is no request.
         for line in [
             start.to_owned(),
             format!(r#"{start} "a" "b" "c" "d""#),

@@ -30,16 +30,17 @@ pub(super) struct Verdicts {
     pub(super) invalid: u64,
     /// Number of signatures that don't hold, by the name of the fault.
     faults: BTreeMap<&'static str, u64>,
-    /// Number of signatures that can't be judged, by what is missing.
+    /// Number of signatures that can't be judged, by the reason, such as a key that isn't given.
     unknown: BTreeMap<String, u64>,
-    /// Number of signatures whose request has no time, so that their age isn't known.
+    /// Number of signatures whose request has no time, so that their age is unknown.
     undated: u64,
-    /// Number of lines that aren't requests.
+    /// Number of lines that don't describe a request.
     pub(super) skipped: u64,
-    /// With `--json`, lines that aren't printed yet. Otherwise, a line per invalid signature.
+    /// With `--json`, lines of JSON that are not printed yet. Otherwise, a line for each invalid
+    /// signature.
     lines: String,
     as_json: bool,
-    /// Whether the names of the owner's hosts are given.
+    /// Whether `--host` was given, so that the hosts of requests are checked.
     hosts_given: bool,
 }
 
@@ -82,7 +83,7 @@ impl Verdicts {
         let keyid = verdict.keyid.clone().unwrap_or_default();
         let fault = verdict.result.as_ref().err();
         let is_undecided = |fault: &Fault| match fault {
-            // The log may lack what the request had.
+            // The request may have had fields that the log lacks.
             Fault::Base(BaseError::Missing(_)) => !request.is_whole,
             fault => fault.is_undecided(),
         };

@@ -18,20 +18,20 @@ use crate::identity::{KeysOf, published_keys};
 use crate::terminal::print;
 use crate::values::Span;
 
-/// Maximum seconds between the date of a request in a WARC file and its signature. The date is the
-/// start of the look-up of the host's address.
+/// Maximum seconds from the date of a request in a WARC file to its signature. The date is taken
+/// before the host's address is looked up.
 const WARC_DELAY: u64 = 60;
-/// Number of bytes at the start of a file that show its kind.
+/// Number of bytes at the start of a file that identify its format.
 const MAGIC_BYTES: usize = 16;
 /// Maximum bytes of a line.
 /// Beyond the limit: the line is skipped.
 const MAX_LINE_BYTES: u64 = 1 << 20;
 
-/// The file to verify, and the terms.
+/// The arguments of `crawl identity verify`.
 pub(super) struct Request<'a> {
     pub(super) logs: &'a [PathBuf],
     pub(super) keys: &'a [KeysOf],
-    /// The names of the owner's hosts.
+    /// The hosts for which signatures may be valid. Empty for all hosts.
     pub(super) hosts: &'a [String],
     pub(super) max_lifetime: Span,
     pub(super) clock_tolerance: Span,
@@ -41,7 +41,7 @@ pub(super) struct Request<'a> {
 /// Verifies the signatures of requests.
 struct Verifier {
     keys: Vec<Directory>,
-    /// The owner's hosts. Empty if they are not given.
+    /// The hosts for which signatures may be valid. Empty for all hosts.
     hosts: Vec<HostKey>,
     max_lifetime: u64,
     clock_tolerance: u64,
@@ -176,8 +176,8 @@ impl Verifier {
         Ok(())
     }
 
-    /// Judges the signatures of a request. `target` is the authority of the URL, if it is known
-    /// otherwise than from the request itself.
+    /// Judges the signatures of a request. `target` is the authority of the URL in a WARC record.
+    /// `None` for a log, which has only the request's own fields.
     fn judge(&mut self, request: &LoggedRequest, target: Option<&str>) -> Result<(), CommandError> {
         let message = &request.message;
         let mut terms = Terms {
@@ -188,7 +188,7 @@ impl Verifier {
         };
         let mut verdicts = verify(message, &self.keys, &terms);
         if request.at.is_none() {
-            // A request without a time is judged as of the time of its signature.
+            // Judge a request without a time as of the time when it was signed.
             let created = verdicts.iter().filter_map(|verdict| verdict.created).max();
             terms.at = created.unwrap_or(0);
             verdicts = verify(message, &self.keys, &terms);

@@ -32,7 +32,7 @@ impl Purpose {
         }
     }
 
-    /// Parses a number, or a name that may be abbreviated to any of its words.
+    /// Parses the number of a purpose, its name, or one word of the name.
     pub(super) fn read(text: &str) -> Option<Purpose> {
         let number: Option<usize> = text.parse().ok();
         let text = text.to_lowercase();
@@ -54,7 +54,7 @@ pub(super) struct Answers {
     pub(super) seed: Option<(String, Seed)>,
     /// Whether to crawl only the seed's folder.
     pub(super) is_folder_only: Option<bool>,
-    /// May be empty if the seed's host is not public.
+    /// The contact. May be empty if the seed's host is not public.
     pub(super) contact: Option<String>,
     pub(super) purpose: Option<Purpose>,
     /// Whether the user runs the seed's host.
@@ -65,7 +65,7 @@ pub(super) struct Answers {
     pub(super) institution: Option<String>,
     /// The subject of the study, in a sentence.
     pub(super) study: Option<String>,
-    /// `Some(None)` if the number of pages is unlimited.
+    /// The maximum number of pages. `Some(None)` stands for no limit.
     pub(super) max_pages: Option<Option<u64>>,
     pub(super) output: Option<String>,
 }

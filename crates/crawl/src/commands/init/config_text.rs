@@ -7,8 +7,8 @@ use super::answers::{Answers, Purpose};
 /// The delay between requests to a host that the user runs.
 const OWN_SITE_DELAY: &str = "100ms";
 
-/// Returns a commented config file with the keys that the answers call for. `command` starts a
-/// crawl with the file, and `check` checks it.
+/// Returns a commented config file with the keys that follow from the answers. The comments quote
+/// `command`, which starts a crawl with the file, and `check`, which checks the file.
 pub(super) fn config_text(answers: &Answers, command: &str, check: &str) -> String {
     let mut text = format!(
         "# Written by `crawl init`. Start or continue the crawl: {command}\n\

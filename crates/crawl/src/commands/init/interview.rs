@@ -32,7 +32,7 @@ pub(super) enum Topic {
 }
 
 impl Topic {
-    /// Returns the config keys whose values the answer may make unusable.
+    /// Returns the config keys whose values may become unusable by an answer to this question.
     fn keys(self) -> &'static [&'static str] {
         match self {
             Topic::Seed => &["seed"],
@@ -40,7 +40,7 @@ impl Topic {
             Topic::Contact => &["contact"],
             Topic::Purpose => &["purpose"],
             Topic::OwnSite => &["own-site"],
-            // Makes the crawl a study, whose seeds must not be placeholders.
+            // A study page makes the crawl a study, whose seeds must not be placeholders.
             Topic::StudyPage => &["study-page", "seed"],
             Topic::OperatorName => &["operator-name"],
             Topic::Institution => &["institution"],
@@ -57,7 +57,7 @@ pub(super) struct Question {
     pub(super) topic: Topic,
     /// Text of one or more lines, without a trailing line break.
     pub(super) text: String,
-    /// The answer that an empty line stands for, as it is shown. `None` if an answer is required.
+    /// The answer that an empty line stands for, as displayed. `None` if an answer is required.
     pub(super) default: Option<String>,
 }
 
@@ -88,7 +88,7 @@ impl Interview {
         }
     }
 
-    /// Returns the next question. `None` once all questions that matter are answered.
+    /// Returns the next question that matters. `None` if none is left.
     pub(super) fn question(&self) -> Option<Question> {
         let topic = self.next_topic()?;
         let (text, default) = self.words(topic);
@@ -194,7 +194,7 @@ impl Interview {
             return Ok(());
         };
         let typed = typed.trim();
-        // The default is shown, so it may be typed.
+        // The prompt shows the default, so users may also type it.
         let is_default = typed.is_empty() || question.default.as_deref() == Some(typed);
         let text = match (is_default, question.default) {
             (true, Some(default)) => default,
@@ -242,7 +242,7 @@ fn purposes() -> String {
     format!("What is the crawl for?{}", lines.collect::<String>())
 }
 
-/// Checks the answers for problems with these keys, as a crawl with their config file would.
+/// Checks the config file of the answers as a crawl would. Returns only problems with these keys.
 fn check_keys(answers: &Answers, keys: &[&str]) -> Result<(), CommandError> {
     let settings = parse(&config_text(answers, "", ""), "answers")?.settle();
     let Err(mut problem) = check_without_seeds(&settings) else {
@@ -297,10 +297,10 @@ fn read_max_pages(text: &str) -> Result<Option<u64>, CommandError> {
     }
 }
 
-/// Checks the crawl's folder, which may hold nothing but the crawl's own files.
+/// Checks the crawl's folder, which must not be the folder of the config file.
 fn read_output(text: String, surroundings: &Surroundings) -> Result<String, CommandError> {
     let output = surroundings.working_folder.join(&text);
-    // `Path::components` leaves out `.` and trailing slashes.
+    // Compare components, because they leave out `.` and trailing slashes.
     match output
         .components()
         .eq(surroundings.config_folder.components())
@@ -327,7 +327,7 @@ mod tests {
         })
     }
 
-    /// Gives these answers in turn. Returns the topics of the questions.
+    /// Answers the questions in turn. Returns the topic of each question.
     fn answered(interview: &mut Interview, answers: &[&str]) -> Vec<Topic> {
         answers
             .iter()

@@ -19,18 +19,18 @@ use crate::terminal::{note, print, quoted};
 /// Beyond the limit: refused.
 const MAX_ANSWER_BYTES: u64 = 8 * 1024;
 
-/// Whether the user answers the questions as they appear, or answered them in advance.
+/// Whether the answers are typed at a terminal or come from a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
-    /// Each question is printed, and repeated until its answer is usable.
+    /// Each question is printed and repeated until its answer is usable.
     Interactive,
-    /// The answers were written in advance, so that the first unusable one is an error.
+    /// The first unusable answer is an error.
     Scripted,
 }
 
 /// Runs `crawl init`.
 pub(crate) fn run(file: &Path) -> Result<u8, CommandError> {
-    // Checked before the first question, so that no answer is lost.
+    // Check the file before the first question, so that no answer is lost.
     check_target(file)?;
     let mut interview = Interview::new(surroundings(file)?);
     let stdin = io::stdin();
@@ -204,7 +204,8 @@ fn write_new(file: &Path, text: &str) -> Result<(), CommandError> {
     let written = File::create_new(file).and_then(|mut created| {
         let written = created.write_all(text.as_bytes());
         if written.is_err() {
-            // A part of the file would make the next attempt fail. This error is the one to report.
+            // Remove the partial file, because the next attempt would fail if it existed. Only the
+            // write error matters.
             let _ = fs::remove_file(file);
         }
         written

@@ -17,9 +17,9 @@ use crate::settings::{
     Reach, UserFolders, check_contact, no_contact, reach, user_agent, user_contact,
 };
 
-/// The result of fetching a robots.txt.
+/// The result of fetching a robots.txt file.
 pub(super) struct FetchedRobots {
-    /// The rules: empty if the host has no robots.txt, `None` if it is unreachable.
+    /// The body of robots.txt. Empty if the host has no robots.txt, `None` if it is unreachable.
     pub(super) body: Option<Bytes>,
     /// The result in words: a status or a failure.
     pub(super) answer: String,
@@ -56,10 +56,10 @@ pub(super) fn robots_of(
     })
 }
 
-/// Fetches one file, with a permit, and follows no redirect.
+/// Fetches one URL with a permit of a scheduler. Follows no redirects.
 ///
 /// # Errors
-/// The request can't be sent. A request that fails is the inner error.
+/// The outer error: the request can't be sent. The inner error: the request failed.
 pub(crate) fn fetch_once(
     url: CanonicalUrl,
     config: FetchConfig,
@@ -94,7 +94,7 @@ impl RobotsFetcher {
         urls: &[&CanonicalUrl],
         contact: Option<&Contact>,
     ) -> Result<RobotsFetcher, CommandError> {
-        // Send the requests as `crawl`, whatever agent the rules are judged for.
+        // Send the requests under the name `crawl`, even if the rules are judged for another agent.
         let ourselves = ProductToken::leading("crawl");
         RobotsFetcher::with_config(FetchConfig {
             from: contact.and_then(Contact::mail).map(str::to_owned),
@@ -144,8 +144,7 @@ impl RobotsFetcher {
                     url: None,
                 },
             };
-            // The waits that follow from this answer don't matter, since the host gets only one
-            // request.
+            // Ignore the returned wait, because the host gets only one request.
             let _ = self.scheduler.done(now, spent, signal);
             match RobotsAnswer::of(&request, &result, hops) {
                 RobotsAnswer::Redirect { to, .. } => {

@@ -91,17 +91,18 @@ impl TypedUrl {
     }
 }
 
-/// A robots.txt file that URLs are judged by.
+/// A robots.txt file by which URLs are judged.
 struct Source {
     /// The file's name in the output.
     name: String,
-    /// `None` if the file is unreachable, which disallows everything (RFC 9309 section 2.3.1.4).
+    /// The rules for the agent. `None` if the file is unreachable, which disallows everything (RFC
+    /// 9309 section 2.3.1.4).
     robots: Option<AgentRules>,
     /// The result of fetching the file, in words.
     answer: String,
 }
 
-/// The robots.txt files by origin. A file given by the user has the key `None`, and applies to all
+/// The robots.txt files by origin. A file given by the user has the key `None` and applies to all
 /// URLs.
 struct Rules(BTreeMap<Option<Origin>, Source>);
 
@@ -148,7 +149,7 @@ impl Rules {
             .expect("invariant: robots.txt was asked for at each URL's origin")
     }
 
-    /// Writes the records other than rules of all files, and the oddities in them.
+    /// Writes the oddities of all files, and their records other than rules.
     fn remarks(&self, text: &mut String) {
         self.0.values().for_each(|source| source.remarks(text));
     }

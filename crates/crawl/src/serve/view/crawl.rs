@@ -294,7 +294,8 @@ fn summary(report: &Report, is_running: bool) -> Markup {
     }
 }
 
-/// Labels a number that is a sum over all rounds of a crawl.
+/// Returns the label of a number. If the crawl has several rounds, the label says that the number
+/// is a sum over all rounds.
 fn in_all_rounds<'a>(report: &Report, name: &'a str) -> std::borrow::Cow<'a, str> {
     match report.pages.all_rounds {
         Some(_) => format!("{name} in all rounds").into(),

@@ -21,7 +21,7 @@ fn name_server(address_of: impl Fn(&str) -> Ipv4Addr + Send + 'static) -> String
                 continue;
             };
             let question = &query[12..12 + end + 5];
-            // Each label follows its length.
+            // Each label of the name is preceded by its length.
             let name = question[1..end].iter().map(|byte| match byte {
                 0..=31 => '.',
                 byte => char::from(byte.to_ascii_lowercase()),
@@ -49,8 +49,8 @@ fn address(web: &TestWeb, host: u32) -> Ipv4Addr {
     }
 }
 
-/// A site whose first page fetches `/data` from these names and shows the names that answered. Only
-/// the second host has the data.
+/// A site whose first page fetches `/data` from the hosts `names` and shows the ones that answered.
+/// Only the second host of the web has `/data`.
 fn site(names: &[&str]) -> TestWeb {
     let web = TestWeb::scripted(2).start();
     let port = web.address(0).port();

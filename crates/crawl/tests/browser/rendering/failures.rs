@@ -1,4 +1,4 @@
-//! Crawls whose browser fails, or whose pages do.
+//! Crawls in which the browser or a page fails.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -15,7 +15,8 @@ use super::{crawl, render, rows};
 /// The text of each page without its scripts.
 const STATIC_TEXT: &str = "What the server sent. ";
 
-/// A site with these paths and scripts of pages. The first page links to all.
+/// A site with these pages, each given by its path and its script. The first page links to the
+/// others.
 fn site(pages: &[(&str, &str)]) -> Spec {
     let links = pages
         .iter()
@@ -74,7 +75,7 @@ fn pages_that_misbehave_do_not_stop_the_crawl() {
     let attached = format!("<title>sent</title><script>{DONE}</script>");
     let attached = Answer::html(&attached).header("Content-Disposition", "attachment");
     web.script(0, "/attached", attached);
-    // The browser takes half of the memory for the scripts of one page.
+    // The browser uses half of this memory for the scripts of one page.
     let args = ["--render", "on", "--delay", "0s", "--render-tabs", "1"];
     let memory = ["--render-memory", "1GiB"];
     let page = pages(&web, &render(&web, &[&args[..], &memory].concat()));

@@ -1,4 +1,4 @@
-//! A crawl with `--render auto` of a site; scripts build some of its pages.
+//! A crawl with `--render auto` of a site that has both static pages and pages built by scripts.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,8 @@ use crawl_testweb::{Answer, LinkMix, TestWeb};
 
 use super::{SHELL, json, render, requests, rows, run, script};
 
-/// The number of pages that scripts build, of static pages with little text, and of static pages
-/// with much text. The static pages have scripts too, but these add nothing.
+/// The number of pages that scripts build. `SHORT` static pages have little text, and `LONG` ones
+/// have much. Static pages have scripts too, but these add nothing.
 const BUILT: usize = 45;
 const SHORT: usize = 80;
 const LONG: usize = 120;
@@ -118,11 +118,11 @@ fn only_pages_that_need_it_are_rendered() {
         let found = String::from_utf8(found.stdout).unwrap();
         assert!(found.contains("1 page\n"), "{word}: {found}");
     }
-    // Scripts and data once, and no document again.
+    // Scripts and data are requested once, and no document is requested again.
     let [seen, listed] = requests(&web, &folder);
     assert_eq!(seen, listed);
     assert!(seen.values().all(|count| *count == 1), "{seen:?}");
     let resources = seen.len() - pages.len();
-    // The article of each page, two scripts, the menu, robots.txt and the sitemap.
+    // Other requests: an article for each page, two scripts, the menu, robots.txt and the sitemap.
     assert_eq!(resources, BUILT + 5, "{seen:?}");
 }

@@ -25,7 +25,7 @@ const ARTICLES: [(&str, &str, &[&str]); 8] = [
 /// The article that must not be indexed.
 const DRAFTS: &str = "/drafts";
 
-/// The article that names another as its canonical URL.
+/// The article that names another article as its canonical URL.
 const SERVING: &str = "/serving";
 
 /// The JSON of an article.
@@ -56,7 +56,8 @@ fn assets(folder: &Path) -> Vec<String> {
     files.map(|file| name(file.unwrap())).collect()
 }
 
-/// Serves an app as such servers do: its files, and the empty page at every other path.
+/// Serves an app as servers of single-page applications do: its files, and the empty page at every
+/// other path.
 fn serve(app: &str) -> TestWeb {
     let folder = named("CRAWL_APPS").join(app);
     let shell = fs::read_to_string(folder.join("index.html")).unwrap();

@@ -25,7 +25,7 @@ navigator.sendBeacon("/beacon", "tea");
 const SHELL: &str = "<title>Tea</title><div id=root></div><script src=/app.js></script>\
     <form method=post action=/form><button>x</button></form><script>document.forms[0].submit()</script>";
 
-/// Crawls the page, and returns the text that it shows, with the requests of its host but GET.
+/// Crawls the page. Returns the web, the folder of the crawl, and the exported page as Markdown.
 fn crawl(args: &[&str]) -> (TestWeb, tempfile::TempDir, String) {
     let web = TestWeb::scripted(2)
         .robots(0, "User-agent: *\nDisallow: /private/\n")

@@ -31,8 +31,8 @@ fn report(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// A site of two hosts. Pages of the first show their clock, a random number and data of both hosts,
-/// and have a disallowed, a missing and a foreign script. Another page never ends.
+/// A site of two hosts. Pages of the first host show their clock, a random number and data from
+/// both hosts, and name a disallowed, a missing and a foreign script. Another page never finishes.
 fn site() -> TestWeb {
     let web = TestWeb::scripted(2)
         .robots(0, "User-agent: *\nDisallow: /private/\n")
@@ -99,12 +99,13 @@ fn a_replay_renders_the_same_pages_without_a_request() {
         let [one, other] = ["one", "other"].map(|name| read(&format!("{name}/{file}")));
         assert_eq!(one, other, "{file}");
     }
-    // Another browser setting, such as a shorter page time, gives other pages.
+    // A replay with another browser setting, such as a shorter page time, renders pages
+    // differently.
     let found = replay(&folder, "shorter", &["--render-time", "500ms"]);
     assert_eq!(found["settings"].as_array().unwrap().len(), 1, "{found}");
     let late = read("shorter/requests.jsonl");
     assert!(!late.contains("/late.json") && late.contains("/other.js"));
-    // Without a browser, the archived pages are read.
+    // Without a browser, a replay reads the archived pages.
     let mut command = crawl(folder.path());
     command
         .env_remove("CRAWL_BROWSER")
