@@ -111,9 +111,9 @@ pub struct PageRow {
 pub struct RenderRow {
     /// Number of resources that the page asked for.
     pub requests: u32,
-    /// Number of these that were refused, or got no answer.
+    /// Number of resources that were refused to the page, or got no answer.
     pub refused: u32,
-    /// Size of all resources as received, in bytes. Those that an earlier page had fetched in this
+    /// Size of all resources as received, in bytes. Resources that an earlier page fetched in this
     /// round are not counted.
     pub bytes: u64,
     /// How long the page's scripts ran by the page's own clock, in milliseconds. Null if the page
@@ -279,8 +279,8 @@ impl PageRow {
     }
 
     /// Returns whether fetching failed: there was no response, a status of 400 or above, or an
-    /// incomplete body. A body that we cut at a limit is not a failure; one that the server didn't
-    /// finish is.
+    /// incomplete body. A body that the crawler cut at a limit is not a failure. A body that the
+    /// server didn't finish is one.
     #[must_use]
     pub fn is_failed(&self) -> bool {
         let is_unread = |error: &str| !READ_ALL_THE_SAME.contains(&error);
@@ -380,8 +380,8 @@ pub struct RequestRow {
     /// `POST`. Null for GET and HEAD.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
-    /// The page that is rendered with the response. If several pages are, the one that asked first.
-    /// Null for other requests.
+    /// The page that is rendered with the response. If several pages use the response, the page
+    /// that requested it first. Null for other requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub via: Option<String>,
     /// The worker that sent the request, if the requests of several workers were gathered.
@@ -480,7 +480,7 @@ pub struct OrderRow {
     /// An operator's command took effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<CommandTaken>,
-    /// The crawl loop took in a message about a page that is rendered.
+    /// The crawl loop handled a message about a rendered page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub render: Option<RenderStep>,
 }
@@ -488,7 +488,7 @@ pub struct OrderRow {
 /// A message to the crawl loop about rendered pages. Rows have the order of the messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RenderStep {
-    /// When the loop took it in, in milliseconds since the Unix epoch, UTC.
+    /// When the loop handled the message, in milliseconds since the Unix epoch, UTC.
     pub at: u64,
     /// `scripted` (a reader gave a page back, because scripts seem to build it), `wanted` (a page
     /// requested a resource), `dropped` (a page no longer waits for a resource), `expired` (resources
@@ -591,8 +591,8 @@ pub struct HostTurn {
     pub ended: u64,
     /// Number of writer messages, over all runs, that were committed when the permit was used.
     pub settled: u64,
-    /// Number of URLs that were settled, or moved to the back of the queue, without a request, and of
-    /// resources of rendered pages that were refused.
+    /// Number of URLs that were settled or moved to the back of the queue without a request, plus
+    /// the number of refused resources of rendered pages.
     pub passed: u64,
     /// Whether a request was sent.
     pub is_sent: bool,

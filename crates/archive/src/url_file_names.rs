@@ -24,8 +24,8 @@ pub const MAX_FILE_NAME_BYTES: usize = 100;
 /// ```
 #[derive(Debug, Default)]
 pub struct FileNames {
-    /// The URLs that `settle` will name, each with the path that it would have if no other URL
-    /// wanted the same.
+    /// The URLs that `settle` will name. Each has the path that it gets unless another URL wants
+    /// the same path.
     wanted: BTreeMap<Box<str>, String>,
     by_url: HashMap<Box<str>, Box<str>>,
 }

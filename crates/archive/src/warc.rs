@@ -89,7 +89,8 @@ pub struct EncodedCapture {
     pub(crate) response: Range<usize>,
     /// The beginning of the index line, up to the digest, without the file and the offset.
     pub(crate) index_head: String,
-    /// Where in `members` the next record of a rendered page is inserted: an offset in bytes.
+    /// The offset in `members`, in bytes, at which the next record of the rendered page is
+    /// inserted.
     rendered_end: usize,
     /// The range in `members` of the screenshot, and the beginning of its index line.
     pub(crate) screenshot: Option<(Range<usize>, String)>,
@@ -118,8 +119,8 @@ impl EncodedCapture {
         self.members.len() as u64
     }
 
-    /// Inserts a record of the rendered page behind those that are already there, and returns its
-    /// range.
+    /// Inserts a record of the rendered page after the records inserted before. Returns the range
+    /// of the new record in `members`.
     fn insert(&mut self, member: Vec<u8>) -> Range<usize> {
         let range = self.rendered_end..self.rendered_end + member.len();
         self.members.splice(range.start..range.start, member);

@@ -21,7 +21,7 @@ pub(crate) struct Backoff {
     pub(crate) hold_level: u8,
     /// No requests before this time: the end of the pause after failures.
     pub(crate) trip_until: Tick,
-    /// Number of pauses in a row. If it is above 0, only one request may be in flight.
+    /// Number of pauses in a row. Above 0, only one request may be in flight.
     pub(crate) trip_level: u8,
     /// Answers since the last pause, during the slow restart that follows it; 0 outside a slow
     /// restart.

@@ -38,12 +38,12 @@ pub(crate) struct Gate {
     hosts: u32,
     /// Hosts that wait at the gate, in order.
     pub(crate) queue: BTreeSet<(ReadyKey, u32)>,
-    /// The gate's position in the ready queue, on behalf of its first waiting host.
+    /// The gate's entry in the ready queue, which stands for the gate's first waiting host.
     pub(crate) wake: Option<Wake>,
 }
 
-/// The position of a gate (shared limit) in the ready queue, on behalf of the first host that waits
-/// for it.
+/// The entry of a gate (shared limit) in the ready queue, which stands for the first host that
+/// waits for the gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wake {
     /// The gate (shared limit) is closed until this time. The number breaks ties between equal
@@ -130,8 +130,9 @@ impl Gates {
     }
 
     fn join(&mut self, now: Tick, key: GateKey, limits: Limits) -> u32 {
-        // The gate of this key may have existed before, and been dropped because its delay was
-        // shorter or its limits were off. So assume that the last request was as late as possible.
+        // A gate for this key may have been dropped earlier, when its delay was shorter or its
+        // limits were off, so its last request is unknown. Assume the latest possible time for that
+        // request.
         let last = now.before(limits.delay).max(self.changed);
         let mut rate = MaxRate::with_clock(&self.clock, limits.rate);
         if self.changed > Tick::ZERO {

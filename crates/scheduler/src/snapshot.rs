@@ -302,8 +302,8 @@ impl Scheduler {
             .max(adjusted(old.limit.wait_until, longest_wait));
     }
 
-    /// Adds a used slot. If the host then has too many slots, drops the one that becomes ready
-    /// first, but keeps its end if that is the latest.
+    /// Adds a used slot. If the host then has too many slots, drops the slot that becomes ready
+    /// first. The end of its last request moves to a remaining slot if it is the latest.
     fn add_slot(&mut self, id: u32, slot: Slot) {
         let (address, site) = (self.hosts[id].address, self.hosts[id].site);
         if address != NO_GATE {

@@ -17,9 +17,9 @@ pub(super) struct DeferredKind {
     /// Names of parameters that never brought anything new. If set, only URLs with such a parameter
     /// are deferred.
     pub(super) names: Option<Vec<String>>,
-    /// How many URLs of the kind were deferred so far. The next field is the count at which the
-    /// next URL is fetched as a probe.
+    /// How many URLs of the kind were deferred so far.
     pub(super) put_aside: u64,
+    /// The value of `put_aside` at which the next URL is fetched as a probe.
     pub(super) next_probe: u64,
 }
 

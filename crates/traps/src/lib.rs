@@ -52,12 +52,12 @@ const WORDS_A_NEW_ONE: usize = 12;
 /// Pages with fewer words than this are always compared word by word: this is cheap, and such pages
 /// are often stubs.
 const FEW_WORDS: u32 = 50;
-/// The number of URLs of a deferred kind after which one URL is fetched as a probe. After each
-/// probe the number is multiplied by `PROBE_FACTOR`: 128, 512, 2,048 and so on.
+/// The number of URLs of a deferred kind after which one URL is fetched as a probe. Each probe
+/// multiplies the number by `PROBE_FACTOR`: 128, 512, 2,048 and so on.
 const FIRST_PROBE: u64 = 128;
 const PROBE_FACTOR: u64 = 4;
 /// Pages with the same text that lead to each other count as a trap if there are at least
-/// `TEXT_ROW` of them. Without trap signs they must also have a minimum level.
+/// `TEXT_ROW` of them. Without trap signs they must also have at least the level `TEXT_LEVEL`.
 const TEXT_ROW: u32 = 3;
 const TEXT_LEVEL: u8 = 2;
 
@@ -264,7 +264,8 @@ impl Traps {
                 .templates
                 .entry(place, || TemplateHistory::new(pattern, shape.signs));
             let (was_watched, was_proven) = (account.is_watched(), account.is_proven());
-            // The redirects before a cut redirect were not recorded, but brought nothing new either.
+            // The redirects that led to a cut redirect were not recorded, but brought nothing new
+            // either.
             let level = level.max(u8::from(matches!(page_yield, Yield::Onwards)));
             account.take(url, shape, level, page_yield);
             is_changed |= was_watched != account.is_watched();

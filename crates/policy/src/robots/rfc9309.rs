@@ -1,4 +1,4 @@
-//! Reads a robots.txt by RFC 9309, accepting the misspellings that the most used parser accepts.
+//! Reads a robots.txt by RFC 9309, accepting the misspellings that Google's parser accepts.
 
 use crate::agent::ProductToken;
 
@@ -17,7 +17,7 @@ pub(super) struct Reading {
     pub(super) oddities: Vec<RobotsOddity>,
 }
 
-/// Whether `Allow: /dir/index.html` also allows `/dir/`, as in the most used parser.
+/// Whether `Allow: /dir/index.html` also allows `/dir/`, as in Google's parser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum IndexPages {
     AllowFolder,
