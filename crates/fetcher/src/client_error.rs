@@ -77,8 +77,8 @@ pub(crate) fn before_head(error: &reqwest::Error, proxied: bool) -> Finding {
     }
 }
 
-/// Describes a certificate that doesn't verify. `None` if the library's words are clear, or if
-/// something else failed.
+/// Describes a certificate that doesn't verify. `None` if the library's message is clear enough, or
+/// if something else failed.
 fn certificate_fault(causes: &[&(dyn Error + 'static)]) -> Option<String> {
     let rustls::Error::InvalidCertificate(why) = find::<rustls::Error>(causes)? else {
         return None;

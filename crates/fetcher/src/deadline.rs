@@ -51,8 +51,8 @@ pub(crate) async fn in_time<F: Future>(
             RequestStage::Answer(_) => (deadline, TimedOut::Head),
         };
         tokio::select! {
-            // Poll the timer first: if a server floods us, the request is always ready, and later
-            // branches would never be polled.
+            // Poll the timer first. If a server floods us, the request is always ready, so a timer
+            // after it would never be polled.
             biased;
             () = sleep_until(until) => return Err(late),
             Ok(()) = stage.changed() => {}

@@ -164,8 +164,8 @@ impl NameServers {
         options.attempts = MAX_TRIES as usize - 1;
         // The resolver caches no answers, because the caller caches them.
         options.cache_size = 0;
-        // `Source` reads the hosts file itself. If the file has one address family of a name, the
-        // resolver would query servers for the other.
+        // `Source` reads the hosts file itself. If the file has only one address family of a name,
+        // the resolver would query name servers for the other family.
         options.use_hosts_file = ResolveHosts::Never;
         let servers = config.name_servers().iter().map(|server| server.ip);
         let rate = rate.and_then(|rate| look_ups_per_second(servers, rate));

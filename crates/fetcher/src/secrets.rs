@@ -100,7 +100,8 @@ impl LearnedSecrets {
 }
 
 impl Secrets {
-    /// Collects the secrets of all hosts, because a server may pass them to another.
+    /// Collects the secrets of all hosts. Any host may answer with the secret of another host,
+    /// because a server that gets a secret may pass it on.
     #[must_use]
     pub fn of(access: &[HostAccess]) -> Secrets {
         let mut all: Vec<Vec<u8>> = access.iter().flat_map(|one| forms(one.fields())).collect();

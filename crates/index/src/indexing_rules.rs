@@ -34,9 +34,10 @@ const NAME_HEADINGS: [&str; 12] = [
     "\u{540d}\u{79f0}",
     "\u{540d}\u{7a31}",
 ];
-/// The line that describes a manual page must be within this many blocks, within this many lines of
-/// a block, and after at most this many headings (including the title).
+/// Maximum number of blocks in which the line that describes a manual page is searched, and of
+/// lines in each block.
 const MAX_BEFORE_NAME: usize = 12;
+/// Maximum number of headings before the line that describes a manual page, including the title.
 const MAX_HEADINGS_BEFORE_NAME: usize = 3;
 /// The dashes that may separate the name and the description of a manual page.
 const NAME_DASHES: [&str; 3] = [" - ", " \u{2013} ", " \u{2014} "];
@@ -142,8 +143,8 @@ pub fn judge(
         .as_ref()
         .is_some_and(|url| (fetched.is_in_crawl)(url));
     let canonical = canonical.map(|url| url.to_string());
-    // If the canonical URL is outside the crawl, index the page under its own URL, because it may
-    // be in a copy of a site, such as on a test server.
+    // If the canonical URL is outside the crawl, index the page under its own URL. The crawled site
+    // may be a copy, such as a test server, whose canonical URLs lead to the original site.
     let (gives_way_to, canonical) = match is_in_crawl {
         true => (canonical, None),
         false => (None, canonical),

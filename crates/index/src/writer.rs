@@ -28,8 +28,8 @@ use crawl_index_entry::IndexedPage;
 /// Beyond the limit: written to a segment.
 const MAX_BUFFER_BYTES: usize = 48 << 20;
 
-/// Maximum number of threads that tokenize. They share the buffer memory, and with more threads
-/// each share would be too small.
+/// Maximum number of threads that tokenize. The threads share the buffer memory, so with more
+/// threads the share of each would be too small.
 const MAX_THREADS: usize = 3;
 
 /// Maximum bytes of pages waiting to be tokenized. Further pages wait until there is room.
@@ -85,9 +85,9 @@ impl IndexWriter {
         opened.ok_or_else(|| IndexError::damaged(dir, "its files were not looked at"))
     }
 
-    /// Like [`IndexWriter::open`], but calls `is_stopped` between small parts of the files. If it
-    /// returns true, returns `None`. The writer calls `is_stopped` later too: once it returns true,
-    /// the current pages are not read to their end, and nothing more is committed.
+    /// Like [`IndexWriter::open`], but calls `is_stopped` between small parts of the files. Returns
+    /// `None` if `is_stopped` returned true. The writer calls `is_stopped` later too. Once that
+    /// returns true, the current pages are not read to their end, and nothing more is committed.
     ///
     /// # Errors
     /// [`IndexError`] if the index has another format, is in use or damaged, or the disk fails.

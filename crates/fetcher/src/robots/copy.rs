@@ -59,7 +59,7 @@ pub enum RobotsCopyState {
     None,
     /// The rules are unknown.
     Unreachable {
-        /// As in [`RobotsAnswer::Unreachable`].
+        /// The reason, as in [`RobotsAnswer::Unreachable`].
         why: String,
         /// How many answers in a row left the rules unknown.
         tries: u32,

@@ -114,9 +114,9 @@ impl SiteSessions {
             .any(|site| file.0.iter().any(|cookie| self.accepts(site, cookie)))
     }
 
-    /// Adds the cookies of a file to the sites that they belong to, unless the same file was
-    /// imported before: the cookies of that time may have been replaced since. `digest` identifies
-    /// the contents of the file.
+    /// Adds the cookies of a file to the sites that they belong to. Skips a site that has imported
+    /// the same file before, because the site may have replaced these cookies since. `digest`
+    /// identifies the contents of the file.
     pub fn import(&self, file: &CookieFile, digest: &str, now: Tick) {
         for (site, session) in self.0.sites.iter() {
             let mut session = lock(session);
@@ -286,7 +286,8 @@ impl SiteSessions {
             cookies.set_sensitive(true);
             fields.insert(COOKIE, cookies);
         }
-        // Cookies have a domain, but a token goes to the host of the table alone.
+        // A cookie may go to all hosts of its domain, but the token only to the host that the site
+        // is named after.
         let is_own_host = host_and_port(host.as_str()).0 == host_and_port(site).0;
         if let Some((name, value)) = session.token.as_ref().filter(|_| is_own_host) {
             fields.insert(name, value.clone());

@@ -39,7 +39,7 @@ impl Profile {
 pub(super) enum Program {
     /// The crawler.
     Crawl,
-    /// This program, which is measured too and therefore built in the same profile as the crawler.
+    /// This program. It is measured too, so it is built in the same profile as the crawler.
     Trials,
 }
 

@@ -196,7 +196,8 @@ fn look(child: &Child, cpu: &mut BTreeMap<u32, u64>) -> u64 {
         })
         .collect();
     let mut found = BTreeSet::from([child.id()]);
-    // A process is often younger than its parent, but ids begin again at some point.
+    // Process ids don't show which process was created first, because they start over at some
+    // point. So repeat until no further descendants are found.
     loop {
         let children = stats
             .iter()

@@ -35,7 +35,7 @@ pub(super) fn find_all(workspace: &Workspace, first: u64, trials: u64) -> Result
             }
         }
     }
-    // The next build of the copy begins without a bug.
+    // Leave the copy without a bug for its next build.
     workspace.copy_files(&tree)?;
     match missed[..] {
         [] => Ok(()),

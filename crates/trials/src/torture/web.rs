@@ -120,7 +120,7 @@ impl Web {
         Ok(drawn)
     }
 
-    /// Starts a small web where nothing is late. Its crawl also writes link rows and a search
+    /// Starts a small web that answers without delays. Its crawl also writes link rows and a search
     /// index.
     pub(super) fn quick(seed: u64) -> Result<Web> {
         let web = TestWeb::builder().seed(seed).hosts(2).pages(12);
@@ -236,7 +236,7 @@ impl Web {
         self.delay_parts(parts, dice);
     }
 
-    /// Makes some resources late, or has them answer only at the second attempt.
+    /// Makes some resources late, and lets others answer only at the second attempt.
     fn delay_parts(&self, mut parts: Vec<(u32, String, Answer)>, dice: &mut SeededRandom) {
         let busy = Answer::of(503).header("retry-after", RETRY_AFTER);
         let first: [Reply; 2] = [busy.into(), Reply::reset()];

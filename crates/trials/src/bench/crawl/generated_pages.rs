@@ -6,9 +6,9 @@ use crate::torture::random::SeededRandom;
 
 /// The robots.txt of every host.
 pub(super) const ROBOTS: &str = "User-agent: *\nDisallow: /private/\n";
-/// Number of links from each page to its own children, and of links in the menu that all pages
-/// share.
+/// Number of links from each page to its own children.
 const CHILDREN: u32 = 8;
+/// Number of links in the menu that all pages share.
 const MENU: u32 = 40;
 /// Words per page, and the size of the vocabulary.
 const WORDS: usize = 400;

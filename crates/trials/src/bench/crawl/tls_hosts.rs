@@ -17,8 +17,8 @@ use xtask::workspace::Workspace;
 use super::generated_pages::{GeneratedPages, ROBOTS, path};
 use super::server_log::Served;
 
-/// The log format: whether the TLS session was resumed (`r`), the HTTP version, and what
-/// [`Served::read`] takes.
+/// The log format: whether the TLS session was resumed (`r`), the HTTP version, and the fields that
+/// [`Served::read`] parses.
 const LOG_LINE: &str = "$ssl_session_reused $server_protocol $connection $status \
                         $sent_http_content_type $host$request_uri";
 
@@ -49,7 +49,7 @@ impl TlsHosts {
         let middle =
             CertifiedIssuer::signed_by(authority("intermediate"), KeyPair::generate()?, &root)?;
         fs::write(dir.join("root.pem"), root.pem())?;
-        // Clients verify just as many signatures if all hosts have the same key.
+        // One key for all hosts suffices, because clients verify just as many signatures.
         let key = KeyPair::generate()?;
         fs::write(dir.join("key.pem"), key.serialize_pem())?;
         let pages = GeneratedPages::new(pages_a_host);
@@ -94,7 +94,7 @@ impl TlsHosts {
         .context("cannot start nginx")
     }
 
-    /// Returns what a server served that has ended.
+    /// Returns the answers in the log of a server that has ended.
     pub(super) fn served(&self) -> Result<TlsServed> {
         Ok(TlsServed::read(&fs::read_to_string(self.log())?))
     }

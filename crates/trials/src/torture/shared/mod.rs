@@ -53,8 +53,9 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(5);
 /// Interval between two attempts to reopen a worker's settled URLs.
 const REOPEN_INTERVAL: Duration = Duration::from_millis(300);
 
-/// Buckets of a crawl, and how many are moved at once.
+/// Number of buckets of a crawl. A bucket is a set of hosts that is owned by one worker.
 const BUCKETS: u64 = 1024;
+/// Number of buckets that one command moves.
 const MOVED: u64 = 300;
 
 /// Exit status after a disk or engine failure. The same command resumes the crawl.
