@@ -1,4 +1,5 @@
-//! The disk under the files that a crawl appends to. A simulation replaces it by one with faults.
+//! The disk that holds the files to which a crawl appends. A simulation replaces it by a disk with
+//! faults.
 
 use std::fmt;
 use std::fs::File;

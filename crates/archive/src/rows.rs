@@ -34,7 +34,7 @@ pub struct PageRow {
     #[serde(default)]
     pub language: Option<String>,
     /// The labelled digest of the archived payload of this response. If the response differs from
-    /// the previous one of the URL only in its content coding, this is the digest of the previous
+    /// the previous response of the URL only in its content coding, the digest of the previous
     /// payload.
     pub digest: Option<String>,
     /// Number of links followed from a seed.
@@ -208,8 +208,8 @@ pub const REDIRECT_LOOP: &str = "redirect_loop";
 pub const TOO_MANY_REDIRECTS: &str = "too_many_redirects";
 /// The error of a redirect whose target is not a URL.
 const REDIRECT_MALFORMED: &str = "redirect_malformed";
-/// Stands for the error of a redirect without a `Location` (RFC 9110 section 15.4). Rows don't
-/// contain it, since browsers show the body of such a response.
+/// Represents a redirect without a `Location` (RFC 9110 section 15.4). Rows don't contain this
+/// error, because browsers show the body of such a response.
 const REDIRECT_WITHOUT_TARGET: &str = "redirect_without_target";
 
 /// The value of `unwanted` for a page whose status alone was requested, with HEAD.
@@ -389,8 +389,8 @@ pub struct RequestRow {
     pub worker: Option<String>,
 }
 
-/// How much was committed before a request was chosen. A replay derives from it which links were
-/// known then.
+/// How much was committed before a request was chosen. From these counts a replay derives which
+/// links were known at that time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct AfterCommits {
     /// Number of committed rows of `pages.jsonl`.
@@ -439,8 +439,8 @@ pub struct DelayRow {
     /// The new minimum gap, in milliseconds. Null if `reread` is set. Also null at the start of a
     /// run, when the delays in the settings apply again.
     pub delay: Option<u64>,
-    /// The settings in force from then on that `crawl audit` judges by, with the tables and keys of
-    /// `crawl.toml`. Null if they are the same as in an earlier row.
+    /// The settings in force from this time on that `crawl audit` judges by, with the tables and
+    /// keys of `crawl.toml`. Null if they are the same as in an earlier row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<Map<String, Value>>,
     /// Set if the crawl reread its settings and rewrote `crawl.toml`.
@@ -513,9 +513,10 @@ pub struct RenderStep {
     /// The result of a page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<RenderResult>,
-    /// Number of requests of this run that had ended by then.
+    /// Number of requests of this run that had ended when the loop handled the message.
     pub ended: u64,
-    /// Number of writer messages, over all runs, that were committed by then.
+    /// Number of writer messages, over all runs, that were committed when the loop handled the
+    /// message.
     pub settled: u64,
 }
 

@@ -17,7 +17,8 @@ const CONFORMS_TO: &str =
 const PROFILE: &str = "http://netpreserve.org/warc/1.1/revisit/";
 const FIELDS: &str = "application/warc-fields";
 
-/// The digest algorithm of payloads and blocks. Other archives compare payloads by the same one.
+/// The digest algorithm of payloads and blocks. Other archives use the same algorithm to compare
+/// payloads.
 const DIGEST: DigestAlgorithm = DigestAlgorithm::Sha1;
 /// Deflate level. Level 1 takes half the time of the usual level 6, and about an eighth more space.
 /// This suits a crawl: most bodies arrive compressed, and one processor must keep up with many
@@ -175,11 +176,11 @@ impl Encoder {
         }
     }
 
-    /// Adds the serialized DOM of a rendered page to its capture, as a `conversion` record (WARC 1.1
-    /// section 6.8). Returns the distance from the response record to it, in bytes.
+    /// Adds the serialized DOM of a rendered page to its capture, as a `conversion` record (WARC
+    /// 1.1 section 6.8). Returns the distance from the response record to the new record, in bytes.
     ///
-    /// The record directly follows the response, which is never rewritten, so the distance stays
-    /// right.
+    /// The new record directly follows the response record, which is never rewritten, so the
+    /// distance stays right.
     pub fn add_dom(&mut self, capture: &mut EncodedCapture, url: &CanonicalUrl, dom: &str) -> u64 {
         let mut member = Vec::with_capacity(512 + dom.len() / 3);
         self.block.clear();
@@ -193,7 +194,7 @@ impl Encoder {
 
     /// Adds a screenshot (PNG) of a rendered page to its capture, as a `resource` record (WARC 1.1
     /// section 6.4) of the URL `urn:view:URL`, as Browsertrix does. Returns the distance from the
-    /// response record to it, in bytes. Call this after [`add_dom`](Self::add_dom).
+    /// response record to the new record, in bytes. Call this after [`add_dom`](Self::add_dom).
     pub fn add_screenshot(
         &mut self,
         capture: &mut EncodedCapture,

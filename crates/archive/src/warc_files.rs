@@ -180,7 +180,7 @@ impl Archive {
         Ok(receipt)
     }
 
-    /// Waits until all appended records are on the disk, and the names of new files too.
+    /// Waits until all appended records and the names of new files are on the disk.
     ///
     /// # Errors
     /// I/O errors.

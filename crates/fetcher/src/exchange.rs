@@ -111,9 +111,9 @@ impl FetchRequest {
         }
     }
 
-    /// Creates a request for a robots.txt, for a redirect hop to one, or for a file fetched along
-    /// with one. The limit for its body is separate, so that a small `max_body` never cuts off
-    /// rules.
+    /// Creates a request for a robots.txt, for a redirect hop of a robots.txt, or for a file that
+    /// is fetched along with it. Its body has a limit of its own, so that a small `max_body` never
+    /// cuts off rules.
     #[must_use]
     pub fn robots(url: CanonicalUrl, validators: Validators) -> FetchRequest {
         FetchRequest {

@@ -8,7 +8,7 @@ use crawl_scheduler::{OutcomeKind, RequestOutcome, Tick};
 use crate::exchange::Exchange;
 use crate::failure_kind::{FailureKind, FailurePhase, Fault};
 
-/// Why there is no [`Exchange`], or only a part of an exchange.
+/// The failure of an exchange: there is no answer, or only a part of an answer.
 #[derive(Clone, Debug)]
 pub struct Failure {
     /// What went wrong.

@@ -550,8 +550,8 @@ impl Fetcher {
             (IF_MODIFIED_SINCE, &validators.last_modified),
         ];
         for (name, text) in pairs {
-            // A validator came from a header field, so it normally fits into one again. A corrupt
-            // validator is left out; then the server merely sends a full answer.
+            // A validator was read from a header field, so it is normally valid in a header field
+            // again. Leave out a corrupt validator: the server then merely sends a full answer.
             let value = text.as_deref().map(HeaderValue::from_str);
             if let Some(Ok(value)) = value {
                 headers.insert(name, value);
@@ -746,7 +746,7 @@ fn refusal(why: String) -> Finding {
     Finding::new(FailureKind::AddressRefused, FailurePhase::Address, why)
 }
 
-/// Returns one `Cookie` field with the cookies of two.
+/// Joins the cookies of two `Cookie` fields into one field.
 fn joined_cookies(one: &HeaderValue, other: &HeaderValue) -> HeaderValue {
     let joined = HeaderValue::from_bytes(&[one.as_bytes(), b"; ", other.as_bytes()].concat());
     let mut joined = joined.unwrap_or_else(|_| other.clone());

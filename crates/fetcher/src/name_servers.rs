@@ -255,9 +255,8 @@ fn hosts_answer(hosts: &Hosts, name: &Name) -> Option<NameAnswer> {
 /// Waits for the answers of both address families, but no longer than `delay` once one family has
 /// an address (RFC 8305 section 3).
 ///
-/// "No such name" as the answer to the A query ends the look-up. As the answer to the AAAA query it
-/// decides nothing, because some servers give it for names that have only A records (RFC 4074
-/// section 4.2).
+/// "No such name" as the answer to the A query ends the look-up. The same answer to the AAAA query
+/// doesn't, because some servers give it for names that have only A records (RFC 4074 section 4.2).
 async fn join_families(
     mut v4: Rest,
     mut v6: Rest,

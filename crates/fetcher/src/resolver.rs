@@ -172,7 +172,7 @@ impl Names {
         for address in whole.addresses.iter().flatten() {
             self.rules.note_address(&key, *address);
         }
-        // If the name was forgotten or looked up again meanwhile, its newer state stays.
+        // If the name was forgotten or looked up again in the meantime, keep its newer state.
         let current = self.known.get(&key);
         if current.is_some_and(|current| Arc::ptr_eq(&current, &partial)) {
             self.known.insert(key, Arc::new(whole.into()));

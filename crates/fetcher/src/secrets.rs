@@ -1,4 +1,4 @@
-//! Finds the secrets of single hosts in what servers answer.
+//! Finds the secrets of single hosts in the answers of servers.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -35,7 +35,8 @@ pub struct Secrets {
     learned: LearnedSecrets,
 }
 
-/// Secrets that come up during a crawl, such as session cookies. Clones share the same secrets.
+/// Secrets that become known during a crawl, such as session cookies. Clones share the same
+/// secrets.
 #[derive(Clone, Default)]
 pub(crate) struct LearnedSecrets(Arc<RwLock<LearnedFinders>>);
 

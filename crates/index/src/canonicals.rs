@@ -55,8 +55,8 @@ impl Canonicals {
         Ok(())
     }
 
-    /// Returns the indexed page for each page that isn't indexed itself. Both are given by their
-    /// URLs.
+    /// Returns a map from the URL of each page that isn't indexed itself to the URL of the page
+    /// that is indexed in its place.
     pub(crate) fn resolve(
         &self,
         is_indexed: &mut dyn FnMut(&str) -> Result<bool, IndexError>,

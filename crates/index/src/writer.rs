@@ -255,7 +255,7 @@ fn sealed(note: &str) -> String {
     format!("{note} {:016x}", xxh3_64(note.as_bytes()))
 }
 
-/// Verifies and removes the checksum of a note. A note without one is returned as it is.
+/// Verifies and removes the checksum of a note. A note without a checksum is returned unchanged.
 fn unsealed(dir: &Path, note: &str) -> Result<String, IndexError> {
     let is_sum = |sum: &str| sum.len() == 16 && sum.bytes().all(|byte| byte.is_ascii_hexdigit());
     match note.rsplit_once(' ') {

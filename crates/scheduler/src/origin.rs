@@ -27,7 +27,7 @@ pub enum RobotsState {
         /// page.
         until: Tick,
     },
-    /// robots.txt could not be fetched, so no page may be either (RFC 9309 section 2.3.1.4).
+    /// robots.txt could not be fetched, so no page may be fetched (RFC 9309 section 2.3.1.4).
     Unreachable {
         /// When to fetch robots.txt again, if URLs are still pending.
         retry_at: Tick,

@@ -53,7 +53,7 @@ pub struct RateLimit {
     pub wait: Option<Duration>,
 }
 
-/// How a request ended, as far as politeness distinguishes.
+/// The kinds of ends of a request that politeness distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutcomeKind {
     /// The host answered, whatever the status.

@@ -172,8 +172,7 @@ impl Scheduler {
     }
 
     /// Removes a host and all its pending work for good, because another worker owns the host now.
-    /// Returns `None` while requests to the host are in flight; from then on, no new permit is
-    /// issued for it.
+    /// While requests to the host are in flight, returns `None`, and the host gets no new permit.
     pub fn hand_over(&mut self, now: Tick, host: &HostKey) -> Option<HandedOver> {
         self.advance(now);
         let Some(&id) = self.by_host.get(host) else {

@@ -11,8 +11,8 @@ pub(super) struct DeferredKind {
     /// version stored the kind without a host.
     pub(super) host: Option<HostKey>,
     pub(super) rule: String,
-    /// Whether all URLs of the kind are deferred, because they have trap signs. If false, only
-    /// those found on pages with nothing new are deferred.
+    /// Whether all URLs of the kind are deferred, because they have trap signs. If false, only URLs
+    /// found on pages with nothing new are deferred.
     pub(super) by_looks: bool,
     /// Names of parameters that never brought anything new. If set, only URLs with such a parameter
     /// are deferred.

@@ -1,4 +1,4 @@
-//! The memory of each host. A bound limits the memory of all hosts together.
+//! What is remembered of each host. The memory of all hosts together is bounded.
 
 use std::collections::HashMap;
 

@@ -48,7 +48,8 @@ struct Page {
 /// The hash of a page's text. `None` for a page with too few words to compare.
 type TextHash = Option<NonZeroU64>;
 
-/// A page whose URL has a plainer spelling, which `step` yields.
+/// A fetched page whose URL is another spelling of a plain URL. `step` is the difference between
+/// both spellings.
 #[derive(Debug)]
 struct Variant {
     page: Page,

@@ -45,8 +45,8 @@ pub const MAX_LEVEL: u8 = 30;
 const MAX_MEMBERS: usize = 16;
 /// Maximum number of deferred kinds of URLs, over all hosts.
 const MAX_DEFERRED_KINDS: usize = 16_384;
-/// A page has something new if it has more than `MIN_NEW_WORDS` new words, and if these are more
-/// than one in `WORDS_A_NEW_ONE` of its words.
+/// A page has something new if more than `MIN_NEW_WORDS` of its words are new, and more than one in
+/// `WORDS_A_NEW_ONE`.
 const MIN_NEW_WORDS: usize = 5;
 const WORDS_A_NEW_ONE: usize = 12;
 /// Pages with fewer words than this are always compared word by word: this is cheap, and such pages
@@ -114,8 +114,8 @@ pub enum Disposition {
     /// Fetch another spelling of the URL, which has the same page. Contains that spelling and the
     /// reason.
     SameAs(CanonicalUrl, String),
-    /// The URL's origin mirrors another origin. If the URL of the same page there is known, defer
-    /// this URL. Contains the other URL and the reason.
+    /// The URL's origin mirrors another origin. Contains the URL of the same page on the other
+    /// origin, and the reason. If that URL is known, defer this URL.
     Mirror(CanonicalUrl, String),
 }
 
@@ -138,8 +138,8 @@ pub struct Traps {
     changing: HashSet<HostKey>,
 }
 
-/// Returns the keys for evidence about a URL: one for its pattern ([`Shape::pattern`]) and, if it
-/// has a family ([`Shape::family`]), one for that.
+/// Returns the keys for evidence about a URL: the key of its pattern ([`Shape::pattern`]) and, if
+/// it has a family ([`Shape::family`]), the key of the family.
 fn keys(host: &HostKey, shape: &Shape) -> (u64, Option<u64>) {
     let template = stable_hash::of_all(&[host.as_str(), &shape.pattern]);
     let family = shape.family();

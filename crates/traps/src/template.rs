@@ -287,7 +287,7 @@ impl TemplateHistory {
         }
     }
 
-    /// Describes to the user the evidence for a trap.
+    /// Returns a description of the evidence for a trap, for the user.
     pub(super) fn evidence(&self, trap: Trap) -> String {
         let TemplateHistory {
             pattern,
@@ -305,7 +305,7 @@ impl TemplateHistory {
     }
 }
 
-/// Adds those of `names` to `names_seen` that it does not contain yet, up to `MAX_NAMES`.
+/// Adds each of `names` that `names_seen` does not contain yet, up to `MAX_NAMES` in total.
 fn note(names_seen: &mut Vec<String>, names: &[String]) {
     for name in names {
         if names_seen.len() < MAX_NAMES && !names_seen.contains(name) {

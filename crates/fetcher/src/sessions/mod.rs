@@ -21,8 +21,9 @@ use self::stored_cookie::StoredCookie;
 use crate::host_access::{AccessError, REDACTED, is_private};
 use crate::secrets::{LearnedSecrets, SecretKind};
 
-/// The cookies and tokens of the sites for which the operator keeps them. Each site has its own,
-/// and no request to a host outside the site gets them. Clones share the same state.
+/// The cookies and tokens of the sites for which the operator keeps them. Each site has its own
+/// cookies and token, and no request to a host outside the site gets them. Clones share the same
+/// state.
 ///
 /// `Debug` shows only the names of the sites.
 #[derive(Clone, Default)]

@@ -96,8 +96,8 @@ fn folder_name(origin: &str, names: &mut HashSet<String>) -> String {
     name
 }
 
-/// Writes the `sitemap.xml` of an origin. If one file is not enough, it is an index of several
-/// files. Returns the number of files.
+/// Writes the `sitemap.xml` of an origin. If one file is not enough, `sitemap.xml` is an index of
+/// several files. Returns the number of files.
 fn write_origin(
     origin: &str,
     urls: &BTreeMap<String, Option<String>>,

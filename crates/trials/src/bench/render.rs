@@ -163,7 +163,7 @@ fn ratios(ours: RunCost, theirs: RunCost) -> String {
     )
 }
 
-/// Runs a program, and returns what it and the processes that it started took.
+/// Runs a program, and returns the cost of its process and of all descendants.
 fn cost_of(command: &mut Command) -> Result<RunCost> {
     let begin = Instant::now();
     let mut child = command.stdin(Stdio::null()).spawn()?;

@@ -1,4 +1,4 @@
-//! Checks that trials of the engine find bugs: those of `crates/trials/known-bugs`, one at a time.
+//! Checks that trials of the engine find the bugs in `crates/trials/known-bugs`, one at a time.
 //!
 //! Each bug is a patch. After the patch is applied to a copy of the workspace, trials run until one
 //! fails.

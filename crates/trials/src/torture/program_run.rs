@@ -348,7 +348,8 @@ impl Program {
     }
 }
 
-/// Detects when the program has opened all its files, because it then recreates its crash journal.
+/// Detects when the program has opened all its files. At that moment the program recreates its
+/// crash journal.
 struct Opening {
     journal: PathBuf,
     before: Option<SystemTime>,

@@ -37,7 +37,8 @@ pub(super) struct Web {
     pub(super) web: TestWeb,
     /// The minimum gap for every host.
     pub(super) delay: Duration,
-    /// The delay that every robots.txt sets instead.
+    /// The crawl delay that every robots.txt sets. If set, it is the minimum gap in place of
+    /// `delay`.
     pub(super) crawl_delay: Option<Duration>,
     /// Each URL that must have a row, with its status; `None` if it is not answered.
     pub(super) expected: BTreeMap<String, Option<u16>>,

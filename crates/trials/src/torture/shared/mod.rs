@@ -1,5 +1,5 @@
-//! Crawls of four workers with a shared frontier, under all the failures of machines and networks,
-//! and checked against the truth.
+//! Crawls of four workers with a shared frontier, with failures of machines and networks, compared
+//! with what the web requires.
 //!
 //! Each crawl has a random web, a PostgreSQL primary whose commits wait for a standby, and four
 //! workers, each with its own directory, home, and network to the engines. The seed determines the
