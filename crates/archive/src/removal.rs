@@ -126,7 +126,7 @@ fn ends_url(rest: &str) -> bool {
         .is_none_or(is_end)
 }
 
-/// Returns whether a text names `host` itself, and not only a longer name that contains it.
+/// Returns whether a text contains `host` as a whole name, and not only within a longer host name.
 fn names_host(text: &str, host: &str) -> bool {
     let is_of_name = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
     text.match_indices(host).any(|(at, _)| {

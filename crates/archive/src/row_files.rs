@@ -46,7 +46,7 @@ impl RowFile {
         RowFile::open_on(&Disk::default(), path, committed)
     }
 
-    /// Same as [`RowFile::open`], on this disk.
+    /// Same as [`RowFile::open`], but on the given disk.
     ///
     /// # Errors
     /// Same as [`RowFile::open`].
@@ -186,7 +186,7 @@ impl LogFile {
         LogFile::open_on(&Disk::default(), path)
     }
 
-    /// Same as [`LogFile::open`], on this disk.
+    /// Same as [`LogFile::open`], but on the given disk.
     ///
     /// # Errors
     /// I/O errors.
@@ -290,7 +290,7 @@ impl LogFile {
     }
 
     /// Holds rows in memory until the next append or [`LogFile::flush_held`]. A crash before that
-    /// loses them.
+    /// loses these rows.
     ///
     /// # Errors
     /// [`ArchiveError::Row`] if a row can't be serialised.

@@ -50,7 +50,7 @@ pub struct PageRow {
     /// The title of an HTML page.
     pub title: Option<String>,
     /// The canonical URL that the page declares (`rel=canonical`), if it is another URL. This is a
-    /// hint that the same content is found there.
+    /// hint that the other URL has the same content.
     #[serde(default)]
     pub canonical: Option<String>,
     /// If the crawl builds a search index: `yes`, or the reason why the page is not in the index
@@ -374,7 +374,7 @@ pub struct RequestRow {
     /// Whether the response demanded a signature, so that the request was sent again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub challenged: bool,
-    /// What the response demanded of a signature that can't be made. Null if it demanded nothing.
+    /// The response's demand for a signature that can't be made. Null if there is no such demand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unmet_signature: Option<String>,
     /// `POST`. Null for GET and HEAD.
@@ -494,7 +494,8 @@ pub struct RenderStep {
     /// requested a resource), `dropped` (a page no longer waits for a resource), `expired` (resources
     /// waited too long) or `rendered` (a page was rendered, or could not be).
     pub step: String,
-    /// The number of the page. The pages of a run are numbered from 1 as they go to the browser.
+    /// The number of the page. The pages of a run are numbered from 1, in the order in which they
+    /// go to the browser.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page: Option<u64>,
     /// The URL of the page (`scripted`) or of the resource. Null if the resource's URL is unusable
@@ -732,8 +733,8 @@ pub struct TombstoneRow {
     pub reason: String,
 }
 
-/// A line of `workers.jsonl`: a worker whose directory was gathered into this one with those of
-/// other workers.
+/// A line of `workers.jsonl`: one of the workers whose directories were gathered into this
+/// directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerRow {
     /// The name of the worker. Rows of its requests have the same name.
@@ -820,7 +821,7 @@ mod tests {
         check("state/order.jsonl", columns::<OrderRow>());
     }
 
-    /// Returns the names of a struct's fields, as it deserialises them.
+    /// Returns the names of a struct's fields in the serialised form.
     fn columns<T: DeserializeOwned>() -> &'static [&'static str] {
         struct Fields<'a>(&'a mut &'static [&'static str]);
         impl<'de> Deserializer<'de> for Fields<'_> {

@@ -41,7 +41,8 @@ impl FileNames {
     /// the wanted path, a number is added before the extension. Call this once, after all calls of
     /// [`FileNames::add`].
     pub fn settle(&mut self) {
-        // By path, as [`folded`]: the number of URLs and folders that want it.
+        // For each path, in the form of [`folded`]: the number of URLs and folders that want the
+        // path.
         let mut taken: HashMap<Box<str>, u32> = HashMap::new();
         let wanted = std::mem::take(&mut self.wanted);
         for path in wanted.values() {
@@ -78,8 +79,8 @@ impl FileNames {
     }
 }
 
-/// Returns a path as the least exact file system compares it: without case, and with accents
-/// composed.
+/// Returns a path in the form that the least exact file systems compare: without case, and with
+/// accents composed.
 fn folded(path: &str) -> Box<str> {
     match path.is_ascii() {
         true => path.to_ascii_uppercase().into(),

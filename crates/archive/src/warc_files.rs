@@ -109,7 +109,7 @@ impl Archive {
         Archive::open_on(&Disk::default(), dir, options, marks)
     }
 
-    /// Same as [`Archive::open`], on this disk.
+    /// Same as [`Archive::open`], but on the given disk.
     ///
     /// # Errors
     /// Same as [`Archive::open`].

@@ -62,7 +62,7 @@ pub(crate) fn connecting_client(
 }
 
 fn build(builder: impl Fn() -> Result<ClientBuilder, SetupError>) -> Result<Client, SetupError> {
-    // Fails only if a provider is already installed, which works as well.
+    // An error means that a provider is already installed, which works as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let platform_roots = builder()?.build();
     match platform_roots {

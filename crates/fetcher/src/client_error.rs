@@ -87,7 +87,7 @@ fn certificate_fault(causes: &[&(dyn Error + 'static)]) -> Option<String> {
         CertificateError::UnknownIssuer => return Some(UNKNOWN_ISSUER.to_owned()),
         CertificateError::Expired => "certificate expired",
         CertificateError::NotValidYet => "certificate not valid yet",
-        // A certificate that signs itself, as `openssl req -x509` makes it.
+        // A self-signed certificate, such as one made by `openssl req -x509`.
         CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => {
             "self-signed certificate"
         }

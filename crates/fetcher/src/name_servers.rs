@@ -216,7 +216,8 @@ impl NameServers {
         };
         let mut rate = rate.lock().await;
         let wait = rate.opens_at().since(now());
-        // Skip the timer if there is no wait, because it takes up to a millisecond even for zero.
+        // Skip the timer if there is no wait, because a timer takes up to a millisecond even for a
+        // wait of zero.
         if !wait.is_zero() {
             tokio::time::sleep(wait).await;
         }

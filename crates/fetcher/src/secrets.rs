@@ -40,7 +40,7 @@ pub struct Secrets {
 #[derive(Clone, Default)]
 pub(crate) struct LearnedSecrets(Arc<RwLock<LearnedFinders>>);
 
-/// The newest secret last. Readers hold the lock only to clone the list.
+/// Learned secrets, the newest last. Readers hold the lock only to clone the list.
 type LearnedFinders = Arc<[Arc<Learned>]>;
 
 struct Learned {

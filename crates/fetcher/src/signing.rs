@@ -1,4 +1,4 @@
-//! The choice of requests to sign, and demands of hosts for signatures.
+//! Decides which requests to sign, and remembers the signatures that hosts demand.
 
 use std::collections::HashMap;
 use std::fmt;

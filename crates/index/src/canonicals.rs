@@ -23,7 +23,7 @@ pub type RedirectLookUp<'a> =
 /// indexed pages.
 #[derive(Debug, Default)]
 pub(crate) struct Canonicals {
-    /// Maps the URL of each page that names another URL as canonical to that canonical URL.
+    /// Canonical URLs by page URL, for all pages that name another URL as canonical.
     pub(crate) named: BTreeMap<String, String>,
     redirects: HashMap<String, String>,
 }

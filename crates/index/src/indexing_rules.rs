@@ -224,8 +224,8 @@ fn description(content: &Content, title: &str) -> String {
             if !is_heading && parts.is_some_and(says) {
                 return beginning(line, MAX_NAME_CHARS).to_owned();
             }
-            // A line counts as the heading `NAME` only if it is a heading or in a block of several
-            // lines, because a table may have a column of that name.
+            // A line that is alone in its block counts as `NAME` only if it is a heading, because
+            // it may also be a column name in a table.
             is_beneath_name =
                 (is_heading || has_lines) && NAME_HEADINGS.contains(&line.to_lowercase().as_str());
             if is_heading {

@@ -60,8 +60,8 @@ pub struct IndexWriter {
     stop: Stop,
     /// A searcher of the last commit, if one was needed since that commit.
     committed: Option<Searcher>,
-    /// The keys of the URLs of pages that an entry would have removed since this writer was opened,
-    /// but that are kept until the end of the run.
+    /// The URL keys of pages that are kept until the end of the run, although an entry would have
+    /// removed them. Only entries since this writer was opened count.
     pub(crate) marked: HashSet<u64, RandomState>,
 }
 

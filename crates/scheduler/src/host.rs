@@ -49,8 +49,8 @@ pub(crate) struct Host {
     pub(crate) position: QueuePosition,
     /// Orders hosts that became ready in the same millisecond; 0 comes first.
     pub(crate) priority: u8,
-    /// How often, since the host's last permit, the limit of its site allowed a request but that of
-    /// its address did not.
+    /// How often since the host's last permit the limit of its site allowed a request, but the
+    /// limit of its address did not.
     pub(crate) bounces: u8,
     /// Whether the host has reserved a request under its site's limit while it waits for its
     /// address.

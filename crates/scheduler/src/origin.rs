@@ -196,8 +196,8 @@ impl OriginEntry {
         self.first_until = Tick::ZERO;
     }
 
-    /// Takes back an unused page permit. If the number of pending URLs was set since, that number
-    /// stays.
+    /// Takes back an unused page permit. If the number of pending URLs was set after the permit was
+    /// issued, this number stays.
     pub(crate) fn page_given_back(&mut self) {
         self.permits_out = self.permits_out.saturating_sub(1);
     }

@@ -420,8 +420,8 @@ impl Traps {
     }
 
     /// Whether anything was learned that may change the treatment of a host's URLs, or of URLs
-    /// found on its pages. If false, [`Traps::standing`] returns [`Disposition::Fetch`] for them,
-    /// apart from queue levels and mirrors.
+    /// found on its pages. If false, [`Traps::standing`] returns [`Disposition::Fetch`] for all
+    /// these URLs, apart from queue levels and mirrors.
     #[must_use]
     pub fn knows_of(&self, host: &HostKey) -> bool {
         if self.knows_of_none() {

@@ -44,7 +44,7 @@ struct SharedWords {
 struct Compared {
     novelty: Novelty,
     /// The number of new words of recent pages, by text. Pages with the same text get the same
-    /// number, because which of them is the first is decided later.
+    /// number, because it is decided later which of these pages counts as the first.
     by_text: RecentMap<u32>,
 }
 

@@ -155,7 +155,7 @@ impl FingerprintReader {
         length
     }
 
-    /// Adds the word at the beginning of `page`, which has this length in bytes.
+    /// Adds the word at the beginning of `page`. `length` is the length of the word in bytes.
     #[inline(always)]
     fn word(&mut self, page: &[u8], length: usize) {
         let (hash, beginning) = of_word(page, length);

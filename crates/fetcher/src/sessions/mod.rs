@@ -256,7 +256,7 @@ impl SiteSessions {
         }
     }
 
-    /// Redacts the password or token of a login from now on in everything kept from responses.
+    /// Redacts this password or token of a login in everything that is kept from later responses.
     pub fn learn_secret(&self, value: &str) {
         self.0.secrets.learn(value, SecretKind::Credential);
     }

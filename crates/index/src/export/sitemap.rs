@@ -70,8 +70,8 @@ impl SitemapFolder {
     pub fn finish(self) -> Result<SitemapReport, ExportError> {
         let mut done = SitemapReport::default();
         let mut names = HashSet::new();
-        // Go in descending order, so that `https` comes before `http` and gets the name without a
-        // scheme.
+        // Iterate in descending order, so that `https` comes before `http` and gets the name
+        // without a scheme.
         for (origin, urls) in self.origins.iter().rev() {
             let name = folder_name(origin, &mut names);
             let folder = self.folder.beside().join(name);

@@ -310,8 +310,8 @@ mod tests {
             assert_eq!(mark & ODD != 0, is_odd, "{byte}");
             assert_eq!(mark & SPECIAL != 0, class == Class::Special, "{byte}");
         }
-        // Leave out every other capital letter and the rare signs, because some of these share a
-        // bit.
+        // Use only every second capital letter and no rare signs, because some capitals and signs
+        // share a bit.
         let capitals = (b'A'..=b'Z').step_by(2);
         let bytes = (b'a'..=b'z').chain(b'0'..=b'9').chain(capitals);
         let mut all: Vec<u64> = bytes
