@@ -1,5 +1,4 @@
-//! The disk that holds the files to which a crawl appends. A simulation replaces it by a disk with
-//! faults.
+//! The disk with the files that a crawl appends to. A simulation replaces it by a disk with faults.
 
 use std::fmt;
 use std::fs::File;

@@ -17,8 +17,8 @@ use crate::regular_file::{open_regular, replace_file};
 #[derive(Clone, Debug, Default)]
 pub struct Removal {
     pages: HashSet<String>,
-    /// The lengths of the URLs in `pages`. At each position of a text where a URL may start, only
-    /// prefixes of these lengths are looked up.
+    /// The lengths of the URLs in `pages`. Wherever a URL may start in a text, only prefixes of
+    /// these lengths are looked up.
     lengths: BTreeSet<usize>,
     hosts: BTreeSet<HostKey>,
 }
@@ -116,7 +116,7 @@ impl Removal {
 }
 
 /// Returns whether a URL may end before `rest`. A bracket, quote, comma or semicolon may continue
-/// the URL, or belong to the sentence around it. In doubt the result is true, so that the text is
+/// the URL, or belong to the sentence around it. In doubt, returns true, so that the text is
 /// removed.
 fn ends_url(rest: &str) -> bool {
     let is_end = |c: char| c.is_whitespace() || "\"'<>(),;`".contains(c);

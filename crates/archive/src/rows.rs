@@ -494,8 +494,7 @@ pub struct RenderStep {
     /// requested a resource), `dropped` (a page no longer waits for a resource), `expired` (resources
     /// waited too long) or `rendered` (a page was rendered, or could not be).
     pub step: String,
-    /// The number of the page. The pages of a run are numbered from 1, in the order in which they
-    /// go to the browser.
+    /// The number of the page. The pages of a run are numbered from 1 as they go to the browser.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page: Option<u64>,
     /// The URL of the page (`scripted`) or of the resource. Null if the resource's URL is unusable

@@ -90,8 +90,7 @@ pub struct EncodedCapture {
     pub(crate) response: Range<usize>,
     /// The beginning of the index line, up to the digest, without the file and the offset.
     pub(crate) index_head: String,
-    /// The offset in `members`, in bytes, at which the next record of the rendered page is
-    /// inserted.
+    /// The offset in `members`, in bytes, for the next record of the rendered page.
     rendered_end: usize,
     /// The range in `members` of the screenshot, and the beginning of its index line.
     pub(crate) screenshot: Option<(Range<usize>, String)>,

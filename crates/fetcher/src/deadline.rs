@@ -16,8 +16,8 @@ tokio::task_local! {
 enum RequestStage {
     /// A connection: look-up, TCP and TLS handshake.
     Connection,
-    /// The answer. The value is the time at which the wait for the answer began. A request on a
-    /// kept connection starts in this stage.
+    /// The answer. The value is the time when the wait for the answer began. A request on a kept
+    /// connection starts in this stage.
     Answer(Instant),
 }
 

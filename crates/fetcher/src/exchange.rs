@@ -112,8 +112,8 @@ impl FetchRequest {
     }
 
     /// Creates a request for a robots.txt, for a redirect hop of a robots.txt, or for a file that
-    /// is fetched along with it. Its body has a limit of its own, so that a small `max_body` never
-    /// cuts off rules.
+    /// is fetched along with it. The body of such a request has a separate limit, so that a small
+    /// `max_body` never cuts off rules.
     #[must_use]
     pub fn robots(url: CanonicalUrl, validators: Validators) -> FetchRequest {
         FetchRequest {

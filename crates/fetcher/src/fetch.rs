@@ -495,8 +495,8 @@ impl Fetcher {
         host_address(url.host()).is_none() && self.overridden(url).is_some()
     }
 
-    /// Learns from an answer whether the host demands a signature. After [`Challenge::Met`], send
-    /// the same request again, because it will then carry the demanded signature.
+    /// Learns from an answer whether the host demands a signature. After [`Challenge::Met`], the
+    /// caller should send the same request again, which will then carry the demanded signature.
     fn learn_challenge(&self, exchange: &Exchange) -> Challenge {
         let Some(signing) = &self.config.signing else {
             return Challenge::None;

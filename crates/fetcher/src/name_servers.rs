@@ -216,8 +216,7 @@ impl NameServers {
         };
         let mut rate = rate.lock().await;
         let wait = rate.opens_at().since(now());
-        // Skip the timer if there is no wait, because a timer takes up to a millisecond even for a
-        // wait of zero.
+        // Skip the timer for a wait of zero, because even then a timer takes up to a millisecond.
         if !wait.is_zero() {
             tokio::time::sleep(wait).await;
         }

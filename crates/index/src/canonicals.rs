@@ -23,7 +23,7 @@ pub type RedirectLookUp<'a> =
 /// indexed pages.
 #[derive(Debug, Default)]
 pub(crate) struct Canonicals {
-    /// Canonical URLs by page URL, for all pages that name another URL as canonical.
+    /// Canonical URLs by page URL, for pages that name another URL as canonical.
     pub(crate) named: BTreeMap<String, String>,
     redirects: HashMap<String, String>,
 }

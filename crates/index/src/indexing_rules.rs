@@ -34,8 +34,8 @@ const NAME_HEADINGS: [&str; 12] = [
     "\u{540d}\u{79f0}",
     "\u{540d}\u{7a31}",
 ];
-/// Maximum number of blocks in which the line that describes a manual page is searched, and of
-/// lines in each block.
+/// Maximum number of blocks to search for the line that describes a manual page, and maximum number
+/// of lines to search in each block.
 const MAX_BEFORE_NAME: usize = 12;
 /// Maximum number of headings before the line that describes a manual page, including the title.
 const MAX_HEADINGS_BEFORE_NAME: usize = 3;

@@ -166,8 +166,8 @@ fn keep_links_within_index(
 /// Adds each link text that leads to only a few pages to the facts about these pages.
 fn keep_names(mut names: SortedCounts, facts: &mut CountedSort) -> io::Result<()> {
     let mut text: Box<[u8]> = Box::default();
-    // The pages that the text leads to, at most one more than allowed. One more shows that there
-    // are too many.
+    // The pages that the text leads to, at most one more than allowed. The additional page shows
+    // that the text leads to too many pages.
     let mut pages: Vec<(u64, u32)> = Vec::new();
     loop {
         let next = names.next_key()?;

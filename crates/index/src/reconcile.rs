@@ -71,8 +71,8 @@ impl IndexWriter {
     }
 
     /// Like [`IndexWriter::reconcile`], but calls `is_stopped` before each page. Returns `None` if
-    /// `is_stopped` returned true. Then drop the writer without committing, because only some of
-    /// the pages have been updated.
+    /// `is_stopped` returned true. In this case drop the writer without committing, because only
+    /// some of the pages have been updated.
     ///
     /// # Errors
     /// If the disk fails or the index is damaged.

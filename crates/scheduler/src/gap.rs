@@ -61,9 +61,9 @@ impl Host {
         slow <= gap.max(1000)
     }
 
-    /// Returns the maximum number of requests in flight at once: 1 or `per_host`. It is 1 if the
-    /// host sets a pace, because several slots together would exceed the pace. It is also 1 from a
-    /// pause after failures until the end of the slow restart.
+    /// Returns the maximum number of requests in flight at once: 1 or `per_host`. The maximum is 1
+    /// if the host sets a pace, because several slots together would exceed the pace. The maximum
+    /// is also 1 from a pause after failures until the end of the slow restart.
     fn width(&self, politeness: &Politeness, now: Tick) -> u32 {
         let backoff = self.backoff();
         if self.pace.is_some() || backoff.trip_level > 0 || backoff.ease > 0 {
@@ -130,8 +130,8 @@ impl Host {
         (0..slots.len()).min_by_key(ready)
     }
 
-    /// Returns the time from which gaps for certain hours count: the end of the last request on
-    /// this slot or, if robots.txt sets a pace, on any slot.
+    /// Returns the start of gaps for certain hours: the end of the last request on this slot or, if
+    /// robots.txt sets a pace, on any slot.
     fn end_that_counts(&self, slot: Option<usize>) -> Option<Tick> {
         let slots = &self.slots;
         let slot = slots[slot?].last_end;

@@ -38,12 +38,12 @@ pub(crate) struct Gate {
     hosts: u32,
     /// Hosts that wait at the gate, in order.
     pub(crate) queue: BTreeSet<(ReadyKey, u32)>,
-    /// The gate's entry in the ready queue, which stands for the gate's first waiting host.
+    /// The gate's position in the ready queue, on behalf of its first waiting host.
     pub(crate) wake: Option<Wake>,
 }
 
-/// The entry of a gate (shared limit) in the ready queue, which stands for the first host that
-/// waits for the gate.
+/// The position of a gate (shared limit) in the ready queue, on behalf of the first host that waits
+/// for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wake {
     /// The gate (shared limit) is closed until this time. The number breaks ties between equal

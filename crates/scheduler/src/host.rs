@@ -49,8 +49,8 @@ pub(crate) struct Host {
     pub(crate) position: QueuePosition,
     /// Orders hosts that became ready in the same millisecond; 0 comes first.
     pub(crate) priority: u8,
-    /// How often since the host's last permit the limit of its site allowed a request, but the
-    /// limit of its address did not.
+    /// Number of times since the host's last permit that the limit of its site allowed a request,
+    /// but the limit of its address did not.
     pub(crate) bounces: u8,
     /// Whether the host has reserved a request under its site's limit while it waits for its
     /// address.
@@ -137,7 +137,7 @@ impl Host {
     }
 
     /// Returns whether another origin of the host may still answer after a request for the
-    /// robots.txt of one origin failed. False for all other requests, and for a host with more than
+    /// robots.txt of one origin failed. False for any other request, and for a host with more than
     /// two origins. Otherwise links to many ports of a host would make the crawl try one port after
     /// the other.
     pub(crate) fn may_answer_elsewhere(&self, purpose: &Purpose) -> bool {

@@ -119,7 +119,7 @@ impl Scheduler {
             self.dequeue(id);
             return;
         };
-        // A host that was ready before and still is keeps its position in the queue.
+        // If a host was ready before and still is, it keeps its position in the queue.
         let keeps = at == stands_at || (at <= now && stands_at <= now);
         if place == QueuePosition::NotQueued || !keeps {
             self.dequeue(id);

@@ -53,7 +53,7 @@ pub struct RateLimit {
     pub wait: Option<Duration>,
 }
 
-/// The kinds of ends of a request that politeness distinguishes.
+/// How a request ended. Politeness treats each variant differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutcomeKind {
     /// The host answered, whatever the status.

@@ -1,4 +1,4 @@
-//! The pace that a robots.txt sets. Its allow and disallow rules are not handled here.
+//! The pace that a robots.txt sets. Allow and disallow rules are not handled here.
 
 use std::time::Duration;
 

@@ -19,7 +19,7 @@ pub(super) struct DeferredKind {
     pub(super) names: Option<Vec<String>>,
     /// How many URLs of the kind were deferred so far.
     pub(super) put_aside: u64,
-    /// The value of `put_aside` at which the next URL is fetched as a probe.
+    /// When `put_aside` reaches this value, the next probe is fetched.
     pub(super) next_probe: u64,
 }
 

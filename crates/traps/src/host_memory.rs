@@ -1,4 +1,4 @@
-//! What is remembered of each host. The memory of all hosts together is bounded.
+//! Remembers the recent pages of each host. The memory of all hosts together is bounded.
 
 use std::collections::HashMap;
 

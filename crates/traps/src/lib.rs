@@ -52,8 +52,8 @@ const WORDS_A_NEW_ONE: usize = 12;
 /// Pages with fewer words than this are always compared word by word: this is cheap, and such pages
 /// are often stubs.
 const FEW_WORDS: u32 = 50;
-/// The number of URLs of a deferred kind after which one URL is fetched as a probe. Each probe
-/// multiplies the number by `PROBE_FACTOR`: 128, 512, 2,048 and so on.
+/// After this many URLs of a deferred kind, one URL is fetched as a probe. Each probe multiplies
+/// the number by `PROBE_FACTOR`: 128, 512, 2,048 and so on.
 const FIRST_PROBE: u64 = 128;
 const PROBE_FACTOR: u64 = 4;
 /// Pages with the same text that lead to each other count as a trap if there are at least

@@ -102,7 +102,7 @@ async fn a_typed_name_is_private_from_the_beginning_or_never() {
             other_names.permitted("seed.example", &home).is_err(),
             "another port"
         );
-        // A public address counts for all resolvers, whichever of them looks the name up.
+        // A public address that one resolver finds counts for all resolvers.
         let _ = other_names.permitted("seed.example.", then);
         let reason = names.permitted("seed.example", &home).unwrap_err();
         let expect = "seed.example is at 127.0.0.1, an address of this machine, and had a public \

@@ -93,7 +93,8 @@ pub enum RobotsFreshness {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadRobotsCopy {
-    /// There is no line break after the head. The value is the length of the stored form, in bytes.
+    /// The line break after the head is missing. The value is the length of the stored form, in
+    /// bytes.
     #[error("robots copy of {0} bytes has no head")]
     NoHead(usize),
     /// The head is not valid JSON.

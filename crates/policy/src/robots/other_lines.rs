@@ -202,7 +202,7 @@ impl FileRecords {
 }
 
 /// Adds a preference if there is room. The number of preferences is limited, because each look-up
-/// for a path scans all of them.
+/// for a path scans all preferences.
 fn keep(preferences: &mut Vec<Preference>, preference: Preference) {
     if preferences.len() < MAX_PREFERENCES {
         preferences.push(preference);

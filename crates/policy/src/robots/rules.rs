@@ -28,7 +28,7 @@ pub(super) struct Entry {
 }
 
 /// The precedence of a matching rule (RFC 9309 section 2.2.2). The rule with the most bytes wins.
-/// Of two equally long rules, the one that allows wins. No rule has weight zero.
+/// If two rules are equally long, the allowing rule wins. No rule has weight zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Weight(u32);
 

@@ -35,7 +35,7 @@ pub(super) fn find_all(workspace: &Workspace, first: u64, trials: u64) -> Result
             }
         }
     }
-    // Leave the copy without a bug for its next build.
+    // Restore the copy, so that its next build has no bug.
     workspace.copy_files(&tree)?;
     match missed[..] {
         [] => Ok(()),

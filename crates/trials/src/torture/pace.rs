@@ -9,8 +9,8 @@ use super::breaches::{Breaches, Tally};
 use super::program_run::Death;
 use super::web::Web;
 
-/// The maximum time, in microseconds, by which a wait restored from a row may end too early,
-/// because rows have whole milliseconds.
+/// A wait that was restored from a row may end this many microseconds too early, because rows have
+/// whole milliseconds.
 const ROUNDED: u64 = 1000;
 
 /// The maximum time, in microseconds, that a frozen process needs after it is resumed to send the

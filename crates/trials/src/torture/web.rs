@@ -121,8 +121,8 @@ impl Web {
         Ok(drawn)
     }
 
-    /// Starts a small web that answers without delays. Its crawl also writes link rows and a search
-    /// index.
+    /// Starts a small web that answers without delays. A crawl of this web also writes link rows
+    /// and a search index.
     pub(super) fn quick(seed: u64) -> Result<Web> {
         let web = TestWeb::builder().seed(seed).hosts(2).pages(12);
         let web = web.try_start().context("the web did not start")?;

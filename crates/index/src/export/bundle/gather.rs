@@ -73,8 +73,8 @@ pub(super) type Prior = (u32, u32, u64, u64);
 pub(super) struct Class {
     /// The words, in UTF-16 order like JavaScript strings.
     pub(super) forms: Vec<WordForm>,
-    /// Compounds that end in one of these words, those on the most pages first. A compound stands
-    /// for all words with its stem, and is the first of these words.
+    /// Compounds that end in a word of this class. Compounds on the most pages come first. If
+    /// several compounds share a stem, only their first one is listed.
     pub(super) compounds: Vec<Box<str>>,
 }
 
