@@ -63,7 +63,7 @@ struct Variant {
 pub(super) struct LearnedSpellings {
     /// The text of each recent page, by the hash of its URL.
     pages: RecentMap<TextHash>,
-    /// For each plain URL, by its hash: the first page seen under each other spelling of the URL.
+    /// Maps the hash of each plain URL to the first page seen under each other spelling of the URL.
     variants: RecentMap<Vec<Variant>>,
     rules: Vec<Rule>,
     /// The number of pairs of pages that were compared so far.
