@@ -57,7 +57,7 @@ impl Appender<DiskFile> {
         &mut self.store.file
     }
 
-    /// Returns whether the file has no second hard link.
+    /// Returns whether the file has only one name, which means no second hard link.
     pub(crate) fn has_one_name(&self) -> Result<bool, ArchiveError> {
         let names = names(&self.store.file);
         let names = names.map_err(|error| ArchiveError::io("open", &self.path, error))?;

@@ -36,8 +36,8 @@ pub struct RewrittenArchive {
 #[derive(Debug)]
 struct RewrittenFile {
     name: String,
-    /// How far the records moved. Each entry has an offset in the old file, and the shift of all
-    /// records from there up to the next entry. Sorted by offset.
+    /// How far the records moved. Each entry has an offset in the old file, and the shift in bytes
+    /// of all records from there up to the next entry. Sorted by offset.
     shifts: Vec<(u64, i64)>,
 }
 
@@ -286,8 +286,8 @@ impl Rewriting<'_> {
         }
         let original = record.field("WARC-Refers-To-Target-URI");
         if original.is_some_and(|url| removal.holds_text(url)) {
-            // Another program wrote this record: revisits by this program refer only to captures of
-            // the same URL.
+            // Only another program can have written this record, because revisits by this program
+            // always refer to captures of the same URL.
             return Err(ReadError::Malformed {
                 file: self.from.clone(),
                 offset: record.offset,

@@ -118,10 +118,10 @@ impl Truncated {
 /// Why a payload counts as already archived (WARC 1.1 section 6.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Revisit<'a> {
-    /// The payload has the same digest as an archived one. The record contains the header of this
-    /// response.
+    /// The payload has the same digest as an archived payload. The record contains the header of
+    /// this response.
     IdenticalPayload(RevisitOriginal<'a>),
-    /// The payload differs from an archived one, but only by its content coding. The header of this
+    /// The payload differs from an archived payload only by its content coding. The header of this
     /// response doesn't fit the archived payload, so the record has an empty block.
     IdenticalContent {
         /// The capture that has the archived payload.

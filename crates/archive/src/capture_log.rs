@@ -42,7 +42,7 @@ impl CaptureLine {
         // The JSON begins after the second space: neither the key nor the time contains one.
         let json = line.splitn(3, ' ').nth(2)?;
         let place: Place = serde_json::from_str(json).ok()?;
-        // Quotes in a value are escaped, so this text can't be a part of a value.
+        // Quotes in a value are escaped, so this text can't occur within a value.
         let (head, _) = line.rsplit_once(", \"length\": \"")?;
         Some(CaptureLine {
             file: place.filename,

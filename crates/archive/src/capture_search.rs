@@ -39,8 +39,8 @@ pub fn find_response(
     let key = format!("{} {} ", surt(url), date.fourteen_digits());
     let mut index = BufReader::new(file);
     let mut line = Vec::new();
-    // Invariant: lines that begin before offset `low` sort before the key; lines that begin at
-    // `high` or later sort after it or are equal.
+    // Invariant: a line that begins before offset `low` sorts before the key. A line that begins at
+    // offset `high` or later is equal to the key or sorts after it.
     let (mut low, mut high) = (0, bytes);
     while low < high {
         let middle = low + (high - low) / 2;

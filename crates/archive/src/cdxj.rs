@@ -78,7 +78,8 @@ pub fn index_line(record: &WarcRecord, file: &str) -> Option<String> {
     Some(line(&head, record.offset, record.length, file))
 }
 
-/// Returns the beginning of a line, of a SURT key and its URL.
+/// Returns the beginning of an index line, up to the digest. The first argument is the SURT key and
+/// the URL.
 fn head(
     (key, url): (&str, &str),
     started: Timestamp,

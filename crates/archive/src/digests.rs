@@ -268,7 +268,7 @@ pub fn digested_files(dir: &Path) -> io::Result<BTreeSet<String>> {
 }
 
 /// Returns the SHA-256 and the length of each file, in order. Uses one thread per processor,
-/// because the run can't end before the result is there.
+/// because the end of a run waits for the result.
 fn sha256_of_all(files: &[PathBuf]) -> Vec<io::Result<(String, u64)>> {
     let next = AtomicUsize::new(0);
     let take = || {
@@ -283,7 +283,8 @@ fn sha256_of_all(files: &[PathBuf]) -> Vec<io::Result<(String, u64)>> {
             .map(|_| scope.spawn(|| std::iter::from_fn(take).collect::<Vec<_>>()))
             .collect();
         let own: Vec<_> = std::iter::from_fn(take).collect();
-        // Pass a thread's panic on: without its files, the list would be incomplete.
+        // Propagate a thread's panic, because the list would be incomplete without the files of
+        // that thread.
         let digests_of_others = spawned.into_iter().flat_map(|thread| match thread.join() {
             Ok(digests) => digests,
             Err(panic) => std::panic::resume_unwind(panic),

@@ -109,7 +109,8 @@ fn check_folder(
     Ok(())
 }
 
-/// Returns whether `name` is one that this program gives to files in the archive's folder.
+/// Returns whether `name` has the form of a file name that this program uses in the archive's
+/// folder.
 #[must_use]
 pub fn is_of_archive(name: &str) -> bool {
     name == CAPTURES

@@ -1,4 +1,4 @@
-//! The disk under the files that a crawl appends to. A simulation replaces it by one with faults.
+//! The disk with the files that a crawl appends to. A simulation replaces it by a disk with faults.
 
 use std::fmt;
 use std::fs::File;

@@ -26,9 +26,10 @@ const RECORD_END: u8 = 0x1e;
 const MAX_LINE: usize = 600;
 const FILE: &str = "a.warc.gz";
 
-/// Reads a WARC file: the bytes after the first, or plain records that are compressed here, because
-/// a fuzzer can't guess the checksum of a gzip member. Records must be the same if the file arrives
-/// in pieces, and must survive writing and reading.
+/// Checks that records are the same if a WARC file arrives in pieces, and that records survive
+/// writing and reading. The first byte of `data` decides how the rest is read: as a WARC file, or
+/// as plain records that are turned into gzip members here. The second way exists because a fuzzer
+/// can't guess the checksum of a gzip member.
 pub fn warc(data: &[u8]) {
     let Some((first, rest)) = data.split_first() else {
         return;
@@ -52,8 +53,8 @@ pub fn warc(data: &[u8]) {
     }
 }
 
-/// Reads records. `None` for an error: which one depends on how far the decoder got before the reader
-/// noticed it.
+/// Reads records. An error becomes `None`, because the kind of error depends on how far the decoder
+/// got before the reader noticed the fault.
 fn records(input: impl BufRead) -> Vec<Option<WarcRecord>> {
     let records = WarcReader::of(input, Path::new(FILE), 0);
     records.map(Result::ok).collect()
@@ -114,8 +115,8 @@ fn member(plain: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Reads a row file, with rows of every kind. Lines must be the same if the file arrives in pieces,
-/// and rows must survive writing and reading.
+/// Checks that the lines of a row file are the same if the file arrives in pieces, and that rows of
+/// every kind survive writing and reading.
 pub fn row_files(data: &[u8]) {
     let Some((first, rest)) = data.split_first() else {
         return;
@@ -183,8 +184,8 @@ fn check_line(line: &[u8]) {
     }
 }
 
-/// Reads a row, and checks that the row survives writing and reading, but for its times, which are
-/// written to the millisecond.
+/// Parses a row. Checks that the row survives writing and reading, apart from its times, which lose
+/// their microseconds.
 fn row<T: Serialize + DeserializeOwned>(line: &[u8]) -> Option<T> {
     let row: T = serde_json::from_slice(line).ok()?;
     let written = serde_json::to_string(&row).unwrap();
@@ -194,7 +195,8 @@ fn row<T: Serialize + DeserializeOwned>(line: &[u8]) -> Option<T> {
     Some(row)
 }
 
-/// Checks that the line of a page, whose record is filled in last, is that of the row.
+/// Checks that the line of a page is that of its row, although the file and offset of the record
+/// are filled in last.
 fn check_page(mut row: PageRow) {
     let _ = row.dom();
     let place = row.warc.take().unwrap_or(WarcPlace {

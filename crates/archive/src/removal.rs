@@ -17,8 +17,8 @@ use crate::regular_file::{open_regular, replace_file};
 #[derive(Clone, Debug, Default)]
 pub struct Removal {
     pages: HashSet<String>,
-    /// The lengths of the URLs in `pages`. At each possible start of a URL in a text, only prefixes
-    /// of these lengths are looked up.
+    /// The lengths of the URLs in `pages`. Wherever a URL may start in a text, only prefixes of
+    /// these lengths are looked up.
     lengths: BTreeSet<usize>,
     hosts: BTreeSet<HostKey>,
 }
@@ -115,9 +115,9 @@ impl Removal {
     }
 }
 
-/// Returns whether a URL may end before `rest`. A bracket, quote, comma or semicolon may be a part
-/// of a longer URL, or of the sentence around the URL. The result is true in these cases, so that
-/// the text is removed in doubt.
+/// Returns whether a URL may end before `rest`. A bracket, quote, comma or semicolon may continue
+/// the URL, or belong to the sentence around it. In doubt, returns true, so that the text is
+/// removed.
 fn ends_url(rest: &str) -> bool {
     let is_end = |c: char| c.is_whitespace() || "\"'<>(),;`".contains(c);
     rest.trim_start_matches(['.', ':'])
@@ -126,7 +126,7 @@ fn ends_url(rest: &str) -> bool {
         .is_none_or(is_end)
 }
 
-/// Returns whether a text names `host` itself, and not only a longer name that contains it.
+/// Returns whether a text contains `host` as a whole name, and not only within a longer host name.
 fn names_host(text: &str, host: &str) -> bool {
     let is_of_name = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
     text.match_indices(host).any(|(at, _)| {
@@ -150,7 +150,7 @@ pub enum RowEdit {
     Drop,
 }
 
-/// Statistics of a rewritten row file.
+/// Counts from rewriting a row file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RewrittenRows {
     /// New length of the committed part, in bytes.

@@ -7,8 +7,8 @@ use crate::rows::RequestRow;
 #[derive(Clone, Debug)]
 pub struct RequestLine {
     row: RequestRow,
-    /// The serialised line. `None` if the row was changed since; then it is serialised when it is
-    /// appended.
+    /// The serialised line. `None` if the row has changed since. Such a row is serialised when it
+    /// is appended.
     text: Option<Vec<u8>>,
 }
 

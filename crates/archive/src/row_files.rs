@@ -19,8 +19,8 @@ use crate::regular_file::open_regular;
 use crate::request_line::RequestLine;
 use crate::rows::WarcPlace;
 
-/// Maximum size of the buffered rows in bytes; then they are flushed. This bounds memory at the end
-/// of a run, which may write many rows.
+/// Maximum size of the buffered rows, in bytes. A larger buffer is flushed. This bounds memory at
+/// the end of a run, which may write many rows.
 const MAX_BUFFER_BYTES: usize = 256 * 1024;
 /// Block size for reading a log backwards from its end, in bytes.
 const BLOCK_BYTES: u64 = 64 * 1024;
@@ -46,7 +46,7 @@ impl RowFile {
         RowFile::open_on(&Disk::default(), path, committed)
     }
 
-    /// Same as [`RowFile::open`], on this disk.
+    /// Same as [`RowFile::open`], but on the given disk.
     ///
     /// # Errors
     /// Same as [`RowFile::open`].
@@ -55,8 +55,8 @@ impl RowFile {
         path: &Path,
         committed: Option<u64>,
     ) -> Result<RowFile, ArchiveError> {
-        // Sync the folder of a file without committed bytes. Its creation may not be synced yet, so
-        // that a power loss could still remove its name.
+        // Sync the folder of a file without committed bytes, because the file may be new. Otherwise
+        // a power loss could still remove its name.
         let new_entry = committed.unwrap_or(0) == 0;
         Ok(RowFile {
             appender: Appender::open(disk, path, committed.unwrap_or(0))?,
@@ -186,7 +186,7 @@ impl LogFile {
         LogFile::open_on(&Disk::default(), path)
     }
 
-    /// Same as [`LogFile::open`], on this disk.
+    /// Same as [`LogFile::open`], but on the given disk.
     ///
     /// # Errors
     /// I/O errors.
@@ -290,7 +290,7 @@ impl LogFile {
     }
 
     /// Holds rows in memory until the next append or [`LogFile::flush_held`]. A crash before that
-    /// loses them.
+    /// loses these rows.
     ///
     /// # Errors
     /// [`ArchiveError::Row`] if a row can't be serialised.

@@ -34,7 +34,7 @@ pub struct PageRow {
     #[serde(default)]
     pub language: Option<String>,
     /// The labelled digest of the archived payload of this response. If the response differs from
-    /// the previous one of the URL only in its content coding, this is the digest of the previous
+    /// the previous response of the URL only in its content coding, the digest of the previous
     /// payload.
     pub digest: Option<String>,
     /// Number of links followed from a seed.
@@ -50,7 +50,7 @@ pub struct PageRow {
     /// The title of an HTML page.
     pub title: Option<String>,
     /// The canonical URL that the page declares (`rel=canonical`), if it is another URL. This is a
-    /// hint that the same content is found there.
+    /// hint that the other URL has the same content.
     #[serde(default)]
     pub canonical: Option<String>,
     /// If the crawl builds a search index: `yes`, or the reason why the page is not in the index
@@ -111,9 +111,9 @@ pub struct PageRow {
 pub struct RenderRow {
     /// Number of resources that the page asked for.
     pub requests: u32,
-    /// Number of these that were refused, or got no answer.
+    /// Number of resources that were refused to the page, or got no answer.
     pub refused: u32,
-    /// Size of all resources as received, in bytes. Those that an earlier page had fetched in this
+    /// Size of all resources as received, in bytes. Resources that an earlier page fetched in this
     /// round are not counted.
     pub bytes: u64,
     /// How long the page's scripts ran by the page's own clock, in milliseconds. Null if the page
@@ -208,8 +208,8 @@ pub const REDIRECT_LOOP: &str = "redirect_loop";
 pub const TOO_MANY_REDIRECTS: &str = "too_many_redirects";
 /// The error of a redirect whose target is not a URL.
 const REDIRECT_MALFORMED: &str = "redirect_malformed";
-/// Stands for the error of a redirect without a `Location` (RFC 9110 section 15.4). Rows don't
-/// contain it, since browsers show the body of such a response.
+/// Represents a redirect without a `Location` (RFC 9110 section 15.4). Rows don't contain this
+/// error, because browsers show the body of such a response.
 const REDIRECT_WITHOUT_TARGET: &str = "redirect_without_target";
 
 /// The value of `unwanted` for a page whose status alone was requested, with HEAD.
@@ -279,8 +279,8 @@ impl PageRow {
     }
 
     /// Returns whether fetching failed: there was no response, a status of 400 or above, or an
-    /// incomplete body. A body that we cut at a limit is not a failure; one that the server didn't
-    /// finish is.
+    /// incomplete body. A body that the crawler cut at a limit is not a failure. A body that the
+    /// server didn't finish is one.
     #[must_use]
     pub fn is_failed(&self) -> bool {
         let is_unread = |error: &str| !READ_ALL_THE_SAME.contains(&error);
@@ -374,14 +374,14 @@ pub struct RequestRow {
     /// Whether the response demanded a signature, so that the request was sent again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub challenged: bool,
-    /// What the response demanded of a signature that can't be made. Null if it demanded nothing.
+    /// The response's demand for a signature that can't be made. Null if there is no such demand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unmet_signature: Option<String>,
     /// `POST`. Null for GET and HEAD.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
-    /// The page that is rendered with the response. If several pages are, the one that asked first.
-    /// Null for other requests.
+    /// The page that is rendered with the response. If several pages use the response, the page
+    /// that requested it first. Null for other requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub via: Option<String>,
     /// The worker that sent the request, if the requests of several workers were gathered.
@@ -389,8 +389,8 @@ pub struct RequestRow {
     pub worker: Option<String>,
 }
 
-/// How much was committed before a request was chosen. A replay derives from it which links were
-/// known then.
+/// How much was committed before a request was chosen. From these counts a replay derives which
+/// links were known at that time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct AfterCommits {
     /// Number of committed rows of `pages.jsonl`.
@@ -439,8 +439,8 @@ pub struct DelayRow {
     /// The new minimum gap, in milliseconds. Null if `reread` is set. Also null at the start of a
     /// run, when the delays in the settings apply again.
     pub delay: Option<u64>,
-    /// The settings in force from then on that `crawl audit` judges by, with the tables and keys of
-    /// `crawl.toml`. Null if they are the same as in an earlier row.
+    /// The settings in force from this time on that `crawl audit` judges by, with the tables and
+    /// keys of `crawl.toml`. Null if they are the same as in an earlier row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<Map<String, Value>>,
     /// Set if the crawl reread its settings and rewrote `crawl.toml`.
@@ -480,7 +480,7 @@ pub struct OrderRow {
     /// An operator's command took effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<CommandTaken>,
-    /// The crawl loop took in a message about a page that is rendered.
+    /// The crawl loop handled a message about a rendered page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub render: Option<RenderStep>,
 }
@@ -488,7 +488,7 @@ pub struct OrderRow {
 /// A message to the crawl loop about rendered pages. Rows have the order of the messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RenderStep {
-    /// When the loop took it in, in milliseconds since the Unix epoch, UTC.
+    /// When the loop handled the message, in milliseconds since the Unix epoch, UTC.
     pub at: u64,
     /// `scripted` (a reader gave a page back, because scripts seem to build it), `wanted` (a page
     /// requested a resource), `dropped` (a page no longer waits for a resource), `expired` (resources
@@ -513,9 +513,10 @@ pub struct RenderStep {
     /// The result of a page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<RenderResult>,
-    /// Number of requests of this run that had ended by then.
+    /// Number of requests of this run that had ended when the loop handled the message.
     pub ended: u64,
-    /// Number of writer messages, over all runs, that were committed by then.
+    /// Number of writer messages, over all runs, that were committed when the loop handled the
+    /// message.
     pub settled: u64,
 }
 
@@ -591,8 +592,8 @@ pub struct HostTurn {
     pub ended: u64,
     /// Number of writer messages, over all runs, that were committed when the permit was used.
     pub settled: u64,
-    /// Number of URLs that were settled, or moved to the back of the queue, without a request, and of
-    /// resources of rendered pages that were refused.
+    /// Number of URLs that were settled or moved to the back of the queue without a request, plus
+    /// the number of refused resources of rendered pages.
     pub passed: u64,
     /// Whether a request was sent.
     pub is_sent: bool,
@@ -731,8 +732,8 @@ pub struct TombstoneRow {
     pub reason: String,
 }
 
-/// A line of `workers.jsonl`: a worker whose directory was gathered into this one with those of
-/// other workers.
+/// A line of `workers.jsonl`: one of the workers whose directories were gathered into this
+/// directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerRow {
     /// The name of the worker. Rows of its requests have the same name.
@@ -819,7 +820,7 @@ mod tests {
         check("state/order.jsonl", columns::<OrderRow>());
     }
 
-    /// Returns the names of a struct's fields, as it deserialises them.
+    /// Returns the names of a struct's fields in the serialised form.
     fn columns<T: DeserializeOwned>() -> &'static [&'static str] {
         struct Fields<'a>(&'a mut &'static [&'static str]);
         impl<'de> Deserializer<'de> for Fields<'_> {

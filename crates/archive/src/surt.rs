@@ -170,9 +170,10 @@ fn straightened(path: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Removes a session segment of ASP.NET from a lower-case path: one or more `(s(24 characters))/`
-/// or, if `has_letter` is false, `(24 characters)/`. Only applies to a path that ends in a file
-/// with `.aspx`. If there are several such segments, the last one is removed.
+/// Removes an ASP.NET session segment from a lower-case path: `(24 characters)/` or, if
+/// `has_letter` is true, `(s(24 characters))/`. The second form may have several letters, each with
+/// its own 24 characters. Only applies to a path that ends in an `.aspx` file. If there are several
+/// such segments, removes the last one.
 fn without_path_session(path: String, has_letter: bool) -> String {
     let slashes = path.rmatch_indices('/').map(|(at, _)| at + 1);
     for begin in slashes {

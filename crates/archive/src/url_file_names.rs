@@ -24,8 +24,8 @@ pub const MAX_FILE_NAME_BYTES: usize = 100;
 /// ```
 #[derive(Debug, Default)]
 pub struct FileNames {
-    /// The URLs that `settle` will name, each with the path that it would have if no other URL
-    /// wanted the same.
+    /// The URLs that `settle` will name. Each has the path that it gets unless another URL wants
+    /// the same path.
     wanted: BTreeMap<Box<str>, String>,
     by_url: HashMap<Box<str>, Box<str>>,
 }
@@ -41,7 +41,8 @@ impl FileNames {
     /// the wanted path, a number is added before the extension. Call this once, after all calls of
     /// [`FileNames::add`].
     pub fn settle(&mut self) {
-        // By path, as [`folded`]: the number of URLs and folders that want it.
+        // For each path, in the form of [`folded`]: the number of URLs and folders that want the
+        // path.
         let mut taken: HashMap<Box<str>, u32> = HashMap::new();
         let wanted = std::mem::take(&mut self.wanted);
         for path in wanted.values() {
@@ -78,8 +79,8 @@ impl FileNames {
     }
 }
 
-/// Returns a path as the least exact file system compares it: without case, and with accents
-/// composed.
+/// Returns a path in the form that the least exact file systems compare: without case, and with
+/// accents composed.
 fn folded(path: &str) -> Box<str> {
     match path.is_ascii() {
         true => path.to_ascii_uppercase().into(),

@@ -17,7 +17,8 @@ const CONFORMS_TO: &str =
 const PROFILE: &str = "http://netpreserve.org/warc/1.1/revisit/";
 const FIELDS: &str = "application/warc-fields";
 
-/// The digest algorithm of payloads and blocks. Other archives compare payloads by the same one.
+/// The digest algorithm of payloads and blocks. Other archives use the same algorithm to compare
+/// payloads.
 const DIGEST: DigestAlgorithm = DigestAlgorithm::Sha1;
 /// Deflate level. Level 1 takes half the time of the usual level 6, and about an eighth more space.
 /// This suits a crawl: most bodies arrive compressed, and one processor must keep up with many
@@ -89,7 +90,7 @@ pub struct EncodedCapture {
     pub(crate) response: Range<usize>,
     /// The beginning of the index line, up to the digest, without the file and the offset.
     pub(crate) index_head: String,
-    /// Where in `members` the next record of a rendered page is inserted: an offset in bytes.
+    /// The offset in `members`, in bytes, for the next record of the rendered page.
     rendered_end: usize,
     /// The range in `members` of the screenshot, and the beginning of its index line.
     pub(crate) screenshot: Option<(Range<usize>, String)>,
@@ -118,8 +119,8 @@ impl EncodedCapture {
         self.members.len() as u64
     }
 
-    /// Inserts a record of the rendered page behind those that are already there, and returns its
-    /// range.
+    /// Inserts a record of the rendered page after the records inserted before. Returns the range
+    /// of the new record in `members`.
     fn insert(&mut self, member: Vec<u8>) -> Range<usize> {
         let range = self.rendered_end..self.rendered_end + member.len();
         self.members.splice(range.start..range.start, member);
@@ -174,11 +175,11 @@ impl Encoder {
         }
     }
 
-    /// Adds the serialized DOM of a rendered page to its capture, as a `conversion` record (WARC 1.1
-    /// section 6.8). Returns the distance from the response record to it, in bytes.
+    /// Adds the serialized DOM of a rendered page to its capture, as a `conversion` record (WARC
+    /// 1.1 section 6.8). Returns the distance from the response record to the new record, in bytes.
     ///
-    /// The record directly follows the response, which is never rewritten, so the distance stays
-    /// right.
+    /// The new record directly follows the response record, which is never rewritten, so the
+    /// distance stays right.
     pub fn add_dom(&mut self, capture: &mut EncodedCapture, url: &CanonicalUrl, dom: &str) -> u64 {
         let mut member = Vec::with_capacity(512 + dom.len() / 3);
         self.block.clear();
@@ -192,7 +193,7 @@ impl Encoder {
 
     /// Adds a screenshot (PNG) of a rendered page to its capture, as a `resource` record (WARC 1.1
     /// section 6.4) of the URL `urn:view:URL`, as Browsertrix does. Returns the distance from the
-    /// response record to it, in bytes. Call this after [`add_dom`](Self::add_dom).
+    /// response record to the new record, in bytes. Call this after [`add_dom`](Self::add_dom).
     pub fn add_screenshot(
         &mut self,
         capture: &mut EncodedCapture,

@@ -26,7 +26,8 @@ pub fn is_warc(name: &str) -> bool {
 }
 
 /// Returns the name of a WARC file with `mark` before the date:
-/// `crawl-example.org-w2-20261121000000-00000.warc.gz`. The mark distinguishes it from other files.
+/// `crawl-example.org-w2-20261121000000-00000.warc.gz`. The mark distinguishes files of the same
+/// name from different directories.
 #[must_use]
 pub fn marked_name(name: &str, mark: &str) -> String {
     let mut parts: Vec<&str> = name.rsplitn(3, '-').collect();

@@ -109,7 +109,7 @@ impl Archive {
         Archive::open_on(&Disk::default(), dir, options, marks)
     }
 
-    /// Same as [`Archive::open`], on this disk.
+    /// Same as [`Archive::open`], but on the given disk.
     ///
     /// # Errors
     /// Same as [`Archive::open`].
@@ -180,7 +180,7 @@ impl Archive {
         Ok(receipt)
     }
 
-    /// Waits until all appended records are on the disk, and the names of new files too.
+    /// Waits until all appended records and the names of new files are on the disk.
     ///
     /// # Errors
     /// I/O errors.
@@ -394,8 +394,8 @@ pub(crate) fn serial(name: &str) -> Option<u64> {
     serial.parse().ok().filter(|_| is_warc && is_plain)
 }
 
-/// Derives the id of a warcinfo record from the id of the file's first capture. So it is just as
-/// unique, and the same captures give the same id.
+/// Derives the id of a warcinfo record from the id of the file's first capture. So the derived id
+/// is just as unique, and the same captures always give the same id.
 fn warcinfo_id(first: Uuid) -> Uuid {
     let digest = DigestAlgorithm::Sha1.bytes(&[b"warcinfo", first.as_bytes()]);
     let mut bytes = [0; 16];

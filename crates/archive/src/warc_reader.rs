@@ -21,8 +21,8 @@ pub const MAX_BLOCK_BYTES: u64 = 256 * 1024 * 1024;
 /// Beyond the limit: not a record.
 const MAX_HEAD_BYTES: u64 = 1024 * 1024;
 
-/// Maximum length of a body, in bytes, with which a record can be read even if its header is as
-/// long as possible.
+/// Maximum length of a body, in bytes, that fits into a readable record even if the HTTP header has
+/// the maximum length.
 pub const MAX_BODY_BYTES: u64 = MAX_BLOCK_BYTES - MAX_HEAD_BYTES;
 
 /// One record of a WARC file.
@@ -162,8 +162,8 @@ pub struct WarcReader<R = BufReader<File>> {
     input: Counted<R>,
     path: PathBuf,
     max_block_bytes: u64,
-    /// What to do at a record that is too long: true to skip it (which takes decompressing it),
-    /// false to end reading there.
+    /// Whether to skip a record that is too long, which requires decompressing it. If false,
+    /// reading ends there.
     passes_over: bool,
     ended: bool,
 }
@@ -242,15 +242,15 @@ pub fn read_place(dir: &Path, place: &WarcPlace, body_bytes: u64) -> Result<Warc
 }
 
 /// Reads the DOM of a rendered page from the archive of the crawl in `dir`. `None` if the page was
-/// not rendered, or its DOM is not archived or can't be read: the page as it was sent then takes its
-/// place.
+/// not rendered, or if its DOM is not archived or can't be read. The caller then uses the page as
+/// it was sent.
 #[must_use]
 pub fn read_dom(dir: &Path, row: &PageRow) -> Option<Vec<u8>> {
     let (place, bytes) = row.dom()?;
     dom_at(dir, &row.url, &place, bytes)
 }
 
-/// Does the same as [`read_dom`] for a place that a row named ([`PageRow::dom`]).
+/// Does the same as [`read_dom`] for the position in a row's [`PageRow::dom`].
 #[must_use]
 pub fn dom_at(dir: &Path, url: &str, place: &WarcPlace, bytes: u64) -> Option<Vec<u8>> {
     let record = read_place(dir, place, bytes).ok()?;

@@ -133,7 +133,7 @@ impl AtomicFolder {
         })
     }
 
-    /// The temporary folder, which the caller writes the files into.
+    /// The temporary folder. The caller writes the files into it.
     #[must_use]
     pub fn beside(&self) -> &Path {
         &self.temporary

@@ -77,8 +77,8 @@ pub(crate) fn before_head(error: &reqwest::Error, proxied: bool) -> Finding {
     }
 }
 
-/// Describes a certificate that doesn't verify. `None` if the library's words are clear, or if
-/// something else failed.
+/// Describes a certificate that doesn't verify. `None` if the library's message is clear enough, or
+/// if something else failed.
 fn certificate_fault(causes: &[&(dyn Error + 'static)]) -> Option<String> {
     let rustls::Error::InvalidCertificate(why) = find::<rustls::Error>(causes)? else {
         return None;
@@ -87,7 +87,7 @@ fn certificate_fault(causes: &[&(dyn Error + 'static)]) -> Option<String> {
         CertificateError::UnknownIssuer => return Some(UNKNOWN_ISSUER.to_owned()),
         CertificateError::Expired => "certificate expired",
         CertificateError::NotValidYet => "certificate not valid yet",
-        // A certificate that signs itself, as `openssl req -x509` makes it.
+        // A self-signed certificate, such as one made by `openssl req -x509`.
         CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => {
             "self-signed certificate"
         }

@@ -1,4 +1,4 @@
-//! Connections without a request, to test whether one can be made.
+//! Connections without a request, to test whether a server accepts connections.
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 

@@ -16,8 +16,8 @@ tokio::task_local! {
 enum RequestStage {
     /// A connection: look-up, TCP and TLS handshake.
     Connection,
-    /// The answer. The value is when the wait for it began. A request on a kept connection starts
-    /// in this stage.
+    /// The answer. The value is the time when the wait for the answer began. A request on a kept
+    /// connection starts in this stage.
     Answer(Instant),
 }
 
@@ -51,8 +51,8 @@ pub(crate) async fn in_time<F: Future>(
             RequestStage::Answer(_) => (deadline, TimedOut::Head),
         };
         tokio::select! {
-            // Poll the timer first: if a server floods us, the request is always ready, and later
-            // branches would never be polled.
+            // Poll the timer first. If a server floods us, the request is always ready, so a timer
+            // after it would never be polled.
             biased;
             () = sleep_until(until) => return Err(late),
             Ok(()) = stage.changed() => {}

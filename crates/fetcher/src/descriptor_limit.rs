@@ -86,8 +86,8 @@ impl DescriptorLimit {
     }
 
     /// Lowers the limit. Returns whether descriptors ran out for the first time. Exchanges that
-    /// fail together lower the limit only once: all began under the same limit, and only the first
-    /// to fail finds that limit still in force.
+    /// fail together lower the limit only once. All of them began under the same limit, and only
+    /// the first to fail finds this limit still in force.
     fn allow_fewer(&self, slot: &ExchangeSlot<'_>) -> bool {
         let mut state = self.state();
         let is_first = state.max == usize::MAX;

@@ -27,7 +27,7 @@ const FORM_ENCODED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'.')
     .remove(b'_');
 
-/// A GET or HEAD request, or a POST of a form or of any other body.
+/// A request with GET or HEAD, or with POST and a body, such as a form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FetchRequest {
     /// The URL to fetch.
@@ -95,7 +95,7 @@ impl fmt::Debug for FormBody {
 }
 
 impl FetchRequest {
-    /// Creates a request for a page, or anything treated as one.
+    /// Creates a request for a page, or for anything that is handled like a page.
     #[must_use]
     pub fn page(url: CanonicalUrl) -> FetchRequest {
         FetchRequest {
@@ -111,9 +111,9 @@ impl FetchRequest {
         }
     }
 
-    /// Creates a request for a robots.txt, for a redirect hop to one, or for a file fetched along
-    /// with one. The limit for its body is separate, so that a small `max_body` never cuts off
-    /// rules.
+    /// Creates a request for a robots.txt, for a redirect hop of a robots.txt, or for a file that
+    /// is fetched along with it. The body of such a request has a separate limit, so that a small
+    /// `max_body` never cuts off rules.
     #[must_use]
     pub fn robots(url: CanonicalUrl, validators: Validators) -> FetchRequest {
         FetchRequest {
@@ -189,8 +189,8 @@ pub struct Exchange {
     pub body: Bytes,
     /// Why the body is incomplete. `None` if it is complete.
     pub truncated: Option<Truncation>,
-    /// Whether the answer demands a signature that the next request to the host will carry, so
-    /// that the same request is worth sending again.
+    /// Whether the answer demands a signature that the next request to the host will carry. If so,
+    /// it is worthwhile to send the same request again.
     pub challenged: bool,
     /// The server's demand for a signature that can't be made. `None` if it demands nothing.
     pub unmet_signature: Option<String>,

@@ -8,7 +8,7 @@ use crawl_scheduler::{OutcomeKind, RequestOutcome, Tick};
 use crate::exchange::Exchange;
 use crate::failure_kind::{FailureKind, FailurePhase, Fault};
 
-/// Why there is no [`Exchange`], or only a part of an exchange.
+/// The failure of an exchange, which lacks an answer or has only a part of one.
 #[derive(Clone, Debug)]
 pub struct Failure {
     /// What went wrong.

@@ -1,4 +1,4 @@
-//! The fetcher: it sends one request, GET or HEAD, for each permit.
+//! The fetcher, which sends one request for each permit.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -43,7 +43,8 @@ use crate::send_guard::{SendGuard, until_over};
 use crate::signing::{Challenge, Challenges, demanded};
 use crate::tls::tls_settings;
 
-/// Makes exchanges. A fetcher holds the kept connections, so share one fetcher by reference.
+/// Makes exchanges. A fetcher owns the kept connections, so create only one and share it by
+/// reference.
 pub struct Fetcher {
     config: FetchConfig,
     clock: Clock,
@@ -60,8 +61,9 @@ pub struct Fetcher {
     /// The trusted certificates, and sessions that all clients can resume.
     tls: ClientConfig,
     client: Clients,
-    /// The clients for hosts and ports that the operator typed, if any. These hosts may have
-    /// private addresses, but a resolver doesn't see the port. So they need a client of their own.
+    /// The clients for hosts and ports that the operator typed, if any. Such a host may have a
+    /// private address, but only on the typed port. A resolver doesn't see the port, so these
+    /// clients have a resolver of their own.
     typed: Option<Clients>,
     /// For each overridden host and port, a client that resolves to the override's addresses.
     overridden: HashMap<(String, u16), Client>,
@@ -508,8 +510,8 @@ impl Fetcher {
         host_address(url.host()).is_none() && self.overridden(url).is_some()
     }
 
-    /// Learns from an answer whether the host demands a signature. If the next request will carry what
-    /// was demanded, the same request should be sent again.
+    /// Learns from an answer whether the host demands a signature. After [`Challenge::Met`], the
+    /// caller should send the same request again, which will then carry the demanded signature.
     fn learn_challenge(&self, exchange: &Exchange) -> Challenge {
         let Some(signing) = &self.config.signing else {
             return Challenge::None;
@@ -540,8 +542,8 @@ impl Fetcher {
         fields
     }
 
-    /// Adds a signature to the fields of a request. If what the host requested can't be covered in
-    /// this request, the signature is the usual one.
+    /// Adds a signature to the fields of a request. If the host wants a part signed that this
+    /// request doesn't have, makes the usual signature instead.
     fn sign(&self, request: &FetchRequest, sent: &mut SentFields) {
         let Some(signing) = &self.config.signing else {
             return;
@@ -563,8 +565,8 @@ impl Fetcher {
             (IF_MODIFIED_SINCE, &validators.last_modified),
         ];
         for (name, text) in pairs {
-            // A validator came from a header field, so it normally fits into one again. A corrupt
-            // validator is left out; then the server merely sends a full answer.
+            // A validator was read from a header field, so it is normally valid in a header field
+            // again. Leave out a corrupt validator: the server then merely sends a full answer.
             let value = text.as_deref().map(HeaderValue::from_str);
             if let Some(Ok(value)) = value {
                 headers.insert(name, value);
@@ -667,8 +669,8 @@ fn method(request: &FetchRequest) -> Method {
     }
 }
 
-/// Returns what a signature can cover: the fields of every request, without those of one host, which
-/// are secret, and without earlier signatures.
+/// Returns the parts of a request that a signature can cover. Omits the fields of a single host,
+/// which are secret, and the fields of an earlier signature.
 fn signed_message(
     method: &str,
     url: &CanonicalUrl,
@@ -759,7 +761,7 @@ fn refusal(why: String) -> Finding {
     Finding::new(FailureKind::AddressRefused, FailurePhase::Address, why)
 }
 
-/// Returns one `Cookie` field with the cookies of two.
+/// Joins the cookies of two `Cookie` fields into one field.
 fn joined_cookies(one: &HeaderValue, other: &HeaderValue) -> HeaderValue {
     let joined = HeaderValue::from_bytes(&[one.as_bytes(), b"; ", other.as_bytes()].concat());
     let mut joined = joined.unwrap_or_else(|_| other.clone());

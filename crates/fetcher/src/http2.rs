@@ -2,9 +2,10 @@
 
 use reqwest::ClientBuilder;
 
-/// Maximum bytes that an HTTP/2 server may send before we read them, per body and per connection.
-/// With the client's defaults, a server could fill buffers with 5 MiB that nobody has read.
+/// Maximum bytes of one body that an HTTP/2 server may send before we read them. With the client's
+/// defaults, a server could fill buffers with 5 MiB that nobody has read.
 const MAX_STREAM_AHEAD: u32 = 256 << 10;
+/// Maximum bytes of all bodies on a connection that an HTTP/2 server may send before we read them.
 const MAX_CONNECTION_AHEAD: u32 = 512 << 10;
 
 /// The protocols offered in a TLS handshake, preferred ones first.

@@ -55,8 +55,8 @@ impl KeptConnections {
     pub(crate) fn new(max: usize, keep_alive: Duration) -> KeptConnections {
         KeptConnections {
             max,
-            // The client looks for idle connections only once per `keep_alive`, so one may stay
-            // open twice as long.
+            // The client looks for expired idle connections only once per `keep_alive`, so a
+            // connection may stay open twice as long.
             closed_after: 2 * keep_alive,
             state: Mutex::new(State {
                 hosts: HashMap::default(),

@@ -1,6 +1,6 @@
 //! Bounded HTTP exchanges, name resolution and address checks, and copies of robots.txt.
 //!
-//! [`Fetcher::fetch`] spends a permit on one GET or HEAD. The result is an [`Exchange`] (the server's
+//! [`Fetcher::fetch`] spends a permit on one request. The result is an [`Exchange`] (the server's
 //! answer, with the body in its content coding) or a [`Failure`] (the phase, whose fault it was,
 //! and whether a retry may help). Everything a server can send is bounded: time, headers, body.
 //! Addresses that don't belong to a public server are refused before connecting, unless the
@@ -9,8 +9,8 @@
 //! pages.
 //!
 //! The crate never decides when to fetch: the permit does. The crate never follows a redirect,
-//! keeps no cookies and sends no referer unless configured, and reads no proxy from the environment. A
-//! request that was answered is never retried: one permit is one request.
+//! keeps no cookies and sends no referer unless configured, and reads no proxy from the
+//! environment. A request that was answered is never retried: one permit is one request.
 
 mod address_rules;
 mod body_filter;

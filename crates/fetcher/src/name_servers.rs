@@ -164,8 +164,8 @@ impl NameServers {
         options.attempts = MAX_TRIES as usize - 1;
         // The resolver caches no answers, because the caller caches them.
         options.cache_size = 0;
-        // `Source` reads the hosts file itself. If the file has one address family of a name, the
-        // resolver would query servers for the other.
+        // `Source` reads the hosts file itself. If the file has only one address family of a name,
+        // the resolver would query name servers for the other family.
         options.use_hosts_file = ResolveHosts::Never;
         let servers = config.name_servers().iter().map(|server| server.ip);
         let rate = rate.and_then(|rate| look_ups_per_second(servers, rate));
@@ -216,7 +216,7 @@ impl NameServers {
         };
         let mut rate = rate.lock().await;
         let wait = rate.opens_at().since(now());
-        // Skip the timer if there is no wait, because it takes up to a millisecond even for zero.
+        // Skip the timer for a wait of zero, because even then a timer takes up to a millisecond.
         if !wait.is_zero() {
             tokio::time::sleep(wait).await;
         }
@@ -255,9 +255,8 @@ fn hosts_answer(hosts: &Hosts, name: &Name) -> Option<NameAnswer> {
 /// Waits for the answers of both address families, but no longer than `delay` once one family has
 /// an address (RFC 8305 section 3).
 ///
-/// "No such name" as the answer to the A query ends the look-up. As the answer to the AAAA query it
-/// decides nothing, because some servers give it for names that have only A records (RFC 4074
-/// section 4.2).
+/// "No such name" as the answer to the A query ends the look-up. The same answer to the AAAA query
+/// doesn't, because some servers give it for names that have only A records (RFC 4074 section 4.2).
 async fn join_families(
     mut v4: Rest,
     mut v6: Rest,

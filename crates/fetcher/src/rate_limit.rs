@@ -5,8 +5,9 @@ use std::time::Duration;
 use crawl_scheduler::{RateLimit, Tick};
 use http::HeaderMap;
 
-/// Maximum fields of the same name to read, and maximum policies in each. Further ones are ignored.
+/// Maximum fields of the same name to read. Further fields are ignored.
 const MAX_FIELDS: usize = 8;
+/// Maximum list items of one field to read. Further items are ignored.
 const MAX_ITEMS: usize = 16;
 /// Maximum length of a field. A longer field is ignored.
 const MAX_FIELD_BYTES: usize = 1024;

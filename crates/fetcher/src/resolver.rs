@@ -27,9 +27,9 @@ const MAX_ADDRESSES: usize = 16;
 /// socket.
 /// Beyond the limit: one family is used; counted.
 const MAX_LATE_LOOKUPS: usize = 64;
-/// Minimum time to cache an answer, whatever its TTL, to spare name servers. The next constant is
-/// the maximum, which is common for caches.
+/// Minimum time to cache an answer, even if its TTL is shorter, to spare name servers.
 const MIN_ANSWER_AGE: Duration = Duration::from_secs(10);
+/// Maximum time to cache an answer, as is common for caches.
 const MAX_ANSWER_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 /// Maximum time to cache that a name has no address (RFC 2308 section 5: at most hours).
 const MAX_NOT_FOUND_AGE: Duration = Duration::from_secs(60 * 60);
@@ -172,15 +172,15 @@ impl Names {
         for address in whole.addresses.iter().flatten() {
             self.rules.note_address(&key, *address);
         }
-        // If the name was forgotten or looked up again meanwhile, its newer state stays.
+        // If the name was forgotten or looked up again in the meantime, keep its newer state.
         let current = self.known.get(&key);
         if current.is_some_and(|current| Arc::ptr_eq(&current, &partial)) {
             self.known.insert(key, Arc::new(whole.into()));
         }
     }
 
-    /// Returns the addresses that may be connected to. Refused addresses are left out. If all
-    /// addresses are refused, the first one determines the error.
+    /// Returns the addresses that may be connected to, without those that are refused. If all
+    /// addresses are refused, returns the error for the first one.
     fn permitted(
         &self,
         name: &str,

@@ -1,4 +1,4 @@
-//! Finds the secrets of single hosts in what servers answer.
+//! Finds the secrets of single hosts in the answers of servers.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -35,11 +35,12 @@ pub struct Secrets {
     learned: LearnedSecrets,
 }
 
-/// Secrets that come up during a crawl, such as session cookies. Clones share the same secrets.
+/// Secrets that become known during a crawl, such as session cookies. Clones share the same
+/// secrets.
 #[derive(Clone, Default)]
 pub(crate) struct LearnedSecrets(Arc<RwLock<LearnedFinders>>);
 
-/// The newest secret last. Readers hold the lock only to clone the list.
+/// Learned secrets, the newest last. Readers hold the lock only to clone the list.
 type LearnedFinders = Arc<[Arc<Learned>]>;
 
 struct Learned {
@@ -100,7 +101,8 @@ impl LearnedSecrets {
 }
 
 impl Secrets {
-    /// Collects the secrets of all hosts, because a server may pass them to another.
+    /// Collects the secrets of all hosts. Any host may answer with the secret of another host,
+    /// because a server that gets a secret may pass it on.
     #[must_use]
     pub fn of(access: &[HostAccess]) -> Secrets {
         let mut all: Vec<Vec<u8>> = access.iter().flat_map(|one| forms(one.fields())).collect();

@@ -13,8 +13,7 @@ pub trait SendGuard: Send + Sync {
     fn ends_at(&self) -> Instant;
 }
 
-/// Resolves when the guard's deadline has passed, with the deadline. Never resolves without a
-/// guard.
+/// Resolves to the guard's deadline once this deadline has passed. Never resolves without a guard.
 ///
 /// Every poll reads the clock, because after a freeze of the process an answer may wake the task
 /// before its timers fire.

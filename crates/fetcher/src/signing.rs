@@ -1,4 +1,4 @@
-//! The choice of requests to sign, and demands of hosts for signatures.
+//! Decides which requests to sign, and remembers the signatures that hosts demand.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -17,11 +17,11 @@ pub(crate) const SIGNATURE_INPUT: HeaderName = HeaderName::from_static("signatur
 
 /// Signs requests (RFC 9421).
 pub trait RequestSigner: fmt::Debug + Send + Sync {
-    /// Returns the fields that sign one request, as a server requested it. Each call makes a new
-    /// signature. Empty if no key is in use.
+    /// Returns the fields that sign one request. `asked` describes the signature that the server
+    /// requested. Each call makes a new signature. Returns no fields if no key is in use.
     ///
     /// # Errors
-    /// The server requested to cover something that the request doesn't have.
+    /// Fails if the server requested to cover something that the request doesn't have.
     fn sign(
         &self,
         request: &Message,
@@ -50,11 +50,12 @@ pub struct Signing {
 /// The server's demand for signatures in an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Challenge {
-    /// The answer doesn't refuse the request for want of a signature.
+    /// The answer demands no signature.
     None,
     /// The next request will carry the signature that the server requested.
     Met,
-    /// The server requested what can't be signed, or refused the signature that it requested.
+    /// The server requested a signature that can't be made, or refused the signature that it had
+    /// requested.
     Unmet(String),
 }
 
@@ -93,8 +94,8 @@ impl Challenges {
         asked
     }
 
-    /// Learns from the answer to a request, which was signed or not. `can_cover` tests whether a
-    /// signature like the requested one can be made.
+    /// Learns from the answer to a request for `url`. `demanded` is the signature that the answer
+    /// demands, and `can_cover` tests whether this signature can be made.
     pub(crate) fn learn(
         &self,
         url: &CanonicalUrl,

@@ -23,7 +23,7 @@ pub type RedirectLookUp<'a> =
 /// indexed pages.
 #[derive(Debug, Default)]
 pub(crate) struct Canonicals {
-    /// Maps the URL of each page that names another URL as canonical to that canonical URL.
+    /// Canonical URLs by page URL, for pages that name another URL as canonical.
     pub(crate) named: BTreeMap<String, String>,
     redirects: HashMap<String, String>,
 }
@@ -55,8 +55,8 @@ impl Canonicals {
         Ok(())
     }
 
-    /// Maps the URL of each page that isn't indexed itself to the URL of the page that is indexed
-    /// in its place.
+    /// Returns a map from the URL of each page that isn't indexed itself to the URL of the page
+    /// that is indexed in its place.
     pub(crate) fn resolve(
         &self,
         is_indexed: &mut dyn FnMut(&str) -> Result<bool, IndexError>,

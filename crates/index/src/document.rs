@@ -149,7 +149,7 @@ fn texts(fields: &Fields, page: &IndexedPage, document: &mut TantivyDocument) {
     add(texts.beside, &page.beside);
 }
 
-/// Returns the beginning of a text, which ends with its [`LEAD_WORDS`]th word.
+/// Returns the beginning of a text, up to and including its [`LEAD_WORDS`]th word.
 fn lead(text: &str, stemmer: Stemmer) -> &str {
     let (mut words, mut end) = (Words::new(text, stemmer), 0);
     while let Some(word) = words.next_borrowed()

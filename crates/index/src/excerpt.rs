@@ -102,7 +102,7 @@ fn hits_in(text: &str, language: Option<&str>, wanted: &MarkedWords) -> Vec<(Ran
     without_isolated_words(text, all)
 }
 
-/// Removes the words that may only be marked next to another term, but are not next to one.
+/// Drops the hits with `needs_another` that are not next to a marked word of another term.
 fn without_isolated_words(
     text: &str,
     hits: Vec<(Range<usize>, MarkedTerm)>,
@@ -134,7 +134,7 @@ fn are_adjacent(text: &str, first: &Range<usize>, second: &Range<usize>) -> bool
 }
 
 /// Returns the query's words in a text: the range of each, and the term that it matches. A part of
-/// a longer word counts only if the whole word matches no term.
+/// a longer word counts only if the longer word matches no term.
 fn hits(text_words: &[Word], wanted: &MarkedWords) -> Vec<(Range<usize>, MarkedTerm)> {
     let mut hits: Vec<(Range<usize>, MarkedTerm)> = Vec::new();
     for word in text_words {

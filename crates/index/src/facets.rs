@@ -27,8 +27,8 @@ const TYPE: &str = "type:";
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facets {
     /// Counts by host or folder (such as `example.org/docs`). The values are the subfolders of the
-    /// folder in the filter. Without such a filter, they are those of the deepest folder that
-    /// contains all matching pages.
+    /// folder in the filter or, without such a filter, of the deepest folder that contains all
+    /// matching pages.
     pub folder: Vec<FacetCount>,
     /// Counts by language (ISO 639 code).
     pub language: Vec<FacetCount>,

@@ -178,7 +178,7 @@ fn damaged(dir: &Path, file: &Path, fault: Fault) -> IndexError {
     IndexError::damaged(dir, format!("{} {message}", file.display()))
 }
 
-/// Computes the checksum of a file and compares it with the one at its end.
+/// Computes the checksum of a file and compares it with the checksum at the end of the file.
 fn check_file(
     mut file: impl Read + Seek,
     checked: Checked,

@@ -34,9 +34,10 @@ const NAME_HEADINGS: [&str; 12] = [
     "\u{540d}\u{79f0}",
     "\u{540d}\u{7a31}",
 ];
-/// The line that describes a manual page must be within this many blocks, within this many lines of
-/// a block, and after at most this many headings (including the title).
+/// Maximum number of blocks to search for the line that describes a manual page, and maximum number
+/// of lines to search in each block.
 const MAX_BEFORE_NAME: usize = 12;
+/// Maximum number of headings before the line that describes a manual page, including the title.
 const MAX_HEADINGS_BEFORE_NAME: usize = 3;
 /// The dashes that may separate the name and the description of a manual page.
 const NAME_DASHES: [&str; 3] = [" - ", " \u{2013} ", " \u{2014} "];
@@ -142,8 +143,8 @@ pub fn judge(
         .as_ref()
         .is_some_and(|url| (fetched.is_in_crawl)(url));
     let canonical = canonical.map(|url| url.to_string());
-    // If the canonical URL is outside the crawl, index the page under its own URL, because it may
-    // be in a copy of a site, such as on a test server.
+    // If the canonical URL is outside the crawl, index the page under its own URL. The crawled site
+    // may be a copy, such as a test server, whose canonical URLs lead to the original site.
     let (gives_way_to, canonical) = match is_in_crawl {
         true => (canonical, None),
         false => (None, canonical),
@@ -223,8 +224,8 @@ fn description(content: &Content, title: &str) -> String {
             if !is_heading && parts.is_some_and(says) {
                 return beginning(line, MAX_NAME_CHARS).to_owned();
             }
-            // A line counts as the heading `NAME` only if it is a heading or in a block of several
-            // lines, because a table may have a column of that name.
+            // A line that is alone in its block counts as `NAME` only if it is a heading, because
+            // it may also be a column name in a table.
             is_beneath_name =
                 (is_heading || has_lines) && NAME_HEADINGS.contains(&line.to_lowercase().as_str());
             if is_heading {

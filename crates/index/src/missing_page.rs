@@ -1,8 +1,8 @@
 //! Detects soft 404s, which are error pages with a success status.
 //!
-//! A title or heading is split at punctuation. It counts as an error message only if one of the
-//! parts contains nothing else. So "404 - Tea House" counts, but "Room 404" and "Not found in the
-//! library?" do not.
+//! A title or heading is split at punctuation. The title or heading counts as an error message only
+//! if one of these parts contains nothing but an error message. So "404 - Tea House" counts, but
+//! "Room 404" and "Not found in the library?" do not.
 
 use crate::words::{Stemmer, Words};
 

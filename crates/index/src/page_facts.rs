@@ -26,7 +26,7 @@ const MAX_VERSIONS_OF_TEXT: usize = 200;
 /// Number of pages in a block of facts, the unit in which facts are read from disk.
 const PAGES_A_BLOCK: usize = 16;
 
-/// Kinds of facts about a page, in sort order.
+/// The kinds of facts about a page. Facts are sorted by these numbers.
 const HERE: u8 = 0;
 const LINKED: u8 = 1;
 const NAMED: u8 = 2;
@@ -166,8 +166,8 @@ fn keep_links_within_index(
 /// Adds each link text that leads to only a few pages to the facts about these pages.
 fn keep_names(mut names: SortedCounts, facts: &mut CountedSort) -> io::Result<()> {
     let mut text: Box<[u8]> = Box::default();
-    // The pages that the text leads to. One more than allowed is kept, to show that there are too
-    // many.
+    // The pages that the text leads to, at most one more than allowed. The additional page shows
+    // that the text leads to too many pages.
     let mut pages: Vec<(u64, u32)> = Vec::new();
     loop {
         let next = names.next_key()?;

@@ -70,9 +70,9 @@ impl IndexWriter {
         Ok(done.unwrap_or_default())
     }
 
-    /// Like [`IndexWriter::reconcile`], but calls `is_stopped` before each page. If it returns
-    /// true, returns `None`. Then drop the writer without committing, because only some of the
-    /// pages have been updated.
+    /// Like [`IndexWriter::reconcile`], but calls `is_stopped` before each page. Returns `None` if
+    /// `is_stopped` returned true. In this case drop the writer without committing, because only
+    /// some of the pages have been updated.
     ///
     /// # Errors
     /// If the disk fails or the index is damaged.
@@ -119,7 +119,7 @@ impl IndexWriter {
 
 /// Entries that are not in the index yet and can be read repeatedly, such as those of a log.
 pub trait PendingEntries {
-    /// Passes each entry to `visit`, in order, until `visit` breaks off.
+    /// Passes each entry to `visit`, in order, until `visit` returns `Break`.
     ///
     /// # Errors
     /// The visitor's error, an I/O error, or an error for a damaged source.
@@ -266,7 +266,7 @@ impl AllPages<'_> {
         };
         let keys: HashSet<u64> = pages.iter().map(|(url, _)| url_key(url)).collect();
         for (url, why) in pages {
-            // If the page can be found under another URL from now on, nothing is lost.
+            // If the page can be found under another URL from now on, its removal loses nothing.
             let moved = match why.split_once(": ") {
                 Some((_, to)) if !keys.contains(&url_key(to)) => match latest.get(&url_key(to)) {
                     Some(latest) => latest.is_put,
@@ -352,8 +352,8 @@ impl AllPages<'_> {
         Ok(walk.is_continue().then_some((pending, has_repeats)))
     }
 
-    /// Returns the pages that are replaced by another page because of their canonical URL, each
-    /// with that other page. Also returns whether any page of `pending_named` is not replaced.
+    /// Returns a map from each page that is replaced because of its canonical URL to the page that
+    /// replaces it. Also returns whether any page of `pending_named` is not replaced.
     fn yielding_pages(
         &self,
         pending_named: BTreeMap<String, String>,

@@ -112,7 +112,7 @@ pub struct ResultSection {
 }
 
 impl ResultSection {
-    /// Joins the heading and those above it: `70.1 Introduction · GIN indexes`.
+    /// Joins the heading and the headings above it: `70.1 Introduction · GIN indexes`.
     #[must_use]
     pub fn name(&self) -> String {
         let names = [&self.heading].into_iter().chain(&self.parents);

@@ -84,7 +84,7 @@ pub struct SearchIndex {
     seen: Mutex<Arc<Seen>>,
 }
 
-/// An index as of one commit.
+/// The index in the state of one commit.
 struct Seen {
     stamp: Stamp,
     searcher: Searcher,

@@ -22,8 +22,8 @@ pub(crate) fn searcher(dir: &Path, index: &Index) -> Result<Searcher, IndexError
     Ok(reader.searcher())
 }
 
-/// Visits each stored page, in arbitrary order. Calls `is_stopped` before each page, and breaks off
-/// if it returns true.
+/// Visits each stored page, in arbitrary order. Calls `is_stopped` before each page, and ends if it
+/// returns true.
 pub(crate) fn each_stored<E: From<IndexError>>(
     dir: &Path,
     fields: &Fields,

@@ -28,11 +28,12 @@ pub(crate) fn of_language(language: Option<&str>, text: &str) -> String {
     format!("{MARK}{}{MARK}{text}", language.unwrap_or(""))
 }
 
-/// Number of words between two checks whether to stop: those read in some hundreds of microseconds.
+/// Number of words between two checks whether to stop. This many words take a few hundred
+/// microseconds.
 const WORDS_BETWEEN_CHECKS: u32 = 4_096;
 
-/// Ends tokenization early if a run has no time left, because a page of several megabytes takes
-/// seconds.
+/// Ends tokenization early if a run has no time left. Without this, a page of several megabytes
+/// would delay the end by seconds.
 #[derive(Clone)]
 pub(crate) struct Stop {
     is_due: Arc<dyn Fn() -> bool + Send + Sync>,

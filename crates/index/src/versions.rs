@@ -29,8 +29,9 @@ const UNRELEASED: [&str; 10] = [
 ];
 /// Suffixes of the number of a pre-release.
 const PRERELEASES: [&str; 7] = ["alpha", "beta", "rc", "pre", "dev", "a", "b"];
-/// Maximum number of numbers in a version, and of digits in a number.
+/// Maximum number of numbers in a version.
 const MAX_NUMBERS: usize = 4;
+/// Maximum number of digits of a number in a version.
 const MAX_DIGITS: usize = 4;
 /// Maximum digits of a version that is a single number. Longer numbers are usually years or IDs.
 const MAX_LONE_DIGITS: usize = 3;

@@ -26,9 +26,9 @@ pub use stem::Stemmer;
 const MAX_WORD_BYTES: usize = 96;
 /// Bytes of text to split into words at a time.
 const MAX_PIECE_BYTES: usize = 8 << 10;
-/// Minimum and maximum bytes of an operator that counts as a word. A single symbol is punctuation,
-/// and a longer row is decoration.
+/// Minimum bytes of an operator that counts as a word. A single symbol is punctuation.
 const MIN_OPERATOR_BYTES: usize = 2;
+/// Maximum bytes of an operator that counts as a word. A longer row of symbols is decoration.
 const MAX_OPERATOR_BYTES: usize = 4;
 /// Number of positions to skip after a block, so that no phrase matches across blocks.
 const BLOCK_GAP: usize = 4;
@@ -42,8 +42,8 @@ pub struct Word {
     pub stem: Option<String>,
     /// The byte range of the word in the text.
     pub range: Range<usize>,
-    /// The number of the word in the text, from 0. Parts of a word count up from the word's own
-    /// position. Some numbers are skipped at the end of a block.
+    /// The number of the word in the text, from 0. The parts of a word are numbered from the word's
+    /// own number. Some numbers are skipped at the end of a block.
     pub position: usize,
     /// The relation to neighbouring words.
     pub kind: WordRelation,

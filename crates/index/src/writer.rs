@@ -28,8 +28,8 @@ use crawl_index_entry::IndexedPage;
 /// Beyond the limit: written to a segment.
 const MAX_BUFFER_BYTES: usize = 48 << 20;
 
-/// Maximum number of threads that tokenize. They share the buffer memory, and with more threads
-/// each share would be too small.
+/// Maximum number of threads that tokenize. The threads share the buffer memory, so with more
+/// threads the share of each would be too small.
 const MAX_THREADS: usize = 3;
 
 /// Maximum bytes of pages waiting to be tokenized. Further pages wait until there is room.
@@ -60,8 +60,8 @@ pub struct IndexWriter {
     stop: Stop,
     /// A searcher of the last commit, if one was needed since that commit.
     committed: Option<Searcher>,
-    /// The keys of the URLs of pages that an entry would have removed since this writer was opened,
-    /// but that are kept until the end of the run.
+    /// The URL keys of pages that are kept until the end of the run, although an entry would have
+    /// removed them. Only entries since this writer was opened count.
     pub(crate) marked: HashSet<u64, RandomState>,
 }
 
@@ -85,9 +85,9 @@ impl IndexWriter {
         opened.ok_or_else(|| IndexError::damaged(dir, "its files were not looked at"))
     }
 
-    /// Like [`IndexWriter::open`], but calls `is_stopped` between small parts of the files. If it
-    /// returns true, returns `None`. The writer calls `is_stopped` later too: once it returns true,
-    /// the current pages are not read to their end, and nothing more is committed.
+    /// Like [`IndexWriter::open`], but calls `is_stopped` between small parts of the files. Returns
+    /// `None` if `is_stopped` returned true. The writer calls `is_stopped` later too. Once that
+    /// returns true, the current pages are not read to their end, and nothing more is committed.
     ///
     /// # Errors
     /// [`IndexError`] if the index has another format, is in use or damaged, or the disk fails.
@@ -255,7 +255,7 @@ fn sealed(note: &str) -> String {
     format!("{note} {:016x}", xxh3_64(note.as_bytes()))
 }
 
-/// Verifies and removes the checksum of a note. A note without one is returned as it is.
+/// Verifies and removes the checksum of a note. A note without a checksum is returned unchanged.
 fn unsealed(dir: &Path, note: &str) -> Result<String, IndexError> {
     let is_sum = |sum: &str| sum.len() == 16 && sum.bytes().all(|byte| byte.is_ascii_hexdigit());
     match note.rsplit_once(' ') {

@@ -74,7 +74,7 @@ impl fmt::Display for ProductToken {
     serde(rename_all = "lowercase")
 )]
 pub enum Profile {
-    /// RFC 9309, including the misspellings that the most used parser accepts.
+    /// RFC 9309, including the misspellings that Google's parser accepts.
     #[default]
     Rfc9309,
     /// "A Standard for Robot Exclusion", 1994: blank lines separate records, and paths are prefixes

@@ -1,4 +1,5 @@
-//! Reads robots.txt, and judges whether a crawler may fetch a URL. Each verdict names its line.
+//! Reads robots.txt, and judges whether a crawler may fetch a URL. Each verdict names the line that
+//! decided.
 //!
 //! ```
 //! use crawl_policy::Robots;
@@ -23,11 +24,11 @@
 //! lists. [`RobotsStatus`] is the meaning of an HTTP status, such as a 404 for the file, and
 //! [`RequestPath`] is for judging a path without its URL.
 //!
-//! Two more kinds of rules are read here: [`PageDirectives`] are the META ROBOTS elements and
-//! X-Robots-Tag headers of a page, and [`usage`] has a site's preferences about the use of its pages.
+//! The crate also reads the META ROBOTS elements and X-Robots-Tag headers of a page
+//! ([`PageDirectives`]), and a site's preferences about the use of its pages ([`usage`]).
 //!
-//! Reading never fails: a value comes back, with its oddities. The crate does no I/O, speaks no
-//! HTTP and reads no clock.
+//! Reading never fails. Invalid lines of a robots.txt are skipped and listed in
+//! [`AgentRules::oddities`]. The crate does no I/O, speaks no HTTP and reads no clock.
 //!
 //! # Features
 //!

@@ -11,9 +11,9 @@ use directive_words::{Directive, DirectiveWord};
 /// The directives for one robot in a page and its headers, each with its source text.
 ///
 /// A field that is `None` restricts nothing: without any directive, a page may be indexed and its
-/// links followed. Directives for all robots and those for this robot add up. If two contradict,
-/// the stricter one wins. Under [`Profile::Extended1997`], however, a META's `ALL` and permissive
-/// words win.
+/// links followed. Directives for all robots and for this robot both apply. If two directives
+/// contradict, the stricter one wins. Under [`Profile::Extended1997`], however, a META's `ALL` and
+/// permissive words win.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PageDirectives {
     /// Don't index the page.
@@ -106,8 +106,8 @@ impl PageDirectives {
         directives
     }
 
-    /// Adds a directive. If a word occurs several times, the first text is kept. If a directive
-    /// with a value does, the strictest value is kept.
+    /// Adds a directive. If a word occurs several times, keeps its first text. If a directive with
+    /// a value occurs several times, keeps the strictest value.
     fn take(&mut self, directive: &Directive, place: DirectivePlace, text: impl Fn() -> String) {
         let source = || CitedText {
             place,

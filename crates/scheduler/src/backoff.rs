@@ -21,10 +21,10 @@ pub(crate) struct Backoff {
     pub(crate) hold_level: u8,
     /// No requests before this time: the end of the pause after failures.
     pub(crate) trip_until: Tick,
-    /// Number of pauses in a row. If it is above 0, only one request may be in flight.
+    /// Number of pauses in a row. Above 0, only one request may be in flight.
     pub(crate) trip_level: u8,
-    /// Answers since the last pause, during the slow restart that follows it; 0 outside a slow
-    /// restart.
+    /// Number of answers since the last pause, as long as the slow restart after the pause lasts. 0
+    /// outside a slow restart.
     pub(crate) ease: u8,
     /// Failures since the last answer.
     pub(crate) fails: u32,

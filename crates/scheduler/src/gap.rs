@@ -19,7 +19,8 @@ const MAX_POSTPONEMENTS: u32 = 64;
 pub(crate) type Moment = (Tick, GapReason);
 
 impl Host {
-    /// Returns the gap that applies at any hour, in microseconds, and the rule that determines it.
+    /// Returns the gap between two requests in microseconds, and the rule that determines it.
+    /// Ignores rules for certain hours.
     pub(crate) fn gap(&self, politeness: &Politeness) -> (u64, GapReason) {
         let gap = self.steady_gap(politeness);
         match self.backoff().ease {
@@ -31,7 +32,8 @@ impl Host {
         }
     }
 
-    /// Returns the gap and the rule that determines it, without the increase during a slow restart.
+    /// Returns the gap in microseconds, and the rule that determines it. Ignores the increase
+    /// during a slow restart.
     fn steady_gap(&self, politeness: &Politeness) -> (u64, GapReason) {
         let gap = (micros(politeness.delay), GapReason::Delay);
         // The cast saturates, and NaN (0 times infinity) becomes 0.
@@ -55,13 +57,13 @@ impl Host {
     pub(crate) fn is_eased(&self, politeness: &Politeness, ease: u8) -> bool {
         let gap = self.steady_gap(politeness).0;
         let slow = min_pause(gap).checked_shr(ease.into()).unwrap_or(0);
-        // A difference of less than a millisecond does not matter.
+        // Treat a slow gap of up to a millisecond as over, even if the steady gap is shorter.
         slow <= gap.max(1000)
     }
 
-    /// Returns the maximum number of requests in flight at once. It is one if the host sets a pace,
-    /// which several slots together would exceed. It is also one from a pause until the end of the
-    /// slow restart.
+    /// Returns the maximum number of requests in flight at once: 1 or `per_host`. The maximum is 1
+    /// if the host sets a pace, because several slots together would exceed the pace. The maximum
+    /// is also 1 from a pause after failures until the end of the slow restart.
     fn width(&self, politeness: &Politeness, now: Tick) -> u32 {
         let backoff = self.backoff();
         if self.pace.is_some() || backoff.trip_level > 0 || backoff.ease > 0 {
@@ -128,8 +130,8 @@ impl Host {
         (0..slots.len()).min_by_key(ready)
     }
 
-    /// Returns the end of the request from which the current hour's gap counts: the last request on
-    /// this slot or, if robots.txt sets a pace, on any slot.
+    /// Returns the start of gaps for certain hours: the end of the last request on this slot or, if
+    /// robots.txt sets a pace, on any slot.
     fn end_that_counts(&self, slot: Option<usize>) -> Option<Tick> {
         let slots = &self.slots;
         let slot = slots[slot?].last_end;
@@ -140,8 +142,8 @@ impl Host {
         }
     }
 
-    /// Returns the earliest time for a request under rules that apply at any hour. Waits that were
-    /// over by `base` are ignored.
+    /// Returns the earliest time for a request under rules that apply at any hour. Ignores waits
+    /// that ended at or before `base`.
     fn floor(&self, politeness: &Politeness, slot: Option<Slot>, base: Option<Tick>) -> Moment {
         let mut floor = (Tick::ZERO, GapReason::First);
         let mut consider = |at: Tick, why: GapReason| {
@@ -191,8 +193,8 @@ impl Host {
         (NEVER, GapReason::QuietHours)
     }
 
-    /// Checks the gap that applies at the hour of `at`. If it is not over, returns when to check
-    /// again.
+    /// Checks the gaps that apply at the hour of `at`, counted from `end`. If a gap is not over
+    /// yet, returns when to check again, and the rule that sets the gap.
     fn too_soon(&self, end: Tick, at: Tick) -> Option<Moment> {
         let limit = self.backoff().limit;
         let over = end.after(limit.gap);

@@ -130,8 +130,9 @@ impl Gates {
     }
 
     fn join(&mut self, now: Tick, key: GateKey, limits: Limits) -> u32 {
-        // The gate of this key may have existed before, and been dropped because its delay was
-        // shorter or its limits were off. So assume that the last request was as late as possible.
+        // A gate for this key may have been dropped earlier, when its delay was shorter or its
+        // limits were off, so its last request is unknown. Assume the latest possible time for that
+        // request.
         let last = now.before(limits.delay).max(self.changed);
         let mut rate = MaxRate::with_clock(&self.clock, limits.rate);
         if self.changed > Tick::ZERO {

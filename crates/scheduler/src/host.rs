@@ -16,8 +16,8 @@ pub(crate) const NO_GATE: u32 = u32::MAX;
 
 pub(crate) struct Host {
     pub(crate) key: HostKey,
-    /// Slots that were used and are free now. Together with the requests in flight, there are at
-    /// most `per_host`. The remaining slots of the host were never used.
+    /// The free slots that were used before. A slot is missing here while its request is in flight,
+    /// and before its first use.
     pub(crate) slots: Vec<Slot>,
     pub(crate) origins: Vec<OriginEntry>,
     /// The pace that the robots.txt files of its origins set. `None` for most hosts.
@@ -49,8 +49,8 @@ pub(crate) struct Host {
     pub(crate) position: QueuePosition,
     /// Orders hosts that became ready in the same millisecond; 0 comes first.
     pub(crate) priority: u8,
-    /// How often, since the host's last permit, the limit of its site allowed a request but that of
-    /// its address did not.
+    /// Number of times since the host's last permit that the limit of its site allowed a request,
+    /// but the limit of its address did not.
     pub(crate) bounces: u8,
     /// Whether the host has reserved a request under its site's limit while it waits for its
     /// address.
@@ -113,9 +113,10 @@ impl Host {
         self.slots.push(slot);
     }
 
-    /// Removes slots until at most `per_host` are left, beginning with those that become ready
-    /// first. The latest end of a removed slot moves to a remaining slot. At least one slot
-    /// remains, because its gap applies again if the limit is raised during a request.
+    /// Removes free slots until these and the requests in flight are at most `per_host`. The slots
+    /// that become ready first are removed first, and the latest end of a removed slot moves to a
+    /// remaining slot. At least one slot remains, so that its gap still applies if `per_host` is
+    /// raised while requests are in flight.
     pub(crate) fn drop_slots(&mut self, per_host: u32) {
         let requests = self.in_flight - self.set_aside;
         let room = per_host.saturating_sub(requests).max(1);
@@ -135,9 +136,10 @@ impl Host {
         !self.is_parked && (self.due > 0 || self.queued_requests > 0)
     }
 
-    /// Whether a failed request for the robots.txt of an origin leaves open that another origin of
-    /// the host answers. False for a host with more than two origins, so that links to many ports
-    /// of a host don't make the crawl try them one after the other.
+    /// Returns whether another origin of the host may still answer after a request for the
+    /// robots.txt of one origin failed. False for any other request, and for a host with more than
+    /// two origins. Otherwise links to many ports of a host would make the crawl try one port after
+    /// the other.
     pub(crate) fn may_answer_elsewhere(&self, purpose: &Purpose) -> bool {
         let Purpose::Robots { origin } = purpose else {
             return false;

@@ -9,8 +9,8 @@
 //! - the host's site
 //! - the crawl as a whole
 //!
-//! Robots come first: an origin's first permit is for its robots.txt, and no page permit is issued
-//! until rules are in force.
+//! robots.txt comes first: an origin's first permit is for its robots.txt, and no page permit is
+//! issued until rules are in force.
 //!
 //! The scheduler does no I/O, reads no clock and never sees a URL. Each call carries the time as a
 //! [`Tick`], and each request reports back as a [`RequestOutcome`]. The same seed and the same

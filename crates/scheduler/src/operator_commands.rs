@@ -127,8 +127,8 @@ impl Scheduler {
         let per_host = self.limits[number as usize].per_host;
         let host = &mut self.hosts[id];
         host.limits = number;
-        // A slot that the higher limit adds would be free at once, but it may be one that a lower
-        // limit removed during its gap. So wait for that gap.
+        // An additional slot would be free at once. But this may be a slot that a lower limit
+        // removed while its gap was under way. So wait until that gap would be over.
         if per_host > before.per_host
             && let Some((until, why)) = host.first_free(before, &self.limits[number as usize])
             && until > self.now

@@ -27,7 +27,7 @@ pub enum RobotsState {
         /// page.
         until: Tick,
     },
-    /// robots.txt could not be fetched, so no page may be either (RFC 9309 section 2.3.1.4).
+    /// robots.txt could not be fetched, so no page may be fetched (RFC 9309 section 2.3.1.4).
     Unreachable {
         /// When to fetch robots.txt again, if URLs are still pending.
         retry_at: Tick,
@@ -45,9 +45,9 @@ pub(crate) struct OriginEntry {
     permits_out: u32,
     /// Whether a permit for robots.txt was issued and its answer has not been judged yet.
     asked: bool,
-    /// Until when the first page after an answer may be issued, even if the rules are no longer
-    /// fresh. Otherwise, if rules were fresh for less than the gap, robots.txt would be
-    /// fetched forever and no page ever.
+    /// Until when the first page after a robots.txt answer may be issued, even if the rules have
+    /// expired. Without this exception, rules that expire before the host's gap ends would never
+    /// allow a page, and robots.txt would be fetched again and again.
     first_until: Tick,
 }
 
@@ -58,8 +58,8 @@ enum State {
     Unreachable { retry_at: Tick },
 }
 
-/// The part of an origin's state that the scheduler tracks: each host counts its due and busy
-/// origins, and retry times are queued.
+/// The state of an origin that its host and the scheduler track: each host counts its due and busy
+/// origins, and the scheduler keeps a queue of retry times.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OriginStatus {
     /// Whether a request can be issued now, for robots or a page.
@@ -196,8 +196,8 @@ impl OriginEntry {
         self.first_until = Tick::ZERO;
     }
 
-    /// Takes back an unused page permit. If the number of pending URLs was set since, that number
-    /// stays.
+    /// Takes back an unused page permit. If the number of pending URLs was set after the permit was
+    /// issued, this number stays.
     pub(crate) fn page_given_back(&mut self) {
         self.permits_out = self.permits_out.saturating_sub(1);
     }

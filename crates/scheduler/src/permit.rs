@@ -98,7 +98,7 @@ pub enum Poll {
     Issue(Permit),
     /// Nothing may be sent before this tick, unless another call changes that.
     SleepUntil(Tick),
-    /// Nothing is pending, or all pending work first needs `done` or `set_robots`.
+    /// Nothing is pending, or nothing can be issued before a call of `done` or `set_robots`.
     Idle,
 }
 

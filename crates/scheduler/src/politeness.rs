@@ -41,7 +41,8 @@ pub struct Politeness {
     pub look_ups: u32,
     /// Upper bound for Retry-After and for waits from rate-limit fields.
     pub max_retry_after: Duration,
-    /// The first wait after a 429 or 503 without a Retry-After. Each further one doubles the wait.
+    /// The first wait after a 429 or 503 without a Retry-After. Each further such answer doubles
+    /// the wait.
     pub wait_first: Duration,
     /// Upper bound for the wait that starts at `wait_first` and doubles.
     pub wait_max: Duration,
@@ -112,7 +113,7 @@ impl Politeness {
         .made_usable()
     }
 
-    /// Returns the general politeness first, then that of each pattern in order.
+    /// Returns the general politeness, followed by the politeness of each pattern, in order.
     pub(crate) fn of_all_patterns(&self) -> Vec<Politeness> {
         let of_patterns = self.sites.iter().map(|(_, limits)| self.with(limits));
         std::iter::once(self.clone()).chain(of_patterns).collect()

@@ -53,7 +53,7 @@ pub struct RateLimit {
     pub wait: Option<Duration>,
 }
 
-/// How a request ended, as far as politeness distinguishes.
+/// How a request ended. Politeness treats each variant differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutcomeKind {
     /// The host answered, whatever the status.
@@ -63,8 +63,8 @@ pub enum OutcomeKind {
         /// The answer's Retry-After, which counts from the answer's end (RFC 9110 section 10.2.3).
         retry_after: Option<Duration>,
     },
-    /// A timeout, a reset or a broken answer. The URL is blamed, until too many different URLs
-    /// fail.
+    /// A timeout, a reset or a broken answer. Only the URL is blamed, until too many different URLs
+    /// of the host fail.
     UrlFailed,
     /// No connection could be made. The host is blamed, unless the request was for a robots.txt and
     /// another origin of the host may answer.

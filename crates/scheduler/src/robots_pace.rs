@@ -1,4 +1,4 @@
-//! The pace that a robots.txt sets. The pages that it disallows are not handled here.
+//! The pace that a robots.txt sets. Allow and disallow rules are not handled here.
 
 use std::time::Duration;
 
@@ -92,7 +92,7 @@ impl Pace {
 }
 
 impl OriginPace {
-    /// Converts the pace in a robots.txt to the form that is stored. `None` if it sets no pace.
+    /// Converts the pace that a robots.txt sets to its stored form. `None` if it sets no pace.
     pub(crate) fn of(asked: &RobotsPace) -> Option<Box<OriginPace>> {
         let mut pace = Pace {
             crawl_delay: asked.crawl_delay.map_or(0, micros),

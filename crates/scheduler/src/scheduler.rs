@@ -211,8 +211,8 @@ impl Scheduler {
         self.refresh(id);
     }
 
-    /// Sets a permit aside during a name look-up. Until [`Scheduler::admit`] it counts as a
-    /// look-up, not as a request in flight.
+    /// Sets a permit aside during a name look-up. Until [`Scheduler::admit`], the permit counts as
+    /// a look-up and not as a request in flight.
     pub fn set_aside(&mut self, now: Tick, mut permit: Permit) -> Permit {
         self.advance(now);
         if permit.0.look_up.is_none() {

@@ -172,8 +172,7 @@ impl Scheduler {
     }
 
     /// Removes a host and all its pending work for good, because another worker owns the host now.
-    /// Returns `None` while requests to the host are in flight; from then on, no new permit is
-    /// issued for it.
+    /// While requests to the host are in flight, returns `None`, and the host gets no new permit.
     pub fn hand_over(&mut self, now: Tick, host: &HostKey) -> Option<HandedOver> {
         self.advance(now);
         let Some(&id) = self.by_host.get(host) else {
@@ -302,8 +301,8 @@ impl Scheduler {
             .max(adjusted(old.limit.wait_until, longest_wait));
     }
 
-    /// Adds a used slot. If the host then has too many slots, drops the one that becomes ready
-    /// first, but keeps its end if that is the latest.
+    /// Adds a used slot. If the host then has too many slots, drops the slot that becomes ready
+    /// first. The end of its last request moves to a remaining slot if it is the latest.
     fn add_slot(&mut self, id: u32, slot: Slot) {
         let (address, site) = (self.hosts[id].address, self.hosts[id].site);
         if address != NO_GATE {

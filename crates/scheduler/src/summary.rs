@@ -35,9 +35,9 @@ pub struct PausedHost {
     pub host: HostKey,
     /// When the pause ends.
     pub until: Tick,
-    /// The rule that pauses it.
+    /// The rule that pauses the host.
     pub why: PauseReason,
-    /// Its origins whose rules are in force, possibly from an older copy of robots.txt.
+    /// The origins of the host whose rules are in force, possibly from an older copy of robots.txt.
     pub with_rules: Vec<Origin>,
 }
 

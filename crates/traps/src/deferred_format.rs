@@ -144,7 +144,7 @@ mod tests {
         let merged = Traps::merge_stored(&[two.as_bytes(), b"parked 3", one.as_bytes()]);
         assert_eq!(merged, Some(stored.clone().into_bytes()));
         assert_eq!(Traps::merge_stored(&[]), None);
-        // Neither an unknown layout nor lines that can't be read change anything.
+        // An unknown layout and unreadable lines change nothing.
         traps.restore(b"parked 3\n");
         assert_eq!(traps.deferred.len(), 2);
         lines.insert(1, "zz\ta.example\t1\t-\tcalendar".to_owned());

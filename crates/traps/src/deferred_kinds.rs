@@ -11,15 +11,15 @@ pub(super) struct DeferredKind {
     /// version stored the kind without a host.
     pub(super) host: Option<HostKey>,
     pub(super) rule: String,
-    /// Whether all URLs of the kind are deferred, because they have trap signs. If false, only
-    /// those found on pages with nothing new are deferred.
+    /// Whether all URLs of the kind are deferred, because they have trap signs. If false, only URLs
+    /// found on pages with nothing new are deferred.
     pub(super) by_looks: bool,
     /// Names of parameters that never brought anything new. If set, only URLs with such a parameter
     /// are deferred.
     pub(super) names: Option<Vec<String>>,
-    /// How many URLs of the kind were deferred so far. The next field is the count at which the
-    /// next URL is fetched as a probe.
+    /// How many URLs of the kind were deferred so far.
     pub(super) put_aside: u64,
+    /// When `put_aside` reaches this value, the next probe is fetched.
     pub(super) next_probe: u64,
 }
 

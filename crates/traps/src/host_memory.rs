@@ -1,4 +1,4 @@
-//! The memory of each host. A bound limits the memory of all hosts together.
+//! Remembers the recent pages of each host. The memory of all hosts together is bounded.
 
 use std::collections::HashMap;
 
@@ -30,13 +30,13 @@ pub(super) struct HostMemory {
     /// The number of templates (URLs of one pattern) whose URLs are queued behind others. Includes
     /// templates that are no longer remembered.
     pub(super) watched: u32,
-    /// The number of the host's last page, counted over the pages of all hosts. The next field is
-    /// the host's memory in bytes at that page.
+    /// The sequence number of the host's last page, counted over the pages of all hosts.
     seen: u64,
+    /// The host's memory in bytes, as measured at its last page.
     bytes: usize,
 }
 
-/// A text that one or several pages of a host had.
+/// A text that was found on one or several pages of a host.
 #[derive(Debug, Default)]
 pub(super) struct Text {
     pub(super) pages: u32,

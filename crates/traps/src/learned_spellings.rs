@@ -48,7 +48,8 @@ struct Page {
 /// The hash of a page's text. `None` for a page with too few words to compare.
 type TextHash = Option<NonZeroU64>;
 
-/// A page whose URL has a plainer spelling, which `step` yields.
+/// A fetched page whose URL is another spelling of a plain URL. `step` is the difference between
+/// both spellings.
 #[derive(Debug)]
 struct Variant {
     page: Page,
@@ -62,7 +63,7 @@ struct Variant {
 pub(super) struct LearnedSpellings {
     /// The text of each recent page, by the hash of its URL.
     pages: RecentMap<TextHash>,
-    /// For each plain URL, by its hash: the first page seen under each other spelling of the URL.
+    /// Maps the hash of each plain URL to the first page seen under each other spelling of the URL.
     variants: RecentMap<Vec<Variant>>,
     rules: Vec<Rule>,
     /// The number of pairs of pages that were compared so far.

@@ -45,19 +45,19 @@ pub const MAX_LEVEL: u8 = 30;
 const MAX_MEMBERS: usize = 16;
 /// Maximum number of deferred kinds of URLs, over all hosts.
 const MAX_DEFERRED_KINDS: usize = 16_384;
-/// A page has something new if it has more than `MIN_NEW_WORDS` new words, and if these are more
-/// than one in `WORDS_A_NEW_ONE` of its words.
+/// A page has something new if more than `MIN_NEW_WORDS` of its words are new, and more than one in
+/// `WORDS_A_NEW_ONE`.
 const MIN_NEW_WORDS: usize = 5;
 const WORDS_A_NEW_ONE: usize = 12;
 /// Pages with fewer words than this are always compared word by word: this is cheap, and such pages
 /// are often stubs.
 const FEW_WORDS: u32 = 50;
-/// The number of URLs of a deferred kind after which one URL is fetched as a probe. After each
-/// probe the number is multiplied by `PROBE_FACTOR`: 128, 512, 2,048 and so on.
+/// After this many URLs of a deferred kind, one URL is fetched as a probe. Each probe multiplies
+/// the number by `PROBE_FACTOR`: 128, 512, 2,048 and so on.
 const FIRST_PROBE: u64 = 128;
 const PROBE_FACTOR: u64 = 4;
 /// Pages with the same text that lead to each other count as a trap if there are at least
-/// `TEXT_ROW` of them. Without trap signs they must also have a minimum level.
+/// `TEXT_ROW` of them. Without trap signs they must also have at least the level `TEXT_LEVEL`.
 const TEXT_ROW: u32 = 3;
 const TEXT_LEVEL: u8 = 2;
 
@@ -114,8 +114,8 @@ pub enum Disposition {
     /// Fetch another spelling of the URL, which has the same page. Contains that spelling and the
     /// reason.
     SameAs(CanonicalUrl, String),
-    /// The URL's origin mirrors another origin. If the URL of the same page there is known, defer
-    /// this URL. Contains the other URL and the reason.
+    /// The URL's origin mirrors another origin. Contains the URL of the same page on the other
+    /// origin, and the reason. If that URL is known, defer this URL.
     Mirror(CanonicalUrl, String),
 }
 
@@ -138,8 +138,8 @@ pub struct Traps {
     changing: HashSet<HostKey>,
 }
 
-/// Returns the keys for evidence about a URL: one for its pattern ([`Shape::pattern`]) and, if it
-/// has a family ([`Shape::family`]), one for that.
+/// Returns the keys for evidence about a URL: the key of its pattern ([`Shape::pattern`]) and, if
+/// it has a family ([`Shape::family`]), the key of the family.
 fn keys(host: &HostKey, shape: &Shape) -> (u64, Option<u64>) {
     let template = stable_hash::of_all(&[host.as_str(), &shape.pattern]);
     let family = shape.family();
@@ -264,7 +264,8 @@ impl Traps {
                 .templates
                 .entry(place, || TemplateHistory::new(pattern, shape.signs));
             let (was_watched, was_proven) = (account.is_watched(), account.is_proven());
-            // The redirects before a cut redirect were not recorded, but brought nothing new either.
+            // The redirects that led to a cut redirect were not recorded, but brought nothing new
+            // either.
             let level = level.max(u8::from(matches!(page_yield, Yield::Onwards)));
             account.take(url, shape, level, page_yield);
             is_changed |= was_watched != account.is_watched();
@@ -419,8 +420,8 @@ impl Traps {
     }
 
     /// Whether anything was learned that may change the treatment of a host's URLs, or of URLs
-    /// found on its pages. If false, [`Traps::standing`] returns [`Disposition::Fetch`] for them,
-    /// apart from queue levels and mirrors.
+    /// found on its pages. If false, [`Traps::standing`] returns [`Disposition::Fetch`] for all
+    /// these URLs, apart from queue levels and mirrors.
     #[must_use]
     pub fn knows_of(&self, host: &HostKey) -> bool {
         if self.knows_of_none() {

@@ -58,7 +58,7 @@ impl Default for Mirrors {
 }
 
 impl Mirrors {
-    /// Records a fetched page. Returns whether the page was compared with one of another origin.
+    /// Records a fetched page. Returns whether the page was compared with a page of another origin.
     pub(super) fn learn(&mut self, url: &CanonicalUrl, gist: &PageFingerprint) -> bool {
         if gist.words < MIN_WORDS {
             return false;

@@ -44,7 +44,7 @@ struct SharedWords {
 struct Compared {
     novelty: Novelty,
     /// The number of new words of recent pages, by text. Pages with the same text get the same
-    /// number, because which of them is the first is decided later.
+    /// number, because it is decided later which of these pages counts as the first.
     by_text: RecentMap<u32>,
 }
 
@@ -98,7 +98,7 @@ pub(super) struct Novelty {
 impl Novelty {
     /// Returns the number of new words of a page, including images, and adds the page's shingles.
     ///
-    /// A new word makes five shingles new. An omitted word makes shingles new, too.
+    /// A new word makes five shingles new. An omitted word also makes shingles new.
     pub(super) fn count_new(&mut self, gist: &PageFingerprint) -> usize {
         self.make_room(gist.shingles.len() + gist.images.len());
         // One bit per slot, set if this page filled the slot. So a shingle that the page repeats

@@ -155,7 +155,7 @@ impl FingerprintReader {
         length
     }
 
-    /// Adds the word at the beginning of `page`, which has this length in bytes.
+    /// Adds the word at the beginning of `page`. `length` is the length of the word in bytes.
     #[inline(always)]
     fn word(&mut self, page: &[u8], length: usize) {
         let (hash, beginning) = of_word(page, length);
@@ -204,8 +204,9 @@ impl FingerprintReader {
 /// Returns the hash of each shingle (five consecutive words), and the simhash of all shingles.
 /// Fewer than five words form one shingle.
 fn shingles(words: &[u64]) -> (Box<[u32]>, u64) {
-    /// The number of shingles that are computed at once, and the number of words in these shingles.
+    /// The number of shingles that are computed at once.
     const AT_ONCE: usize = 4;
+    /// The number of words in the shingles that are computed at once.
     const WORDS_AT_ONCE: usize = AT_ONCE + SHINGLE - 1;
     let shingle = |words: &[u64]| words.iter().fold(0, |hash, word| mix(hash, *word));
     let count = match words.len() {

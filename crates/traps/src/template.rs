@@ -12,8 +12,8 @@ const PLAIN_ROW: u32 = 24;
 /// The number of consecutive pages that make a trap, for URLs without trap signs, if most of the
 /// pages had a few new words.
 const LITTLE_ROW: u32 = 8 * PLAIN_ROW;
-/// The minimum level that makes a trap, for URLs without trap signs. The level is the number of
-/// consecutive pages, each found only on the one before.
+/// The minimum level that makes a trap, for URLs without trap signs. The level of a URL is the
+/// number of consecutive pages with nothing new on the way to it.
 const PLAIN_LEVEL: u8 = 8;
 /// If a template is proven (see `is_proven`), one page in this many is compared word by word.
 const SAMPLE: u64 = 8;
@@ -106,7 +106,7 @@ pub(super) struct TemplateHistory {
     signs: TrapSigns,
     fetched: u32,
     fresh: u32,
-    /// The number of consecutive pages with nothing new, up to the last page.
+    /// The number of consecutive pages with nothing new, including the last page of the template.
     row: u32,
     /// How many of the `row` pages had a few new words.
     little: u32,
@@ -116,12 +116,13 @@ pub(super) struct TemplateHistory {
     level: u8,
     /// The number of the template's URLs that were first found on one of the `row` pages.
     record_children: u32,
-    /// The hash of the last page's content. The next field is the number of consecutive pages with
-    /// this content.
+    /// The hash of the last page's content.
     text: u64,
+    /// The number of consecutive pages with the content `text`.
     same: u32,
-    /// Names of parameters in URLs of pages with nothing new, and of pages with something new.
+    /// Names of parameters in URLs of pages with nothing new.
     names: Vec<String>,
+    /// Names of parameters in URLs of pages with something new.
     fresh_names: Vec<String>,
     examples: Vec<String>,
     /// How often the template (URLs of one pattern) was deferred although it then brought something
@@ -234,8 +235,8 @@ impl TemplateHistory {
     /// without such evidence.
     pub(super) fn verdict(&self) -> Option<Trap> {
         let factor = 1_u32 << self.chances;
-        // The number of consecutive pages that the level implies. It includes pages of other URL
-        // patterns.
+        // The number of consecutive pages with nothing new that the level implies: the pages on the
+        // way and the last page. Pages of other URL patterns are included.
         let by_way = if self.row > 1 {
             u32::from(self.level) + 1
         } else {
@@ -286,7 +287,7 @@ impl TemplateHistory {
         }
     }
 
-    /// Describes to the user the evidence for a trap.
+    /// Returns a description of the evidence for a trap, for the user.
     pub(super) fn evidence(&self, trap: Trap) -> String {
         let TemplateHistory {
             pattern,
@@ -304,7 +305,7 @@ impl TemplateHistory {
     }
 }
 
-/// Adds those of `names` to `names_seen` that it does not contain yet, up to `MAX_NAMES`.
+/// Adds each of `names` that `names_seen` does not contain yet, up to `MAX_NAMES` in total.
 fn note(names_seen: &mut Vec<String>, names: &[String]) {
     for name in names {
         if names_seen.len() < MAX_NAMES && !names_seen.contains(name) {

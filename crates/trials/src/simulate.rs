@@ -2,7 +2,7 @@
 //! engine.
 //!
 //! The trials of the engine (`--seeds`) are tests of `crawl-engine`, in `simulated/trial`. The rest
-//! of this file is the scheduler's web:
+//! of this file simulates the web of the scheduler.
 //!
 //! Hosts with random response times share addresses and sites. Requests fail, hosts request waits
 //! with and without Retry-After, send rate-limit fields, and have robots.txt files with crawl

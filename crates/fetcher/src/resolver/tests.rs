@@ -102,7 +102,7 @@ async fn a_typed_name_is_private_from_the_beginning_or_never() {
             other_names.permitted("seed.example", &home).is_err(),
             "another port"
         );
-        // Any resolver may look the name up.
+        // A public address that one resolver finds counts for all resolvers.
         let _ = other_names.permitted("seed.example.", then);
         let reason = names.permitted("seed.example", &home).unwrap_err();
         let expect = "seed.example is at 127.0.0.1, an address of this machine, and had a public \
@@ -142,8 +142,8 @@ async fn rfc8305_3_late_addresses_are_kept_and_judged() {
         "{reason}"
     );
 
-    // Once the maximum number of look-ups wait for their slower family, another look-up keeps its
-    // cached answer and is counted.
+    // While the maximum number of look-ups wait for their slower family, a further look-up keeps
+    // its cached answer and is counted.
     let room = names.late.try_acquire_many(MAX_LATE_LOOKUPS as u32);
     late(Arc::clone(&partial)).await;
     assert_eq!(names.one_family_lookups(), 1);

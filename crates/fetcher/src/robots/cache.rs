@@ -30,8 +30,8 @@ pub struct CompiledRobots {
     named_sitemaps: OnceLock<NamedSitemaps>,
 }
 
-/// The sitemaps that a robots.txt names, as sorted hashes of their canonical URLs: less memory than
-/// their lines take.
+/// The sitemaps that a robots.txt names, as sorted hashes of their canonical URLs. Hashes take less
+/// memory than the lines.
 #[derive(Debug)]
 struct NamedSitemaps {
     hasher: RandomState,

@@ -59,7 +59,7 @@ pub enum RobotsCopyState {
     None,
     /// The rules are unknown.
     Unreachable {
-        /// As in [`RobotsAnswer::Unreachable`].
+        /// The reason, as in [`RobotsAnswer::Unreachable`].
         why: String,
         /// How many answers in a row left the rules unknown.
         tries: u32,
@@ -93,7 +93,8 @@ pub enum RobotsFreshness {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadRobotsCopy {
-    /// There is no line break after the head.
+    /// The line break after the head is missing. The value is the length of the stored form, in
+    /// bytes.
     #[error("robots copy of {0} bytes has no head")]
     NoHead(usize),
     /// The head is not valid JSON.

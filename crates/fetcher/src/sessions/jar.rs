@@ -53,7 +53,7 @@ pub(crate) enum Refusal {
 }
 
 impl Jar {
-    /// Takes in the value of a `Set-Cookie` field from a response for `url`. An expired cookie
+    /// Applies the value of a `Set-Cookie` field from a response for `url`. An expired cookie
     /// deletes the cookie that it would replace.
     pub(crate) fn receive(
         &mut self,
@@ -150,7 +150,8 @@ impl Jar {
 
     /// Returns the values to redact in everything kept from responses.
     pub(crate) fn secrets(&self) -> impl Iterator<Item = &str> {
-        // A short value may be a word of any page, whatever a server marks as `HttpOnly`.
+        // Don't redact short values, because they may be words of any page. This also applies to
+        // cookies that a server marks as `HttpOnly`.
         let values = self.cookies.iter().map(|cookie| cookie.value());
         values.filter(|value| value.len() >= MIN_SECRET_COOKIE_BYTES)
     }

@@ -21,8 +21,9 @@ use self::stored_cookie::StoredCookie;
 use crate::host_access::{AccessError, REDACTED, is_private};
 use crate::secrets::{LearnedSecrets, SecretKind};
 
-/// The cookies and tokens of the sites for which the operator keeps them. Each site has its own,
-/// and no request to a host outside the site gets them. Clones share the same state.
+/// The cookies and tokens of the sites for which the operator keeps them. Each site has its own
+/// cookies and token, and no request to a host outside the site gets them. Clones share the same
+/// state.
 ///
 /// `Debug` shows only the names of the sites.
 #[derive(Clone, Default)]
@@ -114,9 +115,9 @@ impl SiteSessions {
             .any(|site| file.0.iter().any(|cookie| self.accepts(site, cookie)))
     }
 
-    /// Adds the cookies of a file to the sites that they belong to, unless the same file was
-    /// imported before: the cookies of that time may have been replaced since. `digest` identifies
-    /// the contents of the file.
+    /// Adds the cookies of a file to the sites that they belong to. Skips a site that has imported
+    /// the same file before, because the site may have replaced these cookies since. `digest`
+    /// identifies the contents of the file.
     pub fn import(&self, file: &CookieFile, digest: &str, now: Tick) {
         for (site, session) in self.0.sites.iter() {
             let mut session = lock(session);
@@ -255,7 +256,7 @@ impl SiteSessions {
         }
     }
 
-    /// Redacts the password or token of a login from now on in everything kept from responses.
+    /// Redacts this password or token of a login in everything that is kept from later responses.
     pub fn learn_secret(&self, value: &str) {
         self.0.secrets.learn(value, SecretKind::Credential);
     }
@@ -286,7 +287,8 @@ impl SiteSessions {
             cookies.set_sensitive(true);
             fields.insert(COOKIE, cookies);
         }
-        // Cookies have a domain, but a token goes to the host of the table alone.
+        // A cookie may go to all hosts of its domain, but the token only to the host that the site
+        // is named after.
         let is_own_host = host_and_port(host.as_str()).0 == host_and_port(site).0;
         if let Some((name, value)) = session.token.as_ref().filter(|_| is_own_host) {
             fields.insert(name, value.clone());

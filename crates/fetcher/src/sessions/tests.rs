@@ -157,7 +157,8 @@ fn cookies_do_not_push_passwords_out_of_the_redaction() {
         secrets.redacted("s3cret-word t0ken-of-a c00kie-value-000999 c00kie-value-000000"),
         "[redacted] [redacted] [redacted] c00kie-value-000000"
     );
-    // A cookie with the value of the password does not make the password one of the cookies.
+    // A cookie has the value of a password. The password must still count as a credential, so that
+    // many later cookies don't evict it.
     receive(
         &sessions,
         "https://a.example/",

@@ -151,7 +151,8 @@ async fn each_new_answer_is_judged() {
     assert_eq!(server.connections(), 0);
 }
 
-/// A typed name allows private addresses, but only on its port and only until it is public.
+/// A typed name allows private addresses, but only on its port, and only until it has had a public
+/// address.
 #[tokio::test]
 async fn a_typed_name_opens_its_own_port_until_it_is_public() {
     let home = || ScriptedAnswer::Addresses(vec!["127.0.0.1".parse().unwrap()], 300);

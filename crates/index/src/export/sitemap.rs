@@ -70,8 +70,8 @@ impl SitemapFolder {
     pub fn finish(self) -> Result<SitemapReport, ExportError> {
         let mut done = SitemapReport::default();
         let mut names = HashSet::new();
-        // Go in descending order, so that `https` comes before `http` and gets the name without a
-        // scheme.
+        // Iterate in descending order, so that `https` comes before `http` and gets the name
+        // without a scheme.
         for (origin, urls) in self.origins.iter().rev() {
             let name = folder_name(origin, &mut names);
             let folder = self.folder.beside().join(name);
@@ -96,8 +96,8 @@ fn folder_name(origin: &str, names: &mut HashSet<String>) -> String {
     name
 }
 
-/// Writes the `sitemap.xml` of an origin. If one file is not enough, it is an index of several
-/// files. Returns the number of files.
+/// Writes the `sitemap.xml` of an origin. If one file is not enough, `sitemap.xml` is an index of
+/// several files. Returns the number of files.
 fn write_origin(
     origin: &str,
     urls: &BTreeMap<String, Option<String>>,

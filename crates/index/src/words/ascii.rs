@@ -29,7 +29,7 @@ fn end_of(bytes: &[u8], at: usize) -> usize {
             continue;
         }
         let (before, after) = (bytes[end - 1], bytes.get(end + 1).copied().unwrap_or(b' '));
-        // WB6, WB7: letters; WB11, WB12: digits.
+        // Rules WB6 and WB7 join letters, and rules WB11 and WB12 join digits.
         let letters = before.is_ascii_alphabetic() && after.is_ascii_alphabetic();
         let digits = before.is_ascii_digit() && after.is_ascii_digit();
         let joins = letters && matches!(next, b'.' | b'\'' | b':')

@@ -172,7 +172,8 @@ impl KnownWords {
     }
 }
 
-/// Converts an offset, which is small because the cache has a limited number of short words.
+/// Converts an offset to 32 bits. All offsets fit, because the cache has a limited number of short
+/// words.
 fn small(place: usize) -> u32 {
     u32::try_from(place).unwrap_or(u32::MAX)
 }

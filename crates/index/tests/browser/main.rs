@@ -131,7 +131,8 @@ fn pages() -> Vec<IndexedPage> {
             "Black tea",
             "Black tea is brewed with boiling water.",
         ),
-        // Only the title of this page has the phrase of a query, and only the text of the next one.
+        // Only the title of this page has the phrase of a query. On the next page, only the text
+        // has it.
         page("/harvest.html", "Spring harvest", "It is early."),
         page(
             "/picking.html",

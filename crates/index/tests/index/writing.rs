@@ -421,8 +421,8 @@ fn an_index_never_loses_many_pages_for_doubtful_reasons() {
             kept_reasons,
             [each("no_page"), each("redirect"), each("soft_404")]
         );
-        // Pages that can be found under another URL don't count as lost, but pages that name each
-        // other as canonical do.
+        // Pages that can be found under another URL don't count as lost. Pages that name each other
+        // as canonical do count.
         let moved: Vec<_> = (0..9)
             .map(|n| drop(n, "redirect: http://a.example/19"))
             .collect();

@@ -162,9 +162,8 @@ impl AgentRules {
         Some((host, *line))
     }
 
-    /// Returns the lines about the use of a path that apply to the agent: those with the longest
-    /// matching path. They come from the agent's groups if these have any, or else from the whole
-    /// file.
+    /// Returns the lines of this kind about the use of a path: those with the longest matching
+    /// path. If no line in the agent's groups matches, uses the lines before the first group.
     pub(crate) fn preferences(&self, kind: PreferenceKind, path: &str) -> Vec<&Preference> {
         let path = Path::of(path).bytes;
         let reading = &self.reading;

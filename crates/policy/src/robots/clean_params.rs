@@ -12,7 +12,7 @@ const MAX_LINES: usize = 1000;
 /// A URL without the parameters that its site declares irrelevant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cleaned {
-    /// The URL without these parameters.
+    /// The URL without the removed parameters.
     pub url: Url,
     /// The line that removed the parameters, as interpreted: `Clean-param: ref&sort /list`.
     pub rule: String,
@@ -72,7 +72,7 @@ fn as_written(line: &CleanParam) -> String {
 }
 
 /// Returns whether a pattern matches a prefix of a path. Takes linear time, because each piece of
-/// the pattern is searched only after the previous one.
+/// the pattern is searched only in the text after the previous piece.
 fn begins(path: &str, pattern: &str) -> bool {
     let mut pieces = pattern.split('*');
     let first = pieces.next().unwrap_or_default();

@@ -214,7 +214,8 @@ impl Reader<'_> {
     }
 }
 
-/// Removes the version from a name. Accepts commas between names.
+/// Removes a version and a trailing comma from a name. The comma is accepted as a separator between
+/// names.
 fn without_version(name: &[u8]) -> &[u8] {
     let end = name.iter().position(|&b| b == b'/');
     let name = &name[..end.unwrap_or(name.len())];

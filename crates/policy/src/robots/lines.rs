@@ -264,9 +264,9 @@ pub(crate) enum Key {
     Unknown,
 }
 
-/// Parses a field name as the most used parser does, ignoring case. The four main fields are
-/// recognised by their prefix, including six misspellings of `disallow`; the others by their whole
-/// name.
+/// Parses a field name as Google's parser does, ignoring case. The four main fields are recognised
+/// by their prefix, including six misspellings of `disallow`. All other fields are recognised by
+/// their whole name.
 #[inline]
 pub(crate) fn forgiving_key(key: &[u8]) -> Key {
     let Some(first) = key.first() else {

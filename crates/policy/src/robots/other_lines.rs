@@ -201,8 +201,8 @@ impl FileRecords {
     }
 }
 
-/// Adds a preference if there is room. Their number is limited because each look-up for a path
-/// scans all of them.
+/// Adds a preference if there is room. The number of preferences is limited, because each look-up
+/// for a path scans all preferences.
 fn keep(preferences: &mut Vec<Preference>, preference: Preference) {
     if preferences.len() < MAX_PREFERENCES {
         preferences.push(preference);

@@ -1,7 +1,8 @@
 //! An index of the literal parts between wildcards, for files with many wildcard rules.
 //!
-//! One pass over a path finds every place where a part may begin. After that, each part of a rule
-//! costs only a lookup in a sorted list, however long the path is, instead of a search of the path.
+//! One pass over a path finds every position where a part may begin. After that, each part of a
+//! rule costs only a lookup in a sorted list, however long the path is, instead of a search of the
+//! path.
 
 use foldhash::{HashMap, HashMapExt as _};
 use memchr::{memchr, memmem};

@@ -162,9 +162,9 @@ fn bytes(len: usize) -> u32 {
 
 /// Returns whether `pattern` matches a prefix of `path` (RFC 9309 section 2.2.2).
 ///
-/// Each part between wildcards is placed at its leftmost match. If the parts fit in any way, they
-/// also fit at their leftmost matches, so no other placement is tried and the cost is linear in the
-/// path.
+/// Each part between wildcards is placed at its leftmost match. If there is any placement that
+/// fits, the leftmost one fits too. So no other placement is tried, and the cost is linear in the
+/// length of the path.
 #[inline]
 pub(super) fn matches(pattern: &[u8], shape: Shape, path: &[u8]) -> bool {
     if !shape.wild {
@@ -199,8 +199,8 @@ fn matches_wild(pattern: &[u8], anchored: bool, path: &[u8]) -> bool {
     !anchored || rest.ends_with(last)
 }
 
-/// Returns the first occurrence of `needle`. Tries a few places one by one, which costs less than
-/// building a searcher.
+/// Returns the first occurrence of `needle`. Tries a few positions one by one, which costs less
+/// than building a searcher.
 pub(super) fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
     const PLAINLY: usize = 8;
     let Some(&first) = needle.first() else {
@@ -310,8 +310,8 @@ mod tests {
             assert_eq!(mark & ODD != 0, is_odd, "{byte}");
             assert_eq!(mark & SPECIAL != 0, class == Class::Special, "{byte}");
         }
-        // Leave out every other capital letter and the rare signs, because some of these share a
-        // bit.
+        // Use only every second capital letter and no rare signs, because some capitals and signs
+        // share a bit.
         let capitals = (b'A'..=b'Z').step_by(2);
         let bytes = (b'a'..=b'z').chain(b'0'..=b'9').chain(capitals);
         let mut all: Vec<u64> = bytes

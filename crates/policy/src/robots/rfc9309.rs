@@ -1,4 +1,4 @@
-//! Reads a robots.txt by RFC 9309, accepting the misspellings that the most used parser accepts.
+//! Reads a robots.txt by RFC 9309, accepting the misspellings that Google's parser accepts.
 
 use crate::agent::ProductToken;
 
@@ -17,7 +17,7 @@ pub(super) struct Reading {
     pub(super) oddities: Vec<RobotsOddity>,
 }
 
-/// Whether `Allow: /dir/index.html` also allows `/dir/`, as in the most used parser.
+/// Whether `Allow: /dir/index.html` also allows `/dir/`, as in Google's parser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum IndexPages {
     AllowFolder,
@@ -152,8 +152,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns whether the current group applies to the agent, as far as the lines read so far
-    /// show.
+    /// Returns whether the current group applies to the agent, according to the lines read so far.
     #[inline]
     fn speaks(&self) -> bool {
         self.named || (self.star && !self.named_ever)

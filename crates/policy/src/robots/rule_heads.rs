@@ -30,7 +30,7 @@ impl RuleHeads {
         let mut numbers: Vec<u32> = (0..narrow(count)).collect();
         numbers.sort_by_key(|number| head(*number));
         let mut heads: Vec<Head> = Vec::new();
-        // Heads of which each is a prefix of the next, so the longest is last.
+        // A stack of heads. Each head is a prefix of the next.
         let mut open: Vec<(u32, &[u8])> = Vec::new();
         for (first, number) in (0..).zip(&numbers) {
             let text = head(*number);

@@ -27,8 +27,8 @@ pub(super) struct Entry {
     in_text: bool,
 }
 
-/// The precedence of a matching rule (RFC 9309 section 2.2.2). The rule with the most bytes wins;
-/// if two are equal, the one that allows. No rule has weight zero.
+/// The precedence of a matching rule (RFC 9309 section 2.2.2). The rule with the most bytes wins.
+/// If two rules are equally long, the allowing rule wins. No rule has weight zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Weight(u32);
 
@@ -110,7 +110,7 @@ struct Question<'p, 'a> {
     occurrences: Option<Occurrences>,
 }
 
-/// If there are no more rules than this, all are tried, which is as fast as any search.
+/// Up to this number of rules, all rules are tried, which is as fast as any search.
 const FEW: usize = 128;
 
 /// Rules are sorted by their heads once this many paths were judged. Sorting costs about as much as
@@ -121,7 +121,7 @@ const MANY_QUESTIONS: u32 = 128;
 /// there is one.
 const FEW_SEARCHES: u32 = 64;
 
-/// After this many searches, the parts of wildcard rules are indexed. That many searches cost about
+/// The parts of wildcard rules are indexed after this many searches. This many searches cost about
 /// as much as indexing the longest possible file.
 const MANY_SEARCHES: u32 = 1 << 16;
 

@@ -1,5 +1,5 @@
 //! A slow, simple reference for RFC 9309, written independently of the crate. It makes one pass per
-//! path, uses no index, and tries a pattern at every place.
+//! path, uses no index, and tries a pattern at every position.
 
 use crawl_policy::{MAX_ROBOTS_BYTES, ProductToken};
 

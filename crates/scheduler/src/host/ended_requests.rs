@@ -1,4 +1,4 @@
-//! What the end of a request changes for its host: the response time, and the waits that follow.
+//! Updates a host when one of its requests ends: the response time, and the waits that follow.
 
 use std::time::Duration;
 

@@ -133,7 +133,7 @@ fn look_ups_run_ahead_and_do_not_count_as_requests_in_flight() {
         .partition(Permit::is_set_aside);
     assert_eq!((aside.len(), asked.len()), (3, 1));
     assert_eq!(stage.scheduler.in_flight(), 1);
-    // An ended look-up counts against the concurrency only once it is admitted.
+    // A permit whose look-up has ended counts against the concurrency only once it is admitted.
     let mut aside = aside.into_iter();
     let looked_up = aside.next().unwrap();
     asked.extend(sent(stage.scheduler.admit(stage.now, looked_up, None)));

@@ -124,7 +124,7 @@ fn purposes_under_rules_that_are_stale_at_once(delay: Duration) -> Vec<bool> {
 fn a_kept_copy_allows_no_page_once_it_is_stale() {
     let mut stage = Stage::new(Politeness::default());
     let origin = origin("http://example.org");
-    // The state comes from a copy, such as that of an evicted host, and not from an answer.
+    // This state comes from a stored copy, such as that of an evicted host, not from an answer.
     let state = RobotsState::InForce {
         pace: RobotsPace::default(),
         until: stage.now + SECOND,

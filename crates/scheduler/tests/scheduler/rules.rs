@@ -376,7 +376,7 @@ fn an_origin_without_a_listener_does_not_pause_the_other() {
         stage.scheduler.set_robots(stage.now, &refused, state);
         learned.paused
     };
-    // The refused origin may be the first to be requested.
+    // Add the refused origin first, so that its robots.txt is requested first.
     stage.scheduler.set_pending(stage.now, &refused, 3);
     let plain = origin("http://example.org");
     stage.scheduler.set_pending(stage.now, &plain, 3);
@@ -388,12 +388,12 @@ fn an_origin_without_a_listener_does_not_pause_the_other() {
         assert!(waited < 5 * SECOND, "{waited:?}");
         stage.end(permit.spend(), ANSWERED);
     }
-    // The rules of the other origin are known, although none of its URLs is pending.
+    // The rules of `plain` are known, although none of its URLs is pending.
     assert_eq!(fails(&mut stage), None);
     let summary = stage.scheduler.host_summary(stage.now);
     let paused = &summary.paused[0];
     assert_eq!(paused.why, PauseReason::Robots);
-    // A page that can't be fetched shows that the server is gone.
+    // A failed connection for a page shows that the server is gone.
     stage.scheduler.set_pending(stage.now, &plain, 1);
     let (permit, _) = stage.wait();
     let learned = stage.end(permit.spend(), OutcomeKind::NoConnection);

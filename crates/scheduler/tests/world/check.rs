@@ -339,8 +339,8 @@ impl Check {
         self.last_start = None;
     }
 
-    /// Applies changed politeness. For an evicted host that gets more slots, keeps at most as many
-    /// request ends as it had slots before.
+    /// Applies changed politeness. If an evicted host gets more slots, keeps only as many request
+    /// ends as the host had slots before.
     pub(crate) fn reload(&mut self, now: Tick, plan: &Plan, is_away: impl Fn(u32) -> bool) {
         let before: Vec<_> = (0..self.hosts.len())
             .map(|host| {
@@ -508,7 +508,7 @@ impl Shared {
     }
 }
 
-/// Returns the quiet hours as spans of minutes, by asking at each minute of the day.
+/// Returns the quiet hours as spans of minutes, by checking each minute of the day.
 fn quiet_spans(plan: &Plan) -> Vec<Spans> {
     let general = &plan.politeness.quiet;
     let own = plan.overrides.iter();
@@ -540,7 +540,8 @@ fn override_of(
     Some(terms)
 }
 
-/// Returns the number, from 1, of the longest pattern that the host's name ends with; 0 if none.
+/// Returns the number, from 1, of the longest pattern that is a suffix of the host's name; 0 if
+/// there is none.
 fn pattern_of(overrides: &[(String, PolitenessOverride)], name: &str) -> u8 {
     let matches = overrides
         .iter()

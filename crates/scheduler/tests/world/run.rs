@@ -234,7 +234,8 @@ impl World {
         }
     }
 
-    /// Starts a look-up if the scheduler wants one, and sometimes if it doesn't.
+    /// Starts a look-up if the scheduler requires one. Also starts a look-up in some other cases,
+    /// at random.
     fn look_up(&mut self, permit: Permit) {
         let is_asked = self.plan.politeness.look_ups > 0 && self.dice.percent(10);
         if !permit.is_set_aside() && !is_asked {

@@ -7,7 +7,7 @@ use crate::{
     Disposition, MAX_LEVEL, PageAnswer, PageEvidence, PageFingerprint, Traps, stable_hash,
 };
 
-/// Observes a page of a host, and the URLs first found on it. Returns whether they defer a kind of
+/// Observes a page of a host, and the URLs first found on it. Returns whether this defers a kind of
 /// URLs that was not deferred before.
 fn visited(traps: &mut Traps, path: &str, level: u8, text: &str, new: &[&str]) -> bool {
     let url = |path: &str| canonicalize(None, &format!("http://a.example{path}")).unwrap();

@@ -115,7 +115,7 @@ pub(super) fn measure(workspace: &Workspace, args: &ExtractArgs) -> Result<()> {
     run(&mut bench.crawl(&seed))?;
     run(&mut bench.scrapy(&seed))?;
     drop(web);
-    // In turns, so that a change of the machine's load meets both.
+    // Alternate both programs, so that a change in the machine's load affects both.
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for _ in 0..args.runs.max(1) {
         ours.push(cost(&mut bench.extract())?);
@@ -196,8 +196,8 @@ fn median(mut runs: Vec<Cost>) -> Cost {
     runs.swap_remove(runs.len() / 2)
 }
 
-/// Reads the fields of each page from a file of JSON lines. They are in the member `inner` of a
-/// line, or in the line itself.
+/// Reads the fields of each page from a file of JSON lines. In each line, the fields are in the
+/// member `inner` or, without such a member, in the line itself.
 fn fields_of(file: &Path, inner: &str) -> Result<BTreeMap<String, Value>> {
     let text =
         fs::read_to_string(file).with_context(|| format!("can't read {}", file.display()))?;

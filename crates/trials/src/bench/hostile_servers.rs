@@ -31,8 +31,9 @@ pub(crate) struct HostileArgs {
     dev: bool,
 }
 
-/// Number of sitemaps in an index, and of URLs in each sitemap.
+/// Number of sitemaps in an index.
 const SITEMAPS: u32 = 30;
+/// Number of URLs in each sitemap.
 const SITEMAP_URLS: u32 = 50_000;
 
 /// Kinds of misbehaviour that cost the crawler memory: endless bodies, bombs, drips, silence.

@@ -13,11 +13,13 @@ use super::program::{Profile, Program, build, peak_until_end};
 use crate::torture::random::SeededRandom;
 use xtask::workspace::Workspace;
 
-/// Words per paragraph, and the vocabulary of the English pages.
+/// Words per paragraph of the English pages.
 const WORDS: usize = 200;
+/// Number of different words of the English pages.
 const VOCABULARY: u64 = 30_000;
-/// Ideographs per paragraph, and the range of the Chinese pages, from U+4E00 on.
+/// Ideographs per paragraph of the Chinese pages.
 const IDEOGRAPHS: usize = 2_000;
+/// Number of different ideographs of the Chinese pages, from U+4E00 on.
 const MAX_IDEOGRAPH: u64 = 3_000;
 
 #[derive(Args)]

@@ -57,8 +57,8 @@ pub(crate) enum Bench {
     TlsFloor(crawl::TlsFloorArgs),
 }
 
-/// Runs a benchmark. A bare loop is measured itself, so it does not look for the workspace, which
-/// would start Cargo.
+/// Runs a benchmark. The process of a bare loop is measured as a whole. So it does not look for the
+/// workspace, because that would start Cargo.
 pub(crate) fn bench(bench: &Bench) -> Result<()> {
     let workspace = Workspace::find;
     match bench {

@@ -33,8 +33,9 @@ pub(crate) struct NamesArgs {
 }
 
 const DOMAIN: &str = "names.example";
-/// How many names in 100 get no answer, and how many a late answer.
+/// How many names in 100 get no answer.
 const DEAD: u32 = 2;
+/// How many names in 100 get a late answer.
 const LATE: u32 = 5;
 const LATE_BY: Duration = Duration::from_millis(300);
 /// Maximum bytes of a query.

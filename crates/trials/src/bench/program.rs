@@ -39,7 +39,8 @@ impl Profile {
 pub(super) enum Program {
     /// The crawler.
     Crawl,
-    /// This program, which is measured too and therefore built in the same profile as the crawler.
+    /// This program. Some benchmarks measure this program too, so the build profile is that of the
+    /// crawler.
     Trials,
 }
 

@@ -20,8 +20,9 @@ use xtask::workspace::Workspace;
 
 /// When the generated crawl began, in milliseconds since 1970.
 const START_MS: u64 = 1_795_219_200_000;
-/// Pages per WARC file, and bytes per record.
+/// Pages per WARC file.
 const PAGES_A_FILE: u64 = 100_000;
+/// Bytes per WARC record.
 const RECORD_BYTES: u64 = 9_000;
 /// A command that takes longer is ended.
 const MAX_TIME: Duration = Duration::from_hours(2);

@@ -163,7 +163,7 @@ fn ratios(ours: RunCost, theirs: RunCost) -> String {
     )
 }
 
-/// Runs a program, and returns what it and the processes that it started took.
+/// Runs a program, and returns the cost of its process and of all descendants.
 fn cost_of(command: &mut Command) -> Result<RunCost> {
     let begin = Instant::now();
     let mut child = command.stdin(Stdio::null()).spawn()?;
@@ -196,7 +196,8 @@ fn look(child: &Child, cpu: &mut BTreeMap<u32, u64>) -> u64 {
         })
         .collect();
     let mut found = BTreeSet::from([child.id()]);
-    // A process is often younger than its parent, but ids begin again at some point.
+    // Process ids don't show which process was created first, because they start over at some
+    // point. So repeat until no further descendants are found.
     loop {
         let children = stats
             .iter()

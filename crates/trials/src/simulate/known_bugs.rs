@@ -1,4 +1,4 @@
-//! Checks that trials of the engine find bugs: those of `crates/trials/known-bugs`, one at a time.
+//! Checks that trials of the engine find the bugs in `crates/trials/known-bugs`, one at a time.
 //!
 //! Each bug is a patch. After the patch is applied to a copy of the workspace, trials run until one
 //! fails.
@@ -35,7 +35,7 @@ pub(super) fn find_all(workspace: &Workspace, first: u64, trials: u64) -> Result
             }
         }
     }
-    // The next build of the copy begins without a bug.
+    // Restore the copy, so that its next build has no bug.
     workspace.copy_files(&tree)?;
     match missed[..] {
         [] => Ok(()),

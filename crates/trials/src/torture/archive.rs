@@ -125,8 +125,9 @@ fn places(captures: &BTreeSet<Capture>, web: &Web, pages: &[PageRow], breaches: 
     }
 }
 
-/// Checks that each resource is archived, and not more often than it was answered. A kill takes back
-/// records that were not committed, but no rows of requests.
+/// Checks that each resource is archived, and not more often than it was answered. A resource may
+/// have more answers than records, because a kill loses records that were not committed, but no
+/// rows of requests.
 fn resources(
     captures: &BTreeSet<Capture>,
     web: &Web,

@@ -32,7 +32,8 @@ impl Browsers {
         Browsers(processes.collect())
     }
 
-    /// Kills the browsers and their guardians, as the end of a container does.
+    /// Kills the browsers, and their guardian processes that would clean up after them. The same
+    /// happens when a container ends.
     pub(super) fn kill(&self) {
         for group in &self.0 {
             // An error means that the group has already ended.

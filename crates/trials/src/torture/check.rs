@@ -210,7 +210,7 @@ fn links_once(links: &[LinkRow], rows: &Rows) -> Result<()> {
 }
 
 /// Checks that each page that the rule reads has exactly one row of fields in each round, and other
-/// pages have none. A body that is the same as at an earlier visit has its row from then.
+/// pages have none. A page whose body is the same as at an earlier visit gets no new row.
 fn extracts_once(extracts: &[ExtractRow], pages: &[PageRow]) -> Result<()> {
     let is_html = |page: &PageRow| {
         let content_type = page.content_type.as_deref().unwrap_or_default();
@@ -239,7 +239,8 @@ fn extracts_once(extracts: &[ExtractRow], pages: &[PageRow]) -> Result<()> {
     }
 }
 
-/// Checks the rows against the truth. Returns the number of pages given up because of kills.
+/// Checks the rows against what the web requires. Returns the number of pages given up because of
+/// kills.
 pub(super) fn rows_are_the_truth(
     web: &Web,
     rows: &Rows,

@@ -57,8 +57,8 @@ pub(super) fn holds_all(output: &Path, rows: &[PageRow], breaches: &mut Breaches
     Ok(held)
 }
 
-/// Returns the pages that a search can find, except pages whose last visit gave a reason to remove
-/// them. Empty before the index exists.
+/// Returns the pages that a search can find. Leaves out pages that are still in the index although
+/// their last visit gave a reason to remove them. Empty before the index exists.
 fn pages(output: &Path) -> Result<BTreeSet<String>> {
     let mut pages = BTreeSet::new();
     match SearchIndex::open(&output.join("index")) {

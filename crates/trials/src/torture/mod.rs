@@ -1,4 +1,4 @@
-//! Crawls that are killed again and again, and checked against the truth.
+//! Crawls that are killed again and again, and compared with what the web requires.
 //!
 //! The built program crawls a random web of several hosts, is killed with SIGKILL at random moments
 //! (just started, well under way, right after a file grew, at its end) and restarted by the same

@@ -9,12 +9,12 @@ use super::breaches::{Breaches, Tally};
 use super::program_run::Death;
 use super::web::Web;
 
-/// Rows have whole milliseconds, so a wait restored from a row may end this much too early. In
-/// microseconds.
+/// A wait that was restored from a row may end this many microseconds too early, because rows have
+/// whole milliseconds.
 const ROUNDED: u64 = 1000;
 
-/// How long a frozen process may take, once it is resumed, to send the request that it was about to
-/// send. In microseconds.
+/// The maximum time, in microseconds, that a frozen process needs after it is resumed to send the
+/// request that it was about to send.
 const LATE: u64 = 250_000;
 
 /// Events that cut off or delayed requests. Times are by the web's clock.

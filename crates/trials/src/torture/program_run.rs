@@ -37,10 +37,10 @@ const RULES_FILE: &str = "rules.toml";
 /// A rule that reads every HTML page.
 const RULES: &str = "[[extract]]\nname = \"titles\"\nfields = { title = \"title\" }\n";
 
-/// When to kill the process, and what else.
+/// When to kill the process, and whether to kill its browser too.
 pub(super) struct Kill {
     pub(super) aim: Aim,
-    /// Whether to kill the browser with its guardian too.
+    /// Whether to kill the browser too, with the guardian process that cleans up after it.
     pub(super) with_browser: bool,
 }
 
@@ -142,7 +142,7 @@ impl Program {
             args.extend(["--index".to_owned(), "on".to_owned()]);
         }
         if let Some(mode) = web.render {
-            // No page fails because the machine is slow.
+            // Set a long timeout, so that no page fails because the machine is slow.
             let rest = "--browser-sandbox off --render-timeout 10m --render";
             args.extend(rest.split(' ').map(str::to_owned));
             args.push(mode.to_owned());
@@ -348,7 +348,8 @@ impl Program {
     }
 }
 
-/// Detects when the program has opened all its files, because it then recreates its crash journal.
+/// Detects when the program has opened all its files. At that moment the program recreates its
+/// crash journal.
 struct Opening {
     journal: PathBuf,
     before: Option<SystemTime>,

@@ -37,7 +37,8 @@ pub(super) struct Web {
     pub(super) web: TestWeb,
     /// The minimum gap for every host.
     pub(super) delay: Duration,
-    /// The delay that every robots.txt sets instead.
+    /// The crawl delay that every robots.txt sets. If set, it is the minimum gap in place of
+    /// `delay`.
     pub(super) crawl_delay: Option<Duration>,
     /// Each URL that must have a row, with its status; `None` if it is not answered.
     pub(super) expected: BTreeMap<String, Option<u16>>,
@@ -120,8 +121,8 @@ impl Web {
         Ok(drawn)
     }
 
-    /// Starts a small web where nothing is late. Its crawl also writes link rows and a search
-    /// index.
+    /// Starts a small web that answers without delays. A crawl of this web also writes link rows
+    /// and a search index.
     pub(super) fn quick(seed: u64) -> Result<Web> {
         let web = TestWeb::builder().seed(seed).hosts(2).pages(12);
         let web = web.try_start().context("the web did not start")?;
@@ -236,7 +237,7 @@ impl Web {
         self.delay_parts(parts, dice);
     }
 
-    /// Makes some resources late, or has them answer only at the second attempt.
+    /// Makes some resources late, and lets others answer only at the second attempt.
     fn delay_parts(&self, mut parts: Vec<(u32, String, Answer)>, dice: &mut SeededRandom) {
         let busy = Answer::of(503).header("retry-after", RETRY_AFTER);
         let first: [Reply; 2] = [busy.into(), Reply::reset()];

@@ -21,8 +21,8 @@ use crawl_index_entry::IndexedPage;
 
 /// Number of words that count as the start of the main text, where words have a higher weight.
 const LEAD_WORDS: usize = 60;
-/// Number of bits for headings. If a page has more headings, several share a bit. One more bit is for
-/// the description.
+/// Number of bits for headings. If a page has more headings, several headings share a bit. The bit
+/// after these is for the description.
 const HEADING_BITS: usize = 13;
 /// Maximum number of compounds that a search for a word includes: those on the most pages.
 const MAX_COMPOUNDS: usize = 12;
@@ -64,8 +64,8 @@ pub(super) struct Words {
     pub(super) has_compounds: bool,
 }
 
-/// The prior of consecutive pages if it is not that of an ordinary page: the number of the first
-/// page and of the last, and the prior in hundredths, then that for a query about changes.
+/// The priors of consecutive pages that are not ordinary: the number of the first page, the number
+/// of the last page, the prior in hundredths, and the prior for a query about changes.
 pub(super) type Prior = (u32, u32, u64, u64);
 
 /// The words that share a stem.
@@ -73,8 +73,8 @@ pub(super) type Prior = (u32, u32, u64, u64);
 pub(super) struct Class {
     /// The words, in UTF-16 order like JavaScript strings.
     pub(super) forms: Vec<WordForm>,
-    /// Compounds that end in one of these words, those on the most pages first. Each is the first
-    /// word of a class whose stem ends in the stem of this class.
+    /// Compounds that end in a word of this class. Compounds on the most pages come first. If
+    /// several compounds share a stem, only their first one is listed.
     pub(super) compounds: Vec<Box<str>>,
 }
 

@@ -95,8 +95,8 @@ struct Manifest {
     /// browser never mixes cached files of different versions.
     data: String,
     pages: usize,
-    /// The lower bound of each word file, in UTF-16 order: all words of the file reach its bound,
-    /// and no word of the previous file does.
+    /// For each word file, the lower bound of its words in UTF-16 order. All words of the file are
+    /// equal to or greater than this bound, and all words of earlier files are less.
     words: Vec<String>,
     /// The pages that expire: the number of each, and the time in seconds since 1970 UTC.
     until: Vec<(u32, i64)>,

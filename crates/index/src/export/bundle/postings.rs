@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 use super::weights::{Counts, FIELDS};
 use crate::counted_sort::unnamed_file;
 
-/// Maximum number of word occurrences in memory. Beyond that, they are sorted and written to a
-/// file.
+/// Maximum number of word occurrences in memory. If there are more, they are sorted and written to
+/// a file.
 pub(super) const MAX_IN_MEMORY: usize = 1 << 20;
 
-/// Size of an occurrence on disk in bytes, including the number of its word; then the size of a
-/// posting.
+/// Size of an occurrence on disk in bytes, including the number of its word.
 const OCCURRENCE_BYTES: usize = 14 + 2 * FIELDS;
+/// Size of a posting on disk in bytes.
 const POSTING_BYTES: usize = 13;
 
 /// The occurrences of a word on a page.

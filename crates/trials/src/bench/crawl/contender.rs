@@ -90,8 +90,8 @@ impl Contender {
         value.map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
-    /// Installs the program and returns its path. `None` if it is one of ours, which is already
-    /// built.
+    /// Installs the program and returns its path. `None` for a program of this project, which is
+    /// already built.
     pub(super) fn install(self, workspace: &Workspace) -> Result<Option<PathBuf>, Absent> {
         self.fetch(workspace)
             .map_err(|error| Absent(format!("{error:#}")))

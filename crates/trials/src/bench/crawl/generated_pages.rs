@@ -6,12 +6,13 @@ use crate::torture::random::SeededRandom;
 
 /// The robots.txt of every host.
 pub(super) const ROBOTS: &str = "User-agent: *\nDisallow: /private/\n";
-/// Number of links from each page to its own children, and of links in the menu that all pages
-/// share.
+/// Number of links from each page to its own children.
 const CHILDREN: u32 = 8;
+/// Number of links in the menu that all pages share.
 const MENU: u32 = 40;
-/// Words per page, and the size of the vocabulary.
+/// Words per page.
 const WORDS: usize = 400;
+/// Number of different words of all pages.
 const VOCABULARY: usize = 8_192;
 /// Bytes of inline style and script in each page, about as in real pages.
 const HEAD_BYTES: usize = 6_000;

@@ -69,7 +69,7 @@ pub(in crate::bench) struct GeneratedWeb {
 }
 
 impl GeneratedWeb {
-    /// Starts the web, which already listens when this function returns.
+    /// Starts the web. The sockets already listen when this function returns.
     pub(in crate::bench) fn start(plan: WebPlan) -> Result<GeneratedWeb> {
         let (_, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
         setrlimit(Resource::RLIMIT_NOFILE, most, most)?;

@@ -1,7 +1,7 @@
 //! The cost of a crawl over TLS, compared with wget2 and with a bare loop over rustls.
 //!
-//! Each host has its own name and certificate. The server takes part of the processors, so the CPU
-//! of the client counts more than its rate.
+//! Each host has its own name and certificate. The server runs on the same machine, so the CPU time
+//! of a client is a better measure than its rate.
 
 use std::ffi::OsString;
 use std::fs;

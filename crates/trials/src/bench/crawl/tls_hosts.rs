@@ -1,4 +1,5 @@
-//! Hosts with a certificate each, served over TLS 1.3 by nginx, and their authority.
+//! Hosts served over TLS 1.3 by nginx, each with its own certificate, and the authority that signs
+//! the certificates.
 
 use std::collections::HashSet;
 use std::fs;
@@ -17,12 +18,12 @@ use xtask::workspace::Workspace;
 use super::generated_pages::{GeneratedPages, ROBOTS, path};
 use super::server_log::Served;
 
-/// The log format: whether the TLS session was resumed (`r`), the HTTP version, and what
-/// [`Served::read`] takes.
+/// The log format: whether the TLS session was resumed (`r`), the HTTP version, and the fields that
+/// [`Served::read`] parses.
 const LOG_LINE: &str = "$ssl_session_reused $server_protocol $connection $status \
                         $sent_http_content_type $host$request_uri";
 
-/// Hosts on disk. Their chains have one intermediate certificate, as most do.
+/// Hosts on disk. Each certificate chain has one intermediate certificate, as is usual.
 pub(super) struct TlsHosts {
     dir: PathBuf,
     hosts: u32,
@@ -49,7 +50,8 @@ impl TlsHosts {
         let middle =
             CertifiedIssuer::signed_by(authority("intermediate"), KeyPair::generate()?, &root)?;
         fs::write(dir.join("root.pem"), root.pem())?;
-        // Clients verify just as many signatures if all hosts have the same key.
+        // All hosts have the same key. Clients verify as many signatures as they would with
+        // separate keys.
         let key = KeyPair::generate()?;
         fs::write(dir.join("key.pem"), key.serialize_pem())?;
         let pages = GeneratedPages::new(pages_a_host);
@@ -94,7 +96,7 @@ impl TlsHosts {
         .context("cannot start nginx")
     }
 
-    /// Returns what a server served that has ended.
+    /// Returns the answers in the log of a server that has ended.
     pub(super) fn served(&self) -> Result<TlsServed> {
         Ok(TlsServed::read(&fs::read_to_string(self.log())?))
     }

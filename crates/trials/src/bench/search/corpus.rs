@@ -65,7 +65,7 @@ pub(super) fn path_of(url: &str) -> &str {
     url.strip_prefix(BASE).unwrap_or(url)
 }
 
-/// Returns a page as the index takes it, or `None` if the index rejects it.
+/// Returns a page in the form that is put into the index, or `None` if the index rejects it.
 pub(in crate::bench) fn page(url: &CanonicalUrl, body: &[u8]) -> Option<IndexedPage> {
     let context = PageContext {
         content_type: Some("text/html"),

@@ -1,4 +1,4 @@
-//! Crawls that resume from what a power cut left.
+//! Crawls that resume from the files that a power cut left.
 //!
 //! The built program crawls a small web once, while every change to its directory is recorded. The
 //! recording is used to rebuild the directory as a power cut at a random moment may leave it. The

@@ -135,8 +135,8 @@ impl Recording {
         self.names[file.0].ends_with(".jnl")
     }
 
-    /// Returns the rows that a power cut after this many changes must not lose. The rows were
-    /// durable when a commit was written, and the commit itself was durable before the cut.
+    /// Returns the rows that a power cut after this many changes must not lose. Such rows were
+    /// durable when a commit was written, and the commit was durable before the cut.
     pub(super) fn promised(&self, cut: usize, rows: &str) -> Vec<u8> {
         let name = |node: &Node| self.names[node.0].as_str();
         let mut content = Content::default();

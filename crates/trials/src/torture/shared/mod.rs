@@ -1,5 +1,5 @@
-//! Crawls of four workers with a shared frontier, under all the failures of machines and networks,
-//! and checked against the truth.
+//! Crawls of four workers with a shared frontier, with failures of machines and networks, compared
+//! with what the web requires.
 //!
 //! Each crawl has a random web, a PostgreSQL primary whose commits wait for a standby, and four
 //! workers, each with its own directory, home, and network to the engines. The seed determines the
@@ -53,8 +53,9 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(5);
 /// Interval between two attempts to reopen a worker's settled URLs.
 const REOPEN_INTERVAL: Duration = Duration::from_millis(300);
 
-/// Buckets of a crawl, and how many are moved at once.
+/// Number of buckets of a crawl. A bucket is a set of hosts that is owned by one worker.
 const BUCKETS: u64 = 1024;
+/// Number of buckets that one command moves.
 const MOVED: u64 = 300;
 
 /// Exit status after a disk or engine failure. The same command resumes the crawl.
