@@ -96,7 +96,7 @@ impl HostKey {
         &self.0
     }
 
-    /// Returns the host without a port, as a resolver takes it.
+    /// Returns the host without a port, in the form that a resolver expects.
     #[must_use]
     pub fn host(&self) -> &str {
         host_and_port(&self.0).0

@@ -141,7 +141,7 @@ impl SpellingStep {
 }
 
 impl SpellingRules {
-    /// No steps at all.
+    /// Rules that never take any step.
     pub const OFF: SpellingRules = SpellingRules {
         default_documents: StepPolicy::Off,
         tracking: StepPolicy::Off,
