@@ -119,7 +119,8 @@ impl BrowserConfig {
         (is_plain && !version.is_empty()).then_some(version)
     }
 
-    /// Returns the browser's program: `program`, or the first one found in `search_path`.
+    /// Returns the path of the browser's program: `program`, or the first known program in
+    /// `search_path`. `None` if there is none.
     #[must_use]
     pub fn find_program(&self) -> Option<PathBuf> {
         if let Some(program) = &self.program {

@@ -46,19 +46,19 @@ impl Rules {
         false
     }
 
-    /// Returns an empty list, because there are no rules.
+    /// Returns no extracts, because there are no rules.
     #[must_use]
     pub fn extract(&self, _: &str, _: &PageFacts<'_>) -> Vec<Extract> {
         Vec::new()
     }
 
-    /// Returns an empty list, because there are no rules.
+    /// Returns no conditions, because there are no rules.
     #[must_use]
     pub fn conditions(&self, _: &str, _: &PageFacts<'_>) -> Vec<(&'static str, bool)> {
         Vec::new()
     }
 
-    /// Returns an empty list, because there are no rules.
+    /// Returns no explanations, because there are no rules.
     #[must_use]
     pub fn nearest(&self, _: &str, _: &str, _: &[&str]) -> Vec<Option<Nearest>> {
         Vec::new()

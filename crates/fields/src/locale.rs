@@ -32,8 +32,8 @@ pub(crate) const NEUTRAL: Locale = Locale {
 /// and the decimal separator.
 type Numbers = (&'static [&'static str], &'static str, char);
 
-/// The number formats of all supported locales. A locale without an entry of its own uses that of
-/// its language.
+/// The number formats of all supported locales. A locale that is not listed, such as `de-BE`, has
+/// the format of its language.
 const NUMBERS: &[Numbers] = &[
     (&["de-ch", "de-li", "it-ch"], "'\u{2019}", '.'),
     (&["de-at"], ".\u{a0}\u{202f}", ','),

@@ -95,8 +95,8 @@ impl Rule {
         })
     }
 
-    /// Returns whether the rule applies to pages in `language`. `None` is an unknown language, to
-    /// which only rules without a language apply.
+    /// Returns whether the rule applies to pages in `language`. If the language is unknown
+    /// (`None`), only a rule without a language applies.
     pub(crate) fn is_language(&self, language: Option<&str>) -> bool {
         let Some(wanted) = &self.language else {
             return true;

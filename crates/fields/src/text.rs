@@ -93,7 +93,7 @@ struct Words {
 }
 
 impl Words {
-    /// Adds a piece of text. Returns false if the budget was too small for all of it.
+    /// Adds a piece of text. Returns false if the piece was cut because the budget was used up.
     fn push(&mut self, part: &str, budget: &Budget) -> bool {
         let mut words = part.split_whitespace().peekable();
         self.is_space |= part.starts_with(char::is_whitespace);

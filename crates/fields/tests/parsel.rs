@@ -1,4 +1,4 @@
-//! Compares the fields of five pages with those that parsel finds, the selector library of Scrapy.
+//! Compares the fields of five pages with the results of parsel, the selector library of Scrapy.
 #![cfg(feature = "tree")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 #![expect(

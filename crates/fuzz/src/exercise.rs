@@ -1,5 +1,5 @@
-//! Runs a fuzz target without a fuzzer, on the inputs of its corpus and on random changes of these
-//! inputs. Tests of other crates include this file.
+//! Runs a fuzz target without a fuzzer. Passes it the inputs of its corpus, and random changes of
+//! these inputs. Tests of other crates include this file.
 
 use std::path::Path;
 

@@ -8,8 +8,8 @@ use crate::key::{KeyError, KeySet, PublicKey, jwks, set_json};
 pub const DIRECTORY_PATH: &str = "/.well-known/http-message-signatures-directory";
 /// The media type of a directory at [`DIRECTORY_PATH`].
 pub const DIRECTORY_TYPE: &str = "application/http-message-signatures-directory+json";
-/// The thumbprint of the example key in RFC 9421 appendix B.1.4, whose private key is public. It
-/// must not be in a directory.
+/// The thumbprint of the example key in RFC 9421 appendix B.1.4. A directory must not contain this
+/// key, because its private part is public.
 const EXAMPLE: &str = "poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U";
 /// Maximum keys of a directory that are read.
 /// Beyond the limit: [`DirectoryFault::TooMany`].
@@ -151,11 +151,11 @@ pub struct Card {
 pub struct CardDetails {
     /// The `User-Agent` field of the crawler's requests.
     pub expected_user_agent: String,
-    /// The product token by which robots.txt names the crawler.
+    /// The product token of the crawler, as used in robots.txt.
     pub rfc9309_product_token: String,
     /// The robots.txt directives that the crawler obeys.
     pub rfc9309_compliance: Vec<String>,
-    /// What causes requests. `crawler` if the program itself does.
+    /// The cause of the requests. `crawler` if the program itself makes them.
     pub trigger: String,
     /// The purpose for which pages are fetched.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -19,8 +19,8 @@ pub struct Message {
     pub target: String,
     /// The header fields in order.
     pub fields: Vec<(String, String)>,
-    /// Whether `fields` are those of a response. Its signature names the parts of the request with
-    /// the parameter `req`.
+    /// Whether `fields` are those of a response. The signature of a response marks covered parts of
+    /// the request with the parameter `req`.
     pub is_response: bool,
 }
 

@@ -13,10 +13,10 @@ pub const LIFETIME: u64 = 60;
 /// Signs a request. Returns the names and values of the three header fields to add to it. `request`
 /// must contain all header fields that the signature may cover. `agent` is the https URL of the
 /// published keys, and `created` is the time of the signature, in seconds since 1970. `nonce` must
-/// be random. It is ignored if the server requests a nonce in `demand`.
+/// be random, and is ignored if `demand` contains a nonce.
 ///
 /// The signature covers the components that `demand` requests, the authority, and the URL of the
-/// keys. It is valid for [`LIFETIME`] seconds.
+/// keys. The signature is valid for [`LIFETIME`] seconds.
 ///
 /// # Errors
 /// [`BaseError`] if a requested component can't be covered.

@@ -220,8 +220,7 @@ pub struct SeenNonces {
 
 impl SeenNonces {
     /// Changes a verdict to [`Fault::Replay`] if an earlier request had the same key and nonce.
-    /// Ignores signatures that were not made with their key, so that nobody else can use up its
-    /// nonces.
+    /// Ignores forged signatures. Otherwise, an attacker could use up the nonces of a key.
     pub fn judge(&mut self, verdict: &mut Verdict) {
         let Some(nonce) = verdict.nonce.as_ref().filter(|_| verdict.is_of_the_key()) else {
             return;

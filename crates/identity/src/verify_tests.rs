@@ -22,8 +22,8 @@ fn directories() -> [Directory; 1] {
     [Directory::new(AGENT, KeySet::parse(JWK).unwrap().public())]
 }
 
-/// Returns terms without tolerance. They allow any lifetime, because the signatures in the drafts
-/// are valid for a century.
+/// Returns terms without tolerance of times. Any lifetime is allowed, because the signatures in the
+/// drafts are valid for a century.
 fn at(at: u64) -> Terms {
     Terms {
         at,

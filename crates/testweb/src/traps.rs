@@ -273,7 +273,7 @@ impl TrapWeb {
     }
 
     /// Returns an error page for a missing path. Like a soft 404, the page is sent with status 200.
-    /// It links to further missing paths.
+    /// Its links lead to further missing paths.
     fn missing(self, path: &str) -> String {
         let mut dice = SeededRandom::of(&path.bytes().map(u64::from).collect::<Vec<_>>());
         let (first, second) = (self.word(dice.next(), 6), self.word(dice.next(), 6));
