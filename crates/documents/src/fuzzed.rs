@@ -16,8 +16,8 @@ const SMALL: DocumentLimits = DocumentLimits {
     part_bytes: 200,
 };
 
-/// Converts a DOCX. The first byte of the input determines whether the rest is the file itself or
-/// the parts for [`package`].
+/// Converts a DOCX. The first byte of the input determines whether the rest is a whole file, or
+/// parts from which a file is built.
 pub fn docx(data: &[u8]) {
     let Some((first, rest)) = data.split_first() else {
         return;
@@ -52,9 +52,9 @@ fn package(parts: &[u8]) -> Vec<u8> {
     zip.finish().unwrap().into_inner()
 }
 
-/// Converts a PDF. The first byte of the input determines whether the rest is the file itself or
-/// the objects for [`objects`]. The PDF library panics on many files, so the crawler runs it in a
-/// separate process. Here, a panic of the library counts as an unreadable file.
+/// Converts a PDF. The first byte of the input determines whether the rest is a whole file, or
+/// objects from which a file is built. The PDF library panics on many files, so the crawler runs it
+/// in a separate process. Here, a panic of the library counts as an unreadable file.
 pub fn pdf(data: &[u8]) {
     let Some((first, rest)) = data.split_first() else {
         return;

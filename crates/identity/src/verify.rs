@@ -79,7 +79,7 @@ pub enum Fault {
     /// The covered `Signature-Agent` member has parameters, which the protocol forbids.
     #[error("its Signature-Agent member has parameters, so it must be ignored")]
     AgentParameters,
-    /// The algorithm is this one, not Ed25519.
+    /// The algorithm is not Ed25519. Contains the name of the algorithm.
     #[error("its algorithm is `{0}`, not ed25519")]
     Algorithm(String),
     /// The signature expires before it was created.

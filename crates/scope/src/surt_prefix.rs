@@ -1,4 +1,5 @@
-//! Prefixes of SURTs: parts of the web in the notation of web archives.
+//! Prefixes of SURTs, which are URLs in the notation of web archives: the host is reversed, so that
+//! a prefix can describe a domain with its subdomains.
 
 use std::fmt;
 use std::net::IpAddr;

@@ -1,4 +1,4 @@
-//! The keys derived from a URL: origin, host key, site. Parsing is in the same module as
+//! The keys derived from a URL: origin, host key, site. The functions that parse them are next to
 //! [`canonicalize`](crate::canonicalize).
 
 use std::fmt;
