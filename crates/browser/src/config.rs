@@ -54,8 +54,8 @@ pub struct BrowserConfig {
     pub max_requests: u32,
     /// Seed of `Math.random`.
     pub seed: u64,
-    /// Whether to take a screenshot of each page. It shows the window, which has 1280 by 1024
-    /// pixels.
+    /// Whether to take a screenshot of each page. A screenshot shows the window, which has 1280 by
+    /// 1024 pixels.
     pub screenshots: bool,
     /// Maximum size of a screenshot, in bytes.
     pub max_screenshot_bytes: usize,

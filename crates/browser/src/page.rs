@@ -36,7 +36,7 @@ const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
 /// How long the browser may take for a screenshot.
 const SCREENSHOT_PATIENCE: Duration = Duration::from_secs(10);
 
-/// The name of the JavaScript world in which our scripts run, isolated from the page's scripts.
+/// The name of the JavaScript world for our scripts, which is isolated from the page's scripts.
 const WORLD: &str = "crawl";
 
 const RESTRICT: &str = include_str!("scripts/restrict.js");
@@ -122,7 +122,7 @@ impl Drop for Context<'_> {
 enum Role {
     /// The page itself, or a frame or dedicated worker of the page.
     Page,
-    /// A window or worker that pages may not open. It is closed at once.
+    /// A window or worker that pages must not open. Such a target is closed immediately.
     Unwanted,
 }
 
@@ -260,7 +260,7 @@ impl<'a> Rendering<'a> {
         Ok(())
     }
 
-    /// Creates the isolated world in which our scripts read the document. Returns the id of its
+    /// Creates the isolated world where our scripts read the document. Returns the id of its
     /// execution context.
     async fn world(&mut self) -> Result<i64, RenderError> {
         let options = json!({"frameId": self.main_frame, "worldName": WORLD});
@@ -366,7 +366,7 @@ impl<'a> Rendering<'a> {
         drop(self.connection.send(session, method, params));
     }
 
-    /// Waits for a reply and meanwhile handles events.
+    /// Waits for a reply. Handles events until the reply arrives.
     async fn reply(&mut self, reply: &mut Reply) -> Result<Value, RenderError> {
         loop {
             tokio::select! {

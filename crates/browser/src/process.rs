@@ -23,7 +23,7 @@ use crate::{BrowserConfig, BrowserError};
 /// Number of bytes to keep from the end of the browser's output.
 const MAX_OUTPUT: usize = 2000;
 
-/// The shell's script. Its arguments are the profile and the command line of the browser. The
+/// The shell's script. The arguments are the profile and the command line of the browser. The
 /// browser reads commands from descriptor 3 and writes to descriptor 4, which are the same socket.
 /// This socket is passed as standard input. The script copies the descriptors first, because a
 /// background job loses its standard input.
@@ -108,8 +108,8 @@ impl Drop for Process {
 fn reap(mut shell: Child, profile: &Profile) {
     // Ignore errors: they mean that the shell doesn't exist any more.
     let _ = shell.wait();
-    // Usually the shell has removed the folder. It can still exist if a browser process wrote to it
-    // during the removal.
+    // Usually the shell has removed the folder. The folder can still exist if a browser process
+    // wrote to it during the removal.
     let _ = std::fs::remove_dir_all(&profile.path);
 }
 
@@ -175,8 +175,8 @@ async fn keep_end(mut output: UnixStream, kept: Arc<Mutex<Vec<u8>>>) {
     }
 }
 
-/// Browser features to disable. Most of them make requests that can't be intercepted. Site
-/// isolation is disabled because virtual time works only if all frames of a page are in one
+/// Browser features to disable. Most of these features make requests that can't be intercepted.
+/// Site isolation is disabled because virtual time works only if all frames of a page are in one
 /// process.
 const DISABLED_FEATURES: &str = "AutofillServerCommunication,DialMediaRouteProvider,\
     GlobalMediaControls,HttpsUpgrades,IsolateOrigins,LinkPrefetch,MediaRouter,\

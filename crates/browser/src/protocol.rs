@@ -182,7 +182,7 @@ impl Connection {
                     error["message"].as_str().unwrap_or("no reason").to_owned(),
                 )),
             };
-            // Ignore errors: they mean that nobody waits for the reply.
+            // Ignore errors: they mean that the reply was dropped.
             let _ = sender.send(reply);
             return;
         }

@@ -18,7 +18,7 @@ const REFUSAL: &[u8] = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnecti
 /// not be accepted.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The proxy. It stops when this value is dropped.
+/// The proxy. The proxy stops when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Wall {
     port: u16,

@@ -1,4 +1,4 @@
-//! The fuzz targets of this crate. They check properties that hold for every document.
+//! The fuzz targets of this crate, which check properties of all converted documents.
 
 #![allow(clippy::unwrap_used, reason = "a check that fails should panic")]
 
@@ -17,7 +17,7 @@ const SMALL: DocumentLimits = DocumentLimits {
 };
 
 /// Converts a DOCX. The first byte of the input determines whether the rest is a whole file, or
-/// parts from which a file is built.
+/// only the parts of a file to build.
 pub fn docx(data: &[u8]) {
     let Some((first, rest)) = data.split_first() else {
         return;
@@ -52,9 +52,9 @@ fn package(parts: &[u8]) -> Vec<u8> {
     zip.finish().unwrap().into_inner()
 }
 
-/// Converts a PDF. The first byte of the input determines whether the rest is a whole file, or
-/// objects from which a file is built. The PDF library panics on many files, so the crawler runs it
-/// in a separate process. Here, a panic of the library counts as an unreadable file.
+/// Converts a PDF. The first byte of the input determines whether the rest is a whole file, or only
+/// the objects of a file to build. The PDF library panics on many files, so the crawler runs it in
+/// a separate process. Here, a panic of the library counts as an unreadable file.
 pub fn pdf(data: &[u8]) {
     let Some((first, rest)) = data.split_first() else {
         return;

@@ -80,7 +80,7 @@ impl DocumentKind {
     }
 
     /// Converts the document to HTML in UTF-8. Text and Markdown are decoded as UTF-8; invalid
-    /// bytes are replaced by U+FFFD. `last_modified` is an HTTP date. It is used for text and
+    /// bytes are replaced by U+FFFD. `last_modified` is an HTTP date, and is used for text and
     /// Markdown that contain no modification date.
     ///
     /// # Errors

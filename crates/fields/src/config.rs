@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub struct RuleConfig {
     /// The name of the rule, unique among the rules of a file.
     pub name: String,
-    /// The host of the pages. Its subdomains match too.
+    /// The host of the pages. Subdomains of the host match too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
     /// The prefix of the URL's path, which begins with `/`.
@@ -89,7 +89,8 @@ pub struct FieldTable {
     /// Whether the field fails if a page lacks it.
     #[serde(default, skip_serializing_if = "is_false")]
     pub required: bool,
-    /// The fields of a group. They are searched within each element that `select` matches.
+    /// The fields of a group. A group's fields are searched within each element that `select`
+    /// matches.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fields: Option<Fields>,
 }
@@ -163,7 +164,7 @@ fn is_text(kind: &FieldKind) -> bool {
 impl Serialize for Fields {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         // In a TOML file, plain values come before tables, which would change the order of the
-        // fields. So write all fields as tables if one of them is a table.
+        // fields. So write all fields as tables if any field is a table.
         let is_table = |(_, field): &(String, FieldConfig)| matches!(field, FieldConfig::Table(_));
         let has_tables = self.0.iter().any(is_table);
         let mut map = serializer.serialize_map(Some(self.0.len()))?;

@@ -86,7 +86,7 @@ impl<'a> Page<'a> {
     }
 
     /// Extracts fields within the element `scope`. `prefix` is the path of the containing group and
-    /// ends with a dot. It is empty outside of groups.
+    /// ends with a dot. Outside of groups, the prefix is empty.
     fn fields(
         &self,
         fields: &[Field],

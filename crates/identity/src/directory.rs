@@ -126,7 +126,7 @@ pub fn check_directory(text: &str) -> (Vec<PublicKey>, Vec<DirectoryFault>) {
     (public, faults)
 }
 
-/// A Signature Agent Card (draft-meunier-webbotauth-registry-04), in which a crawler describes
+/// A Signature Agent Card (draft-meunier-webbotauth-registry-04), with a crawler's description of
 /// itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Card {

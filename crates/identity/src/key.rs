@@ -206,7 +206,7 @@ impl KeySet {
         })
     }
 
-    /// Returns the public keys in the order in which they were added.
+    /// Returns the public keys in the order of their addition.
     #[must_use]
     pub fn public(&self) -> Vec<PublicKey> {
         self.keys.iter().map(|key| key.public.clone()).collect()

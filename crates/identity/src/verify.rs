@@ -13,7 +13,7 @@ use crate::message::{BaseError, Message, component_id};
 /// Beyond the limit: not verified.
 const MAX_SIGNATURES: usize = 16;
 
-/// Public keys, and the URL at which they are published.
+/// Public keys, and the URL that publishes them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Directory {
     url: String,
@@ -201,7 +201,7 @@ impl Verdict {
 /// The conditions that a signature must meet: the time of the request, and its tolerances.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Terms {
-    /// The approximate time at which the request was received, in seconds since 1970.
+    /// The approximate time of the request's receipt, in seconds since 1970.
     pub at: u64,
     /// How many seconds before `at` the request may have been received.
     pub before: u64,

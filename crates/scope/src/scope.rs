@@ -297,8 +297,8 @@ impl Scope {
         self.hosts.contains(&host) || self.reaches(url) || seeds.any(|seed| seed.host_key() == host)
     }
 
-    /// Returns the maximum depth of a URL that is not a seed. `None` if there is no limit. Up to
-    /// the maximum depth, [`Scope::judge`] returns the same verdict for every depth.
+    /// Returns the maximum depth of a URL that is not a seed. `None` if the depth is unlimited. Up
+    /// to the maximum depth, [`Scope::judge`] returns the same verdict for every depth.
     #[must_use]
     pub fn max_depth(&self, url: &CanonicalUrl) -> Option<u32> {
         let own = self.areas.find(url).and_then(|area| area.terms.max_depth);

@@ -51,7 +51,7 @@ fn add_table(
 }
 
 /// Adds columns for `fields` to the table with the index `at`. The fields of a single group become
-/// columns of the same table. Each list of groups becomes a table of its own.
+/// columns of the same table. Each list of groups becomes a separate table.
 fn add_columns(at: usize, prefix: &[String], fields: &Fields, tables: &mut Vec<ExtractTable>) {
     for (name, field) in fields.iter() {
         let mut path = prefix.to_vec();

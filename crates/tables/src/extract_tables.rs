@@ -42,9 +42,9 @@ pub struct WrittenRule {
 }
 
 /// Writes the extracted fields of the crawl in `dir` as tables into the folder `out`. The table of
-/// a rule has a row for each page and a column for each field. Each list of groups has a table of
-/// its own, with a row for each object. `rounds` selects the rows. Writes nothing if the crawl has
-/// no rules.
+/// a rule has a row for each page and a column for each field. Each list of groups has a separate
+/// table, with a row for each object. `rounds` selects the rows. Writes nothing if the crawl has no
+/// rules.
 ///
 /// # Errors
 /// I/O errors. Malformed lines don't cause an error, but are counted.

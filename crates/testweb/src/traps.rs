@@ -15,8 +15,8 @@ const FAN_OUT: u64 = 5;
 /// Number of months in the calendar that have events.
 const MONTHS: u64 = 3;
 const EVENTS_A_MONTH: u64 = 2;
-/// Number of things in the shop. The front page of the shop shows only the first few. The pages
-/// that select a colour show all of them.
+/// Number of things in the shop. The front page of the shop shows only the first few. The pages for
+/// the colours together show all things.
 const THINGS: u64 = 30;
 const ON_THE_FRONT: u64 = 10;
 const COLOURS: [&str; 4] = ["red", "green", "blue", "grey"];
@@ -273,7 +273,7 @@ impl TrapWeb {
     }
 
     /// Returns an error page for a missing path. Like a soft 404, the page is sent with status 200.
-    /// Its links lead to further missing paths.
+    /// The links on the page lead to further missing paths.
     fn missing(self, path: &str) -> String {
         let mut dice = SeededRandom::of(&path.bytes().map(u64::from).collect::<Vec<_>>());
         let (first, second) = (self.word(dice.next(), 6), self.word(dice.next(), 6));

@@ -175,8 +175,8 @@ impl crawl_browser::PageRequests for Killer {
     }
 }
 
-/// Returns the ids of the renderers in the process group of `main`. They can't be found by the
-/// profile, because their command lines don't contain it.
+/// Returns the ids of the renderers in the process group of `main`. The command line of a renderer
+/// doesn't contain the profile.
 fn renderers_below(main: u32) -> Vec<u32> {
     let group = group_of(main);
     let entries = fs::read_dir("/proc").unwrap().flatten();
@@ -199,8 +199,8 @@ fn group_of(id: u32) -> Option<u32> {
         .ok()
 }
 
-/// Not a test by itself: `the_browser_ends_when_our_process_is_killed` runs it in a child process
-/// and kills that process.
+/// This is only a part of another test: `the_browser_ends_when_our_process_is_killed` runs it in a
+/// child process and kills that process.
 #[tokio::test]
 #[ignore = "a part of another test"]
 async fn child_that_is_killed() {
@@ -269,7 +269,7 @@ async fn errors_of_the_start_have_hints() {
         no_browser.starts_with("the browser /bin/true does not answer"),
         "{no_browser}"
     );
-    // With an empty environment, the loader doesn't find a library and prints its name.
+    // If the environment is empty, the loader can't find a library and prints the library's name.
     let broken = message(&|config| config.environment.clear()).await;
     assert!(
         broken.contains("does not answer: ") && broken.contains(".so"),

@@ -7,7 +7,7 @@ use crawl_browser::{Browser, RequestKind};
 
 use crate::site::{Site, config, page, page_with, render, text_of};
 
-/// Sockets on loopback to which the browser must not connect.
+/// Sockets on loopback. The browser must not connect to any of these.
 struct Forbidden {
     tcp: TcpListener,
     udp: UdpSocket,

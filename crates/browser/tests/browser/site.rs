@@ -34,8 +34,8 @@ pub(crate) fn config(folder: &Path) -> BrowserConfig {
         ],
         // Tests may run as root in a container.
         sandbox: false,
-        // A long timeout, so that only the tests of the timeout depend on the machine's speed.
-        // Those set a shorter one.
+        // A long timeout, so that tests don't depend on the machine's speed. Only the tests of the
+        // timeout set a shorter one.
         timeout: Duration::from_secs(300),
         profile_parent: folder.to_owned(),
         ..BrowserConfig::new("crawl-test/1.0")

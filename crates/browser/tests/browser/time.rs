@@ -36,7 +36,7 @@ async fn gaps_between_requests_do_not_change_the_dom() {
         assert_eq!(rendered.wall_hits, 0);
         rendered.dom
     };
-    // In real time, the page would get only the first answer or none of them.
+    // In real time, the page would get only the first answer, or no answer.
     let (none, short, long) = tokio::join!(dom_with_gap(0), dom_with_gap(1200), dom_with_gap(2500));
     assert_eq!(none, short);
     assert_eq!(none, long);

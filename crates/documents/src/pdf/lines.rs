@@ -1,4 +1,4 @@
-//! Joins glyphs into lines, in the order in which a page draws them.
+//! Joins glyphs into lines, in the order of drawing.
 
 use pdf_extract::{MediaBox, OutputDev, OutputError, Transform};
 

@@ -3,8 +3,8 @@
 use super::{iso_date, titled, to_html};
 use crate::limits::{DocumentLimits, Unreadable};
 
-/// Builds a document from objects. The first object is the catalogue. To refer to the fourth
-/// object, for example, an object contains `4 0 R`.
+/// Builds a document from objects. The first object is the catalogue. Objects refer to others by
+/// number, such as `4 0 R` for the fourth object.
 fn document(objects: &[String], trailer: &str) -> Vec<u8> {
     let mut text = String::from("%PDF-1.4\n");
     let mut places = Vec::new();
