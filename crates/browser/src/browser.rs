@@ -1,4 +1,4 @@
-//! A browser that renders pages, and is started again after it has died.
+//! A browser that renders pages. If the browser dies, the next rendering starts it again.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::{
     BrowserConfig, BrowserError, Budget, PageRequests, PageToRender, RenderError, Rendered, page,
 };
 
-/// A browser. Clones share it; it ends with the last clone.
+/// A handle to a browser. Clones share the browser, which ends when the last clone is dropped.
 #[derive(Debug, Clone)]
 pub struct Browser {
     shared: Arc<Shared>,
@@ -21,7 +21,8 @@ struct Shared {
     config: BrowserConfig,
     version: String,
     tabs: Semaphore,
-    /// The browser that runs, or the last one that did. Locked while it starts.
+    /// The browser process that was started last, which may have died since. The lock is held
+    /// during a start.
     running: Mutex<Arc<Running>>,
 }
 
@@ -29,7 +30,7 @@ impl Browser {
     /// Starts a browser.
     ///
     /// # Errors
-    /// If there is no browser or it does not start.
+    /// [`BrowserError`] if no browser program is found or the program does not start.
     pub async fn launch(config: BrowserConfig) -> Result<Browser, BrowserError> {
         let (running, version) = Running::start(&config).await?;
         let shared = Shared {
@@ -49,11 +50,13 @@ impl Browser {
         &self.shared.version
     }
 
-    /// Renders a page. Each request of the page goes to `requests`. Waits while as many pages as
-    /// configured are being rendered. Starts the browser again if it has died.
+    /// Renders a page. Passes each request that the page makes to `requests`. Waits for a free tab
+    /// if [`BrowserConfig::tabs`] pages are being rendered. Starts the browser again if it has
+    /// died.
     ///
-    /// If the browser dies while it renders several pages, each of them is rendered again, alone. So
-    /// only the page fails that ends the browser.
+    /// If the browser dies while it renders several pages, each of these pages is rendered a second
+    /// time, with no other page in the browser. So rendering fails only for the page that killed
+    /// the browser.
     ///
     /// # Errors
     /// See [`RenderError`].
@@ -69,7 +72,7 @@ impl Browser {
             return self.try_once(page, requests).await.0;
         }
         let requests = Arc::new(RepeatableRequests::new(requests));
-        // The semaphore is never closed.
+        // Acquiring can't fail, because the semaphore is never closed.
         let tab = tabs.acquire().await;
         let (rendered, was_alone) = self.try_once(page.clone(), requests.clone()).await;
         drop(tab);
@@ -87,8 +90,7 @@ impl Browser {
         self.try_once(page, requests).await.0
     }
 
-    /// Renders a page. Returns also whether no other page was rendered by the same browser at that
-    /// time.
+    /// Renders a page. Also returns true if the browser rendered no other page at the same time.
     async fn try_once(
         &self,
         page: PageToRender,
@@ -107,7 +109,7 @@ impl Browser {
         (rendered, visit.is_alone())
     }
 
-    /// Ends the browser and removes its profile. Pages that are being rendered fail.
+    /// Ends the browser and removes its profile. Fails the rendering of all pages in progress.
     pub async fn close(self) {
         let running = self.shared.running.lock().await.clone();
         running.kill().await;

@@ -1,4 +1,4 @@
-//! Settings of a browser, and where its program is found.
+//! Settings of a browser, and the search for its program.
 
 use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -11,50 +11,51 @@ use crate::profile;
 /// The names under which Chromium is installed, in order of preference.
 const PROGRAMS: [&str; 3] = ["chromium-headless-shell", "chromium", "google-chrome"];
 
-/// Width and height of the browser's window, in pixels.
+/// Width and height of the browser window, in pixels.
 pub(crate) const WINDOW: (u32, u32) = (1280, 1024);
 
-/// The `PATH` of the browser's processes.
+/// The value of `PATH` in the environment of the browser's processes.
 pub(crate) const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// How long the program may take to print its version.
 const VERSION_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Maximum bytes of a version.
+/// Maximum length of the version line that the program prints, in bytes.
 const MAX_VERSION_BYTES: u64 = 200;
 
 /// Settings of a browser.
 #[derive(Debug, Clone)]
 pub struct BrowserConfig {
-    /// The browser's program. If `None`, it is looked for in the folders of `search_path`.
+    /// The path of the browser's program. If `None`, the program is searched for in `search_path`.
     pub program: Option<PathBuf>,
-    /// A list of folders as in `$PATH`, searched if `program` is `None`.
+    /// A list of folders in the format of `$PATH`. Only used if `program` is `None`.
     pub search_path: Option<OsString>,
-    /// Variables of the browser's environment, which is empty otherwise except for a fixed `PATH`,
-    /// the time zone UTC and folders within the profile.
+    /// Additional environment variables for the browser. The environment otherwise contains only a
+    /// fixed `PATH`, the time zone UTC, and folders within the profile.
     pub environment: Vec<(OsString, OsString)>,
-    /// Whether the browser's sandbox is on. Browsers refuse to run as root with a sandbox.
+    /// Whether to enable the browser's sandbox. Browsers refuse to run as root with a sandbox.
     pub sandbox: bool,
     /// Maximum number of pages rendered at a time.
     pub tabs: usize,
-    /// Maximum time that passes for a page, by its own clock.
+    /// Maximum virtual time of a page, which is the time that its scripts see.
     pub page_time: Duration,
-    /// Maximum time to render a page, by our clock, without the time that requests of the page
-    /// wait for the caller.
+    /// Maximum real time to render a page, without the time that the page's requests wait for the
+    /// caller.
     pub timeout: Duration,
-    /// `User-Agent` and `navigator.userAgent`.
+    /// The value of the header `User-Agent` and of `navigator.userAgent`.
     pub user_agent: String,
-    /// `Accept-Language` and `navigator.languages`.
+    /// The value of the header `Accept-Language` and of `navigator.languages`.
     pub language: String,
     /// Maximum size of a serialized DOM, in bytes.
     pub max_dom_bytes: usize,
     /// Maximum resident memory of all processes of the browser, in bytes.
     pub memory_bytes: u64,
-    /// Maximum number of requests of one page that reach the caller. The rest is refused.
+    /// Maximum number of requests of one page to pass to the caller. Further requests are refused.
     pub max_requests: u32,
     /// Seed of `Math.random`.
     pub seed: u64,
-    /// Whether to take a screenshot of each page: of the 1280 by 1024 pixels that its window shows.
+    /// Whether to take a screenshot of each page. A screenshot shows the window, which has 1280 by
+    /// 1024 pixels.
     pub screenshots: bool,
     /// Maximum size of a screenshot, in bytes.
     pub max_screenshot_bytes: usize,
@@ -86,8 +87,9 @@ impl BrowserConfig {
         }
     }
 
-    /// Returns the name and version that the browser's program prints, such as `Chromium 156.0.1.2`.
-    /// `None` if it prints none soon.
+    /// Returns the name and version that the browser's program prints, such as `Chromium
+    /// 156.0.1.2`. `None` if the program is not found or doesn't print a version within ten
+    /// seconds.
     #[must_use]
     pub fn program_version(&self) -> Option<String> {
         let mut command = Command::new(self.find_program()?);
@@ -104,12 +106,12 @@ impl BrowserConfig {
         let (sender, line) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
             let mut line = String::new();
-            // Output that can't be read counts as no version.
+            // Ignore errors: output that can't be read counts as no version.
             let _ = BufReader::new(output.take(MAX_VERSION_BYTES)).read_line(&mut line);
             let _ = sender.send(line);
         });
         let line = line.recv_timeout(VERSION_PATIENCE);
-        // Errors mean that it has ended.
+        // Ignore errors: they mean that the program has already ended.
         let _ = child.kill();
         let _ = child.wait();
         let version = line.ok()?.trim().to_owned();
@@ -117,7 +119,8 @@ impl BrowserConfig {
         (is_plain && !version.is_empty()).then_some(version)
     }
 
-    /// Returns the browser's program: `program`, or the first one found in `search_path`.
+    /// Returns the path of the browser's program: `program`, or the first known program in
+    /// `search_path`. `None` if there is none.
     #[must_use]
     pub fn find_program(&self) -> Option<PathBuf> {
         if let Some(program) = &self.program {
@@ -130,7 +133,8 @@ impl BrowserConfig {
         paths.into_iter().find(|path| path.is_file())
     }
 
-    /// Removes the profiles of browsers that were killed together with their programs.
+    /// Removes profiles that earlier runs left behind. This happens if the program and the shell of
+    /// its browser are killed at the same time.
     pub fn remove_abandoned_profiles(&self) {
         profile::remove_abandoned(&self.profile_parent);
     }

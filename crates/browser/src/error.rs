@@ -1,16 +1,16 @@
-//! Why a browser doesn't start, and why a page isn't rendered.
+//! The errors of starting a browser and of rendering a page.
 
 use std::io;
 use std::path::PathBuf;
 
-/// An error of starting a browser.
+/// The reason why a browser could not be started.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BrowserError {
     /// The given program doesn't exist.
     #[error("there is no browser at {0}\nhint: give the path of Chromium or Chrome")]
     NoSuchProgram(PathBuf),
-    /// No known program is on the search path.
+    /// No known browser program is in the search path.
     #[error(
         "no browser found\nhint: install chromium-headless-shell, chromium or google-chrome, or \
          give its path"
@@ -22,7 +22,7 @@ pub enum BrowserError {
          sandbox off if a container isolates this program"
     )]
     SandboxAsRoot,
-    /// The profile or the connection could not be created, or the program does not run.
+    /// The profile or the sockets could not be created, or the program could not be run.
     #[error("cannot start the browser {program}: {source}")]
     Start {
         /// The program or folder that failed.
@@ -30,17 +30,17 @@ pub enum BrowserError {
         /// The error of the operating system.
         source: io::Error,
     },
-    /// The program ended or stayed silent before it answered the first command.
+    /// The program ended, or gave no answer to the first command in time.
     #[error("the browser {program} does not answer{output}")]
     Silent {
         /// The program.
         program: PathBuf,
-        /// The end of what it printed, or a hint.
+        /// The last output of the program, for the message. Empty if there was none.
         output: String,
     },
 }
 
-/// A bound that a page exceeded.
+/// A limit that a page exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Budget {
@@ -54,20 +54,20 @@ pub enum Budget {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RenderError {
-    /// The browser had ended and cannot be started again.
+    /// The browser had ended and could not be started again.
     #[error("the browser does not start: {0}")]
     Missing(#[from] BrowserError),
     /// The browser died.
     #[error("the browser crashed: {0}")]
     Crashed(String),
-    /// The page's own process died, or the browser does not show the page, such as a download.
-    /// Other pages are not affected.
+    /// The page's own process died, or the browser can't show the page, for example because it is a
+    /// download. Other pages are not affected.
     #[error("the page failed: {0}")]
     PageFailed(String),
-    /// The page took too long by our clock.
+    /// Rendering exceeded [`BrowserConfig::timeout`](crate::BrowserConfig::timeout).
     #[error("rendering took too long")]
     Timeout,
-    /// The page exceeded a bound.
+    /// The page exceeded a limit.
     #[error("the page needs too much: {0:?}")]
     Budget(Budget),
 }
@@ -76,19 +76,19 @@ pub enum RenderError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScreenshotError {
-    /// The browser refused, or it died.
+    /// The browser refused to take a screenshot, or died.
     #[error("no screenshot: {0}")]
     Failed(String),
-    /// The browser took too long.
+    /// The browser took more than ten seconds.
     #[error("the screenshot took too long")]
     Timeout,
-    /// The screenshot has more bytes than configured.
+    /// The screenshot exceeds the configured maximum size. Contains its size in bytes.
     #[error("the screenshot is too large: {0} bytes")]
     TooLarge(usize),
 }
 
 impl ScreenshotError {
-    /// Returns the name of the failure in rows and reports.
+    /// Returns the error's name in rows and reports.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -100,7 +100,7 @@ impl ScreenshotError {
 }
 
 impl RenderError {
-    /// Returns the name of the failure in rows and reports.
+    /// Returns the error's name in rows and reports.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! Pages to render, the requests they make, and what comes out.
+//! Pages to render, the requests that they make, and the results of rendering.
 
 use std::pin::Pin;
 use std::time::{Duration, SystemTime};
@@ -7,28 +7,28 @@ use bytes::Bytes;
 
 use crate::error::ScreenshotError;
 
-/// A fetched page.
+/// A fetched page to render.
 #[derive(Debug, Clone)]
 pub struct PageToRender {
-    /// The URL that answered, after redirects.
+    /// The URL of the response, after redirects.
     pub url: String,
     /// The status of the response.
     pub status: u16,
     /// The headers of the response.
     pub headers: Vec<(String, String)>,
-    /// The body, without its content coding.
+    /// The body, with its content coding removed.
     pub body: Bytes,
-    /// Start of the page's clock. If `None`, the current time. Rendering a page again gives the
-    /// same DOM only with the same time.
+    /// The initial time of the page's virtual clock. `None` for the current time. To get the same
+    /// DOM when a page is rendered again, pass the same time.
     pub time: Option<SystemTime>,
 }
 
 /// A future answer to a request of a page.
 pub type AnswerFuture = Pin<Box<dyn Future<Output = PageAnswer> + Send>>;
 
-/// Answers the requests of a page.
+/// Answers the requests that a page makes while it is rendered.
 pub trait PageRequests: Send + Sync {
-    /// Answers one request. The page's clock stops until then.
+    /// Answers one request. The page's virtual clock is stopped until the future completes.
     fn request(&self, wanted: WantedRequest) -> AnswerFuture;
 }
 
@@ -39,25 +39,26 @@ pub struct WantedRequest {
     pub url: String,
     /// The method.
     pub method: String,
-    /// The headers that the browser would send, without those of its network stack (such as
-    /// `Host`, `Cookie` and `Accept-Encoding`).
+    /// The headers that the browser would send, except those that its network stack adds, such as
+    /// `Host`, `Cookie` and `Accept-Encoding`.
     pub headers: Vec<(String, String)>,
-    /// The body, which may be empty. `None` if the browser withholds it, as it does with files.
+    /// The body, which may be empty. `None` if the browser doesn't reveal the body, as in file
+    /// uploads.
     pub body: Option<Bytes>,
-    /// Purpose of the request.
+    /// The purpose of the request.
     pub kind: RequestKind,
     /// Whether the request is for the document of a frame within the page.
     pub is_frame: bool,
 }
 
-/// Purpose of a request.
+/// The purpose of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::Display)]
 #[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
 pub enum RequestKind {
     /// The document of a frame.
     Document,
-    /// A script or a module, or one that a worker imports.
+    /// A script or module, including those that a worker imports.
     Script,
     /// A style sheet.
     Stylesheet,
@@ -67,39 +68,39 @@ pub enum RequestKind {
     Media,
     /// A font.
     Font,
-    /// `fetch`. Chromium reports it as [`RequestKind::Xhr`] at present.
+    /// A call of `fetch`. Chromium currently reports such calls as [`RequestKind::Xhr`].
     Fetch,
-    /// `XMLHttpRequest` or `fetch`.
+    /// An `XMLHttpRequest` or a call of `fetch`.
     Xhr,
     /// The `OPTIONS` request of CORS.
     Preflight,
-    /// A stream of events.
+    /// A stream of server-sent events (`EventSource`).
     EventSource,
-    /// The manifest of an app.
+    /// The manifest of a web app.
     Manifest,
     /// `navigator.sendBeacon` or the `ping` of a link.
     Beacon,
-    /// A report of a policy, such as CSP.
+    /// A violation report, such as those of CSP.
     Report,
     /// A prefetch or a prerender.
     Prefetch,
-    /// Anything else: the main script of a worker, objects.
+    /// Any other request, such as for an object or the main script of a worker.
     Other,
 }
 
 /// The answer to a request of a page.
 #[derive(Debug, Clone)]
 pub enum PageAnswer {
-    /// A response. The browser follows redirects by another request.
+    /// A response. If it is a redirect, the browser makes another request.
     Response {
         /// The status.
         status: u16,
         /// The headers.
         headers: Vec<(String, String)>,
-        /// The body, without its content coding.
+        /// The body, with its content coding removed.
         body: Bytes,
     },
-    /// No response: the request fails for the page.
+    /// No response. To the page, this looks like a network error.
     Refused,
 }
 
@@ -108,21 +109,24 @@ pub enum PageAnswer {
 pub struct Rendered {
     /// The serialized DOM, with shadow roots as `<template shadowrootmode>`.
     pub dom: String,
-    /// The URL of the document, which scripts may have changed within its origin.
+    /// The final URL of the document, which scripts may have changed within its origin.
     pub final_url: String,
-    /// The time that passed for the page.
+    /// The virtual time that passed for the page.
     pub page_time: Duration,
-    /// Number of requests that went to [`PageRequests`].
+    /// Number of requests that were passed to [`PageRequests`].
     pub requests: u32,
-    /// Number of refused requests, including requests beyond the bound.
+    /// Number of refused requests, including those in `withheld`.
     pub refused: u32,
-    /// Number of refused requests beyond the bound.
+    /// Number of requests that were refused because the page exceeded
+    /// [`BrowserConfig::max_requests`](crate::BrowserConfig::max_requests).
     pub withheld: u32,
-    /// The first URL that the page tried to navigate to (`location`, a refresh, a click). All
+    /// The first URL that the page tried to navigate to, by a script, a refresh or a click. All
     /// navigations are refused.
     pub navigation: Option<String>,
-    /// Number of connections to the wall while the page was rendered.
+    /// Number of connections that reached the refusing proxy while the page was rendered: requests
+    /// that the browser did not pass to [`PageRequests`].
     pub wall_hits: u32,
-    /// A screenshot (PNG), or why there is none. `None` if screenshots are off.
+    /// The screenshot as PNG, or the reason why it could not be taken. `None` if screenshots are
+    /// disabled.
     pub screenshot: Option<Result<Bytes, ScreenshotError>>,
 }

@@ -1,4 +1,4 @@
-//! Requests and responses in the terms of the DevTools protocol.
+//! Converts requests and responses from and to the DevTools protocol.
 
 use bytes::Bytes;
 use data_encoding::BASE64;
@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 
 use crate::{PageAnswer, PageToRender, RequestKind, WantedRequest};
 
-/// Headers that describe the transfer, because the browser gets decoded bodies, and headers that
-/// cause requests or redirects outside of the page: prefetches, preconnects, reports, upgrades.
+/// Response headers that are not passed to the browser. Some describe the transfer and no longer
+/// apply, because the body is already decoded. The others cause requests or redirects that the page
+/// doesn't make itself: prefetches, preconnects, reports, upgrades to https.
 const DROPPED_HEADERS: [&str; 15] = [
     "accept-ch",
     "alt-svc",
@@ -26,7 +27,7 @@ const DROPPED_HEADERS: [&str; 15] = [
     "transfer-encoding",
 ];
 
-/// Returns the request for which `Fetch.requestPaused` was sent.
+/// Returns the request described by the parameters of a `Fetch.requestPaused` event.
 pub(crate) fn wanted(params: &Value, is_document: bool) -> WantedRequest {
     let request = &params["request"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -47,7 +48,8 @@ pub(crate) fn wanted(params: &Value, is_document: bool) -> WantedRequest {
     }
 }
 
-/// Returns what a request is for. The browser reports `fetch` and streams of events as XHR.
+/// Returns the purpose of a request. Checks some headers first, because the browser reports `fetch`
+/// and event streams as XHR.
 fn kind(resource_type: &str, method: &str, headers: &[(String, String)]) -> RequestKind {
     let header = |name: &str| {
         let header = headers
@@ -97,10 +99,10 @@ fn body(request: &Value) -> Option<Bytes> {
     }
 }
 
-/// Returns the answer with which a fetched page is loaded.
+/// Returns the answer to the browser's request for the page itself.
 pub(crate) fn document(page: PageToRender) -> PageAnswer {
     let mut headers = page.headers;
-    // A page that was fetched is shown, even if a browser would save it.
+    // Remove this header, because the browser would save the page as a file instead of showing it.
     headers.retain(|(name, _)| !name.eq_ignore_ascii_case("content-disposition"));
     PageAnswer::Response {
         status: page.status,

@@ -1,12 +1,12 @@
 //! Renders fetched pages in a headless Chromium without a network.
 //!
-//! The browser never fetches anything. The caller passes a page that it has already fetched, and
-//! each request that the page makes while it runs goes to the caller's [`PageRequests`], which
-//! answers it or refuses it. Any other connection of the browser ends at a proxy that refuses
-//! everything and counts ([`Rendered::wall_hits`]).
+//! The browser never fetches anything. The caller passes a page that was already fetched. Each
+//! request that the page makes is passed to the caller's [`PageRequests`], which answers or refuses
+//! the request. All other connections of the browser go to a proxy on loopback, the wall, which
+//! refuses and counts them ([`Rendered::wall_hits`]).
 //!
-//! [`Browser::launch`] starts a browser, [`Browser::render`] runs one page in it and returns the
-//! serialized DOM. A page runs in virtual time, so it does not notice how long its requests wait.
+//! [`Browser::launch`] starts a browser. [`Browser::render`] runs one page and returns the
+//! serialized DOM. Pages run in virtual time, so a page does not notice how long its requests wait.
 
 mod browser;
 mod config;

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-/// Returns the resident memory of all processes of a group, in bytes: private and shared memory,
-/// without mapped files, which all processes of a browser share.
+/// Returns the resident memory of all processes of a group, in bytes. Counts private and shared
+/// memory, but not mapped files, because all processes of a browser share these.
 pub(crate) fn of_group(group: u32) -> u64 {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let folders = processes.filter(|entry| {
@@ -17,20 +17,20 @@ pub(crate) fn of_group(group: u32) -> u64 {
         if group_of(&stat)? != group {
             return None;
         }
-        // A process that has ended in the meantime has no memory.
+        // Skip a process that has ended since its group was read.
         Some(resident(&fs::read_to_string(path.join("status")).ok()?))
     };
     folders.filter_map(|folder| of_process(folder.path())).sum()
 }
 
-/// Returns the process group from `/proc/PID/stat`: the third field after the name, which is in
-/// parentheses and may contain anything.
+/// Returns the process group from the content of `/proc/PID/stat`. The group is the third field
+/// after the process name, which is in parentheses and may contain any characters.
 fn group_of(stat: &str) -> Option<u32> {
     let (_, fields) = stat.rsplit_once(')')?;
     fields.split_whitespace().nth(2)?.parse().ok()
 }
 
-/// Returns the resident memory from `/proc/PID/status`, in bytes.
+/// Returns the resident memory from the content of `/proc/PID/status`, in bytes.
 fn resident(status: &str) -> u64 {
     let kibibytes = status.lines().filter_map(|line| {
         let (name, value) = line.split_once(':')?;

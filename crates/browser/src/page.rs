@@ -19,22 +19,24 @@ use crate::running::Running;
 use crate::stopwatch::Stopwatch;
 use crate::{BrowserConfig, Budget, PageAnswer, PageRequests, PageToRender, RenderError, Rendered};
 
-/// Virtual time between two checks whether the page is idle. Virtual time passes at once while a page waits.
+/// Virtual time between two checks whether the page is idle. While a page waits for a timer,
+/// virtual time advances immediately.
 const SLICE: Duration = Duration::from_secs(1);
 
 /// A page is idle after this many slices without a change of its DOM.
 const QUIET_SLICES: u32 = 3;
 
-/// Tasks that run at one moment of virtual time before it advances, for pages that never rest.
+/// Maximum tasks to run before virtual time is forced to advance, so that rendering also ends for a
+/// page that never becomes idle.
 const MAX_TASKS_AT_A_TIME: u32 = 10_000;
 
-/// How long the browser may take to close a page before it is killed.
+/// How long the browser may take to close a page. After that, the browser is killed.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long the browser may take for a screenshot.
 const SCREENSHOT_PATIENCE: Duration = Duration::from_secs(10);
 
-/// The name of the scripts' world, which pages don't see.
+/// The name of the JavaScript world for our scripts, which is isolated from the page's scripts.
 const WORLD: &str = "crawl";
 
 const RESTRICT: &str = include_str!("scripts/restrict.js");
@@ -53,7 +55,7 @@ pub(crate) async fn render(
     let mut rendering = Rendering::new(running, config, page, requests, context.id.clone());
     let mut rendered = rendering.run().await;
     if matches!(rendered, Err(RenderError::Timeout)) {
-        // A page in an endless loop would answer nothing else.
+        // Crash the page, because a page in an endless loop handles no other command.
         let session = rendering.main_session.as_deref();
         drop(running.connection.send(session, "Page.crash", json!({})));
     }
@@ -67,7 +69,7 @@ pub(crate) async fn render(
     rendered
 }
 
-/// A browser context, with separate cookies and caches. Disposed when dropped.
+/// A browser context, which has its own cookies and caches. Disposed of when dropped.
 struct Context<'a> {
     connection: &'a Connection,
     id: String,
@@ -100,7 +102,7 @@ impl Context<'_> {
             .send(None, "Target.disposeBrowserContext", context)
     }
 
-    /// Closes the context with its page. Returns whether the browser did so in time.
+    /// Closes the context and its page. Returns false if the browser doesn't do so in time.
     async fn close(mut self) -> bool {
         let mut disposed = self.dispose();
         timeout(CLOSE_PATIENCE, disposed.get()).await.is_ok()
@@ -115,16 +117,16 @@ impl Drop for Context<'_> {
     }
 }
 
-/// The kind of target that a session is attached to.
+/// The role of a target, such as a page or a worker.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
-    /// The page, or a frame or dedicated worker of it.
+    /// The page itself, or a frame or dedicated worker of the page.
     Page,
-    /// A window or worker that pages must not have.
+    /// A window or worker that pages must not open. Such a target is closed immediately.
     Unwanted,
 }
 
-/// A paused request: its session and its id.
+/// A paused request: the id of its session and its own id.
 type Paused = (String, String);
 
 struct Rendering<'a> {
@@ -133,10 +135,10 @@ struct Rendering<'a> {
     events: UnboundedReceiver<Event>,
     requests: Arc<dyn PageRequests>,
     context: String,
-    /// The answer for the page itself, until the browser requests it.
+    /// The fetched page. `None` once the browser has requested it.
     document: Option<PageToRender>,
     url: String,
-    /// Requests that wait for the caller.
+    /// Requests that the caller has not answered yet.
     waiting: JoinSet<(Paused, PageAnswer)>,
     stopwatch: Stopwatch,
     sessions: HashMap<String, Role>,
@@ -190,14 +192,14 @@ impl<'a> Rendering<'a> {
         self.read(world).await
     }
 
-    /// Opens an empty page and prepares it.
+    /// Opens an empty page and installs our scripts in it.
     async fn open(&mut self) -> Result<(), RenderError> {
         let deny = json!({"behavior": "deny", "browserContextId": self.context});
         let mut denied = self
             .connection
             .send(None, "Browser.setDownloadBehavior", deny);
         self.reply(&mut denied).await?;
-        // The browser denies all other permissions without a prompt.
+        // Without grants, the browser denies all permissions and doesn't prompt.
         let grants = json!({"permissions": [], "browserContextId": self.context});
         drop(
             self.connection
@@ -210,7 +212,7 @@ impl<'a> Rendering<'a> {
         });
         let mut created = self.connection.send(None, "Target.createTarget", target);
         let created = self.reply(&mut created).await?;
-        // The target of a page has the same id as its main frame.
+        // The id of a page's target is also the id of its main frame.
         self.main_frame = Some(text(&created["targetId"]).to_owned());
         while self.main_session.is_none() {
             self.turn().await?;
@@ -226,7 +228,8 @@ impl<'a> Rendering<'a> {
                 .await?;
         }
         let prerendering = json!({"isAllowed": false});
-        // Only a second safeguard, which some versions don't know.
+        // Ignore the reply: this only adds to other protections, and some versions don't know the
+        // command.
         self.send_to_page("Page.setPrerenderingAllowed", prerendering);
         self.command("Inspector.enable", json!({})).await?;
         let pause = json!({"policy": "pause", "initialVirtualTime": self.start_time()});
@@ -236,7 +239,7 @@ impl<'a> Rendering<'a> {
         Ok(())
     }
 
-    /// Returns the start of the page's clock, in seconds since 1970.
+    /// Returns the initial time of the page's virtual clock, in seconds since 1970.
     fn start_time(&self) -> f64 {
         let start = self.document.as_ref().and_then(|page| page.time);
         let start = start.unwrap_or_else(std::time::SystemTime::now);
@@ -244,7 +247,7 @@ impl<'a> Rendering<'a> {
         since.unwrap_or_default().as_secs_f64()
     }
 
-    /// Loads the page's document.
+    /// Loads the page's document, and returns once the browser shows it.
     async fn navigate(&mut self) -> Result<(), RenderError> {
         let url = json!({"url": self.url});
         let answer = self.command("Page.navigate", url).await?;
@@ -257,7 +260,8 @@ impl<'a> Rendering<'a> {
         Ok(())
     }
 
-    /// Creates the world that reads the document, and returns its context.
+    /// Creates the isolated world where our scripts read the document. Returns the id of its
+    /// execution context.
     async fn world(&mut self) -> Result<i64, RenderError> {
         let options = json!({"frameId": self.main_frame, "worldName": WORLD});
         let created = self.command("Page.createIsolatedWorld", options).await?;
@@ -266,7 +270,7 @@ impl<'a> Rendering<'a> {
         Ok(world)
     }
 
-    /// Lets virtual time pass until the page is idle or its time is over.
+    /// Lets virtual time pass until the page is idle or [`BrowserConfig::page_time`] is over.
     async fn spend_page_time(&mut self, world: i64) -> Result<(), RenderError> {
         let mut quiet = 0;
         while self.page_time < self.config.page_time && quiet < QUIET_SLICES {
@@ -318,13 +322,14 @@ impl<'a> Rendering<'a> {
         })
     }
 
-    /// Takes a screenshot. The page has been read, so a failure, even a crash, costs nothing else.
+    /// Takes a screenshot. Called after the DOM was read, so that a failure or crash loses only the
+    /// screenshot.
     async fn screenshot(&mut self) -> Result<Bytes, ScreenshotError> {
         let options = json!({"format": "png"});
         let captured = self.command("Page.captureScreenshot", options);
         let image = match timeout(SCREENSHOT_PATIENCE, captured).await {
             Err(_) | Ok(Err(RenderError::Timeout)) => {
-                // A page that is busy forever would not even close.
+                // Crash the page, because a page that is busy forever doesn't close.
                 self.send_to_page("Page.crash", json!({}));
                 return Err(ScreenshotError::Timeout);
             }
@@ -355,13 +360,13 @@ impl<'a> Rendering<'a> {
         self.reply(&mut reply).await
     }
 
-    /// Sends a command to the page whose reply doesn't matter.
+    /// Sends a command to the page and ignores the reply.
     fn send_to_page(&self, method: &str, params: Value) {
         let session = self.main_session.as_deref();
         drop(self.connection.send(session, method, params));
     }
 
-    /// Waits for a reply and handles events until then.
+    /// Waits for a reply. Handles events until the reply arrives.
     async fn reply(&mut self, reply: &mut Reply) -> Result<Value, RenderError> {
         loop {
             tokio::select! {
@@ -371,8 +376,8 @@ impl<'a> Rendering<'a> {
         }
     }
 
-    /// Handles one event of the browser or one answer of the caller. Cancel safe: nothing is
-    /// awaited once an event or answer has been taken.
+    /// Waits for one event of the browser or one answer of the caller, and handles it. Cancel safe:
+    /// nothing is awaited after an event or answer was received.
     async fn turn(&mut self) -> Result<(), RenderError> {
         let deadline = self.stopwatch.deadline();
         tokio::select! {
@@ -432,7 +437,7 @@ impl<'a> Rendering<'a> {
         Ok(())
     }
 
-    /// Prepares a new target before its scripts run.
+    /// Prepares a new target (the page, a frame, a worker or a window) before its scripts run.
     fn attached(&mut self, params: &Value) {
         let session = text(&params["sessionId"]);
         let info = &params["targetInfo"];
@@ -445,7 +450,7 @@ impl<'a> Rendering<'a> {
             _ => Role::Unwanted,
         };
         self.sessions.insert(session.to_owned(), role);
-        // Requests of dedicated workers are paused in the session of their page.
+        // Requests of a dedicated worker are reported in the session of its page.
         self.send(
             session,
             "Fetch.enable",
@@ -455,7 +460,7 @@ impl<'a> Rendering<'a> {
         self.send(session, "Target.setAutoAttach", attach);
         if is_main && self.main_session.is_none() {
             self.main_session = Some(session.to_owned());
-            // `open` prepares the page before it runs.
+            // `open` prepares the page and then lets it run.
             return;
         }
         let restrict = RESTRICT.replace("SEED", &(self.config.seed as u32).to_string());
@@ -476,7 +481,8 @@ impl<'a> Rendering<'a> {
         }
     }
 
-    /// Answers or refuses a request, or passes it on to the caller.
+    /// Handles a request that the browser has paused: answers it, refuses it, or passes it to the
+    /// caller.
     fn paused(&mut self, session: &str, params: &Value) {
         let id = text(&params["requestId"]);
         let is_document = params["resourceType"] == "Document";
@@ -491,7 +497,8 @@ impl<'a> Rendering<'a> {
             if self.navigation.is_none() && params["request"]["method"] == "GET" {
                 self.navigation = params["request"]["url"].as_str().map(str::to_owned);
             }
-            // With any other reason an error page would replace the document.
+            // Use `Aborted`: with any other reason, the browser would replace the document by an
+            // error page.
             let refusal = json!({"requestId": id, "errorReason": "Aborted"});
             self.send(session, "Fetch.failRequest", refusal);
             return;

@@ -1,8 +1,8 @@
 //! The processes of a browser: their arguments, their profile, and their end.
 //!
-//! A shell is the leader of the browser's process group. The shell starts the browser and then
-//! waits until a socket of this program is closed. So the group ends and the profile is removed
-//! even if this program is killed.
+//! The browser is started by a shell, which leads its process group. The shell waits until this
+//! program closes a socket (the lifeline), then kills the group and removes the profile. The system
+//! closes the socket if this program is killed, so the browser ends in that case too.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -20,12 +20,13 @@ use crate::config::PATH;
 use crate::profile::Profile;
 use crate::{BrowserConfig, BrowserError};
 
-/// Maximum number of bytes kept of what the browser prints.
+/// Number of bytes to keep from the end of the browser's output.
 const MAX_OUTPUT: usize = 2000;
 
-/// The shell's script. Arguments: the profile and the browser's command line. The browser reads commands
-/// at descriptor 3 and writes at descriptor 4, which are one socket. A job in the background has
-/// no standard input, so the descriptors are copied first.
+/// The shell's script. The arguments are the profile and the command line of the browser. The
+/// browser reads commands from descriptor 3 and writes to descriptor 4, which are the same socket.
+/// This socket is passed as standard input. The script copies the descriptors first, because a
+/// background job loses its standard input.
 const GUARDIAN: &str = r#"profile=$1; shift
 exec 3<&0 4<&0 5<&1 </dev/null >/dev/null
 "$@" 5<&- &
@@ -39,17 +40,17 @@ kill -KILL 0"#;
 /// A running browser. Dropping it kills all its processes and removes its profile.
 #[derive(Debug)]
 pub(crate) struct Process {
-    /// Closing this socket makes the shell kill the browser.
+    /// When this socket is closed, the shell kills the browser.
     lifeline: Option<BlockingStream>,
     shell: Option<Child>,
-    /// `None` once it is being removed.
+    /// The profile. `None` once the process is being ended.
     profile: Option<Profile>,
     output: Arc<Mutex<Vec<u8>>>,
 }
 
 impl Process {
-    /// Starts a browser that uses the proxy at `wall_port`. Returns it with the socket for
-    /// commands.
+    /// Starts a browser that uses the proxy at `wall_port` for all connections. Returns the browser
+    /// and the socket for commands.
     pub(crate) fn start(
         config: &BrowserConfig,
         program: &Path,
@@ -67,24 +68,24 @@ impl Process {
         let path = profile.path.clone();
         let started = spawn(config, program, profile, wall_port);
         started.map_err(|error| {
-            // The folder is empty, and the other error is more important.
+            // Ignore errors, because the error of the start is more important.
             let _ = std::fs::remove_dir_all(&path);
             failed(program)(error)
         })
     }
 
-    /// Returns the process group.
+    /// Returns the id of the browser's process group. `None` after [`Process::end`].
     pub(crate) fn group(&self) -> Option<u32> {
         self.shell.as_ref().map(Child::id)
     }
 
-    /// Returns the end of what the browser printed.
+    /// Returns the last output of the browser, up to [`MAX_OUTPUT`] bytes.
     pub(crate) fn output(&self) -> String {
         let output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
         String::from_utf8_lossy(&output).trim().to_owned()
     }
 
-    /// Kills all processes and waits for their end, and removes the profile.
+    /// Kills all processes of the browser, waits until they have ended, and removes the profile.
     pub(crate) fn end(&mut self) {
         self.lifeline = None;
         if let (Some(shell), Some(profile)) = (self.shell.take(), self.profile.take()) {
@@ -94,7 +95,7 @@ impl Process {
 }
 
 impl Drop for Process {
-    /// Doesn't wait for the end, which a thread does.
+    /// Kills the browser without blocking: a thread waits until it has ended.
     fn drop(&mut self) {
         self.lifeline = None;
         if let (Some(shell), Some(profile)) = (self.shell.take(), self.profile.take()) {
@@ -103,11 +104,12 @@ impl Drop for Process {
     }
 }
 
-/// Waits for the shell, which kills itself once the lifeline has ended.
+/// Waits for the shell, which kills itself and its group once the lifeline is closed.
 fn reap(mut shell: Child, profile: &Profile) {
-    // An error would mean that it isn't there any more.
+    // Ignore errors: they mean that the shell doesn't exist any more.
     let _ = shell.wait();
-    // Only if a process of the browser still wrote while the shell removed it.
+    // Usually the shell has removed the folder. The folder can still exist if a browser process
+    // wrote to it during the removal.
     let _ = std::fs::remove_dir_all(&profile.path);
 }
 
@@ -152,7 +154,7 @@ fn spawn(
         profile: Some(profile),
         output: Arc::default(),
     };
-    // The command holds our copies of the browser's ends of the sockets.
+    // Drop the command to close our copies of the sockets that the browser uses.
     drop(command);
     let asynchronous = |stream: BlockingStream| {
         stream.set_nonblocking(true)?;
@@ -162,7 +164,7 @@ fn spawn(
     Ok((process, asynchronous(commands)?))
 }
 
-/// Keeps the end of what the browser prints.
+/// Reads the browser's output and keeps the last [`MAX_OUTPUT`] bytes.
 async fn keep_end(mut output: UnixStream, kept: Arc<Mutex<Vec<u8>>>) {
     let mut buffer = [0; 4096];
     while let Ok(count @ 1..) = output.read(&mut buffer).await {
@@ -173,14 +175,15 @@ async fn keep_end(mut output: UnixStream, kept: Arc<Mutex<Vec<u8>>>) {
     }
 }
 
-/// Features that make requests which the interception doesn't see, and isolation of sites, because
-/// virtual time needs all frames of a page in one process.
+/// Browser features to disable. Most of these features make requests that can't be intercepted.
+/// Site isolation is disabled because virtual time works only if all frames of a page are in one
+/// process.
 const DISABLED_FEATURES: &str = "AutofillServerCommunication,DialMediaRouteProvider,\
     GlobalMediaControls,HttpsUpgrades,IsolateOrigins,LinkPrefetch,MediaRouter,\
     OptimizationHints,PaintHolding,Prerender2,Prerender2InHeadlessMode,Translate,site-per-process";
 
-/// A scheduler of prefetches that starts none, because prefetches of speculation rules evade the
-/// interception, and holdbacks don't apply to pages under the DevTools protocol.
+/// Limits the number of prefetches to 0. Prefetches by speculation rules can't be intercepted, and
+/// the browser ignores its usual way to disable them (holdbacks) under the DevTools protocol.
 const NO_PREFETCHES: &str = "PrefetchSchedulerTesting:\
     kPrefetchSchedulerTestingActiveSetSizeLimitForBase/0/\
     kPrefetchSchedulerTestingActiveSetSizeLimitForBurst/0";
@@ -188,7 +191,8 @@ const NO_PREFETCHES: &str = "PrefetchSchedulerTesting:\
 const SWITCHES: [&str; 29] = [
     "--headless",
     "--remote-debugging-pipe",
-    // The wall has a name, because rules apply to addresses too.
+    // The proxy needs a name here, because the second rule also applies to addresses such as
+    // 127.0.0.1.
     "--host-resolver-rules=MAP wall.invalid 127.0.0.1, MAP * ~NOTFOUND",
     "--proxy-bypass-list=<-loopback>",
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
@@ -210,7 +214,7 @@ const SWITCHES: [&str; 29] = [
     "--disable-breakpad",
     "--disable-crash-reporter",
     "--disable-site-isolation-trials",
-    // Nothing is shown, and `/dev/shm` is small in containers.
+    // Don't use `/dev/shm`, which is small in containers, nor a GPU, because nothing is displayed.
     "--disable-dev-shm-usage",
     "--disable-gpu",
     "--hide-scrollbars",
@@ -224,7 +228,8 @@ fn arguments(config: &BrowserConfig, profile: &Path, wall_port: u16) -> Vec<std:
     let mut profile_switch = std::ffi::OsString::from("--user-data-dir=");
     profile_switch.push(profile);
     arguments.push(profile_switch);
-    // Half of the memory for one page's JavaScript, so that a greedy page dies alone.
+    // Limit the JavaScript heap of a page to half of the memory, so that a page with a memory leak
+    // dies alone.
     let heap_mib = (config.memory_bytes >> 21).max(16);
     arguments.extend(
         [

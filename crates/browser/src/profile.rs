@@ -1,8 +1,8 @@
 //! Folders for the profiles of browsers.
 //!
-//! A program holds a lock on the profile of its browser. The guardian of the browser removes the
-//! profile, even if the program is killed. If both are killed at once, the profile is left, without
-//! a lock, and [`remove_abandoned`] removes it at the next start.
+//! This program holds a lock on the profile of its browser. If this program is killed, the shell
+//! that started the browser removes the profile. If the shell is killed too, an unlocked profile
+//! remains, and [`remove_abandoned`] removes it at the next start.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -10,10 +10,11 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// How the names of profiles begin.
+/// The prefix of the names of profiles.
 const PREFIX: &str = "crawl-browser-";
 
-/// A folder that only this user may read. Dropping the value keeps the folder.
+/// A profile: a folder that only the current user can access. Dropping the value does not remove
+/// the folder.
 #[derive(Debug)]
 pub(crate) struct Profile {
     pub(crate) path: PathBuf,
@@ -39,9 +40,11 @@ impl Profile {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 lock => {
                     let lock = lock?;
-                    // Some file systems have no locks. No profile counts as abandoned there.
+                    // Ignore errors, because some file systems don't support locks. There, no
+                    // profile counts as abandoned.
                     let _ = lock.lock();
-                    // Another program may have removed the profile before it was locked.
+                    // Check that the folder exists: another program may have removed it before it
+                    // was locked.
                     if path.exists() {
                         return Ok(Profile { path, _lock: lock });
                     }
@@ -51,7 +54,8 @@ impl Profile {
     }
 }
 
-/// Removes the profiles in `parent` whose programs and guardians were killed.
+/// Removes the unlocked profiles in `parent`. Such a profile remains if both the program and the
+/// shell that started the browser were killed.
 pub(crate) fn remove_abandoned(parent: &Path) {
     let Ok(user) = fs::metadata("/proc/self").map(|process| process.uid()) else {
         return;
@@ -70,7 +74,7 @@ pub(crate) fn remove_abandoned(parent: &Path) {
             continue;
         };
         if lock.try_lock().is_ok() {
-            // If this fails, the next start tries again.
+            // Ignore errors: the next start tries again.
             let _ = fs::remove_dir_all(&path);
         }
     }

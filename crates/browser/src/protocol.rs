@@ -1,7 +1,7 @@
-//! A client of the DevTools protocol: commands, their replies, and events by browser context.
+//! A client of the DevTools protocol: sends commands, and dispatches replies and events.
 //!
-//! Messages are JSON, each followed by a NUL byte, on one socket. Events of a page and of its
-//! frames and workers go to whoever has registered the browser context of the page.
+//! Messages are JSON on one socket. Each message ends with a NUL byte. The events of a page, its
+//! frames and its workers are sent to the receiver registered for the page's browser context.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,10 +12,10 @@ use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{mpsc, oneshot};
 
-/// How much is read from the socket at a time.
+/// Size of the buffer for reading from the socket, in bytes.
 const READ_BYTES: usize = 1 << 16;
 
-/// An error of a command.
+/// The reason why a command has no result.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum CommandError {
     /// The browser has closed the connection.
@@ -26,10 +26,10 @@ pub(crate) enum CommandError {
     Refused(String),
 }
 
-/// An event of a page, or of a frame or worker of it.
+/// An event of a page, or of one of its frames or workers.
 #[derive(Debug)]
 pub(crate) struct Event {
-    /// The session of the target; `None` for events of the browser itself.
+    /// The id of the target's session. `None` for events of the browser itself.
     pub(crate) session: Option<String>,
     pub(crate) method: String,
     pub(crate) params: Value,
@@ -39,8 +39,8 @@ pub(crate) struct Event {
 #[derive(Debug, Clone)]
 pub(crate) struct Connection {
     state: Arc<Mutex<State>>,
-    /// Unbounded, because the browser reads until the end, and a page has a bounded number of
-    /// requests to be answered.
+    /// Messages to send. The channel is unbounded: the browser keeps reading until it ends, and the
+    /// number of answered requests per page is limited.
     outgoing: mpsc::UnboundedSender<Vec<u8>>,
 }
 
@@ -49,8 +49,8 @@ struct State {
     last_id: u64,
     is_closed: bool,
     replies: HashMap<u64, oneshot::Sender<Result<Value, CommandError>>>,
-    /// Receivers of events, by browser context. Unbounded, because the reader must never wait for
-    /// one page.
+    /// Receivers of events, by browser context. The channels are unbounded, so that a slow page
+    /// never blocks the reader.
     contexts: HashMap<String, mpsc::UnboundedSender<Event>>,
     /// Receivers of events, by session.
     sessions: HashMap<String, mpsc::UnboundedSender<Event>>,
@@ -68,7 +68,8 @@ impl Reply {
 }
 
 impl Connection {
-    /// Starts to speak on `socket`. A message longer than `max_message` closes the connection.
+    /// Starts to read and write messages on `socket`. A received message longer than `max_message`
+    /// bytes closes the connection.
     pub(crate) fn new(socket: UnixStream, max_message: usize) -> Connection {
         let (read, write) = socket.into_split();
         let (outgoing, messages) = mpsc::unbounded_channel();
@@ -85,8 +86,8 @@ impl Connection {
         connection
     }
 
-    /// Sends a command to the target of `session`, or to the browser. Sends even if the reply is
-    /// dropped.
+    /// Sends a command to the target of `session`, or to the browser itself if `None`. The command
+    /// is sent even if the returned reply is dropped.
     pub(crate) fn send(&self, session: Option<&str>, method: &str, params: Value) -> Reply {
         let (sender, receiver) = oneshot::channel();
         let mut state = self.state();
@@ -108,7 +109,7 @@ impl Connection {
         Reply(receiver)
     }
 
-    /// Returns the events of a browser context from now on.
+    /// Registers a receiver for the events of a browser context.
     pub(crate) fn events(&self, context: &str) -> mpsc::UnboundedReceiver<Event> {
         let (sender, receiver) = mpsc::unbounded_channel();
         let mut state = self.state();
@@ -118,7 +119,7 @@ impl Connection {
         receiver
     }
 
-    /// Ends the events of a browser context.
+    /// Removes the receiver of a browser context, so that its events end.
     pub(crate) fn forget(&self, context: &str) {
         let mut state = self.state();
         if let Some(receiver) = state.contexts.remove(context) {
@@ -145,7 +146,7 @@ impl Connection {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads messages until the connection ends or makes no sense.
+    /// Reads messages until the connection ends or a message is not JSON or too long.
     async fn read_messages(&self, mut read: OwnedReadHalf, max_message: usize) {
         let mut message = Vec::new();
         let mut buffer = vec![0; READ_BYTES];
@@ -181,7 +182,7 @@ impl Connection {
                     error["message"].as_str().unwrap_or("no reason").to_owned(),
                 )),
             };
-            // An error means that the reply was dropped.
+            // Ignore errors: they mean that the reply was dropped.
             let _ = sender.send(reply);
             return;
         }
@@ -197,8 +198,8 @@ impl Connection {
         self.route(event);
     }
 
-    /// Passes an event on to its receiver. A new target gets the receiver of its parent or of its
-    /// browser context; a target without one is closed.
+    /// Passes an event to its receiver. The receiver for a new target is that of its parent target
+    /// or of its browser context. A new target without a receiver is closed.
     fn route(&self, event: Event) {
         let mut state = self.state();
         let parent = |state: &State| Some(state.sessions.get(event.session.as_ref()?)?.clone());
@@ -227,7 +228,7 @@ impl Connection {
             _ => parent(&state),
         };
         if let Some(receiver) = receiver {
-            // An error means that the page's rendering has ended.
+            // Ignore errors: they mean that the page's rendering has ended.
             let _ = receiver.send(event);
         }
     }

@@ -1,4 +1,4 @@
-//! The requests of a page that may be rendered a second time.
+//! Repeats the answers to a page's requests if the page is rendered a second time.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,16 +10,16 @@ use crate::{AnswerFuture, PageAnswer, PageRequests, RequestKind, WantedRequest};
 /// requests are passed on again.
 const MAX_KEPT_BYTES: usize = 32 << 20;
 
-/// Passes on the requests of a page and keeps the answers to GET. After [`repeat`](Self::repeat) the
-/// same requests get the same answers. Requests with other methods are refused then, because they
-/// may have reached the server before.
+/// Passes on the requests of a page and keeps the answers to GET requests. After a call of
+/// [`repeat`](Self::repeat), equal requests get the kept answers. Requests with other methods are
+/// then refused, because the server may have received them already.
 pub(crate) struct RepeatableRequests {
     requests: Arc<dyn PageRequests>,
     answers: Arc<Mutex<KeptAnswers>>,
     is_repeat: AtomicBool,
 }
 
-/// The answers to equal requests, in order.
+/// The kept answers by kind and URL of the request. Answers to equal requests are in order.
 #[derive(Default)]
 struct KeptAnswers {
     of: HashMap<(RequestKind, String), VecDeque<PageAnswer>>,
@@ -48,8 +48,8 @@ impl RepeatableRequests {
         }
     }
 
-    /// From now on, repeats the answers given so far. Other requests are still passed on, if they
-    /// are GET.
+    /// Switches to the second rendering: GET requests get the kept answers or, if there is none,
+    /// are passed on. Other requests are refused.
     pub(crate) fn repeat(&self) {
         self.is_repeat.store(true, Ordering::Relaxed);
     }
@@ -98,7 +98,7 @@ mod tests {
     use super::{MAX_KEPT_BYTES, RepeatableRequests};
     use crate::{AnswerFuture, PageAnswer, PageRequests, RequestKind, WantedRequest};
 
-    /// Collects requests. The last segment of a URL is the length of its answer.
+    /// Records requests. The last path segment of a requested URL is the length of the answer.
     #[derive(Default)]
     struct Counted(Mutex<Vec<String>>);
 

@@ -1,4 +1,4 @@
-//! A started browser with its wall and its bound on memory.
+//! A browser process with its proxy (the wall) and a memory limit.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,21 +19,21 @@ const START_PATIENCE: Duration = Duration::from_secs(60);
 /// How often the memory of the browser is measured.
 const MEMORY_INTERVAL: Duration = Duration::from_millis(250);
 
-/// A started browser.
+/// A browser process that was started.
 #[derive(Debug)]
 pub(crate) struct Running {
     pub(crate) connection: Connection,
     pub(crate) wall: Wall,
     process: Arc<Mutex<Process>>,
     is_too_large: Arc<AtomicBool>,
-    /// Number of pages that began and ended.
+    /// Number of pages whose rendering has begun. `ended` counts those whose rendering has ended.
     begun: AtomicU64,
     ended: AtomicU64,
     memory_watch: JoinHandle<()>,
 }
 
 impl Running {
-    /// Starts a browser and returns its version.
+    /// Starts a browser. Also returns its version.
     pub(crate) async fn start(config: &BrowserConfig) -> Result<(Running, String), BrowserError> {
         let program = config.find_program().ok_or_else(|| match &config.program {
             Some(program) => BrowserError::NoSuchProgram(program.clone()),
@@ -46,7 +46,7 @@ impl Running {
         let (process, socket) = Process::start(config, &program, wall.port())?;
         let group = process.group();
         let process = Arc::new(Mutex::new(process));
-        // JSON may need six bytes for a byte of the DOM, and a screenshot is large too.
+        // A byte of the DOM may take six bytes in JSON. Allow at least 64 MiB for screenshots.
         let max_message = config.max_dom_bytes.saturating_mul(6).max(64 << 20);
         let connection = Connection::new(socket, max_message);
         let is_too_large = Arc::new(AtomicBool::new(false));
@@ -90,12 +90,12 @@ impl Running {
         end_process(process).await;
     }
 
-    /// Returns whether the browser was killed because of its memory.
+    /// Returns whether the browser was killed because it used too much memory.
     pub(crate) fn is_too_large(&self) -> bool {
         self.is_too_large.load(Ordering::Relaxed)
     }
 
-    /// Notes that a page is rendered until the result is dropped.
+    /// Records that a page is being rendered. Drop the returned value when the rendering ends.
     pub(crate) fn visit(&self) -> Visit<'_> {
         let before = self.begun.fetch_add(1, Ordering::SeqCst);
         Visit {
@@ -110,16 +110,16 @@ impl Running {
     }
 }
 
-/// The stay of a page in a browser.
+/// The rendering of one page, from start to end.
 pub(crate) struct Visit<'a> {
     running: &'a Running,
     number: u64,
-    /// Whether no other page was there at the start.
+    /// Whether no other page was being rendered at the start.
     is_first: bool,
 }
 
 impl Visit<'_> {
-    /// Returns whether no other page has been there during this visit.
+    /// Returns whether no other page has been rendered at any time since the start.
     pub(crate) fn is_alone(&self) -> bool {
         self.is_first && self.running.begun.load(Ordering::SeqCst) == self.number
     }
@@ -140,11 +140,11 @@ impl Drop for Running {
 
 async fn end_process(process: Arc<Mutex<Process>>) {
     let end = move || process.lock().unwrap_or_else(PoisonError::into_inner).end();
-    // An error would be a panic, and there is nothing to do about it.
+    // Ignore errors: they mean that the task panicked.
     let _ = tokio::task::spawn_blocking(end).await;
 }
 
-/// Kills the browser if it uses too much memory.
+/// Kills the browser once its processes use more than `max` bytes of memory.
 async fn watch_memory(
     group: Option<u32>,
     max: u64,

@@ -1,4 +1,4 @@
-//! A bound on time that passes only while it isn't paused.
+//! A time limit that can be paused.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tokio::time::Instant;
 #[derive(Debug)]
 pub(crate) struct Stopwatch {
     rest: Duration,
-    /// `None` while paused.
+    /// When the stopwatch was started or resumed. `None` while paused.
     since: Option<Instant>,
 }
 
@@ -19,7 +19,7 @@ impl Stopwatch {
         }
     }
 
-    /// Returns when the time is over. `None` while paused.
+    /// Returns the instant when the time limit ends. `None` while paused.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         Some(self.since? + self.rest)
     }

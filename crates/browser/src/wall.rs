@@ -1,7 +1,7 @@
-//! A proxy on loopback that refuses everything and counts.
+//! A proxy on loopback that refuses and counts all connections.
 //!
-//! The browser uses the proxy for all connections, so requests that evade the interception end
-//! here.
+//! The browser uses the proxy for all its connections. So a request that isn't intercepted ends
+//! here and does not reach the network.
 
 use std::io;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use tokio::task::JoinHandle;
 
 const REFUSAL: &[u8] = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
-/// How long a client may take to send the head of its request, and how long after a failure to
-/// accept a connection the next one is accepted.
+/// How long a client may take to send its request, and how long to pause after a connection could
+/// not be accepted.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The proxy. Ends when dropped.
+/// The proxy. The proxy stops when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Wall {
     port: u16,
@@ -54,7 +54,7 @@ impl Wall {
         self.port
     }
 
-    /// Returns how many connections there were.
+    /// Returns the number of accepted connections.
     pub(crate) fn hits(&self) -> u32 {
         self.hits.load(Ordering::Relaxed)
     }
@@ -66,7 +66,8 @@ impl Drop for Wall {
     }
 }
 
-/// Reads some of the request, because closing a socket with unread data resets the connection.
+/// Refuses a request with status 403. Reads the request first, because closing a socket with unread
+/// data would reset the connection.
 async fn refuse(mut client: TcpStream) -> io::Result<()> {
     let mut head = [0; 8192];
     let _ = client.read(&mut head).await?;

@@ -122,8 +122,8 @@ fn hand_over(name: &str, capture: &UnderWay, cross: &mut CrossCheck) -> Result<(
     result.map_err(VerifyError::Scratch)
 }
 
-/// Reports a record that can't be read. At the end of a killed crawl's last file (`is_tail`) this
-/// is not a defect.
+/// Reports a record that can't be read. If `is_tail`, the record is at the end of the last file of
+/// a killed crawl. In that case, only adds a note, because this is not a defect.
 fn torn(file: &str, error: &ReadError, is_tail: bool, verification: &mut Verification) {
     let (offset, what) = match error {
         ReadError::Torn { offset, source, .. } => (
@@ -200,7 +200,7 @@ fn redirect_target(record: &WarcRecord, http: &HttpMessage<'_>) -> Option<String
     target.ok().map(|url| url.to_string())
 }
 
-/// Returns what a metadata record states about its capture.
+/// Parses the facts about a capture from its metadata record.
 fn about(record: &WarcRecord) -> AboutCapture {
     let text = String::from_utf8_lossy(&record.block);
     let field = |name: &str| {
@@ -218,8 +218,8 @@ fn about(record: &WarcRecord) -> AboutCapture {
     }
 }
 
-/// Reads the first bytes of each gzip member, with its own file handle, in parallel with the reader
-/// of the records.
+/// Reads the first bytes of gzip members. Uses its own file handle, so that it can read in parallel
+/// with the reader of the records.
 struct MemberHeads {
     file: BufReader<fs::File>,
     at: u64,

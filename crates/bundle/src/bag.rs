@@ -108,8 +108,8 @@ pub(crate) fn check_bag(
     }
     let is_tag_file = |file: &(u64, String, String)| TAG_FILES.contains(&file.2.as_str());
     for (line, sha256, path) in tags.files.into_iter().filter(is_tag_file) {
-        // Nothing else records the digests of these files, so it is unknown whether the file or the
-        // digest changed.
+        // The digest of a tag file is recorded only here. So if it doesn't match, either the tag
+        // file or the digest may have changed.
         if !is_as_listed(root, &path, &sha256, verification)? {
             let message = format!("{path} or its digest was changed");
             verification.line(TAG_MANIFEST, line, message);

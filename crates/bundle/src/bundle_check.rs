@@ -56,7 +56,7 @@ fn verify_bundle(root: &Path, scratch: &Path) -> Result<Verification, VerifyErro
     let mut verification = verify_directory(&data, scratch)?;
     verification.checked.files = bag.checked.files;
     verification.checked.bytes = bag.checked.bytes;
-    // In a bundle no part is unchecked, because the manifests cover every byte.
+    // Clear the list of unchecked parts, because the manifests of a bundle cover every byte.
     verification.unchecked.clear();
     let mut problems = Vec::new();
     if data.join(FOLDER).is_dir() {
@@ -107,8 +107,8 @@ fn name_records(
         let mut of_file = Verification::default();
         let mut unused = CrossCheck::new(data, scratch);
         check_warc(data, name, false, &mut unused, &mut of_file)?;
-        // Findings without an offset concern the whole file, which has been reported as changed
-        // already.
+        // Skip findings without an offset: they concern a whole file, which has already been
+        // reported as changed.
         let findings = of_file.findings.into_iter();
         for mut finding in findings.filter(|finding| finding.offset.is_some()) {
             finding.file.insert_str(0, &format!("{DATA}/"));

@@ -58,7 +58,7 @@ const COLUMNS: [(usize, &str); 10] = [
     (REDIRECT, "redirect"),
     (WITHHELD, "withheld"),
 ];
-/// Hashed in place of null, in columns where null contradicts every value.
+/// The value to hash in place of null, in columns where null and a value contradict each other.
 const NULL: &[u8] = b"null";
 /// The index of the only fact in a statement about an exchange (the status) or about a payload (the
 /// digest).
@@ -352,8 +352,8 @@ fn only(fact: u32) -> [u32; FACTS] {
     facts
 }
 
-/// Returns the fact that stands for `value`. `None` becomes the fact of `NULL`, which differs from
-/// that of any value.
+/// Converts a value to a fact. `None` becomes the fact of [`NULL`], which differs from the facts of
+/// other values.
 fn or_null(value: Option<&str>) -> u32 {
     fact(value.map_or(NULL, str::as_bytes))
 }

@@ -59,7 +59,7 @@ pub fn verify_directory(dir: &Path, scratch: &Path) -> Result<Verification, Veri
     let results = &mut verification;
     let mut is_ended = check_digests(dir, results)?;
     if is_ended {
-        // No part is unchecked, because the digests cover every byte.
+        // Clear the list of unchecked parts, because the digests cover every byte.
         results.unchecked.clear();
     }
     check_rows(

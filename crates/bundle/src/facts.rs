@@ -94,7 +94,7 @@ impl CrawlFacts {
 }
 
 /// Returns the number of excluded URLs, by reason: `3 URLs excluded (scope 2, robots 1)`. URLs that
-/// a budget left are pending, and not counted.
+/// were not fetched because of a budget are pending, so they are not counted.
 fn exclusions(excluded: &ExcludedCounts) -> String {
     let total = counted(excluded.decided(), "URL", "URLs");
     let by_reason = excluded.by_decision();

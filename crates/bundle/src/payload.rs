@@ -14,7 +14,7 @@ use crate::error::BundleError;
 /// A file in a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BundledFile {
-    /// The path (with slashes), relative to the folder whose files are listed.
+    /// The path with slashes, relative to the folder that is being filled or listed.
     pub(crate) path: String,
     /// SHA-256 in lower-case hexadecimal digits.
     pub(crate) sha256: String,

@@ -8,8 +8,8 @@ use crate::error::BundleError;
 const SECRET: [&str; 4] = ["basic-auth", "headers", "cookies", "login"];
 /// The text that replaces a secret. The archive uses the same text.
 const REDACTED: &str = "[redacted]";
-/// The table that the program itself writes into `crawl.toml`, and the key in it that marks the
-/// configuration as the user's own.
+/// The table `[crawl]` in `crawl.toml`, which the program writes, and a key in this table. The
+/// key's value proves that the file is the user's own.
 const NOTES: &str = "crawl";
 const MARK: &str = "mark";
 
@@ -18,8 +18,8 @@ const HEAD: &str = "\
 # this file differs from `config-digest` in the archive.
 ";
 
-/// Returns the text of a `crawl.toml` without secrets, proxy credentials, and the key that marks
-/// the configuration as the user's own.
+/// Returns the text of a `crawl.toml` without the values of secrets, the credentials of the proxy,
+/// and the key [`MARK`].
 pub(crate) fn public_config(text: &str) -> Result<String, BundleError> {
     let mut config: Table = text.parse().map_err(|error: toml::de::Error| {
         let message = error.message().to_owned();

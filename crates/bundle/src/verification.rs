@@ -125,8 +125,7 @@ impl fmt::Display for Verification {
             let files = counted(checked.files, "file", "files");
             writeln!(f, "digests    {files} of {}", size(checked.bytes))?;
         }
-        // Leave these lines out if the rows were not checked, because digests of the bundle don't
-        // match.
+        // If digests of a bundle don't match, the rows are not checked, so leave out these lines.
         if checked.files == 0 || checked.rows > 0 {
             let files = counted(checked.warc_files, "WARC file", "WARC files");
             let records = counted(checked.records, "record", "records");

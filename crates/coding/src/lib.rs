@@ -271,8 +271,9 @@ fn open<'a>(
             }))
         }
         Coding::Brotli => {
-            // Large windows (up to 1 GiB) are not part of the `br` coding, but the decoder would
-            // accept them. Bodies with such windows begin with seven bits that RFC 7932 reserves.
+            // The decoder would accept large windows of up to 1 GiB, but they are not part of the
+            // coding `br`. A body with a large window begins with seven bits that RFC 7932
+            // reserves.
             if inner.fill_buf()?.first().is_some_and(|b| b & 0x7f == 0x11) {
                 return Err(io::Error::new(
                     ErrorKind::InvalidData,

@@ -1,5 +1,5 @@
-//! Replaces the decoder in a build without the feature `zstd`: the coding is unknown, and no request
-//! asks for it.
+//! Replaces the decoder in a build without the feature `zstd`. In such a build the coding is
+//! unknown, and `Accept-Encoding` doesn't list it.
 
 use std::io::{self, BufRead, ErrorKind};
 

@@ -1,5 +1,5 @@
-//! DOCX (Office Open XML, ISO/IEC 29500-1) as HTML: paragraphs, headings by style, tables by cell,
-//! footnotes, and the document's properties.
+//! Converts DOCX (Office Open XML, ISO/IEC 29500-1) to HTML: paragraphs, headings (found by their
+//! style), the text of tables and footnotes, and the document's properties.
 
 mod styles;
 mod xml;
@@ -52,8 +52,8 @@ struct Parts<'a> {
 }
 
 impl Parts<'_> {
-    /// Reads a part as text, up to the size limit or to the first damaged byte. `None` if it is
-    /// missing.
+    /// Reads a part as text. Stops at the size limit or at the first damaged byte. `None` if the
+    /// part is missing.
     fn read(&mut self, name: &str) -> Option<String> {
         let part = self.zip.by_name(name).ok()?;
         let mut bytes = Vec::new();
@@ -140,11 +140,11 @@ impl DocumentReader {
     }
 }
 
-/// Passes each paragraph with words to `visit`, until `visit` returns false. Skips deleted text,
-/// and `mc:Fallback`, which repeats other content in a simpler form.
+/// Calls `visit` for each paragraph that is not blank, until `visit` returns false. Skips deleted
+/// text, and the content of `mc:Fallback`, which repeats other content in a simpler form.
 fn walk(xml: &str, visit: &mut dyn FnMut(Paragraph) -> bool) {
     let mut steps = Xml::new(xml);
-    // A paragraph may contain others, in text boxes.
+    // A paragraph can contain a text box with further paragraphs, so several may be open.
     let mut open: Vec<Paragraph> = Vec::new();
     let mut fallbacks = 0_usize;
     let mut is_text = false;

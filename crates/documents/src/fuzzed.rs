@@ -1,4 +1,4 @@
-//! The bodies of the fuzz targets: what must hold for any document.
+//! The fuzz targets of this crate, which check properties of all converted documents.
 
 #![allow(clippy::unwrap_used, reason = "a check that fails should panic")]
 
@@ -8,15 +8,16 @@ mod exercise;
 
 use crate::limits::{DocumentLimits, Unreadable};
 
-/// The byte between two parts of a document in the input of a target.
+/// The byte that separates the parts of a document in a target's input.
 const PART_END: u8 = 0x1e;
-/// Limits that short documents reach.
+/// Limits so low that short documents reach them.
 const SMALL: DocumentLimits = DocumentLimits {
     html_bytes: 40,
     part_bytes: 200,
 };
 
-/// Reads a DOCX: the bytes after the first, or the parts of a package that is built here.
+/// Converts a DOCX. The first byte of the input determines whether the rest is a whole file, or
+/// only the parts of a file to build.
 pub fn docx(data: &[u8]) {
     let Some((first, rest)) = data.split_first() else {
         return;
@@ -28,7 +29,7 @@ pub fn docx(data: &[u8]) {
     check(&file, crate::docx::to_html);
 }
 
-/// Builds a package of uncompressed parts, so that a fuzzer can change their texts.
+/// Builds a DOCX from parts without compressing them, so that a fuzzer can change their texts.
 fn package(parts: &[u8]) -> Vec<u8> {
     use std::io::{Cursor, Write as _};
 
@@ -51,9 +52,9 @@ fn package(parts: &[u8]) -> Vec<u8> {
     zip.finish().unwrap().into_inner()
 }
 
-/// Reads a PDF: the bytes after the first, or the objects of a file that is built here. The library
-/// for PDF panics for many files, so the crawler reads them in a separate process. Here a panic of
-/// the library counts as an unreadable file.
+/// Converts a PDF. The first byte of the input determines whether the rest is a whole file, or only
+/// the objects of a file to build. The PDF library panics on many files, so the crawler runs it in
+/// a separate process. Here, a panic of the library counts as an unreadable file.
 pub fn pdf(data: &[u8]) {
     let Some((first, rest)) = data.split_first() else {
         return;
@@ -68,7 +69,8 @@ pub fn pdf(data: &[u8]) {
     });
 }
 
-/// Builds a file of objects, and the table of their offsets. The first object is the catalogue.
+/// Builds a PDF from objects and adds the table of their offsets. The first object is the
+/// catalogue, the second the information dictionary.
 fn objects(objects: &[u8]) -> Vec<u8> {
     let mut file = b"%PDF-1.4\n".to_vec();
     let mut places = Vec::new();
@@ -88,8 +90,8 @@ fn objects(objects: &[u8]) -> Vec<u8> {
     file
 }
 
-/// Checks that a document becomes a page that has only the tags of such pages, whatever its texts
-/// are, and that lower limits shorten the page.
+/// Checks that the converted page contains only the expected tags, whatever the texts of the
+/// document are. Also checks that lower limits give a shorter page.
 fn check(file: &[u8], to_html: impl Fn(&[u8], &DocumentLimits) -> Result<String, Unreadable>) {
     let html = to_html(file, &DocumentLimits::default());
     let short = to_html(file, &SMALL);
@@ -104,7 +106,8 @@ fn check(file: &[u8], to_html: impl Fn(&[u8], &DocumentLimits) -> Result<String,
         let (main, _) = main.split_once("</main>\n").unwrap();
         main.len()
     };
-    // The last element may begin below the limit. Each of its characters takes at most six bytes.
+    // The last element may begin just below the limit, and a character of its text takes up to six
+    // bytes in HTML.
     assert!(main(&short) <= SMALL.html_bytes * 7 + 40);
     assert!(main(&short) <= main(&html));
 }

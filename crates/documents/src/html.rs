@@ -12,7 +12,7 @@ pub(crate) struct PageHead {
     pub(crate) description: Option<String>,
     /// Keywords, separated by commas.
     pub(crate) keywords: Option<String>,
-    /// The date of publication, in any form that pages use.
+    /// The publication date, in any of the formats that `crawl_dates` parses.
     pub(crate) published: Option<String>,
     pub(crate) modified: Option<String>,
     /// A language tag.
@@ -27,7 +27,7 @@ pub(crate) struct PageWriter {
 }
 
 impl PageWriter {
-    /// Creates an empty page, whose body is cut at about `max_bytes` bytes.
+    /// Creates an empty page whose body may have about `max_bytes` bytes. The rest is dropped.
     pub(crate) fn new(max_bytes: usize) -> PageWriter {
         PageWriter {
             body: String::new(),
@@ -40,7 +40,8 @@ impl PageWriter {
         self.body.len() >= self.max_bytes
     }
 
-    /// Writes an element that contains `text`. Writes nothing if the text is blank.
+    /// Writes an element with `text` as its content. Writes nothing if the text is blank or the
+    /// page is full.
     pub(crate) fn element(&mut self, name: &str, id: Option<&str>, text: &str) {
         let text = text.trim();
         if text.is_empty() || self.is_full() {
@@ -67,15 +68,15 @@ impl PageWriter {
         self.element(names[level.clamp(1, 6) - 1], id, text);
     }
 
-    /// Writes HTML as it is.
+    /// Writes HTML unchanged, up to the maximum size of the body.
     #[cfg(feature = "markdown")]
     pub(crate) fn raw(&mut self, html: &str) {
         let room = self.max_bytes.saturating_sub(self.body.len());
         self.body.push_str(&html[..html.floor_char_boundary(room)]);
     }
 
-    /// Returns the page as HTML. `beside` has the texts that don't belong to the main text, such as
-    /// footnotes.
+    /// Returns the page as HTML. The texts in `beside`, such as footnotes, are written to a footer,
+    /// because they don't belong to the main text.
     pub(crate) fn finish(self, head: &PageHead, beside: &[String]) -> String {
         let mut html = String::from("<!doctype html>\n<html");
         if let Some(language) = field(&head.language) {
@@ -119,7 +120,8 @@ impl PageWriter {
     }
 }
 
-/// Returns the text of a field, as much as fits. `None` if the text is blank.
+/// Returns a field's text without surrounding white space, cut at [`MAX_FIELD_BYTES`]. `None` if
+/// the text is blank.
 fn field(text: &Option<String>) -> Option<&str> {
     let text = text.as_deref()?.trim();
     (!text.is_empty()).then(|| &text[..text.floor_char_boundary(MAX_FIELD_BYTES)])

@@ -2,7 +2,7 @@
 
 use crate::limits::{DocumentLimits, Unreadable};
 
-/// The kinds of documents, other than HTML, that this crate converts.
+/// A kind of document that this crate converts to HTML.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, strum::Display, strum::EnumString,
 )]
@@ -19,8 +19,8 @@ pub enum DocumentKind {
     Pdf,
 }
 
-/// Maximum bytes of Markdown to parse in this process. For dense markup, the parser needs about 100
-/// times the memory of the text.
+/// Maximum bytes of Markdown to parse without a separate process. If the text consists mostly of
+/// markup, the parser's memory is about 100 times its size.
 const SMALL_MARKDOWN: usize = 256 << 10;
 /// Maximum bytes of Markdown to parse; the rest is ignored. This keeps the parser below 512 MiB.
 /// Beyond the limit: ignored.
@@ -41,7 +41,8 @@ impl DocumentKind {
         kind.filter(|kind| kind.may_begin_with(first))
     }
 
-    /// Detects the kind of a document like [`DocumentKind::of`], but without looking at its bytes.
+    /// Detects the kind of a document like [`DocumentKind::of`], but from `Content-Type` and path
+    /// alone.
     #[must_use]
     pub fn named(content_type: Option<&str>, path: &str) -> Option<DocumentKind> {
         let essence = content_type.and_then(|value| value.split(';').next());
@@ -78,13 +79,13 @@ impl DocumentKind {
         }
     }
 
-    /// Converts the document to HTML in UTF-8. Text and Markdown are read as UTF-8, with invalid
-    /// bytes replaced. If they contain no modification date, `last_modified` is used, in any HTTP
-    /// date format.
+    /// Converts the document to HTML in UTF-8. Text and Markdown are decoded as UTF-8; invalid
+    /// bytes are replaced by U+FFFD. `last_modified` is an HTTP date, and is used for text and
+    /// Markdown that contain no modification date.
     ///
     /// # Errors
-    /// [`Unreadable`] if the document is broken or encrypted, or if this program has no reader for its
-    /// kind.
+    /// [`Unreadable`] if the document is broken or encrypted, or if this program was built without
+    /// a reader for its kind.
     pub fn to_html(
         self,
         bytes: &[u8],
@@ -120,8 +121,8 @@ impl DocumentKind {
 
     fn may_begin_with(self, first: &[u8]) -> bool {
         match self {
-            // Readers accept up to 1,024 bytes before the PDF header, because some writers put
-            // bytes there.
+            // As in PDF readers, up to 1,024 bytes may precede the header, because some programs
+            // write other data there.
             DocumentKind::Pdf => first[..first.len().min(1024)]
                 .windows(5)
                 .any(|bytes| bytes == b"%PDF-"),

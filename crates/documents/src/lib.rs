@@ -1,8 +1,8 @@
 //! Converts documents that are not HTML to HTML: plain text, Markdown, DOCX and PDF.
 //!
-//! Each document becomes a small page with a title, headings, paragraphs, dates and an author. So
-//! an index needs only one reader, that of pages in the extractor. The crate is pure: bytes come
-//! in, text goes out. No script runs, no file is opened and no link is followed.
+//! Each document becomes a small page with a title, headings, paragraphs, dates and an author. The
+//! search index reads these pages in the same way as fetched HTML pages. The crate does no I/O,
+//! runs no scripts and follows no links.
 //!
 //! [`DocumentKind::of`] detects the kind of a document; [`DocumentKind::to_html`] converts it.
 //! Converting text or Markdown takes linear time and can't fail, but Markdown may take a hundred

@@ -18,17 +18,17 @@ impl Default for DocumentLimits {
     }
 }
 
-/// The reason why a document can't be read.
+/// The reason why a document can't be converted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unreadable {
-    /// The document is damaged, or of another type than declared.
+    /// The document is damaged, or is not of the declared type.
     #[error("broken: {0}")]
     Broken(String),
     /// The document needs a password.
     #[error("encrypted")]
     Encrypted,
-    /// This program was built without a reader for this kind.
+    /// This program was built without a reader for documents of this kind.
     #[error("built without a reader of it")]
     NotBuiltIn,
 }

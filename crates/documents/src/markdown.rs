@@ -1,4 +1,5 @@
-//! Markdown as HTML, with the metadata of its front matter (`title`, `date`, `author` ..).
+//! Converts Markdown to HTML. Metadata is taken from the front matter (`title`, `date`, `author`
+//! and others).
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd, html};
 
@@ -44,8 +45,8 @@ pub(crate) fn to_html(text: &str, limits: &DocumentLimits, modified: Option<&str
     page.finish(&head, &[])
 }
 
-/// Reads the front matter: lines such as `name: value` or `name = "value"`. A list is only read if
-/// it is on one line, in brackets.
+/// Parses the front matter, which has lines such as `name: value` or `name = "value"`. A list is
+/// only parsed if it is on one line and in brackets.
 fn read_head(head: &mut PageHead, lines: &str) {
     for line in lines.lines() {
         let Some(at) = line.find([':', '=']) else {

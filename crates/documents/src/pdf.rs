@@ -1,5 +1,6 @@
-//! PDF (ISO 32000-1) as HTML. Glyphs are joined into lines, and lines into paragraphs. Headings are
-//! the titles in the document's outline or, without an outline, lines in a larger font.
+//! Converts PDF (ISO 32000-1) to HTML. Glyphs are joined into lines, and lines into paragraphs.
+//! Lines that equal a title in the document's outline become headings. If no line does, lines in a
+//! larger font become headings.
 
 mod layout;
 mod lines;
@@ -20,14 +21,14 @@ const MAX_OUTLINE_ENTRIES: usize = 10_000;
 pub(crate) fn to_html(bytes: &[u8], limits: &DocumentLimits) -> Result<String, Unreadable> {
     let broken = |why: &dyn ToString| Unreadable::Broken(why.to_string());
     let mut document = Document::load_mem(bytes).map_err(|why| broken(&why))?;
-    // If a document is encrypted only to restrict editing, its password is empty.
+    // Try an empty password, which is sufficient if the encryption only restricts editing.
     if document.is_encrypted() && document.decrypt("").is_err() {
         return Err(Unreadable::Encrypted);
     }
     let mut reader = LineReader::new(limits.html_bytes);
     let mut fault = None;
     for page in document.get_pages().into_keys() {
-        // If a page is broken, only its own text is lost.
+        // If a page is broken, lose only the text of this page.
         if let Err(why) = output_doc_page(&document, &mut reader, page) {
             fault.get_or_insert(why);
         }
@@ -57,8 +58,8 @@ pub(crate) fn to_html(bytes: &[u8], limits: &DocumentLimits) -> Result<String, U
     Ok(page.finish(&head, &layout.beside))
 }
 
-/// Reads the metadata of a document: the information dictionary (ISO 32000-1 section 14.3.3), and
-/// the language in the catalogue.
+/// Reads the metadata of a document from the information dictionary (ISO 32000-1 section 14.3.3),
+/// and the language from the catalogue.
 fn information(document: &Document) -> PageHead {
     let info = document.trailer.get_deref(b"Info", document);
     let info = info.and_then(Object::as_dict).ok();
@@ -81,8 +82,8 @@ fn text_of(document: &Document, dictionary: &Dictionary, name: &[u8]) -> Option<
     Some(text).filter(|text| !text.trim().is_empty())
 }
 
-/// Returns a title to display. `None` if the title is only a file name or `untitled`, which some
-/// programs write instead of a title.
+/// Returns the title to display. `None` if the title is a file name or `untitled`, which some
+/// programs write if the author gave no title.
 fn titled(title: &str) -> Option<String> {
     let title = title.trim();
     let (_, name) = title.split_once("Microsoft Word - ").unwrap_or(("", title));
@@ -120,7 +121,8 @@ fn iso_date(date: &str) -> Option<String> {
     Some(format!("{day}T{hour}:{minute}:{second}{zone}"))
 }
 
-/// Returns the titles in the outline (the bookmarks) in order, with their levels from 1.
+/// Returns the titles in the outline (the bookmarks) in document order, each with its level, from
+/// 1.
 fn outline(document: &Document) -> Vec<(usize, String)> {
     let mut entries = Vec::new();
     let mut seen: HashSet<ObjectId> = HashSet::new();

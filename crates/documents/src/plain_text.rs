@@ -1,4 +1,5 @@
-//! Plain text as HTML. The title, headings and paragraphs are found by the layout of the text.
+//! Converts plain text to HTML. Blank lines, underlines and numbers determine the title, headings
+//! and paragraphs.
 
 use crate::html::{PageHead, PageWriter};
 use crate::limits::DocumentLimits;
@@ -41,7 +42,8 @@ pub(crate) fn to_html(text: &str, limits: &DocumentLimits, modified: Option<&str
         } else {
             let rest = lines[at..].iter().position(|line| line.trim().is_empty());
             let end = at + rest.unwrap_or(lines.len() - at);
-            // A line with an underline is a heading, so the paragraph ends before it.
+            // A heading with an underline may follow without a blank line. The paragraph ends
+            // before it.
             let heading = (at + 1..end.saturating_sub(1))
                 .find(|at| underlines(lines[*at].trim(), lines[at + 1]));
             let end = heading.unwrap_or(end);
@@ -52,7 +54,8 @@ pub(crate) fn to_html(text: &str, limits: &DocumentLimits, modified: Option<&str
             } else {
                 page.element("p", None, &lines[at..end].join("\n"));
             }
-            // Only the first paragraph may be the title, so a title that is still missing is empty.
+            // Only the first paragraph can be the title. If there is still no title here, set an
+            // empty one.
             title.get_or_insert_default();
             at = end;
         }
@@ -65,7 +68,7 @@ pub(crate) fn to_html(text: &str, limits: &DocumentLimits, modified: Option<&str
     page.finish(&head, &[])
 }
 
-/// If a line is the underline of a heading, returns the character that it consists of.
+/// Returns the character that the line consists of, if the line can underline a heading.
 fn underline(line: &str) -> Option<char> {
     let line = line.trim_end();
     let mark = line
@@ -75,8 +78,8 @@ fn underline(line: &str) -> Option<char> {
     (line.len() >= 3 && line.chars().all(|other| other == mark)).then_some(mark)
 }
 
-/// Returns whether `next` underlines `line`, which makes `line` a heading. The two must have about
-/// the same length.
+/// Returns whether `next` underlines `line`, which makes `line` a heading. The underline must have
+/// at least three quarters of the length of `line`.
 fn underlines(line: &str, next: &str) -> bool {
     underline(next).is_some()
         && !line.is_empty()
@@ -84,7 +87,8 @@ fn underlines(line: &str, next: &str) -> bool {
         && next.trim_end().chars().count() * 4 >= line.chars().count() * 3
 }
 
-/// Returns the level of a numbered heading such as `2.1 Queries` or `2.1.  Queries`.
+/// Returns the level of a numbered heading: 2 for `2.1 Queries` or `2.1.  Queries`. `None` if the
+/// line is not a numbered heading.
 fn numbered(line: &str) -> Option<usize> {
     let (number, name) = line.split_once(char::is_whitespace)?;
     let parts: Vec<&str> = number.trim_end_matches('.').split('.').collect();

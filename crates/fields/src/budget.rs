@@ -1,4 +1,4 @@
-//! The work that the rules may do on one page, counted in steps.
+//! Limits the work of rules on one page: steps from node to node, values and bytes.
 
 use std::cell::Cell;
 
@@ -18,8 +18,8 @@ pub(crate) const MAX_RULE_BYTES: usize = 2 << 20;
 /// Beyond the limit: other scripts are ignored (`cut: size`).
 pub(crate) const MAX_JSON_LD_BYTES: usize = 1 << 20;
 
-/// Counts down the steps, values and bytes of a page's rules, and notes the first limit that is
-/// reached.
+/// The steps and bytes that the rules may still use on a page, and the first limit that was
+/// reached. Steps are limited per page, bytes per rule.
 pub(crate) struct Budget {
     steps: Cell<u64>,
     bytes: Cell<usize>,
@@ -28,7 +28,8 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// Returns the budget of a page whose tree was cut for the reason `cut_of_page`.
+    /// Creates the budget of a page. `cut_of_page` is the limit that ended the parsing of the page,
+    /// if any.
     pub(crate) fn new(cut_of_page: Option<&'static str>) -> Budget {
         Budget {
             steps: Cell::new(MAX_STEPS),
@@ -38,7 +39,7 @@ impl Budget {
         }
     }
 
-    /// Takes a step. Returns false if no steps are left.
+    /// Uses up one step. Returns false if no steps are left.
     pub(crate) fn step(&self) -> bool {
         match self.steps.get().checked_sub(1) {
             Some(left) => {
@@ -52,7 +53,7 @@ impl Budget {
         }
     }
 
-    /// Takes up to `wanted` bytes, and returns the number granted.
+    /// Uses up to `wanted` bytes and returns the number granted.
     pub(crate) fn bytes(&self, wanted: usize) -> usize {
         let granted = wanted.min(self.bytes.get());
         self.bytes.set(self.bytes.get() - granted);
@@ -62,14 +63,15 @@ impl Budget {
         granted
     }
 
-    /// Notes that a limit was reached, unless another one was reached before.
+    /// Records that a limit was reached. Only the first limit of a rule is kept.
     pub(crate) fn note(&self, limit: &'static str) {
         if self.cut.get().is_none() {
             self.cut.set(Some(limit));
         }
     }
 
-    /// Returns the first limit that the current rule reached, and begins with the next rule.
+    /// Returns the first limit that the current rule reached, and resets the bytes for the next
+    /// rule.
     pub(crate) fn end_rule(&self) -> Option<&'static str> {
         self.bytes.set(MAX_RULE_BYTES);
         let next = match self.steps.get() {

@@ -27,10 +27,10 @@ const MAX_REGEX_BYTES: usize = 4 << 20;
 /// Beyond the limit: refused.
 const MAX_BRACKETS: usize = 32;
 
-/// Columns of a rule's table that are not fields.
+/// Columns that each table of a rule has besides the fields. Fields can't have these names.
 const OTHER_COLUMNS: [&str; 3] = ["page_url", "page_round", "item"];
 
-/// Names of tables that every export has.
+/// The names of the tables of every crawl. Rules can't have these names.
 const OTHER_TABLES: [&str; 7] = [
     "excluded", "hosts", "links", "pages", "requests", "robots", "walk",
 ];
@@ -38,7 +38,7 @@ const OTHER_TABLES: [&str; 7] = [
 /// Compiles rules.
 ///
 /// # Errors
-/// All mistakes in the rules, with their places.
+/// All mistakes in the rules, each with the path of its key.
 pub(crate) fn rules(configs: &[RuleConfig]) -> Result<Vec<Rule>, Vec<RuleError>> {
     let mut errors = Vec::new();
     let mut names = HashSet::new();
@@ -82,10 +82,10 @@ const XPATH_HINT: &str = "write CSS: //ul/li[2]//a[@class='x']/@href is select =
      a.x\", attr = \"href\"; contains(., 'x') is a `regex`";
 const SOURCE_HINT: &str = "give one of `select`, `json-ld`, `microdata`, `open-graph`";
 
-/// Compiles one rule and notes the mistakes.
+/// Compiles one rule and collects its mistakes.
 struct Check<'a> {
     rule: usize,
-    /// The keys that lead to the table that is being checked.
+    /// The keys that lead to the table that is being compiled.
     path: Vec<String>,
     errors: &'a mut Vec<RuleError>,
 }
@@ -226,7 +226,8 @@ impl Check<'_> {
         compiled
     }
 
-    /// Compiles a field. `key` returns where a key of the field is written.
+    /// Compiles a field. `key` maps a key of the field to the key that an error names: a field
+    /// written as a plain selector has no keys, so its errors name the field.
     fn field<'k>(
         &mut self,
         name: &str,
@@ -341,7 +342,7 @@ impl Check<'_> {
         sources.pop().filter(|_| count == 1)
     }
 
-    /// Checks that the keys of a field go together.
+    /// Checks that the keys of a field can be combined.
     fn check_keys(&mut self, name: &str, table: &FieldTable) {
         let mut refuse =
             |key: &str, message: String, hint| self.error(Some(key), None, message, hint);
@@ -401,7 +402,7 @@ impl Check<'_> {
     }
 }
 
-/// Returns how deep the brackets of a selector are nested, at most.
+/// Returns the maximum nesting depth of the brackets in a selector.
 fn brackets(selector: &str) -> usize {
     let (mut open, mut most) = (0_usize, 0);
     for byte in selector.bytes() {

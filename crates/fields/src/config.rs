@@ -1,4 +1,4 @@
-//! Rules as a settings file writes them.
+//! The format of rules in a settings file.
 
 use std::fmt;
 
@@ -6,29 +6,29 @@ use serde::de::{MapAccess, Visitor, value::MapAccessDeserializer};
 use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A table `[[extract]]`: the pages that the rule reads, and the fields it takes from them. A page
-/// must satisfy every condition that is given.
+/// A rule, written as a table `[[extract]]`: conditions on pages, and the fields to extract from
+/// them. A page must meet all conditions that are given.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct RuleConfig {
     /// The name of the rule, unique among the rules of a file.
     pub name: String,
-    /// The host of the pages. Includes its subdomains.
+    /// The host of the pages. Subdomains of the host match too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// The start of the URL's path.
+    /// The prefix of the URL's path, which begins with `/`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// A regular expression that matches some part of the URL.
+    /// A regular expression that must match anywhere in the URL.
     #[serde(rename = "match", skip_serializing_if = "Option::is_none")]
     pub matches: Option<String>,
-    /// The label of the seed.
+    /// The label of the seed that led to the page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// The media type, without parameters.
+    /// The media type of the page, without parameters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content_type: Option<String>,
-    /// The language: `de` includes `de-AT`.
+    /// The language of the page. For example, `de` also matches `de-AT`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub language: Option<String>,
     /// The fields, by name.
@@ -39,45 +39,45 @@ pub struct RuleConfig {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fields(pub Vec<(String, FieldConfig)>);
 
-/// A field: either only its selector, or a table.
+/// A field, written either as a selector alone or as a table.
 #[derive(Clone, Debug)]
 pub enum FieldConfig {
-    /// The text of the first element that this selector matches.
+    /// A selector. The field is the text of the first element that matches.
     Select(String),
-    /// A field with more keys than `select`.
+    /// A table, which may have keys other than `select`.
     Table(Box<FieldTable>),
 }
 
-/// The keys of a field that is a table.
+/// The keys of a field that is written as a table.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct FieldTable {
     /// A CSS selector.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub select: Option<String>,
-    /// An XPath expression, which is refused with a hint.
+    /// An XPath expression. Always refused, with a hint to write CSS.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub xpath: Option<String>,
-    /// A path in the JSON-LD of the page, such as `Product.offers.price`.
+    /// A path in the page's JSON-LD: a type and properties, such as `Product.offers.price`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub json_ld: Option<String>,
-    /// A path in the microdata of the page, such as `Product.name`.
+    /// A path in the page's microdata: a type and properties, such as `Product.name`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub microdata: Option<String>,
-    /// A property of a META element, such as `og:title`.
+    /// The property of a META element whose content to take, such as `og:title`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open_graph: Option<String>,
-    /// The attribute to take instead of the text.
+    /// The name of the attribute to take instead of the text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attr: Option<String>,
     /// The part of the element to take.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<Content>,
-    /// Whether to take all matches, as a list, instead of the first one.
+    /// Whether to return all matches as a list instead of only the first match.
     #[serde(default, skip_serializing_if = "is_false")]
     pub all: bool,
-    /// A regular expression over the text. The value is the first group, or the whole match if the
-    /// regex has no group.
+    /// A regular expression to apply to the text. The value is the first group of the match, or the
+    /// whole match if the expression has no group.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub regex: Option<String>,
     /// The type of the value.
@@ -86,10 +86,11 @@ pub struct FieldTable {
     /// The locale of numbers and dates, such as `de`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub locale: Option<String>,
-    /// Whether a page without the field is a failure.
+    /// Whether the field fails if a page lacks it.
     #[serde(default, skip_serializing_if = "is_false")]
     pub required: bool,
-    /// The fields of a group, which are read within the elements that `select` matches.
+    /// The fields of a group. A group's fields are searched within each element that `select`
+    /// matches.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fields: Option<Fields>,
 }
@@ -98,12 +99,12 @@ pub struct FieldTable {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Content {
-    /// The text of the element and its descendants, without scripts and styles.
+    /// The text of the element and its descendants, without that of scripts and styles.
     #[default]
     Text,
-    /// The text of the element alone.
+    /// The text of the element without that of its descendants.
     OwnText,
-    /// The markup of the element and its descendants.
+    /// The HTML of the element, with its own tags.
     Html,
 }
 
@@ -116,11 +117,11 @@ pub enum FieldKind {
     Text,
     /// A number.
     Number,
-    /// A day, as `2026-03-08`.
+    /// A date without a time, written as `2026-03-08`.
     Date,
     /// An absolute URL.
     Url,
-    /// Whether anything matches that isn't `false`, `no`, `off` or `0`.
+    /// True if something matches, unless its text is `false`, `no`, `off` or `0`.
     Bool,
 }
 
@@ -132,7 +133,7 @@ impl Fields {
 }
 
 impl FieldConfig {
-    /// Returns the field as a table.
+    /// Converts the field to a table. A plain selector becomes a table with only `select`.
     #[must_use]
     pub fn to_table(&self) -> FieldTable {
         match self {
@@ -145,7 +146,7 @@ impl FieldConfig {
     }
 }
 
-// A table with nothing but a selector is the same field as that selector.
+// A plain selector equals a table that contains only this selector.
 impl PartialEq for FieldConfig {
     fn eq(&self, other: &FieldConfig) -> bool {
         self.to_table() == other.to_table()
@@ -162,8 +163,8 @@ fn is_text(kind: &FieldKind) -> bool {
 
 impl Serialize for Fields {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // A TOML file has tables behind all plain values, which would change the order of the
-        // fields. So write either no tables or only tables.
+        // In a TOML file, plain values come before tables, which would change the order of the
+        // fields. So write all fields as tables if any field is a table.
         let is_table = |(_, field): &(String, FieldConfig)| matches!(field, FieldConfig::Table(_));
         let has_tables = self.0.iter().any(is_table);
         let mut map = serializer.serialize_map(Some(self.0.len()))?;
@@ -208,7 +209,8 @@ impl Serialize for FieldConfig {
     }
 }
 
-// Not an untagged enum: its errors would name neither the unknown key nor the place.
+// Deserialize by hand. With a derived untagged enum, errors would contain neither the unknown key
+// nor its position.
 impl<'de> Deserialize<'de> for FieldConfig {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<FieldConfig, D::Error> {
         struct TextOrTable;

@@ -1,4 +1,4 @@
-//! Reads days from texts.
+//! Parses dates in texts.
 
 use crawl_dates::{Moment, Precision};
 
@@ -7,8 +7,9 @@ use crate::locale::Locale;
 /// Maximum bytes of a text that may be a date.
 const MAX_DATE_BYTES: usize = 120;
 
-/// Returns the day in a text, as `2026-03-08`. If a time of day follows, the day is the one that is
-/// written, in whatever time zone. `None` if the text is not a date, or not one in `locale`.
+/// Returns the date in a text, formatted as `2026-03-08`. A time of day is ignored, and so is its
+/// time zone: the result is the date as written. `None` if the text is not a date in ISO 8601, a
+/// common English format or the format of `locale`.
 pub(crate) fn read_day(text: &str, locale: Option<&Locale>) -> Option<String> {
     let text = text.trim();
     if text.len() > MAX_DATE_BYTES {
@@ -42,7 +43,7 @@ fn without_time(text: &str) -> &str {
         .rev()
         .take_while(|byte| byte.is_ascii_digit());
     let before = &text[..colon - digits.count()];
-    // The time leads in `10:30, 8 March 2026`.
+    // In `10:30, 8 March 2026`, the time comes before the date.
     if before.trim().is_empty() {
         return text;
     }
@@ -51,7 +52,8 @@ fn without_time(text: &str) -> &str {
     before.strip_suffix('T').unwrap_or(before)
 }
 
-/// Reads `08.03.2026`, `8/3/26` and `8-3-2026`, in the order of the locale.
+/// Parses `08.03.2026`, `8/3/26` or `8-3-2026`. The locale determines whether the day or the month
+/// comes first.
 fn numeric(text: &str, locale: &Locale) -> Option<String> {
     let start = text.find(|c: char| c.is_ascii_digit())?;
     let is_part = |c: char| c.is_ascii_digit() || matches!(c, '.' | '/' | '-' | ' ');
@@ -72,7 +74,7 @@ fn numeric(text: &str, locale: &Locale) -> Option<String> {
     written(year_of(year)?, month.parse().ok()?, day.parse().ok()?)
 }
 
-/// Reads `8. März 2026` and `Sonntag, 8 mars 2026`, with the names of the locale's months.
+/// Parses `8. März 2026` or `Sonntag, 8 mars 2026`, using the locale's names of months.
 fn named(text: &str, locale: &Locale) -> Option<String> {
     let (mut day, mut month, mut year) = (None, None, None);
     let words = text.split(|c: char| !c.is_alphanumeric());
@@ -88,7 +90,8 @@ fn named(text: &str, locale: &Locale) -> Option<String> {
     written(year?, month?, day?)
 }
 
-/// Returns the month that a word names or abbreviates with at least three letters.
+/// Returns the number of the month, given its name or an abbreviation of at least three letters.
+/// `None` if the word is neither, or is ambiguous.
 fn month_of(word: &str, locale: &Locale) -> Option<u32> {
     let word = word.to_lowercase();
     let is_name =
@@ -98,14 +101,14 @@ fn month_of(word: &str, locale: &Locale) -> Option<u32> {
         .iter()
         .enumerate()
         .filter(|(_, name)| is_name(name));
-    // `jui` abbreviates two French months, and so names none.
+    // A prefix of two names is ambiguous, such as `jui` for the French juin and juillet.
     match (named.next(), named.next()) {
         (Some((at, _)), None) => u32::try_from(at + 1).ok(),
         _ => None,
     }
 }
 
-/// Returns the year of four digits, or of two digits as POSIX reads it.
+/// Parses a year of four digits, or of two digits: as in POSIX, 69 to 99 are in the 20th century.
 fn year_of(digits: &str) -> Option<u32> {
     let year: u32 = digits.parse().ok()?;
     match (digits.len(), year) {

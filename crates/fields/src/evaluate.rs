@@ -17,7 +17,7 @@ use crate::text::{html_of, normalized, own_text, text_of};
 use crate::tree::Tree;
 use crate::{json_ld, microdata};
 
-/// Applies rules to a page. `language` is the language of the page, if it is known from elsewhere.
+/// Applies rules to a page. If `language` is `None`, the `lang` of the root element is used.
 pub(crate) fn rules(
     rules: &[&Rule],
     tree: &Tree,
@@ -39,7 +39,8 @@ pub(crate) fn rules(
     rules.map(|rule| page.rule(rule)).collect()
 }
 
-/// Returns the base URL of a page: its URL, or that of its first BASE element.
+/// Returns the base URL of a page: that of the first BASE element with `href`, or else the page's
+/// URL.
 fn base_of(root: ElementRef<'_>, url: Url, budget: &Budget) -> Url {
     let Ok(selector) = Selector::parse("base[href]") else {
         return url;
@@ -57,7 +58,7 @@ struct Page<'a> {
     budget: &'a Budget,
 }
 
-/// The fields of a rule whose values are not simply there.
+/// The fields of a rule that are missing or that failed, by path.
 #[derive(Default)]
 struct Notes {
     missing: BTreeSet<String>,
@@ -72,7 +73,8 @@ impl<'a> Page<'a> {
             mut missing,
             failed,
         } = notes;
-        // A field of a group may be missing in one item and fail in another.
+        // In a list of groups, a field may be missing in one group and fail in another. Count it as
+        // failed.
         missing.retain(|name| !failed.contains_key(name));
         Extract {
             rule: rule.name.clone(),
@@ -83,7 +85,8 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Reads fields within an element. `prefix` is the path of the group, with a dot at its end.
+    /// Extracts fields within the element `scope`. `prefix` is the path of the containing group and
+    /// ends with a dot. Outside of groups, the prefix is empty.
     fn fields(
         &self,
         fields: &[Field],
@@ -118,7 +121,8 @@ impl<'a> Page<'a> {
         values.collect()
     }
 
-    /// Reads a group: an object for each element, or for the first one.
+    /// Extracts a group: an object for the first matching element, or with `all` a list of objects
+    /// for all matching elements.
     fn group(
         &self,
         field: &Field,
@@ -138,7 +142,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Reads a field that is a single value, or a list of values with `all`.
+    /// Extracts a field that is not a group: its first value, or with `all` a list of all values.
     fn value(&self, field: &Field, scope: ElementRef<'_>, path: &str, notes: &mut Notes) -> Value {
         let texts = self.texts(field, scope);
         if field.value.kind == FieldKind::Bool && !field.all && texts.is_empty() {
@@ -158,8 +162,9 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Returns the texts that a field finds, after its regular expression: at most one without
-    /// `all`. Empty texts are left out, except for the type bool, which is about the element.
+    /// Returns the texts of a field, after its regular expression was applied. Without `all`,
+    /// returns at most one text. Leaves out empty texts, except for the type bool, for which an
+    /// element without text counts as a match.
     fn texts(&self, field: &Field, scope: ElementRef<'_>) -> Vec<String> {
         let is_markup = matches!(field.part, Part::Content(Content::Html));
         let texts: Vec<String> = match &field.source {
@@ -199,7 +204,8 @@ impl<'a> Page<'a> {
         texts.filter(|text| is_bool || !text.is_empty()).collect()
     }
 
-    /// Returns the elements of a field: at most one without `all`.
+    /// Returns the elements that a field's selector matches, or `scope` if the field has no
+    /// selector. Without `all`, returns at most one element.
     fn elements<'s>(&self, field: &'s Field, scope: ElementRef<'s>) -> Vec<ElementRef<'s>>
     where
         'a: 's,
@@ -268,7 +274,7 @@ impl<'a> Page<'a> {
     }
 }
 
-/// Returns the names of missing fields in the order of the rule.
+/// Sorts the names of missing fields in the order of the rule's fields.
 fn in_order(fields: &[Field], mut missing: BTreeSet<String>) -> Vec<String> {
     let mut names = Vec::new();
     for field in fields {

@@ -1,7 +1,8 @@
 //! Values in the JSON-LD of a page, by path.
 //!
-//! The first part of a path is the type of an object anywhere in the page's JSON-LD, and each
-//! further part is a property. Lists are searched item by item.
+//! A path starts with the type of an object, which may be anywhere in the page's JSON-LD. Each
+//! further part is the name of a property. If a value is a list, the rest of the path is applied to
+//! each item.
 
 use scraper::ElementRef;
 use serde_json::Value;
@@ -17,7 +18,7 @@ pub(crate) struct JsonLd {
     pub(crate) is_cut: bool,
 }
 
-/// Reads the scripts with JSON-LD. A script that is not JSON is ignored.
+/// Parses the JSON-LD scripts of a page. A script that is not valid JSON is ignored.
 pub(crate) fn read(root: ElementRef<'_>, scripts: &Selector, budget: &Budget) -> JsonLd {
     let mut data = JsonLd::default();
     let mut room = MAX_JSON_LD_BYTES;
@@ -36,7 +37,7 @@ pub(crate) fn read(root: ElementRef<'_>, scripts: &Selector, budget: &Budget) ->
     data
 }
 
-/// Returns the values at a path, in the order of the page.
+/// Returns the values at a path, in page order.
 pub(crate) fn values(data: &[Value], path: &[String], budget: &Budget) -> Vec<String> {
     let Some((kind, properties)) = path.split_first() else {
         return Vec::new();
@@ -52,7 +53,8 @@ pub(crate) fn values(data: &[Value], path: &[String], budget: &Budget) -> Vec<St
     data
 }
 
-/// Collects the objects of a type. serde_json limits how deep values are nested.
+/// Collects all objects of a type, including nested ones. The recursion is bounded, because
+/// serde_json limits the nesting of values.
 fn collect_typed<'a>(value: &'a Value, kind: &str, into: &mut Vec<&'a Value>, budget: &Budget) {
     if !budget.step() {
         return;

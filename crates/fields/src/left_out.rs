@@ -1,18 +1,19 @@
-//! Stands in for rules in a program that was built without the feature `tree`.
+//! Replaces rules in a build without the feature `tree`. Such a build can't compile rules, so there
+//! are never any compiled rules or selectors.
 
 use crate::config::RuleConfig;
 use crate::page::{Extract, Nearest, PageFacts};
 use crate::rule_error::RuleError;
 
-/// Compiled rules. Always empty without the feature `tree`.
+/// Compiled rules. Without the feature `tree`, the set is always empty.
 #[derive(Clone, Debug, Default)]
 pub struct Rules(());
 
 impl Rules {
-    /// Refuses every rule, because this program can't apply any.
+    /// Returns an error for each rule, because this build can't apply rules.
     ///
     /// # Errors
-    /// An error for each rule.
+    /// [`RuleError`] for each rule. Succeeds only without rules.
     pub fn compile(configs: &[RuleConfig]) -> Result<Rules, Vec<RuleError>> {
         let errors = configs.iter().enumerate().map(|(rule, config)| RuleError {
             rule,
@@ -27,49 +28,49 @@ impl Rules {
         }
     }
 
-    /// Returns nothing: there are no rules.
+    /// Returns an empty slice, because there are no rules.
     #[must_use]
     pub fn configs(&self) -> &[RuleConfig] {
         &[]
     }
 
-    /// Returns true: there are no rules.
+    /// Returns true, because there are no rules.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         true
     }
 
-    /// Returns false: no rule reads the page.
+    /// Returns false, because there are no rules.
     #[must_use]
     pub fn may_match(&self, _: &PageFacts<'_>) -> bool {
         false
     }
 
-    /// Returns nothing.
+    /// Returns no extracts, because there are no rules.
     #[must_use]
     pub fn extract(&self, _: &str, _: &PageFacts<'_>) -> Vec<Extract> {
         Vec::new()
     }
 
-    /// Returns nothing.
+    /// Returns no conditions, because there are no rules.
     #[must_use]
     pub fn conditions(&self, _: &str, _: &PageFacts<'_>) -> Vec<(&'static str, bool)> {
         Vec::new()
     }
 
-    /// Returns nothing.
+    /// Returns no explanations, because there are no rules.
     #[must_use]
     pub fn nearest(&self, _: &str, _: &str, _: &[&str]) -> Vec<Option<Nearest>> {
         Vec::new()
     }
 }
 
-/// A CSS selector. Can't exist without the feature `tree`.
+/// A CSS selector. Without the feature `tree`, no value of this type can exist.
 #[derive(Clone, Debug)]
 pub struct PageSelector(std::convert::Infallible);
 
 impl PageSelector {
-    /// Refuses every selector, because this program can't apply any.
+    /// Returns an error, because this build can't apply selectors.
     ///
     /// # Errors
     /// Always.
@@ -77,14 +78,14 @@ impl PageSelector {
         Err("this build can't apply selectors; build with the feature `extract`".to_owned())
     }
 
-    /// Never called.
+    /// Can't be called, because no value of this type exists.
     #[must_use]
     pub fn is_on(&self, _: &str) -> Option<bool> {
         match self.0 {}
     }
 }
 
-/// Returns `None`, because this program has no tree.
+/// Returns `None`, because this build can't parse pages into trees.
 #[must_use]
 pub fn tree_listing(_: &str) -> Option<String> {
     None

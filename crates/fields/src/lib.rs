@@ -1,9 +1,9 @@
 //! Fields that the user's rules extract from pages.
 //!
-//! [`Rules::compile`] checks rules as they are written in a settings file, and [`Rules::extract`]
-//! applies them to a page, which html5ever parses into a tree of bounded size and depth. The crate
-//! fetches nothing, writes nothing and never fails on a page: what exceeds a limit is named in
-//! [`Extract::cut`], and what can't be read as its type in [`Extract::failed`].
+//! [`Rules::compile`] checks and compiles the rules of a settings file. [`Rules::extract`] applies
+//! them to a page, which html5ever parses into a tree of bounded size and depth. Extraction never
+//! fails: [`Extract::cut`] names the first limit that a page exceeded, and [`Extract::failed`]
+//! contains the fields whose text can't be converted to their type. The crate does no I/O.
 //!
 //! ```
 //! # #[cfg(feature = "tree")] {
@@ -24,8 +24,8 @@
 //! # }
 //! ```
 //!
-//! Without the feature `tree`, which needs html5ever and selectors, rules can be read but not
-//! compiled.
+//! The feature `tree` adds the dependencies html5ever and selectors. Without this feature, rules
+//! can be parsed but not compiled.
 
 #[cfg(feature = "tree")]
 mod budget;

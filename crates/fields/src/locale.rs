@@ -1,6 +1,6 @@
-//! How locales write numbers and dates.
+//! The conventions of locales for numbers and dates.
 
-/// The conventions of a locale.
+/// The conventions of a locale for numbers and dates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Locale {
     /// The characters that may separate groups of digits.
@@ -9,16 +9,17 @@ pub(crate) struct Locale {
     pub(crate) decimal: char,
     /// Whether groups may have two digits, as in India.
     pub(crate) has_short_groups: bool,
-    /// Whether the month comes before the day in a date of numbers.
+    /// Whether the month comes before the day in a date such as `3/8/2026`.
     pub(crate) is_month_first: bool,
-    /// Names of the twelve months, or at least their first letters. Empty if they are English.
+    /// The names of the twelve months in lower case, or prefixes of them. All are empty if only
+    /// English names are accepted.
     pub(crate) months: [&'static str; 12],
 }
 
 const SPACES: &str = " \u{a0}\u{202f}\u{2009}";
 const NO_MONTHS: [&str; 12] = [""; 12];
 
-/// Numbers and dates as programs write them: `1,207.5` and `2026-03-08`.
+/// The conventions used if a field has no locale: numbers such as `1,207.5`.
 pub(crate) const NEUTRAL: Locale = Locale {
     groups: ",",
     decimal: '.',
@@ -27,11 +28,12 @@ pub(crate) const NEUTRAL: Locale = Locale {
     months: NO_MONTHS,
 };
 
-/// A group of languages that write numbers alike.
+/// Locales that write numbers alike: their names, the characters that separate groups of digits,
+/// and the decimal separator.
 type Numbers = (&'static [&'static str], &'static str, char);
 
-/// Languages, with their group separators and their decimal separator. A locale with a region comes
-/// before its language.
+/// The number formats of all supported locales. A locale that is not listed, such as `de-BE`, has
+/// the format of its language.
 const NUMBERS: &[Numbers] = &[
     (&["de-ch", "de-li", "it-ch"], "'\u{2019}", '.'),
     (&["de-at"], ".\u{a0}\u{202f}", ','),
@@ -161,7 +163,8 @@ const MONTHS: &[(&str, [&str; 12])] = &[
 ];
 
 impl Locale {
-    /// Returns the conventions of a locale, such as `de` or `de-CH`. `None` if they are unknown.
+    /// Returns the conventions of a locale, such as `de` or `de-CH`. `None` if the language is
+    /// unknown.
     pub(crate) fn find(name: &str) -> Option<Locale> {
         let name = name.to_ascii_lowercase().replace('_', "-");
         let language = name.split('-').next().unwrap_or_default();
@@ -180,7 +183,7 @@ impl Locale {
         })
     }
 
-    /// Returns the languages that have conventions, for messages.
+    /// Returns the names of the supported locales as a list for messages.
     pub(crate) fn languages() -> String {
         let languages = NUMBERS.iter().flat_map(|(names, ..)| *names);
         let mut languages: Vec<_> = languages.copied().collect();

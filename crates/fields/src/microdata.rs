@@ -1,7 +1,7 @@
 //! Values in the microdata of a page, by path.
 //!
-//! The first part of a path is the type of an item (the last part of its `itemtype`), and each
-//! further part is a property. `itemref` is not followed.
+//! A path starts with the type of an item, which is the last segment of its `itemtype`. Each
+//! further part is the name of a property. The attribute `itemref` is ignored.
 
 use scraper::ElementRef;
 use url::Url;
@@ -9,7 +9,7 @@ use url::Url;
 use crate::budget::Budget;
 use crate::text::text_of;
 
-/// Returns the values at a path, in the order of the page.
+/// Returns the values at a path, in page order.
 pub(crate) fn values(
     root: ElementRef<'_>,
     path: &[String],
@@ -43,8 +43,8 @@ fn is_item_of(element: ElementRef<'_>, kind: &str) -> bool {
         && types.any(|name| name.rsplit(['/', '#']).next() == Some(kind))
 }
 
-/// Returns the elements that are values of an item's property: those below the item that belong to
-/// no other item.
+/// Returns the elements with the given `itemprop` that belong to `item`. An element belongs to its
+/// nearest ancestor with `itemscope`.
 fn of_property<'a>(item: ElementRef<'a>, property: &str, budget: &Budget) -> Vec<ElementRef<'a>> {
     let elements = item.descendants().skip(1).take_while(|_| budget.step());
     let named = elements.filter_map(ElementRef::wrap).filter(|element| {
@@ -62,7 +62,7 @@ fn of_property<'a>(item: ElementRef<'a>, property: &str, budget: &Budget) -> Vec
         .collect()
 }
 
-/// Returns the value of a property's element, as the HTML standard defines it.
+/// Returns the value of an element with `itemprop`, as defined by the HTML standard.
 fn value_of(element: ElementRef<'_>, base: Option<&Url>, budget: &Budget) -> String {
     let url = |name: &str| {
         let text = element.attr(name).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Finds where a selector that matches nothing goes wrong.
+//! Explains why a selector matches nothing on a page.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::rule::{Field, Source};
 use crate::select::Selector;
 use crate::tree::Tree;
 
-/// Minimum likeness of two names, from 0 to 1, for one to be a possible slip for the other.
+/// Minimum likeness (0 to 1) of two names for one to be suggested as a correction of the other.
 const MIN_LIKENESS: f64 = 0.85;
 
 /// Returns why the selector of `field` matches nothing on a page. `None` if the field has no
@@ -48,7 +48,8 @@ fn reason(scope: ElementRef<'_>, selector: &str, budget: &Budget) -> Nearest {
     }
 }
 
-/// Returns the class or id within `scope` that resembles `name` most, which has its `.` or `#`.
+/// Returns the class or id within `scope` that is most similar to `name`, with its `.` or `#`.
+/// `name` starts with `.` or `#` too. `None` if no class or id is similar enough.
 fn similar(scope: ElementRef<'_>, name: &str, budget: &Budget) -> Option<String> {
     let (mark, attribute) = match name.chars().next()? {
         '.' => (".", "class"),
@@ -65,13 +66,13 @@ fn similar(scope: ElementRef<'_>, name: &str, budget: &Budget) -> Option<String>
     let (_, name) = likenesses
         .filter(|(likeness, _)| *likeness >= MIN_LIKENESS)
         .max_by(|a, b| a.0.total_cmp(&b.0))?;
-    // Some names are only valid in a selector with escapes, such as `md:flex`.
+    // Skip a name that is valid in a selector only with escapes, such as `md:flex`.
     let selector = format!("{mark}{name}");
     Selector::parse(&selector).is_ok().then_some(selector)
 }
 
-/// Returns how much a name of the page resembles the wanted one, from 0 to 1. Names that have all
-/// words of the other one, as in `price` and `product-price`, are alike.
+/// Returns the likeness of two names, from 0 to 1. If one name contains all words of the other, as
+/// `product-price` does for `price`, the likeness is at least [`MIN_LIKENESS`].
 fn likeness(wanted: &str, name: &str) -> f64 {
     fn words(name: &str) -> Vec<&str> {
         name.split(['-', '_'])
@@ -91,8 +92,8 @@ fn likeness(wanted: &str, name: &str) -> f64 {
     }
 }
 
-/// Returns the elements, classes and ids that a selector names outside of brackets, such as `td`,
-/// `.price` and `#main`.
+/// Returns the elements, classes and ids in a selector, such as `td`, `.price` and `#main`. Ignores
+/// those within brackets.
 fn names(selector: &str) -> Vec<&str> {
     let mut ends = beginnings(selector);
     ends.reverse();
@@ -110,8 +111,8 @@ fn names(selector: &str) -> Vec<&str> {
     names
 }
 
-/// Returns the beginnings of a selector that end before a combinator, class, id, attribute or
-/// pseudo-class, the longest first.
+/// Returns the prefixes of a selector, longest first: the whole selector, and each prefix that ends
+/// before a combinator, comma, class, id, attribute or pseudo-class outside of brackets.
 fn beginnings(selector: &str) -> Vec<&str> {
     let (mut brackets, mut quote) = (0_usize, None);
     let mut ends = vec![selector.len()];

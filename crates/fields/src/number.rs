@@ -1,9 +1,9 @@
-//! Reads numbers from texts, as a locale writes them.
+//! Parses numbers in texts.
 
 use crate::locale::Locale;
 
-/// Returns the first number in a text. `None` if the text has no number, or if its separators are
-/// not those of the locale. For example, `1.5` is not a number in German, where a dot separates
+/// Returns the first number in a text. `None` if the text contains no number, or if its separators
+/// don't follow the locale. For example, `1.5` is not a number in German, where a dot separates
 /// groups of three digits.
 pub(crate) fn read_number(text: &str, locale: &Locale) -> Option<f64> {
     let chars: Vec<char> = text.chars().collect();
@@ -11,7 +11,7 @@ pub(crate) fn read_number(text: &str, locale: &Locale) -> Option<f64> {
     let has_no_whole = at > 0 && chars[at - 1] == locale.decimal;
     let first = at - usize::from(has_no_whole);
     let is_negative = first > 0 && matches!(chars[first - 1], '-' | '\u{2212}') && {
-        // In `A-7` and `10-20` the sign is a hyphen.
+        // A minus sign follows no letter or digit. In `A-7` and `10-20`, it is a hyphen.
         first < 2 || !chars[first - 2].is_alphanumeric()
     };
     let mut plain = String::from(if is_negative { "-" } else { "" });
@@ -49,7 +49,7 @@ pub(crate) fn read_number(text: &str, locale: &Locale) -> Option<f64> {
             at += 1;
         }
     }
-    // A further separator within digits means that the number is written in another way.
+    // If another separator and digit follow, the number was written for another locale.
     let is_separator = |c: &char| matches!(c, '.' | ',' | '\'' | '\u{2019}');
     if chars.get(at).is_some_and(is_separator) && digit(at + 1).is_some() {
         return None;

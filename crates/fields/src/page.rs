@@ -1,17 +1,17 @@
-//! The facts about a page that rules read, and a rule's result.
+//! The input of rules, apart from the page's text, and their results.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-/// The facts about a page, apart from its text, that decide which rules apply.
+/// The facts about a page that decide which rules apply to it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PageFacts<'a> {
     /// The absolute URL of the page.
     pub url: &'a str,
     /// The `Content-Type` of the page.
     pub content_type: Option<&'a str>,
-    /// The tag of the page's language. If `None`, the `lang` of the page's root element counts.
+    /// The language tag of the page. If `None`, the `lang` of the page's root element is used.
     pub language: Option<&'a str>,
     /// The label of the seed that led to the page.
     pub label: Option<&'a str>,
@@ -22,26 +22,28 @@ pub struct PageFacts<'a> {
 pub struct Extract {
     /// The name of the rule.
     pub rule: String,
-    /// A value for each field of the rule. Null if the field is missing or failed, and an empty
-    /// list for a missing field with `all`.
+    /// The value of each field of the rule, by name. A field that is missing or failed is null, or
+    /// an empty list if it is missing and has `all`.
     pub fields: Map<String, Value>,
-    /// The fields without a value on the page. Fields of a group are named `group.field`.
+    /// The names of the fields that were not found on the page. A field of a group is named
+    /// `group.field`.
     pub missing: Vec<String>,
-    /// Why fields failed: their text can't be read as their type, or they are required and missing.
+    /// The fields that failed, each with the reason: the text can't be converted to the field's
+    /// type, or a required field is missing.
     pub failed: BTreeMap<String, String>,
     /// The first limit that was reached: `bytes`, `nodes`, `depth`, `steps`, `values` or `size`.
-    /// `None` if the page was read to its end.
+    /// `None` if no limit was reached.
     pub cut: Option<&'static str>,
 }
 
 /// The reason why a selector matches nothing on a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Nearest {
-    /// The longest beginning of the selector that matches something. `None` if no beginning does.
+    /// The longest prefix of the selector that matches an element. `None` if no prefix does.
     pub beginning: Option<String>,
-    /// The first element, class or id of the selector that the page doesn't have, such as
+    /// The first element name, class or id in the selector that doesn't occur on the page, such as
     /// `.prices`.
     pub lacking: Option<String>,
-    /// The class or id of the page that resembles the lacking one most, such as `.price`.
+    /// The class or id on the page that is most similar to `lacking`, such as `.price`.
     pub similar: Option<String>,
 }

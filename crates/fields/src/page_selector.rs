@@ -1,10 +1,10 @@
-//! A selector that is only checked for a match.
+//! A selector that tests whether a page contains a matching element.
 
 use crate::budget::Budget;
 use crate::select::Selector;
 use crate::tree::Tree;
 
-/// A CSS selector, and whether any element of a page matches it.
+/// A CSS selector to test pages with. See [`PageSelector::is_on`].
 #[derive(Clone, Debug)]
 pub struct PageSelector(Selector);
 
@@ -12,13 +12,14 @@ impl PageSelector {
     /// Parses a selector.
     ///
     /// # Errors
-    /// Why the text is not a selector that is supported.
+    /// The reason why the text is not a supported selector.
     pub fn parse(text: &str) -> Result<PageSelector, String> {
         let selector = Selector::parse(text);
         selector.map(PageSelector).map_err(|(_, why)| why)
     }
 
-    /// Returns whether an element of the page matches. `None` if a limit was reached before one did.
+    /// Returns whether any element of the page matches. `None` if a limit was reached before a
+    /// match was found.
     ///
     /// ```
     /// # #[cfg(feature = "tree")] {

@@ -35,37 +35,38 @@ pub(crate) struct Field {
     pub(crate) group: Option<Vec<Field>>,
 }
 
-/// The source of a field in a page.
+/// The part of a page that a field is taken from.
 #[derive(Clone, Debug)]
 pub(crate) enum Source {
     Select {
         selector: Selector,
         text: String,
     },
-    /// The element of the group that contains the field.
+    /// The element that the containing group matched.
     GroupElement,
     JsonLd(Vec<String>),
     Microdata(Vec<String>),
     OpenGraph(String),
 }
 
-/// The part of an element that is taken.
+/// The part of an element that a field takes.
 #[derive(Clone, Debug)]
 pub(crate) enum Part {
     Content(Content),
     Attribute(String),
 }
 
-/// The conditions of a rule on a page, by their keys.
+/// The keys of the conditions that a rule may have.
 const CONDITIONS: [&str; 6] = ["host", "path", "match", "label", "content-type", "language"];
 
 impl Rule {
-    /// Returns whether the rule applies to a page with these facts.
+    /// Returns whether a page meets the conditions of the rule. An unknown language counts as met.
     pub(crate) fn may_match(&self, url: &Url, facts: &PageFacts<'_>) -> bool {
         self.conditions(url, facts).all(|(_, is_met)| is_met)
     }
 
-    /// Iterates over the conditions that the rule has, and whether a page meets them.
+    /// Iterates over the conditions of the rule. Yields the key of each condition, and whether a
+    /// page meets it.
     pub(crate) fn conditions(
         &self,
         url: &Url,
@@ -75,7 +76,7 @@ impl Rule {
         named.filter_map(|name| Some((name, self.meets(name, url, facts)?)))
     }
 
-    /// Returns whether a page meets a condition. `None` if the rule doesn't have it.
+    /// Returns whether a page meets a condition. `None` if the rule lacks the condition.
     fn meets(&self, condition: &str, url: &Url, facts: &PageFacts<'_>) -> Option<bool> {
         Some(match condition {
             "host" => is_host(url, self.host.as_deref()?),
@@ -94,7 +95,8 @@ impl Rule {
         })
     }
 
-    /// Returns whether the rule reads pages in a language. `None` is an unknown language.
+    /// Returns whether the rule applies to pages in `language`. If the language is unknown
+    /// (`None`), only a rule without a language applies.
     pub(crate) fn is_language(&self, language: Option<&str>) -> bool {
         let Some(wanted) = &self.language else {
             return true;
@@ -106,7 +108,8 @@ impl Rule {
     }
 }
 
-/// Returns whether a URL's host, with its port if `host` has one, is `host` or a subdomain of it.
+/// Returns whether the URL's host is `host` or a subdomain of it. If `host` contains a port, the
+/// URL's port must match too.
 fn is_host(url: &Url, host: &str) -> bool {
     let name = url.host_str().unwrap_or_default();
     let with_port = url.port().map(|port| format!("{name}:{port}"));

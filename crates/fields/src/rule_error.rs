@@ -2,17 +2,17 @@
 
 use std::fmt;
 
-/// A mistake in a rule, with its place in the rule.
+/// A mistake in a rule, with its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleError {
-    /// The index of the rule in its list.
+    /// The index of the rule in the list of rules.
     pub rule: usize,
     /// The keys that lead to the value, such as `fields`, `price`, `select`.
     pub path: Vec<String>,
-    /// The number of characters before the mistake within the value, if the mistake is at one
-    /// place.
+    /// The position of the mistake within the value, in characters. `None` if the mistake concerns
+    /// the whole value.
     pub offset: Option<usize>,
-    /// The problem, in lower case, with the offending value.
+    /// A description of the problem that contains the offending value. Starts in lower case.
     pub message: String,
     /// Advice for the user.
     pub hint: &'static str,

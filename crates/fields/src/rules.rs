@@ -1,4 +1,4 @@
-//! The rules of a crawl, checked and ready for use.
+//! The compiled rules of a crawl.
 
 use url::Url;
 
@@ -20,7 +20,7 @@ impl Rules {
     /// Compiles rules.
     ///
     /// # Errors
-    /// All mistakes in the rules, with their places.
+    /// All mistakes in the rules, each with its position.
     pub fn compile(configs: &[RuleConfig]) -> Result<Rules, Vec<RuleError>> {
         Ok(Rules {
             rules: compile::rules(configs)?,
@@ -28,7 +28,7 @@ impl Rules {
         })
     }
 
-    /// Returns the rules as they were written.
+    /// Returns the rules in the form that they were compiled from.
     #[must_use]
     pub fn configs(&self) -> &[RuleConfig] {
         &self.configs
@@ -40,15 +40,16 @@ impl Rules {
         self.rules.is_empty()
     }
 
-    /// Returns whether a rule may read the page. A rule with a language may refuse the page later,
-    /// once the language is known.
+    /// Returns whether any rule may apply to the page. If the language is unknown, a rule may still
+    /// turn out not to apply because of its language.
     #[must_use]
     pub fn may_match(&self, facts: &PageFacts<'_>) -> bool {
         let url = Url::parse(facts.url).ok();
         url.is_some_and(|url| self.rules.iter().any(|rule| rule.may_match(&url, facts)))
     }
 
-    /// Applies each rule that reads the page. Parses the page once, unless no rule reads it.
+    /// Applies all rules whose conditions the page meets. Does not parse the page if no rule
+    /// applies.
     #[must_use]
     pub fn extract(&self, html: &str, facts: &PageFacts<'_>) -> Vec<Extract> {
         let Ok(url) = Url::parse(facts.url) else {
@@ -66,7 +67,7 @@ impl Rules {
         evaluate::rules(&rules, &tree, url, facts.language)
     }
 
-    /// Returns the conditions that a rule has, by their keys, and whether a page meets them.
+    /// Returns the conditions of a rule: the key of each condition, and whether a page meets it.
     #[must_use]
     pub fn conditions(&self, rule: &str, facts: &PageFacts<'_>) -> Vec<(&'static str, bool)> {
         let rule = self.rules.iter().find(|candidate| candidate.name == rule);
@@ -77,8 +78,8 @@ impl Rules {
         })
     }
 
-    /// Explains why the selectors of a rule's fields match nothing on a page. `None` for a field
-    /// without a selector. A field of a group is named `group.field`.
+    /// Explains for each of the given fields of a rule why its selector matches nothing on a page.
+    /// `None` for a field without a selector. A field of a group is named `group.field`.
     #[must_use]
     pub fn nearest(&self, html: &str, rule: &str, fields: &[&str]) -> Vec<Option<Nearest>> {
         let rule = self.rules.iter().find(|candidate| candidate.name == rule);

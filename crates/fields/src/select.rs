@@ -1,8 +1,9 @@
-//! Matches selectors against the elements of a tree, and counts the work.
+//! Matches selectors against the elements of a tree, and counts the steps.
 //!
-//! The selector engine walks from an element to its ancestors and siblings, and a selector such as
-//! `h2 ~ p` may walk past all siblings of each element. So the elements that the engine gets count
-//! each of its steps, and have no further ancestors or siblings once no steps are left.
+//! The selector engine walks from an element to its ancestors and siblings. A selector such as `h2
+//! ~ p` may walk past all siblings of each element. So the engine gets elements of type
+//! [`Counted`], which count each step. Once no steps are left, they pretend to have no further
+//! ancestors or siblings.
 
 use html5ever::Namespace;
 use scraper::ElementRef;
@@ -23,13 +24,14 @@ use crate::budget::Budget;
 pub(crate) struct Selector(SelectorList<Simple>);
 
 impl Selector {
-    /// Parses a selector. An error has the number of characters before the mistake, and the reason.
+    /// Parses a selector. An error contains the position of the mistake in characters, and the
+    /// reason.
     pub(crate) fn parse(text: &str) -> Result<Selector, (usize, String)> {
         let mut parser = cssparser::Parser::new(text);
         let parsed =
             SelectorList::parse(&scraper::selector::Parser, &mut parser, ParseRelative::No);
         parsed.map(Selector).map_err(|error| {
-            // The parser stops behind the token that it refuses.
+            // The parser stops after the token that it rejects.
             let stop = text.floor_char_boundary(parser.position().byte_index());
             let at = text[..stop].chars().count().saturating_sub(1);
             let why = scraper::error::SelectorErrorKind::from(error);
@@ -37,8 +39,8 @@ impl Selector {
         })
     }
 
-    /// Returns the elements below `scope`, or `scope` itself if it is the root of the page, that
-    /// match the selector, in the order of the page.
+    /// Returns the elements below `scope` that match the selector, in page order. If `scope` is the
+    /// root element of the page, it may match too.
     pub(crate) fn matches<'a>(
         &'a self,
         scope: ElementRef<'a>,
@@ -96,7 +98,7 @@ fn words(why: &scraper::error::SelectorErrorKind) -> String {
     }
 }
 
-/// An element that counts the steps to other elements.
+/// An element that uses up a step of the budget for each step to another element.
 #[derive(Clone)]
 struct Counted<'a, 'b> {
     element: ElementRef<'a>,

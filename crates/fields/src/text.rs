@@ -1,4 +1,4 @@
-//! The text and the markup of an element.
+//! Returns the text or the HTML of an element.
 
 use std::io::{self, Write};
 
@@ -10,8 +10,8 @@ use scraper::node::Node;
 use crate::budget::Budget;
 
 /// Returns the text of an element and its descendants, with each run of white space replaced by a
-/// space. Blocks and line breaks separate words. Scripts and styles have no text, except for the
-/// element itself.
+/// space. Block elements and line breaks separate words. The text of descendant scripts, styles and
+/// templates is left out.
 pub(crate) fn text_of(element: ElementRef<'_>, budget: &Budget) -> String {
     let mut text = Words::default();
     let mut hidden = 0_usize;
@@ -41,7 +41,7 @@ pub(crate) fn text_of(element: ElementRef<'_>, budget: &Budget) -> String {
     text.out
 }
 
-/// Returns the text that belongs to an element itself, not to its descendants.
+/// Returns the text of an element without that of its descendants.
 pub(crate) fn own_text(element: ElementRef<'_>, budget: &Budget) -> String {
     let mut text = Words::default();
     for child in element.children() {
@@ -64,7 +64,7 @@ pub(crate) fn normalized(text: &str, budget: &Budget) -> String {
     words.out
 }
 
-/// Returns the markup of an element, including its own tags.
+/// Returns the HTML of an element, including its own tags.
 pub(crate) fn html_of(element: ElementRef<'_>, budget: &Budget) -> String {
     let mut out = BoundedWriter {
         out: Vec::new(),
@@ -74,7 +74,7 @@ pub(crate) fn html_of(element: ElementRef<'_>, budget: &Budget) -> String {
         traversal_scope: TraversalScope::IncludeNode,
         ..SerializeOpts::default()
     };
-    // The only error is the writer's own, at the limit.
+    // Ignore errors: the writer only fails when a limit is reached, and the budget records that.
     let _ = serialize(&mut out, &element, options);
     let mut out = out.out;
     let whole = match std::str::from_utf8(&out) {
@@ -85,7 +85,7 @@ pub(crate) fn html_of(element: ElementRef<'_>, budget: &Budget) -> String {
     String::from_utf8(out).unwrap_or_default()
 }
 
-/// Collects words, with one space between them.
+/// Collects words, separated by single spaces.
 #[derive(Default)]
 struct Words {
     out: String,
@@ -93,7 +93,7 @@ struct Words {
 }
 
 impl Words {
-    /// Adds a part of a text. Returns false if it doesn't fit.
+    /// Adds a piece of text. Returns false if the piece was cut because the budget was used up.
     fn push(&mut self, part: &str, budget: &Budget) -> bool {
         let mut words = part.split_whitespace().peekable();
         self.is_space |= part.starts_with(char::is_whitespace);
@@ -142,7 +142,8 @@ fn is_hidden(name: &str) -> bool {
     matches!(name, "script" | "style" | "template")
 }
 
-/// Returns whether an element separates the words before it from those within it and behind it.
+/// Returns whether the start and end of an element separate words, as those of blocks and line
+/// breaks do.
 fn separates(name: &str) -> bool {
     matches!(
         name,

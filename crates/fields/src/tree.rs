@@ -25,26 +25,26 @@ const MAX_NODES: usize = 500_000;
 /// Beyond the limit: the rest of the page is not parsed, and the row has `cut: depth`.
 const MAX_DEPTH: usize = 512;
 
-/// Bytes that are parsed between two checks of the limits. A tag has at least three bytes, so the
-/// limits are passed by a third of this number at most.
+/// Number of bytes to parse between two checks of the limits. A tag has at least three bytes, so a
+/// limit is exceeded by at most a third of this number.
 const CHUNK_BYTES: usize = 1024;
 
-/// A page as a tree.
+/// The parsed tree of a page.
 pub(crate) struct Tree {
     pub(crate) html: Html,
-    /// The limit that ended the parse early; `None` if the whole page was parsed.
+    /// The limit that ended parsing early. `None` if the whole page was parsed.
     pub(crate) cut: Option<&'static str>,
 }
 
 impl Tree {
-    /// Parses a page.
+    /// Parses a page up to the limits.
     pub(crate) fn parse(text: &str) -> Tree {
         let sink = BoundedSink {
             tree: HtmlTreeSink::new(Html::new_document()),
             nodes: Cell::new(0),
             depth: Cell::new(0),
         };
-        // No script runs, so the contents of NOSCRIPT are elements.
+        // No scripts are run, so parse the content of NOSCRIPT as elements.
         let options = ParseOpts {
             tree_builder: TreeBuilderOpts {
                 scripting_enabled: false,
@@ -74,17 +74,17 @@ impl Tree {
         }
     }
 
-    /// Returns the root element. `None` if the page has none, which html5ever doesn't let happen.
+    /// Returns the root element. html5ever always creates one, so the result is never `None`.
     pub(crate) fn root(&self) -> Option<ElementRef<'_>> {
         self.html.tree.root().children().find_map(ElementRef::wrap)
     }
 }
 
-/// Builds a tree, and counts its nodes and open elements.
+/// Builds a tree, counting its nodes and tracking its depth.
 struct BoundedSink {
     tree: HtmlTreeSink,
     nodes: Cell<usize>,
-    /// The depth of the deepest element so far.
+    /// The depth of the deepest node so far.
     depth: Cell<usize>,
 }
 
@@ -101,8 +101,8 @@ impl BoundedSink {
         self.nodes.set(self.nodes.get() + 1);
     }
 
-    /// Notes the depth of a node that becomes a child of `parent`. The walk to the root is as long
-    /// as the depth, which is bounded.
+    /// Records the depth of a new child of `parent`. Takes time in proportion to the depth, which
+    /// is bounded.
     fn count_depth(&self, parent: &<HtmlTreeSink as TreeSink>::Handle) {
         let tree = self.tree.0.borrow();
         let depth = tree.tree.get(*parent).map(|node| node.ancestors().count());
@@ -201,14 +201,15 @@ impl TreeSink for BoundedSink {
         self.tree.reparent_children(node, new_parent);
     }
 
-    // A tree for extraction has the contents of templates in their place, as they are written.
+    // Keep the content of templates where it is written, instead of moving it to shadow roots.
     fn allow_declarative_shadow_roots(&self, _: &Self::Handle) -> bool {
         false
     }
 }
 
-/// Returns the tree of a page as indented lines: elements with their attributes, texts in quotes,
-/// and a last line with the limit if the page was cut. `None` in a build without the tree.
+/// Formats the tree of a page as indented lines: elements with their attributes, and texts in
+/// quotes. If parsing ended early, the last line names the limit. `None` in a build without the
+/// feature `tree`.
 #[must_use]
 pub fn tree_listing(text: &str) -> Option<String> {
     let tree = Tree::parse(text);

@@ -1,4 +1,4 @@
-//! Turns what a field found into a value of its type.
+//! Converts the text of a field to a value of the field's type.
 
 use serde_json::{Number, Value};
 use url::Url;
@@ -8,23 +8,23 @@ use crate::dates::read_day;
 use crate::locale::{Locale, NEUTRAL};
 use crate::number::read_number;
 
-/// Maximum characters of a text that a failure quotes.
+/// Maximum characters of a text to quote in an error.
 const MAX_QUOTED: usize = 80;
 
-/// The type of a field, with what its values depend on.
+/// The type of a field and the locale for parsing its values.
 #[derive(Clone, Debug)]
 pub(crate) struct ValueType {
     pub(crate) kind: FieldKind,
     pub(crate) locale: Option<Locale>,
-    /// The locale as the rule names it.
+    /// The name of the locale as written in the rule.
     pub(crate) locale_name: Option<String>,
 }
 
 impl ValueType {
-    /// Returns the value of a text.
+    /// Converts a text to a value. Relative URLs are resolved against `base`.
     ///
     /// # Errors
-    /// Why the text can't be read as the type, with the text.
+    /// A message that quotes the text, if it can't be converted to the type.
     pub(crate) fn value(&self, text: &str, base: Option<&Url>) -> Result<Value, String> {
         match self.kind {
             FieldKind::Text => Ok(Value::String(text.to_owned())),
@@ -64,7 +64,7 @@ impl ValueType {
     }
 }
 
-/// Returns a number as JSON: without a fraction if it is whole.
+/// Converts a number to JSON. A whole number is written without a fraction.
 fn number_value(number: f64) -> Value {
     const MAX_WHOLE: f64 = 9_007_199_254_740_992.0;
     if number.fract() == 0.0 && number.abs() < MAX_WHOLE {

@@ -1,4 +1,4 @@
-//! Pages that exceed the limits: each limit has a name, and the work is counted.
+//! Tests of the limits: each one is reported by its name, and the steps are counted.
 #![cfg(feature = "tree")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -28,7 +28,7 @@ fn nesting_of_100_000_ends_the_tree() {
         (&"a".into(), Some("depth"))
     );
     assert_eq!(extract("\"h2\"", &html).missing, ["a"]);
-    // Formatting elements are opened again in each block.
+    // The parser opens all formatting elements (`b`, `i`, `u`) again in each block.
     let html = "<b a><i><u>".repeat(30_000) + &"<p>".repeat(100_000);
     assert_eq!(extract("\"p\"", &html).cut, Some("depth"));
 }
@@ -80,7 +80,7 @@ fn long_values_end_at_the_limit_of_a_rule() {
         assert_eq!(extracted.cut, Some("size"), "{field}");
         assert!(extracted.fields["a"].as_str().unwrap().len() <= 2 << 20);
     }
-    // Nested elements: each has the text of all that are within.
+    // In nested elements, the same text is part of each element's text.
     let html = format!("{}{}", "<div>".repeat(400), "word ".repeat(100_000));
     let extracted = extract("{ select = \"div\", all = true }", &html);
     assert_eq!(extracted.cut, Some("size"));
@@ -140,7 +140,7 @@ fn rules_that_would_cost_too_much_are_refused() {
     assert!(regex.contains("4194304"), "{regex}");
     let selector = format!("\"{}\"", ":not(".repeat(100_000));
     assert!(refusal(&selector).ends_with("more than 32 brackets within each other"));
-    // Linear, though an engine that backtracks would take years.
+    // Takes linear time here. A backtracking engine would take years.
     let html = format!("<p>{}", "a".repeat(1 << 20));
     let extracted = extract("{ select = \"p\", regex = '(a*)*b' }", &html);
     assert_eq!(extracted.missing, ["a"]);

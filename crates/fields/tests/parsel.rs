@@ -1,4 +1,4 @@
-//! Five pages read by rules, held against parsel, the library that Scrapy selects with.
+//! Compares the fields of five pages with the results of parsel, the selector library of Scrapy.
 #![cfg(feature = "tree")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 #![expect(
@@ -15,7 +15,7 @@ use crawl_fields::{PageFacts, RuleConfig, Rules};
 use expect_test::expect_file;
 use serde_json::{Map, Value};
 
-/// The fields whose values differ from those of parsel, and why ours are kept.
+/// The fields whose values differ from parsel's, and the reason for each difference.
 const DIFFERENCES: [(&str, Why); 3] = [
     ("shop.rows", Why::Tbody),
     ("shop.products.name", Why::Spaces),
@@ -24,10 +24,11 @@ const DIFFERENCES: [(&str, Why); 3] = [
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Why {
-    /// Blocks and line breaks separate words, as on the screen. In parsel, `a<br>b` is `ab`.
+    /// Here, blocks and line breaks separate words, as on the screen. In parsel, the text of
+    /// `a<br>b` is `ab`.
     Spaces,
-    /// The HTML standard puts a TBODY around rows, so `table > tr` never matches in a browser.
-    /// libxml2, which parsel uses, doesn't.
+    /// Here, as in the HTML standard, table rows are within a TBODY, so `table > tr` never matches.
+    /// libxml2, which parsel uses, doesn't insert a TBODY.
     Tbody,
 }
 
@@ -35,7 +36,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/parsel")
 }
 
-/// Returns the fields of each page, by the name of its rule.
+/// Returns the fields of each page, by the name of the page's rule.
 fn extracted() -> Value {
     #[derive(serde::Deserialize)]
     struct File {
@@ -57,8 +58,8 @@ fn extracted() -> Value {
     Value::Object(pages.collect::<Map<_, _>>())
 }
 
-/// Collects the single values by their paths, such as `shop.products[0].name`. An empty list has a
-/// value of its own.
+/// Collects the values of all leaves by their paths, such as `shop.products[0].name`. An empty list
+/// counts as a leaf.
 fn flatten(path: &str, value: &Value, into: &mut BTreeMap<String, Value>) {
     match value {
         Value::Object(fields) => {
@@ -75,7 +76,7 @@ fn flatten(path: &str, value: &Value, into: &mut BTreeMap<String, Value>) {
     }
 }
 
-/// Returns a path without the indices of lists.
+/// Returns a path without list indices.
 fn field_of(path: &str) -> String {
     let parts = path.split('[');
     let parts = parts.map(|part| part.split_once(']').map_or(part, |(_, rest)| rest));
@@ -88,7 +89,8 @@ fn five_pages_give_the_fields_that_a_person_sees() {
     expect_file![folder().join("expected.json")].assert_eq(&text);
 }
 
-/// `CRAWL_PYTHON_BIN` is the folder of programs of a Python environment with parsel.
+/// The variable `CRAWL_PYTHON_BIN` names the folder with the programs of a Python environment that
+/// contains parsel.
 #[test]
 #[ignore = "needs parsel: cargo xtask test sets it up"]
 fn parsel_finds_the_same_fields() {

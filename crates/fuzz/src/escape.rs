@@ -1,12 +1,12 @@
-//! Inputs as lines of text. A corpus is one file with an input on each line, so that it has a
-//! readable difference, and a thousand inputs are not a thousand files.
+//! Converts inputs to lines of text and back. A corpus is a single file with one input per line.
+//! This keeps differences between versions readable and avoids thousands of small files.
 
 /// Returns the input as a line of ASCII.
 pub(crate) fn escaped(input: &[u8]) -> String {
     input.escape_ascii().to_string()
 }
 
-/// Returns the input of a line. `None` if no input has this line.
+/// Converts a line back to the input. `None` if [`escaped`] never returns this line.
 pub(crate) fn unescaped(line: &str) -> Option<Vec<u8>> {
     let mut input = Vec::with_capacity(line.len());
     let mut rest = line.bytes();

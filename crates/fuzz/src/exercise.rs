@@ -1,5 +1,5 @@
-//! Runs the body of a fuzz target without a fuzzer: on the inputs of its corpus, and on changed
-//! ones. Tests of other crates include this file.
+//! Runs a fuzz target without a fuzzer. Passes it the inputs of its corpus, and random changes of
+//! these inputs. Tests of other crates include this file.
 
 use std::path::Path;
 
@@ -10,11 +10,11 @@ use escape::{escaped, unescaped};
 
 /// Maximum number of changes to one input.
 const MAX_CHANGES: usize = 4;
-/// Maximum length of the piece that a change removes, repeats or takes from another input.
+/// Maximum length in bytes of a piece to remove, repeat or copy from another input.
 const MAX_PIECE: usize = 24;
 
-/// Passes each input of a target's corpus to `check`, and then as many changed ones as `changed`
-/// says. The changes are the same in each run.
+/// Calls `check` for each input in the target's corpus, and then for `changed` randomly changed
+/// inputs. The changes are the same in each run.
 pub(crate) fn exercise(target: &str, changed: usize, check: fn(&[u8])) {
     let inputs = corpus(target);
     for input in &inputs {
@@ -70,7 +70,7 @@ fn change(input: &mut Vec<u8>, source: &[u8], random: &mut Random) {
     }
 }
 
-/// Passes an input to `check`. If that panics, prints the input as a line of the corpus.
+/// Calls `check` for an input. If it panics, prints the input in the format of the corpus.
 #[allow(clippy::print_stderr, reason = "the output of a failed test")]
 fn shown_if_it_fails(input: &[u8], check: fn(&[u8])) {
     if let Err(why) = std::panic::catch_unwind(|| check(input)) {
@@ -79,7 +79,7 @@ fn shown_if_it_fails(input: &[u8], check: fn(&[u8])) {
     }
 }
 
-/// Numbers by xorshift64 (Marsaglia, "Xorshift RNGs").
+/// A generator of random numbers: xorshift64 (Marsaglia, "Xorshift RNGs").
 struct Random(u64);
 
 impl Random {

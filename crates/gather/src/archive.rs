@@ -17,8 +17,8 @@ use crate::worker::Worker;
 /// Converts the place of a worker's record (file and offset) to its place in the gathered archive.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
-    /// Maps the original name of each renamed file to its new name and to the number of bytes by
-    /// which the offsets of its records changed.
+    /// The renamed files, by their original names. Each value contains the new name, and the number
+    /// to add to the offsets of the file's records.
     renamed: HashMap<String, (String, i64)>,
 }
 

@@ -61,8 +61,8 @@ pub(crate) fn write_waiting(
     Ok(())
 }
 
-/// Returns the row about the whole crawl. Workers without waiting URLs are ignored, unless all
-/// workers have none.
+/// Returns the row about the whole crawl. The reason is taken from the workers that have waiting
+/// URLs or, if none has any, from all workers.
 fn of_crawl(workers: &[Worker], has_rows: &[bool], urls: u64) -> WaitingRow {
     let rank = |row: &&WaitingRow| {
         let rank = REASONS.iter().position(|reason| *reason == row.reason);

@@ -1,4 +1,4 @@
-//! Reads a server's request for a signature.
+//! Parses a server's request for a signature.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use sfv::{BareItem, Dictionary, InnerList, ListEntry, Parser};
 
 use crate::message::component_id;
 
-/// The tag of Web Bot Auth's signatures.
+/// The value of the parameter `tag` in signatures of Web Bot Auth.
 pub const TAG: &str = "web-bot-auth";
 /// Maximum components that a server may request.
 /// Beyond the limit: [`UnmetRequest::TooLarge`].
@@ -14,18 +14,19 @@ const MAX_COMPONENTS: usize = 16;
 /// Maximum bytes of a requested label or nonce.
 /// Beyond the limit: [`UnmetRequest::TooLarge`].
 const MAX_TEXT_BYTES: usize = 256;
-/// The label of signatures for which no server requested another one.
+/// The default label of a signature, used unless the server requests another one.
 const LABEL: &str = "sig1";
 
-/// The signature that a server requests (RFC 9421 section 5.1). The default is what Web Bot Auth
-/// requires.
+/// A server's request for a signature (RFC 9421 section 5.1). The default is a signature with only
+/// what Web Bot Auth requires.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignatureRequest {
     /// The label of the signature.
     pub(crate) label: String,
-    /// The components to cover, as in `Signature-Input`, in addition to what the protocol requires.
+    /// The components to cover in addition to those that the protocol requires, in the format of
+    /// `Signature-Input`.
     pub(crate) components: Vec<String>,
-    /// The nonce to use once.
+    /// The nonce that the signature must contain. `None` for a random nonce.
     pub nonce: Option<String>,
 }
 
@@ -39,27 +40,28 @@ impl Default for SignatureRequest {
     }
 }
 
-/// Why a requested signature can't be made.
+/// The reason why a requested signature can't be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UnmetRequest {
-    /// The server requests too much.
+    /// The request exceeds a limit.
     #[error("more than {MAX_COMPONENTS} components, or a long label or nonce")]
     TooLarge,
-    /// The server requests another algorithm.
+    /// The server requests an algorithm other than Ed25519.
     #[error("the algorithm `{0}`")]
     Algorithm(String),
-    /// A requested component can't be covered.
+    /// A requested component can't be covered by the signature.
     #[error("{0}")]
     Component(crate::BaseError),
 }
 
 impl SignatureRequest {
-    /// Reads an `Accept-Signature` field. `None` if it requests no signature of Web Bot Auth: no
-    /// member has its tag, or no tag at all.
+    /// Parses an `Accept-Signature` field. Uses the first member that requests a signature of Web
+    /// Bot Auth or doesn't require a tag. `None` if there is no such member.
     ///
     /// # Errors
-    /// The field requests what Web Bot Auth doesn't allow.
+    /// [`UnmetRequest`] if the requested signature exceeds a limit or has an algorithm other than
+    /// Ed25519.
     #[must_use]
     pub fn of(accept_signature: &str) -> Option<Result<SignatureRequest, UnmetRequest>> {
         let members = Parser::new(accept_signature).parse::<Dictionary>().ok()?;
@@ -69,7 +71,7 @@ impl SignatureRequest {
         });
         let is_ours = |list: &InnerList| match list.params.get("tag") {
             Some(BareItem::String(tag)) => tag.as_str() == TAG,
-            // Without a value, the parameter requests any tag.
+            // A `tag` without a value allows any tag.
             Some(BareItem::Boolean(true)) | None => true,
             Some(_) => false,
         };
@@ -102,8 +104,8 @@ impl SignatureRequest {
         })
     }
 
-    /// Returns whether both lead to the same signature, apart from the nonce and the order of the
-    /// components.
+    /// Returns whether both requests lead to the same signature. The nonce and the order of the
+    /// components may differ.
     #[must_use]
     pub fn is_like(&self, replaced: &SignatureRequest) -> bool {
         let covered = |demand: &SignatureRequest| BTreeSet::from_iter(components(demand));
@@ -111,7 +113,8 @@ impl SignatureRequest {
     }
 }
 
-/// Returns the components to cover: those requested, and those that the protocol requires.
+/// Returns the components that the signature must cover: the requested ones, and those that the
+/// protocol requires.
 pub(crate) fn components(demand: &SignatureRequest) -> Vec<String> {
     let mut components = demand.components.clone();
     let has = |components: &[String], id: &str| components.iter().any(|own| own == id);
@@ -126,10 +129,11 @@ pub(crate) fn components(demand: &SignatureRequest) -> Vec<String> {
 }
 
 const AUTHORITY: &str = "\"@authority\"";
-/// The start of a component that covers one member of `Signature-Agent`.
+/// The prefix of a component that covers one member of `Signature-Agent`. The member's key follows,
+/// in quotes.
 pub(crate) const AGENT_KEY: &str = "\"signature-agent\";key=";
 
-/// Returns a structured field string (RFC 9651 section 4.1.6).
+/// Formats a text as a string of a structured field (RFC 9651 section 4.1.6).
 pub(crate) fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }

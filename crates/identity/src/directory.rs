@@ -1,4 +1,4 @@
-//! The published directory of keys, and the Signature Agent Card.
+//! The published directory of a crawler's keys, and the Signature Agent Card.
 
 use serde::Serialize;
 
@@ -8,7 +8,8 @@ use crate::key::{KeyError, KeySet, PublicKey, jwks, set_json};
 pub const DIRECTORY_PATH: &str = "/.well-known/http-message-signatures-directory";
 /// The media type of a directory at [`DIRECTORY_PATH`].
 pub const DIRECTORY_TYPE: &str = "application/http-message-signatures-directory+json";
-/// The thumbprint of the key in RFC 9421 appendix B.1.4. Published keys must not include it.
+/// The thumbprint of the example key in RFC 9421 appendix B.1.4. A directory must not contain this
+/// key, because its private part is public.
 const EXAMPLE: &str = "poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U";
 /// Maximum keys of a directory that are read.
 /// Beyond the limit: [`DirectoryFault::TooMany`].
@@ -29,32 +30,33 @@ pub enum DirectoryFault {
     /// The text is not a JSON Web Key Set.
     #[error("{0}")]
     Json(KeyError),
-    /// The directory has more keys than a verifier need read.
+    /// The directory has more keys than verifiers are required to read. Contains the number of
+    /// keys.
     #[error("it has {0} keys; verifiers need not read more than {MAX_KEYS}")]
     TooMany(usize),
-    /// An entry is not a JSON Web Key, so verifiers skip it.
+    /// The entry with this number is not a JSON Web Key, so verifiers skip it. Numbers start at 1.
     #[error("key {0} isn't a JSON Web Key")]
     NotAKey(usize),
-    /// A key is not for signatures with Ed25519.
+    /// The key with this number declares a use other than Ed25519 signatures.
     #[error("key {0}: its `use` or `alg` says that it isn't for Ed25519 signatures")]
     OtherUse(usize),
-    /// The key is an example of RFC 9421, whose private part everybody knows.
+    /// The key with this number is the example key of RFC 9421, whose private key is public.
     #[error("key {0} is the example of RFC 9421, whose private part is public: replace this key")]
     Example(usize),
-    /// A key has a private part.
+    /// The key with this number is published together with its private part.
     #[error("key {0} is published with its private part `d`: replace this key")]
     Private(usize),
-    /// A key's `x` is missing or not 32 bytes.
+    /// The `x` of the key with this number is missing or doesn't have 32 bytes.
     #[error("key {0}: `x` isn't 32 bytes in base64url")]
     BadKey(usize),
-    /// A key's `kid` is not its thumbprint.
+    /// The `kid` of a key differs from the key's thumbprint.
     #[error("key {number}: `kid` is `{kid}`, but the key's thumbprint is `{thumbprint}`")]
     Kid {
         /// The number of the key, counted from 1.
         number: usize,
-        /// The `kid` found.
+        /// The `kid` in the directory.
         kid: String,
-        /// The thumbprint by RFC 7638.
+        /// The key's thumbprint (RFC 7638).
         thumbprint: String,
     },
 }
@@ -75,7 +77,7 @@ impl DirectoryFault {
     }
 }
 
-/// Reads a published directory. Returns its Ed25519 keys and every defect found.
+/// Parses a published directory. Returns its Ed25519 keys and all defects.
 #[must_use]
 pub fn check_directory(text: &str) -> (Vec<PublicKey>, Vec<DirectoryFault>) {
     let keys = match jwks(text) {
@@ -124,42 +126,43 @@ pub fn check_directory(text: &str) -> (Vec<PublicKey>, Vec<DirectoryFault>) {
     (public, faults)
 }
 
-/// The Signature Agent Card (draft-meunier-webbotauth-registry-04): how a crawler describes itself.
+/// A Signature Agent Card (draft-meunier-webbotauth-registry-04), with a crawler's description of
+/// itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Card {
     /// The URL of the card itself.
     pub client_id: String,
     /// The name of the crawler.
     pub client_name: String,
-    /// The page about the crawler.
+    /// The URL of a page about the crawler.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_uri: Option<String>,
-    /// How to reach the operator, as URLs.
+    /// URLs for contacting the operator.
     pub contacts: Vec<String>,
     /// The URL of the published keys.
     pub jwks_uri: String,
-    /// The members that describe crawlers.
+    /// The members that the draft defines for crawlers.
     pub web_bot_auth: CardDetails,
 }
 
-/// The object `web_bot_auth` of a [`Card`].
+/// The content of the member `web_bot_auth` of a [`Card`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct CardDetails {
-    /// The `User-Agent` field that requests carry.
+    /// The `User-Agent` field of the crawler's requests.
     pub expected_user_agent: String,
-    /// The product token for robots.txt.
+    /// The product token of the crawler, as used in robots.txt.
     pub rfc9309_product_token: String,
-    /// The directives of robots.txt that are obeyed.
+    /// The robots.txt directives that the crawler obeys.
     pub rfc9309_compliance: Vec<String>,
-    /// The cause of requests: `crawler`, the program itself.
+    /// The cause of the requests. `crawler` if the program itself makes them.
     pub trigger: String,
-    /// The use of the pages.
+    /// The purpose for which pages are fetched.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub purpose: Option<String>,
-    /// How a site sets the rate.
+    /// How a site can set the request rate.
     pub rate_control: String,
-    /// The rate to expect, in words.
+    /// A description of the request rate to expect.
     pub rate_expectation: String,
 }
 

@@ -1,4 +1,4 @@
-//! Verifies the signatures on the response that publishes a directory.
+//! Verifies the signatures on the HTTP response that contains a directory of keys.
 
 use ring::digest::{SHA256, SHA512, digest};
 use sfv::{BareItem, Dictionary, ListEntry, Parser};
@@ -7,28 +7,28 @@ use crate::key::PublicKey;
 use crate::message::{BaseError, Message, component_id};
 use crate::verify::{seconds, text};
 
-/// The tag of signatures on directories.
+/// The value of the parameter `tag` in signatures on directories.
 const DIRECTORY_TAG: &str = "http-message-signatures-directory";
 
 /// A defect of the signatures on a directory response.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResponseFault {
-    /// A field can't be parsed.
+    /// The header field with this name can't be parsed.
     #[error("{0} can't be parsed")]
     Malformed(&'static str),
-    /// The response has no `Content-Digest` that can be checked.
+    /// The response has no `Content-Digest` with a supported algorithm.
     #[error("it has no Content-Digest with sha-256 or sha-512")]
     NoDigest,
-    /// The body was changed.
+    /// `Content-Digest` doesn't match the body.
     #[error("its Content-Digest isn't that of the body")]
     Digest,
-    /// The signature lacks a required part.
+    /// The signature doesn't cover a required component, or lacks a required parameter.
     #[error("signature `{label}` doesn't cover or name {what}")]
     Lacks {
         /// The label of the signature.
         label: String,
-        /// The missing part.
+        /// The missing component or parameter.
         what: &'static str,
     },
     /// The key of the signature is not in the directory.
@@ -36,35 +36,35 @@ pub enum ResponseFault {
     UnknownKey {
         /// The label of the signature.
         label: String,
-        /// The thumbprint that the signature names.
+        /// The thumbprint of the key that the signature names.
         keyid: String,
     },
-    /// The signature was made in the future, or has expired.
+    /// The signature is not valid yet, or has expired.
     #[error("signature `{label}` holds from {created} to {expires}, and it is {now}")]
     Time {
         /// The label of the signature.
         label: String,
-        /// The start, in seconds since 1970.
+        /// The start of the signature's validity, in seconds since 1970.
         created: u64,
-        /// The end, in seconds since 1970.
+        /// The end of the signature's validity, in seconds since 1970.
         expires: u64,
         /// The current time, in seconds since 1970.
         now: u64,
     },
-    /// The signature base can't be built.
+    /// The signature base (the signed text) can't be built. Contains the label of the signature.
     #[error("signature `{0}`: {1}")]
     Base(String, BaseError),
-    /// The signature is not the key's signature of this response.
+    /// The signature with this label was not made with its key, or not for this response.
     #[error("signature `{0}` isn't the key's signature of this response")]
     Wrong(String),
 }
 
-/// Verifies the signatures of a directory response with the keys of the directory. `response` has the
-/// authority of the request and the header fields of the response, `body` is in its content coding,
-/// and `now` is in seconds since 1970.
+/// Verifies the signatures of a directory response with the keys of the directory. `response`
+/// contains the authority of the request and the header fields of the response. `body` is the body
+/// as received, with its content coding. `now` is in seconds since 1970.
 ///
-/// Returns the number of signatures that hold, and every defect. A response without signatures has
-/// none: they are only recommended.
+/// Returns the number of valid signatures, and all defects. A response without signatures has no
+/// defects, because signatures are only recommended.
 #[must_use]
 pub fn verify_directory_response(
     response: &Message,
@@ -89,7 +89,7 @@ pub fn verify_directory_response(
             faults.push(ResponseFault::Malformed("Signature-Input"));
             continue;
         };
-        // Signatures for other purposes prove nothing about the keys.
+        // Skip signatures with other tags, because they prove nothing about the keys.
         if text(input, "tag").as_deref() != Some(DIRECTORY_TAG) {
             continue;
         }
@@ -157,7 +157,7 @@ fn judge(
     }
 }
 
-/// Compares `Content-Digest` (RFC 9530) with the body.
+/// Returns an error if `Content-Digest` (RFC 9530) is missing or doesn't match the body.
 fn digest_matches(response: &Message, body: &[u8]) -> Result<(), ResponseFault> {
     let field = response.field("content-digest");
     let field = field.ok_or(ResponseFault::NoDigest)?;
@@ -192,7 +192,8 @@ mod tests {
     use crate::message::Message;
     use crate::test_key::{JWK, THUMBPRINT};
 
-    /// Returns a response for `authority` that is signed with `key` for some seconds.
+    /// Returns a response for `authority`, signed with `key`. The signature is valid for `lifetime`
+    /// seconds from `created`.
     fn signed_directory(
         key: &SigningKey,
         authority: &str,

@@ -1,23 +1,23 @@
-//! Signs an HTML document, so that its reader can check its author and its integrity.
+//! Signs HTML documents, so that readers can verify the author and that nothing was changed.
 
 use data_encoding::BASE64;
 
 use crate::key::{PublicKey, SigningKey};
 
-/// Start of the comment after the document. Everything before it is signed, and so are the words of
-/// the comment that precede the signature.
+/// The start of the comment that is appended to a document. The signature covers the document, and
+/// the part of the comment that precedes the signature itself.
 const START: &str = "<!-- signature: keyid=\"";
 const SIGNATURE: &str = " ed25519=";
 const END: &str = " -->\n";
 
-/// Why the signature of a document doesn't hold.
+/// The reason why a document's signature is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DocumentFault {
-    /// The document carries no signature.
+    /// The document has no signature.
     #[error("the document isn't signed")]
     Unsigned,
-    /// None of the given keys has the thumbprint that the document names.
+    /// None of the given keys has this thumbprint, which the document names.
     #[error("it was signed with the key `{0}`, which isn't among the keys")]
     UnknownKey(String),
     /// The document was changed after it was signed.
@@ -25,8 +25,8 @@ pub enum DocumentFault {
     Changed,
 }
 
-/// Returns the document with a comment at its end that signs it. `created` is in seconds since
-/// 1970.
+/// Signs a document by appending a comment with a signature. `created` is the time of the
+/// signature, in seconds since 1970.
 #[must_use]
 pub fn sign_document(key: &SigningKey, document: &str, created: u64) -> String {
     let signed = format!("{document}{START}{}\" created={created}", key.thumbprint());
@@ -38,7 +38,7 @@ pub fn sign_document(key: &SigningKey, document: &str, created: u64) -> String {
 /// of the signature, in seconds since 1970.
 ///
 /// # Errors
-/// Fails with the reason why the signature doesn't hold.
+/// [`DocumentFault`] if there is no valid signature.
 pub fn verify_document(document: &str, keys: &[PublicKey]) -> Result<(String, u64), DocumentFault> {
     let parts = || {
         let (signed, signature) = document.strip_suffix(END)?.rsplit_once(SIGNATURE)?;

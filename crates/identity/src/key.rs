@@ -9,14 +9,14 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-/// The defect of an entry of a set that is not a JSON Web Key.
+/// The message about an entry of a key set that is not a JSON Web Key.
 const NOT_A_KEY: &str = "it isn't a JSON Web Key";
 
-/// Why a key file can't be used. No variant contains a private key.
+/// The reason why a key file can't be used. No variant contains any part of a private key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
-    /// The text is neither a JSON Web Key nor a set of them.
+    /// The text is neither a JSON Web Key nor a JSON Web Key Set.
     #[error("not a JSON Web Key or a set of them (line {line}, column {column})")]
     Json {
         /// The line of the error, counted from 1.
@@ -24,13 +24,13 @@ pub enum KeyError {
         /// The column of the error, counted from 1.
         column: usize,
     },
-    /// The set has no usable Ed25519 key.
+    /// The set contains no Ed25519 key.
     #[error("it has no Ed25519 key")]
     None,
     /// Every key of the set has expired.
     #[error("its keys have expired")]
     Expired,
-    /// No key of the set is in use yet.
+    /// No key is in use yet. Contains the earliest start, in seconds since 1970.
     #[error("its first key is in use only from {0} on, in seconds since 1970")]
     Early(u64),
     /// A key of the set is broken.
@@ -38,7 +38,7 @@ pub enum KeyError {
     Broken {
         /// The number of the key, counted from 1.
         number: usize,
-        /// The defect.
+        /// A description of the defect.
         why: &'static str,
     },
 }
@@ -47,9 +47,9 @@ pub enum KeyError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicKey {
     bytes: [u8; 32],
-    /// The start of the key's use, in seconds since 1970.
+    /// The start of the key's use, in seconds since 1970. `None` for no limit.
     pub not_before: Option<u64>,
-    /// The end of the key's use, in seconds since 1970.
+    /// The end of the key's use, in seconds since 1970. `None` for no limit.
     pub expires: Option<u64>,
 }
 
@@ -68,7 +68,7 @@ impl PublicKey {
         self.not_before.is_none_or(|start| start <= now) && self.expires.is_none_or(|end| now < end)
     }
 
-    /// Returns whether `signature` is this key's signature of `text`.
+    /// Returns whether `signature` is a valid signature of `text` by this key.
     #[must_use]
     pub fn verifies(&self, text: &[u8], signature: &[u8]) -> bool {
         let key = UnparsedPublicKey::new(&ED25519, &self.bytes);
@@ -137,18 +137,20 @@ impl fmt::Debug for SigningKey {
     }
 }
 
-/// The private keys of a crawler. Several keys have different starts, so that a key that signs
-/// later can be published before.
+/// The private keys of a crawler. The keys may start at different times, so that a key can be
+/// published some time before it is used.
 #[derive(Debug, Default)]
 pub struct KeySet {
     keys: Vec<SigningKey>,
 }
 
 impl KeySet {
-    /// Reads private keys from a JSON Web Key or Key Set. Keys of other types are skipped.
+    /// Parses private keys from a JSON Web Key or a JSON Web Key Set. Skips keys that are not
+    /// Ed25519 keys.
     ///
     /// # Errors
-    /// Fails if the text is not JSON of this form, a key is broken, or there is no Ed25519 key.
+    /// [`KeyError`] if the text has another format, if a key is broken, or if there is no Ed25519
+    /// key.
     pub fn parse(text: &str) -> Result<KeySet, KeyError> {
         let mut set = KeySet::default();
         for (number, jwk) in (1..).zip(jwks(text)?) {
@@ -175,8 +177,9 @@ impl KeySet {
         }
     }
 
-    /// Adds the key that RFC 8032 derives from a random `seed`. The key signs from `not_before` (in
-    /// seconds since 1970), or at once. Returns the thumbprint, or `None` if no key can be derived.
+    /// Adds the key that RFC 8032 derives from a random `seed`. The key is used from `not_before`
+    /// on (in seconds since 1970), or immediately if `None`. Returns the thumbprint, or `None` if
+    /// no key can be derived from the seed.
     pub fn add(&mut self, seed: [u8; 32], not_before: Option<u64>) -> Option<String> {
         let key = SigningKey::new(seed, not_before, None)?;
         let thumbprint = key.thumbprint.clone();
@@ -184,11 +187,12 @@ impl KeySet {
         Some(thumbprint)
     }
 
-    /// Returns the key that signs at `now` (in seconds since 1970): of the keys in use, the one that
-    /// started last.
+    /// Returns the key to sign with at `now` (in seconds since 1970). If several keys are in use,
+    /// returns the one that started last.
     ///
     /// # Errors
-    /// No key is in use: verifiers would reject a signature with any of them.
+    /// [`KeyError`] if no key is in use at `now`. Verifiers would reject a signature by any other
+    /// key.
     pub fn at(&self, now: u64) -> Result<&SigningKey, KeyError> {
         let start = |key: &&SigningKey| key.public.not_before.unwrap_or(0);
         let in_use = self.keys.iter().filter(|key| key.public.is_in_use(now));
@@ -208,7 +212,7 @@ impl KeySet {
         self.keys.iter().map(|key| key.public.clone()).collect()
     }
 
-    /// Returns the private keys as a JSON Web Key Set, for the key file.
+    /// Returns the private keys as a JSON Web Key Set, which is the format of a key file.
     #[must_use]
     pub fn to_private_json(&self) -> String {
         let private = |key: &SigningKey| Jwk {
@@ -219,7 +223,7 @@ impl KeySet {
     }
 }
 
-/// A JSON Web Key (RFC 7517). Not `Debug`, because it may be private.
+/// A JSON Web Key (RFC 7517). Does not implement `Debug`, because it may contain a private key.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Jwk {
     #[serde(default)]
@@ -272,12 +276,13 @@ impl Jwk {
     }
 }
 
-/// Reads seconds since 1970, which may have a fraction (RFC 7519 section 2, NumericDate).
+/// Parses a time in seconds since 1970, which may have a fraction (NumericDate, RFC 7519 section
+/// 2).
 fn numeric_date<'de, D: Deserializer<'de>>(input: D) -> Result<Option<u64>, D::Error> {
     let seconds = Option::<f64>::deserialize(input)?;
     match seconds {
         Some(seconds) if seconds < 0.0 => Err(D::Error::custom("a time before 1970")),
-        // Times out of range are saturated.
+        // The cast saturates times that are out of range.
         seconds => Ok(seconds.map(|seconds| seconds as u64)),
     }
 }
@@ -293,10 +298,11 @@ pub(crate) fn set_json(keys: Vec<Jwk>) -> String {
     text
 }
 
-/// Reads a JSON Web Key Set, or a single key as a set of one. An entry that is not a key is `None`,
-/// so that it doesn't invalidate the others.
+/// Parses a JSON Web Key Set, or a single key as a set of one. An entry that is not a key becomes
+/// `None`, so that the other entries can still be used.
 pub(crate) fn jwks(text: &str) -> Result<Vec<Option<Jwk>>, KeyError> {
-    // The text of a serde error may quote the input, so only its position is passed on.
+    // Keep only the position of a serde error, because its text may quote the input, which is
+    // secret.
     let json = |why: serde_json::Error| KeyError::Json {
         line: why.line(),
         column: why.column(),

@@ -39,7 +39,7 @@ fn the_key_that_started_last_signs() {
     for (now, expected) in [(20, &first), (49, &first), (50, &second)] {
         assert_eq!(keys.at(now).unwrap().thumbprint(), expected, "{now}");
     }
-    // A verifier rejects a key before its `nbf`.
+    // Before its `nbf`, a key must not be used, because verifiers would reject it.
     assert_eq!(keys.at(19).unwrap_err(), KeyError::Early(20));
 }
 
@@ -50,7 +50,8 @@ fn rfc7517_a_key_does_not_sign_after_exp() {
     assert_eq!(keys.at(9).unwrap_err(), KeyError::Early(10));
     assert!(keys.at(10).is_ok() && keys.at(19).is_ok());
     assert_eq!(keys.at(20).unwrap_err(), KeyError::Expired);
-    // The file that `crawl identity new --start-in` writes keeps the dates.
+    // A key file must keep the dates when it is read and written again, as by `crawl identity new
+    // --start-in`.
     let read = KeySet::parse(&keys.to_private_json()).unwrap();
     assert_eq!(read.public(), keys.public());
 }
@@ -93,7 +94,7 @@ fn a_broken_key_is_named_without_its_private_part() {
     let keys = KeySet::parse(JWK).unwrap();
     assert!(!format!("{keys:?}").contains(secret));
     assert!(!keys.to_directory_json().contains(secret));
-    // A type error in a key must not quote the value.
+    // The error about a value of the wrong type must not quote the value.
     let wrong = KeySet::parse(&okp(&format!(r#","nbf":"{secret}""#))).unwrap_err();
     assert!(!format!("{wrong:?} {wrong}").contains(secret));
 }

@@ -1,45 +1,47 @@
-//! The parts of a request that a signature can cover, and the signature base over them.
+//! The parts of a request or response that a signature can cover, and the signature base built from
+//! them.
 
 use sfv::{
     BareItem, Dictionary, InnerList, Item, ItemSerializer, ListEntry, ListSerializer, Parser,
 };
 
-/// A request, or a response with its request, as its signature sees it.
+/// The parts of a request that its signature can cover. For a signed response, the parts of the
+/// request and the header fields of the response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Message {
     /// The method. Empty if unknown.
     pub method: String,
     /// The scheme of the URL. Empty means https.
     pub scheme: String,
-    /// The host, and the port if it is not the scheme's default.
+    /// The host, with the port if it is not the scheme's default.
     pub authority: String,
     /// The path and the query, as in the request line. Empty if unknown.
     pub target: String,
-    /// The header fields in the order of the message.
+    /// The header fields in order.
     pub fields: Vec<(String, String)>,
-    /// Whether the header fields are those of a response. A signature then covers parts of the request
-    /// with the parameter `req`.
+    /// Whether `fields` are those of a response. The signature of a response marks covered parts of
+    /// the request with the parameter `req`.
     pub is_response: bool,
 }
 
-/// Why the signature base can't be built.
+/// The reason why the signature base (the signed text) can't be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BaseError {
-    /// The signature covers a field or part that the request doesn't have.
+    /// The signature covers this component, but the message doesn't have it.
     #[error("it covers `{0}`, which the request doesn't have")]
     Missing(String),
-    /// The signature covers a component that this crate can't resolve.
+    /// The signature covers this component, which this crate doesn't support.
     #[error("it covers `{0}`, which isn't supported")]
     Unsupported(String),
-    /// The signature covers a component twice.
+    /// The signature covers this component more than once.
     #[error("it covers `{0}` twice")]
     Twice(String),
 }
 
 impl Message {
-    /// Returns the values of a field joined by commas (RFC 9421 section 2.1). `None` if there is no
-    /// such field.
+    /// Returns all values of a header field, joined by commas (RFC 9421 section 2.1). `None` if the
+    /// message lacks the field.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<String> {
         let fields = self.fields.iter();
@@ -48,7 +50,8 @@ impl Message {
         (!values.is_empty()).then(|| values.join(", "))
     }
 
-    /// Builds the signature base (RFC 9421 section 2.5) of a member of `Signature-Input`.
+    /// Builds the signature base: the text to sign, which contains the covered components and their
+    /// parameters (RFC 9421 section 2.5). `covered` is a member of `Signature-Input`.
     pub(crate) fn signature_base(&self, covered: &InnerList) -> Result<String, BaseError> {
         let mut lines: Vec<(String, String)> = Vec::new();
         for component in &covered.items {
@@ -101,11 +104,12 @@ impl Message {
         }
     }
 
-    /// Returns a derived component (RFC 9421 section 2.2), or `None` if it is not supported.
+    /// Returns the value of a derived component, such as `@method` (RFC 9421 section 2.2). `None`
+    /// if the component is not supported.
     fn derived(&self, name: &str) -> Option<String> {
         let scheme = self.scheme();
         let (path, query) = match self.target.split_once('?') {
-            // An empty path is `/`.
+            // An empty path is written as `/`.
             Some(("", query)) => ("/", format!("?{query}")),
             Some((path, query)) => (path, format!("?{query}")),
             None => (self.target.as_str(), "?".to_owned()),
@@ -144,14 +148,13 @@ impl Message {
     }
 }
 
-/// Returns a covered component as it stands in the signature base, such as
-/// `"signature-agent";key="sig1"`.
+/// Formats a covered component as in the signature base, such as `"signature-agent";key="sig1"`.
 pub(crate) fn component_id(component: &Item) -> String {
     let id = ItemSerializer::new().bare_item(&component.bare_item);
     id.parameters(&component.params).finish()
 }
 
-/// Returns the covered components and their parameters, as in `Signature-Input`.
+/// Formats the covered components and their parameters as in `Signature-Input`.
 pub(crate) fn params_text(covered: &InnerList) -> String {
     entry_text(ListEntry::InnerList(covered.clone()))
 }

@@ -7,18 +7,19 @@ use crate::challenge::{AGENT_KEY, SignatureRequest, TAG, components, quoted};
 use crate::key::SigningKey;
 use crate::message::{BaseError, Message};
 
-/// Seconds for which a signature holds.
+/// How long a signature is valid, in seconds.
 pub const LIFETIME: u64 = 60;
 
-/// Returns the three header fields that sign a request. `request` has the header fields that the
-/// signature may cover, `agent` is the https URL of the published keys, `created` is in seconds since
-/// 1970, and `nonce` is random; a nonce that the server requests replaces it.
+/// Signs a request. Returns the names and values of the three header fields to add to it. `request`
+/// must contain all header fields that the signature may cover. `agent` is the https URL of the
+/// published keys, and `created` is the time of the signature, in seconds since 1970. `nonce` must
+/// be random, and is ignored if `demand` contains a nonce.
 ///
-/// The signature covers what `asked` requests, the authority and the URL of the keys, and holds for
-/// [`LIFETIME`] seconds.
+/// The signature covers the components that `demand` requests, the authority, and the URL of the
+/// keys. The signature is valid for [`LIFETIME`] seconds.
 ///
 /// # Errors
-/// A requested component can't be covered.
+/// [`BaseError`] if a requested component can't be covered.
 pub fn signature_fields(
     key: &SigningKey,
     agent: &str,
@@ -32,7 +33,7 @@ pub fn signature_fields(
     let nonce = quoted(&demand.nonce.clone().unwrap_or_else(own_nonce));
     let expires = created.saturating_add(LIFETIME);
     let components = components(demand);
-    // The crate httpsig verifies parameters in this order only.
+    // Keep this order of the parameters: the crate httpsig fails to verify any other.
     let params = format!(
         "({});created={created};expires={expires};nonce={nonce};alg=\"ed25519\";keyid=\"{keyid}\"\
          ;tag=\"{TAG}\"",
@@ -59,7 +60,8 @@ pub fn signature_fields(
     ])
 }
 
-/// Returns the `Signature-Agent` field with a member for each one that is covered.
+/// Returns the value of the `Signature-Agent` field: one member for each covered component that
+/// names a member of this field.
 fn agent_field(components: &[String], agent: &str) -> String {
     let keys = components
         .iter()
@@ -77,8 +79,9 @@ mod tests {
     use crate::test_key::SEED;
     use crate::{Directory, Terms, verify};
 
-    /// The signature of draft-ietf-webbotauth-httpsig-protocol-01, "EdDSA Using Curve
-    /// edwards25519", has other labels and times than ours; `verify` holds it.
+    /// The example "EdDSA Using Curve edwards25519" in draft-ietf-webbotauth-httpsig-protocol-01
+    /// can't be reproduced here, because its labels and times differ. The tests of `verify` verify
+    /// it.
     #[test]
     fn webbotauth_signs_the_authority_and_its_own_agent_member_for_a_minute() {
         let mut keys = KeySet::default();

@@ -13,7 +13,7 @@ use crate::message::{BaseError, Message, component_id};
 /// Beyond the limit: not verified.
 const MAX_SIGNATURES: usize = 16;
 
-/// Keys, and the URL that publishes them.
+/// Public keys, and the URL that publishes them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Directory {
     url: String,
@@ -37,90 +37,90 @@ impl Directory {
     }
 }
 
-/// The verdict on one signature of a request.
+/// The result of verifying one signature of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// The label of the signature.
     pub label: String,
-    /// The URL of the signer's keys, if the signature covers one.
+    /// The URL of the signer's keys, if the signature covers it.
     pub agent: Option<String>,
-    /// The thumbprint of the key, if the signature names one.
+    /// The thumbprint of the key that the signature names, if any.
     pub keyid: Option<String>,
-    /// The time of the signature, in seconds since 1970, if the signature names one.
+    /// The creation time of the signature, in seconds since 1970, if the signature contains it.
     pub created: Option<u64>,
-    /// The nonce, if the signature has one.
+    /// The nonce, if the signature contains one.
     pub nonce: Option<String>,
-    /// Why the signature doesn't hold, if it doesn't.
+    /// `Ok` if the signature is valid, or else the reason why it isn't.
     pub result: Result<(), Fault>,
 }
 
-/// Why a signature doesn't hold.
+/// The reason why a signature is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
-    /// A field can't be parsed.
+    /// The header field with this name can't be parsed.
     #[error("{0} can't be parsed")]
     Malformed(&'static str),
-    /// `Signature` has no member with this label.
+    /// The `Signature` field has no member with this label.
     #[error("the Signature field has no `{0}`")]
     NoSignature(String),
-    /// The signature is not one of Web Bot Auth.
+    /// The parameter `tag` is not that of Web Bot Auth.
     #[error("its tag isn't \"web-bot-auth\"")]
     Tag,
-    /// A required parameter is missing or has the wrong type.
+    /// The required parameter with this name is missing or has the wrong type.
     #[error("it has no valid `{0}`")]
     NoParameter(&'static str),
-    /// The signature covers neither the authority nor the URL.
+    /// The signature covers neither `@authority` nor `@target-uri`.
     #[error("it covers neither @authority nor @target-uri")]
     NoAuthority,
-    /// The signature covers no `Signature-Agent` member.
+    /// The signature covers no `Signature-Agent` member with an https URL.
     #[error("it covers no https URL in Signature-Agent")]
     NoAgent,
     /// The covered `Signature-Agent` member has parameters, which the protocol forbids.
     #[error("its Signature-Agent member has parameters, so it must be ignored")]
     AgentParameters,
-    /// The algorithm is not Ed25519.
+    /// The algorithm is not Ed25519. Contains the name of the algorithm.
     #[error("its algorithm is `{0}`, not ed25519")]
     Algorithm(String),
-    /// The signature expires before it begins.
+    /// The signature expires before it was created.
     #[error("it expires before it is created")]
     Backwards,
-    /// The signature holds for longer than [`Terms::max_lifetime`].
+    /// The signature is valid for this many seconds, more than [`Terms::max_lifetime`].
     #[error("its lifetime of {0} s is too long")]
     Lifetime(u64),
-    /// The signature was made after the request.
+    /// The signature was created this many seconds after the request.
     #[error("it is {0} s younger than the request")]
     Future(u64),
-    /// The signature had expired at the time of the request.
+    /// The signature had expired this many seconds before the request.
     #[error("it had expired {0} s before the request")]
     Expired(u64),
-    /// The nonce was used with the same key before.
+    /// An earlier request had the same key and nonce.
     #[error("it is a replay: its nonce was used before")]
     Replay,
-    /// The request was for a host that isn't the receiver's.
+    /// The request was for this host, which is not one of the receiver's hosts.
     #[error("it was made for another host, `{0}`")]
     OtherHost(String),
-    /// The keys of this URL are not known.
+    /// The verifier doesn't have the keys published at this URL.
     #[error("the keys of {0} aren't known")]
     UnknownAgent(String),
-    /// The signer's directory has no such key.
+    /// The signer's directory doesn't contain the key.
     #[error("{agent} has no key `{keyid}`")]
     UnknownKey {
         /// The URL of the signer's keys.
         agent: String,
-        /// The thumbprint that the signature names.
+        /// The thumbprint of the key that the signature names.
         keyid: String,
     },
     /// The key had expired at the time of the request.
     #[error("its key had expired")]
     ExpiredKey,
-    /// The use of the key had not begun at the time of the request.
+    /// The key was not in use yet at the time of the request.
     #[error("its key wasn't in use yet")]
     EarlyKey,
-    /// The signature base can't be built.
+    /// The signature base (the signed text) can't be built.
     #[error("{0}")]
     Base(BaseError),
-    /// The signature is not the key's signature of this request.
+    /// The signature was not made with its key, or not for this request.
     #[error("it isn't the key's signature of this request")]
     Wrong,
 }
@@ -155,8 +155,8 @@ impl Fault {
         }
     }
 
-    /// Returns whether the verifier can't decide: the key is unknown, or the signature is of a form
-    /// that this crate can't verify. The signature may hold.
+    /// Returns true if it is unknown whether the signature is valid: the key is unknown, or this
+    /// crate doesn't support the signature's format.
     #[must_use]
     pub fn is_undecided(&self) -> bool {
         matches!(
@@ -169,7 +169,7 @@ impl Fault {
         )
     }
 
-    /// Returns whether the key did sign the request, so that only the circumstances are wrong.
+    /// Returns true if the key did sign the request, and only a time is wrong.
     fn is_of_the_key(&self) -> bool {
         matches!(
             self,
@@ -183,14 +183,14 @@ impl Fault {
 }
 
 impl Verdict {
-    /// Returns whether the key that the signature names signed this request, even if the signature
-    /// was used too late or too early.
+    /// Returns true if the key that the signature names did sign the request, even if the signature
+    /// was used too early or too late.
     fn is_of_the_key(&self) -> bool {
         self.result.as_ref().err().is_none_or(Fault::is_of_the_key)
     }
 
-    /// Records that the request was for `host`, which isn't the receiver's. Keeps other faults,
-    /// except those of time.
+    /// Records that the request was for `host`, which is not one of the receiver's hosts. Other
+    /// faults take precedence, except faults of time.
     pub fn reject_host(&mut self, host: &str) {
         if self.is_of_the_key() {
             self.result = Err(Fault::OtherHost(host.to_owned()));
@@ -198,20 +198,20 @@ impl Verdict {
     }
 }
 
-/// The time of a request, and how old signatures may be.
+/// The conditions that a signature must meet: the time of the request, and its tolerances.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Terms {
-    /// When the request was received, in seconds since 1970.
+    /// The approximate time of the request's receipt, in seconds since 1970.
     pub at: u64,
-    /// Maximum seconds from the receipt of the request to `at`.
+    /// How many seconds before `at` the request may have been received.
     pub before: u64,
-    /// Maximum seconds from `at` to the receipt of the request.
+    /// How many seconds after `at` the request may have been received.
     pub after: u64,
-    /// Maximum seconds from `created` to `expires`.
+    /// Maximum lifetime of a signature, from `created` to `expires`, in seconds.
     pub max_lifetime: u64,
 }
 
-/// The nonces of earlier requests. Memory: about 16 bytes each.
+/// The nonces of earlier requests. Each takes about 16 bytes of memory.
 #[derive(Debug, Default)]
 pub struct SeenNonces {
     hasher: RandomState,
@@ -219,8 +219,8 @@ pub struct SeenNonces {
 }
 
 impl SeenNonces {
-    /// Turns a verdict into [`Fault::Replay`] if an earlier request had the same key and nonce.
-    /// Ignores forged signatures, so that nobody else can use up the nonces of a key.
+    /// Changes a verdict to [`Fault::Replay`] if an earlier request had the same key and nonce.
+    /// Ignores forged signatures. Otherwise, an attacker could use up the nonces of a key.
     pub fn judge(&mut self, verdict: &mut Verdict) {
         let Some(nonce) = verdict.nonce.as_ref().filter(|_| verdict.is_of_the_key()) else {
             return;
@@ -234,8 +234,8 @@ impl SeenNonces {
 
 /// Verifies each signature of a request. A request without signatures has no verdicts.
 ///
-/// Keys are looked up by the URL that the signature covers together with the key's thumbprint,
-/// never by the thumbprint alone.
+/// A key is looked up by the URL that the signature covers and by the key's thumbprint, never by
+/// the thumbprint alone.
 #[must_use]
 pub fn verify(message: &Message, known: &[Directory], terms: &Terms) -> Vec<Verdict> {
     let Some(inputs) = message.field("signature-input") else {
@@ -332,7 +332,7 @@ impl Signed<'_> {
         if !key.verifies(base.map_err(Fault::Base)?.as_bytes(), signature) {
             return Err(Fault::Wrong);
         }
-        // The times come last, so that a fault of time means that the key did sign.
+        // Check times last, so that a fault of time implies that the key did sign.
         key_in_use(key, terms)?;
         let (first, last) = (
             terms.at.saturating_sub(terms.before),
@@ -354,9 +354,9 @@ impl Signed<'_> {
         self.input.items.iter().any(|item| component_id(item) == id)
     }
 
-    /// Returns the URL in the `Signature-Agent` member that the signature covers, or in the whole
-    /// field in the older form without members. Of several members, it is the one with the
-    /// signature's label.
+    /// Returns the URL in the covered `Signature-Agent` member. In the older format of the field,
+    /// the whole field is the URL. If the signature covers several members, the one with the
+    /// signature's label counts.
     fn agent(&self, label: &str) -> Result<String, Fault> {
         let field = self.message.field("signature-agent");
         let field = field.ok_or(Fault::NoAgent)?;
@@ -367,7 +367,7 @@ impl Signed<'_> {
         let is_own = |item: &&&Item| matches!(item.params.get("key"), Some(BareItem::String(key)) if key.as_str() == label);
         let covered = match (covered.iter().find(is_own), covered.as_slice()) {
             (Some(own), _) => own,
-            // An intermediary may have changed the label.
+            // Accept a member with another key, because an intermediary may have changed the label.
             (None, [only]) => only,
             (None, _) => return Err(Fault::NoAgent),
         };
@@ -425,8 +425,8 @@ pub(crate) fn seconds(input: &InnerList, name: &str) -> Option<u64> {
     }
 }
 
-/// Returns a URL without its query, with scheme and host in lower case, and without the default
-/// port, so that spellings of one identifier are equal.
+/// Normalizes a URL so that different spellings of an identifier are equal: removes the query and
+/// the default port, and converts scheme and host to lower case.
 fn normalized(url: &str) -> String {
     let url = url.split(['?', '#']).next().unwrap_or_default();
     let Some((scheme, rest)) = url.split_once("://") else {

@@ -22,7 +22,8 @@ fn directories() -> [Directory; 1] {
     [Directory::new(AGENT, KeySet::parse(JWK).unwrap().public())]
 }
 
-/// Returns exact terms without a maximum lifetime, since the drafts' vectors hold for a century.
+/// Returns terms without tolerance of times. Any lifetime is allowed, because the signatures in the
+/// drafts are valid for a century.
 fn at(at: u64) -> Terms {
     Terms {
         at,
@@ -37,7 +38,7 @@ fn judge(message: &Message, moment: u64) -> Result<(), Fault> {
     verdicts.remove(0).result
 }
 
-/// A request signed at 1000, with one part of one field replaced.
+/// Returns a request signed at time 1000. In the field `name`, `from` is replaced by `to`.
 fn changed(name: &str, from: &str, to: &str) -> Message {
     let keys = KeySet::parse(JWK).unwrap();
     let mut message = request(&[]);
@@ -54,7 +55,7 @@ fn changed(name: &str, from: &str, to: &str) -> Message {
     message
 }
 
-/// The vector "EdDSA Using Curve edwards25519" of draft-ietf-webbotauth-httpsig-protocol-01.
+/// The test vector "EdDSA Using Curve edwards25519" of draft-ietf-webbotauth-httpsig-protocol-01.
 #[test]
 fn webbotauth_protocol_vector_with_a_dictionary_agent() {
     let input = "sig2=(\"@authority\" \"signature-agent\";key=\"sig2\");created=1735689600\
@@ -79,8 +80,8 @@ fn webbotauth_protocol_vector_with_a_dictionary_agent() {
     assert_eq!(judge(&elsewhere, 1_735_689_700), Err(Fault::Wrong));
 }
 
-/// The vector of draft-meunier-web-bot-auth-architecture-05 appendix A.2.2, as in the JSON file that
-/// the draft points to.
+/// The test vector of draft-meunier-web-bot-auth-architecture-05 appendix A.2.2, taken from the
+/// JSON file that the draft links to.
 #[test]
 fn webbotauth_architecture_vector_with_a_dictionary_agent() {
     let input = "sig2=(\"@authority\" \"signature-agent\";key=\"agent2\");created=1735689600\
@@ -100,7 +101,8 @@ fn webbotauth_architecture_vector_with_a_dictionary_agent() {
     assert_eq!(judge(&message, 1_735_689_700), Ok(()));
 }
 
-/// Appendix A.2.3 of the same draft, which the protocol draft keeps as "Legacy Signature-Agent".
+/// The test vector of draft-meunier-web-bot-auth-architecture-05 appendix A.2.3. The protocol draft
+/// calls this format "Legacy Signature-Agent".
 #[test]
 fn webbotauth_vector_with_a_legacy_agent() {
     let input = "sig2=(\"@authority\" \"signature-agent\");created=1735689600\
@@ -257,7 +259,7 @@ fn webbotauth_a_nonce_is_used_once_per_key() {
         seen.judge(&mut verdict);
         verdict.result
     };
-    // Only the key itself can use up its nonces.
+    // A forged signature must not use up the nonce.
     assert_eq!(
         judge(&changed("signature", "sig1=:", "sig1=:AAAA"), 1000),
         Err(Fault::Wrong)
@@ -313,9 +315,10 @@ fn webbotauth_a_signature_is_not_attributed_to_a_member_by_guess() {
     }
 }
 
-/// Made with the crate web-bot-auth 0.7.0: `MessageSigner::generate_signature_headers_content` with
-/// the key of RFC 9421 appendix B.1.4, over `@authority` and `"signature-agent";key="sig1"`. Its
-/// `WebBotAuthVerifier` also verified what `signature_fields` returns, with and without requested
+/// This signature was made with the crate web-bot-auth 0.7.0:
+/// `MessageSigner::generate_signature_headers_content` with the key of RFC 9421 appendix B.1.4,
+/// over `@authority` and `"signature-agent";key="sig1"`. In the other direction, its
+/// `WebBotAuthVerifier` verified signatures of `signature_fields`, with and without requested
 /// components.
 #[test]
 fn a_signature_of_the_crate_web_bot_auth_holds() {

@@ -42,8 +42,9 @@ impl IndexEntry {
         }
     }
 
-    /// Returns the reason why the page is removed or replaced by its canonical URL, if this may be
-    /// due to a fault of the whole site. `None` if the page stays, or if the reason is certain.
+    /// Returns the reason for removing the page or replacing it by its canonical URL, if this
+    /// reason may be due to a fault of the whole site. `None` if the page stays, or if the reason
+    /// can't be such a fault.
     #[must_use]
     pub fn doubtful_reason(&self) -> Option<Cow<'_, str>> {
         const DOUBTFUL: [&str; 4] = ["soft_404", "empty", "redirect", "no_page"];

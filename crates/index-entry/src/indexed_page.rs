@@ -46,7 +46,8 @@ pub struct IndexedPage {
     /// Number of pages with a link to this page.
     pub linked_from: u32,
     /// The URL of the page that search results show in place of this page: a page with the same
-    /// text, or the page at the canonical URL. If set, this page is stored, but never found.
+    /// text, or the page at the canonical URL. If set, this page is stored but never returned as a
+    /// result.
     pub same_as: Option<String>,
     /// The URL of the newest version of this page, which may be this page. `None` if there is only
     /// one version.

@@ -13,10 +13,11 @@ pub enum MirrorError {
     /// The records could not be read.
     #[error(transparent)]
     Records(#[from] RecordsError),
-    /// The folder could not be created or moved to its path, or something else is there.
+    /// The folder could not be created or moved to its path, or the path is already used by
+    /// something else.
     #[error(transparent)]
     Folder(#[from] AtomicFileError),
-    /// The archive has no body that may be exported.
+    /// The archive contains no body that may be exported.
     #[error("`{}` has no pages in its archive that may be exported", dir.display())]
     NoFiles {
         /// The directory of the crawl.

@@ -1,4 +1,4 @@
-//! Chooses the path of the file for a URL.
+//! Derives the path of a file in the mirror from a URL.
 
 use std::borrow::Cow;
 
@@ -8,13 +8,12 @@ use percent_encoding::percent_decode_str;
 
 use crate::media_type::name_and_extension;
 
-/// Maximum number of folders in the path of a file. The names of deeper folders are joined with the
-/// name of the file.
+/// Maximum number of folders in a path. The names of deeper folders become a part of the file name.
 const MAX_FOLDERS: usize = 16;
 
-/// Returns the path that the file for a URL should have, with folders separated by `/`:
-/// `example.org/docs/tea_page=2.html` for a page at `https://example.org/docs/tea.html?page=2`.
-/// `folder` is the folder of its origin. Two URLs may want the same path.
+/// Returns the preferred path of the file for a URL, such as `example.org/docs/tea_page=2.html` for
+/// a page at `https://example.org/docs/tea.html?page=2`. `folder` is the folder of the URL's
+/// origin. Two URLs may have the same preferred path.
 ///
 /// Each part of the path comes from [`safe_file_name`], so no path leads out of the mirror.
 pub(crate) fn wanted_path(url: &CanonicalUrl, folder: &str, media_type: Option<&str>) -> String {
@@ -55,8 +54,9 @@ pub(crate) fn wanted_path(url: &CanonicalUrl, folder: &str, media_type: Option<&
     wanted
 }
 
-/// Returns the folder of an origin: the host, with the port unless it is the usual one. If
-/// `is_shared`, the folder of a plain `http` origin gets a mark, since `https` has the same host.
+/// Returns the name of an origin's folder: the host, and the port if it is not the scheme's
+/// default. If `is_shared`, the mirror also contains the `https` origin of the same host, so the
+/// folder of an `http` origin gets the suffix `_http`.
 pub(crate) fn origin_folder(url: &CanonicalUrl, is_shared: bool) -> String {
     let (scheme, authority) = scheme_and_authority(url);
     let mark = if is_shared && scheme == "http" {
@@ -67,13 +67,14 @@ pub(crate) fn origin_folder(url: &CanonicalUrl, is_shared: bool) -> String {
     safe_file_name(&format!("{}{mark}", authority.replace(':', "_")))
 }
 
-/// Returns the scheme of a URL, and its host and port.
+/// Returns the scheme of a URL, and its host with the port.
 pub(crate) fn scheme_and_authority(url: &CanonicalUrl) -> (&str, &str) {
     let origin = url.origin_text();
     origin.split_once("://").unwrap_or(("", origin))
 }
 
-/// Decodes percent-encoded characters. Returns text that isn't UTF-8 as it is.
+/// Decodes percent-encoded characters. If the result is not valid UTF-8, returns the text
+/// unchanged.
 fn decoded(text: &str) -> Cow<'_, str> {
     percent_decode_str(text)
         .decode_utf8()

@@ -1,10 +1,10 @@
-//! Exports the pages of a crawl as files that a browser opens without a server.
+//! Exports the pages of a crawl as files that a browser can open without a server.
 //!
-//! [`mirror`] reads a crawl's directory and writes a folder with a file for each page and each
-//! resource, as of the last visit of its URL: `https://example.org/docs/` becomes
-//! `example.org/docs/index.html`. References between files become relative, through redirects to
-//! their end; all others become absolute. A page that its site or the operator keeps out of copies
-//! has no file.
+//! [`mirror`] reads a crawl's directory and writes a folder. Each page and each resource becomes a
+//! file with the content of the last visit: `https://example.org/docs/` becomes
+//! `example.org/docs/index.html`. A reference that leads to such a file, directly or through
+//! redirects, becomes relative. All other references become absolute. Pages that the site or the
+//! operator excludes from copies have no file.
 //!
 //! The same crawl always yields the same bytes. The crate never fetches, reads no clock, and
 //! changes nothing in the crawl's directory.

@@ -1,7 +1,7 @@
 //! Media types, and the file extensions that browsers derive them from.
 
-/// For each media type, the extensions that a file of this type may have. If a URL
-/// has none of these, its file gets the first one.
+/// Media types and the extensions that their files may have. If a URL has none of these extensions,
+/// its file gets the first one.
 const EXTENSIONS: [(&str, &[&str]); 56] = [
     ("application/atom+xml", &["xml", "atom"]),
     ("application/epub+zip", &["epub"]),
@@ -64,8 +64,9 @@ const EXTENSIONS: [(&str, &[&str]); 56] = [
     ("video/webm", &["webm"]),
 ];
 
-/// Extensions of files that a browser opens as pages, which may contain scripts. Only a file that
-/// the server declared as such a page keeps its extension. XML may have XHTML elements.
+/// Extensions of files that a browser opens as pages, which may run scripts. XML is included,
+/// because it may contain XHTML elements. A file keeps such an extension only if the extension fits
+/// its media type.
 const PAGES: [&str; 13] = [
     "ehtml", "htm", "html", "mht", "mhtml", "shtm", "shtml", "svg", "xht", "xhtml", "xml", "xsl",
     "xslt",
@@ -75,9 +76,9 @@ const PAGES: [&str; 13] = [
 /// last dot is a part of the name.
 const MAX_EXTENSION_BYTES: usize = 12;
 
-/// Splits the last part of a path into a name and a file extension that fits the media type. The
-/// extension is the one in `last` if that fits, else the usual one of the type. Empty if the type is
-/// unknown and `last` has no extension.
+/// Splits the last segment of a URL's path into a file name and an extension that fits the media
+/// type. If the extension in `last` doesn't fit, returns the usual extension of the type, with the
+/// whole of `last` as the name. The extension is empty if the type is unknown and `last` has none.
 pub(crate) fn name_and_extension<'a>(last: &'a str, media_type: Option<&str>) -> (&'a str, String) {
     let (stem, written) = match last.rsplit_once('.') {
         Some((stem, written)) if !stem.is_empty() && is_extension(written) => (stem, written),

@@ -1,4 +1,4 @@
-//! The files of a mirror, and the file that each URL leads to.
+//! Assigns files to URLs, and finds the file that a link leads to.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +9,7 @@ use crawl_weburl::{CanonicalUrl, SpellingRules, canonicalize};
 
 use crate::file_path::{origin_folder, scheme_and_authority, wanted_path};
 
-/// Maximum number of redirects to follow from a link to its page.
+/// Maximum number of redirects to follow from the target of a link.
 const MAX_REDIRECTS: usize = 32;
 
 /// The URLs that have a file, and the redirects between them.
@@ -27,12 +27,13 @@ pub(crate) struct LeftOut {
     pub(crate) unwanted: u64,
     pub(crate) secret: u64,
     pub(crate) without_body: u64,
-    /// Rows without a usable URL.
+    /// The number of rows without a usable URL.
     pub(crate) unreadable: u64,
 }
 
 impl SiteFiles {
-    /// Reads the rows of a crawl, and names a file for each body that may be exported.
+    /// Reads the rows of a crawl and assigns a file name to each page and resource that may be
+    /// exported. Also returns how many have no file.
     pub(crate) fn read(current: &CurrentPages) -> Result<(SiteFiles, LeftOut), RecordsError> {
         let mut left_out = LeftOut::default();
         let mut files: Vec<(CanonicalUrl, Option<String>)> = Vec::new();
@@ -79,12 +80,13 @@ impl SiteFiles {
         Ok((files, left_out))
     }
 
-    /// Returns the file of a URL that has one itself.
+    /// Returns the file of a URL. Does not follow redirects.
     pub(crate) fn own(&self, url: &str) -> Option<&str> {
         self.names.get(url)
     }
 
-    /// Returns the file that a link to `url` leads to, through redirects. `None` if there is none.
+    /// Returns the file that a link to `url` leads to, directly or through redirects. If there is
+    /// none, also tries the spelling of the URL that the crawl's rules give.
     pub(crate) fn of_link(&self, url: &CanonicalUrl) -> Option<&str> {
         self.after_redirects(url.as_str()).or_else(|| {
             let named = self.spelling.apply(url)?;
@@ -109,7 +111,7 @@ impl SiteFiles {
 }
 
 impl LeftOut {
-    /// Returns whether a page may have a file. Counts the reason if not.
+    /// Returns whether a page gets a file. If not, counts the reason.
     fn admits(&mut self, row: &PageRow, may_export: bool) -> bool {
         let is_without_body = matches!(row.status, Some(204 | 205)) || row.warc.is_none();
         let counter = if row.unwanted.is_some() {
@@ -128,7 +130,7 @@ impl LeftOut {
     }
 }
 
-/// Returns the media type of a page: the declared one, else the detected one.
+/// Returns the declared media type of a page, or if none was declared, the detected one.
 fn media_type(row: &PageRow) -> Option<String> {
     essence(row.content_type.as_deref()).or_else(|| row.detected_type.clone())
 }

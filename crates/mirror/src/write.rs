@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 use crate::error::MirrorError;
 use crate::site_files::{LeftOut, SiteFiles};
 
-/// The file that marks a folder as a mirror. No page has this name, because
-/// [`crawl_archive::safe_file_name`] hides no file.
+/// The file that marks a folder as a mirror. No page's file can have this name, because
+/// [`crawl_archive::safe_file_name`] never returns a hidden name.
 const MARK: &str = ".crawl-mirror.json";
 /// The version of a mirror's layout.
 const FORMAT: u32 = 1;
@@ -38,32 +38,33 @@ pub struct MirrorReport {
     pub resources: u64,
     /// Total size of the files in bytes.
     pub bytes: u64,
-    /// The file to open first, relative to the folder: that of the first seed, or else of the first
-    /// page of the crawl. `None` if the mirror has no page.
+    /// The path of the file to open first, relative to the folder: the file of the first seed that
+    /// has one, or else of the first page. `None` if the mirror contains no page.
     pub start: Option<String>,
-    /// Number of files with only a part of the body, because the server didn't finish the body, or
-    /// because the body exceeded a limit of the crawl.
+    /// Number of files that contain only a part of the body, because the server didn't send the
+    /// rest or because the body exceeded a limit of the crawl.
     pub truncated: u64,
-    /// Number of pages that their site keeps out of copies: `noarchive`, `Content-Usage` and the
-    /// like.
+    /// Number of pages left out because their site forbids copies, for example by `noarchive` or
+    /// `Content-Usage`.
     pub withheld: u64,
-    /// Number of pages that the operator's filter keeps out of the archive.
+    /// Number of pages left out because the operator's content filter rejected them.
     pub unwanted: u64,
-    /// Number of pages whose body contains a secret of the operator's configuration.
+    /// Number of pages left out because the body contains a secret of the operator's configuration.
     pub secret: u64,
-    /// Number of pages without a body in the archive.
+    /// Number of pages left out because the archive contains no body.
     pub without_body: u64,
-    /// Number of pages whose row has no usable URL, or whose record in the archive can't be read.
+    /// Number of pages left out because the row has no usable URL, or because the record in the
+    /// archive can't be read.
     pub unreadable: u64,
 }
 
-/// Writes the crawl in `dir` as files into the folder `out`, which must be new, empty, or an earlier
-/// mirror. The folder appears complete or not at all. Memory: the URL and the path of each file, and
-/// one body.
+/// Writes the crawl in `dir` as files into the folder `out`, which must be new, empty, or an
+/// earlier mirror. The folder appears only once it is complete. Memory is needed for the URL and
+/// path of each file, and for one body.
 ///
 /// # Errors
-/// [`MirrorError::NoFiles`] if there is nothing to write; [`MirrorError::Folder`] if something else
-/// is at `out`; errors of the disk. A record that can't be read isn't an error, but is counted in
+/// [`MirrorError::NoFiles`] if there is nothing to write, [`MirrorError::Folder`] if `out` is none
+/// of the above, and I/O errors. A record that can't be read isn't an error, but is counted in
 /// [`MirrorReport::unreadable`].
 pub fn mirror(dir: &Path, out: &Path) -> Result<MirrorReport, MirrorError> {
     let current = CurrentPages::open(dir)?;
@@ -86,8 +87,9 @@ pub fn mirror(dir: &Path, out: &Path) -> Result<MirrorReport, MirrorError> {
         if failed.is_empty() {
             break report;
         }
-        // Files that are already written may refer to the pages that could not be read, so write
-        // them again without these references. This is rare: the archive is damaged.
+        // Files that are already written may refer to the unreadable pages. So write all files
+        // again, without these references. This is rare, because it only happens if the archive is
+        // damaged.
         unreadable += failed.len() as u64;
         for url in failed {
             files.remove(&url);
@@ -137,7 +139,7 @@ fn write_mark(folder: &Path, files: u64) -> Result<(), MirrorError> {
     fs::write(&path, format!("{mark}\n")).map_err(MirrorError::write(&path))
 }
 
-/// Writes the files of all pages once.
+/// Writes the files of all pages, in one pass over the rows.
 struct Writer<'a> {
     dir: &'a Path,
     folder: &'a Path,
@@ -182,7 +184,8 @@ impl Writer<'_> {
         path: &str,
     ) -> Cow<'b, [u8]> {
         let mut file = |to: &CanonicalUrl| {
-            // A file name has no character that a URL gives a meaning.
+            // The path needs no escaping, because file names contain no characters with a meaning
+            // in URLs.
             Some(relative_path(path, self.files.of_link(to)?))
         };
         let body = &archived.body;

@@ -11,9 +11,9 @@ use crate::quantile::t_975;
 /// because floating-point errors (about 1e-16 per operation) could have caused it.
 const MAX_ROUNDING: f64 = 1e-12;
 
-/// The weight of the variance that results if all strata have the same share. It is averaged with
-/// the variance of the separate strata, whose weight is the number of drawn pages of the rarer
-/// kind.
+/// The variance of a share is the weighted average of two values. One is the variance of the actual
+/// strata, whose weight is the number of sampled pages with the rarer value. The other one is the
+/// variance that would result if all strata had the same share. This is its weight.
 const ALIKE_PAGES: f64 = 10.0;
 
 /// The probability that a page is in a sample.
@@ -212,8 +212,8 @@ impl RatioEstimate {
     ///
     /// If few sampled pages have the rarer value, their strata depend on chance. If these strata
     /// are small, the estimated share becomes too small, and its variance even more so, and too few
-    /// intervals contain the true value. So the variance is moved towards the one that equal strata
-    /// would have.
+    /// intervals contain the true value. So the variance is moved towards the one that would result
+    /// if all strata had the same share.
     #[must_use]
     pub fn share(&self) -> Option<Interval> {
         let (total, kind) = self.totals();
@@ -313,8 +313,8 @@ impl RatioEstimate {
     }
 
     /// Returns the effective sample size for a share of exactly 0 or 1, for which the variance
-    /// contains no information. It is the number of sampled pages of the chosen kind, plus an
-    /// addition for the part of the frame that is known completely.
+    /// contains no information. It is the number of pages of the chosen kind in the partly drawn
+    /// strata of the sample, divided by the share of all pages of this kind that were not read.
     fn pages_without_variance(&self, kind: f64) -> f64 {
         let (mut drawn_pages, mut certain_pages) = (0.0, self.certain.z);
         for (drawn, of, sums) in self.strata.values() {

@@ -62,11 +62,11 @@ const PROGRAMS: [&str; 11] = [
 /// The reason why requesting a URL may have a side effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// The last segment of the path.
+    /// The last segment of the path names an action. Contains this segment.
     Path(String),
-    /// A parameter, as written in the URL.
+    /// A parameter names an action. Contains the parameter as written in the URL.
     Parameter(String),
-    /// A query that is passed to a program under cgi-bin.
+    /// The path is that of a program under cgi-bin, and the URL has a query.
     Cgi,
 }
 
@@ -80,7 +80,8 @@ impl fmt::Display for Action {
     }
 }
 
-/// Returns the sign that requesting a URL may have a side effect. `None` if there is none.
+/// Returns the reason why requesting a URL may have a side effect. `None` if nothing in the URL
+/// suggests a side effect.
 ///
 /// ```
 /// use crawl_scope::action;

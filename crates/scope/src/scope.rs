@@ -94,7 +94,8 @@ pub enum ScopeVerdict {
 pub enum OutReason {
     /// The URL is out of scope, whatever path leads to it.
     Scope,
-    /// The URL is out of scope, but may be fetched if only a few links lead to it from the scope.
+    /// The URL is out of scope, but may be fetched if only a few links lead from the scope to the
+    /// URL. See [`Scope::allow_hops_off`].
     Beyond,
     /// The URL is too many links away from the seeds.
     Depth,
@@ -296,8 +297,8 @@ impl Scope {
         self.hosts.contains(&host) || self.reaches(url) || seeds.any(|seed| seed.host_key() == host)
     }
 
-    /// Returns the maximum depth of a URL that is not a seed. `None` if there is no limit. At
-    /// smaller depths the verdict doesn't depend on the depth.
+    /// Returns the maximum depth of a URL that is not a seed. `None` if the depth is unlimited. Up
+    /// to the maximum depth, [`Scope::judge`] returns the same verdict for every depth.
     #[must_use]
     pub fn max_depth(&self, url: &CanonicalUrl) -> Option<u32> {
         let own = self.areas.find(url).and_then(|area| area.terms.max_depth);

@@ -37,7 +37,7 @@ pub struct SeedTerms {
 }
 
 impl SeedTerms {
-    /// Returns whether the seed has none of these settings.
+    /// Returns true if all settings are `None`.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == SeedTerms::default()
@@ -96,8 +96,8 @@ impl fmt::Display for SeedArea {
 }
 
 impl SeedAreas {
-    /// Adds the area of a seed. The seed's own scope gives the kind of area, or else `usual`. A
-    /// seed without settings gets no area.
+    /// Adds the area of a seed. The kind of the area is the seed's own scope setting or, if it has
+    /// none, `usual`. A seed without settings gets no area.
     ///
     /// # Errors
     /// [`AreaConflict`] if another seed has different settings for the same area.
@@ -211,8 +211,8 @@ impl SeedAreas {
 }
 
 /// Returns the folder of a seed's path: the path up to its last `/`. If a seed is directly below
-/// the root and its name has no dot, as in `/products`, the seed itself is the folder. Otherwise
-/// its folder would be the whole host.
+/// the root and its name has no dot, as in `/products`, the seed itself is the folder. Without this
+/// exception, the folder would be the whole host.
 #[must_use]
 pub fn folder(path: &str) -> Cow<'_, str> {
     match path.rfind('/') {

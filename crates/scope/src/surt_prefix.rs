@@ -1,4 +1,5 @@
-//! Prefixes of SURTs: parts of the web in the notation of web archives.
+//! Prefixes of SURTs, which are URLs in the notation of web archives: the host is reversed, so that
+//! a prefix can describe a domain with its subdomains.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -9,8 +10,9 @@ use crawl_weburl::CanonicalUrl;
 /// The beginning of a SURT: a domain with everything below it (`org,example,`), or one host and the
 /// beginning of a path (`org,example,www)/docs/`).
 ///
-/// As in Heritrix, `http://(` or `https://(` may precede it; both match http and https. A label
-/// matches only a whole label, `www` too. A port must match if it is given.
+/// As in Heritrix, the prefix may begin with `http://(` or `https://(`. Each of them matches both
+/// http and https. A label matches only a whole label of the host, and `www` is an ordinary label.
+/// If the prefix contains a port, the URL's port must be the same.
 ///
 /// ```
 /// use crawl_scope::SurtPrefix;
@@ -31,7 +33,8 @@ pub struct SurtPrefix {
     /// The labels of the host, from last to first. An IP address is one label.
     labels: Vec<String>,
     port: Option<u16>,
-    /// The beginning of the path and query. `None` if subdomains of the host also match.
+    /// The beginning of the path and query. `None` if the prefix ends within the host, so that
+    /// subdomains match too.
     path: Option<String>,
 }
 

@@ -1,23 +1,27 @@
-//! The tables of the rules for fields: one for each rule, and one for each list of groups.
+//! Determines the tables for extracted fields: one table for each rule, and one for each list of
+//! groups in a rule.
 
 use crawl_fields::{FieldConfig, FieldKind, Fields, RuleConfig};
 use crawl_records::ExtractRow;
 use serde_json::{Map, Value};
 
-/// A table of fields.
+/// A table of extracted fields: the fields of a rule, or the fields of the groups in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ExtractTable {
-    /// The name of the rule, and of the groups below it, separated by dots.
+    /// The name of the rule, followed by the names of the groups that lead to the table. The names
+    /// are separated by dots.
     pub(crate) name: String,
-    /// The names of the groups, each of which is a list. Empty for the table of the rule itself.
+    /// The paths of the nested lists of groups whose objects are the rows, outermost list first.
+    /// Empty for the table of the rule itself.
     groups: Vec<Vec<String>>,
     pub(crate) columns: Vec<FieldColumn>,
 }
 
-/// A column with a field.
+/// A column that contains a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FieldColumn {
-    /// The name of the field, after the names of the groups that contain it.
+    /// The name of the field, preceded by the names of the groups that contain it and separated by
+    /// dots.
     pub(crate) name: String,
     path: Vec<String>,
     pub(crate) kind: FieldKind,
@@ -46,8 +50,8 @@ fn add_table(
     add_columns(at, &[], fields, tables);
 }
 
-/// Adds the columns of fields to the table `at`. A single group becomes columns, and a list of
-/// groups becomes a further table.
+/// Adds columns for `fields` to the table with the index `at`. The fields of a single group become
+/// columns of the same table. Each list of groups becomes a separate table.
 fn add_columns(at: usize, prefix: &[String], fields: &Fields, tables: &mut Vec<ExtractTable>) {
     for (name, field) in fields.iter() {
         let mut path = prefix.to_vec();
@@ -75,12 +79,12 @@ fn add_columns(at: usize, prefix: &[String], fields: &Fields, tables: &mut Vec<E
 }
 
 impl ExtractTable {
-    /// Whether a page may have several rows.
+    /// Returns true if a page may have several rows in the table.
     pub(crate) fn has_items(&self) -> bool {
         !self.groups.is_empty()
     }
 
-    /// Returns the objects of a page's row, each of which is a row of the table.
+    /// Returns the objects in a row of `extracts.jsonl` that become rows of the table.
     pub(crate) fn objects<'r>(&self, row: &'r ExtractRow) -> Vec<&'r Map<String, Value>> {
         let mut objects = vec![&row.fields];
         for group in &self.groups {
@@ -95,7 +99,7 @@ impl ExtractTable {
 
 impl FieldColumn {
     /// Returns the values of the column in an object: at most one, unless the column is a list.
-    /// `None` if the value is null, or a group that contains it is.
+    /// `None` if the value is missing or null, or if a group that contains it is.
     pub(crate) fn values<'o>(&self, object: &'o Map<String, Value>) -> Option<Vec<&'o Value>> {
         match at(object, &self.path)? {
             Value::Array(items) => Some(items.iter().collect()),

@@ -41,9 +41,10 @@ pub struct WrittenRule {
     pub rows: u64,
 }
 
-/// Writes a table for each rule of the crawl in `dir` into the folder `out`, with a column for each
-/// field, and one for each list of groups, with a row for each object. `rounds` selects the rows.
-/// Writes nothing if the crawl has no rules.
+/// Writes the extracted fields of the crawl in `dir` as tables into the folder `out`. The table of
+/// a rule has a row for each page and a column for each field. Each list of groups has a separate
+/// table, with a row for each object. `rounds` selects the rows. Writes nothing if the crawl has no
+/// rules.
 ///
 /// # Errors
 /// I/O errors. Malformed lines don't cause an error, but are counted.
@@ -194,8 +195,9 @@ struct ParquetSink {
     bytes: usize,
 }
 
-/// The values of a column in the current row group, with their levels: how much of the column is
-/// present in a row, and whether a value continues the list of the value before.
+/// The values of a column in the current row group, with their Parquet levels. The definition level
+/// states whether a value is present. The repetition level is 1 if the value belongs to the same
+/// list as the preceding value.
 struct ColumnBuffer {
     is_list: bool,
     definition: Vec<i16>,
@@ -300,7 +302,7 @@ impl ParquetSink {
 }
 
 impl ColumnBuffer {
-    /// Adds the values of a row, and returns the memory that they take. `None` is null.
+    /// Adds the values of a row. Returns how many bytes of memory they take. `None` adds a null.
     fn push(&mut self, values: Option<&[&Value]>) -> usize {
         let mut bytes = 0;
         let present = if self.is_list { 3 } else { 1 };
@@ -348,8 +350,9 @@ impl ColumnBuffer {
 }
 
 impl ColumnValues {
-    /// Adds a value and returns the memory that it takes. `None` if the value is null, or not of the
-    /// column's type, as in rows of earlier rules.
+    /// Adds a value and returns how many bytes of memory it takes. `None` if the value is null or
+    /// is not of the column's type. The type may differ in rows that an earlier version of the rule
+    /// extracted.
     fn push(&mut self, value: &Value) -> Option<usize> {
         match self {
             ColumnValues::Text(values) => {
@@ -378,11 +381,11 @@ impl ColumnValues {
     }
 }
 
-/// Returns the days from 1970-01-01 to a day such as `2026-03-08`.
+/// Converts a date such as `2026-03-08` to the number of days since 1970-01-01.
 fn days_of(day: &str) -> Option<i64> {
     let mut parts = day.splitn(3, '-').map(|part| part.parse::<i64>().ok());
     let [year, month, day] = [parts.next()??, parts.next()??, parts.next()??];
-    // Years that begin in March have the leap day at their end.
+    // Count years from March, so that a leap day is the last day of its year.
     let year = year - i64::from(month <= 2);
     let era = year.div_euclid(400);
     let year_of_era = year.rem_euclid(400);

@@ -242,8 +242,8 @@ fn description(row: &str, columns: &[ColumnDescription]) -> KeyValue {
     KeyValue::new(DESCRIPTION.to_owned(), text.to_string())
 }
 
-/// Returns the schema of a column. Every column may be null: our tables contain failed requests,
-/// and Common Crawl's contain only responses.
+/// Returns the schema of a column. Every column may be null, because our tables also contain failed
+/// requests. Common Crawl's tables contain only responses.
 fn field(column: &ColumnDescription) -> Result<TypePtr, ParquetError> {
     let (physical, logical) = match column.kind {
         Kind::Text => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),

@@ -7,7 +7,8 @@ use std::path::Path;
 use crawl_archive::rows::WarcPlace;
 use crawl_archive::{CaptureLine, CaptureLog};
 
-/// Maximum captures to read ahead for the length of a page's record: captures of robots.txt are between those of pages.
+/// Maximum captures to read ahead for the length of a page's record: captures of robots.txt are
+/// between those of pages.
 /// Beyond the limit: `warc_record_length` is null.
 const MAX_AHEAD: usize = 65_536;
 /// If the capture log lacks this many pages in a row, it is assumed to be the log of another crawl,

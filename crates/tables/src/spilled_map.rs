@@ -9,7 +9,8 @@ use crawl_archive::replace_file;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Maximum bytes of the link graph's URLs in memory. Beyond that all entries become a sorted file.
+/// Maximum bytes of the link graph's URLs in memory. When more are added, all entries in memory are
+/// moved to a sorted file.
 /// Beyond the limit: sorted on disk.
 const MAX_HELD_BYTES: usize = 32 << 20;
 /// Maximum number of sorted files. Each needs its own read buffer, so if there are more, they are

@@ -2,10 +2,10 @@
 //!
 //! A [`TestWeb`] has any number of hosts, each on its own address in 127.0.0.0/8. Its pages are
 //! computed from a seed on request, so a web of a million pages takes no memory. [`TestWeb::truth`]
-//! returns what a crawl must find: which URLs to fetch, and which are excluded by what. A
-//! [`Script`] replaces the replies for a path: with other answers, late answers, a sequence of
-//! answers, or bytes that are not HTTP at all. [`TestWeb::log`] contains every request with its
-//! times, on a scale that is unaffected by clock changes.
+//! returns what a crawl must find: the URLs to fetch, and the URLs that are excluded, with the
+//! reasons. A [`Script`] replaces the replies for a path: with other answers, late answers, a
+//! sequence of answers, or bytes that are not HTTP at all. [`TestWeb::log`] contains every request
+//! with its times, on a scale that is unaffected by clock changes.
 //!
 //! The web never opens a connection, never listens outside of loopback, and depends on no other
 //! crate of the crawler, so its behaviour follows from the standards alone.

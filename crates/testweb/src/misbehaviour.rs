@@ -18,7 +18,7 @@ const DRIPS: usize = 600;
 /// A way to misbehave: its name, and the server's reply to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Misbehaviour {
-    /// `sends nothing`, `closes without an answer`, ...
+    /// The name, such as `sends nothing` or `closes without an answer`.
     pub name: &'static str,
     /// The server's reply.
     pub reply: Reply,

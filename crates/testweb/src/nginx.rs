@@ -173,8 +173,8 @@ impl Drop for Nginx {
     }
 }
 
-/// Returns nginx's configuration. If run as root, `user` lets the worker read what the parent can
-/// read; otherwise it has no effect.
+/// Returns nginx's configuration. The line `user root` lets nginx's worker process read the same
+/// files as the parent process if both run as root. Otherwise the line has no effect.
 fn configuration(spec: &NginxSpec, port: u16) -> String {
     let log = match &spec.log {
         NginxLog::Piped => "/dev/stdout asked".to_owned(),

@@ -32,7 +32,7 @@ impl ReceivedRequest {
     }
 }
 
-/// What a client sent.
+/// The result of reading from the client: a request, invalid data, or the end of the connection.
 pub(crate) enum Incoming {
     /// A request, and the time when its first byte was read.
     Request(ReceivedRequest, u64),

@@ -112,7 +112,8 @@ impl Spec {
         Spec { gzip, ..self }
     }
 
-    /// Adds a Crawl-delay to the robots.txt of every host, with exactly this value: `"0.5"`.
+    /// Adds a Crawl-delay to the robots.txt of every host. The value is written as given, such as
+    /// `0.5`.
     #[must_use]
     pub fn crawl_delay(self, seconds: &str) -> Spec {
         Spec {

@@ -15,12 +15,13 @@ const FAN_OUT: u64 = 5;
 /// Number of months in the calendar that have events.
 const MONTHS: u64 = 3;
 const EVENTS_A_MONTH: u64 = 2;
-/// Number of things in the shop. The shop's front page shows the first few; pages that select a
-/// colour show all.
+/// Number of things in the shop. The front page of the shop shows only the first few. The pages for
+/// the colours together show all things.
 const THINGS: u64 = 30;
 const ON_THE_FRONT: u64 = 10;
 const COLOURS: [&str; 4] = ["red", "green", "blue", "grey"];
-/// Filters of the shop besides the colour. They show only things that the pages by colour show too.
+/// Filters of the shop other than the colour. The shop ignores them, so a page with such a filter
+/// shows the same things as the page without it.
 const FURTHER: [(&str, [&str; 3]); 2] = [
     ("size", ["s", "m", "l"]),
     ("brand", ["acme", "umbra", "vela"]),
@@ -48,7 +49,7 @@ pub struct TrapWeb {
 }
 
 impl TrapWeb {
-    /// Creates the web of a seed.
+    /// Creates the web that is computed from `seed`.
     pub fn new(seed: u64) -> TrapWeb {
         TrapWeb { seed }
     }
@@ -167,7 +168,8 @@ impl TrapWeb {
                 false => self.article_path(*to),
             })
             .collect();
-        // The link "Print this page", with a session ID for clients that have none.
+        // Add a link to the article itself, with a new session ID, like the link "Print this page"
+        // on many sites.
         paths.push(self.with_session(requested_path, n));
         if n % 60 == 7 && !in_session {
             paths.push(format!("/go/{n}"));
@@ -270,7 +272,8 @@ impl TrapWeb {
         html
     }
 
-    /// Returns a page for a path that should not exist, with an answer as if it did.
+    /// Returns an error page for a missing path. Like a soft 404, the page is sent with status 200.
+    /// The links on the page lead to further missing paths.
     fn missing(self, path: &str) -> String {
         let mut dice = SeededRandom::of(&path.bytes().map(u64::from).collect::<Vec<_>>());
         let (first, second) = (self.word(dice.next(), 6), self.word(dice.next(), 6));

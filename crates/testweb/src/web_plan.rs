@@ -119,7 +119,7 @@ pub(crate) struct Place {
     pub(crate) number: u64,
 }
 
-/// A link, with what a crawler must respect about it.
+/// A link to a place, and whether the link is nofollow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Edge {
     pub(crate) to: Place,

@@ -34,8 +34,8 @@ pub(crate) struct CopiedCaptures {
     pub(crate) captures: u64,
     /// The number of WARC files in the package.
     pub(crate) files: u64,
-    /// The number of revisits whose payload is in an earlier round, and how many of these revisits
-    /// don't name the file with the payload.
+    /// The number of revisits whose payload is in an earlier round. `without_container` counts the
+    /// revisits among them that don't name the file with the payload.
     pub(crate) revisits_of_earlier: u64,
     pub(crate) without_container: u64,
     /// Descriptions of the records that could not be read.

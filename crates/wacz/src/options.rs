@@ -10,7 +10,7 @@ pub struct WaczOptions {
     /// The round to package, from 1; `None` for the whole crawl.
     pub round: Option<u32>,
     /// WACZ files of earlier rounds of the same crawl. If the payload of a revisit is in one of
-    /// these files, the revisit names it.
+    /// these files, the revisit record in the package names this file.
     pub earlier: Vec<PathBuf>,
     /// The creation time that the package states.
     pub created: Timestamp,

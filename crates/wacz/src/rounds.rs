@@ -39,7 +39,8 @@ impl Rounds {
         Ok(Rounds { ends })
     }
 
-    /// Returns the number of the wanted round, or of every round if `wanted` is `None`.
+    /// Returns the numbers of the packaged rounds: `wanted` if the crawl has this round, or all
+    /// rounds if `wanted` is `None`.
     pub(crate) fn numbers(&self, wanted: Option<u32>) -> Vec<u32> {
         let is_wanted = |round: &&u32| wanted.is_none_or(|wanted| wanted == **round);
         self.ends.keys().filter(is_wanted).copied().collect()
@@ -59,7 +60,7 @@ impl Rounds {
         })
     }
 
-    /// Returns the round that a capture belongs to.
+    /// Returns the round that a capture belongs to. `None` if the capture is later than all pages.
     pub(crate) fn of(&self, date: Timestamp) -> Option<u32> {
         let mut rounds = self.ends.iter();
         let round = rounds.find(|(_, end)| date.as_millis() <= **end);

@@ -41,9 +41,9 @@ pub fn without_trailing_dot(host: &str) -> &str {
     host.trim_end_matches('.')
 }
 
-/// Returns the class of a lower-case host if no look-up is needed: an address, or loopback for
-/// `localhost` and names under it, whatever a resolver returns (RFC 6761 section 6.3). `None` for a
-/// name that must be looked up.
+/// Returns the class of a lower-case host if no look-up is needed. That is the case for an address,
+/// and for `localhost` and names under it, which are loopback whatever a resolver returns (RFC 6761
+/// section 6.3). `None` for all other names.
 ///
 /// ```
 /// use crawl_weburl::{AddressClass, class_of_host};

@@ -1,4 +1,4 @@
-//! The keys derived from a URL: origin, host key, site. Parsing is in the same module as
+//! The keys derived from a URL: origin, host key, site. The functions that parse them are next to
 //! [`canonicalize`](crate::canonicalize).
 
 use std::fmt;
@@ -96,7 +96,7 @@ impl HostKey {
         &self.0
     }
 
-    /// Returns the host without a port, as a resolver takes it.
+    /// Returns the host without a port, in the form that a resolver expects.
     #[must_use]
     pub fn host(&self) -> &str {
         host_and_port(&self.0).0

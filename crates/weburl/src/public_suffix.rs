@@ -7,7 +7,7 @@ use crate::host::host_address;
 pub struct PublicSuffixes<'a> {
     /// The suffix that a domain registry manages (section ICANN), such as `co.uk`.
     pub registry: Option<&'a str>,
-    /// The longest suffix, such as `github.io`: includes the suffixes of companies that give out
+    /// The longest suffix, such as `github.io`. This may be the suffix of a company that gives out
     /// subdomains (section PRIVATE).
     pub longest: Option<&'a str>,
 }

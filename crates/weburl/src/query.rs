@@ -110,8 +110,7 @@ mod tests {
         };
         check("?a=1&b=2&c&b", Some("/x?a=1&c"));
         check("?b=2", Some("/x"));
-        // An empty part between `&` and `&` is no reason to change a URL. Removing another part
-        // keeps it.
+        // An empty part, as in `a&&b`, is kept, even if another part is removed.
         check("?a&&b", Some("/x?a&"));
         check("?a&", None);
         check("?", None);

@@ -3,8 +3,8 @@
 /// A URL without its variable parts.
 ///
 /// Digits become `#` and random ids `~`. A name at the end of the path becomes `*` with its
-/// extension, unless it is a program that takes parameters. Repeated path segments become `(a|b)+`,
-/// and of the query only the sorted names stay.
+/// extension, unless it is a program that takes parameters. Repeated path segments become `(a|b)+`.
+/// Of the query, only the names of the parameters are kept, in sorted order.
 ///
 /// ```
 /// use crawl_weburl::{Shape, canonicalize};
@@ -65,9 +65,9 @@ impl Shape {
         self.pattern.contains(")+")
     }
 
-    /// Returns the beginning of the pattern, up to the parameters, the first id or the first
-    /// repeated segment. URLs with the same beginning often show the same content: in another
-    /// selection, under another id, or further down.
+    /// Returns the beginning of the pattern, up to the parameters, the first random id or the first
+    /// repeated segment. `None` if the pattern contains none of these. URLs with the same beginning
+    /// often show the same content: in another selection, under another id, or further down.
     #[must_use]
     pub fn family(&self) -> Option<&str> {
         self.family_bytes.map(|end| &self.pattern[..end])

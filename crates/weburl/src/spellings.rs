@@ -42,15 +42,15 @@ pub enum StepPolicy {
 /// The policy of each step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpellingRules {
-    /// [`SpellingStep::DefaultDocument`].
+    /// When to take [`SpellingStep::DefaultDocument`].
     pub default_documents: StepPolicy,
-    /// [`SpellingStep::Tracking`].
+    /// When to take [`SpellingStep::Tracking`].
     pub tracking: StepPolicy,
-    /// [`SpellingStep::SessionId`].
+    /// When to take [`SpellingStep::SessionId`].
     pub session_ids: StepPolicy,
-    /// [`SpellingStep::Order`].
+    /// When to take [`SpellingStep::Order`].
     pub order: StepPolicy,
-    /// [`SpellingStep::Empty`].
+    /// When to take [`SpellingStep::Empty`].
     pub empty: StepPolicy,
 }
 
@@ -141,7 +141,7 @@ impl SpellingStep {
 }
 
 impl SpellingRules {
-    /// No steps at all.
+    /// Rules that never take any step.
     pub const OFF: SpellingRules = SpellingRules {
         default_documents: StepPolicy::Off,
         tracking: StepPolicy::Off,

@@ -1,4 +1,4 @@
-//! Pages that take too long, need too much or die.
+//! Pages that take too long, use too much memory, or crash.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,7 +42,7 @@ async fn a_huge_dom_is_refused() {
         "{error:?}"
     );
     assert_eq!(error.name(), "render_budget");
-    // The bound is on bytes, not characters.
+    // The limit counts bytes, not characters.
     let html = "<p id=a></p><script>a.textContent = '東'.repeat(1500)</script>";
     let error = try_render(html, &site, |config| config.max_dom_bytes = 4000)
         .await
@@ -53,7 +53,7 @@ async fn a_huge_dom_is_refused() {
     );
 }
 
-/// A page that needs more and more memory.
+/// A page whose memory use grows without end.
 const GREEDY: &str = "<script>const held = []; setInterval(() => {\
     for (let i = 0; i < 10; i++) held.push(new Uint8Array(1 << 20).fill(i + 1)); }, 1)</script>";
 
@@ -74,7 +74,8 @@ async fn a_page_beside_a_greedy_one_is_rendered_again() {
     };
     let (innocent, greedy) = tokio::join!(innocent, greedy);
     assert_eq!(text_of(&innocent.unwrap().dom, "a"), "fine");
-    // The second time, the first answer was still known.
+    // The second rendering repeats the kept answer for `/known.js` and requests only `/late.js`
+    // again.
     assert_eq!(patient.paths(), ["/known.js", "/late.js", "/late.js"]);
     let error = greedy.unwrap_err();
     assert!(
@@ -155,7 +156,7 @@ async fn a_screenshot_shows_the_page_that_scripts_built() {
     for html in ["<p>", built, plain] {
         let image = shown(html, |_| {}).await.screenshot.unwrap().unwrap();
         assert!(image.starts_with(b"\x89PNG"));
-        // Width and height are the first numbers of the header.
+        // The PNG header begins with the width (1280) and the height (1024).
         assert_eq!(image[16..24], [0, 0, 5, 0, 0, 0, 4, 0]);
         images.push(image);
     }

@@ -1,4 +1,4 @@
-//! The browser's processes: how they start, die, and end with ours.
+//! The browser's processes: how they start and die, and that they end with our process.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -11,7 +11,7 @@ use crawl_browser::{Browser, BrowserConfig, BrowserError, RenderError, WantedReq
 
 use crate::site::{PATIENT, Patient, Site, config, page, text_of};
 
-/// Returns the ids and command lines of the processes that name `folder`.
+/// Returns the ids and command lines of the processes whose command line contains `folder`.
 fn processes_of(folder: &Path) -> Vec<(u32, String)> {
     let folder = folder.to_str().unwrap();
     let entries = fs::read_dir("/proc").unwrap().flatten();
@@ -32,7 +32,8 @@ fn kill(id: u32) {
     assert!(status.unwrap().success());
 }
 
-/// Returns the process with the browser's main loop: its command line has no type.
+/// Returns the id of the browser's main process, the only one without `--type=` in its command
+/// line.
 fn main_process(folder: &Path) -> u32 {
     let processes = processes_of(folder);
     let is_main = |command: &str| !command.contains("--type=") && !command.starts_with("/bin/sh");
@@ -77,7 +78,7 @@ async fn the_browser_inherits_no_variables() {
     let main = main_process(folder.path());
     let environment = fs::read(format!("/proc/{main}/environ")).unwrap();
     let environment = String::from_utf8_lossy(&environment).into_owned();
-    // Cargo sets this one for tests.
+    // Cargo sets this variable for tests, and the browser must not get it.
     assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
     assert!(!environment.contains("CARGO_MANIFEST_DIR"), "{environment}");
     browser.close().await;
@@ -155,7 +156,7 @@ enum Process {
     Renderers,
 }
 
-/// Kills processes of the browser with a profile below this folder, instead of an answer.
+/// Kills the browser that uses a profile below this folder, instead of answering a request.
 struct Killer(PathBuf, Process);
 
 impl crawl_browser::PageRequests for Killer {
@@ -169,13 +170,13 @@ impl crawl_browser::PageRequests for Killer {
                 }
             }
         }
-        // The page gets no answer before it notices.
+        // Never answer, so that the page is still waiting when the browser's death is noticed.
         Box::pin(std::future::pending())
     }
 }
 
-/// Returns the renderers in the process group of `main`. Their command lines don't name the
-/// profile.
+/// Returns the ids of the renderers in the process group of `main`. The command line of a renderer
+/// doesn't contain the profile.
 fn renderers_below(main: u32) -> Vec<u32> {
     let group = group_of(main);
     let entries = fs::read_dir("/proc").unwrap().flatten();
@@ -198,7 +199,8 @@ fn group_of(id: u32) -> Option<u32> {
         .ok()
 }
 
-/// The process that `the_browser_ends_when_our_process_is_killed` starts and kills.
+/// This is only a part of another test: `the_browser_ends_when_our_process_is_killed` runs it in a
+/// child process and kills that process.
 #[tokio::test]
 #[ignore = "a part of another test"]
 async fn child_that_is_killed() {
@@ -233,7 +235,8 @@ fn the_browser_ends_when_our_process_is_killed() {
     assert_ne!(Some(group), group_of(std::process::id()));
     child.kill().unwrap();
     child.wait().unwrap();
-    // The shell removes the profile before it kills the rest of the group.
+    // Wait for the group too, because the shell removes the profile before it kills the rest of the
+    // group.
     while !members(group).is_empty() {
         std::thread::yield_now();
     }
@@ -266,7 +269,7 @@ async fn errors_of_the_start_have_hints() {
         no_browser.starts_with("the browser /bin/true does not answer"),
         "{no_browser}"
     );
-    // The loader prints the missing library.
+    // If the environment is empty, the loader can't find a library and prints the library's name.
     let broken = message(&|config| config.environment.clear()).await;
     assert!(
         broken.contains("does not answer: ") && broken.contains(".so"),

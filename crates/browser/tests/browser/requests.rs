@@ -7,7 +7,7 @@ use crawl_browser::{Browser, RequestKind};
 
 use crate::site::{Site, config, page, page_with, render, text_of};
 
-/// Sockets on loopback that must not be connected to.
+/// Sockets on loopback. The browser must not connect to any of these.
 struct Forbidden {
     tcp: TcpListener,
     udp: UdpSocket,
@@ -26,7 +26,8 @@ impl Forbidden {
         self.tcp.local_addr().unwrap().to_string()
     }
 
-    /// Connections wait in the socket's queue, and datagrams in its buffer.
+    /// Asserts that no data arrived. Connections would wait in the socket's queue, and datagrams in
+    /// its buffer.
     fn assert_untouched(&self) {
         assert!(self.tcp.accept().is_err(), "a connection");
         assert!(self.udp.recv_from(&mut [0; 2000]).is_err(), "a datagram");
@@ -98,7 +99,8 @@ async fn a_nasty_page_reaches_only_the_caller() {
     let browser = Browser::launch(config(folder.path())).await.unwrap();
     let page = page_with(&html, &NASTY_HEADERS);
     let rendered = browser.render(page, site.clone()).await.unwrap();
-    // Render another page, so that what the first one has started in the background comes to light.
+    // Render another page, so that requests which the first page started in the background have
+    // time to arrive.
     let after = browser
         .render(crate::site::page("<p>x"), Arc::new(Site::default()))
         .await;
@@ -135,7 +137,7 @@ async fn a_nasty_page_reaches_only_the_caller() {
     );
 }
 
-/// Requests that the caller must see.
+/// Requests that must be passed to the caller.
 const WANTED: [(RequestKind, &str); 31] = [
     (RequestKind::Stylesheet, "/style.css"),
     (RequestKind::Stylesheet, "/imported.css"),
@@ -170,7 +172,7 @@ const WANTED: [(RequestKind, &str); 31] = [
     (RequestKind::Xhr, "/from-blob"),
 ];
 
-/// Requests that the browser must not even try.
+/// Requests that the browser must not even attempt.
 const UNWANTED: [&str; 17] = [
     "/",
     "/speculated",
@@ -191,7 +193,7 @@ const UNWANTED: [&str; 17] = [
     "/map.json",
 ];
 
-/// Results of attempts that the page writes down.
+/// The results of attempts, as the page records them.
 const NOTES: [&str; 16] = [
     "[post: 200]",
     "[cors: TypeError: Failed to fetch]",

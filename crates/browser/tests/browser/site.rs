@@ -34,14 +34,15 @@ pub(crate) fn config(folder: &Path) -> BrowserConfig {
         ],
         // Tests may run as root in a container.
         sandbox: false,
-        // Only tests of the timeout set a shorter one, so no other depends on the machine's speed.
+        // A long timeout, so that tests don't depend on the machine's speed. Only the tests of the
+        // timeout set a shorter one.
         timeout: Duration::from_secs(300),
         profile_parent: folder.to_owned(),
         ..BrowserConfig::new("crawl-test/1.0")
     }
 }
 
-/// Answers by URL, and the requests seen.
+/// A site in memory: its answers by URL, and the requests that it received.
 #[derive(Default)]
 pub(crate) struct Site {
     answers: HashMap<String, PageAnswer>,
@@ -76,7 +77,7 @@ impl Site {
         self.seen.lock().unwrap().clone()
     }
 
-    /// Returns the URLs seen, without the site's origin.
+    /// Returns the requested URLs, without the site's origin.
     pub(crate) fn paths(&self) -> Vec<String> {
         let origin = PAGE.trim_end_matches('/');
         let seen = self.seen();
@@ -119,19 +120,19 @@ impl PageRequests for Site {
     }
 }
 
-/// A page that shows `fine` once it has both scripts.
+/// A page that shows `fine` once both of its scripts have loaded.
 pub(crate) const PATIENT: &str = "<p id=\"a\">-</p><script src=/known.js></script>\
     <script src=/late.js></script>";
 
-/// Answers all but the first request for `/late.js`.
+/// A site that answers every request except the first one for `/late.js`.
 pub(crate) struct Patient {
     site: Site,
-    /// Used when that request comes.
+    /// Signals the first request for `/late.js`. `None` after that.
     is_late: Mutex<Option<oneshot::Sender<()>>>,
 }
 
 impl Patient {
-    /// Returns also what receives the first request for `/late.js`.
+    /// Also returns a receiver that is notified of the first request for `/late.js`.
     pub(crate) fn new() -> (Patient, oneshot::Receiver<()>) {
         let (is_late, seen) = oneshot::channel();
         let site = Site::default()
@@ -163,7 +164,7 @@ impl PageRequests for Patient {
     }
 }
 
-/// Returns a page with this body.
+/// Returns a page with this HTML as its body.
 pub(crate) fn page(html: &str) -> PageToRender {
     page_with(html, &[])
 }

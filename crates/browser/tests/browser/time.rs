@@ -1,11 +1,11 @@
-//! Virtual time: gaps between requests change nothing, and idle pages end early.
+//! Virtual time: delays of answers don't change the result, and idle pages end early.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::site::{Site, render, text_of, try_render};
 
-/// A page that gives up on a fetch after 1 s and on the next after 2 s.
+/// A page that aborts its first fetch after 1 s and its second fetch after 2 s.
 const IMPATIENT: &str = r#"<!doctype html><p id="a">-</p><p id="b">-</p><p id="clock">-</p>
 <p id="random">-</p><script>
 const get = (path, patience) => {
@@ -36,7 +36,7 @@ async fn gaps_between_requests_do_not_change_the_dom() {
         assert_eq!(rendered.wall_hits, 0);
         rendered.dom
     };
-    // In real time the page would get only the first answer, or none.
+    // In real time, the page would get only the first answer, or no answer.
     let (none, short, long) = tokio::join!(dom_with_gap(0), dom_with_gap(1200), dom_with_gap(2500));
     assert_eq!(none, short);
     assert_eq!(none, long);

@@ -1,18 +1,18 @@
-//! Determines which paragraph styles are titles and headings (`word/styles.xml`).
+//! Finds the styles of titles and headings in `word/styles.xml`.
 
 use std::collections::HashMap;
 
 use super::xml::{Xml, XmlEvent};
 
-/// Maximum number of `basedOn` links that are followed from one style to the next.
+/// Maximum number of `basedOn` links to follow from a paragraph's style.
 const MAX_BASES: usize = 8;
 
-/// The role that a paragraph has by its style.
+/// The role of a paragraph, as determined by its style.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ParagraphStyle {
     Body,
     Title,
-    /// A heading of a level from 1.
+    /// A heading. Contains the level, from 1.
     Heading(usize),
 }
 
@@ -65,8 +65,8 @@ impl Styles {
         let mut id = id;
         for _ in 0..MAX_BASES {
             let Some(style) = self.by_id.get(id) else {
-                // Some writers use built-in styles without defining them, so their names are the
-                // ids.
+                // Some programs use built-in styles without defining them. In that case, the id is
+                // the name of the built-in style.
                 return by_name(id).unwrap_or(ParagraphStyle::Body);
             };
             if let Some(own) = style.own {
@@ -81,8 +81,8 @@ impl Styles {
     }
 }
 
-/// Returns the role of a built-in style of word processors. Built-in styles have the same names in
-/// all languages.
+/// Returns the role of a built-in style. `None` if `name` is not that of a title or heading. Word
+/// processors store English names in documents of all languages.
 fn by_name(name: &str) -> Option<ParagraphStyle> {
     let name = name.to_ascii_lowercase();
     if name == "title" {

@@ -1,5 +1,5 @@
-//! Reads an XML part as steps: start tags, end tags and text. After a syntax error there are no
-//! more steps.
+//! Reads an XML part as a sequence of start tags, end tags and texts. The sequence ends at the
+//! first syntax error.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ pub(super) struct Xml<'a> {
 
 pub(super) enum XmlEvent<'a> {
     Start(Tag<'a>),
-    /// The end of an element, with its name without prefix.
+    /// The end tag of an element. Contains the element's name without prefix.
     End(String),
     Text(Cow<'a, str>),
 }
@@ -56,7 +56,7 @@ impl<'a> Xml<'a> {
                 Event::End(tag) => XmlEvent::End(tag.local_name().into_inner().to_owned()),
                 Event::Text(text) => XmlEvent::Text(text.into_inner()),
                 Event::CData(text) => XmlEvent::Text(text.into_inner()),
-                // Entities that a DTD declares are not expanded, because a few lines can expand to
+                // Replace entities declared in a DTD by a space: their expansion could have
                 // gigabytes.
                 Event::GeneralRef(name) => match name.resolve_char_ref() {
                     Ok(Some(letter)) => XmlEvent::Text(Cow::Owned(letter.to_string())),

@@ -1,4 +1,5 @@
-//! Groups lines into paragraphs and headings by font size and spacing.
+//! Groups lines into paragraphs and headings, by font size and spacing or by the document's
+//! outline.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,9 +19,9 @@ const MIN_PAGES_WITH_RUNNING_LINES: u32 = 3;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Block {
     pub(super) text: String,
-    /// The level of a heading, from 1. `None` for a paragraph.
+    /// The level of the heading, from 1. `None` if the block is a paragraph.
     pub(super) level: Option<usize>,
-    /// The page that the block begins on.
+    /// The number of the page on which the block begins, from 1.
     pub(super) page: u32,
 }
 
@@ -28,15 +29,15 @@ pub(super) struct Block {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Layout {
     pub(super) blocks: Vec<Block>,
-    /// The page headers and footers (running lines), each once.
+    /// The page headers and footers (running lines), without repetitions.
     pub(super) beside: Vec<String>,
-    /// The first heading in the largest font size on the first page.
+    /// The title: the first heading in the largest font size on the first page.
     pub(super) title: Option<String>,
 }
 
 impl Layout {
-    /// Groups lines into blocks. `outline` has the titles in the document's outline, with their
-    /// levels.
+    /// Groups lines into blocks. `outline` contains the levels and titles of the document's
+    /// outline.
     pub(super) fn of(lines: Vec<Line>, outline: &[(usize, String)]) -> Layout {
         let (lines, beside) = without_running_lines(lines);
         let headings = Headings::of(&lines, outline);
@@ -49,15 +50,16 @@ impl Layout {
         for line in &lines {
             let level = headings.level(line);
             let continues = last.is_some_and(|last| {
-                // A paragraph continues on the next page if the last line doesn't end a sentence.
+                // The first line of a page continues the last paragraph if its last line doesn't
+                // end a sentence.
                 let is_near = last.page != line.page && !last.text.ends_with(['.', '!', '?', ':'])
                     || last.page == line.page
                         && (0.0..=line.size * MAX_LEADING).contains(&(last.height - line.height));
                 is_near && (last.size - line.size).abs() < 0.5
             });
             match layout.blocks.last_mut() {
-                // A heading recognised by its font size may take two lines. One from the outline
-                // takes one line, because its title equals that line.
+                // Join consecutive heading lines, unless headings are found by the outline. In that
+                // case, a heading line equals a title in the outline, so it is complete.
                 Some(block)
                     if continues
                         && block.level == level
@@ -78,7 +80,7 @@ impl Layout {
     }
 }
 
-/// Appends a line to a paragraph. If a word is hyphenated at the line end, joins its parts.
+/// Appends a line to a paragraph or heading. Joins a word that is hyphenated at the line end.
 fn join(text: &mut String, line: &str) {
     let mut ending = text.chars().rev();
     let is_hyphenated = ending.next() == Some('-')
@@ -91,9 +93,10 @@ fn join(text: &mut String, line: &str) {
     text.push_str(line);
 }
 
-/// Decides which lines are headings.
+/// Determines which lines are headings: those that equal a title in the outline or, if no line
+/// does, those in a larger font.
 struct Headings {
-    /// The levels of the titles in the outline, by the [`key`] of the title.
+    /// The levels of the titles in the outline. Titles are stored in the form that [`key`] returns.
     outline: HashMap<String, usize>,
     is_by_outline: bool,
     /// The font sizes of headings, largest first, in quarters of a point.
@@ -169,15 +172,16 @@ fn is_name(text: &str) -> bool {
         && text.chars().count() <= MAX_HEADING_CHARS
 }
 
-/// Returns the letters and digits of a line, to compare it with the titles in the outline.
+/// Returns the letters and digits of a line in lower case. Lines and titles of the outline are
+/// compared in this form.
 fn key(text: &str) -> String {
     let letters = text.chars().filter(|c| c.is_alphanumeric());
     letters.flat_map(char::to_lowercase).collect()
 }
 
-/// Separates page headers and footers (running lines) from the other lines: lines that begin or end
-/// many pages and differ only in their digits. Returns the other lines, then each running line
-/// once.
+/// Separates running lines (page headers and footers) from the other lines. A running line is the
+/// first or last line of many pages, and may differ between pages only in its digits. Returns the
+/// other lines, and each running line once.
 fn without_running_lines(lines: Vec<Line>) -> (Vec<Line>, Vec<String>) {
     let is_edge: Vec<bool> = (0..lines.len())
         .map(|at| {

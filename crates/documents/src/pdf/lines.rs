@@ -1,11 +1,12 @@
-//! Joins glyphs into lines, in the order that a page draws the glyphs.
+//! Joins glyphs into lines, in the order of drawing.
 
 use pdf_extract::{MediaBox, OutputDev, OutputError, Transform};
 
 /// Minimum gap between two glyphs that counts as a space, as a fraction of the font size.
 const SPACE_GAP: f64 = 0.15;
-/// Minimum vertical distance of a glyph from the previous one that begins a new line, as a fraction
-/// of the font size. Subscripts and superscripts are closer, so they stay on their line.
+/// Minimum vertical distance between two consecutive glyphs that begins a new line, as a fraction
+/// of the font size. Subscripts and superscripts are closer to their neighbours, so they stay on
+/// the same line.
 const LINE_GAP: f64 = 0.6;
 
 /// A line of a page.
@@ -14,7 +15,7 @@ pub(super) struct Line {
     pub(super) text: String,
     /// The page number, from 1.
     pub(super) page: u32,
-    /// The font size of the largest letters, in points.
+    /// The largest font size in the line, in points.
     pub(super) size: f64,
     /// The height of the first letter above the bottom of the page, in points.
     pub(super) height: f64,
@@ -25,7 +26,8 @@ pub(super) struct LineReader {
     lines: Vec<Line>,
     line: Line,
     page: u32,
-    /// The right end of the last glyph, and its height on the page. `None` at the start of a page.
+    /// The position after the last glyph: its right edge, and its height above the bottom of the
+    /// page. `None` at the start of a line.
     last: Option<(f64, f64)>,
     is_first_of_word: bool,
     bytes: usize,

@@ -3,8 +3,8 @@
 use super::{iso_date, titled, to_html};
 use crate::limits::{DocumentLimits, Unreadable};
 
-/// Builds a document from objects; the first one is its catalogue. An object refers to the fourth
-/// object as `4 0 R`.
+/// Builds a document from objects. The first object is the catalogue. Objects refer to others by
+/// number, such as `4 0 R` for the fourth object.
 fn document(objects: &[String], trailer: &str) -> Vec<u8> {
     let mut text = String::from("%PDF-1.4\n");
     let mut places = Vec::new();
@@ -27,7 +27,8 @@ fn document(objects: &[String], trailer: &str) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// The lines of a page: font size, height above the bottom, text.
+/// The lines of a page. Each line has a font size, a height above the bottom of the page, and a
+/// text.
 type Lines<'a> = &'a [(u32, u32, &'a str)];
 
 /// Builds a document from the lines of its pages, an outline (levels and titles), and an
@@ -64,8 +65,7 @@ fn pages(pages: &[Lines<'_>], outline: &[(usize, &str)], info: &str) -> Vec<u8> 
             content.len()
         ));
     }
-    // Each entry links to the next entry of its level, and contains the entries of deeper levels
-    // after it.
+    // Link each entry to the next entry of the same level, and to its first child.
     for (at, (level, title)) in outline.iter().enumerate() {
         let rest = &outline[at + 1..];
         let under = rest.first().is_some_and(|(next, _)| next > level);

@@ -88,7 +88,8 @@ impl Crawl {
         self.rows.push_str(&format!("{row}\n"));
     }
 
-    /// Writes the rows and the mirror. Returns its files with their texts, sorted by path.
+    /// Writes the crawl's rows and the mirror. Returns the report, and the texts of the mirror's
+    /// files by path.
     fn mirror(&mut self) -> (MirrorReport, BTreeMap<String, String>) {
         self.archive.sync().unwrap();
         fs::write(self.dir.path().join("pages.jsonl"), &self.rows).unwrap();
@@ -232,7 +233,7 @@ fn omissions_are_counted() {
             unreadable,
             truncated
         ],
-        // One row has no usable URL, and the record of another is missing.
+        // Two are unreadable: one row has no usable URL, and the record of another is missing.
         [1, 1, 1, 1, 2, 1]
     );
 }
