@@ -24,7 +24,7 @@ pub(crate) const MAX_COOKIES: usize = 180;
 /// Beyond the limit: the oldest cookie is dropped.
 pub(crate) const MAX_JAR_BYTES: usize = 32 << 10;
 /// Minimum bytes of a cookie's value to treat it as a secret. A shorter value, such as `english`,
-/// occurs in pages by chance. The limit does not apply to cookies with `HttpOnly`.
+/// occurs in pages by chance.
 /// Beyond the limit: shorter ones are not redacted in pages.
 pub(crate) const MIN_SECRET_COOKIE_BYTES: usize = 16;
 
