@@ -10,17 +10,17 @@ use serde::de::DeserializeOwned;
 
 use crate::regular_file::open_regular;
 
-/// Maximum length of a line of a row file or a log, in bytes. Longer lines are skipped. Valid rows
-/// are far shorter, because their longest values (URLs, a site's statements, a title) have limits.
-/// Beyond the limit: a bad line, skipped and counted.
+/// Maximum length of a line of a row file or a log, in bytes. Valid rows are far shorter, because
+/// their longest values (URLs, a site's statements, a title) have limits.
+/// Beyond the limit: the line is skipped, and counted as bad.
 pub const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
 
-/// Maximum bytes to skip in search of the end of an overlong line. Then reading ends, because
-/// skipping more would take minutes, and disk errors don't make such long lines.
+/// Maximum bytes to skip in search of the end of an overlong line. Skipping more would take minutes,
+/// and disk errors don't make such long lines.
 /// Beyond the limit: the rest of the file is not read.
 const MAX_PASSED_OVER_BYTES: u64 = 1024 * 1024 * 1024;
 
-/// Maximum length of a `crawl.toml`, in bytes. A longer file is refused.
+/// Maximum length of a `crawl.toml`, in bytes.
 /// Beyond the limit: refused.
 pub const MAX_CONFIG_BYTES: u64 = 4 * 1024 * 1024;
 

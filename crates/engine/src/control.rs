@@ -18,7 +18,7 @@ use crate::free_space::FreeSpace;
 /// a time, between two events.
 const MAX_WAITING_COMMANDS: usize = 16;
 
-/// Maximum parked hosts. The list is held in memory and rewritten as a whole.
+/// Maximum parked hosts. All of them are in memory, and each change rewrites the whole list.
 /// Beyond the limit: refused.
 pub(crate) const MAX_PARKED: usize = 1_000;
 

@@ -35,10 +35,11 @@ const EVERYWHERE: f64 = 0.4;
 const MIN_COMMON_PAGES: f64 = 25.0;
 const MAX_COMMON_PART: f64 = 0.5;
 
-/// Maximum words of a query to look up. The next two constants: maximum unknown words to correct,
-/// and maximum prefixes to complete.
+/// Maximum words of a query to look up.
 const MAX_WORDS: u32 = 32;
+/// Maximum unknown words of a query to correct.
 const MAX_GUESSES: u32 = 4;
+/// Maximum prefixes in a query to complete.
 const MAX_BEGINNINGS: u32 = 4;
 /// Maximum letters of a word to correct.
 const MAX_GUESSED_LETTERS: usize = 24;

@@ -6,7 +6,7 @@ use crate::permit::GapReason;
 use crate::politeness::Politeness;
 use crate::tick::Tick;
 
-/// Longest back-off pause. Each failure doubles the pause up to this.
+/// Maximum pause after failures of a host. Each failure doubles the pause.
 /// Beyond the limit: paused for this long.
 pub(crate) const MAX_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
 

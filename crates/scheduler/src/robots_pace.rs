@@ -6,7 +6,7 @@ use crate::daily_hours::DailyHours;
 use crate::tick::{Tick, micros};
 
 /// Maximum `Request-rate` lines with hours to keep per host.
-/// Beyond the limit: the strictest of the others applies at any hour.
+/// Beyond the limit: the strictest further line applies at any hour.
 const MAX_RATES: usize = 16;
 /// Maximum `Visit-time` spans to keep per origin.
 /// Beyond the limit: ignored, so the host is visited less.

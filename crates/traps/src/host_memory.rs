@@ -9,8 +9,8 @@ use super::novelty::HostWords;
 use super::recent_map::RecentMap;
 use super::template::TemplateHistory;
 
-/// Approximate memory for evidence of traps on all hosts, in bytes; the least recently seen hosts
-/// are evicted. A host takes a few KiB with its first page and about 600 KiB at most.
+/// Maximum bytes of evidence of traps on all hosts, approximately. A host takes a few KiB with its
+/// first page, and about 600 KiB at most.
 /// Beyond the limit: the hosts that were idle for longest are forgotten.
 const MAX_BYTES: usize = 128 << 20;
 /// Maximum number of recent templates to remember per host.

@@ -473,8 +473,8 @@ impl Traps {
         };
         let of = visit.url;
         let rule = format!(
-            "{trap} {}: {pages} pages said the same, {level} in a row found on each other; \
-             {children} more first met on them; such as {of}",
+            "{trap} {}: {pages} pages have the same text, {level} in a row found on each other; \
+             {children} more URLs first found on them; such as {of}",
             shape.pattern
         );
         let members = members.clone();

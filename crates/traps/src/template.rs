@@ -300,7 +300,7 @@ impl TemplateHistory {
         let examples = self.examples.join(" ");
         format!(
             "{trap} {pattern}: {fetched} fetched, {fresh} with something new, none of the last {row}; \
-             {record_children} more first met on those {row}; such as {examples}"
+             {record_children} more URLs first found on those {row}; such as {examples}"
         )
     }
 }

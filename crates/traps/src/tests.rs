@@ -198,7 +198,7 @@ fn a_calendar_of_empty_months_ends() {
         },
         expect![[r#"
         5 fetched
-        calendar /cal/#/#: 4 fetched, 1 with something new, none of the last 3; 3 more first met on those 3"#]],
+        calendar /cal/#/#: 4 fetched, 1 with something new, none of the last 3; 3 more URLs first found on those 3"#]],
     );
 }
 
@@ -237,7 +237,7 @@ fn growing_paths_end() {
         },
         expect![[r#"
             5 fetched
-            repeated-path /maze/(left)+/: 4 pages said the same, 1 in a row found on each other; 6 more first met on them"#]],
+            repeated-path /maze/(left)+/: 4 pages have the same text, 1 in a row found on each other; 6 more URLs first found on them"#]],
     );
 }
 
@@ -275,7 +275,7 @@ fn session_ids_in_paths_end() {
     assert_eq!(over.fetched_in("/p"), 20);
     expect![[r#"
         4 in sessions
-        session-ids /s/~/*: 3 fetched, 0 with something new, none of the last 3; 6 more first met on those 3"#]].assert_eq(&format!(
+        session-ids /s/~/*: 3 fetched, 0 with something new, none of the last 3; 6 more URLs first found on those 3"#]].assert_eq(&format!(
         "{} in sessions\n{}",
         over.fetched_in("/s/"),
         over.rules()
@@ -325,7 +325,7 @@ fn selections_of_the_same_items_end() {
         },
         expect![[r#"
             9 fetched
-            facets /shop?: 4 fetched, 1 with something new, none of the last 3; 15 more first met on those 3"#]],
+            facets /shop?: 4 fetched, 1 with something new, none of the last 3; 15 more URLs first found on those 3"#]],
     );
 }
 
@@ -344,7 +344,7 @@ fn endless_redirects_end() {
         },
         expect![[r#"
             27 fetched
-            redirects /go/#: 3 fetched, 0 with something new, none of the last 3; 3 more first met on those 3"#]],
+            redirects /go/#: 3 fetched, 0 with something new, none of the last 3; 3 more URLs first found on those 3"#]],
     );
 }
 
@@ -378,7 +378,7 @@ fn soft_404_pages_end() {
         },
         expect![[r#"
             5 fetched
-            soft-404 /lost/*: 4 fetched, 1 with something new, none of the last 3; 6 more first met on those 3"#]],
+            soft-404 /lost/*: 4 fetched, 1 with something new, none of the last 3; 6 more URLs first found on those 3"#]],
     );
 }
 

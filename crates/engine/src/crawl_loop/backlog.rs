@@ -11,8 +11,8 @@ use super::disk_floor::DiskFloor;
 use super::waiting_documents::WaitingDocuments;
 use crate::config::Config;
 
-/// The lowest limit of unsettled items. The limit bounds the memory for bodies, yet is high enough
-/// for group commits to pay off.
+/// Maximum unsettled items, or twice the maximum requests in flight if that is more. Bounds the memory
+/// for bodies, and leaves enough items for group commits to pay off.
 /// Beyond the limit: no further request is sent.
 const MAX_UNSETTLED: u64 = 512;
 

@@ -20,7 +20,7 @@ use crate::messages::login::{LoginRequest, LoginStep, PageSession};
 /// Maximum redirects in a login.
 /// Beyond the limit: the login fails, and its hosts are parked.
 const MAX_LOGIN_REDIRECTS: u8 = 10;
-/// Maximum logins of a site in a run after the first, each because the site had logged the crawl out.
+/// Maximum times that a site may log the crawl out in a run. After each, the crawl logs in again.
 /// Beyond the limit: the site gets no more requests.
 const MAX_LOGOUTS: u32 = 100;
 /// The logins of a run, one state per site. Each site logs in before its first page, and once more

@@ -11,16 +11,16 @@ use std::time::Duration;
 use crawl_scheduler::Tick;
 use crawl_weburl::{HostKey, Origin};
 
-/// Maximum waiting documents of a host; at this number it gets no permit.
-/// Beyond the limit: the host waits.
+/// Maximum waiting documents of a host.
+/// Beyond the limit: the host gets no permit.
 const MAX_HOST_DOCUMENTS: u64 = 16;
-/// Maximum bytes of waiting documents of a host; at this number it gets no permit.
-/// Beyond the limit: the host waits.
+/// Maximum bytes of waiting documents of a host.
+/// Beyond the limit: the host gets no permit.
 const MAX_HOST_BYTES: u64 = 16 << 20;
 /// If at least this many documents wait, each host may have only one waiting document.
 const MANY_DOCUMENTS: u64 = 128;
-/// Maximum bytes of all waiting documents; at this number no host gets a permit.
-/// Beyond the limit: all hosts wait.
+/// Maximum bytes of all waiting documents.
+/// Beyond the limit: no host gets a permit.
 const MAX_BYTES: u64 = 256 << 20;
 /// Bytes to count for a waiting document besides its body: its URL, headers and place in the queue.
 const DOCUMENT_OVERHEAD: u64 = 16 << 10;

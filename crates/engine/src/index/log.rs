@@ -17,8 +17,8 @@ use super::{INDEX_FOLDER, LOG, OLD_FOLDER};
 use crate::error::EngineError;
 use crate::meta_keys::META_INDEX;
 
-/// Maximum bytes of a line of `state/indexing.jsonl`. The limits on a page's indexed parts add up to less.
-/// Bytes.
+/// Maximum bytes of a line of `state/indexing.jsonl`. The limits on a page's indexed parts add up to
+/// less.
 /// Beyond the limit: the index stops until `crawl index DIR`.
 const MAX_ENTRY_BYTES: usize = 64 * 1024 * 1024;
 

@@ -38,9 +38,8 @@ use crate::time::seconds_of;
 /// pages.
 const BUILT_BY_SCRIPTS: &str = "built_by_scripts";
 
-/// Sitemaps longer than this are parsed one at a time, since their entries take several times as
-/// much memory.
-/// Beyond the limit: read one at a time.
+/// Bytes above which a sitemap is long. Its entries take several times as much memory.
+/// Beyond the limit: only one such sitemap is parsed at a time.
 const LONG_SITEMAP_BYTES: usize = 1 << 20;
 
 /// An HTML page, parsed in a single pass.

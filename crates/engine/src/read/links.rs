@@ -22,8 +22,8 @@ use crate::messages::page::PageFindings;
 use crate::priority::Priority;
 use crate::secret_redaction::{SECRET_IN_URL, redacted_url};
 
-/// Number of sitemap links to admit in one transaction.
-/// Beyond the limit: the next transaction.
+/// Maximum sitemap links to admit in one transaction.
+/// Beyond the limit: admitted in the next one.
 const MAX_BATCH_LINKS: usize = 4_096;
 
 /// Determines which links are followed. Links that a person can click are always followed.

@@ -70,7 +70,7 @@ fn six_traps_cost_less_than_a_tenth_and_all_real_pages_are_found() {
             assert!(trap.is_some(), "seed {seed}: {row:?}");
             let rule = row.rule.as_deref().unwrap();
             assert!(
-                rule.contains("; such as http://") && rule.contains(" first met on "),
+                rule.contains("; such as http://") && rule.contains(" first found on "),
                 "{rule}"
             );
             named.insert((trap.unwrap(), rule.split(' ').next().unwrap()));

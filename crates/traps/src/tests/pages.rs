@@ -229,7 +229,7 @@ fn a_repeated_text_is_named_by_its_trap_signs() {
             panic!("{looks}: {next:?}");
         };
         assert!(rule.starts_with(name), "{rule}");
-        let counts = ": 3 pages said the same, 2 in a row found on each other; 6 more";
+        let counts = ": 3 pages have the same text, 2 in a row found on each other; 6 more";
         assert!(rule.contains(counts), "{rule}");
     }
 }

@@ -5,8 +5,7 @@ use crawl_weburl::CanonicalUrl;
 /// Number of different pages in a row that must look logged out right after a login before the
 /// login counts as failed.
 const FAILED_AFTER: usize = 3;
-/// Maximum logins of a site in a run that changed nothing, because the page that caused the login
-/// looks logged out even in a session that is logged in.
+/// Maximum useless logins of a site in a run: the page that caused the login looks the same after it.
 /// Beyond the limit: only several pages in a row cause a login.
 pub(super) const MAX_VAIN_LOGINS: u32 = 3;
 /// Maximum pages per site to remember because they looked logged out.
