@@ -465,8 +465,8 @@ mod tests {
         assert_eq!(template.verdict(), None);
         template.count_children(1);
         assert_eq!(template.verdict(), Some(Trap::Calendar));
-        let rule = "calendar /x: 13 fetched, 1 with something new, none of the last 3; 3 more first \
-                    met on those 3; such as http://a.example/x http://a.example/x";
+        let rule = "calendar /x: 13 fetched, 1 with something new, none of the last 3; 3 more URLs \
+                    first found on those 3; such as http://a.example/x http://a.example/x";
         assert_eq!(template.evidence(Trap::Calendar), rule);
     }
 
