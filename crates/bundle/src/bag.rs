@@ -4,7 +4,7 @@
 //! module writes and accepts only one: a fixed form of each line, and a fixed order of lines. So
 //! any changed byte in a manifest is detected.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::io::BufReader;
@@ -88,13 +88,21 @@ struct Manifest {
     files: Vec<(u64, String, String)>,
 }
 
-/// Checks each file of the bundle against its digest. Returns the paths of files that have changed,
-/// relative to the bundle.
+/// What [`check_bag`] found in a bundle.
+#[derive(Default)]
+pub(crate) struct CheckedBag {
+    /// Files that differ from their digests. Paths are relative to the bundle.
+    pub(crate) changed: BTreeSet<String>,
+    /// The SHA-256 and the length of each other file.
+    pub(crate) whole: BTreeMap<String, (String, u64)>,
+}
+
+/// Checks each file of the bundle against its digest.
 pub(crate) fn check_bag(
     root: &Path,
     verification: &mut Verification,
-) -> Result<BTreeSet<String>, VerifyError> {
-    let mut changed = BTreeSet::new();
+) -> Result<CheckedBag, VerifyError> {
+    let mut bag = CheckedBag::default();
     let mut listed: BTreeSet<String> = BTreeSet::new();
     let tags = read_manifest(root, TAG_MANIFEST, verification)?;
     if !tags
@@ -110,7 +118,7 @@ pub(crate) fn check_bag(
     for (line, sha256, path) in tags.files.into_iter().filter(is_tag_file) {
         // The digest of a tag file is recorded only here. So if it doesn't match, either the tag
         // file or the digest may have changed.
-        if !is_as_listed(root, &path, &sha256, verification)? {
+        if length_if_whole(root, &path, &sha256, verification)?.is_none() {
             let message = format!("{path} or its digest was changed");
             verification.line(TAG_MANIFEST, line, message);
         }
@@ -125,14 +133,19 @@ pub(crate) fn check_bag(
             verification.file(MANIFEST, message);
             continue;
         }
-        if !is_as_listed(root, &path, &sha256, verification)? {
-            changed.insert(path.clone());
+        match length_if_whole(root, &path, &sha256, verification)? {
+            Some(bytes) => {
+                bag.whole.insert(path.clone(), (sha256, bytes));
+            }
+            None => {
+                bag.changed.insert(path.clone());
+            }
         }
         listed.insert(path);
     }
     listed.insert(TAG_MANIFEST.to_owned());
     find_unlisted(root, "", &listed, verification)?;
-    Ok(changed)
+    Ok(bag)
 }
 
 /// Reads a manifest. Reports a defect if it differs from the form that this program writes.
@@ -192,18 +205,19 @@ fn listed_file(line: &str) -> Option<(String, String)> {
     (is_digest && !path.is_empty()).then(|| (sha256.to_owned(), path))
 }
 
-fn is_as_listed(
+/// Returns the length of a file if it has the digest `sha256`. Otherwise reports a defect.
+fn length_if_whole(
     root: &Path,
     path: &str,
     sha256: &str,
     verification: &mut Verification,
-) -> Result<bool, VerifyError> {
+) -> Result<Option<u64>, VerifyError> {
     let message = match digest(&root.join(path)) {
         Ok((actual_sha256, bytes)) => {
             verification.checked.files += 1;
             verification.checked.bytes += bytes;
             if actual_sha256 == sha256 {
-                return Ok(true);
+                return Ok(Some(bytes));
             }
             format!("its SHA-256 is {actual_sha256}, but the manifest says {sha256}")
         }
@@ -213,7 +227,7 @@ fn is_as_listed(
         Err(error) => return Err(VerifyError::read(&root.join(path))(error)),
     };
     verification.file(path, message);
-    Ok(false)
+    Ok(None)
 }
 
 /// Reports each file that no manifest lists, and each entry that is neither a file nor a folder.

@@ -4,19 +4,20 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::BufReader;
+use std::panic::resume_unwind;
 use std::path::Path;
+use std::thread;
 
 use crawl_archive::{BoundedLine, FOLDER, LineReader, open_regular, read_text};
 use crawl_tables::{TablesError, check_tables};
 use serde_json::Value;
 
 use crate::archive_check::check_warc;
-use crate::bag::{BAG, DATA, TAG_MANIFEST, check_bag};
+use crate::bag::{BAG, CheckedBag, DATA, TAG_MANIFEST, check_bag};
 use crate::cross_check::CrossCheck;
 use crate::directory::verify_directory;
 use crate::error::VerifyError;
 use crate::export::{ROBOTS, TABLES};
-use crate::payload::digest;
 use crate::ro_crate::RO_CRATE;
 use crate::robots_copies::each_robots_copy;
 use crate::verification::Verification;
@@ -45,15 +46,22 @@ pub fn verify(path: &Path, scratch: &Path) -> Result<Verification, VerifyError> 
 
 fn verify_bundle(root: &Path, scratch: &Path) -> Result<Verification, VerifyError> {
     let mut bag = Verification::default();
-    let changed = check_bag(root, &mut bag)?;
+    let files = check_bag(root, &mut bag)?;
     let data = root.join(DATA);
     if !bag.is_whole() {
         // Some files have changed, so comparing their content with each other is pointless. Only
         // report which records are damaged.
-        name_records(&data, &changed, scratch, &mut bag)?;
+        name_records(&data, &files.changed, scratch, &mut bag)?;
         return Ok(bag);
     }
-    let mut verification = verify_directory(&data, scratch)?;
+    // Checking the tables is mostly computation, so it runs on a second thread.
+    let (directory, tables) = thread::scope(|scope| {
+        let tables = scope.spawn(|| check_tables(&data, &data.join(TABLES)));
+        let directory = verify_directory(&data, scratch);
+        let tables = tables.join().unwrap_or_else(|panic| resume_unwind(panic));
+        (directory, tables)
+    });
+    let mut verification = directory?;
     verification.checked.files = bag.checked.files;
     verification.checked.bytes = bag.checked.bytes;
     // Clear the list of unchecked parts, because the manifests of a bundle cover every byte.
@@ -62,7 +70,7 @@ fn verify_bundle(root: &Path, scratch: &Path) -> Result<Verification, VerifyErro
     if data.join(FOLDER).is_dir() {
         problems.extend(check_robots(&data)?);
     }
-    match check_tables(&data, &data.join(TABLES)) {
+    match tables {
         Ok(defects) => {
             let defects = defects.into_iter();
             problems.extend(
@@ -73,7 +81,7 @@ fn verify_bundle(root: &Path, scratch: &Path) -> Result<Verification, VerifyErro
         Err(error) => problems.push((TABLES.to_owned(), None, error.to_string())),
     }
     problems.extend(
-        check_descriptions(&data)?
+        check_descriptions(&data, &files)?
             .into_iter()
             .map(|(file, what)| (file, None, what)),
     );
@@ -153,7 +161,7 @@ fn check_robots(data: &Path) -> Result<Vec<Problem>, VerifyError> {
 }
 
 /// Checks that the RO-Crate description lists every file, with the right size and digest.
-fn check_descriptions(data: &Path) -> Result<Vec<(String, String)>, VerifyError> {
+fn check_descriptions(data: &Path, bag: &CheckedBag) -> Result<Vec<(String, String)>, VerifyError> {
     let path = data.join(RO_CRATE);
     let text = match read_text(&path, MAX_RO_CRATE_BYTES) {
         Ok(text) => text,
@@ -173,12 +181,11 @@ fn check_descriptions(data: &Path) -> Result<Vec<(String, String)>, VerifyError>
     let mut problems = Vec::new();
     for file in files {
         let name = file["@id"].as_str().unwrap_or_default();
-        let is_inside = !name.split('/').any(|part| matches!(part, "" | "." | ".."));
-        let is_right = is_inside
-            && digest(&data.join(name)).is_ok_and(|(sha256, bytes)| {
-                let bytes = bytes.to_string();
-                file["sha256"] == sha256.as_str() && file["contentSize"] == bytes.as_str()
-            });
+        let checked = bag.whole.get(&format!("{DATA}/{name}"));
+        let is_right = checked.is_some_and(|(sha256, bytes)| {
+            let bytes = bytes.to_string();
+            file["sha256"] == sha256.as_str() && file["contentSize"] == bytes.as_str()
+        });
         if !is_right {
             problems.push((
                 RO_CRATE.to_owned(),
