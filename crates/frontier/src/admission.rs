@@ -72,9 +72,9 @@ impl Admission {
     }
 }
 
-/// The number of low bits of a distance that hold the depth; the highest byte holds the hops off
-/// scope. So the lowest distance has the fewest hops. An older store that holds only depths can be
-/// read, because a depth alone is a distance with 0 hops.
+/// The number of low bits of a distance that hold the depth. The highest byte holds the hops off
+/// scope, so the lowest distance has the fewest hops. A store of an older version holds plain
+/// depths, which are distances with 0 hops.
 const DEPTH_BITS: u32 = 24;
 
 /// Combines a depth and the hops off scope into one number, the distance. Pending URLs with the
@@ -124,8 +124,8 @@ pub enum UrlKind {
 pub enum Admitted {
     /// The URL was unknown, and now has the state of the admission.
     New,
-    /// The URL was known. If it is pending, it may have moved forward in its queue, because the
-    /// lower of the two depths counts.
+    /// The URL was known. A pending URL may have moved forward in its queue, if the admission has a
+    /// nearer path or a lower `priority`.
     Known,
     /// The URL was deferred and is pending now.
     Revived,

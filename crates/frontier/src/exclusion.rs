@@ -104,7 +104,7 @@ reasons! {
     Unusable = 10, "unusable";
     /// The host's address must not be contacted.
     Address = 11, "address";
-    /// The site refuses the use that the crawl is for.
+    /// The site does not allow what the crawl uses pages for.
     Usage = 12, "usage";
     /// A request for the URL looks like it would trigger an action.
     Action = 13, "action";
@@ -118,8 +118,8 @@ reasons! {
     NotArchived = 17, "not_archived";
     /// Removed from the crawl, and not fetched again.
     Forgotten = 18, "forgotten";
-    /// Listed only in sitemaps of other hosts, which the robots.txt of the URL's own host does not
-    /// name.
+    /// Listed only in sitemaps on other hosts, and the robots.txt of the URL's own host names none
+    /// of these sitemaps.
     Sitemap = 19, "sitemap";
 }
 

@@ -51,10 +51,10 @@ pub trait Transaction {
     fn visit_due(&mut self, until: u32, most: usize) -> Result<usize, FrontierError>;
 
     /// Makes at most `most` settled URLs pending again whose due time can't be right, and returns
-    /// their number. No visit is due more than `longest` after it was made. So a due time more than
-    /// `longest` after `now` is wrong if the visit is dated after `now` (by a clock that was
-    /// ahead), or was made at `now - longest` or earlier. Times are in seconds, and `now` counts
-    /// from the Unix epoch.
+    /// their number. A correct due time is at most `longest` after the visit. A due time more than
+    /// `longest` after `now` is considered wrong if the visit is dated after `now` (a clock was
+    /// ahead), or at `now - longest` or earlier. Times are in seconds, and `now` counts from the
+    /// Unix epoch.
     ///
     /// # Errors
     /// [`FrontierError`] if the store fails.

@@ -1,5 +1,5 @@
-//! A cache of recently read blocks. It serves most look-ups: pages share many links, and the other
-//! links mostly lead to the page's own origin, whose URLs are in few blocks.
+//! A cache of recently read blocks, which serves most look-ups. Pages share many links, and most of
+//! the other links lead to the page's own origin, whose URLs are in few blocks.
 
 use super::block::{BLOCK_BYTES, Block, RunError};
 

@@ -115,9 +115,9 @@ struct Writer {
     sequence: Sequence,
     cache: BlockCache,
     notes: Notes,
-    /// No visit is due before this time, in seconds since the Unix epoch. Scans begin here, because
-    /// the removed rows of earlier times leave tombstones, which would otherwise be walked again
-    /// and again.
+    /// No visit is due before this time, in seconds since the Unix epoch. Scans begin here. Removed
+    /// rows of earlier times leave tombstones, and a scan from the beginning would walk all of them
+    /// each time.
     due_from: u32,
     /// The number of URLs that the last transaction changed.
     last_changes: usize,
@@ -252,8 +252,8 @@ impl Frontier for FjallFrontier {
     }
 
     fn begin(&self) -> Result<Box<dyn Transaction + '_>, FrontierError> {
-        // A panic in another transaction is harmless: the writer's state changes only after a
-        // commit, in one step.
+        // A panic in another transaction leaves the writer's state consistent, because it changes
+        // only after a commit, in one step.
         self.sieve.make_room()?;
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(Box::new(FjallTransaction::new(self, writer)))
@@ -279,7 +279,7 @@ impl Frontier for FjallFrontier {
     ) -> Option<u64> {
         let urls = links.iter().map(|link| &link.url);
         let keys: Vec<_> = self.tables.key.fingerprints(urls).collect();
-        // `view` would wait for a commit in progress, for as long as the disk takes.
+        // Don't call `view` here: it would wait for a commit in progress, and so for the disk.
         let view = self.sieve.view_at_once()?;
         // The number can't change now: a commit changes it only while it has the view locked.
         let number = self.number.load(Ordering::Acquire);
@@ -292,8 +292,8 @@ impl Frontier for FjallFrontier {
             if matches!(state, CurrentState::Settled) {
                 settled(&link.url);
             }
-            // A leased URL is checked as if it were pending, although a link can't change a leased
-            // URL.
+            // A leased URL is checked like a pending one. So the link may be kept although it can't
+            // change the URL.
             meet(state, link) != AdmitAction::Stay
         });
         Some(number)

@@ -31,8 +31,8 @@ const MAX_BATCH_ROWS: usize = 1024;
 
 /// Decides what a copy of a store leaves out.
 pub trait StoreRemoval {
-    /// Returns whether to leave a URL out of the copy. A pending or deferred URL then becomes
-    /// settled.
+    /// Returns whether to leave a URL out of the copy. A URL that was pending or deferred becomes
+    /// settled in the copy.
     fn holds(&self, url: &CanonicalUrl) -> bool;
 
     /// Returns whether to leave the stored state of a host out of the copy.

@@ -25,7 +25,8 @@ use crate::error::FrontierError;
 use crate::fingerprint::Fingerprint;
 use crate::visit::{StoredVisit, Visit};
 
-/// The capacity in bytes reserved for the numbers of a visit, which hardly ever need more.
+/// The capacity in bytes reserved for the numbers of an encoded visit. The numbers rarely need
+/// more.
 const NUMBERS_BYTES: usize = 48;
 
 impl StoredVisit {
@@ -167,8 +168,8 @@ impl FjallTransaction<'_> {
                     due.push((url, kept));
                 }
             }
-            // The transaction takes, settles again or ignores the other entries of the row, so they
-            // are removed and not read again.
+            // Keep only the remaining entries in the row. The other entries are taken by this
+            // transaction, have a newer visit in this transaction, or are no longer valid.
             self.due_left.insert(key, remaining);
         }
         sort_by_due(&mut due);
@@ -295,8 +296,8 @@ impl FjallTransaction<'_> {
             }
             batch.insert(&tables.visits, key.bytes(), kept.encode());
         }
-        // Visits from another frontier may be added without a change of any URL, and so without a
-        // new commit number. Their rows need a commit number that no other commit has.
+        // Visits from another frontier may be added without a change of any URL. Then the commit
+        // has no new number yet, but its rows need a number that no other commit has.
         self.sequence.commit += u64::from(!due.is_empty());
         let commit = self.sequence.commit;
         for (due, urls) in due {
