@@ -23,7 +23,7 @@ macro_rules! record_columns {
     };
 }
 
-/// Selects the visits that fulfil a condition, with the state and name of each URL. The caller may
+/// Selects the visits that satisfy a condition, with the state and name of each URL. The caller may
 /// select other columns before these.
 macro_rules! visits {
     ($condition:literal) => {
@@ -45,7 +45,7 @@ macro_rules! visits {
 }
 
 statements! {
-    /// Takes free buckets of an engine group. Parameters: crawl, owner, milliseconds of the lease,
+    /// Takes free buckets of a server group. Parameters: crawl, owner, milliseconds of the lease,
     /// maximum number, group. Here and in all other statements that change several rows, rows are
     /// locked in key order, so that two transactions never deadlock.
     TakeBuckets = "WITH ended AS (
@@ -89,20 +89,20 @@ statements! {
             OR NOT ($5 OR EXISTS (SELECT 1 FROM crawl_frontier.worker w
                 WHERE w.crawl = $1 AND w.owner <> $2 AND w.lease_until > clock_timestamp())))
         RETURNING c.number";
-    /// Returns the name, process id, pages and liveness of each worker of an engine group.
+    /// Returns the name, process id, pages and liveness of each worker of a server group.
     /// Parameters: crawl.
     Workers = "SELECT name, owner, pages, lease_until > clock_timestamp()
         FROM crawl_frontier.worker WHERE crawl = $1";
-    /// Returns the engine group that serves each bucket, in bucket order. Parameters: crawl.
+    /// Returns the server group that serves each bucket, in bucket order. Parameters: crawl.
     Map = "SELECT home FROM crawl_frontier.bucket WHERE crawl = $1 ORDER BY b";
-    /// Returns the homes of workers, as stored in the first engine group. Parameters: crawl. Each
+    /// Returns the homes of workers, as stored in the first server group. Parameters: crawl. Each
     /// row also has the version of the homes; the name is null before the first home is assigned.
     /// If a home was assigned a moment ago, its worker may not have started yet.
     Homes = "SELECT c.homes, w.name, w.home, w.since > clock_timestamp() - interval '1 minute',
             w.owner, w.allowed
         FROM crawl_frontier.crawl c LEFT JOIN crawl_frontier.worker_home w ON w.crawl = c.number
         WHERE c.number = $1";
-    /// Assigns a home (an engine group) to a worker, if no worker's home has changed. Parameters:
+    /// Assigns a home (a server group) to a worker, if no worker's home has changed. Parameters:
     /// crawl, version of the homes, name, group.
     PutHome = "WITH turn AS (UPDATE crawl_frontier.crawl SET homes = homes + 1
             WHERE number = $1::int AND homes = $2 RETURNING number)
@@ -300,7 +300,7 @@ statements! {
             $7::smallint[], $8::smallint[], $9::smallint[], $10::smallint[], $11::smallint[],
             $12::text[], $13::text[], $14::text[])
         ON CONFLICT DO NOTHING";
-    /// Returns links to buckets that other engine groups serve. Parameters: crawl, buckets, this
+    /// Returns links to buckets that other server groups serve. Parameters: crawl, buckets, this
     /// group, maximum number. Each result row is for one other group, with its links as JSON, and
     /// lists of their buckets, senders and numbers.
     ForeignLinks = "SELECT home, json_agg(t)::text, array_agg(b), array_agg(sender),
@@ -310,7 +310,7 @@ statements! {
             WHERE l.crawl = $1 AND l.b = ANY($2::int[]) AND k.home <> $3
             ORDER BY l.b, l.sender, l.number LIMIT $4) t
         GROUP BY home";
-    /// Inserts links from another engine group. Parameters: crawl, links as JSON.
+    /// Inserts links from another server group. Parameters: crawl, links as JSON.
     ForwardLinks = "INSERT INTO crawl_frontier.link (crawl, sender, b, number, distance, line, state,
             priority, redirects, flags, code, url, via, note)
         SELECT $1::int, sender, b, number, distance, line, state, priority, redirects, flags, code,
@@ -366,7 +366,7 @@ statements! {
     OthersMeta = "SELECT value FROM crawl_frontier.meta
         WHERE crawl = $1 AND worker <> $2 AND worker <> '' AND name = $3";
 
-    /// Surveys an engine group in one query. Parameters: crawl, owner, the owner's buckets, the
+    /// Surveys a server group in one query. Parameters: crawl, owner, the owner's buckets, the
     /// group, buckets that other groups serve. Returns:
     ///
     /// - the number of living workers that are not being drained;
@@ -439,7 +439,7 @@ pub(crate) mod export {
     /// number, and the last key of the previous part. The first columns of each row are its key.
     pub(crate) struct Part {
         pub(crate) table: &'static str,
-        /// A query that returns the buckets of an engine group that have rows in this table.
+        /// A query that returns the buckets of a server group that have rows in this table.
         /// Parameters: crawl, group.
         pub(crate) buckets: &'static str,
         /// The number of key columns.
@@ -537,7 +537,7 @@ pub(crate) mod export {
             flags, code, line, via, note, url
         FROM crawl_frontier.link WHERE crawl = $1 AND (b, sender, number) > ($3, $4, $5)
         ORDER BY b, sender, number LIMIT $2";
-    /// Counts the URLs in the buckets that an engine group serves. Parameters: crawl, group.
+    /// Counts the URLs in the buckets that a server group serves. Parameters: crawl, group.
     pub(crate) const TOTALS: &str = "SELECT coalesce(sum(pending), 0)::bigint,
             coalesce(sum(deferred), 0)::bigint, coalesce(sum(fetched), 0)::bigint,
             coalesce(sum(failed), 0)::bigint, coalesce(sum(excluded), 0)::bigint

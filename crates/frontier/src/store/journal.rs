@@ -34,8 +34,9 @@ use xxhash_rust::xxh3::Xxh3;
 /// batch in a journal also ends with these bytes.
 const FORMAT: &[u8; 4] = b"FJL\x03";
 
-/// Maximum number of bytes after the last complete batch that are searched for another complete
-/// batch. A commit has a few megabytes at most. Beyond the limit: reported as damage.
+/// Maximum bytes at the end of a torn journal to search for complete batches. A commit has a few
+/// megabytes at most.
+/// Beyond the limit: reported as damage.
 const MAX_TORN_BYTES: u64 = 256 << 20;
 
 /// The size of the shortest item: a tag and a table number.

@@ -48,8 +48,7 @@ fn leased_as(lease: &Lease) -> LeasedAs {
     )
 }
 
-/// The URLs that a worker settled: with which depth, priority and kind each was leased, and its
-/// state afterwards.
+/// The URLs that a worker settled: the values of each lease, and the state of each URL afterwards.
 struct Settled {
     leases: Vec<(CanonicalUrl, LeasedAs)>,
     states: BTreeMap<CanonicalUrl, KnownState>,
@@ -132,8 +131,8 @@ fn two_workers(served: &Served, crawl: &str) -> [(SharedFrontier, Settled); 2] {
     second.take_links(999).unwrap();
     [first, second].map(|frontier| {
         let settled = settle_all(&frontier);
-        // A random key divides the hosts, so the workers' halves differ. Even a worker with a
-        // single host has at least four URLs.
+        // A random key divides the hosts, so one worker may own more hosts than the other. Even a
+        // worker with a single host has at least four URLs.
         assert!(settled.leases.len() > 3, "hosts are divided");
         (frontier, settled)
     })
@@ -279,8 +278,8 @@ fn living_owners_forget_settled_states_of_reopened_urls() {
     let committed = transaction.commit().unwrap();
     assert_eq!(committed.origins, [(origin(), 1)]);
     assert_eq!(second.reopenings(), before + 1);
-    // The first robots.txt was recorded only in the lost directory, so its copy was dropped. The
-    // second copy is kept, because nothing shows that its record was lost.
+    // The record of the first robots.txt was only in the lost directory, so the stored copy was
+    // dropped. The copy for the other origin is kept, because no URL of that origin was lost.
     assert_eq!(second.robots(&origin()).unwrap(), None);
     assert_eq!(second.robots(&elsewhere).unwrap().unwrap(), b"copy");
     assert!(!second.survey().unwrap().links_wait);
