@@ -55,7 +55,7 @@ pub struct FeedEntry {
     pub published: Option<String>,
     /// The date of the last change, as written.
     pub updated: Option<String>,
-    /// The id that distinguishes the entry from others.
+    /// The id that identifies the entry within the feed.
     pub id: Option<String>,
     /// Files that belong to the entry, such as the audio file of a podcast; they count as
     /// resources.

@@ -122,9 +122,9 @@ pub enum ChangeFreq {
 ///
 /// Never fails: everything before an XML syntax error is kept. A document that begins with `<`, or
 /// has the root of a sitemap after other text, is read as XML; any other document is read as one
-/// URL per line. Missing end tags, a second `loc` in an entry and URLs outside a `loc` lose no URL,
-/// but are noted as oddities. XML prefixes and namespaces are ignored. URLs in extensions, such as
-/// images, are not listed as pages.
+/// URL per line. No URL is lost by a missing end tag, a second `loc` in an entry, or a URL outside
+/// any `loc`. Each of these is noted as an oddity. XML prefixes and namespaces are ignored. URLs in
+/// extensions, such as images, are not listed as pages.
 #[must_use]
 pub fn read_sitemap(body: &[u8], content_type: Option<&str>, limits: &Limits) -> Sitemap {
     let (encoding, skip) = charset::of_xml(body, content_type);
@@ -155,8 +155,8 @@ pub fn read_sitemap(body: &[u8], content_type: Option<&str>, limits: &Limits) ->
     sitemap
 }
 
-/// Returns the offset at which the XML of a sitemap begins, because some servers put messages
-/// before the XML. `None` if the document is not XML.
+/// Returns the offset at which the XML of a sitemap begins. It may be after other text, because
+/// some servers put messages before the XML. `None` if the document is not XML.
 fn start_of_xml(text: &str) -> Option<usize> {
     if text.trim_start().starts_with('<') {
         return Some(0);

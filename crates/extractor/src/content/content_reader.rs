@@ -22,7 +22,8 @@ use crate::html::name::{self, Name, is_void};
 use crate::html::tokenizer::{Tag, Text};
 use crate::text::{Collapsed, trim};
 
-/// Collects the content of a page. One of the consumers in a single pass over the page.
+/// Collects the content of a page. Several consumers can share one pass over the page, and this is
+/// one of them.
 pub(crate) struct ContentReader {
     limits: ContentLimits,
     oddities: Oddities,
@@ -38,12 +39,12 @@ pub(crate) struct ContentReader {
     /// The level of the open heading.
     heading: Option<u8>,
     marks: HeadingMarks,
-    /// What was removed from the last block (such as an edit link), if it was a heading.
+    /// How much was removed from the last block if it was a heading, such as an edit link.
     removed_marks: RemovedMarks,
     /// The id of the current block's element, or of an anchor at its beginning.
     id: Option<Box<str>>,
-    /// The last id after the previous block: that of an anchor, or of a container without text so
-    /// far. If the next block is a heading without an id, the heading takes this id.
+    /// The id of the last anchor after the previous block, or of a container that has no text yet.
+    /// If the next block is a heading without an id, it takes this id.
     near_id: Option<Box<str>>,
     /// The id of an anchor within the current block, and the length of the text before the anchor.
     tail_id: Option<(Box<str>, usize)>,
@@ -358,12 +359,13 @@ impl ContentReader {
             self.regions
                 .heading(&self.flow.text[heading.start..heading.end]);
         }
-        // An anchor at the end of this block marks the next block, so its id goes there.
+        // An anchor at the end of this block belongs to the next block, so the next block gets its
+        // id.
         let tail = self.tail_id.take().filter(|(_, at)| *at == bytes);
         self.near_id = match (ended, tail) {
             (true, Some((tail, _))) => Some(tail),
             (true, None) => None,
-            // If a heading has no text, its id goes to the next heading.
+            // A heading without text passes its id on to the next heading.
             (false, _) => id
                 .filter(|_| kind.level().is_some())
                 .or(self.near_id.take()),
@@ -371,8 +373,8 @@ impl ContentReader {
         self.spans.after_break = false;
     }
 
-    /// Appends the pending ruby readings to the current block. Not called at the end of a heading,
-    /// whose readings go to the next block.
+    /// Appends the pending ruby readings to the current block. Not called at the end of a heading:
+    /// the readings of a heading are appended to the block after it.
     fn push_readings(&mut self, offset: usize) {
         let readings = std::mem::take(&mut self.spans.readings);
         if !readings.is_empty() {

@@ -30,7 +30,7 @@ pub struct Content {
     pub section: Option<String>,
     /// The language of the text.
     pub language: Language,
-    /// The plausible dates of the page, in page order, with those from JSON-LD last. See
+    /// The plausible dates of the page, in page order. Dates from JSON-LD come last. See
     /// [`Content::published`].
     pub dates: Vec<PageDate>,
     /// OpenGraph basics.
@@ -54,8 +54,9 @@ pub struct Block {
     pub range: Range<usize>,
     /// Whether the block is main text, text beside it, or navigation.
     pub place: BlockPlace,
-    /// The id of the block's element, for links to the block. A heading without an id gets the id
-    /// of an anchor in it or directly before it, or of a container that begins with the heading.
+    /// The id for links to the block. It is the id of the block's element. A heading without an id
+    /// gets the id of an anchor in it or directly before it, or of a container that begins with the
+    /// heading.
     pub id: Option<Box<str>>,
 }
 

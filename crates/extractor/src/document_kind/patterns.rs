@@ -108,8 +108,8 @@ const PATTERNS: &[Pattern] = &[
     exact(b"\xca\xfe\xba\xbe", Media::Archive, "application/java-vm"),
 ];
 
-/// Returns the kind of media that `first` begins as. Some patterns consist of letters, so text may
-/// match too: check [`is_binary`] as well.
+/// Returns the kind of media that `first` begins as. Some signatures consist of letters only, so
+/// text may match. Check [`is_binary`] as well.
 pub(super) fn media(first: &[u8]) -> Option<Media> {
     typed_media(first).map(|(media, _)| media)
 }

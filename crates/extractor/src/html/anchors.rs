@@ -1,4 +1,4 @@
-//! The places in a page that a fragment can refer to.
+//! The targets in a page that a fragment can refer to.
 
 use std::collections::HashSet;
 
