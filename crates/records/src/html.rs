@@ -1,5 +1,5 @@
-//! Self-contained HTML pages: no fonts, no requests, and one script that makes tables sortable,
-//! without which the pages are complete. The pages are built from checks, tables and plots.
+//! Self-contained HTML pages, which are built from checks, tables and plots. The pages load no
+//! fonts or other files. Their only script makes tables sortable, and they are complete without it.
 
 mod check;
 mod site_origin;
@@ -51,7 +51,7 @@ pub(crate) fn page(title: &str, description: &str, body: &Markup) -> String {
     page.into_string()
 }
 
-/// Renders a part of the page that is folded until the reader opens it.
+/// Renders a part of a page that is folded until the reader opens it.
 pub(crate) fn fold(title: &str, body: &Markup) -> Markup {
     html! {
         details.fold {
