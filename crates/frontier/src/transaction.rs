@@ -110,9 +110,9 @@ pub trait Transaction {
 
     /// Commits the transaction atomically.
     ///
-    /// # Errors [`FrontierError`] if the store fails. For this process, the commit then has no
-    /// effect. After a disk failure, reopening the frontier shows whether the commit reached the
-    /// disk.
+    /// # Errors
+    /// [`FrontierError`] if the store fails. For this process, the commit then has no effect. After
+    /// a disk failure, reopening the frontier shows whether the commit reached the disk.
     fn commit(self: Box<Self>) -> Result<CommitResult, FrontierError>;
 }
 

@@ -1,5 +1,5 @@
-//! The report as an HTML page, for site owners and for the appendix of a paper: what to fix, how the
-//! crawl went, plots, and the details.
+//! The report as an HTML page: what to fix, how the crawl went, plots, and details. The page is for
+//! site owners and for the appendix of a paper.
 
 mod fields;
 mod plots;

@@ -46,7 +46,7 @@ pub fn failure_words(failure: &str) -> String {
     {
         return format!("certificate error: {why}");
     }
-    // The detail has the time that the crawl waited.
+    // The detail says how long the crawl waited.
     if let ("first_byte_timeout", Some(detail)) = (token, detail) {
         return detail.trim_start().to_owned();
     }
@@ -85,8 +85,8 @@ fn certificate_words(detail: &str) -> Option<&str> {
     }
 }
 
-/// Describes the response of a broken page: its status, its error, or both if the status isn't an
-/// error.
+/// Describes the response of a broken page: its status, its error, or both if the status alone is
+/// not an error.
 #[must_use]
 pub fn answer_words(status: Option<u16>, error: Option<&str>) -> String {
     match (status, error) {

@@ -177,8 +177,9 @@ impl Sieve {
 
     /// Waits until there is memory for another transaction.
     ///
-    /// # Errors The error of a failed write or merge of a sorted run. The error is permanent:
-    /// nothing is lost, but no more records can be added.
+    /// # Errors
+    /// The error of a failed write or merge of a sorted run. The error is permanent: nothing is
+    /// lost, but no more records can be added.
     pub(crate) fn make_room(&self) -> Result<(), FrontierError> {
         self.compactor.make_room()
     }
