@@ -177,7 +177,7 @@ fn run_over(pages: &[String], run: fn(&str)) {
 }
 
 /// Prints how fast each part is, relative to the first part. The time of a part is the minimum over
-/// several runs, each over all pages. The parts take turns, so that noise affects all of them.
+/// several runs, each over all pages. The parts take turns, so that noise affects all parts.
 fn ratios() {
     const TIMES: usize = 15;
     let pages = real_pages();

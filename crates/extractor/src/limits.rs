@@ -122,9 +122,9 @@ pub enum DocumentOddityKind {
     MismatchedTag,
     /// An element of a sitemap has no end tag. The element ended where the next one began.
     UnclosedElement,
-    /// A second `loc` in an entry of a sitemap. It was read as a second entry.
+    /// A second `loc` in an entry of a sitemap. The URL was read as a second entry.
     SecondLoc,
-    /// A URL in a sitemap outside any `loc`. It was read as if it were in a `loc`.
+    /// A URL in a sitemap outside any `loc`. The URL was read as if it were in a `loc`.
     UrlOutsideLoc,
     /// The JSON is invalid, or doesn't have the structure of a feed. The rest was not read.
     BrokenJson,

@@ -64,9 +64,9 @@ pub enum LinkKind {
     Other,
 }
 
-/// The element or header that contains a link. It displays as the element's name in lower case,
-/// with these exceptions: `meta` for a refresh, `*` for the `style` attribute of any element, `css`
-/// for a style sheet, and `http` for a header.
+/// The element or header that contains a link. The `Display` form is the element's name in lower
+/// case, except for: `meta` for a refresh, `*` for the `style` attribute of any element, `css` for
+/// a style sheet, and `http` for a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 #[non_exhaustive]

@@ -116,8 +116,8 @@ impl<'b> ByteOffsets<'b> {
             }
             return Some(self.at);
         }
-        // The last byte read may have ended an invalid sequence and also be a character itself.
-        // Then its text follows the text of the invalid sequence.
+        // If the last byte read ended an invalid sequence and is also a character itself, the
+        // character's text follows the text of the sequence.
         (self.before_ascii == Some(offset)).then(|| self.at - 1)
     }
 

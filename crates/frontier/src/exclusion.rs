@@ -118,8 +118,8 @@ reasons! {
     NotArchived = 17, "not_archived";
     /// Removed from the crawl, and not fetched again.
     Forgotten = 18, "forgotten";
-    /// Listed only in sitemaps on other hosts, and the robots.txt of the URL's own host names none
-    /// of these sitemaps.
+    /// Listed only in sitemaps on other hosts that the robots.txt of the URL's own host does not
+    /// name.
     Sitemap = 19, "sitemap";
 }
 

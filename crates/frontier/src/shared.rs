@@ -20,8 +20,8 @@ use crate::transaction::Transaction;
 /// The deadline of a worker's requests to its hosts. At the deadline the fetcher aborts requests
 /// that are still in flight.
 pub trait SendGuard: Send + Sync {
-    /// Returns the time by which requests must have ended. It is some time before the worker's
-    /// leases on its hosts end, and each heartbeat of the worker moves it forward.
+    /// Returns the latest time at which requests must have ended, some time before the worker's
+    /// leases on its hosts end. Each heartbeat of the worker moves this time forward.
     fn ends_at(&self) -> Instant;
 
     /// Returns whether [`SendGuard::ends_at`] has passed. A frontier in simulated time overrides

@@ -53,8 +53,8 @@ pub struct BrokenPage {
     pub status: Option<u16>,
     /// The error, if there was no response.
     pub error: Option<String>,
-    /// Time of the last request for the page, in RFC 3339. If the robots.txt of the host was
-    /// unreachable, the page was never requested. Then this is the time of the crawl's last page.
+    /// Time of the last request for the page, in RFC 3339. For a page that was never requested,
+    /// because the robots.txt of its host was unreachable, the time of the crawl's last page.
     pub fetched_at: String,
     /// The round of the last request for the page.
     pub round: u32,

@@ -25,7 +25,7 @@ use crate::rows::{excluded, pages, waiting};
 pub struct Comparison {
     /// Version of this format: 1.
     pub format: u32,
-    /// The round whose pages and requests are compared. `None` for all rounds. The other values
+    /// The round whose pages and requests are compared, or `None` for all rounds. The other values
     /// (delays, waits, exclusions, waiting URLs, coverage and hosts) are always over all rounds.
     #[serde(default)]
     pub round: Option<u32>,
@@ -162,8 +162,8 @@ pub struct ComparedHost {
     pub requests: u64,
 }
 
-/// Maximum number of rules per reason that are kept. It bounds the memory, because the texts of
-/// rules contain URLs.
+/// Maximum number of rules per reason that are kept. The texts of rules contain URLs, so there may
+/// be very many.
 const MAX_RULES: usize = 1000;
 
 /// Compares the crawls in two directories. Memory: about 100 bytes per page, and the URLs that

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::outcome::{is_obstacle, outcome};
 
-/// The number of consecutive refused rows after which the host counts as blocking the crawl from
-/// some point on.
+/// Minimum number of consecutive refused rows at the end of the crawl for a host that blocked the
+/// crawl midway.
 const MIN_REFUSED_IN_A_ROW: u64 = 20;
 
 /// Statuses with which a host refuses this client, although it may serve others: RFC 9110 sections

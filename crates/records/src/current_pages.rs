@@ -66,8 +66,8 @@ impl CurrentPages {
         Ok(())
     }
 
-    /// Returns the spelling rules of the crawl. They convert a link to the spelling under which the
-    /// crawl recorded the URL. Rules that need evidence are not applied.
+    /// Returns the spelling rules of the crawl, which convert a link to the spelling that the crawl
+    /// recorded for the URL. Rules that need evidence are not applied.
     #[must_use]
     pub fn spelling_rules(&self) -> SpellingRules {
         naming(&self.dir)

@@ -87,7 +87,7 @@ pub struct Fault {
     pub to: String,
     /// The kind of the fault.
     pub kind: FaultKind,
-    /// What is wrong, in words: `not found (404)`, `connection refused`, or the address to link to
+    /// The problem in words: `not found (404)`, `connection refused`, or the address to link to
     /// instead.
     pub why: String,
     /// The status of the response, if the target is broken and there was one.

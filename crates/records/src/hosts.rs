@@ -14,7 +14,7 @@ use crate::coverage::{Coverage, HostOutcomes, MissingUrls, coverage};
 
 pub(crate) use self::last_rows::LastLines;
 
-/// Maximum time by which a delay may seem shorter than it was, in milliseconds. The starts and ends
+/// Maximum difference between a delay and its seeming length, in milliseconds. The starts and ends
 /// of requests are rounded to whole milliseconds.
 const ROUNDING_MS: u64 = 1;
 
@@ -166,8 +166,8 @@ pub struct HostSums {
 struct Host {
     report: HostReport,
     outcomes: HostOutcomes,
-    /// Requests whose delay is not judged yet, sorted by start. They wait because rows are in the
-    /// order of the requests' ends.
+    /// Requests whose delay is not judged yet, sorted by start. A request waits here because rows
+    /// are in the order of the requests' ends.
     ahead: BinaryHeap<Reverse<SentRequest>>,
     /// The end of the latest request in each slot. A host has `per_host` slots, one per request in
     /// flight.

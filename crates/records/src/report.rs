@@ -102,8 +102,8 @@ pub struct SampleSettings {
     pub by: String,
     /// The random seed of the draw.
     pub seed: String,
-    /// The depth up to which pages were read to build the frame. Pages with fewer links between a
-    /// seed and themselves than this number were read.
+    /// The depth that limits which pages were read to build the frame: pages with fewer links than
+    /// this between a seed and themselves.
     pub frame_depth: u64,
 }
 

@@ -84,7 +84,7 @@ impl ReportedCrawl {
             match row.origin {
                 Some(_) if unreachable_origin(&row).is_none() => crawl.pending += row.urls,
                 Some(_) => {}
-                // The row without an origin is about the whole crawl. It is written when a run
+                // The row without an origin is about the whole crawl, and is written when a run
                 // ends.
                 None => crawl.has_ended = true,
             }

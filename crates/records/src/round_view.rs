@@ -27,7 +27,7 @@ pub enum Rounds {
 #[derive(Debug)]
 pub struct RoundView {
     last_round: u32,
-    /// The data by which rows are selected. `None` if all rows are selected, because each URL has
+    /// The data that rows are selected by. `None` if all rows are selected, because each URL has
     /// one visit or all visits are wanted.
     several: Option<SeveralRounds>,
 }

@@ -40,8 +40,9 @@ pub fn excluded(dir: &Path) -> Result<RowsOf<ExcludedRow>, RecordsError> {
     RowsOf::open(dir, "excluded.jsonl")
 }
 
-/// Returns the rows of `waiting.jsonl`. The first row says how the last run ended, and the others
-/// have the waiting URLs by origin. There are no rows if the last run has not ended, or was killed.
+/// Returns the rows of `waiting.jsonl`. The first row has the reason why the last run ended, and
+/// the others have the waiting URLs of each origin. The file is empty or missing if the last run
+/// has not ended, or was killed.
 ///
 /// # Errors
 /// As for [`RowsOf`]; a file that is missing has no rows.

@@ -34,8 +34,8 @@ pub struct SampleReport {
     pub strata: u64,
     /// Number of drawn URLs without a row, because they were excluded later or are not fetched yet.
     pub without_row: u64,
-    /// Number of pages read to build the frame. Each of them represents only itself, because it was
-    /// not drawn.
+    /// Number of pages read to build the frame. Each such page represents only itself, because it
+    /// was not drawn.
     pub certain: u64,
     /// The estimates. `None` if nothing is drawn yet, or drawn URLs are still waiting.
     pub estimates: Option<SampleEstimates>,

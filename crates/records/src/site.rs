@@ -328,7 +328,7 @@ impl Site {
             }
             if row.charset.is_none() {
                 if let Some(archived) = &archived {
-                    // Collect the entries of a sitemap or a feed. One that can't be read has no
+                    // Collect the entries of a sitemap or a feed. An unreadable document has no
                     // entries.
                     let _ = archived.each_link(&row, &mut |_, to, link, _| {
                         if let (None, Ok(to)) = (link, to) {

@@ -210,7 +210,7 @@ fn pages_with_text(faults: &[&Fault], graded: u64, origin: &SiteOrigin) -> Marku
     page_list(pages.take(MAX_LISTED_PAGES).collect(), faults.len(), note)
 }
 
-/// Renders links to pages. `note` is about all of these pages.
+/// Renders links to pages. `note` is about all linked pages.
 fn page_links(pages: &[String], origin: &SiteOrigin, note: Option<String>) -> Markup {
     let links = pages.iter().map(|page| origin.link(page));
     page_list(links.take(MAX_LISTED_PAGES).collect(), pages.len(), note)

@@ -46,7 +46,7 @@ pub fn failure_words(failure: &str) -> String {
     {
         return format!("certificate error: {why}");
     }
-    // The detail says how long the crawl waited.
+    // The detail is the time that the crawl waited.
     if let ("first_byte_timeout", Some(detail)) = (token, detail) {
         return detail.trim_start().to_owned();
     }

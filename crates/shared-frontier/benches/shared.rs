@@ -43,8 +43,8 @@ const SETTINGS: [&str; 6] = [
 ];
 
 fn main() {
-    // Without `--bench`, `cargo test --all-targets` started this program. It must not run the
-    // benchmark then.
+    // Don't run the benchmark if `cargo test --all-targets` started this program, which passes no
+    // `--bench`.
     if !std::env::args().any(|arg| arg == "--bench") {
         return;
     }

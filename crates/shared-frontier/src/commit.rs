@@ -33,8 +33,8 @@ pub(crate) struct TransactionColumns {
     wakes: Vec<i64>,
     visits: VisitColumns,
     links: LinkColumns,
-    /// Links to hosts that other server groups serve, by the group's number. They are sent before
-    /// the commit.
+    /// Links to hosts that other server groups serve, by the group's number. These links are sent
+    /// before the commit.
     ahead: BTreeMap<i32, LinkColumns>,
     taken: LinkKeyColumns,
     dropped_visits: KeyColumns,

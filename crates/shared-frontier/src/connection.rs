@@ -305,7 +305,7 @@ impl Session {
     }
 
     /// Returns a prepared statement, and prepares it if necessary. A caller that sends several
-    /// statements at once must prepare all of them before. Otherwise they may be sent in another
+    /// statements at once must prepare all statements before. Otherwise they may be sent in another
     /// order.
     pub(crate) async fn prepared(&self, sql: Sql) -> Answer<&Statement> {
         let at = sql as usize;

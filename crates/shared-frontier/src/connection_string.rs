@@ -29,7 +29,7 @@ const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
 #[derive(Clone)]
 pub struct ConnectionString {
     config: Config,
-    /// One configuration for each host of the string.
+    /// A configuration for each host of the string.
     each_host: Vec<Config>,
     encryption: Encryption,
     allows_cleartext: bool,

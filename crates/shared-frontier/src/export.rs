@@ -58,7 +58,7 @@ enum NoteOutcome {
 }
 
 /// Numbers that show whether the crawl changed in a server group. Any change increases or decreases
-/// at least one of these numbers.
+/// at least one number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct GroupFacts {
     /// The number of commits by all workers.
@@ -330,7 +330,7 @@ impl ExportGroup {
         Ok(to.map(|to| String::from_utf8_lossy(&to).into_owned()))
     }
 
-    /// Passes rows to `show` in key order. `show` reads all columns after those of the key. It
+    /// Passes rows to `show` in key order. `show` reads all columns after those of the key, and
     /// returns `None` if a column can't be read.
     fn each_row<E: From<FrontierError>>(
         &self,

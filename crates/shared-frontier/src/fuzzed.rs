@@ -34,8 +34,8 @@ const RECORD: [Type; 11] = [
     Type::TEXT,
 ];
 
-/// Reads `data` after its first byte as a row of some table, as messages of a server, or as a
-/// connection string. The first byte chooses among these.
+/// Reads `data` as a row of some table, as messages of a server, or as a connection string. The
+/// first byte chooses how the other bytes are read.
 pub fn shared_rows(data: &[u8]) {
     let Some((kind, bytes)) = data.split_first() else {
         return;

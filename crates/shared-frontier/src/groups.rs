@@ -1,4 +1,4 @@
-//! The server groups of a crawl, as seen by a worker that works in one of them. A server group is a
+//! The server groups of a crawl, as seen by a worker that works in one group. A server group is a
 //! primary database server with its standbys, and serves some of the crawl's buckets.
 
 use std::collections::BTreeMap;

@@ -198,7 +198,7 @@ impl Mover<'_> {
     }
 
     /// Like [`Mover::rows`], but reads again if no server group serves a bucket. Groups are read
-    /// one after the other, so all of them may deny a bucket that is moved at the same time.
+    /// one after the other, so a bucket that is moved at the same time may seem to have no home.
     fn settled_rows(&self, buckets: &[i32]) -> Result<BTreeMap<i32, Rows>, OpenError> {
         let mut rows = self.rows(buckets)?;
         for _ in 0..MAX_LOOKS {
@@ -234,8 +234,8 @@ impl Mover<'_> {
                 let group = number_of(&self.groups, group, crawl)?;
                 let all: Vec<i32> = (0..buckets).collect();
                 let rows = self.rows(&all)?;
-                // Choose each bucket whose row in this server group names the group as its home.
-                // Another group may serve some of these buckets by now.
+                // Choose each bucket whose row in this server group names the group as its home,
+                // even if another group serves the bucket by now.
                 let its = |rows: &Rows| rows.get(&group).is_some_and(|row| row.home == group);
                 let its = rows.into_iter().filter(|(_, rows)| its(rows));
                 Ok(its.map(|(b, _)| b).collect())
@@ -253,8 +253,8 @@ impl Mover<'_> {
             };
             let is_known = rows.values().all(|row| row.home == home);
             if !is_known || home == self.to {
-                // An earlier move was interrupted at its last step, so finish it. It may have been
-                // another command's move.
+                // An earlier move, perhaps by another command, was interrupted at its last step.
+                // Finish that move.
                 self.finish(b, home, epoch)?;
             }
             let moving_to = rows.get(&home).and_then(|row| row.moving_to);

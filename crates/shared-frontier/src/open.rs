@@ -180,9 +180,9 @@ fn take_name(
     Ok((Arc::new(owned), commits))
 }
 
-/// Refuses a crawl that was moved into a directory. Must be called after the worker took its name.
-/// Then either the command that moves the crawl sees that this worker is alive, or this worker sees
-/// the note of the move.
+/// Refuses a crawl that was moved into a directory. Must be called after the worker took its name,
+/// so that either the command that moves the crawl sees this worker alive, or this worker sees the
+/// note of the move.
 fn refuse_exported(tables: &EngineTables, options: &Options) -> Result<(), OpenError> {
     let of = |crawl: i32| params![crawl, String::new(), EXPORTED.to_owned()];
     let mut rows = tables.read(Sql::Meta, of(tables.owned.crawl))?;
@@ -206,7 +206,7 @@ fn refuse_exported(tables: &EngineTables, options: &Options) -> Result<(), OpenE
 fn take_settings(tables: &EngineTables, options: &Options) -> Result<(), OpenError> {
     let owned = &tables.owned;
     let (program, settings) = (options.program.clone(), options.settings.clone());
-    // Check this after taking the name. Then of two workers that start at once, at least one sees
+    // Check this after taking the name, so that at least one of two workers that start at once sees
     // the other.
     let others_live = is_anybody_elsewhere(tables)?;
     let life = owned.owner.clone();

@@ -2,7 +2,7 @@
 //!
 //! Each database server has a row of the crawl with the number of its group and the number of
 //! groups. The first start numbers the groups in the order in which they are named. The groups
-//! become valid once all of them are created. Before that, a start that was interrupted can be
+//! become valid once all groups are created. Before that, a start that was interrupted can be
 //! repeated. After that, a start that does not name all groups is refused.
 
 use std::collections::BTreeSet;

@@ -17,8 +17,8 @@ pub struct LostWorker {
     pub pages: u64,
     /// The total size of the worker's bodies, in bytes.
     pub bytes: u64,
-    /// The number of the crawl's buckets that may contain URLs settled by the worker. The owners of
-    /// these buckets still have to search them.
+    /// The number of the crawl's buckets that may contain URLs settled by the worker. The buckets'
+    /// owners still have to search for these URLs.
     pub buckets_to_reopen: u64,
 }
 
@@ -202,7 +202,7 @@ impl LostGroup {
     }
 
     /// Declares a worker's settled URLs lost. Returns [`Outcome::Moves`] if `map` is given and the
-    /// map of buckets has another version by now.
+    /// map of buckets has a newer version.
     fn give_up(&self, worker: &str, map: Option<i64>) -> Result<Outcome, FrontierError> {
         let (config, crawl, worker) = (self.config.clone(), self.crawl, worker.to_owned());
         self.thread.run(async move {
@@ -286,8 +286,8 @@ async fn buckets_to_reopen(client: &Client, crawl: i32) -> Answer<u64> {
     Ok(u64::try_from(buckets).unwrap_or(0))
 }
 
-/// Returns whether lengths of the worker's files are stored. They show that the worker has files,
-/// even if it has no commits: an imported worker has none.
+/// Returns whether lengths of the worker's files are stored. An imported worker has files but no
+/// commits, so the number of commits doesn't show this.
 async fn has_files(client: &Client, crawl: i32, worker: &str) -> Answer<bool> {
     let text = "SELECT EXISTS (SELECT 1 FROM crawl_frontier.row_file
         WHERE crawl = $1 AND worker = $2)";

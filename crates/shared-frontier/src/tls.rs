@@ -84,8 +84,8 @@ fn root_certificates(roots: &Roots) -> Result<RootCertStore, OpenError> {
 pub(crate) fn not_connected(address: String, source: tokio_postgres::Error) -> OpenError {
     if let Some(why) = of_certificate(&source) {
         return match why {
-            // A wrong signature counts as an unknown signer: somebody forged a certificate under
-            // the name of a trusted signer.
+            // A wrong signature counts as an unknown signer, because the certificate is a forgery
+            // in the name of a trusted signer.
             CertificateError::UnknownIssuer | CertificateError::BadSignature => {
                 OpenError::NotTrusted { address, source }
             }

@@ -40,7 +40,8 @@ struct WorkerFacts {
     is_alive: bool,
 }
 
-/// The home of each worker (the server group that it works in), and the version of these homes.
+/// The home of each worker (the server group that it works in), with a version that every change
+/// increases.
 struct Homes {
     version: i64,
     workers: BTreeMap<String, WorkerHome>,
@@ -191,7 +192,7 @@ pub(crate) fn allow(
     let owned = &tables.owned;
     for _ in 0..MAX_TRIES {
         // Read the homes of all workers first. If a worker starts after that and is granted pages,
-        // the version of the homes changes. Then this grant fails and is tried again.
+        // the version of the homes changes, so this grant fails and is tried again.
         let rows = tables.read_in(FIRST_GROUP, Sql::Homes, |crawl| params![crawl])?;
         let homes = read_homes(&rows).ok_or_else(|| tables.corrupt("worker_home"))?;
         let mut facts = Vec::new();

@@ -22,8 +22,8 @@ use crate::html::name::{self, Name, is_void};
 use crate::html::tokenizer::{Tag, Text};
 use crate::text::{Collapsed, trim};
 
-/// Collects the content of a page. Several consumers can share one pass over the page, and this is
-/// one of them.
+/// A consumer that collects the content of a page. It can share its pass over the page with other
+/// consumers.
 pub(crate) struct ContentReader {
     limits: ContentLimits,
     oddities: Oddities,

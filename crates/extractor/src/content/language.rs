@@ -7,11 +7,11 @@ use super::text_amount::Weigher;
 const MIN_WEIGHT: u32 = 24;
 /// Minimum confidence of a guess. Less confident guesses are dropped.
 const MIN_CONFIDENCE: f64 = 0.5;
-/// Minimum confidence of a guess that overrides the declared language. With this confidence, no
-/// more text is examined.
+/// Minimum confidence of a guess that overrides the declared language. No more text is examined
+/// once a guess has this confidence.
 const CLEAR: f64 = 0.9;
-/// Number of bytes of text to examine first. They usually suffice for a confident guess. More text
-/// is examined only if they don't, because detection is slow.
+/// Number of bytes of text to examine first, which usually suffices for a confident guess. More
+/// text is examined only if the guess is not confident, because detection is slow.
 const FIRST_BYTES: usize = 1024;
 
 /// The language of a page.

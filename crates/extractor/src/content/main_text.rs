@@ -21,8 +21,8 @@ use super::teasers::drop_teasers;
 /// Maximum percentage of the page's text in a region whose class or id marks surroundings, such as
 /// `sidebar`. If the region has more text, the class or id is ignored.
 const MAX_NAMED: u64 = 40;
-/// Minimum amount of text outside readers' comments, in half words (see `Weigher`). With less text,
-/// the comments count as main text.
+/// Minimum amount of text outside readers' comments, in half words (see `Weigher`). If there is
+/// less text, the comments count as main text.
 const COMMENTS_BESIDE: u64 = 80;
 /// Minimum percentage of the page's text in a `main`. A `main` with less text is ignored.
 const MIN_MAIN: u64 = 15;

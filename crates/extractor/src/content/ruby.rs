@@ -74,8 +74,8 @@ impl Ruby {
         self.open == 0
     }
 
-    /// Returns base text in the form in which it is added to the block: without white space between
-    /// characters of scripts that don't use spaces.
+    /// Removes the white space between characters of scripts that don't use spaces, and returns the
+    /// resulting base text.
     pub(super) fn base_text(&self, text: &str) -> String {
         let mut joined = String::with_capacity(text.len());
         let mut last = self.last;

@@ -1,6 +1,5 @@
 //! Recognises teasers of other pages. Teasers are several links with titles, each with a line or
-//! two about its target. They don't describe the page that contains them, and no class or id marks
-//! them.
+//! two about its target. Teasers don't describe their own page, and no class or id marks them.
 
 use super::block_builder::{MAX_LINKS, RawBlock};
 use super::elements::Part;
@@ -86,8 +85,8 @@ impl Sums {
             && self.running > 0
             && self.running <= self.titles * MAX_TEXT
             && self.longest <= MAX_PARAGRAPH
-            // A region of teasers has at least one line of text per two titles. With less text, it
-            // is a list of links.
+            // A region of teasers has at least one line of text per two titles. A region with less
+            // text is a list of links.
             && self.lines * 2 >= self.titles
             && self.running * 100 <= all * MAX_PART
     }

@@ -1,5 +1,5 @@
-//! Reads XML feeds: RSS 2.0, RSS 1.0 and Atom. A single reader handles all three, because real
-//! feeds mix elements of these formats.
+//! Reads XML feeds: RSS 2.0, RSS 1.0 and Atom. A single reader handles all three formats, because
+//! real feeds mix their elements.
 
 use super::{
     Feed, FeedEntry, FeedKind, FeedUrl, MAX_ENCLOSURES, MAX_HINT_BYTES, MAX_NEXT_PAGES, address,

@@ -61,8 +61,8 @@ impl<'r, 'f> Collector<'r, 'f> {
     }
 
     fn finish(mut self) -> PageEdits {
-        // The attributes of a tag are not rewritten in the order in which they are written, so sort
-        // the edits.
+        // Sort the edits, because the attributes of a tag are rewritten in another order than that
+        // of the page.
         self.edits.sort_by_key(|edit| edit.range.start);
         // A tag with several addresses has several edits that remove its `crossorigin`. Keep one.
         self.edits.dedup();

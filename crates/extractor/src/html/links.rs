@@ -13,8 +13,8 @@ use crate::link::{Element, Link, LinkKind, Links, kind_of_link};
 use crate::oddities::Oddities;
 use crate::text::{Collapsed, trim};
 
-/// Maximum number of addresses in one tag that are relative to a code base. They are limited
-/// because the link of each repeats the code base.
+/// Maximum number of addresses in one tag that are relative to a code base. The number is limited
+/// because the link of each such address repeats the code base.
 const MAX_ARCHIVES: usize = 32;
 /// Maximum bytes of a code base (the `codebase` of an `applet` or `object`).
 const MAX_CODEBASE_BYTES: usize = 1024;

@@ -215,8 +215,8 @@ impl<C: Consumer> Walk<C> {
         };
     }
 
-    /// Processes the start tag of a `template`. Its content is inert, unless the template is a
-    /// shadow root, which browsers show.
+    /// Processes the start tag of a `template`. The template's content is inert, unless the
+    /// template is a shadow root, which browsers show.
     fn start_template(&mut self, tag: &Tag<'_>) {
         let is_shadow_root = ["open", "closed"]
             .iter()

@@ -12,8 +12,8 @@ use crate::text::{Collapsed, trim};
 /// Maximum bytes of a heading to keep.
 const MAX_HEADING_BYTES: usize = 1024;
 
-/// Maximum number of letters to count. The outline only has to tell whether a page has little text,
-/// so no more letters need to be counted.
+/// Maximum number of letters to count. More letters don't have to be counted, because the outline
+/// only has to show whether a page has little text.
 const MAX_LETTERS: usize = 8192;
 
 /// Maximum number of texts to pass to an observer at once.

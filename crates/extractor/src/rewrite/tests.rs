@@ -337,7 +337,8 @@ proptest! {
         let rewritten = html(&body, "text/html");
         let expected = [meta.as_bytes(), &expected].concat();
         if charset == ISO_2022_JP {
-            // The replaced text ended with an escape sequence, which is kept. It changes no text.
+            // The replaced text ended with an escape sequence. The sequence is kept, and changes no
+            // text.
             let text = |bytes| charset.decode_without_bom_handling(bytes).0.into_owned();
             prop_assert_eq!(text(&rewritten), text(&expected));
         } else {

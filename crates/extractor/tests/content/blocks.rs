@@ -7,7 +7,7 @@ use expect_test::{Expect, expect};
 
 use crate::read;
 
-/// Compares the blocks of a page. A line has the place of a block (`*` main text, `+` beside the
+/// Compares the blocks of a page. Each line has the place of a block (`*` main text, `+` beside the
 /// main text, `-` navigation), its kind, its `#id` and its text.
 fn check(html: &str, expected: Expect) {
     let content = read(html);

@@ -12,8 +12,8 @@ use super::run::{Footer, RunEntry};
 
 /// The number of bytes written at a time.
 const WRITE_BYTES: usize = 64 * BLOCK_BYTES;
-/// The number of bytes after which a sorted run is synced while it is being written. Otherwise a
-/// commit's sync might have to wait until the disk has written a gigabyte of the run.
+/// Maximum number of unsynced bytes of a sorted run that is being written. Otherwise a commit's
+/// sync might have to wait until the disk has written a gigabyte of the run.
 const SYNC_BYTES: u64 = 8 << 20;
 
 /// Writes records, which must come in key order, each key once.

@@ -229,8 +229,8 @@ impl<R: Read> BatchReader<R> {
     }
 
     fn item(&mut self) -> io::Result<bool> {
-        // Skips value type, compression and table. No separate check of these fields and of the
-        // following lengths is needed, because the batch's checksum covers them.
+        // Skips value type, compression and table. These fields and the lengths after them need no
+        // check of their own, because the batch's checksum covers them.
         self.item_bytes::<10>()?;
         let key = u16::from_le_bytes(self.item_bytes()?);
         self.item_bytes::<4>()?;

@@ -116,8 +116,8 @@ struct Writer {
     cache: BlockCache,
     notes: Notes,
     /// No visit is due before this time, in seconds since the Unix epoch. Scans begin here. Removed
-    /// rows of earlier times leave tombstones, and a scan from the beginning would walk all of them
-    /// each time.
+    /// rows of earlier times leave tombstones, and each scan from the beginning would walk over all
+    /// tombstones.
     due_from: u32,
     /// The number of URLs that the last transaction changed.
     last_changes: usize,

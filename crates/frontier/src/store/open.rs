@@ -45,9 +45,9 @@ const KNOWN: &str = "known";
 /// minimum that the store accepts.
 const MAX_JOURNAL_BYTES: u64 = 64 << 20;
 
-/// The store's number of worker threads. With several threads, the first one would only flush. It
-/// puts each compaction request back into the queue that it takes requests from, so it would spin
-/// while another thread compacts.
+/// The store's number of worker threads. If there are several threads, the first one only flushes,
+/// and puts each compaction request back into the queue that it takes requests from. So this thread
+/// would spin while another thread compacts.
 const WORKERS: usize = 1;
 
 /// Each table, and how many bytes it collects in memory before it writes a sorted run to disk.

@@ -296,8 +296,8 @@ impl FjallTransaction<'_> {
             }
             batch.insert(&tables.visits, key.bytes(), kept.encode());
         }
-        // Visits from another frontier may be added without a change of any URL. Then the commit
-        // has no new number yet, but its rows need a number that no other commit has.
+        // The rows need a commit number that no other commit has. If visits from another frontier
+        // are added without a change of any URL, the commit has no new number yet.
         self.sequence.commit += u64::from(!due.is_empty());
         let commit = self.sequence.commit;
         for (due, urls) in due {

@@ -188,8 +188,8 @@ fn damage_in_an_older_journal_is_refused() {
     );
 }
 
-/// The commit is in a table on disk, so it was synced to the journal before. Its absence from the
-/// journal shows damage, so opening is refused.
+/// The commit is in a table on disk, so it was synced to the journal before. A journal without the
+/// commit is damaged, so opening is refused.
 #[test]
 fn a_synced_commit_lost_from_the_journal_is_refused() {
     for table in ["deferred", "fresh"] {

@@ -28,8 +28,8 @@ pub(super) struct ArchivePlace {
     offset: u64,
 }
 
-/// Locates robots.txt exchanges in the archive, by URL and by the second in which they started.
-/// Memory: about 60 bytes per exchange.
+/// Locates robots.txt exchanges in the archive by their URL and the second of their start. Memory:
+/// about 60 bytes per exchange.
 #[derive(Debug)]
 pub(super) struct Exchanges {
     dir: PathBuf,
@@ -48,11 +48,11 @@ pub(super) struct Exchange {
     pub(super) conditional: bool,
     /// The file without content codings; `None` if it can't be decoded.
     pub(super) body: Option<Bytes>,
-    /// The origin whose rules the request was for. `None` if the archive doesn't say.
+    /// The origin whose rules the request was for. `None` if the archive doesn't have it.
     pub(super) of: Option<Origin>,
 }
 
-/// Returns the key of an exchange: a hash of its URL and of the second in which it started.
+/// Returns the key of an exchange: a hash of its URL and the second of its start.
 pub(super) fn key(url: &str, start_ms: u64) -> u64 {
     let mut hasher = DefaultHasher::new();
     url.hash(&mut hasher);
@@ -127,8 +127,7 @@ impl Exchanges {
                 let record = match record {
                     Ok(record) => record,
                     Err(why @ ReadError::Io { .. }) => return Err(why.into()),
-                    // Skip the record. It can't be a robots.txt, because a robots.txt is never this
-                    // long.
+                    // Skip the record, because a robots.txt is never this long.
                     Err(ReadError::TooLong { .. }) => continue,
                     Err(_) => {
                         self.damaged += 1;

@@ -48,8 +48,8 @@ pub(super) struct Findings {
     lost: Vec<Lost>,
 }
 
-/// A gap in which rows are missing: malformed lines, or the end of the file if later rows are
-/// missing. One of the missing rows may have been a robots.txt response.
+/// A gap with missing rows: malformed lines, or the end of the file if later rows are missing. A
+/// missing row may have been a robots.txt response.
 #[derive(Clone, Copy, Debug)]
 struct Lost {
     /// The number of the last malformed line of the gap.
@@ -145,7 +145,7 @@ impl Findings {
         count(&mut self.by_rule, rule);
         if self.breaches.len() < MAX_LISTED {
             let mut rows = rows.to_vec();
-            // One row may be cited twice, because the response that demands a delay may also be the
+            // A row may be cited twice, because the response that demands a delay may also be the
             // previous request.
             rows.dedup();
             self.breaches.push(Breach {

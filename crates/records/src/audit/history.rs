@@ -38,7 +38,8 @@ struct RecordedSettings {
     from: u64,
     /// The worker that used the settings, if the directory is gathered from several workers.
     worker: Option<String>,
-    /// Whether a run began with these settings. If so, no request was in flight then.
+    /// Whether a run began with these settings, so that no request was in flight when they came
+    /// into force.
     is_start: bool,
     settings: AuditedSettings,
 }
@@ -116,7 +117,8 @@ impl SettingsHistory {
         in_force
     }
 
-    /// Returns one of the settings for each way in which the crawl has read robots.txt.
+    /// Returns settings that read robots.txt differently: one for each pair of user agent and
+    /// parsing rules.
     pub(super) fn robots_readers(&self) -> Vec<&AuditedSettings> {
         let mut readers = vec![&self.file];
         for recorded in &self.recorded {

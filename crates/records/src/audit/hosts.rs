@@ -62,7 +62,7 @@ pub(super) enum SentPurpose {
     Page,
     /// A file other than robots.txt that must be fetched before the pages.
     TdmRep,
-    /// A robots.txt, or a redirect on the way to one. It may always be fetched.
+    /// A robots.txt, or a redirect on the way to one. Both may always be fetched.
     Robots,
 }
 
@@ -270,8 +270,8 @@ impl AuditRun<'_> {
         };
         let free =
             |ended: &Ended| ended.end.saturating_add(required(ended).0) <= sent.start + ROUNDING_MS;
-        // Take the slot used last among those whose delay is over, so that later requests have more
-        // choice. A slot that was never used is taken only if there is no other.
+        // Of the slots whose delay is over, take the one used last, so that later requests have
+        // more choice. Take an unused slot only if the delay of every used slot is still running.
         let places = host.places.iter().enumerate();
         let best = places.filter(|(_, ended)| free(ended) && ended.end <= sent.start);
         if let Some((place, _)) = best.max_by_key(|(_, ended)| ended.end) {
@@ -397,7 +397,7 @@ impl AuditRun<'_> {
                 continue;
             };
             let is_own = own == Some(origin);
-            // A stale copy allows one more page. That page must keep the pace of the copy too.
+            // The one page that a stale copy still allows must also keep the pace of the copy.
             let binds = sent.start < until || (is_own && sent.purpose == SentPurpose::Page);
             let gap = pace.gap_within(sent.start.saturating_sub(SETTLING_MS), sent.start);
             let is_longer = longest

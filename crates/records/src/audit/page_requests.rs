@@ -9,8 +9,8 @@ use super::robots_copies::BindingRules;
 use super::{AuditRun, EARLIER_RUN, JUST_THEN, NOT_ARCHIVED, SETTLING_MS, STALE_AFTER_RESTART};
 use crate::error::RecordsError;
 
-/// Maximum time in milliseconds from a robots.txt response to the first page after it. One page may
-/// be fetched within this time, even if the response was stale at once.
+/// Maximum time in milliseconds from a robots.txt response to the first page after it. Within this
+/// time, one page may be fetched even if the response was stale at once.
 const MAX_LIFE_MS: u64 = 24 * 3600 * 1000;
 
 impl AuditRun<'_> {

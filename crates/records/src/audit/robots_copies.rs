@@ -1,5 +1,5 @@
-//! Derives the robots.txt copies of each origin from the archived responses, and the times at which
-//! each copy was in force.
+//! Derives from the archived responses which robots.txt copies each origin had, and when each copy
+//! was in force.
 
 use std::collections::HashMap;
 use std::rc::Rc;

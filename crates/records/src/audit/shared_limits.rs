@@ -249,7 +249,7 @@ impl Starts {
             self.0.pop_front();
         }
         self.0.push_back((sent.start, sent.line));
-        // The casts saturate, so a very small interval is no problem.
+        // The casts saturate, so a very small interval does no harm.
         let count = interval.map_or(1, |interval| {
             ((RATE_SPAN_MS / interval).ceil() as usize).clamp(1, MAX_STARTS)
         });

@@ -47,7 +47,7 @@ pub fn signed_message(record: &WarcRecord) -> Option<Message> {
     })
 }
 
-/// Checks the archived requests whose rows say that they were signed. Returns the number of
+/// Checks the archived requests that were signed according to their rows. Returns the number of
 /// requests that name each key. Checks nothing if no keys are known.
 pub(super) fn check(
     dir: &Path,

@@ -602,7 +602,7 @@ fn rfc9309_2_4_no_older_than_its_life() {
         fields: &[("cache-control", "max-age=10")],
         ..robots((0, 100), 200, BARS_P)
     };
-    // One page may follow a robots.txt response even if the response is stale by then.
+    // A single page may follow a robots.txt response even if the response is stale by then.
     let log = |first, second| {
         [
             short(),

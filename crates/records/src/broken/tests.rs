@@ -189,7 +189,8 @@ fn check(dir: &Path, source: &str, expect: Expect) {
     expect.assert_eq(&EveryLink(&links_found).to_string());
 }
 
-/// Two broken pages. One has two links and a chain of redirects, and the other is on a dead host.
+/// Two broken pages: the first has two links and a chain of redirects, and the second is on a dead
+/// host.
 fn site() -> Vec<Made> {
     vec![
         page(

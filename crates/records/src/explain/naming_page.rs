@@ -25,7 +25,7 @@ pub struct NamedBy {
     pub element: Option<String>,
     /// The kind of mention: `link`, `resource`, `feed`, `form` or `other`.
     pub kind: &'static str,
-    /// The setting because of which such URLs are not fetched, such as `--resources off`. `None` if
+    /// The setting that keeps such URLs from being fetched, such as `--resources off`. `None` if
     /// there is no such setting.
     pub setting: Option<String>,
 }
@@ -87,7 +87,7 @@ fn name(kind: LinkKind) -> &'static str {
     }
 }
 
-/// Returns the setting in the crawl's `crawl.toml` because of which URLs of a kind are not fetched.
+/// Returns the setting in the crawl's `crawl.toml` that keeps URLs of a kind from being fetched.
 /// `None` if there is no such setting.
 fn setting(dir: &Path, kind: &str) -> Option<String> {
     let (flag, default) = match kind {

@@ -80,7 +80,7 @@ pub(crate) fn explain(
     Ok(())
 }
 
-/// The conditions of a rule, and whether any page meets each of them.
+/// The conditions of a rule, each with whether any page meets it.
 struct Conditions<'a> {
     config: &'a RuleConfig,
     is_met: HashMap<&'static str, bool>,

@@ -25,7 +25,7 @@ impl UnnamedLinks {
         }
     }
 
-    /// Adds the element that contains a link, if the link is one of those without text.
+    /// Adds the element that contains a link, if the fault of this link has no text.
     pub(super) fn found(&mut self, page: &str, to: &str, link: Option<&Link>) {
         if let Some(link) = link
             && !self.elements.is_empty()
@@ -48,7 +48,7 @@ fn place(fault: &Fault) -> Option<(u64, u64)> {
     Some((key(fault.page.as_deref()?), key(&fault.to)))
 }
 
-/// Returns the words by which readers know the element that contains a link.
+/// Returns the usual words for the element that contains a link.
 pub(super) fn element_words(link: &Link) -> String {
     let words = match link.element {
         Element::A | Element::Area => "link without text",

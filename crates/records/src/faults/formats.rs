@@ -73,7 +73,7 @@ struct TextLine<'a> {
     element: Option<&'a str>,
 }
 
-/// Writes lines grouped by page, below the heading. Writes nothing if there are no lines.
+/// Writes lines grouped by page, below the heading. Writes nothing if `lines` is empty.
 fn write_lines<'a>(
     f: &mut fmt::Formatter<'_>,
     heading: Option<&str>,
@@ -204,8 +204,8 @@ impl Faults {
         lines
     }
 
-    /// Renders a self-contained page with a grade for each kind of link. It lists the targets of
-    /// faulty links, each with the pages to fix.
+    /// Renders a self-contained page with a grade for each kind of link, and the targets of faulty
+    /// links, each with the pages to fix.
     #[must_use]
     pub fn html(&self) -> String {
         let mut head = String::new();

@@ -41,7 +41,7 @@ impl TextDirective {
     }
 }
 
-/// The text of a page in the form in which it is searched.
+/// The text of a page, prepared for searching.
 #[derive(Debug)]
 pub(super) struct PreparedText(String);
 

@@ -142,8 +142,8 @@ impl Unfetched {
 }
 
 /// Returns whether a reason for an exclusion is a rule of the site that has the link or the target.
-/// `address` counts too, because somebody else may be able to reach an address that the crawl must
-/// not contact.
+/// `address` counts too, because visitors may be able to reach an address that the crawl must not
+/// contact.
 fn is_of_site(reason: &str) -> bool {
     matches!(
         reason,

@@ -51,8 +51,8 @@ pub(crate) struct Check {
     /// An id that is unique within the page.
     pub(crate) id: &'static str,
     pub(crate) title: &'static str,
-    /// The share of items with the problem. `None` if the findings are not necessarily mistakes, so
-    /// that there is no grade.
+    /// The share of items with the problem. `None` if the findings are not necessarily mistakes,
+    /// and so can't be graded.
     pub(crate) measure: Option<Measure>,
     /// What the owner of the site should do.
     pub(crate) advice: &'static str,
@@ -183,7 +183,7 @@ mod tests {
         assert!(html.contains("3 of 42 pages (7.1\u{a0}%) have a broken link."));
         assert!(html.contains("2 addresses on 3 of 42 pages"), "{html}");
         assert_eq!(html.matches("A none, B up to").count(), 1);
-        // With a single grade there is no average, because it would say nothing more.
+        // An average is shown only if there are several grades.
         assert!(html.contains("<p class=\"overall\">2 addresses on 3 pages.</p>"));
         assert_eq!(html.matches("class=\"g gD\"").count(), 2);
         assert!(html.contains("<a href=\"#links\">") && html.contains("id=\"links\""));

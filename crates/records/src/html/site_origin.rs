@@ -1,4 +1,4 @@
-//! The site that a report is about. Its URLs are shown as paths.
+//! The site that a report is about. The URLs of the site are shown as paths.
 
 use crawl_weburl::{canonicalize, safe_line};
 use maud::{Markup, html};

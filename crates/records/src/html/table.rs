@@ -13,8 +13,8 @@ const MAX_SHOWN: usize = 20;
 const MAX_SHOWN_ON_PHONES: usize = 5;
 /// Maximum number of columns of a table that phones show as a table, with one line per row.
 const MAX_PHONE_COLUMNS: usize = 2;
-/// Maximum number of columns of a table that screens of medium width show as a table. They show
-/// other tables as a list of blocks.
+/// Maximum number of columns of a table that screens of medium width show as a table. Wider tables
+/// are shown as a list of blocks.
 const MAX_NARROW_COLUMNS: usize = 5;
 
 /// A cell of a table.

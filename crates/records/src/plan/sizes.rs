@@ -21,8 +21,8 @@ const USUAL_BYTES: (f64, f64) = (12e3, 118e3);
 /// Minimum number of measured pages of a host. With fewer, its other pages are not estimated from
 /// them.
 const MIN_MEASURED: u64 = 5;
-/// Minimum number of measured pages of a template (pages of a host with URLs of the same shape).
-/// With fewer, the mean size of the host is used, not that of the template.
+/// Minimum number of measured pages of a template (pages of a host with URLs of the same shape). If
+/// there are fewer, the mean size of the host is used, not that of the template.
 const MIN_OF_TEMPLATE: u64 = 10;
 /// The maximum error of an estimate that is given as a single number, as a fraction of the number.
 const PRECISE_WITHIN: f64 = 0.1;
@@ -139,8 +139,8 @@ impl PageSizes {
         let mut by_template: HashMap<u64, Sizes> = HashMap::new();
         for page in &measured {
             let is_drawn = is_drawn.contains(&page.host);
-            // If some pages of a host were drawn at random, skip the host's other pages. They were
-            // not drawn, so they represent only themselves.
+            // If some pages of a host were drawn at random, skip the host's other pages. Pages that
+            // were not drawn represent only themselves.
             let weight = match page.weight {
                 None if is_drawn => continue,
                 weight => weight.unwrap_or(1.0),
@@ -201,7 +201,7 @@ impl PageSizes {
     }
 
     /// Estimates the bytes that a host would send if `pages` of its known pages were fetched. The
-    /// host sent `asked` bytes for its sitemaps. `is_listed` says whether the known pages are all
+    /// host sent `asked` bytes for its sitemaps. `is_listed` is true if the known pages are all
     /// pages of the host.
     pub(super) fn bytes_of(
         &self,

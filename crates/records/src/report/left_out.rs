@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use crate::hosts::PENDING_REASON;
 use crate::numbers::grouped;
 
-/// Maximum number of rules that are counted separately. It bounds the memory, because the texts of
-/// rules contain URLs.
+/// Maximum number of rules that are counted separately. The texts of rules contain URLs, so there
+/// may be very many.
 const MAX_RULES: usize = 1000;
 
 /// Counts of the rows of `excluded.jsonl`.
@@ -85,8 +85,8 @@ impl PendingCounts {
         (!held.is_empty()).then(|| held.join(", "))
     }
 
-    /// Returns the budgets because of which all pending URLs wait. `None` if some URL waits for
-    /// another reason.
+    /// Returns the budgets that all pending URLs wait for. `None` if some URL waits for another
+    /// reason.
     #[must_use]
     pub fn budgets(&self) -> Option<Vec<&str>> {
         let is_budget = |reason: &str| reason.starts_with("max-");

@@ -316,8 +316,8 @@ pub(super) fn unit(number: f64) -> impl Display {
     format!("{number:.1}")
 }
 
-/// Rounds up to 1, 2, 4, 6, 8, 10, 12, 16, 20, 40 .. Except for 1, all of these are even, so that
-/// half of the result is a whole number.
+/// Rounds up to 1, 2, 4, 6, 8, 10, 12, 16, 20, 40 .. Every result above 1 is even, so that half of
+/// it is a whole number.
 fn round_up(number: u64) -> u64 {
     let mut scale: u64 = 1;
     loop {

@@ -9,7 +9,7 @@ use crate::html::SORT_SCRIPT;
 use crate::report::Report;
 use crate::report_files::report_page;
 
-/// A text from a hostile server. It is used in place of a URL or a content type.
+/// A text from a hostile server, used in place of a URL or a content type.
 const HOSTILE: &str = "\"><script>alert(1)</script><svg onload=x>'&\u{202e}";
 
 fn lines(dir: &Path, name: &str, rows: &[Value]) {

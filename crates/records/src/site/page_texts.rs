@@ -7,7 +7,7 @@ use crawl_weburl::CanonicalUrl;
 
 use super::{SharedText, SiteReport};
 
-/// The texts of pages by which the pages are compared.
+/// The texts that pages are compared by.
 #[derive(Default)]
 pub(super) struct PageTexts {
     titles: SharedTexts,

@@ -20,8 +20,7 @@ pub(super) const SIZE_BINS: [u64; 6] = [10_000, 50_000, 100_000, 500_000, 1_000_
 pub struct PageNumber {
     /// The page.
     pub url: String,
-    /// The number. Its unit depends on the list: clicks in `deep`, milliseconds in `slow`, bytes in
-    /// `large`.
+    /// The number: clicks in the list `deep`, milliseconds in `slow`, bytes in `large`.
     pub number: u64,
 }
 

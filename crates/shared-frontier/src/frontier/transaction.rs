@@ -176,8 +176,8 @@ impl<'f> SharedTransaction<'f> {
             AdmitAction::Stay => return Admitted::Known,
             AdmitAction::Improve { place, .. } => CurrentState::Pending(place),
             // The owner may have deferred the URL, and then this excluded link does not change it.
-            // So remember the URL as deferred on the longest path. Then any later link that is not
-            // excluded is sent.
+            // So remember the URL as deferred on the longest path, so that any later link that is
+            // not excluded is sent.
             _ if matches!(admission.state, NewState::Excluded(_)) => CurrentState::Deferred {
                 depth: u32::MAX,
                 redirects: u8::MAX,
@@ -379,8 +379,8 @@ impl<'f> SharedTransaction<'f> {
         Ok(count)
     }
 
-    /// Returns the number of stored visits to read. It is greater than `most`, because some stored
-    /// visits may have been replaced in this transaction.
+    /// Returns the number of stored visits to read: more than `most`, because this transaction may
+    /// have replaced some of the stored visits.
     fn limit(&self, most: usize) -> i64 {
         let limit = most.saturating_add(self.visits.len());
         i64::try_from(limit).unwrap_or(i64::MAX)

@@ -9,8 +9,8 @@ pub(super) struct CopiedTable {
     columns: &'static str,
 }
 
-/// The tables whose rows are copied. The table of links is not among them: its links are forwarded,
-/// as are links that arrive later.
+/// The tables whose rows are copied. The table of links is not copied, because its links are
+/// forwarded, like links that arrive later.
 pub(super) const COPIED: [CopiedTable; 5] = [
     CopiedTable {
         name: "url",

@@ -356,8 +356,8 @@ impl MoveGroup {
             let links = Reader::new(row).foreign_links();
             let links = links.ok_or_else(|| self.thread.corrupt("a row of crawl_frontier.link"))?;
             if links.home != target.number {
-                // Another mover was faster, and another server group serves the bucket now. That
-                // mover forwards the links.
+                // Another mover was faster, and another server group serves the bucket now. The
+                // other mover forwards the links.
                 return Ok(());
             }
             let (session, crawl, json) = (Arc::clone(&target.session), target.crawl, links.json);

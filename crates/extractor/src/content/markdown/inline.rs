@@ -158,7 +158,8 @@ impl Inline {
         }
     }
 
-    /// Closes all elements whose opening marks were written, except the first `keep` of them.
+    /// Writes the closing marks of all but the first `keep` elements whose opening marks were
+    /// written.
     fn close_to(&mut self, keep: usize) {
         while self.written.len() > keep {
             let Some(start) = self.written.pop() else {

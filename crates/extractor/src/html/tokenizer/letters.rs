@@ -33,7 +33,7 @@ impl LetterCount {
         }
     }
 
-    /// Returns the count so far. It may not include the last few texts.
+    /// Returns the count so far, which may lack the last few texts.
     #[inline]
     pub(crate) fn so_far(&self) -> usize {
         self.total

@@ -198,7 +198,7 @@ pub(crate) struct AttributeList {
     /// The bits of all attributes' names: see [`bit_of`].
     names: u64,
     /// The decoded value of each attribute whose value as written has references or NULs. A value
-    /// is decoded when it is first read. The list ends with the last of these attributes.
+    /// is decoded when it is first read. The list ends with the last such attribute.
     decoded: Vec<OnceCell<Box<str>>>,
     /// Whether the tag ends with `/>`.
     pub(super) self_closing: bool,

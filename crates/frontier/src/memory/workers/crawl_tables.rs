@@ -141,8 +141,8 @@ impl CrawlTables {
         epochs.collect()
     }
 
-    /// Extends the leases on a worker's name and on its buckets. Returns false if any of these
-    /// leases had ended.
+    /// Extends the leases on a worker's name and on its buckets. Returns false if any lease had
+    /// ended.
     pub(super) fn renew(
         &mut self,
         name: &str,

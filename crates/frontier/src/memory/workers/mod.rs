@@ -42,8 +42,8 @@ type Clock = dyn Fn() -> Instant + Send + Sync;
 pub struct MemoryCrawl(Arc<Shared>);
 
 struct Shared {
-    /// The URLs of all workers. Its writer's lock is held while a worker's transaction is open, and
-    /// while buckets change owners.
+    /// The URLs of all workers. The lock of this frontier's writer is held while a worker's
+    /// transaction is open, and while buckets change owners.
     frontier: MemoryFrontier,
     tables: Mutex<CrawlTables>,
     /// The number of buckets.

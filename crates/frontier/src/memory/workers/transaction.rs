@@ -151,8 +151,7 @@ impl Transaction for MemoryWorkerTransaction<'_> {
     }
 
     fn keep_robots(&mut self, origin: &Origin, bytes: &[u8]) {
-        // The robots.txt may have been fetched before the host was handed over. Then this copy is
-        // not stored.
+        // Don't store the copy if its host was handed over after the fetch.
         if self.worker.owns_site(&origin.site()) {
             let _ = self.fence(self.worker.crawl.bucket_of(&origin.site()));
             self.base.keep_robots(origin, bytes);
