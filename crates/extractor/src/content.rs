@@ -38,7 +38,7 @@ pub use limits::{ContentLimits, ContentOddity, ContentOddityKind};
 pub use markdown::{escape_markdown, read_markdown};
 pub use model::{Block, BlockKind, BlockPlace, Content, Section};
 
-/// Facts known about a page besides its bytes.
+/// Facts about a page that are not in its bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PageContext<'a> {
     /// The value of the `Content-Type` header.

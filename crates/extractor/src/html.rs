@@ -80,10 +80,10 @@ pub(crate) fn read_with<C: Consumer>(
     (page, other)
 }
 
-/// Compares our tokens of a page with html5ever's, for a fuzz target.
+/// Compares our tokens of a page with html5ever's tokens, for a fuzz target.
 ///
 /// # Panics
-/// If the two differ.
+/// If the tokens differ.
 #[cfg(fuzzing)]
 pub fn compare_with_html5ever(html: &str) {
     agreement::compare(html);

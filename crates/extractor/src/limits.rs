@@ -128,7 +128,7 @@ pub enum DocumentOddityKind {
     UrlOutsideLoc,
     /// The JSON is invalid, or doesn't have the structure of a feed. The rest was not read.
     BrokenJson,
-    /// An undeclared XML entity; it was kept as written.
+    /// An undeclared XML entity, which was kept as written.
     UnknownEntity,
     /// A line of a text sitemap that is not a URL.
     NotAUrl,

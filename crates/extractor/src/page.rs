@@ -36,7 +36,7 @@ pub struct Page {
 }
 
 impl Page {
-    /// Returns the base URL of the links of a page at `page`: the URL in its `base` if that is
+    /// Returns the base URL of the links of a page at `page`: the URL in the page's `base` if it is
     /// usable, else `page`.
     #[must_use]
     pub fn base_url(&self, page: &CanonicalUrl) -> CanonicalUrl {

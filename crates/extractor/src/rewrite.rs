@@ -20,8 +20,8 @@ const MAX_CHARSET_BYTES: usize = 1024;
 /// Rewrites the page in `body`, fetched from `page`, for use as a file. `content_type` is the value
 /// of its `Content-Type` header.
 ///
-/// `file` returns the file for a URL, as a relative URL without fragment; `None` if there is no
-/// such file. References to URLs with a file lead to the file, with their fragment; other relative
+/// `file` returns the file for a URL, as a relative URL without fragment, or `None` if there is no
+/// such file. References to URLs with a file lead to the file, with their fragment. Other relative
 /// references become absolute. This covers attributes that are links or load resources, `srcset`,
 /// `meta` refresh, `srcdoc`, and CSS in `style` elements and attributes. The address of a form and
 /// `rel=canonical` become absolute even if there is a file.

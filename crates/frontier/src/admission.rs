@@ -4,7 +4,7 @@ use crawl_weburl::CanonicalUrl;
 
 use crate::exclusion::Exclusion;
 
-/// A URL that was found, and whether it may be fetched.
+/// A URL on its way into the frontier, and whether it may be fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Admission {
     /// The URL.

@@ -96,7 +96,7 @@ reasons! {
     Depth = 6, "depth";
     /// A budget ran out before the URL was fetched.
     Budget = 7, "budget";
-    /// Part of an endless set of URLs that bring nothing new.
+    /// The URL is one of endlessly many that lead to nothing new.
     Trap = 8, "trap";
     /// Too many consecutive redirects lead to the URL.
     Redirects = 9, "redirects";

@@ -66,7 +66,7 @@ impl Lease {
     }
 
     /// Returns the queue place that the URL had when it was leased, with `seq` 0. The committed
-    /// place is the same unless a later commit changed it.
+    /// place may differ if a later commit has changed it.
     #[must_use]
     pub fn place(&self) -> QueuePlace {
         QueuePlace {

@@ -79,8 +79,8 @@ impl fmt::Display for Totals {
 /// The current leases, and the queues that URLs are leased from.
 ///
 /// The table is guarded by one mutex, which is never held while a commit writes or syncs. A commit
-/// changes the tables of the store first and this table a moment later ([`LeaseTable::merge`]). In
-/// between, this table may lag behind the store, but is never ahead of it.
+/// changes the tables of the store first and this table a moment later ([`LeaseTable::merge`]). So
+/// this table may lag behind the store, but is never ahead of it.
 pub struct LeaseTable {
     /// The origins with queued URLs.
     queues: HashMap<Origin, OriginQueue>,

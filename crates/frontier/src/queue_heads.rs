@@ -8,7 +8,7 @@ use foldhash::{HashMap, HashMapExt};
 use crate::admit_rule::Rank;
 
 /// A refill of one queue head reads at most the limit divided by this number. With the default
-/// limit, that is 32 entries, so that one disk read lasts half a minute for a host fetched once a
+/// limit, these are 32 entries, which last half a minute for a host that is fetched from once a
 /// second.
 const HEAD_SHARE: usize = 1024;
 
@@ -76,8 +76,8 @@ impl<V> QueueHeadCache<V> {
         QueueHeadCache {
             heads: HashMap::new(),
             weight: 0,
-            // The largest head must fit into half of the limit, because `shrink` drops heads until
-            // half of the limit is free.
+            // `shrink` drops heads until half of the limit is free. The limit is large enough for
+            // the largest head to fit into the other half.
             limit: limit.max(10 * refill),
             refill,
             least,

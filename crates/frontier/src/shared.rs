@@ -32,7 +32,7 @@ pub trait SendGuard: Send + Sync {
 }
 
 /// The facts that a worker must know about all other workers, as of one moment. If the crawl has
-/// several groups of database servers, each group is read at its own moment.
+/// several groups of database servers, the groups are read at slightly different moments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Survey {
     /// The number of living workers that are not being drained, including this one.
@@ -171,8 +171,7 @@ pub trait WorkerFrontier: Frontier {
 
     /// Forwards links that arrived at `group` (of database servers) but belong to buckets of other
     /// groups: inserts each link in the other group, then removes it from `group`. An interrupted
-    /// forward is repeated, which is harmless: a link that is admitted a second time is known
-    /// already.
+    /// forward is repeated. This is harmless, because admitting a link twice has no further effect.
     ///
     /// # Errors
     /// [`FrontierError`] if a database fails.
@@ -210,8 +209,7 @@ pub trait WorkerFrontier: Frontier {
 /// A transaction of one of the workers that share a frontier.
 pub trait WorkerTransaction: Transaction {
     /// Prefetches the records of URLs that are about to be admitted, except records that are in
-    /// memory. Takes one round trip. Changes nothing, so it does no harm if a URL is not admitted
-    /// after all.
+    /// memory. Takes one round trip. Changes nothing, so a URL may still not be admitted.
     ///
     /// # Errors
     /// [`FrontierError`] if the store fails.
@@ -297,11 +295,12 @@ pub struct ExportedWorker {
 
 /// A shared frontier that a crawl can be moved to from its directory.
 pub trait MoveTarget {
-    /// Returns a new id for the life of `worker` (the run of its process) that ends with the move.
+    /// Returns a new id for a run of the process of `worker`. This run counts as ended once the
+    /// move is complete.
     fn new_life(&self, worker: &str) -> String;
 
     /// Returns whether the move is complete: the whole crawl is in the shared frontier, with a
-    /// worker whose life (run of its process) has the id `life`.
+    /// worker whose last process has the id `life`.
     ///
     /// # Errors
     /// The reason, as readable text.
@@ -317,22 +316,22 @@ pub trait MoveTarget {
 
 /// A crawl that is being moved into a shared frontier, part by part.
 pub trait MovedIn {
-    /// Adds a part of the crawl. Pending URLs of one origin must come in queue order; a settled URL
+    /// Adds a part of the crawl. Pending URLs of one origin must come in queue order. A settled URL
     /// may come more than once.
     ///
     /// # Errors
     /// [`FrontierError`] if the database fails.
     fn put(&mut self, part: StoredPart) -> Result<(), FrontierError>;
 
-    /// Completes the move if the database has as many URLs in each state as `expected`: gives the
-    /// crawl its name, by which workers find it. The worker resumes the crawl as after a crash of
-    /// the process with the id `worker.life`.
+    /// Completes the move if the database has as many URLs in each state as `expected`: then gives
+    /// the crawl its name, so that workers find it. The worker resumes the crawl as after a crash
+    /// of the process with the id `worker.life`.
     ///
     /// # Errors
     /// [`MoveError`].
     fn finish(self: Box<Self>, worker: ImportedWorker, expected: Totals) -> Result<(), MoveError>;
 
-    /// Removes what was moved so far from the shared frontier.
+    /// Removes the unfinished crawl from the shared frontier.
     ///
     /// # Errors
     /// Errors of the database.
@@ -348,12 +347,12 @@ pub enum MoveError {
     Failed(BoxError),
 }
 
-/// The worker whose directory holds the rows of an imported crawl.
+/// The worker that an imported crawl gets. Its directory holds the crawl's rows.
 #[derive(Clone, Debug)]
 pub struct ImportedWorker {
     /// The worker's name.
     pub name: String,
-    /// The id of the worker's life (the run of its process) that ended with the import.
+    /// The id of the worker's last process, which counts as ended once the import is complete.
     pub life: String,
     /// The number of rows in `pages.jsonl` so far.
     pub pages: u64,

@@ -41,7 +41,7 @@ pub trait Transaction {
     ) -> Result<(), FrontierError>;
 
     /// Makes settled URLs pending again whose visits are due at `until` (seconds since the Unix
-    /// epoch), and returns their number. Takes at most `most` URLs, longest due first; the choice
+    /// epoch), and returns their number. Takes at most `most` URLs, longest due first. The choice
     /// between equal due times is unspecified. The URLs enter their queues in the order of due
     /// time, then text. Visits stored in this transaction may be taken before visits that have been
     /// due longer.
@@ -104,8 +104,8 @@ pub trait Transaction {
     fn keep_meta(&mut self, name: &str, bytes: &[u8]);
 
     /// Numbers the commit. A lease carries the number of the last commit before the URL was leased
-    /// ([`Lease::after`]). The number is not stored: commits before the frontier was opened count
-    /// as 0, and a commit without a number takes the number of the previous commit.
+    /// ([`Lease::after`]). The number is not stored: commits before the frontier was opened have
+    /// the number 0. A commit that is not numbered gets the number of the previous commit.
     fn number(&mut self, number: u64);
 
     /// Commits the transaction atomically.

@@ -1,4 +1,4 @@
-//! Compares two crawls: the differences between what they fetched.
+//! Compares two crawls, and lists their differences.
 
 mod order;
 mod rounds;

@@ -135,11 +135,11 @@ pub struct MissingUrls {
 pub struct HostOutcomes {
     /// Whether the host responded to any request.
     pub is_asked: bool,
-    /// URLs with a response, either a page or a not-found status; sitemaps excluded.
+    /// URLs with a response, which is either a page or a not-found status. Sitemaps don't count.
     pub served: u64,
-    /// URLs that returned a page, part of one, or a redirect; sitemaps excluded.
+    /// URLs that returned a page, a part of a page, or a redirect. Sitemaps don't count.
     pub fetched: u64,
-    /// URLs that don't exist on the server, by status; sitemaps excluded.
+    /// URLs that don't exist on the server, by status. Sitemaps don't count.
     pub not_found: BTreeMap<String, u64>,
     /// URLs excluded by robots.txt or by a usage preference of the site.
     pub disallowed: u64,

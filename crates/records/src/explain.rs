@@ -150,7 +150,7 @@ pub enum StateRead {
     Broken(String),
 }
 
-/// Collects what is known about `url` in the crawl in `dir`, as of `now`.
+/// Collects all information about `url` in the crawl in `dir`, as of `now`.
 ///
 /// Reads the row files completely. If the URL is unknown, also searches the archived pages for one
 /// that contains it. Opens the state only if no other process has it open. Opening the state may

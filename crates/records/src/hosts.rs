@@ -29,7 +29,7 @@ const OUT_OF_SCOPE: &str = "scope";
 /// URLs as pending, not as excluded.
 pub(crate) const PENDING_REASON: &str = "budget";
 
-/// The results of one host, and how it was treated.
+/// The results of one host, and how the crawl treated the host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostReport {
     /// The host key, as in `requests.jsonl`.

@@ -68,14 +68,14 @@ pub(crate) fn scrolling_table(title: &str, rows: &Markup) -> Markup {
     }
 }
 
-/// Renders a page's URL as a link, with `rel` values that pass neither credit nor referrer. If no
-/// browser would fetch the URL, it is rendered as plain text.
+/// Renders a page's URL as a link, with `rel` values that pass neither credit nor referrer. A URL
+/// that no browser would fetch is rendered as plain text.
 #[must_use]
 pub fn link(url: &str) -> Markup {
     anchor(url, None)
 }
 
-/// Renders a URL as a link. `shortened` is shown in place of the URL.
+/// Renders a URL as a link. The link shows `shortened`, if that is given, in place of the URL.
 fn anchor(url: &str, shortened: Option<&str>) -> Markup {
     let full = safe_line(url);
     let shown = breakable(shortened.unwrap_or(url));

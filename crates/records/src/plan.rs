@@ -128,7 +128,7 @@ pub struct Estimate {
     pub least: f64,
     /// Upper bound; `None` if there is no bound.
     pub most: Option<f64>,
-    /// How the number was derived, and what it does not include.
+    /// The explanation: how the number was derived, and which costs it does not include.
     pub why: String,
 }
 

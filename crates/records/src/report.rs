@@ -34,7 +34,7 @@ pub struct Report {
     pub format: u32,
     /// The seeds of the crawl, and the program that crawled.
     pub crawl: CrawlSettings,
-    /// Page counts, each URL counted once by its last visit.
+    /// Page counts. Each URL is counted once, by its last visit.
     pub pages: PageCounts,
     /// Pages whose last row is broken; [`broken()`](crate::broken()) finds the links to them.
     #[serde(default)]
@@ -266,8 +266,8 @@ pub struct RequestCounts {
 /// Maximum number of content types counted separately. Further types count as `other`. The number
 /// must be bounded, because servers choose the types.
 const MAX_TYPES: usize = 1000;
-/// Maximum number of distinct labels; further labels count as `other`. A list has at most as many
-/// seeds.
+/// Maximum number of labels counted separately. Further labels count as `other`. A list of seeds
+/// has at most this many entries.
 const MAX_LABELS: usize = 10_000;
 /// Maximum number of broken pages listed individually.
 const MAX_NAMED_BROKEN: usize = 100;
@@ -309,8 +309,8 @@ pub(crate) fn report_with_gaps(dir: &Path) -> Result<(Report, GapHistograms), Re
 }
 
 impl Report {
-    /// Returns the hosts that requests were sent to, those with the most requests first, and the
-    /// number of hosts that are only linked to.
+    /// Returns the hosts that got requests (most requests first), and the number of hosts that are
+    /// only linked to.
     #[must_use]
     pub fn hosts_asked(&self) -> (Vec<&HostReport>, u64) {
         let (mut asked, others): (Vec<_>, Vec<_>) = self

@@ -433,7 +433,7 @@ fn rounds(report: &Report) -> Markup {
     html! { @if !rounds.is_empty() { (titled("Rounds", &list)) } }
 }
 
-/// Renders the labels of seeds, those with the most pages first.
+/// Renders the labels of seeds, in descending order of their pages.
 fn labels(report: &Report) -> Markup {
     let mut labels: Vec<_> = report.pages.by_label.iter().collect();
     labels.sort_by_key(|(_, of_label)| std::cmp::Reverse(of_label.total));

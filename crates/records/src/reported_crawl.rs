@@ -35,7 +35,8 @@ pub struct ReportedCrawl {
     pub last_visit: Option<String>,
     /// Number of visited URLs.
     pub visited: u64,
-    /// Number of known URLs that the crawl has yet to visit, without those of unreachable hosts.
+    /// Number of known URLs that the crawl has not visited yet. URLs of unreachable hosts are not
+    /// counted.
     pub pending: u64,
     /// Whether the last run has ended.
     pub has_ended: bool,

@@ -37,7 +37,7 @@ pub struct SampleReport {
     /// Number of pages read to build the frame. Each such page represents only itself, because it
     /// was not drawn.
     pub certain: u64,
-    /// The estimates. `None` if nothing is drawn yet, or drawn URLs are still waiting.
+    /// The estimates. `None` if no URL is drawn yet, or some drawn URLs are still waiting.
     pub estimates: Option<SampleEstimates>,
 }
 

@@ -71,7 +71,7 @@ pub struct SiteReport {
     /// Number of visible images in all pages.
     #[serde(default)]
     pub images: u64,
-    /// Pages with images that have no alternative text, those with the most such images first.
+    /// Pages with images that have no alternative text, in descending order of these images.
     #[serde(default)]
     pub without_alt: Vec<PageImages>,
     /// The images without alternative text, those on the most pages first.
@@ -90,7 +90,7 @@ pub struct SiteReport {
     /// Pages whose `html` element has no `lang`.
     #[serde(default)]
     pub without_language: Vec<String>,
-    /// English link texts that don't say where the link leads, those with the most links first.
+    /// English link texts that don't describe where the link leads, in descending order of links.
     #[serde(default)]
     pub vague_links: Vec<VagueLinkText>,
     /// Pages with `noindex` that other pages link to.

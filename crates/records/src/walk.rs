@@ -12,7 +12,7 @@ use crate::numbers::{counted, grouped};
 use crate::rows::walk;
 use crate::sample::SampleRows;
 
-/// Number of listed pages, which are the ones visited most often.
+/// Maximum number of pages to list. The pages visited most often are listed.
 const MAX_NAMED: usize = 10;
 
 /// A random walk and its results. Shares are shares of steps, not of pages, so a page that many

@@ -75,8 +75,8 @@ pub fn failure_words(failure: &str) -> String {
     }
 }
 
-/// Returns what is wrong with a certificate, from the detail of a TLS failure. `None` if something
-/// else failed.
+/// Describes the defect of a certificate, from the detail of a TLS failure. `None` if the
+/// certificate is not the cause.
 fn certificate_words(detail: &str) -> Option<&str> {
     let detail = detail.trim();
     match detail.split_once("invalid peer certificate: ") {

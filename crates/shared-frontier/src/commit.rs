@@ -188,8 +188,8 @@ impl TransactionColumns {
             && self.crawl_meta.name.is_empty()
     }
 
-    /// Makes the commit fail if the epoch of one of these buckets has changed, and updates the
-    /// buckets' counts.
+    /// Fences the commit: it fails if another process has taken one of these buckets, which changes
+    /// the bucket's epoch. Also updates the buckets' counts.
     pub(crate) fn fence(
         &mut self,
         buckets: BTreeMap<i32, StateChanges>,

@@ -248,7 +248,7 @@ pub enum OpenError {
         address: String,
         /// The name of the crawl.
         crawl: String,
-        /// What differs between the two crawls.
+        /// The property in which the two crawls differ.
         what: &'static str,
     },
     /// The target of a move is not a server group of the crawl.

@@ -120,8 +120,8 @@ impl SharedFrontier {
         Ok(SharedTransaction::new(self, writer))
     }
 
-    /// Locks the memory. A panic in another thread can't corrupt it: in the worst case a lease is
-    /// recorded that nobody holds, and its URL waits until the next start.
+    /// Locks the memory. A panic in another thread can't corrupt the memory. In the worst case, a
+    /// URL stays leased until the next start, although its lease was lost.
     pub(crate) fn memory(&self) -> MutexGuard<'_, Memory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -146,7 +146,7 @@ impl Import {
         })
     }
 
-    /// Removes what was imported so far.
+    /// Removes the unfinished crawl from the database server.
     fn give_up(self) -> Result<(), OpenError> {
         remove(&self.url, &self.credentials, &hidden(&self.name))
     }

@@ -111,7 +111,8 @@ impl Ownership {
         self.owned().get(&b).copied()
     }
 
-    /// Returns the epoch of a bucket, or `None` if this worker does not own the bucket.
+    /// Returns the epoch of a bucket (the number of times it was taken), or `None` if this worker
+    /// does not own the bucket.
     pub(crate) fn epoch(&self, b: i32) -> Option<i64> {
         self.bucket(b).map(|bucket| bucket.epoch)
     }

@@ -254,8 +254,8 @@ async fn lock_map(client: &Client, crawl: i32, map: Option<i64>) -> Answer<bool>
     Ok(!is_moving && map.is_none_or(|map| map == current))
 }
 
-/// Declares a worker's settled URLs lost, within a transaction. If the worker commits at the same
-/// time, the commit is either applied first or fails.
+/// Declares a worker's settled URLs lost, within a transaction. A commit of the worker at the same
+/// time is either applied before, or fails.
 async fn give_up(client: &Client, crawl: i32, worker: &str) -> Answer<Outcome> {
     let text = "SELECT number, lease_until > clock_timestamp(), pages, bytes, commits
         FROM crawl_frontier.worker WHERE crawl = $1 AND name = $2 FOR UPDATE";

@@ -162,8 +162,8 @@ statements! {
     Origins = "SELECT name, origin, pending FROM crawl_frontier.origin
         WHERE crawl = $1 AND b = ANY($2) AND pending > 0";
     /// Returns the records of URLs. Parameters: crawl, and lists of bucket, origin and fingerprint.
-    /// The `LIMIT` makes the database server look up each URL by its key, even if the database
-    /// server assumes that the table is small.
+    /// The `LIMIT` makes the database server look up each URL by its key, even if it assumes that
+    /// the table is small.
     Records = concat!("SELECT k.at, ", record_columns!(), "
         FROM unnest($2::int[], $3::bigint[], $4::bigint[])
             WITH ORDINALITY AS k(b, origin, fingerprint, at)

@@ -238,8 +238,8 @@ impl Homes {
     /// process may still fetch them, or else the fetched pages.
     fn may_have(&self, worker: &WorkerFacts) -> u64 {
         match self.workers.get(&worker.name) {
-            // A grant is valid only while its worker's process lives. Afterwards the unused part is
-            // free for other workers.
+            // A grant is valid only while its worker's process is alive. After that, other workers
+            // may use the rest of the granted pages.
             Some(home) if worker.is_alive || home.life != worker.life => {
                 home.allowed.max(worker.pages)
             }

@@ -50,7 +50,7 @@ pub(crate) struct ContentReader {
     tail_id: Option<(Box<str>, usize)>,
 }
 
-/// The kind of the next text, by its element.
+/// The kind of text that comes next, which depends on its element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Raw {
     No,
@@ -143,8 +143,8 @@ impl ContentReader {
         self.flow.blocks.len()
     }
 
-    /// Returns the text of the last block, if it is a heading from which words were removed, such
-    /// as those of an edit link. `None` otherwise.
+    /// Returns the text of the last block if it is a heading from which words were removed, for
+    /// example an edit link. `None` otherwise.
     pub(super) fn shortened_heading(&self) -> Option<&str> {
         let last = self.flow.blocks.last();
         let last = last.filter(|_| self.removed_marks == RemovedMarks::Words)?;
@@ -600,8 +600,9 @@ fn authors(items: &[JsonLd]) -> Option<Vec<String>> {
     Some(named.authors.clone())
 }
 
-/// Returns the section of the site that contains a page, from its JSON-LD items: the first declared
-/// section, else the last breadcrumb but one. (The last breadcrumb is the page itself.)
+/// Returns the section of the site that a page is in, from the page's JSON-LD items: the first
+/// declared section or, if none is declared, the last breadcrumb but one. (The last breadcrumb is
+/// the page itself.)
 fn section(items: &[JsonLd]) -> Option<String> {
     let declared = items.iter().find_map(|item| item.section.clone());
     let trail = items.iter().map(|item| item.breadcrumbs.as_slice());

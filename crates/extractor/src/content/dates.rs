@@ -51,8 +51,8 @@ pub enum DateSource {
 }
 
 impl PageDate {
-    /// Returns the rank of the date by its source; lower is better. Among dates from `meta`
-    /// elements, those with an ambiguous field name rank last.
+    /// Returns the rank of the date by its source. Lower is better. Dates from a `meta` with an
+    /// ambiguous name rank behind all other dates from `meta` elements.
     pub(super) fn rank(&self) -> (DateSource, bool) {
         let is_vague = !self.name.contains("publi") && !self.name.contains("modif");
         (self.source, is_vague && self.source == DateSource::Meta)

@@ -56,11 +56,11 @@ pub(super) enum Surround {
     No,
     /// A form. This is a weak sign, because some sites put the whole page into a form.
     Form,
-    /// A class or id that marks surroundings, but may also mean something else.
+    /// A class or id that usually marks surroundings, but may have another meaning.
     Named,
     /// Readers' comments, by the class or id.
     Comments,
-    /// A class or id that leaves no doubt, such as that of a cookie notice.
+    /// A class or id that always marks surroundings, such as that of a cookie notice.
     Certain,
     /// An element or role that marks surroundings, such as `nav`.
     Element,
@@ -349,7 +349,8 @@ const fn add_lengths(lengths: &mut [u32; 26], words: &[&str]) {
     }
 }
 
-/// Returns what a word of a class or id indicates about its element, ignoring case.
+/// Returns how clearly a word of a class or id marks its element as surroundings or as main text,
+/// ignoring case.
 fn of_word(word: &[u8]) -> (Surround, Favour) {
     let first = word.first().map(u8::to_ascii_lowercase);
     let lengths = first.and_then(|first| LENGTHS.get(usize::from(first.wrapping_sub(b'a'))));

@@ -98,8 +98,8 @@ impl Language {
         Some(declared.map_or(code, |declared| declared.tag.clone()))
     }
 
-    /// Records a declared language, if its source is stronger than that of the previous one. A list
-    /// of languages, which only `Meta` and `Header` allow, is ignored.
+    /// Records a declared language, if its source is stronger than the source of the previous
+    /// declaration. A list of languages, which only `Meta` and `Header` allow, is ignored.
     pub(super) fn declare(
         &mut self,
         value: &str,

@@ -187,7 +187,8 @@ impl<'a> PageSums<'a> {
         largest
     }
 
-    /// Returns, for each block, whether it is in the region `root` and not in surroundings.
+    /// Returns, for each block, whether it is in the region `root`, but not in surroundings within
+    /// it.
     fn inside(&self, root: usize) -> Vec<bool> {
         let mut inside = vec![false; self.regions.len()];
         for at in 0..self.regions.len() {
@@ -334,7 +335,8 @@ fn least_share(region: &Region, around: &Region, in_main: bool) -> u64 {
     }
 }
 
-/// Adds the sum of each region to that of its parent region, which precedes it in the list.
+/// Adds the sum of each region to the sum of its parent region. A parent precedes its children in
+/// the list.
 fn add_up(sums: &mut [u64], regions: &[Region]) {
     for at in (1..sums.len()).rev() {
         sums[regions[at].parent as usize] += sums[at];

@@ -22,8 +22,8 @@ pub struct Content {
     pub description: Option<String>,
     /// `meta name=keywords`, then `article:tag`, in order and without duplicates.
     pub keywords: Vec<String>,
-    /// The names of the authors, from JSON-LD. If JSON-LD names none, from `meta` elements such as
-    /// `author` and `article:author`.
+    /// The names of the authors, from JSON-LD. If JSON-LD has no authors, the names are from `meta`
+    /// elements such as `author` and `article:author`.
     pub authors: Vec<String>,
     /// The section of the site that contains the page: from `article:section`, from
     /// `articleSection` in JSON-LD, or the last breadcrumb but one.

@@ -1,7 +1,7 @@
 //! The open elements, and the regions of a page that they form.
 //!
-//! A region is an element that contains blocks. Regions are kept in a flat list, each with the
-//! index of its parent region, which comes earlier. So a walk backwards over the list sums up
+//! A region is an element that contains blocks. Regions are in a flat list, each with the index of
+//! its parent region. A parent comes before its children, so a backward walk over the list sums up
 //! nested regions without recursion.
 
 use super::elements::Part;

@@ -21,8 +21,8 @@ const MAX_PARAGRAPH: u64 = 160;
 /// Maximum percentage of the main text in a region of teasers. A region with more text is the topic
 /// of the page.
 const MAX_PART: u64 = 60;
-/// Minimum length of the main text without the teasers, in half words (see `Weigher`). With less
-/// text, the page itself is a list of other pages, so the teasers are kept.
+/// Minimum length of the main text without the teasers, in half words (see `Weigher`). If there is
+/// less text, the page itself is a list of other pages, so its teasers are kept.
 const MIN_LEFT: u64 = 200;
 /// Minimum length of a paragraph that continues the text of a `main` after teasers, in half words
 /// (see `Weigher`).

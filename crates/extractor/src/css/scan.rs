@@ -38,7 +38,7 @@ enum Open {
     Images,
 }
 
-/// At-rules in which an address isn't that of an image or font.
+/// At-rules in which an address doesn't lead to an image or a font.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rule {
     /// `@import`, whose address comes next.

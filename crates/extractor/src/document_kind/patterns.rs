@@ -196,7 +196,7 @@ pub(super) fn begins_as_html(first: &[u8]) -> bool {
     first.starts_with(b"<!--") && !is_xml_after_comment(&text) || BEGINNINGS.iter().any(begins)
 }
 
-/// Returns whether text that begins with a comment is a feed or a sitemap rather than a page.
+/// Returns whether text that begins with a comment is a feed or a sitemap, and so not a page.
 fn is_xml_after_comment(text: &str) -> bool {
     super::root::root_of(text.as_bytes()).is_some()
 }

@@ -152,7 +152,8 @@ fn results(html: &str, read: impl Fn(&str, Both) -> Both) -> [String; 2] {
 
 type Both = (PageReader, crate::content::ContentReader);
 
-/// Compares our tokens of a page with html5ever's, and the results of reading both.
+/// Compares our tokens of a page with html5ever's tokens, and the results of reading the page by
+/// each.
 ///
 /// # Panics
 /// If the tokens or the results differ.

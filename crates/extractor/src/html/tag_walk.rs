@@ -145,8 +145,8 @@ impl<C: Consumer> Walk<C> {
         self.text_at = at;
     }
 
-    /// Processes the tag of an empty element (`<a/>`). In a drawing or formula, such elements exist
-    /// in HTML syntax too.
+    /// Processes the tag of an empty element (`<a/>`). In a drawing or formula, HTML syntax has
+    /// empty elements too.
     fn empty_tag(&mut self, tag: &Tag<'_>) {
         let was_foreign = self.foreign.is_foreign();
         self.start_tag(tag);

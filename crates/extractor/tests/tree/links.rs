@@ -99,7 +99,7 @@ pub(crate) fn of_tree(html: &str) -> BTreeSet<Found> {
     links
 }
 
-/// Returns the text that is directly in a node, without that of elements in it.
+/// Returns the text that is directly in a node, without the text of elements in the node.
 fn text_of(node: &Handle) -> String {
     let children = node.children.borrow();
     let texts = children.iter().filter_map(|child| match &child.data {

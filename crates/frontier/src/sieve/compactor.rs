@@ -37,7 +37,7 @@ pub(super) struct Compactor {
     /// change.
     manifest: Mutex<RunManifest>,
     view: RwLock<SieveSnapshot>,
-    /// This lock is never held while another lock is acquired or the disk is written.
+    /// While this lock is held, no other lock is acquired and the disk is not written.
     jobs: Mutex<Jobs>,
     /// Signals a change of `jobs`.
     changed: Condvar,

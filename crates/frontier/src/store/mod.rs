@@ -51,8 +51,8 @@ pub struct Options {
     /// Memory for blocks read from disk, in bytes; 32 MiB by default. A quarter of this memory is
     /// for the states of recently seen links.
     pub cache_bytes: u64,
-    /// Maximum number of queue entries held in memory, over all origins. A queue is read from disk
-    /// in steps of 1/1024 of this number, but at least 2 and at most 64 entries. The default,
+    /// Maximum number of queue entries held in memory, over all origins. A read from disk adds at
+    /// most 1/1024 of this number to a queue, but at least 2 and at most 64 entries. The default,
     /// 32,768, is about 10 MB: 32 entries for each of a thousand active hosts.
     pub head_entries: usize,
     /// The number of new or changed URLs collected in memory before they are written as a sorted
@@ -128,8 +128,8 @@ struct Writer {
 impl FjallFrontier {
     /// Opens the frontier in `dir`, or creates one if `dir` is empty or missing.
     ///
-    /// Creation is atomic: if the process dies meanwhile, the next opening finds either an empty
-    /// directory or a frontier.
+    /// Creation is atomic: if the process dies during creation, the next opening finds either an
+    /// empty directory or a frontier.
     ///
     /// # Errors
     /// [`OpenError`] gives the reason. Foreign files are never changed.
@@ -166,8 +166,8 @@ impl FjallFrontier {
         state.map_err(|packed| self.tables.corrupt(&format!("the record {packed:02x?}")))
     }
 
-    /// Locks the lease table. A panic in another thread can't corrupt it: in the worst case a lease
-    /// is recorded that nobody holds, and its URL waits until the next start.
+    /// Locks the lease table. A panic in another thread can't corrupt the table. In the worst case,
+    /// a URL stays leased until the next start, although its lease was lost.
     fn leases(&self) -> MutexGuard<'_, LeaseTable> {
         self.leases.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -178,8 +178,8 @@ impl FjallFrontier {
         Ok(stored.filter(|stored| stored.url == *url))
     }
 
-    /// Returns what is known of `url`, from its `state` in the sieve and from the tables of the
-    /// store.
+    /// Returns the state of `url` as [`Frontier::known`] reports it, from its `state` in the sieve
+    /// and from the tables of the store.
     fn known_url(
         &self,
         from: &Snapshot,

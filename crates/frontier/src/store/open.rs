@@ -288,9 +288,9 @@ fn load(
 
 /// Refuses a store whose tables hold parts of a commit that its journal has lost.
 ///
-/// A table is written to disk only after its commits were synced to the journal. Each commit also
-/// writes `meta`, except the removals from `fresh`. So no table can be ahead of `meta`, unless the
-/// journal lost a commit.
+/// A table is written to disk only after its commits were synced to the journal. Each commit writes
+/// `meta` as well, except for removals from `fresh`. So if a table is ahead of `meta`, the journal
+/// has lost a commit.
 fn refuse_half_commit(tables: &Tables, sequence: &Sequence) -> Result<(), OpenError> {
     let newest = tables.meta.tree.get_highest_seqno();
     let tables_with_meta = [

@@ -29,7 +29,7 @@ use crate::visit::StoredVisit;
 /// The number of rows written in one batch.
 const MAX_BATCH_ROWS: usize = 1024;
 
-/// Decides what a copy of a store leaves out.
+/// Decides which URLs, hosts and values a copy of a store leaves out.
 pub trait StoreRemoval {
     /// Returns whether to leave a URL out of the copy. A URL that was pending or deferred becomes
     /// settled in the copy.
@@ -222,7 +222,7 @@ impl<'f> Copy<'f> {
     fn flush(&mut self) -> Result<(), OpenError> {
         self.rows = 0;
         let mut batch = std::mem::replace(&mut self.batch, self.db.batch());
-        // Each commit writes `meta`, because opening compares the other tables with it.
+        // Each commit writes `meta`, because opening compares the other tables with `meta`.
         let sequence = self.sequence.encode();
         batch.insert(&self.tables["meta"], meta_keys::SEQUENCE, sequence);
         let committed = batch.commit();

@@ -56,8 +56,8 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    /// Returns a view that no commit changes. A plain read may see half of a commit that is being
-    /// applied, so callers that don't hold the writer's lock read through a snapshot.
+    /// Returns a view that no commit changes. Callers that don't hold the writer's lock must read
+    /// through a snapshot, because a plain read may see half of a commit that is being applied.
     pub(super) fn snapshot(&self) -> Snapshot {
         self.db.snapshot()
     }

@@ -221,8 +221,8 @@ impl FjallTransaction<'_> {
         Ok(misdated)
     }
 
-    /// Returns the stored visit of a URL if the URL is settled until `due`. Returns `None` if not,
-    /// or if this transaction has stored another visit of the URL.
+    /// Returns the stored visit of a URL if the URL is settled until `due`, and this transaction
+    /// has not stored another visit of the URL.
     fn until(&self, key: Fingerprint, due: u32) -> Result<Option<StoredVisit>, FrontierError> {
         match self.visits.contains_key(&key) {
             true => Ok(None),

@@ -35,7 +35,7 @@ struct Conduct<'a> {
     unsigned: Option<&'a str>,
 }
 
-/// The parts of a page that the crawl kept.
+/// The robots.txt verdict on a page, and a description of the copy that the crawl kept.
 struct KeptPage {
     robots: Option<RobotsVerdict>,
     words: String,

@@ -78,7 +78,7 @@ struct WaitOwed {
     since: u64,
     until: u64,
     line: u64,
-    /// Whether the wait holds even if a later response demands none.
+    /// Whether the crawl has to wait even if a later response demands no wait.
     is_firm: bool,
 }
 

@@ -355,7 +355,7 @@ fn pages_are_read_as_they_are_now() {
 fn working_pages_are_not_listed() {
     let fine = [
         page("/", None, "<a href=/x>x</a>"),
-        // A page that was broken in the first round, but no longer is.
+        // A page that was broken in the first round, and works in the second.
         answered("/x", Some("/"), 500),
         page("/x", Some("/"), "").in_round(2, Some("new")),
     ];

@@ -34,7 +34,7 @@ pub(crate) enum LinkSource {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LinkSketch {
     pub(crate) source: LinkSource,
-    /// Whether nodes are hosts; otherwise they are folders of one host.
+    /// Whether nodes are hosts. If false, nodes are folders of one host.
     pub(crate) of_hosts: bool,
     /// Hosts or folders, with their number of pages.
     pub(crate) nodes: Vec<(String, u64)>,

@@ -137,7 +137,7 @@ fn site(host: &HostReport, of: &HostFigures) -> Markup {
     }
 }
 
-/// Returns the rules, those with the most URLs first.
+/// Returns the rules in descending order of the URLs that they excluded.
 fn most_urls(of: &HostFigures) -> Vec<(&(String, Option<u32>), &u64)> {
     let mut rules: Vec<_> = of.rules.iter().collect();
     rules.sort_by_key(|(_, urls)| std::cmp::Reverse(**urls));

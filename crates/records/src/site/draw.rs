@@ -1,4 +1,5 @@
-//! Renders the site report as a page: what to fix, then how the site is built.
+//! Renders the site report as a page. First come the checks with what to fix, then plots of the
+//! site's structure.
 
 use maud::{Markup, html};
 

@@ -200,7 +200,8 @@ fn urls_of_a_lost_worker_are_reopened_and_those_of_others_are_not() {
     let lost_worker = lose(&served, &crawl, "w1").unwrap();
     assert_eq!(lost_worker.pages, lost.leases.len() as u64);
     assert!(lost_worker.buckets_to_reopen > 0);
-    // Declaring the directory lost again, for example after a lost reply, loses nothing more.
+    // The directory may be declared lost twice, for example after a lost reply. The second time has
+    // no effect.
     let again = lose(&served, &crawl, "w1").unwrap();
     assert_eq!(again.pages, 0);
     assert_eq!(again.buckets_to_reopen, lost_worker.buckets_to_reopen);

@@ -335,8 +335,8 @@ fn links_that_are_expected_are_looked_up_in_one_round_trip() {
     assert_eq!((questions(false), questions(true)), (30, 1));
 }
 
-/// If one worker hands a bucket over while the other stops, the bucket has no owner. Even so, one
-/// of the two workers must list the bucket's deferred URLs.
+/// If one worker hands a bucket over while the other worker stops, the bucket has no owner. But one
+/// of these workers must still list the bucket's deferred URLs.
 #[test]
 #[ignore = "needs PostgreSQL"]
 fn each_bucket_is_listed_by_one_of_those_that_end() {

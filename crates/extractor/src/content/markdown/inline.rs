@@ -251,7 +251,7 @@ pub fn escape_markdown(text: &str) -> String {
 /// Writes a word with its special characters escaped (CommonMark 2.4).
 fn escape(word: &str, out: &mut String) {
     let mut before = out.chars().next_back();
-    // Marks of blocks, such as `#`, only need escaping at the start of a line.
+    // Block marks, such as `#`, have to be escaped only at the start of a line.
     let is_line_start = before.is_none_or(|c| c == '\n');
     let mut chars = word.chars().peekable();
     let mut first = true;

@@ -92,8 +92,8 @@ fn cells_of_table(blocks: &[(&Block, &MarkdownBlock)]) -> usize {
     }
 }
 
-/// Returns a table of GitHub Flavored Markdown. The first row is the table's head if all its cells
-/// are head cells; otherwise the head is empty.
+/// Returns a table of GitHub Flavored Markdown. The first row is the table's head if all cells of
+/// the row are head cells. Otherwise the head is empty.
 fn rows_of_table(cells: &[(&Block, &MarkdownBlock)]) -> String {
     let mut rows: Vec<(u32, bool, Vec<String>)> = Vec::new();
     for (_, markdown) in cells {

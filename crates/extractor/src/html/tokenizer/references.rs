@@ -80,7 +80,7 @@ fn numeric(text: &str) -> (usize, [Option<char>; 2]) {
     let (mut count, mut number) = (0, 0_u32);
     for digit in digits {
         count += 1;
-        // Stop at the maximum instead of overflowing: numbers that large are all invalid.
+        // Saturate instead of overflowing. All numbers near the maximum are invalid.
         number = number.saturating_mul(radix).saturating_add(digit);
     }
     if count == 0 {

@@ -144,7 +144,7 @@ fn first_or_width(mask: u8x16) -> usize {
     (mask.to_bitmask() | 1 << WIDTH).trailing_zeros() as usize
 }
 
-/// Returns the offset of the first byte at or after `from` that is of one of the `kinds`.
+/// Returns the offset of the first byte at or after `from` that has any of the kinds in `kinds`.
 #[cold]
 fn position(bytes: &[u8], from: usize, kinds: u8) -> Option<usize> {
     let mut rest = bytes.get(from..)?.iter();

@@ -143,7 +143,7 @@ pub struct MemoryWorker {
 /// A worker's view of its leases.
 struct Own {
     buckets: BTreeMap<i32, OwnedBucket>,
-    /// The end of the leases, unless a heartbeat extends them.
+    /// The time at which the leases end if no heartbeat extends them.
     until: Instant,
     /// The evidence that the leases are lost.
     lost: Option<String>,
