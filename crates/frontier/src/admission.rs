@@ -30,8 +30,8 @@ pub struct Admission {
     pub kind: UrlKind,
 }
 
-/// The priority that [`Admission::link`] sets. Seeds and sitemaps may have a lower number and go
-/// first; less important URLs may have a higher number.
+/// The priority that [`Admission::link`] sets. Seeds and sitemaps may have a lower number, so they
+/// go first. Less important URLs may have a higher number.
 pub(crate) const LINK_PRIORITY: u8 = 128;
 
 impl Admission {
@@ -110,7 +110,7 @@ pub enum NewState {
 /// kind listed last here wins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum UrlKind {
-    /// A part that a page needs to be shown: an image, a style sheet.
+    /// A file that is loaded to show a page: an image or a style sheet.
     Resource,
     /// A page, or whatever a link leads to.
     #[default]

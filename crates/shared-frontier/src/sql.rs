@@ -57,7 +57,7 @@ statements! {
             lease_until = clock_timestamp() + $3::bigint * interval '1 millisecond'
         FROM ended WHERE k.crawl = $1 AND k.b = ended.b
         RETURNING k.b, k.epoch, k.seq, k.pending, k.deferred, k.fetched, k.failed, k.excluded";
-    /// Takes a worker's name, if its lease has expired or its last process has surely ended.
+    /// Takes a worker's name, if its lease has expired or its last process is known to have ended.
     /// Parameters: crawl, name, owner, milliseconds of the lease, id of that process. Returns the
     /// worker's commits and number. A new name gets a new number.
     TakeName = "WITH numbered AS (
@@ -81,7 +81,7 @@ statements! {
         WHERE crawl = $1 AND lease_until > clock_timestamp() AND NOT drained";
     /// Sets the program version and settings of a crawl, if they are unchanged, were not set yet,
     /// or no other worker is alive. Parameters: crawl, owner, version, settings, whether a worker
-    /// is alive in another group. Returns a row if it set them.
+    /// is alive in another group. Returns a row if they were set.
     TakeSettings = "UPDATE crawl_frontier.crawl c SET program = $3, settings = $4
         WHERE c.number = $1 AND (
             (c.program = $3 AND c.settings = $4)
@@ -422,9 +422,9 @@ statements! {
     /// Locks a crawl's row until the end of the transaction. Parameters: crawl.
     LockCrawl = "SELECT number FROM crawl_frontier.crawl WHERE number = $1 FOR UPDATE";
     /// Grants a worker some of the crawl's pages. Parameters: crawl, owner, the worker's pages,
-    /// additional pages, pages allowed for the crawl. A living worker counts with its granted
-    /// pages, another worker with the pages that it fetched. Returns the total granted to this
-    /// worker.
+    /// additional pages, pages allowed for the crawl. For a living worker, the pages granted to it
+    /// are counted. For a dead worker, only the pages that it fetched are counted. Returns the
+    /// total granted to this worker.
     Allow = "UPDATE crawl_frontier.worker w
         SET allowed = greatest(w.allowed, least($3::bigint + $4::bigint, $5::bigint - (
             SELECT coalesce(sum(CASE WHEN o.lease_until > clock_timestamp()
@@ -554,8 +554,8 @@ pub(crate) mod export {
     /// Returns the living workers. Parameters: crawl.
     pub(crate) const LIVING: &str = "SELECT name FROM crawl_frontier.worker
         WHERE crawl = $1 AND lease_until > clock_timestamp() ORDER BY name";
-    /// Returns numbers that show whether the crawl changed: after any change, at least one of them
-    /// is different. Parameters: crawl.
+    /// Returns numbers that show whether the crawl changed: each change makes at least one of these
+    /// numbers different. Parameters: crawl.
     pub(crate) const FACTS: &str = "SELECT
             (SELECT coalesce(sum(commits), 0)::bigint FROM crawl_frontier.worker WHERE crawl = $1),
             workers::bigint, map,

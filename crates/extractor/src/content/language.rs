@@ -34,8 +34,8 @@ pub struct DeclaredLanguage {
     pub by: LanguageSource,
 }
 
-/// The source of a declared language, strongest first. The HTML Standard (3.2.6.2) defines all but
-/// the last one, which is OpenGraph's.
+/// The source of a declared language, strongest first. The HTML Standard (3.2.6.2) defines all
+/// except the last one, which is from OpenGraph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, strum::Display)]
 #[non_exhaustive]
 #[strum(serialize_all = "snake_case")]

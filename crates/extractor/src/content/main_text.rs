@@ -326,8 +326,8 @@ fn least_share(region: &Region, around: &Region, in_main: bool) -> u64 {
         // element with its body.
         Favour::Named if around.favour == Favour::Article => 96,
         Favour::Named => 75,
-        // A region marked as a part of a text is only entered if it has nearly all text of the
-        // region around it.
+        // A region marked as a part of a text is entered only if nearly all text of the region
+        // around it is within it.
         Favour::Part => 98,
         Favour::No if in_main => 92,
         Favour::No if matches!(region.part, Part::Table | Part::Cell) => 75,

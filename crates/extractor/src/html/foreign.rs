@@ -8,7 +8,8 @@ use super::name::{self, Name};
 use super::tag_kinds::TagKinds;
 use super::tokenizer::Tag;
 
-/// Maximum number of nested drawings, formulas and HTML parts within them; deeper ones are ignored.
+/// Maximum depth to which drawings, formulas and the HTML parts within them are nested. Deeper ones
+/// are ignored.
 const MAX_DEPTH: usize = 256;
 
 /// The open drawings (SVG) and formulas (MathML), and HTML within them; outermost first.

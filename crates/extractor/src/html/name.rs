@@ -1,7 +1,7 @@
 //! Names of elements, as numbers that are cheap to compare and to store.
 
-/// The name of an element, ignoring case. A name of up to [`MAX_EXACT_BYTES`] bytes is stored as it
-/// is; a longer name is hashed.
+/// The name of an element, ignoring case. A name of up to [`MAX_EXACT_BYTES`] bytes is stored
+/// unchanged. A longer name is hashed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Name(u64);
 

@@ -473,8 +473,8 @@ pub(super) fn store_error(dir: &Path, why: fjall::Error) -> OpenError {
     }
 }
 
-/// Converts an I/O error. If a store file is missing or too short, the error is reported as damage;
-/// every other error is reported as a failure of the disk.
+/// Converts an I/O error. If a store file is missing or too short, the error is reported as damage.
+/// Every other error is reported as a failure of the disk.
 fn io_error(dir: &Path, source: io::Error) -> OpenError {
     match source.kind() {
         io::ErrorKind::UnexpectedEof | io::ErrorKind::NotFound | io::ErrorKind::InvalidData => {

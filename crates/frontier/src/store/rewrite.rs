@@ -1,8 +1,8 @@
 //! A frontier that no crawl uses, and copies of its store that leave out some URLs and hosts.
 //!
 //! Rows removed from a store stay in its journal and its older files until compaction. So to erase
-//! data, a new store is written without it, and then replaces the old store. The sieve's sorted
-//! runs stay, because they contain only fingerprints and no text.
+//! data, a new store is written that leaves the data out, and this store then replaces the old one.
+//! The sieve's sorted runs stay, because they contain only fingerprints and no text.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -137,8 +137,8 @@ impl LatestRows {
     }
 }
 
-/// Hashes a URL. Collisions are rare: among ten million URLs, two collide in one of three hundred
-/// thousand crawls.
+/// Hashes a URL. Collisions are rare: of three hundred thousand crawls with ten million URLs each,
+/// about one has two URLs with the same hash.
 pub(crate) fn key(url: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     url.hash(&mut hasher);

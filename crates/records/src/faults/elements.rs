@@ -1,4 +1,4 @@
-//! Names the elements of links that have no text.
+//! Describes the elements of links that have no text.
 
 use std::collections::HashMap;
 

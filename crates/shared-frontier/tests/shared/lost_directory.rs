@@ -81,7 +81,7 @@ fn admission(n: u32, url: CanonicalUrl) -> Admission {
     }
 }
 
-/// Ends the leases of all pending URLs, using every outcome. Two URLs stay pending.
+/// Leases all pending URLs and settles them, using every outcome.
 fn settle_all(frontier: &SharedFrontier) -> Settled {
     let mut leases = Vec::new();
     for n in 0_u32.. {
@@ -222,8 +222,8 @@ fn urls_of_a_lost_worker_are_reopened_and_those_of_others_are_not() {
     fourth.give_up().unwrap();
     let fifth = open(&served, &options(&crawl, "w1"));
     check(&fifth, &lost, &other);
-    // URLs settled by the restarted w1 belong to it: if its directory is lost too, only those are
-    // reopened.
+    // URLs settled by the restarted w1 belong to the restarted w1: if its directory is lost too,
+    // only these URLs are reopened.
     let settled = settle_all(&fifth);
     fifth.give_up().unwrap();
     lose(&served, &crawl, "w1").unwrap();
