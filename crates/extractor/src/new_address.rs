@@ -36,8 +36,8 @@ pub(crate) enum Use {
     Web,
 }
 
-/// The new address of a reference. ASCII only, without white space, double quotation marks and angle
-/// brackets.
+/// The new address of a reference. Contains only ASCII characters, and no white space, double
+/// quotation marks or angle brackets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NewAddress {
     pub(crate) text: String,

@@ -12,8 +12,8 @@ use crate::decoded_body::whole_or_part;
 use crate::error::RecordsError;
 use crate::rows::pages;
 
-/// The places in the archive of the bodies of all current pages (URLs whose last row is a page).
-/// Takes about 60 bytes per page.
+/// Where in the archive the body of each current page is stored. A current page is a URL whose last
+/// row is a page. Takes about 60 bytes per page.
 #[derive(Debug)]
 pub struct ArchivedPages {
     dir: PathBuf,

@@ -93,8 +93,8 @@ pub struct Audit {
     /// decision.
     pub undecided: BTreeMap<String, u64>,
     /// Number of breaches by rule: `gap`, `in-flight`, `pace`, `wait`, `robots-first`,
-    /// `unreachable`, `stale`, `disallowed`, `visit-time`, `page-row`, `excluded-row`, `per-address`,
-    /// `per-site`, `max-rate`, `quiet-hours`, `unsigned`, `signature`.
+    /// `unreachable`, `stale`, `disallowed`, `visit-time`, `page-row`, `excluded-row`,
+    /// `per-address`, `per-site`, `max-rate`, `quiet-hours`, `unsigned`, `signature`.
     pub by_rule: BTreeMap<String, u64>,
     /// The first twenty breaches.
     pub breaches: Vec<Breach>,

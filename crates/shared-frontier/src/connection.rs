@@ -321,7 +321,7 @@ pub(crate) fn is_cut(why: Option<&tokio_postgres::Error>) -> bool {
     match why.code() {
         // Class 57P: the database server is shutting down or closing connections.
         Some(code) => code.code().starts_with("57P"),
-        // The error is one of the connection. Any other error would occur again over a new
+        // Only errors of the connection itself count. Any other error would occur again over a new
         // connection.
         None => why.is_closed() || why.source().is_some_and(<dyn Error>::is::<std::io::Error>),
     }

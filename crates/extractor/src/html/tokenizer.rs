@@ -269,8 +269,8 @@ impl<'t> Tokenizer<'t> {
         !self.text.is_empty()
     }
 
-    /// Reads one piece of XML text: a comment, a CDATA section, or plain text up to the next comment,
-    /// CDATA section or end tag. Returns `false` at the end tag.
+    /// Reads one piece of XML text: a comment, a CDATA section, or plain text that ends before the
+    /// next comment, CDATA section or end tag. Returns `false` at the end tag.
     #[cold]
     fn read_xml_text(&mut self) -> bool {
         let bytes = self.page.as_bytes();

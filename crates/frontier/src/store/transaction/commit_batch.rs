@@ -18,7 +18,7 @@ use crate::store::url_changes::{Change, StoredState};
 /// A transaction's changes, ready to be committed.
 pub(super) struct CommitBatch {
     pub(super) batch: OwnedWriteBatch,
-    /// The records for the sieve (the set of known URLs). The batch contains them too.
+    /// The records for the sieve (the set of known URLs). `batch` contains these records too.
     pub(super) records: Vec<Record>,
     /// The notes that the batch adds.
     pub(super) notes: Vec<(Vec<u8>, u64)>,
