@@ -218,8 +218,9 @@ pub trait WorkerTransaction: Transaction {
         admissions: &mut dyn Iterator<Item = &Admission>,
     ) -> Result<(), FrontierError>;
 
-    /// Returns up to `most` links that other workers found to hosts of this worker, oldest first.
-    /// The caller has to admit these links, because committing this transaction deletes them.
+    /// Returns up to `most` links, found by other workers, that lead to hosts of this worker. The
+    /// oldest come first. The caller has to admit these links, because committing this transaction
+    /// deletes them.
     ///
     /// # Errors
     /// [`FrontierError`] if the store fails.
