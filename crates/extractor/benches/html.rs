@@ -100,8 +100,8 @@ fn compare(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Measures adversarial input. Its time must be linear, and at most a small multiple of that for
-/// ordinary input.
+/// Measures adversarial input. The time must be linear in the input's length, and at most a small
+/// multiple of the time for ordinary input of that length.
 fn endure(criterion: &mut Criterion) {
     const BYTES: usize = 1 << 20;
     let repeat = |part: &str| part.repeat(BYTES / part.len());
@@ -176,8 +176,8 @@ fn run_over(pages: &[String], run: fn(&str)) {
     pages.iter().for_each(|html| run(black_box(html)));
 }
 
-/// Prints how fast each part is, relative to the first part. Takes the minimum time of several runs
-/// over all pages; parts alternate, so that noise affects all parts.
+/// Prints how fast each part is, relative to the first part. The time of a part is the minimum over
+/// several runs, each over all pages. The parts take turns, so that noise affects all parts.
 fn ratios() {
     const TIMES: usize = 15;
     let pages = real_pages();

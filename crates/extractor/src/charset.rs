@@ -9,8 +9,8 @@ use crate::prescan::{css_charset, prescan, xml_encoding};
 
 /// Number of leading bytes in which the HTML Standard looks for a `meta` that declares a charset.
 const MAX_PRESCAN_BYTES: usize = 1024;
-/// Number of leading bytes to search for a `meta` that declares a charset, before guessing it.
-/// Browsers find a late `meta` while parsing, and then parse the page again.
+/// Number of leading bytes to search for a `meta` before guessing the charset. Browsers find a late
+/// `meta` while they parse the page, and then parse the page again.
 const MAX_LATE_PRESCAN_BYTES: usize = 64 * 1024;
 
 /// The source of a page's charset, strongest first.
@@ -23,8 +23,8 @@ pub enum CharsetSource {
     Header,
     /// A `meta` element or XML declaration in the first 1,024 bytes (HTML Standard 13.2.3.2).
     Meta,
-    /// The page declares no charset, but its bytes are valid UTF-8. (The HTML Standard would mostly
-    /// use windows-1252.)
+    /// The page declares no charset, but its bytes are valid UTF-8. (Here the HTML Standard would
+    /// usually choose windows-1252.)
     ValidUtf8,
     /// A `meta` element after the first 1,024 bytes, within 64 KiB (HTML Standard 13.2.3.4).
     LateMeta,
@@ -44,8 +44,8 @@ pub(crate) struct Charset {
 }
 
 /// Returns the charset of an HTML page: the encoding sniffing algorithm of the HTML Standard
-/// (13.2.3.2), with UTF-8 as the default if the bytes are valid UTF-8. In XML syntax, whose default
-/// is UTF-8, a `meta` counts only if the bytes are not UTF-8.
+/// (13.2.3.2), with UTF-8 as the default if the bytes are valid UTF-8. In XML syntax, the default
+/// is UTF-8, so a `meta` counts only if the bytes are not valid UTF-8.
 pub(crate) fn of_page(body: &[u8], content_type: Option<&str>, syntax: Syntax) -> Charset {
     let label = content_type.and_then(charset_parameter);
     let declared = label.and_then(|label| Encoding::for_label(label.as_bytes()));
@@ -70,8 +70,8 @@ pub(crate) fn of_page(body: &[u8], content_type: Option<&str>, syntax: Syntax) -
     }
 }
 
-/// Returns the charset of a page in XML syntax whose header names none: the charset of the XML
-/// declaration, else UTF-8. `None` if there is no such declaration and the bytes are not UTF-8.
+/// Returns the charset of a page in XML syntax whose `Content-Type` header names none: the charset
+/// of the XML declaration, or UTF-8 if the bytes are valid UTF-8. `None` if neither applies.
 fn undeclared_xml(body: &[u8]) -> Option<(&'static Encoding, CharsetSource)> {
     if let Some(encoding) = xml_encoding(head(body, MAX_PRESCAN_BYTES)) {
         return Some((encoding, CharsetSource::Meta));
@@ -97,8 +97,9 @@ fn undeclared(body: &[u8]) -> (&'static Encoding, CharsetSource) {
     }
 }
 
-/// The first byte of an escape sequence, which switches character sets in ISO-2022-JP. Text in that
-/// charset consists of ASCII bytes, so only this byte distinguishes it from UTF-8.
+/// The first byte of an escape sequence. In ISO-2022-JP, escape sequences switch between character
+/// sets. All other bytes of such text are ASCII, so it would pass for UTF-8 if this byte were not
+/// checked.
 const ESCAPE: u8 = 0x1b;
 
 /// Returns the charset of an XML document and the length of its byte order mark. The order is: byte

@@ -20,8 +20,8 @@ pub(crate) fn detect(body: &[u8]) -> &'static Encoding {
     detector.guess(None, Utf8Detection::Allow)
 }
 
-/// Detects UTF-16 without a byte order mark: in its markup, many characters are an ASCII byte and a
-/// NUL, always in the same order. `None` if `head` doesn't look like that.
+/// Detects UTF-16 without a byte order mark. In UTF-16 markup, many characters are an ASCII byte
+/// and a NUL, always in the same order. `None` if this is not the case for `head`.
 pub(crate) fn utf_16_without_mark(head: &[u8]) -> Option<&'static Encoding> {
     memchr::memchr(0, head)?;
     let pairs = || head.chunks_exact(2);
@@ -31,7 +31,7 @@ pub(crate) fn utf_16_without_mark(head: &[u8]) -> Option<&'static Encoding> {
     let big = pairs()
         .filter(|pair| pair[0] == 0 && is_text(pair[1]))
         .count();
-    // In UTF-16 markup, at least four characters, and at least a third of all, are ASCII.
+    // In UTF-16 markup, at least four characters are ASCII, and at least a third of all characters.
     let plainly = |count: usize, others: usize| {
         count >= 4 && 3 * count >= pairs().count() && others * 16 <= count
     };

@@ -38,7 +38,7 @@ pub use limits::{ContentLimits, ContentOddity, ContentOddityKind};
 pub use markdown::{escape_markdown, read_markdown};
 pub use model::{Block, BlockKind, BlockPlace, Content, Section};
 
-/// Facts known about a page besides its bytes.
+/// Facts about a page that are not in its bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PageContext<'a> {
     /// The value of the `Content-Type` header.
@@ -53,7 +53,7 @@ pub struct PageContext<'a> {
 /// Reads the content of the page in `body`, whose content coding is already removed.
 ///
 /// Never fails: any bytes give a value. Takes linear time in the length of `body`; memory is
-/// bounded by `limits` and, as for [`read_html`](crate::read_html), the text.
+/// bounded by `limits` and by the size of the text, as for [`read_html`](crate::read_html).
 ///
 /// ```
 /// use crawl_extractor::{ContentLimits, PageContext, read_content};

@@ -3,7 +3,7 @@
 use crate::text::trim;
 
 /// Returns the type without its parameters, in lower case. `None` if the value is empty, malformed,
-/// or one that servers send for "unknown" (MIME Sniffing Standard, section 7).
+/// or a type that servers send for content of unknown type (MIME Sniffing Standard, section 7).
 #[must_use]
 pub fn essence(content_type: Option<&str>) -> Option<String> {
     let essence = content_type?.split([';', ',']).next().unwrap_or_default();

@@ -64,10 +64,10 @@ pub fn read_css(body: &[u8], content_type: Option<&str>, limits: &Limits) -> Css
 /// An address in CSS.
 pub(crate) struct CssAddress<'a> {
     pub(crate) address: Cow<'a, str>,
-    /// Whether the address is that of another style sheet.
+    /// Whether the address leads to another style sheet.
     pub(crate) is_import: bool,
-    /// The range of the address in the CSS as written: of the string with its quotation marks, or
-    /// of the URL in `url()`.
+    /// The range of the address in the CSS as written. For a string, the quotation marks are
+    /// included. For a URL in `url()` without quotes, the range is that of the URL.
     pub(crate) range: Range<usize>,
 }
 

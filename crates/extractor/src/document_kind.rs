@@ -35,14 +35,14 @@ pub enum ContentKind {
 }
 
 /// Returns the kind of the document that begins with `first`, whose content coding is already
-/// removed. [`MAX_SNIFF_BYTES`] are enough; more are ignored.
+/// removed. Only the first [`MAX_SNIFF_BYTES`] bytes are used.
 ///
 /// The type in the header decides, with these exceptions. If the header has no usable type, the
 /// bytes decide (MIME Sniffing Standard, section 7.1). A document declared as HTML or XML may turn
 /// out to be a feed or a sitemap (section 7.3, extended). A document declared as HTML or text is
-/// media or PDF if it starts with the signature of one and contains binary bytes (sections 6 and
-/// 7.2). The standard has this rule only for text; for HTML it is safe too, because an image has no
-/// links to lose.
+/// media or PDF if it begins with the signature of such a type and contains binary bytes (sections
+/// 6 and 7.2). The standard has this rule only for text. For HTML it is safe too, because an image
+/// has no links.
 #[must_use]
 pub fn document_kind(content_type: Option<&str>, first: &[u8]) -> ContentKind {
     let first = &first[..first.len().min(MAX_SNIFF_BYTES)];
@@ -58,7 +58,8 @@ pub fn document_kind(content_type: Option<&str>, first: &[u8]) -> ContentKind {
         }
         "image/svg+xml" => ContentKind::Media,
         xml if is_xml_type(xml) => match root::root_of_xml(first) {
-            // Browsers show a root `html` outside the XHTML namespace as generic XML.
+            // Browsers show the document as generic XML if its root is an `html` outside the XHTML
+            // namespace.
             Some(Root::Html) => ContentKind::Text,
             root => by_root(root).unwrap_or(ContentKind::Text),
         },
@@ -71,7 +72,8 @@ pub fn document_kind(content_type: Option<&str>, first: &[u8]) -> ContentKind {
 }
 
 /// Returns the media type that a body looks like by its first bytes, ignoring its header (MIME
-/// Sniffing Standard, section 7.1; in addition, XML by its root). `None` for an empty body.
+/// Sniffing Standard, section 7.1). Beyond the standard, the root element of XML decides. `None`
+/// for an empty body.
 #[must_use]
 pub fn sniff_media_type(first: &[u8]) -> Option<&'static str> {
     let first = &first[..first.len().min(MAX_SNIFF_BYTES)];
@@ -115,8 +117,8 @@ pub(crate) enum Syntax {
     Xml,
 }
 
-/// Returns whether to read a page in XML syntax: it is served as XHTML, or as XML with an XHTML
-/// root, or has no type and begins as XML.
+/// Returns whether to read a page in XML syntax. This is the case if the page is served as XHTML,
+/// is served as XML and has an XHTML root, or has no type and begins as XML with an XHTML root.
 pub(crate) fn is_xhtml(content_type: Option<&str>, first: &[u8]) -> bool {
     let first = &first[..first.len().min(MAX_SNIFF_BYTES)];
     let root = match essence(content_type) {
@@ -128,8 +130,8 @@ pub(crate) fn is_xhtml(content_type: Option<&str>, first: &[u8]) -> bool {
     root == Some(Root::Xhtml)
 }
 
-/// Returns whether this crate may be able to read a document of that type, so that its bytes are
-/// worth decoding: the type is missing, HTML, XML, JSON or CSS.
+/// Returns whether this crate may be able to read a document of that type. This is the case if the
+/// type is missing, HTML, XML, JSON or CSS. Other documents don't have to be decoded.
 #[must_use]
 pub fn may_be_read(content_type: Option<&str>) -> bool {
     let Some(essence) = essence(content_type) else {

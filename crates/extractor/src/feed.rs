@@ -55,9 +55,9 @@ pub struct FeedEntry {
     pub published: Option<String>,
     /// The date of the last change, as written.
     pub updated: Option<String>,
-    /// The id that distinguishes the entry from others.
+    /// The id that identifies the entry within the feed.
     pub id: Option<String>,
-    /// Files that belong to the entry, such as the audio file of a podcast; they count as
+    /// Files that belong to the entry, such as the audio file of a podcast. Enclosures count as
     /// resources.
     pub enclosures: Vec<FeedUrl>,
 }
@@ -100,7 +100,7 @@ pub fn read_feed(body: &[u8], content_type: Option<&str>, limits: &Limits) -> Fe
     feed
 }
 
-/// Returns whether the first significant byte is that of a JSON object.
+/// Returns whether the first byte that is not white space begins a JSON object.
 fn is_json(body: &[u8]) -> bool {
     let (encoding, skip) = charset::of_json(body);
     // In UTF-16, each ASCII character has a NUL byte, so skip NULs.

@@ -7,7 +7,7 @@ use crawl_weburl::{CanonicalUrl, Unusable, canonicalize};
 /// Maximum number of nested `xml:base` values; real feeds need two.
 const MAX_LEVELS: u8 = 16;
 
-/// The value of an `xml:base`, which may be relative to that of an outer element.
+/// The value of an `xml:base`. The value may be relative to the `xml:base` of an outer element.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Base {
     href: String,
@@ -29,8 +29,8 @@ impl Base {
         })
     }
 
-    /// Returns the base as an absolute URL, in a document at the URL `document`. A base that is not
-    /// a usable URL is ignored.
+    /// Returns the base as an absolute URL. `document` is the URL of the document that contains the
+    /// base. A base that is not a usable URL is ignored.
     fn url(&self, document: &CanonicalUrl) -> CanonicalUrl {
         let outer = match &self.outer {
             Some(outer) => outer.url(document),

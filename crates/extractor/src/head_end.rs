@@ -1,12 +1,12 @@
-//! Finds the end of a page's head. Text after the head may be written by anybody, such as a
+//! Finds the end of a page's head. Text after the head may not be the author's, but for example a
 //! reader's comment.
 
 use crate::html::name::{self, Name};
 
 /// Follows the visible tags and text of a page up to the end of its head.
 ///
-/// A `noscript` in the head is skipped with its content. Browsers with scripts ignore it, and many
-/// pages put an image there, which would otherwise count as the end of the head.
+/// A `noscript` in the head is skipped with its content, as in browsers with scripts. Many pages
+/// put an image there, which would otherwise end the head.
 #[derive(Debug, Default)]
 pub(crate) struct HeadEnd {
     is_over: bool,

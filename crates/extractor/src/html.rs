@@ -40,9 +40,9 @@ use visible_text::ShownReader;
 /// Reads the page in `body`, whose content coding is already removed. `content_type` is the value
 /// of the `Content-Type` header.
 ///
-/// Never fails: any bytes give a page. Takes linear time in the length of `body`. Memory use is
-/// that of the result. If the bytes are not UTF-8, or have carriage returns, the decoded text takes
-/// memory too.
+/// Never fails: any bytes give a page. Takes linear time in the length of `body`. Memory is needed
+/// for the result. If the bytes are not UTF-8, or contain carriage returns, memory is needed for
+/// the decoded text too.
 #[must_use]
 pub fn read_html(body: &[u8], content_type: Option<&str>, limits: &Limits) -> Page {
     read_text(&PageText::decode(body, content_type), limits, &mut ())
@@ -80,10 +80,10 @@ pub(crate) fn read_with<C: Consumer>(
     (page, other)
 }
 
-/// Compares our tokens of a page with html5ever's, for a fuzz target.
+/// Compares our tokens of a page with html5ever's tokens, for a fuzz target.
 ///
 /// # Panics
-/// If the two differ.
+/// If the tokens differ.
 #[cfg(fuzzing)]
 pub fn compare_with_html5ever(html: &str) {
     agreement::compare(html);

@@ -3,18 +3,19 @@
 //!
 //! [`document_kind`] detects the kind of a document. [`read_html`] turns a page into a [`Page`];
 //! [`read_sitemap`], [`read_feed`] and [`read_css`] read the other kinds; and [`link_header`] reads
-//! the links in a header. [`rewrite_html`] and [`rewrite_css`] give the references of a document new
-//! addresses. None of these ever fails: any bytes give a value, with a
-//! [`DocumentOddity`] for each defect or omission. Time is linear in the input, memory is bounded
-//! by [`Limits`], and nothing recurses. The crate does no I/O, reads no clock, runs no script, and
-//! resolves links only to rewrite them: an address is returned as written, without surrounding white
-//! space. The one exception is the query of an address in a page in a legacy charset, which is
-//! percent-encoded here because later code doesn't know that charset.
+//! the links in a header. [`rewrite_html`] and [`rewrite_css`] give the references of a document
+//! new addresses. None of these ever fails: any bytes give a value, with a [`DocumentOddity`] for
+//! each defect or omission. Time is linear in the input, memory is bounded by [`Limits`], and
+//! nothing recurses. The crate does no I/O, reads no clock, runs no script, and resolves links only
+//! to rewrite them: an address is returned as written, without surrounding white space. There is
+//! one exception: if a page is in a legacy charset, the queries of its addresses are
+//! percent-encoded here, because later code doesn't know the charset.
 //!
 //! A page served as XML is read in XML syntax: `<title/>` is empty, `CDATA` sections are text, and
-//! prefixes name vocabularies. HTML is read as by a browser without scripts: `noscript` is markup,
-//! and comments and scripts are ignored. A `template` only contributes its links, because a script
-//! may show it. A `style` contributes the resources that its CSS loads.
+//! prefixes name vocabularies. HTML is read as by a browser without scripts: the content of
+//! `noscript` is markup, and comments and scripts are ignored. Only the links of a `template` are
+//! read, because a script may insert it into the page. Only the resources that its CSS loads are
+//! read of a `style`.
 //!
 //! ```
 //! use crawl_extractor::{Element, Limits, Rel, read_html};

@@ -117,18 +117,18 @@ pub enum DocumentOddityKind {
     NotAFeed,
     /// XML that is not well-formed; the rest was not read.
     BrokenXml,
-    /// An XML end tag that doesn't match the innermost open element; it was skipped, or ended an
-    /// outer element.
+    /// An XML end tag that doesn't match the innermost open element. If an outer element has that
+    /// name, the tag ended it; otherwise the tag was skipped.
     MismatchedTag,
-    /// An element of a sitemap without an end tag; it ended where the next one began.
+    /// An element of a sitemap has no end tag. The element ended where the next one began.
     UnclosedElement,
-    /// A second `loc` in an entry of a sitemap; it counts as a second entry.
+    /// A second `loc` in an entry of a sitemap. The URL was read as a second entry.
     SecondLoc,
-    /// A URL in a sitemap outside any `loc`; it was read as if it were in a `loc`.
+    /// A URL in a sitemap outside any `loc`. The URL was read as if it were in a `loc`.
     UrlOutsideLoc,
-    /// Invalid JSON, or not the structure of a feed; the rest was not read.
+    /// The JSON is invalid, or doesn't have the structure of a feed. The rest was not read.
     BrokenJson,
-    /// An undeclared XML entity; it was kept as written.
+    /// An undeclared XML entity, which was kept as written.
     UnknownEntity,
     /// A line of a text sitemap that is not a URL.
     NotAUrl,

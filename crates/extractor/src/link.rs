@@ -57,15 +57,16 @@ pub enum LinkKind {
     Resource,
     /// A feed (RSS, Atom, JSON Feed).
     Feed,
-    /// The target of a form with the method GET.
+    /// The address of a form that is sent with the method GET.
     Form,
     /// Anything else: a hint about a connection, an interface for programs, the source of a
     /// quotation, an unknown `rel`.
     Other,
 }
 
-/// The place of a link. It displays as the element's name in lower case; `meta` for a refresh, `*`
-/// for the `style` of any element, `css` for a style sheet, `http` for a header.
+/// The element or header that contains a link. The `Display` form is the element's name in lower
+/// case, except for: `meta` for a refresh, `*` for the `style` attribute of any element, `css` for
+/// a style sheet, and `http` for a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 #[non_exhaustive]
@@ -201,11 +202,12 @@ impl Links {
         }
     }
 
-    /// Returns `href` trimmed, if the limits allow one more link of its kind. Refuses resources
-    /// within the document itself (a fragment, a `data:` URL).
+    /// Returns `href` trimmed, if the limits allow one more link of the kind `kind`. Refuses
+    /// resources within the document itself (a fragment, a `data:` URL).
     ///
     /// # Errors
-    /// The limit that is reached. `None` if the refused resource is part of the document.
+    /// The limit that is reached, or `None` if the resource was refused because it is part of the
+    /// document.
     pub(crate) fn room(
         &self,
         href: &str,
@@ -237,8 +239,8 @@ impl Links {
     }
 }
 
-/// Returns whether the address of a resource refers to the document itself, to data in the address,
-/// or to the result of a script.
+/// Returns whether the address of a resource is in the document itself: a fragment, data in the
+/// address, or the result of a script.
 fn is_in_document(href: &str) -> bool {
     let scheme = |name: &str| {
         href.get(..name.len())

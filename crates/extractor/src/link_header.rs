@@ -8,9 +8,9 @@ use crate::rel::Rel;
 /// Returns the links in the value of a `Link` header, parsed as in RFC 8288 appendix B. Several
 /// headers are read one by one, or joined by commas.
 ///
-/// Addresses are relative to the requested page, ignoring its `base`. Skips links of another page
-/// (with `anchor`), as section 3.2 allows, and links beyond [`Limits::links`] and
-/// [`Limits::resources`]. Never fails.
+/// Addresses are relative to the URL of the requested page, not to its `base`. Skips links that the
+/// header declares for another page (with `anchor`), as section 3.2 allows. Skips links beyond
+/// [`Limits::links`] and [`Limits::resources`]. Never fails.
 #[must_use]
 pub fn link_header(value: &str, limits: &Limits) -> Vec<Link> {
     let mut links = Links::default();

@@ -1,4 +1,4 @@
-//! The new address of a reference in a document that becomes a file.
+//! Computes the new address of a reference in a document that becomes a file.
 
 use std::fmt::Write as _;
 
@@ -18,8 +18,8 @@ pub(crate) type FileOf<'f> = dyn FnMut(&CanonicalUrl) -> Option<String> + 'f;
 pub(crate) struct AddressRewriter<'f> {
     /// The URL that relative addresses are resolved against.
     pub(crate) base: CanonicalUrl,
-    /// Whether the document has a `base` element, so that an address which is only a fragment may
-    /// lead to another document.
+    /// Whether the document has a `base` element. With a `base`, an address that is only a fragment
+    /// may lead to another document.
     pub(crate) has_base: bool,
     /// The charset that encodes the queries of addresses.
     pub(crate) encoding: &'static Encoding,
@@ -29,14 +29,15 @@ pub(crate) struct AddressRewriter<'f> {
 /// How a reference is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Use {
-    /// A link or a resource, which leads to a file if there is one.
+    /// A link, or a resource. The new address is that of the file if there is one.
     Read,
-    /// The address of a form or the original of a page: a file can't take its place.
+    /// The address of a form, or of the original of a page. The new address leads to the web, even
+    /// if there is a file.
     Web,
 }
 
-/// The new address of a reference. ASCII only, without white space, double quotation marks and angle
-/// brackets.
+/// The new address of a reference. Contains only ASCII characters, and no white space, double
+/// quotation marks or angle brackets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NewAddress {
     pub(crate) text: String,
@@ -61,8 +62,8 @@ impl AddressRewriter<'_> {
     ) -> Vec<Edit> {
         let mut edits = Vec::new();
         for CssAddress { address, range, .. } in addresses {
-            // In CSS, such an address always refers to the document that uses the style (CSS Values
-            // Level 4, section 4.5.1).
+            // In CSS, an address that is only a fragment always refers to the document that uses
+            // the style (CSS Values Level 4, section 4.5.1).
             if address.starts_with('#') {
                 continue;
             }
@@ -104,8 +105,8 @@ impl AddressRewriter<'_> {
     }
 }
 
-/// Returns whether an address means the same in every document. (`http:a` doesn't: it is relative
-/// to a page with the same scheme.)
+/// Returns whether an address is the same in every document. (`http:a` isn't: in a page with the
+/// same scheme it is a relative address.)
 fn is_absolute(address: &str) -> bool {
     ["http://", "https://"].iter().any(|scheme| {
         let head = address.get(..scheme.len());
@@ -113,8 +114,8 @@ fn is_absolute(address: &str) -> bool {
     })
 }
 
-/// Appends a part of a URL, with all characters percent-encoded that could end an attribute's
-/// value in double quotation marks, a CSS string or an element.
+/// Appends a part of a URL. Percent-encodes all characters that could end an attribute's value in
+/// double quotation marks, a CSS string or an element.
 fn push_encoded(part: &str, out: &mut String) {
     for byte in part.bytes() {
         if !byte.is_ascii_graphic() || matches!(byte, b'"' | b'<' | b'>' | b'`') {

@@ -14,8 +14,8 @@ pub struct Oddity<K> {
     pub count: u64,
 }
 
-/// The oddities of a page, one per kind, so that the list stays short on any input. Each has a byte
-/// offset, because line numbers are only counted at the end.
+/// The oddities of a page, one per kind, so that the list stays short on any input. Each is stored
+/// with a byte offset. The line numbers are computed at the end.
 #[derive(Debug)]
 pub(crate) struct Oddities<K> {
     list: Vec<(K, usize, u64)>,

@@ -36,7 +36,7 @@ pub struct Page {
 }
 
 impl Page {
-    /// Returns the base URL of the links of a page at `page`: the URL in its `base` if that is
+    /// Returns the base URL of the links of a page at `page`: the URL in the page's `base` if it is
     /// usable, else `page`.
     #[must_use]
     pub fn base_url(&self, page: &CanonicalUrl) -> CanonicalUrl {
@@ -45,9 +45,10 @@ impl Page {
             .unwrap_or_else(|| page.clone())
     }
 
-    /// Returns the canonical URL that the page at `page` declares, if it isn't `page` itself.
-    /// `rel=canonical` in the page counts first, then `linked` (the target of a `Link` header with
-    /// `rel=canonical`; RFC 8288, RFC 6596), then `meta name=url`. Unusable addresses are ignored.
+    /// Returns the canonical URL that the page at `page` declares, or `None` if it declares none or
+    /// declares `page` itself. The first usable address counts: `rel=canonical` in the page, then
+    /// `linked` (the target of a `Link` header with `rel=canonical`; RFC 8288, RFC 6596), then
+    /// `meta name=url`.
     #[must_use]
     pub fn stands_elsewhere(
         &self,
@@ -96,7 +97,7 @@ pub struct Outline {
     pub heading: Option<String>,
     /// Number of password fields.
     pub passwords: usize,
-    /// Number of `a` elements, with or without an address.
+    /// Number of `a` elements, whether or not they have an address.
     pub links: usize,
     /// Number of non-white characters as written, up to 8,192. Titles, form fields, scripts and
     /// styles are not counted.

@@ -4,9 +4,9 @@ use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFI
 
 use crate::text::is_space;
 
-/// Returns the encoding that a `meta` element or an XML declaration in `bytes` names. If a `meta`
-/// names UTF-16, returns UTF-8: in a UTF-16 page, this function wouldn't have recognised the
-/// `meta`.
+/// Returns the encoding that a `meta` element or an XML declaration in `bytes` names. Returns UTF-8
+/// if a `meta` names UTF-16: the `meta` must be wrong, because this function recognises only a
+/// `meta` in ASCII bytes.
 pub(crate) fn prescan(bytes: &[u8]) -> Option<&'static Encoding> {
     if let Some(utf_16) = bare_utf_16(bytes) {
         return Some(utf_16);
@@ -59,7 +59,7 @@ fn bare_utf_16(bytes: &[u8]) -> Option<&'static Encoding> {
 }
 
 /// Returns the encoding that an `@charset` at the very start names (CSS Syntax Level 3, section
-/// 3.2). The rule must be written with exactly these bytes: `@charset "..";`.
+/// 3.2). The rule must be exactly `@charset "..";`, with a single space and double quotes.
 pub(crate) fn css_charset(bytes: &[u8]) -> Option<&'static Encoding> {
     let rest = bytes.strip_prefix(b"@charset \"")?;
     let end = rest.iter().position(|&byte| byte == b'"')?;
@@ -95,7 +95,7 @@ impl Scan<'_> {
             let rest = &self.bytes[self.at..];
             match rest {
                 [b'<', b'!', b'-', b'-', ..] => {
-                    // The dashes of `<!--` may also be those of `-->`, as in `<!-->`.
+                    // The two dashes of `<!--` may also be the first two of `-->`, as in `<!-->`.
                     let end = rest[2..].windows(3).position(|window| window == b"-->");
                     self.at += 2 + end.ok_or(Ended)? + 2;
                 }

@@ -132,7 +132,8 @@ mod tests {
                 "?q=%26%2333590%3B;%26%23127861%3B",
             ),
             (WINDOWS_1252, "?a%20é\tb", "?a%20%E9\tb"),
-            // In ISO-2022-JP, escape sequences switch charsets, and all bytes are ASCII.
+            // In ISO-2022-JP, escape sequences switch between character sets, and all bytes are
+            // ASCII.
             (ISO_2022_JP, "?q=茶&b", "?q=%1B$BCc%1B(B&b"),
             // An ASCII query stays as it is.
             (GBK, "/tea?q='\"&x=%e8{}|^", "/tea?q='\"&x=%e8{}|^"),

@@ -30,8 +30,8 @@ fn after_url_equals(text: &str) -> Option<&str> {
     Some(trim(rest))
 }
 
-/// If the text begins with a quote, returns the text up to the next such quote. Otherwise returns
-/// the whole text.
+/// If the text begins with a quote, returns the text up to the next quote of the same kind.
+/// Otherwise returns the whole text.
 fn unquoted(text: &str) -> &str {
     for quote in ['"', '\''] {
         if let Some(inner) = text.strip_prefix(quote) {

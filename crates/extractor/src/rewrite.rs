@@ -20,16 +20,16 @@ const MAX_CHARSET_BYTES: usize = 1024;
 /// Rewrites the page in `body`, fetched from `page`, for use as a file. `content_type` is the value
 /// of its `Content-Type` header.
 ///
-/// `file` returns the file for a URL, as a relative URL without fragment; `None` if there is no
-/// such file. References to URLs with a file lead to the file, with their fragment; other relative
+/// `file` returns the file for a URL, as a relative URL without fragment, or `None` if there is no
+/// such file. References to URLs with a file lead to the file, with their fragment. Other relative
 /// references become absolute. This covers attributes that are links or load resources, `srcset`,
 /// `meta` refresh, `srcdoc`, and CSS in `style` elements and attributes. The address of a form and
 /// `rel=canonical` become absolute even if there is a file.
 ///
-/// The `href` of `base` is removed, and so is what would keep a browser from loading a file:
-/// `integrity` and `crossorigin` of rewritten references, and a Content-Security-Policy in a
-/// `meta`. All other bytes stay, in the charset of the page. If only the header declares the
-/// charset, or nothing does, a declaration is added: a byte order mark or a `meta`.
+/// The `href` of `base` is removed. Attributes that would keep a browser from loading a file are
+/// removed too: `integrity` and `crossorigin` of rewritten references, and a
+/// Content-Security-Policy in a `meta`. All other bytes stay, in the charset of the page. If the
+/// page itself doesn't declare its charset, a declaration is added: a byte order mark or a `meta`.
 ///
 /// Never fails. Takes linear time. Scripts are not rewritten.
 ///
@@ -89,8 +89,8 @@ pub fn rewrite_html<'b>(
     declaration.before(edited)
 }
 
-/// Rewrites the style sheet in `body`, fetched from `sheet`, like [`rewrite_html`]. If only the
-/// header declares the charset, or nothing does, a byte order mark or `@charset` is added.
+/// Rewrites the style sheet in `body`, fetched from `sheet`, like [`rewrite_html`]. If the style
+/// sheet itself doesn't declare its charset, a byte order mark or `@charset` is added.
 #[must_use]
 pub fn rewrite_css<'b>(
     body: &'b [u8],
@@ -122,7 +122,7 @@ pub fn rewrite_css<'b>(
         .before(edited)
 }
 
-/// How a file declares the charset that the header of the response declared.
+/// How a file declares its charset, which the header of the response declared before.
 enum Declaration {
     /// The document declares the charset itself, or needs no declaration.
     None,
@@ -151,7 +151,7 @@ fn page_declaration(body: &[u8], text: &PageText<'_>) -> Declaration {
     let without_header = charset::of_page(body, None, text.syntax());
     let is_declared = match without_header.source {
         CharsetSource::Bom | CharsetSource::Meta | CharsetSource::LateMeta => true,
-        // The default of XML is UTF-8.
+        // XML without a declaration is UTF-8 by default, so it needs none.
         CharsetSource::ValidUtf8 => text.syntax() == Syntax::Xml || is_plain_ascii(body, encoding),
         CharsetSource::Header | CharsetSource::Detected => is_plain_ascii(body, encoding),
     };
@@ -162,7 +162,7 @@ fn page_declaration(body: &[u8], text: &PageText<'_>) -> Declaration {
     let name = encoding.name();
     mark_of(encoding).unwrap_or_else(|| match text.syntax() {
         Syntax::Html => Declaration::Meta(format!("<meta charset=\"{name}\">")),
-        // An XML declaration is only allowed at the start, once.
+        // The document has an XML declaration already, and a second one is not allowed.
         Syntax::Xml if body.starts_with(b"<?xml") => Declaration::None,
         Syntax::Xml => Declaration::Start(format!("<?xml version=\"1.0\" encoding=\"{name}\"?>")),
     })
@@ -179,7 +179,8 @@ fn mark_of(encoding: &'static Encoding) -> Option<Declaration> {
     mark.map(|(_, mark)| Declaration::Mark(mark))
 }
 
-/// Returns whether a document means the same in every charset based on ASCII.
+/// Returns whether all bytes of a document are plain ASCII, so that it is the same text in every
+/// charset based on ASCII.
 fn is_plain_ascii(body: &[u8], encoding: &'static Encoding) -> bool {
     body.is_ascii() && encoding.is_ascii_compatible() && encoding != ISO_2022_JP
 }

@@ -46,9 +46,9 @@ pub struct SitemapEntry {
     pub changefreq: Option<ChangeFreq>,
     /// The rank among the URLs of the same site, 0 to 1.
     pub priority: Option<f32>,
-    /// The same page in other languages or forms (`xhtml:link`); they count as pages.
+    /// The same page in other languages or forms (`xhtml:link`). These count as pages.
     pub alternates: Vec<Alternate>,
-    /// Addresses of images on the page (`image:loc`); they count as resources.
+    /// Addresses of images on the page (`image:loc`). Images count as resources.
     pub images: Vec<String>,
     /// Videos on the page.
     pub videos: Vec<Video>,
@@ -121,10 +121,10 @@ pub enum ChangeFreq {
 /// value of the `Content-Type` header.
 ///
 /// Never fails: everything before an XML syntax error is kept. A document that begins with `<`, or
-/// has the root of a sitemap after other text, is read as XML; any other document is read as one
-/// URL per line. Missing end tags, a second `loc` in an entry and URLs outside a `loc` lose no URL,
-/// but are noted as oddities. XML prefixes and namespaces are ignored. URLs in extensions, such as
-/// images, are not listed as pages.
+/// has the root of a sitemap after other text, is read as XML. Any other document is read as one
+/// URL per line. No URL is lost by a missing end tag, a second `loc` in an entry, or a URL outside
+/// any `loc`. Each of these is noted as an oddity. XML prefixes and namespaces are ignored. URLs in
+/// extensions, such as images, are not listed as pages.
 #[must_use]
 pub fn read_sitemap(body: &[u8], content_type: Option<&str>, limits: &Limits) -> Sitemap {
     let (encoding, skip) = charset::of_xml(body, content_type);
@@ -155,8 +155,8 @@ pub fn read_sitemap(body: &[u8], content_type: Option<&str>, limits: &Limits) ->
     sitemap
 }
 
-/// Returns the offset at which the XML of a sitemap begins, because some servers put messages
-/// before the XML. `None` if the document is not XML.
+/// Returns the offset of the XML in a sitemap. Some servers put messages before the XML. `None` if
+/// the document is not XML.
 fn start_of_xml(text: &str) -> Option<usize> {
     if text.trim_start().starts_with('<') {
         return Some(0);

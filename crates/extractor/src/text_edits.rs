@@ -26,10 +26,10 @@ pub(crate) fn edited_text(text: &str, edits: &[Edit]) -> String {
     edited
 }
 
-/// Returns `body` with the edits of its text applied; all other bytes stay. `skip` is the length of
-/// the byte order mark. The text is `body` without the mark, decoded, with line ends as line feeds
-/// if `has_line_feeds`. `edits` must be in ascending order, without overlaps. An edit next to bytes
-/// that are invalid in `encoding` is dropped if its place in the bytes is unclear.
+/// Returns `body` with the edits of its text applied. All other bytes stay. The text is the decoded
+/// `body` without its byte order mark, whose length is `skip`. If `has_line_feeds`, line ends in
+/// the text are line feeds. `edits` must be in ascending order, without overlaps. An edit next to
+/// bytes that are invalid in `encoding` is dropped if its position in the bytes is unclear.
 pub(crate) fn edited_bytes(
     body: &[u8],
     encoding: &'static Encoding,
@@ -53,7 +53,8 @@ pub(crate) fn edited_bytes(
     edited
 }
 
-/// Appends ASCII text in `encoding`. All charsets but UTF-16 have ASCII as single bytes.
+/// Appends ASCII text in `encoding`. In all charsets but UTF-16, an ASCII character is a single
+/// byte.
 fn push_ascii(text: &str, encoding: &'static Encoding, out: &mut Vec<u8>) {
     for byte in text.bytes() {
         if encoding == UTF_16LE {
@@ -66,7 +67,7 @@ fn push_ascii(text: &str, encoding: &'static Encoding, out: &mut Vec<u8>) {
     }
 }
 
-/// Finds the byte offsets of text offsets, which must be in ascending order.
+/// Converts offsets in the text to offsets in the bytes. The offsets must be in ascending order.
 struct ByteOffsets<'b> {
     body: &'b [u8],
     /// `None` if the bytes are valid UTF-8, so that each byte of the body is a byte of the text.
@@ -76,8 +77,8 @@ struct ByteOffsets<'b> {
     at: usize,
     /// Length of the text that the bytes read so far decode to.
     text: usize,
-    /// Length of the text before its last character, if the last byte read is that character. `None`
-    /// if the last character isn't ASCII.
+    /// If the last byte read is an ASCII character at the end of the text, the length of the text
+    /// before it. Otherwise `None`.
     before_ascii: Option<usize>,
     is_after_return: bool,
 }
@@ -101,21 +102,22 @@ impl<'b> ByteOffsets<'b> {
         }
     }
 
-    /// Returns the byte offset of the text offset `offset`. `None` if it is within the text of
-    /// several bytes.
+    /// Returns the byte offset of the text offset `offset`. `None` if several bytes were decoded
+    /// together, and `offset` is within their text.
     fn find(&mut self, offset: usize) -> Option<usize> {
         while self.text < offset && self.at < self.body.len() {
             self.read_byte();
         }
         if self.text <= offset {
-            // The line feed after a carriage return is a part of the same character.
+            // A carriage return and the line feed after it are one character of the text.
             if self.has_line_feeds && self.is_after_return && self.body.get(self.at) == Some(&b'\n')
             {
                 self.read_byte();
             }
             return Some(self.at);
         }
-        // The last byte ended an invalid sequence too, whose text comes before that of the byte.
+        // If the last byte read ended an invalid sequence and is also a character itself, the
+        // character's text follows the text of the sequence.
         (self.before_ascii == Some(offset)).then(|| self.at - 1)
     }
 
@@ -156,7 +158,7 @@ mod tests {
 
     use super::{Edit, edited_bytes, edited_text};
 
-    /// Returns an edit of each `[..]` in a text.
+    /// Returns one edit for each `[..]` in a text.
     fn edits(text: &str) -> Vec<Edit> {
         let starts = text.match_indices('[').map(|(start, _)| start);
         starts
@@ -235,8 +237,8 @@ mod tests {
             prop_assert_eq!(edits.len(), parts.len() - 1);
             let edited = edited_bytes(&body, charset, 0, true, &edits);
             let (edited, _) = charset.decode_without_bom_handling(&edited);
-            // Each edit replaces what is between brackets, so the text is as if it had been
-            // replaced before encoding.
+            // Each edit replaces the text between two brackets. So the decoded result must be the
+            // same as if the text had been replaced before encoding.
             let expected: Vec<&str> = decoded.split('[').enumerate()
                 .map(|(place, part)| if place == 0 { part } else { &part[part.find(']').unwrap()..] })
                 .collect();

@@ -1,8 +1,8 @@
 //! Reads real-world XML in one walk, and repairs it where that is safe.
 //!
-//! Declared entities are never expanded and nothing outside the document is read, so a small
-//! document can't grow large. An end tag that matches no open element is skipped. An end tag that
-//! matches an outer element also ends the elements within it.
+//! Declared entities are never expanded and no external entity is read, so a small document can't
+//! grow large. An end tag that matches no open element is skipped. An end tag that matches an outer
+//! element also ends the elements within it.
 
 mod names;
 
@@ -19,7 +19,7 @@ use names::{Bindings, Space as Namespace, fingerprint};
 
 pub(crate) use names::Space;
 
-/// Maximum number of elements that one end tag may end.
+/// Maximum number of open elements that a single end tag may end.
 const MAX_MENDED_LEVELS: usize = 32;
 
 /// One step of a walk over a document.
@@ -79,7 +79,7 @@ pub(crate) struct Xml<'a> {
     /// Number of elements that the last end tag ended and that `next` still has to report.
     to_end: usize,
     bindings: Bindings,
-    /// The `xml:base` values of the open elements, with the depths of those elements.
+    /// The `xml:base` values of the open elements, each with the depth of its element.
     bases: Vec<(usize, Arc<Base>)>,
     attributes: usize,
     href_bytes: usize,
@@ -114,13 +114,14 @@ impl<'a> Xml<'a> {
         }
     }
 
-    /// Returns the number of open elements. After a start tag, its element is included.
+    /// Returns the number of open elements. After a start tag, the element that it began is counted
+    /// too.
     pub(crate) fn depth(&self) -> usize {
         self.open.len()
     }
 
-    /// Moves the innermost open element to `depth`: removes the open elements just outside it, or
-    /// adds placeholders.
+    /// Moves the innermost open element to `depth`. Removes open elements around it, or adds
+    /// placeholders for missing ones.
     pub(crate) fn reopen_at(&mut self, depth: usize) {
         let own = self.open.pop();
         self.open.resize(depth.saturating_sub(1), 0);
@@ -168,8 +169,8 @@ impl<'a> Xml<'a> {
         }
     }
 
-    /// Notes an oddity at the current line. Counting lines takes a scan of the text, so the line is
-    /// only determined for the first oddity of a kind.
+    /// Notes an oddity at the current line. The line is determined only for the first oddity of a
+    /// kind, because counting lines requires a scan of the text.
     pub(crate) fn note(&mut self, what: DocumentOddityKind) {
         let is_noted = self.oddities.iter().any(|oddity| oddity.what == what);
         let line = if is_noted { 0 } else { self.line() };
@@ -186,8 +187,8 @@ impl<'a> Xml<'a> {
         };
         self.bindings.enter(&tag.tag, depth, self.attributes);
         tag.space = self.bindings.space_of(tag.tag.name().into_inner());
-        // Few tags have an `xml:base`, and searching the text is faster than parsing the
-        // attributes.
+        // Search the text of the tag before parsing its attributes. The search is faster, and few
+        // tags have an `xml:base`.
         if tag.tag.contains("xml:base")
             && let Some(href) = tag.short_attribute("xml:base", self.href_bytes)
             && let Some(base) = Base::within(self.base(), href)
@@ -207,7 +208,8 @@ impl<'a> Xml<'a> {
         XmlEvent::End
     }
 
-    /// Returns the number of elements that an end tag ends.
+    /// Returns the number of open elements that an end tag named `name` ends. Notes an oddity
+    /// unless it ends exactly the innermost one.
     fn ended_by(&mut self, name: u64) -> usize {
         let innermost = self.open.iter().rev().take(MAX_MENDED_LEVELS);
         let place = innermost.into_iter().position(|open| *open == name);

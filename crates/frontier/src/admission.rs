@@ -4,7 +4,7 @@ use crawl_weburl::CanonicalUrl;
 
 use crate::exclusion::Exclusion;
 
-/// A URL that was found, and whether it may be fetched.
+/// A URL on its way into the frontier, and whether it may be fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Admission {
     /// The URL.
@@ -30,8 +30,8 @@ pub struct Admission {
     pub kind: UrlKind,
 }
 
-/// The priority that [`Admission::link`] sets. Seeds and sitemaps may have a lower number and go
-/// first; less important URLs may have a higher number.
+/// The priority that [`Admission::link`] sets. Seeds and sitemaps may have a lower number, so they
+/// go first. Less important URLs may have a higher number.
 pub(crate) const LINK_PRIORITY: u8 = 128;
 
 impl Admission {
@@ -72,9 +72,9 @@ impl Admission {
     }
 }
 
-/// The number of low bits of a distance that hold the depth; the highest byte holds the hops off
-/// scope. So the lowest distance has the fewest hops. An older store that holds only depths can be
-/// read, because a depth alone is a distance with 0 hops.
+/// The number of low bits of a distance that hold the depth. The highest byte holds the hops off
+/// scope, so the lowest distance has the fewest hops. A store of an older version holds plain
+/// depths, which are distances with 0 hops.
 const DEPTH_BITS: u32 = 24;
 
 /// Combines a depth and the hops off scope into one number, the distance. Pending URLs with the
@@ -110,7 +110,7 @@ pub enum NewState {
 /// kind listed last here wins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum UrlKind {
-    /// A part that a page needs to be shown: an image, a style sheet.
+    /// A file that is loaded to show a page: an image or a style sheet.
     Resource,
     /// A page, or whatever a link leads to.
     #[default]
@@ -124,8 +124,8 @@ pub enum UrlKind {
 pub enum Admitted {
     /// The URL was unknown, and now has the state of the admission.
     New,
-    /// The URL was known. If it is pending, it may have moved forward in its queue, because the
-    /// lower of the two depths counts.
+    /// The URL was known. A pending URL may have moved forward in its queue, if the admission has a
+    /// nearer path or a lower `priority`.
     Known,
     /// The URL was deferred and is pending now.
     Revived,

@@ -32,7 +32,8 @@ pub enum FrontierError {
     /// A shared frontier failed.
     #[error(transparent)]
     Shared(SharedError),
-    /// A lease was settled that this frontier does not hold.
+    /// The URL of a settled lease is not leased in this frontier, for example because another
+    /// frontier handed out the lease.
     #[error("`{url}` is not leased")]
     NotLeased {
         /// The URL of the lease.
@@ -92,7 +93,7 @@ pub enum OpenError {
     Foreign {
         /// The directory.
         path: PathBuf,
-        /// The unexpected content of the directory, or the missing part.
+        /// A description of the unexpected content, or of the missing file.
         found: String,
     },
     /// The frontier was written by a version of the program whose layout this version can't read.

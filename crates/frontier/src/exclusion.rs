@@ -96,7 +96,7 @@ reasons! {
     Depth = 6, "depth";
     /// A budget ran out before the URL was fetched.
     Budget = 7, "budget";
-    /// Part of an endless set of URLs that bring nothing new.
+    /// The URL is one of endlessly many that lead to nothing new.
     Trap = 8, "trap";
     /// Too many consecutive redirects lead to the URL.
     Redirects = 9, "redirects";
@@ -104,7 +104,7 @@ reasons! {
     Unusable = 10, "unusable";
     /// The host's address must not be contacted.
     Address = 11, "address";
-    /// The site refuses the use that the crawl is for.
+    /// The site does not allow what the crawl uses pages for.
     Usage = 12, "usage";
     /// A request for the URL looks like it would trigger an action.
     Action = 13, "action";
@@ -118,7 +118,7 @@ reasons! {
     NotArchived = 17, "not_archived";
     /// Removed from the crawl, and not fetched again.
     Forgotten = 18, "forgotten";
-    /// Listed only in sitemaps of other hosts, which the robots.txt of the URL's own host does not
+    /// Listed only in sitemaps on other hosts that the robots.txt of the URL's own host does not
     /// name.
     Sitemap = 19, "sitemap";
 }

@@ -3,8 +3,9 @@ use std::io;
 
 /// An exclusive lock on a file, released when dropped.
 ///
-/// It must be released explicitly. Closing the file isn't enough: a child process has a copy of
-/// each open file until it executes its program, and this copy keeps the lock.
+/// Dropping the lock unlocks the file explicitly. Closing the file would not be enough: a child
+/// process has a copy of each open file until it executes its program, and this copy keeps the
+/// lock.
 #[derive(Debug)]
 pub struct FileLock(File);
 
@@ -14,7 +15,7 @@ impl FileLock {
     ///
     /// # Errors
     ///
-    /// The operating system's, if the file can't be locked.
+    /// The error of the operating system, if the file can't be locked.
     pub fn try_acquire(file: File) -> io::Result<Option<FileLock>> {
         match file.try_lock() {
             Ok(()) => Ok(Some(FileLock(file))),

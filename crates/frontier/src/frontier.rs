@@ -82,10 +82,10 @@ pub trait Frontier: Send + Sync {
     /// [`FrontierError`] if the store fails.
     fn known(&self, url: &CanonicalUrl) -> Result<Option<KnownUrl>, FrontierError>;
 
-    /// Removes links that would change nothing if admitted now. Only committed state in memory is
-    /// checked, without waiting, so the remaining links may be known as well. Calls `settled` for
-    /// each removed link whose URL is settled; such a URL stays settled until
-    /// [`Frontier::reopenings`] increases. Returns the number of the last commit that the check saw
+    /// Removes links that would change nothing if admitted now. Checks only committed state in
+    /// memory and never waits, so some of the remaining links may be known too. Calls `settled` for
+    /// each removed link whose URL is settled. The URL stays settled until [`Frontier::reopenings`]
+    /// increases. Returns the number of the last commit that the check saw
     /// ([`Transaction::number`]), or `None` if nothing was checked.
     fn drop_known(
         &self,

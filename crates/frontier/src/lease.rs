@@ -66,7 +66,7 @@ impl Lease {
     }
 
     /// Returns the queue place that the URL had when it was leased, with `seq` 0. The committed
-    /// place is the same unless a later commit changed it.
+    /// place may differ if a later commit has changed it.
     #[must_use]
     pub fn place(&self) -> QueuePlace {
         QueuePlace {
@@ -81,8 +81,8 @@ impl Lease {
     }
 
     /// Returns the queue entry of the URL with its committed `place`, or `None` if that place has
-    /// changed since the lease. The place changes if a nearer path is found, which has another
-    /// depth or fewer redirects.
+    /// changed since the lease. A place changes if the URL is admitted again by a nearer path or
+    /// with a lower `priority`, as a seed, or as a greater [`UrlKind`].
     #[must_use]
     pub fn queued_at(&self, place: QueuePlace) -> Option<Queued> {
         let is_unchanged = place.depth == distance(self.depth, self.hops_off)

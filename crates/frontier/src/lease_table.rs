@@ -79,8 +79,8 @@ impl fmt::Display for Totals {
 /// The current leases, and the queues that URLs are leased from.
 ///
 /// The table is guarded by one mutex, which is never held while a commit writes or syncs. A commit
-/// changes the tables of the store first and this table a moment later ([`LeaseTable::merge`]). In
-/// between, this table may lag behind the store, but is never ahead of it.
+/// changes the tables of the store first and this table a moment later ([`LeaseTable::merge`]). So
+/// this table may lag behind the store, but is never ahead of it.
 pub struct LeaseTable {
     /// The origins with queued URLs.
     queues: HashMap<Origin, OriginQueue>,
@@ -302,8 +302,9 @@ impl LeaseTable {
                 }
             };
             let fingerprint = store.fingerprint(&queued.url);
-            // Between a commit and its merge into this table, a leased URL is read at its new
-            // place, but its lease is still recorded at the old one. The merge corrects the record.
+            // Between a commit and its merge into this table, the store has a leased URL at its new
+            // place, but this table still has the lease at the old place. The merge moves the
+            // lease.
             if self.leased.contains_key(&fingerprint) {
                 continue;
             }
@@ -356,7 +357,7 @@ impl LeaseTable {
         pending
     }
 
-    /// Drops the heads of all queues from memory, as if other origins had used up the memory.
+    /// Drops the heads of all queues from memory. Tests use this to simulate a full cache.
     #[cfg(test)]
     pub(crate) fn forget_heads(&mut self) {
         for origin in self.queues.keys() {
@@ -373,7 +374,8 @@ impl LeaseTable {
         };
         let rank = queued.place.rank();
         match self.leased.get_mut(&moved.fingerprint) {
-            // The URL was leased while the transaction that moves it was open, and keeps its lease.
+            // The URL was leased while the transaction that moves it was open. The URL keeps its
+            // lease.
             Some(leased) => {
                 let old = std::mem::replace(&mut leased.queued, queued).place.rank();
                 self.heads.remove(origin, rank);

@@ -8,7 +8,7 @@ use foldhash::{HashMap, HashMapExt};
 use crate::admit_rule::Rank;
 
 /// A refill of one queue head reads at most the limit divided by this number. With the default
-/// limit, that is 32 entries, so that one disk read lasts half a minute for a host fetched once a
+/// limit, these are 32 entries, which last half a minute for a host that is fetched from once a
 /// second.
 const HEAD_SHARE: usize = 1024;
 
@@ -19,9 +19,9 @@ pub(crate) struct QueueHeadCache<V> {
     weight: usize,
     /// The maximum `weight`.
     limit: usize,
-    /// The maximum number of entries in one refill. Admissions may make a head longer than this.
-    /// Once half of the cache's limit is in use, a head that is more than four times as long is cut
-    /// back to this length; the entries cut off are read from disk again.
+    /// The maximum number of entries in one refill. Admissions may make a head longer. Once half of
+    /// the cache's limit is in use, a head longer than four times this number is truncated to this
+    /// number. The dropped entries remain on disk.
     refill: usize,
     /// The number of entries in the first refill.
     least: usize,
@@ -47,8 +47,8 @@ enum Covered {
 /// The result of [`QueueHeadCache::take_first`].
 pub(crate) enum HeadEntry<V> {
     Entry(Rank, V),
-    /// The queue may have more entries, but not in memory: behind this rank, or anywhere if the
-    /// rank is `None`.
+    /// No entry is in memory, but the store may have entries behind this rank, or at any rank if
+    /// the rank is `None`.
     Unknown(Option<Rank>),
     /// The queue has no unleased entry.
     Nothing,
@@ -76,8 +76,8 @@ impl<V> QueueHeadCache<V> {
         QueueHeadCache {
             heads: HashMap::new(),
             weight: 0,
-            // The largest head must fit into half of the limit, because `shrink` drops heads until
-            // half of the limit is free.
+            // `shrink` drops heads until half of the limit is free. The limit is large enough for
+            // the largest head to fit into the other half.
             limit: limit.max(10 * refill),
             refill,
             least,
@@ -85,8 +85,8 @@ impl<V> QueueHeadCache<V> {
         }
     }
 
-    /// Returns the number of entries to read for [`QueueHeadCache::refill`]: few for a queue that
-    /// was not leased from recently, then four times as many with each further refill.
+    /// Returns the number of entries to read for [`QueueHeadCache::refill`]. The first refill of a
+    /// head is small, and each further refill is four times as large, up to a maximum.
     pub(crate) fn wanted(&self, origin: &Origin) -> usize {
         let refills = self.heads.get(origin).map_or(0, |head| head.refills.min(8));
         (2 << (2 * refills)).max(self.least).min(self.refill)
@@ -109,8 +109,9 @@ impl<V> QueueHeadCache<V> {
         }
     }
 
-    /// Adds entries that were read from behind `covered`. `entries` has all entries up to `last`,
-    /// or up to the end of the queue if `last` is `None`.
+    /// Adds entries read from the store to the head of a queue. The first entry follows the head's
+    /// `covered`. `entries` has all entries up to `last`, or up to the end of the queue if `last`
+    /// is `None`.
     pub(crate) fn refill(&mut self, origin: &Origin, entries: Vec<(Rank, V)>, last: Option<Rank>) {
         let (uses, count) = (self.uses, entries.len());
         let head = self.heads.entry(origin.clone()).or_insert_with(|| {

@@ -17,21 +17,22 @@ use crate::frontier::Frontier;
 use crate::parts::{StoredPart, Totals};
 use crate::transaction::Transaction;
 
-/// The deadline of a worker's requests to its hosts. The fetcher aborts requests that are still in
-/// flight then.
+/// The deadline of a worker's requests to its hosts. At the deadline the fetcher aborts requests
+/// that are still in flight.
 pub trait SendGuard: Send + Sync {
-    /// Returns the time by which requests must have ended, which is some time before the worker's
+    /// Returns the latest time at which requests must have ended, some time before the worker's
     /// leases on its hosts end. Each heartbeat of the worker moves this time forward.
     fn ends_at(&self) -> Instant;
 
-    /// Returns whether that time has come. A frontier in simulated time has another clock.
+    /// Returns whether [`SendGuard::ends_at`] has passed. A frontier in simulated time overrides
+    /// this method, because it has its own clock.
     fn is_over(&self) -> bool {
         Instant::now() >= self.ends_at()
     }
 }
 
 /// The facts that a worker must know about all other workers, as of one moment. If the crawl has
-/// several groups of database servers, each group is read at its own moment.
+/// several groups of database servers, the groups are read at slightly different moments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Survey {
     /// The number of living workers that are not being drained, including this one.
@@ -40,16 +41,16 @@ pub struct Survey {
     pub group_living: u64,
     /// The number of buckets (sets of hosts) in this worker's group that no worker owns.
     pub free_buckets: u64,
-    /// The number of URLs that are pending or leased, without those of idle workers. An idle worker
+    /// The number of URLs that are pending or leased, except URLs of idle workers. An idle worker
     /// waits for new links.
     pub pending_open: u64,
-    /// The number that identifies a group of database servers which has pending URLs or waiting
-    /// links, but no worker.
+    /// The number of a group of database servers that has pending URLs or waiting links, but no
+    /// worker. `None` if there is no such group.
     pub unserved_group: Option<i32>,
-    /// Whether links wait for the owners of their buckets (even without an owner), links are in
-    /// transit between groups of database servers, or lost URLs have to be reopened. Also true
-    /// while buckets move between groups: at the end of the crawl, some worker must list the
-    /// deferred URLs of those buckets.
+    /// Whether the crawl still has links or URLs outside the queues: links that wait for the owner
+    /// of their bucket (even if the bucket has no owner), links in transit between groups of
+    /// database servers, or lost URLs that have to be reopened. Also true while buckets move
+    /// between groups, because some worker must list their deferred URLs at the end of the crawl.
     pub links_wait: bool,
     /// Whether this worker has to admit links that other workers found, or to reopen lost URLs.
     pub own_links_wait: bool,
@@ -63,7 +64,7 @@ pub struct Survey {
     pub crawl_meta: u64,
     /// The number of rows that all workers have in `pages.jsonl`.
     pub pages: u64,
-    /// The total size of the bodies of all other workers, in bytes.
+    /// The total size of all bodies that the other workers fetched, in bytes.
     pub others_bytes: u64,
 }
 
@@ -170,34 +171,25 @@ pub trait WorkerFrontier: Frontier {
 
     /// Forwards links that arrived at `group` (of database servers) but belong to buckets of other
     /// groups: inserts each link in the other group, then removes it from `group`. An interrupted
-    /// forward is repeated, which is harmless: a link that is admitted a second time is known
-    /// already.
+    /// forward is repeated. This is harmless, because admitting a link twice has no further effect.
     ///
     /// # Errors
     /// [`FrontierError`] if a database fails.
     fn forward_links(&self, group: i32) -> Result<(), FrontierError>;
 
-    /// Records whether this worker is idle until new links arrive. If `pages` is given, the worker
-    /// is allowed only this many pages in total, and returns the rest to the other workers.
-    ///
-    /// # Errors
-    /// [`FrontierError`] if the database fails.
+    /// Records whether this worker is idle until new links arrive. If `pages` is given, it becomes
+    /// the worker's page budget unless the budget is lower already, so that other workers can use
+    /// the remainder.
     fn rest(&self, rests: bool, pages: Option<u64>) -> Result<(), FrontierError>;
 
-    /// Requests a budget of `more` pages beyond the `pages` that this worker has already, out of
-    /// the `of` pages allowed for the crawl. Returns the total granted to this worker. All workers
-    /// together never get more than `of`.
-    ///
-    /// # Errors
-    /// [`FrontierError`] if the database fails.
+    /// Requests `more` pages in addition to the `pages` that this worker has used. Returns the
+    /// total page budget granted to this worker. The budgets of all workers together never exceed
+    /// `of`, the page budget of the crawl.
     fn allow(&self, pages: u64, more: u64, of: u64) -> Result<u64, FrontierError>;
 
-    /// Returns the buckets (sets of hosts) of this worker whose deferred URLs no other worker has
-    /// listed in its records. First takes over the buckets without an owner, in case no other
-    /// worker is left to list them.
-    ///
-    /// # Errors
-    /// [`FrontierError`] if the database fails or this worker's leases expired.
+    /// Returns this worker's buckets (sets of hosts) whose deferred URLs no other worker has listed
+    /// in its records. Takes over all buckets without an owner first, because no other worker may
+    /// be left to list their URLs.
     fn buckets_to_list(&self) -> Result<BTreeSet<i32>, FrontierError>;
 
     /// Records the buckets (sets of hosts) whose deferred URLs this worker has listed in its
@@ -217,8 +209,7 @@ pub trait WorkerFrontier: Frontier {
 /// A transaction of one of the workers that share a frontier.
 pub trait WorkerTransaction: Transaction {
     /// Prefetches the records of URLs that are about to be admitted, except records that are in
-    /// memory. Takes one round trip. Changes nothing, so it does no harm if a URL is not admitted
-    /// after all.
+    /// memory. Takes one round trip. Changes nothing, so a URL may still not be admitted.
     ///
     /// # Errors
     /// [`FrontierError`] if the store fails.
@@ -227,9 +218,9 @@ pub trait WorkerTransaction: Transaction {
         admissions: &mut dyn Iterator<Item = &Admission>,
     ) -> Result<(), FrontierError>;
 
-    /// Returns up to `most` links that other workers found to hosts of this worker, oldest first.
-    /// Committing this transaction removes these links from the queue, so the caller has to admit
-    /// them.
+    /// Returns up to `most` links, found by other workers, that lead to hosts of this worker. The
+    /// oldest come first. The caller has to admit these links, because committing this transaction
+    /// deletes them.
     ///
     /// # Errors
     /// [`FrontierError`] if the store fails.
@@ -245,8 +236,8 @@ pub trait WorkerTransaction: Transaction {
     /// [`FrontierError`] if the store fails.
     fn reopen_lost(&mut self, most: usize) -> Result<ReopenedUrls, FrontierError>;
 
-    /// Records the pages and bytes that this worker has used in all its runs, because workers share
-    /// budgets.
+    /// Records the number of pages and bytes that this worker has used in all its runs. The
+    /// database needs these numbers because all workers share one budget.
     fn note_spent(&mut self, pages: u64, bytes: u64);
 }
 
@@ -305,11 +296,12 @@ pub struct ExportedWorker {
 
 /// A shared frontier that a crawl can be moved to from its directory.
 pub trait MoveTarget {
-    /// Returns a new id for the life of `worker` (the run of its process) that ends with the move.
+    /// Returns a new id for a run of the process of `worker`. This run counts as ended once the
+    /// move is complete.
     fn new_life(&self, worker: &str) -> String;
 
     /// Returns whether the move is complete: the whole crawl is in the shared frontier, with a
-    /// worker whose life (run of its process) has the id `life`.
+    /// worker whose last process has the id `life`.
     ///
     /// # Errors
     /// The reason, as readable text.
@@ -325,22 +317,22 @@ pub trait MoveTarget {
 
 /// A crawl that is being moved into a shared frontier, part by part.
 pub trait MovedIn {
-    /// Adds a part of the crawl. Pending URLs of one origin must come in queue order; a settled URL
+    /// Adds a part of the crawl. Pending URLs of one origin must come in queue order. A settled URL
     /// may come more than once.
     ///
     /// # Errors
     /// [`FrontierError`] if the database fails.
     fn put(&mut self, part: StoredPart) -> Result<(), FrontierError>;
 
-    /// Completes the move if the database has as many URLs in each state as `expected`: gives the
-    /// crawl its name, by which workers find it. The worker resumes the crawl as after a crash of
-    /// the process with the id `worker.life`.
+    /// Completes the move if the database has as many URLs in each state as `expected`: then gives
+    /// the crawl its name, so that workers find it. The worker resumes the crawl as after a crash
+    /// of the process with the id `worker.life`.
     ///
     /// # Errors
     /// [`MoveError`].
     fn finish(self: Box<Self>, worker: ImportedWorker, expected: Totals) -> Result<(), MoveError>;
 
-    /// Removes what was moved so far from the shared frontier.
+    /// Removes the unfinished crawl from the shared frontier.
     ///
     /// # Errors
     /// Errors of the database.
@@ -356,12 +348,12 @@ pub enum MoveError {
     Failed(BoxError),
 }
 
-/// The worker whose directory holds the rows of an imported crawl.
+/// The worker that an imported crawl gets. Its directory holds the crawl's rows.
 #[derive(Clone, Debug)]
 pub struct ImportedWorker {
     /// The worker's name.
     pub name: String,
-    /// The id of the worker's life (the run of its process) that ended with the import.
+    /// The id of the worker's last process, which counts as ended once the import is complete.
     pub life: String,
     /// The number of rows in `pages.jsonl` so far.
     pub pages: u64,

@@ -21,14 +21,14 @@ pub enum StoredPart {
         host: HostKey,
         /// The wake time of the host, in microseconds since the Unix epoch.
         wake: u64,
-        /// The host's state, as bytes of the caller.
+        /// The host's state, as opaque bytes.
         bytes: Vec<u8>,
     },
     /// The stored copy of an origin's robots.txt.
     Robots {
         /// The origin.
         origin: Origin,
-        /// The copy, as bytes of the caller.
+        /// The copy, as opaque bytes.
         bytes: Vec<u8>,
     },
     /// The last visit of a URL.
@@ -37,7 +37,7 @@ pub enum StoredPart {
     Meta {
         /// The name.
         name: String,
-        /// The value, as bytes of the caller.
+        /// The value, as opaque bytes.
         bytes: Vec<u8>,
     },
 }

@@ -41,7 +41,7 @@ pub trait Transaction {
     ) -> Result<(), FrontierError>;
 
     /// Makes settled URLs pending again whose visits are due at `until` (seconds since the Unix
-    /// epoch), and returns their number. Takes at most `most` URLs, longest due first; the choice
+    /// epoch), and returns their number. Takes at most `most` URLs, longest due first. The choice
     /// between equal due times is unspecified. The URLs enter their queues in the order of due
     /// time, then text. Visits stored in this transaction may be taken before visits that have been
     /// due longer.
@@ -51,10 +51,10 @@ pub trait Transaction {
     fn visit_due(&mut self, until: u32, most: usize) -> Result<usize, FrontierError>;
 
     /// Makes at most `most` settled URLs pending again whose due time can't be right, and returns
-    /// their number. No visit is due more than `longest` after it was made. So a due time more than
-    /// `longest` after `now` is wrong if the visit is dated after `now` (by a clock that was
-    /// ahead), or was made at `now - longest` or earlier. Times are in seconds, and `now` counts
-    /// from the Unix epoch.
+    /// their number. A correct due time is at most `longest` after the visit. A due time more than
+    /// `longest` after `now` is considered wrong if the visit is dated after `now` (a clock was
+    /// ahead), or at `now - longest` or earlier. Times are in seconds, and `now` counts from the
+    /// Unix epoch.
     ///
     /// # Errors
     /// [`FrontierError`] if the store fails.
@@ -104,15 +104,15 @@ pub trait Transaction {
     fn keep_meta(&mut self, name: &str, bytes: &[u8]);
 
     /// Numbers the commit. A lease carries the number of the last commit before the URL was leased
-    /// ([`Lease::after`]). The number is not stored: commits before the frontier was opened count
-    /// as 0, and a commit without a number takes the number of the previous commit.
+    /// ([`Lease::after`]). The number is not stored: commits before the frontier was opened have
+    /// the number 0. A commit that is not numbered gets the number of the previous commit.
     fn number(&mut self, number: u64);
 
     /// Commits the transaction atomically.
     ///
-    /// # Errors [`FrontierError`] if the store fails. For this process, the commit then has no
-    /// effect. After a disk failure, reopening the frontier shows whether the commit reached the
-    /// disk.
+    /// # Errors
+    /// [`FrontierError`] if the store fails. For this process, the commit then has no effect. After
+    /// a disk failure, reopening the frontier shows whether the commit reached the disk.
     fn commit(self: Box<Self>) -> Result<CommitResult, FrontierError>;
 }
 

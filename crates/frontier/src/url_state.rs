@@ -49,7 +49,7 @@ pub enum KnownState {
 
 /// The number of URLs in each state.
 ///
-/// `known` is the sum of the others.
+/// `known` is the sum of the other fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UrlCounts {
     /// The number of all URLs that were ever admitted.

@@ -16,7 +16,7 @@ pub struct Visit {
     pub at: u32,
     /// When the next visit is due.
     pub due: u32,
-    /// Bytes of the caller, such as validators and digest.
+    /// Opaque bytes, in which the caller stores values such as validators and a digest.
     pub bytes: Vec<u8>,
 }
 

@@ -12,8 +12,8 @@ use crate::decoded_body::whole_or_part;
 use crate::error::RecordsError;
 use crate::rows::pages;
 
-/// Locates the bodies of all current pages (URLs whose last row is a page) in the archive. Takes
-/// about 60 bytes per page.
+/// Where in the archive the body of each current page is stored. A current page is a URL whose last
+/// row is a page. Takes about 60 bytes per page.
 #[derive(Debug)]
 pub struct ArchivedPages {
     dir: PathBuf,
@@ -28,12 +28,13 @@ struct Place {
     file: Option<u32>,
     offset: u64,
     bytes: u64,
-    /// The distance from the body's record to the one with the page's DOM, and the size of the DOM.
+    /// The distance in bytes from the body's record to the record with the page's DOM, and the size
+    /// of the DOM in bytes. `None` if the page was not rendered.
     dom: Option<(u64, u64)>,
     seen: PageSeen,
 }
 
-/// The history of a page over the rounds of a crawl.
+/// The history of a page over all rounds of a crawl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageSeen {
     /// The last fetch that found the page changed, if any did.
@@ -47,14 +48,14 @@ pub struct PageSeen {
 /// The body of a page.
 #[derive(Clone, Debug)]
 pub struct ArchivedPage {
-    /// The `Content-Type` of the response, as sent; that of the DOM if the page was rendered.
+    /// The `Content-Type` of the response, as sent. If the page was rendered, the type of its DOM.
     pub content_type: Option<String>,
-    /// The `Last-Modified` of the response, if it is a valid date. Seconds since 1970 UTC.
+    /// The `Last-Modified` of the response in seconds since 1970 UTC, if it is a valid date.
     pub last_modified: Option<i64>,
     /// The body without content codings, or the DOM if the page was rendered.
     pub body: Bytes,
-    /// Whether the crawl stored only a part of the body: the server didn't finish it, or it exceeded
-    /// a limit.
+    /// Whether the crawl stored only a part of the body, because the server didn't send all of it
+    /// or it exceeded a limit.
     pub is_truncated: bool,
 }
 
@@ -94,8 +95,8 @@ impl ArchivedPages {
             } else if latest.is_last(&row, rows.line())
                 && let Some(place) = archived.by_url.get_mut(&key(&row.url))
             {
-                // The last row may have no body, as after a 304. Its usage preference still
-                // replaces that of the row with the body.
+                // The last row may have no body, for example after a 304. The body is that of an
+                // earlier row, but the usage preference of the last row counts.
                 place.seen.refuses_ai_input = refuses_ai_input(&row);
             }
         }
@@ -146,7 +147,7 @@ impl ArchivedPages {
     }
 
     fn file_number(&mut self, name: &str) -> u32 {
-        // Rows are in the order of the archive's files, so the name is near the end.
+        // Rows are in the order of the archive's files, so search for the name from the end.
         let position = self.files.iter().rposition(|position| position == name);
         let number = position.unwrap_or_else(|| {
             self.files.push(name.to_owned());
@@ -156,9 +157,9 @@ impl ArchivedPages {
     }
 }
 
-/// Reads the body of the page in `row` from the archive of the crawl in `dir`. `None` if the page
-/// has no body, or it is not archived, contains a secret ([`PageRow::may_show_body`]), or can't be
-/// read.
+/// Reads the body of the page in `row` from the archive of the crawl in `dir`. Returns `None` if
+/// the page has no body, or the body is not archived, contains a secret
+/// ([`PageRow::may_show_body`]), or can't be read.
 #[must_use]
 pub fn read_archived(dir: &Path, row: &PageRow) -> Option<ArchivedPage> {
     let warc = row.warc.as_ref().filter(|_| row.may_show_body())?;

@@ -1,8 +1,9 @@
-//! The audit checks from a crawl's records whether the crawl followed its rules.
+//! The audit: checks, from the records of a crawl, whether the crawl followed its rules.
 //!
-//! The audit's code shares nothing with the scheduler or the fetcher. Delays and waits come from
-//! the rows of `requests.jsonl`, rules from the archived responses to robots.txt requests, and the
-//! settings in force at the time of each request from `state/delays.jsonl` and `crawl.toml`.
+//! The audit's code shares nothing with the scheduler or the fetcher. Delays and waits are read
+//! from the rows of `requests.jsonl`, and rules from the archived responses to robots.txt requests.
+//! The settings in force at the time of each request are read from `state/delays.jsonl` and
+//! `crawl.toml`.
 
 mod answer_age;
 mod cache;
@@ -43,13 +44,13 @@ use shared_limits::SharedChecks;
 pub use conduct::conduct_page;
 pub use signatures::signed_message;
 
-/// Rows record times in whole milliseconds, so a time may be off by this much.
+/// The maximum error of a time in a row, because rows have whole milliseconds.
 const ROUNDING_MS: u64 = 1;
-/// Maximum milliseconds between almost simultaneous events, such as the end of a request and the
-/// end of an hour. The crawl may have acted on the second event without knowing of the first.
+/// Maximum milliseconds between events that count as simultaneous, such as the end of a request and
+/// the end of an hour. The crawl may not have known of the first event when it acted on the second.
 const SETTLING_MS: u64 = 1000;
-// Keys of `Audit::undecided`. They are part of the JSON format; `undecided_words` has the wording of
-// the text format.
+// Keys of `Audit::undecided`, which are a part of the JSON format. The text format words them
+// differently: see `undecided_words`.
 const JUST_THEN: &str = "rules that were answered just then";
 const NOT_ARCHIVED: &str = "an answer to a request for robots.txt that is not archived";
 const EARLIER_RUN: &str = "an earlier run whose configuration is not known";
@@ -76,7 +77,7 @@ pub struct Audit {
     /// robots.txt verdicts in rows), `limits` (requests against the limits per address, per site
     /// and in total, and the quiet hours), `signatures` (of archived requests).
     pub checked: BTreeMap<String, u64>,
-    /// Why the robots.txt rules were not checked; `None` if they were.
+    /// Why the robots.txt rules were not checked. `None` if they were checked.
     pub rules_unchecked: Option<String>,
     /// Number of requests that were signed.
     pub signed: u64,
@@ -86,14 +87,14 @@ pub struct Audit {
     /// Number of archived requests that name each key, by the key's thumbprint.
     #[serde(default)]
     pub signers: BTreeMap<String, u64>,
-    /// Why signatures were not verified; `None` if they were, or if no request was signed.
+    /// Why signatures were not verified. `None` if they were verified, or if no request was signed.
     pub signatures_unchecked: Option<String>,
-    /// Number of requests that may have broken a rule, by the information that is missing to
-    /// decide.
+    /// Number of requests that may have broken a rule, by the information that is missing for a
+    /// decision.
     pub undecided: BTreeMap<String, u64>,
     /// Number of breaches by rule: `gap`, `in-flight`, `pace`, `wait`, `robots-first`,
-    /// `unreachable`, `stale`, `disallowed`, `visit-time`, `page-row`, `excluded-row`, `per-address`,
-    /// `per-site`, `max-rate`, `quiet-hours`, `unsigned`, `signature`.
+    /// `unreachable`, `stale`, `disallowed`, `visit-time`, `page-row`, `excluded-row`,
+    /// `per-address`, `per-site`, `max-rate`, `quiet-hours`, `unsigned`, `signature`.
     pub by_rule: BTreeMap<String, u64>,
     /// The first twenty breaches.
     pub breaches: Vec<Breach>,
@@ -162,18 +163,18 @@ struct AuditRun<'a> {
 
 /// Checks the crawl in `dir` against the rules it had to follow.
 ///
-/// `keys` are the published keys of the crawl's signatures; without keys, signatures are not
+/// `keys` are the published keys of the crawl's signatures. If it is empty, signatures are not
 /// verified.
 ///
-/// Reads each row file once or twice, and from the archive only the responses to robots.txt
-/// requests, unless requests were signed. Memory: about 1,500 bytes per host with its robots.txt, 200 bytes for each further
-/// robots.txt request, and 64 MiB of compiled rules.
+/// Reads each row file once or twice. If no request was signed, reads only the responses to
+/// robots.txt requests from the archive. Memory: about 1,500 bytes per host with its robots.txt,
+/// 200 bytes for each further robots.txt request, and 64 MiB of compiled rules.
 ///
 /// # Errors
 /// [`RecordsError::NoCrawl`] if `dir` has no crawl; [`RecordsError::Config`] and file system
-/// errors. Malformed lines are not errors but are counted in [`Audit::flaws`]. If a malformed line
-/// of `requests.jsonl` may have held the response that allows a request, an apparent breach of
-/// robots.txt is undecided.
+/// errors. A malformed line is not an error, but is listed in [`Audit::flaws`]. A malformed line of
+/// `requests.jsonl` may have been the robots.txt response that allows a request. In that case, an
+/// apparent breach of robots.txt is undecided.
 pub fn audit(dir: &Path, keys: &[Directory]) -> Result<Audit, RecordsError> {
     holds_any(dir, &["crawl.toml", "requests.jsonl"])?;
     let delays = Delays::read(dir)?;
@@ -223,7 +224,7 @@ pub fn audit(dir: &Path, keys: &[Directory]) -> Result<Audit, RecordsError> {
             let Some(row) = row else {
                 return Ok(());
             };
-            // Every page has a request, so if the page is later than all requests, the end of the
+            // Every page has a request. So if a page is later than all requests, the end of the
             // request log is missing.
             if row.fetched_at.as_millis() > last_end {
                 trial.findings.lose(u64::MAX, last_end);
@@ -274,7 +275,7 @@ fn find_exchanges(dir: &Path) -> Result<Option<Exchanges>, RecordsError> {
     Exchanges::find(dir, &wanted)
 }
 
-/// Turns the error of a malformed line, which a power failure may leave, into `None`.
+/// Returns `None` in place of the error of a malformed line. A power failure may leave such a line.
 fn readable<T>(row: Result<T, RecordsError>) -> Result<Option<T>, RecordsError> {
     match row {
         Err(RecordsError::Row { .. }) => Ok(None),
@@ -282,8 +283,7 @@ fn readable<T>(row: Result<T, RecordsError>) -> Result<Option<T>, RecordsError> 
     }
 }
 
-/// Calls a function for each row with its line number; for a malformed line, with `None` as the
-/// row.
+/// Calls a function for each row with its line number. For a malformed line, the row is `None`.
 fn each<T: serde::de::DeserializeOwned>(
     mut rows: RowsOf<T>,
     file: &str,
@@ -307,7 +307,7 @@ fn each<T: serde::de::DeserializeOwned>(
     Ok(())
 }
 
-/// Adds the requests themselves to the rows that breaches cite.
+/// Adds the rows of the cited requests to the breaches.
 fn cite(dir: &Path, breaches: &mut [Breach]) -> Result<(), RecordsError> {
     let mut cited: HashMap<u64, Vec<&mut CitedRow>> = HashMap::new();
     let rows = breaches.iter_mut().flat_map(|breach| &mut breach.rows);

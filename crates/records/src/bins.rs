@@ -24,7 +24,7 @@ impl Histogram {
         self.counts[bin] += 1;
     }
 
-    /// Returns the start, end and count of each bin, in ascending order.
+    /// Returns the start, end and count of each bin, in ascending order. The last bin has no end.
     pub(crate) fn bins(&self) -> impl Iterator<Item = (u64, Option<u64>, u64)> + Clone {
         let starts = std::iter::once(0).chain(self.limits.iter().copied());
         let ends = self.limits.iter().copied().map(Some).chain([None]);
@@ -122,7 +122,8 @@ impl TimeAxis {
             .into_iter()
             .find(|width| bins(*width) <= MAX_TIME_BINS);
         let width_ms = listed.unwrap_or_else(|| {
-            // Divide by one bin fewer, because the span may start and end within a bin.
+            // Divide by one less than the maximum. The time span may start and end in the middle of
+            // a bin, so it may need one bin more.
             let least = (last_ms - first_ms) / (MAX_TIME_BINS - 1) + 1;
             least.div_ceil(DAY).saturating_mul(DAY)
         });

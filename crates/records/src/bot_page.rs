@@ -26,7 +26,7 @@ pub struct BotPage {
     pub study_page: Option<String>,
     /// The contact: a mail address or a URL.
     pub contact: String,
-    /// The use of the pages, as sites can restrict it: `search`, `train-ai` ..
+    /// The use of the pages, as a purpose that sites can refuse: `search`, `train-ai` ..
     pub purpose: Option<String>,
     /// Whether copies of pages are kept.
     pub archives: bool,
@@ -40,13 +40,15 @@ pub struct BotPage {
     pub delay: String,
     /// Maximum requests to a host at the same time.
     pub per_host: u32,
-    /// For how long a copy of robots.txt is used.
+    /// The maximum age of a copy of robots.txt that is used, as text.
     pub robots_max_age: String,
-    /// For how long the last copy of an unreachable robots.txt is used. `None` if it is not.
+    /// How long the last copy of a robots.txt is used while the robots.txt is unreachable. `None`
+    /// if it isn't used.
     pub robots_last_good: Option<String>,
     /// Whether a robots.txt that is refused with 401 or 403 forbids the whole site.
     pub closed_by_refusal: bool,
-    /// Whether every request is signed, not only those to sites that ask.
+    /// Whether every request is signed. If false, only requests to sites that demand a signature
+    /// are signed.
     pub always_signs: bool,
     /// The URL of the crawler's public keys, if it signs requests.
     pub key_url: Option<String>,

@@ -32,7 +32,8 @@ pub struct BrokenLinks {
     /// The last round of the crawl, starting at 1.
     pub round: u32,
     /// Where links were searched: `links.jsonl`, `archive` (the archived pages), or `via`. With
-    /// `via`, neither was kept, so each broken page is listed with the page that first led to it.
+    /// `via`, the crawl has neither of these, so each broken page is listed with the page that
+    /// first led to it.
     pub source: String,
     /// Pages without a response, with a status of 400 or above, or with an endless redirect, in URL
     /// order. A redirect loop is listed once, under the first of its URLs.
@@ -52,8 +53,8 @@ pub struct BrokenPage {
     pub status: Option<u16>,
     /// The error, if there was no response.
     pub error: Option<String>,
-    /// Time of the last request for the page, in RFC 3339. If robots.txt of the host is
-    /// unreachable, the time of the crawl's last page.
+    /// Time of the last request for the page, in RFC 3339. For a page that was never requested,
+    /// because the robots.txt of its host was unreachable, the time of the crawl's last page.
     pub fetched_at: String,
     /// The round of the last request for the page.
     pub round: u32,
@@ -128,8 +129,8 @@ pub fn broken(dir: &Path) -> Result<BrokenLinks, RecordsError> {
         Some(archived) if !has_rows || result.round > 1 => {
             let unread = archived.links(dir, &latest, &mut wanted)?;
             result.unread = unread.len() as u64;
-            // Add only pages that could not be read. In a page that was read, the search would have
-            // found the link.
+            // Add a link from the page that first led to a broken page only if that page could not
+            // be read. Otherwise the search has found the link if it is still there.
             wanted.add_vias(&result.pages, &redirects, |via| {
                 !latest.knows(via) || unread.contains(&key(via))
             });
@@ -157,8 +158,8 @@ pub fn broken(dir: &Path) -> Result<BrokenLinks, RecordsError> {
     Ok(result)
 }
 
-/// Adds the pending URLs of origins that could not be reached. Origins that only had to be waited
-/// for are skipped.
+/// Adds the pending URLs of origins that could not be reached. Skips origins that the crawl only
+/// has to wait for.
 fn add_unreachable(
     dir: &Path,
     latest: &LatestRows,
@@ -187,8 +188,9 @@ fn add_unreachable(
     Ok(())
 }
 
-/// Returns whether pending URLs only have to wait, by the `detail` of their row in `waiting.jsonl`:
-/// the host demanded a wait, or the crawl spares it. Otherwise the host could not be reached.
+/// Returns whether the URLs of an origin are pending only because the crawl has to wait: its host
+/// demanded a wait, or the crawl spares the host. Otherwise the host could not be reached. `detail`
+/// is from the origin's row in `waiting.jsonl`.
 pub(crate) fn is_wait(detail: &str) -> bool {
     let is_pause = matches!(
         detail,
@@ -200,7 +202,7 @@ pub(crate) fn is_wait(detail: &str) -> bool {
     is_pause || is_demanded(detail) || detail.starts_with("another crawl")
 }
 
-/// Returns whether a host demanded a wait, by the `detail` of a row in `waiting.jsonl`.
+/// Returns whether a host demanded a wait. `detail` is from a row of `waiting.jsonl`.
 pub(crate) fn is_demanded(detail: &str) -> bool {
     detail.contains(" 429") || detail.contains("Retry-After")
 }

@@ -29,8 +29,8 @@ pub struct RoundChanges {
     pub same: u64,
 }
 
-/// Lists what was new, changed and gone in the last round of the crawl in `dir`. Memory is
-/// proportional to these URLs.
+/// Lists the pages that were new, changed or gone in the last round of the crawl in `dir`. Memory
+/// is proportional to the number of listed pages.
 ///
 /// # Errors
 /// [`RecordsError::NoCrawl`] if `dir` has no crawl; [`RecordsError::Row`] for a complete line

@@ -1,4 +1,4 @@
-//! Compares two crawls: the differences between what they fetched.
+//! Compares two crawls, and lists their differences.
 
 mod order;
 mod rounds;
@@ -25,8 +25,8 @@ use crate::rows::{excluded, pages, waiting};
 pub struct Comparison {
     /// Version of this format: 1.
     pub format: u32,
-    /// The round whose pages and requests are compared; `None` for all rounds. Delays, waits,
-    /// exclusions, waiting URLs, coverage and hosts always include all rounds.
+    /// The round whose pages and requests are compared, or `None` for all rounds. The other values
+    /// (delays, waits, exclusions, waiting URLs, coverage and hosts) are always over all rounds.
     #[serde(default)]
     pub round: Option<u32>,
     /// Totals of A.
@@ -37,8 +37,8 @@ pub struct Comparison {
     pub pages: PageDifferences,
     /// Differences in the order of requests.
     pub order: OrderDifferences,
-    /// Rules that excluded different numbers of URLs in the two crawls. Limited to a thousand rules
-    /// per reason; the counts of further rules are combined.
+    /// Rules that excluded different numbers of URLs in the two crawls. At most a thousand rules
+    /// are listed per reason, and the counts of further rules are added up.
     pub excluded: Vec<ExcludedDifference>,
     /// Hosts with different results, by host key.
     pub hosts: Vec<HostDifference>,
@@ -162,22 +162,22 @@ pub struct ComparedHost {
     pub requests: u64,
 }
 
-/// Maximum number of distinct rules per reason, to bound memory, because the texts of rules contain
-/// URLs.
+/// Maximum number of rules per reason that are kept. The texts of rules contain URLs, so there may
+/// be very many.
 const MAX_RULES: usize = 1000;
 
 /// Compares the crawls in two directories. Memory: about 100 bytes per page, and the URLs that
 /// differ.
 ///
 /// # Errors
-/// [`RecordsError::NoCrawl`] if a directory has no crawl; file system errors. Malformed lines are
-/// not errors: they are listed in [`ComparedCrawl::flaws`].
+/// [`RecordsError::NoCrawl`] if a directory has no crawl; file system errors. A malformed line is
+/// not an error, but is listed in [`ComparedCrawl::flaws`].
 pub fn compare(a: &Path, b: &Path) -> Result<Comparison, RecordsError> {
     compare_round(a, b, None)
 }
 
-/// Compares one round of the crawls in two directories, or by default all rounds. If one crawl is a
-/// replay and their numbers of rounds differ, the default is the first round.
+/// Compares one round of the crawls in two directories. If `round` is `None`, compares all rounds,
+/// or only the first round if one crawl is a replay and their numbers of rounds differ.
 ///
 /// # Errors
 /// As for [`compare`]; [`RecordsError::NoRound`] if a crawl has no such round.
@@ -329,7 +329,7 @@ fn page_differences(
     Ok(differences)
 }
 
-/// Visits the last row of each URL.
+/// Passes the last row of each URL to `take`.
 fn for_latest(
     dir: &Path,
     latest: &LatestRows,

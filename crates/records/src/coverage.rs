@@ -1,5 +1,5 @@
-//! Judges the coverage of a host: was it crawled completely or partially, or did it turn the
-//! crawler away?
+//! Judges the coverage of a host: whether it was crawled completely or partially, or refused the
+//! crawler.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +8,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::outcome::{is_obstacle, outcome};
 
-/// After this many consecutive refused rows, the host counts as having blocked the crawl midway.
+/// Minimum number of consecutive refused rows at the end of the crawl for a host that blocked the
+/// crawl midway.
 const MIN_REFUSED_IN_A_ROW: u64 = 20;
 
-/// Statuses that refuse a response to this client, although others may get one: RFC 9110 sections
+/// Statuses with which a host refuses this client, although it may serve others: RFC 9110 sections
 /// 15.5.2, 15.5.3, 15.5.4 and 15.5.8, RFC 6585 section 4, RFC 7725.
 const REFUSED: [u16; 6] = [401, 402, 403, 407, 429, 451];
 
 /// Statuses for pages that don't exist, which count as valid responses.
 const NO_SUCH_PAGE: [u16; 2] = [404, 410];
 
-/// Errors of documents that one of our limits cut short.
+/// Errors of documents that were truncated at a limit of the crawl.
 const CUT: [&str; 5] = [
     "body_truncated",
     "decoded_too_large",
@@ -27,10 +28,11 @@ const CUT: [&str; 5] = [
     TOO_MANY_REDIRECTS,
 ];
 
-/// Prefix of the reason why the URLs of an origin wait if its robots.txt got no answer.
+/// Prefix of the reason why the URLs of an origin wait, if the request for its robots.txt got no
+/// response.
 const ROBOTS_FAILED: &str = "robots.txt: ";
 
-/// Prefix of the rule that excludes an origin whose robots.txt was refused to us
+/// Prefix of the rule that excludes an origin, if its host refused us the robots.txt
 /// (`--robots-forbidden deny`).
 const ROBOTS_FORBIDDEN: &str = "robots.txt answered ";
 /// Evidence that the last run was killed or is still active.
@@ -83,18 +85,18 @@ pub enum MissingReason {
     Robots,
     /// There was no response, an unreadable response, or a server error.
     Errors,
-    /// Our own limit truncated a document, a sitemap or a chain of redirects.
+    /// A limit of the crawl truncated a document, a sitemap or a chain of redirects.
     Limits,
     /// Not reached before a budget was exhausted.
     Budget,
     /// Deferred as part of a trap.
     Traps,
-    /// Not reached before the run ended, because it was interrupted or the host was resting or
-    /// parked.
+    /// The run ended before the URL was reached, because it was interrupted, or the host was paused
+    /// or parked.
     Waiting,
     /// The last run has not ended, or was killed.
     Unfinished,
-    /// The server has no such page. Reported only for a host without any page; for other hosts, 404
+    /// The server has no such page. Used only if the host has no page at all, because otherwise 404
     /// is a valid response.
     NotFound,
 }
@@ -133,11 +135,11 @@ pub struct MissingUrls {
 pub struct HostOutcomes {
     /// Whether the host responded to any request.
     pub is_asked: bool,
-    /// URLs with a response, either a page or a not-found status; sitemaps excluded.
+    /// URLs with a response, which is either a page or a not-found status. Sitemaps don't count.
     pub served: u64,
-    /// URLs that returned a page, part of one, or a redirect; sitemaps excluded.
+    /// URLs that returned a page, a part of a page, or a redirect. Sitemaps don't count.
     pub fetched: u64,
-    /// URLs that don't exist on the server, by status; sitemaps excluded.
+    /// URLs that don't exist on the server, by status. Sitemaps don't count.
     pub not_found: BTreeMap<String, u64>,
     /// URLs excluded by robots.txt or by a usage preference of the site.
     pub disallowed: u64,
@@ -216,8 +218,8 @@ impl HostOutcomes {
                 *self.not_found.entry(status.to_owned()).or_default() += 1;
             }
             Served::Refused(word) => {
-                // Many links may lead to the same login form, so a login page does not count as a
-                // sign that the host blocks the crawl.
+                // A login page is not a sign that the host blocks the crawl, because many links may
+                // lead to the same login form.
                 self.refused_in_a_row += u64::from(word != "login_page");
                 self.note(MissingReason::Refused, word, 1);
             }
@@ -245,7 +247,8 @@ impl HostOutcomes {
             ("robots" | "usage", _) => self.disallowed += 1,
             // `not_archived` occurs only in a replay, for a site whose rules are unknown.
             ("not_archived", _) => self.note(MissingReason::Errors, "not_archived", 1),
-            // URLs that a budget left unfetched are counted from `waiting.jsonl`, per origin.
+            // For URLs that a budget left unfetched, the rows of `waiting.jsonl` count, which have
+            // a number per origin.
             _ => {}
         }
     }
@@ -262,12 +265,12 @@ impl HostOutcomes {
         self.note(reason, evidence, row.urls);
     }
 
-    /// Returns how many URLs the host refused, itself or by its robots.txt.
+    /// Returns how many URLs the host refused, either with its responses or with its robots.txt.
     fn turned_away(&self) -> u64 {
         let is_refusal = |reason: MissingReason, evidence: &str| match reason {
             MissingReason::Refused => true,
-            // A host that serves pages doesn't refuse those of an origin that can't be reached,
-            // for example because no server listens on that port.
+            // An origin that can't be reached, for example because no server listens on its port,
+            // is not refused by a host that serves pages of another origin.
             MissingReason::Robots => self.served == 0 || !evidence.starts_with(ROBOTS_FAILED),
             _ => false,
         };
@@ -276,8 +279,8 @@ impl HostOutcomes {
         refusals.map(|(_, urls)| urls).sum()
     }
 
-    /// Returns whether the host allowed no page, or none of its pages could be fetched. A host for
-    /// which a budget, a limit or the end of the run stopped the crawl is partial instead.
+    /// Returns whether the host allowed no page, or none of its pages could be fetched. If a
+    /// budget, a limit or the end of the run stopped the crawl, the host is partial, not empty.
     fn is_empty(&self) -> bool {
         let is_known =
             self.disallowed > 0 || !self.not_found.is_empty() || !self.missing.is_empty();
@@ -305,7 +308,7 @@ impl HostOutcomes {
 }
 
 fn served<'r>(row: &'r PageRow, status: &'r str) -> Served<'r> {
-    // The text after the name of an error comes from libraries, so leave it out.
+    // Leave out the text after the name of an error, because it comes from libraries.
     let error = row.error.as_deref();
     let error = error.map(|error| error.split(':').next().unwrap_or(error));
     match (row.status, error) {
@@ -315,8 +318,8 @@ fn served<'r>(row: &'r PageRow, status: &'r str) -> Served<'r> {
         (_, Some(error)) if CUT.contains(&error) => Served::Missing(MissingReason::Limits, error),
         (_, Some(error)) if row.is_failed() => Served::Missing(MissingReason::Errors, error),
         (None, _) => Served::Missing(MissingReason::Errors, "no answer"),
-        // The response was 304 although nothing is stored, or the server switched to a protocol
-        // that nobody requested.
+        // Either the response was 304 although nothing is stored, or the server switched to a
+        // protocol that was not requested.
         (Some(304), _) if outcome(row) != "unmodified" => {
             Served::Missing(MissingReason::Errors, status)
         }
@@ -368,8 +371,8 @@ mod tests {
         }
     }
 
-    /// Checks the verdict on a host that served this many pages before `take` adds further
-    /// outcomes.
+    /// Checks the verdict on a host that served this many pages. `take` adds further outcomes
+    /// before the check.
     fn check(served: usize, take: impl FnOnce(&mut HostOutcomes), expect: Expect) {
         let mut outcomes = HostOutcomes::default();
         for _ in 0..served {
@@ -599,8 +602,7 @@ mod tests {
         let add_other_reasons = |outcomes: &mut HostOutcomes| {
             outcomes.excluded(&excluded("depth", "max-depth 3", None));
             outcomes.excluded(&excluded("trap", "calendar of 3 pages; such as", None));
-            // URLs that a budget left unfetched are counted from `waiting.jsonl`, so this row must
-            // not count.
+            // Such a URL is counted from `waiting.jsonl`, so this row must not count.
             outcomes.excluded(&excluded("budget", "max-pages", None));
             outcomes.waiting(&waiting(7, "budget", Some("max-pages")));
             outcomes.waiting(&waiting(2, "parked", None));

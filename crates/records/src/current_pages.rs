@@ -24,7 +24,8 @@ pub enum CurrentRow {
     Page {
         /// The row.
         row: PageRow,
-        /// Whether commands may export the body, by this row and by the last one of the page.
+        /// Whether commands may export the body. Both this row and the page's last row must allow
+        /// it.
         may_export: bool,
     },
     /// The last row of a URL that redirects.
@@ -65,8 +66,8 @@ impl CurrentPages {
         Ok(())
     }
 
-    /// Returns the spelling rules of the crawl: a link to another spelling leads to the URL that
-    /// they return. Rules that need evidence are not applied.
+    /// Returns the spelling rules of the crawl, which convert a link to the spelling that the crawl
+    /// recorded for the URL. Rules that need evidence are not applied.
     #[must_use]
     pub fn spelling_rules(&self) -> SpellingRules {
         naming(&self.dir)

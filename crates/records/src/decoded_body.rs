@@ -13,8 +13,8 @@ pub fn decoded_body(http: &HttpMessage<'_>) -> Option<Bytes> {
     whole_or_part(http).map(|(body, _)| body)
 }
 
-/// Returns the same as [`decoded_body`], and whether it is the whole body, as far as the codings
-/// show.
+/// Like [`decoded_body`], but also returns whether the body is complete. The content codings show
+/// whether it is.
 pub(crate) fn whole_or_part(http: &HttpMessage<'_>) -> Option<(Bytes, bool)> {
     without_codings(&Fields::of_message(http), http.body)
 }

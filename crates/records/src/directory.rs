@@ -7,7 +7,7 @@ use toml::{Table, Value};
 
 use crate::error::RecordsError;
 
-/// Returns the `crawl.toml` of a directory; empty if there is no readable one.
+/// Returns the `crawl.toml` of a directory. Empty if the file is missing or can't be read.
 #[must_use]
 pub fn stored_settings(dir: &Path) -> Table {
     let text = read_text(&dir.join("crawl.toml"), MAX_CONFIG_BYTES);

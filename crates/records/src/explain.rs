@@ -1,4 +1,4 @@
-//! Explains why one URL was fetched, was not, or is still pending.
+//! Explains why one URL was fetched, was not fetched, or is still pending.
 
 mod naming_page;
 mod text;
@@ -47,15 +47,15 @@ pub struct Explanation {
     pub requests_sent: u64,
     /// The last request for the robots.txt of the URL's origin, if there was one.
     pub robots_request: Option<RequestRow>,
-    /// Why the URL was excluded or deferred, from the stored state: reason, rule, line. `None` if
-    /// it was neither.
+    /// Why the URL was excluded or deferred, from the stored state: reason, rule, and line of the
+    /// rule. `None` if the URL was neither excluded nor deferred.
     pub exclusion: Option<(String, Option<String>, Option<u32>)>,
     /// When the scope rule that excludes the URL was added, in RFC 3339. `None` if the rule was not
     /// added during the crawl.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule_since: Option<String>,
-    /// The tombstone of the URL or its host, if it was erased. `explain` doesn't set it: the caller
-    /// does, because finding tombstones needs their key.
+    /// The tombstone of the URL or its host, if it was erased. The caller of `explain` must set
+    /// this field, because finding a tombstone requires the key of the tombstones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forgotten: Option<TombstoneRow>,
     /// The URL's place in the draw of the sample, if it was in the frame (the URLs that could be
@@ -112,7 +112,7 @@ pub struct WalkPlace {
 }
 
 impl SamplePlace {
-    /// Returns the place of a URL in the frame. `None` if it was found after the draw.
+    /// Returns the place of a URL in the draw. `None` if the URL was found after the draw.
     fn of(draw: &Draw, url: &CanonicalUrl, known: &KnownUrl) -> Option<SamplePlace> {
         let drawn = draw.stratum_of(url);
         let is_in_frame = match &known.state {
@@ -150,11 +150,11 @@ pub enum StateRead {
     Broken(String),
 }
 
-/// Collects what is known about `url` in the crawl in `dir`, as of `now`.
+/// Collects all information about `url` in the crawl in `dir`, as of `now`.
 ///
-/// Reads the row files completely. For an unknown URL it also searches the archived pages for one
-/// that names it. Opens the state only if no other process has it open; opening may truncate the
-/// partial write of a killed run, as the next run would.
+/// Reads the row files completely. If the URL is unknown, also searches the archived pages for one
+/// that contains it. Opens the state only if no other process has it open. Opening the state may
+/// cut off an incomplete write of a killed run, as the next run would.
 ///
 /// # Errors
 /// [`RecordsError::NoCrawl`] if `dir` has neither rows nor state, and file system errors. An
@@ -170,7 +170,7 @@ pub fn explain(
         state: "unknown",
         ..Explanation::default()
     };
-    // Search for the URL with its quotes, so that longer URLs don't match.
+    // Search for the URL with its quotes, so that a longer URL doesn't match.
     let needle = serde_json::to_vec(url.as_str()).unwrap_or_default();
     let mut rows = pages(dir)?;
     while let Some(row) = rows.next_with(&needle) {
@@ -225,7 +225,7 @@ type Stored = (Option<KnownUrl>, Option<Visit>, Option<Draw>);
 
 fn known(dir: &Path, url: &CanonicalUrl) -> Result<Stored, StateRead> {
     let state = dir.join("state");
-    // Don't open an empty directory, because that would create a frontier in it.
+    // Don't open an empty directory, because opening would create a frontier in it.
     let entries = state.read_dir().ok().and_then(|mut entries| entries.next());
     if entries.is_none() {
         return Err(StateRead::Absent);
@@ -333,8 +333,7 @@ impl Explanation {
             return Ok(());
         }
         let rule = rule.clone();
-        // The record says only `include`, not which of several patterns excludes the URL, so accept
-        // any include pattern.
+        // The stored rule is only `include`, without the pattern. So accept any include pattern.
         let is_it =
             |added: &String| *added == rule || (rule == "include" && added.starts_with("include "));
         for row in delays(dir)? {
@@ -360,7 +359,7 @@ impl Explanation {
         self.forgotten = Some(tombstone);
     }
 
-    /// Fills in from the rows what the state doesn't contain.
+    /// Completes the explanation from the rows, for values that the stored state doesn't have.
     fn judge(&mut self) {
         if let Some(page) = &self.page {
             self.depth = self.depth.or(Some(page.depth));

@@ -1,4 +1,4 @@
-//! How often the rules of a crawl found each field.
+//! Counts how often the rules of a crawl found each field.
 
 mod unmatched_rules;
 
@@ -45,11 +45,11 @@ pub struct RuleCounts {
     pub rule: String,
     /// Number of pages that the rule read.
     pub pages: u64,
-    /// If the rule read no page: the condition that no page meets. `None` if each condition is met
-    /// by some page.
+    /// A condition that no page meets, if the rule read no page. `None` if each condition is met by
+    /// some page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unmet: Option<UnmetCondition>,
-    /// Number of pages that were read only to a limit, by limit.
+    /// Number of pages that were not read completely because of a limit, by limit.
     pub cut: BTreeMap<String, u64>,
     /// The fields, in the order of the rule. Fields of a group are named `group.field`.
     pub fields: Vec<FieldCounts>,
@@ -64,7 +64,8 @@ pub struct FieldCounts {
     pub filled: u64,
     /// Number of pages without the field.
     pub missing: u64,
-    /// Number of pages where the text is not of the field's type, or a required field is missing.
+    /// Number of pages on which the text doesn't fit the field's type, or a required field is
+    /// missing.
     pub failed: u64,
     /// The first values, with their pages.
     pub values: Vec<Example>,
@@ -72,11 +73,12 @@ pub struct FieldCounts {
     pub missing_on: Vec<String>,
     /// The first failures, with their pages.
     pub failures: Vec<Example>,
-    /// If no page has the field: the longest beginning of its selector that matches something on
-    /// the first page.
+    /// The longest beginning of the field's selector that matches something on the first page. Only
+    /// set if no page has the field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nearest: Option<String>,
-    /// If no page has the field: the part of its selector that the pages don't have.
+    /// The element, class or id of the field's selector that the pages don't have. Only set if no
+    /// page has the field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lacking: Option<LackingName>,
 }
@@ -86,11 +88,11 @@ pub struct FieldCounts {
 pub struct LackingName {
     /// The name as a selector, such as `.prices`.
     pub name: String,
-    /// The class or id that resembles it most, such as `.price`.
+    /// The class or id on the pages that is most similar to the name, such as `.price`.
     pub similar: Option<String>,
-    /// Number of examined pages that have the similar name.
+    /// Number of examined pages that have the similar class or id.
     pub pages: u64,
-    /// Number of pages that were looked at.
+    /// Number of examined pages.
     pub of: u64,
 }
 
@@ -101,9 +103,10 @@ pub struct UnmetCondition {
     pub key: String,
     /// The value of the condition.
     pub value: String,
-    /// For a path: the beginning of a page's path that resembles it most.
+    /// The beginning of a page's path that is most similar to the value, if the condition is a
+    /// path.
     pub nearest: Option<String>,
-    /// Number of pages whose path has that beginning.
+    /// Number of pages whose path begins with `nearest`.
     pub pages: u64,
 }
 
@@ -112,7 +115,7 @@ pub struct UnmetCondition {
 pub struct Example {
     /// The page.
     pub url: String,
-    /// The value as JSON, or why the field failed.
+    /// The value as JSON, or the reason why the field failed.
     pub text: String,
 }
 
@@ -268,7 +271,7 @@ impl FieldCounts {
         }
     }
 
-    /// Whether a group that contains the field is missing or failed.
+    /// Returns whether a group that contains the field is missing or failed.
     fn is_in_missing_group(&self, row: &ExtractRow) -> bool {
         let dots = self.field.match_indices('.');
         dots.map(|(at, _)| &self.field[..at]).any(|group| {

@@ -46,9 +46,8 @@ pub struct Faults {
     pub format: u32,
     /// The last round of the crawl, starting at 1.
     pub round: u32,
-    /// The source of the pages: `archive`, or a source of
-    /// [`BrokenLinks`](crate::BrokenLinks). Without an archive, only
-    /// links to broken pages are found.
+    /// The source of the links: `archive`, or a source of [`BrokenLinks`](crate::BrokenLinks).
+    /// Without an archive, only links to broken pages are found.
     pub source: String,
     /// The number of faults of each kind.
     pub counts: BTreeMap<FaultKind, u64>,
@@ -61,8 +60,8 @@ pub struct Faults {
     /// Links whose target was not checked, in page order.
     #[serde(default)]
     pub unchecked: Vec<UncheckedLink>,
-    /// Number of known URLs that the crawl has yet to visit, because it was interrupted or a budget
-    /// ended it. Without those of unreachable hosts.
+    /// Number of known URLs that the crawl has not visited yet, because it was interrupted or a
+    /// budget ended it. URLs of unreachable hosts are not counted.
     #[serde(default)]
     pub pending: u64,
     /// Number of pages whose links could not be checked, because their body is not archived.
@@ -88,7 +87,8 @@ pub struct Fault {
     pub to: String,
     /// The kind of the fault.
     pub kind: FaultKind,
-    /// The outcome in words: `not found (404)`, `connection refused`, or the right target.
+    /// The problem in words: `not found (404)`, `connection refused`, or the address to link to
+    /// instead.
     pub why: String,
     /// The status of the response, if the target is broken and there was one.
     #[serde(default)]
@@ -98,8 +98,8 @@ pub struct Fault {
     pub error: Option<String>,
     /// The link's text, if it has one.
     pub text: Option<String>,
-    /// The element with the link, if the link has no text and the element is known: `image`,
-    /// `style sheet`, `script`, or another element's name.
+    /// The kind of element that contains the link, if the link has no text: `image`, `style sheet`,
+    /// `script`, or the name of another element. `None` if the element is unknown.
     #[serde(default)]
     pub element: Option<String>,
 }
@@ -139,9 +139,9 @@ impl FaultKind {
 
 /// Finds faults of the given kinds in the crawl in `dir`.
 ///
-/// Reads `pages.jsonl` several times. Reads each archived page once, again to find the links to
-/// broken pages if `links.jsonl` doesn't have them, and again if a link with a fragment leads to it.
-/// Memory: about 100 bytes per URL, and each link with a fragment.
+/// Reads `pages.jsonl` several times. Reads each archived page once. Reads it again if
+/// `links.jsonl` is missing, to find the links to broken pages, and again if a link with a fragment
+/// leads to the page. Memory: about 100 bytes per URL, and each link with a fragment.
 ///
 /// # Errors
 /// The errors of [`broken()`].
@@ -271,8 +271,8 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Reads all current pages in scope. Returns the HTML pages that could be read, and how many
-    /// pages could not.
+    /// Searches all current pages in scope. Returns the HTML pages that could be read, and the
+    /// number of pages that could not.
     fn read_pages(
         &mut self,
         dir: &Path,
@@ -302,7 +302,7 @@ impl Search<'_> {
         Ok((graded, unread))
     }
 
-    /// Adds a link without a URL that can be fetched, if it is a mistake.
+    /// Adds a link whose address can't be fetched, if the address is a mistake.
     fn unusable(&mut self, page: &CanonicalUrl, why: &Unusable, link: &Link) {
         let why = match why {
             Unusable::Malformed(why) => format!("not a URL: {why}"),
@@ -324,7 +324,7 @@ impl Search<'_> {
         });
     }
 
-    /// Adds a link whose target, or the end of its redirects `name`, was not fetched.
+    /// Adds a link that leads to an unfetched URL. `name` is the URL at the end of the redirects.
     fn unfetched(&mut self, to: &CanonicalUrl, name: &str, fault: Fault) {
         let url = match name == to.as_str() {
             true => Ok(to.clone()),
@@ -434,7 +434,8 @@ impl Search<'_> {
     }
 }
 
-/// Returns the page at the end of a redirect chain; `None` if it isn't a fetched page.
+/// Returns the page at the end of a redirect chain. `None` if the end was not fetched, or is not a
+/// page.
 fn end_of<'s>(
     redirects: &'s HashMap<String, Redirect>,
     latest: &LatestRows,
@@ -452,17 +453,17 @@ fn last_of<'s>(redirects: &'s HashMap<String, Redirect>, url: &'s str) -> &'s st
     chain.last().unwrap_or(url)
 }
 
-/// Returns whether a scheme is a typing mistake in `http` or `https`: one letter differs, is
-/// missing, or is one too many.
+/// Returns whether a scheme is a misspelling of `http` or `https`: one letter is wrong, missing or
+/// added, or two letters are swapped.
 fn is_misspelt(scheme: &str) -> bool {
     ["http", "https"]
         .iter()
         .any(|right| strsim::damerau_levenshtein(scheme, right) == 1)
 }
 
-/// Returns the fragment that a redirect chain adds: the last one in a `Location` between a URL and
-/// the end of its redirects. A `Location` without a fragment keeps the previous fragment (RFC 9110,
-/// section 10.2.2).
+/// Returns the fragment that a redirect chain adds to `url`: the last fragment in a `Location` of
+/// the chain. A `Location` without a fragment keeps the previous fragment (RFC 9110, section
+/// 10.2.2).
 fn redirected_fragment<'s>(
     redirects: &'s HashMap<String, Redirect>,
     url: &str,
@@ -476,14 +477,14 @@ fn redirected_fragment<'s>(
         .last()
 }
 
-/// Returns whether a browser requests the link's target without a click when it shows the page, or
-/// submits form data to the target.
+/// Returns whether a browser requests the link's target without a click, or sends the data of a
+/// form to it.
 fn is_loaded(link: &Link) -> bool {
     matches!(link.kind, LinkKind::Resource | LinkKind::Form)
         || matches!(link.element, Element::Iframe | Element::Frame)
 }
 
-/// Returns whether a reader follows a link.
+/// Returns whether the link is one that a reader can follow.
 fn is_followed(link: &Link) -> bool {
     matches!(link.element, Element::A | Element::Area | Element::Math)
 }

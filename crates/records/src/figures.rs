@@ -1,5 +1,5 @@
-//! The data of the report page's plots: time series, histograms, and links between hosts. Collected
-//! in one pass over each row file, in constant memory.
+//! The data of the plots in `report.html`: time series, histograms, and links between hosts. The
+//! data is collected in one pass over each row file, in constant memory.
 
 mod link_sketch;
 
@@ -21,8 +21,8 @@ pub(crate) use link_sketch::{LinkSketch, LinkSource};
 /// Maximum number of hosts with a section in `report.html`, those with the most requests first.
 /// Beyond the limit: only in the table of hosts.
 pub(crate) const MAX_HOST_SECTIONS: usize = 100;
-/// Maximum number of origins of the hosts with a section (one origin per scheme and port of a
-/// host).
+/// Maximum number of origins of the hosts that have a section. A host has one origin per scheme and
+/// port.
 const MAX_ORIGINS: usize = 10_000;
 /// Maximum number of distinct site rules in `report.html`.
 /// Beyond the limit: a count.
@@ -128,7 +128,7 @@ pub(crate) struct HostFigures {
     in_minute: u64,
 }
 
-/// Numbers of pages by what usage statements and robots.txt files say about them.
+/// Numbers of pages by what usage statements and robots.txt files allow.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Permissions {
     /// Pages explicitly allowed by a robots.txt rule.
@@ -203,9 +203,10 @@ fn sound<T>(row: Result<T, RecordsError>) -> Result<Option<T>, RecordsError> {
 
 struct Reader {
     figures: Figures,
-    /// Indexes in `figures.hosts` by host key.
+    /// The index in `figures.hosts` of each host key.
     hosts: HashMap<String, usize>,
-    /// Indexes in `figures.hosts`, by the part of a URL before its path.
+    /// The index in `figures.hosts` of the host of each origin. Keys are the parts of URLs before
+    /// the path.
     origins: HashMap<String, usize>,
     folders: link_sketch::Folders,
     rules: usize,
@@ -321,7 +322,8 @@ impl HostFigures {
             self.first_start_ms = row.start;
         }
         self.last_end_ms = self.last_end_ms.max(row.end);
-        // Rows are in the order of their ends, so the rows of one minute are consecutive.
+        // Rows are in the order of their ends, so the rows that ended in one minute are
+        // consecutive.
         let minute = row.end / MINUTE_MS;
         if minute != self.minute {
             (self.minute, self.in_minute) = (minute, 0);

@@ -1,8 +1,8 @@
-//! Grades: how much of a site has a problem, as a letter.
+//! Grades: letters that show how much of a site has a problem.
 
 use std::fmt;
 
-/// Upper limits of the share of items with the problem, in percent, for the grades from B to E.
+/// The grades from B to E, each with the maximum percentage of items that have the problem.
 const LIMITS: [(Grade, u64); 4] = [(Grade::B, 1), (Grade::C, 5), (Grade::D, 20), (Grade::E, 50)];
 
 /// A grade from A (no item has the problem) to F.
@@ -37,8 +37,8 @@ impl Grade {
 impl Grade {
     const ALL: [Grade; 6] = [Grade::A, Grade::B, Grade::C, Grade::D, Grade::E, Grade::F];
 
-    /// Returns the average of some grades, rounded to the worse one: the average is A only if all
-    /// grades are. `None` without grades.
+    /// Returns the average of some grades, rounded to the worse grade. So the average is A only if
+    /// all grades are A. `None` without grades.
     pub(crate) fn average(grades: &[Grade]) -> Option<Grade> {
         let sum: usize = grades.iter().map(|grade| *grade as usize).sum();
         let steps = (!grades.is_empty()).then(|| sum.div_ceil(grades.len()))?;
@@ -52,14 +52,14 @@ impl fmt::Display for Grade {
     }
 }
 
-/// Returns the rule behind the grades.
+/// Describes the rule behind the grades.
 pub(crate) fn rule() -> String {
     let limits = LIMITS.map(|(grade, limit)| format!("{grade} up to {limit}\u{a0}%"));
     format!("A none, {}, F more", limits.join(", "))
 }
 
-/// Formats a share as a percentage: `7.1 %`. A small share is not rounded to zero, and a share
-/// below one is not rounded to all.
+/// Formats a share as a percentage: `7.1 %`. A positive share is never rounded to 0 %, and a share
+/// below one is never rounded to 100 %.
 pub(crate) fn percent(part: u64, whole: u64) -> String {
     let tenths = u128::from(part) * 1000 / u128::from(whole.max(1));
     match tenths {
@@ -80,7 +80,7 @@ mod tests {
             .map(|affected| Grade::of(affected, 1000).unwrap().to_string());
         assert_eq!(grades.concat(), "ABBCCDDEEFFF");
         assert_eq!(Grade::of(u64::MAX, u64::MAX), Some(Grade::F));
-        // One of three pages is a third of the site.
+        // One affected page of three is a third of the site.
         assert_eq!(Grade::of(1, 3), Some(Grade::E));
     }
 

@@ -14,7 +14,8 @@ use crate::coverage::{Coverage, HostOutcomes, MissingUrls, coverage};
 
 pub(crate) use self::last_rows::LastLines;
 
-/// Starts and ends are rounded to whole milliseconds, so a delay may seem shorter by this much.
+/// Maximum difference between a delay and its seeming length, in milliseconds. The starts and ends
+/// of requests are rounded to whole milliseconds.
 const ROUNDING_MS: u64 = 1;
 
 /// Maximum number of seed labels listed per host in `hosts.jsonl`, which may have as many seeds as pages.
@@ -24,11 +25,11 @@ const MAX_HOST_LABELS: usize = 100;
 /// The reason in rows of URLs outside the user's scope.
 const OUT_OF_SCOPE: &str = "scope";
 
-/// The reason in rows of pending URLs that a budget left for a later run. Headlines count these
+/// The reason in rows of URLs that a budget left pending for a later run. Headlines count these
 /// URLs as pending, not as excluded.
 pub(crate) const PENDING_REASON: &str = "budget";
 
-/// The results of one host, and how it was treated.
+/// The results of one host, and how the crawl treated the host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostReport {
     /// The host key, as in `requests.jsonl`.
@@ -42,13 +43,13 @@ pub struct HostReport {
     pub bytes: u64,
     /// Rows of `excluded.jsonl`.
     pub excluded: u64,
-    /// Rows of `excluded.jsonl` by reason. Empty if no URL of the host was to be fetched.
+    /// Rows of `excluded.jsonl` by reason. Empty if the crawl wanted no URL of the host.
     #[serde(default)]
     pub excluded_by: BTreeMap<String, u64>,
     /// URLs left for the next run.
     #[serde(default)]
     pub waiting: u64,
-    /// The coverage verdict; `None` if no URL was to be fetched from the host.
+    /// The coverage verdict. `None` if the crawl wanted no URL of the host.
     #[serde(default)]
     pub coverage: Option<Coverage>,
     /// URLs of the host that should have been fetched but were not, by reason.
@@ -82,24 +83,23 @@ impl HostReport {
 
 /// Delays, from the end of one request to the start of the next.
 ///
-/// If a host may have several requests in flight, it has that many slots, each with its own delay.
-/// A request takes the slot whose last request ended longest ago.
+/// A host has one slot for each request that may be in flight at once, and each slot has its own
+/// delay. A request takes the slot whose last request ended longest ago.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gaps {
     /// Number of delays observed.
     pub count: u64,
     /// The shortest delay, in milliseconds.
     pub least_seen_ms: Option<u64>,
-    /// The delay that was required where the shortest delay was observed, in milliseconds. `None`
-    /// if no delay was observed.
+    /// The delay that was required when the shortest delay was observed, in milliseconds. `None` if
+    /// no delay was observed.
     pub asked_then_ms: Option<u64>,
     /// The longest required delay, in milliseconds.
     pub most_asked_ms: Option<u64>,
     /// The rule that required the longest delay: `delay`, `crawl-delay` ..
     pub most_asked_by: Option<String>,
     /// Delays that the site itself required, by rule: `crawl-delay`, `request-rate`, `rate-limit`.
-    /// They are counted because long delays reduce the number of pages that can be fetched in a
-    /// given time.
+    /// Such delays explain why few pages of a host could be fetched in the available time.
     #[serde(default)]
     pub by_site: BTreeMap<String, SiteGaps>,
     /// Number of delays shorter than required.
@@ -124,7 +124,7 @@ pub struct Waits {
     pub longest_asked_ms: u64,
     /// Sum of the demanded waits, in milliseconds.
     pub asked_ms: u64,
-    /// Sum of the actual waits before the next request, in milliseconds.
+    /// Sum of the times that the crawl really waited before the next request, in milliseconds.
     pub given_ms: u64,
     /// Number of waits that were cut short.
     pub short: u64,
@@ -144,8 +144,8 @@ pub struct RobotsReport {
     pub at_ms: u64,
 }
 
-/// Sums up rows by host. Add the rows of `requests.jsonl` first, in order, then the rows of the
-/// other files. Takes about 600 bytes per host, and the host key once more for each of its origins.
+/// Sums up rows by host. The rows of `requests.jsonl` must be added first, in order, then the rows
+/// of the other files. Takes about 600 bytes per host, and memory for the host key of each origin.
 #[derive(Debug)]
 pub struct HostSums {
     per_host: usize,
@@ -166,8 +166,8 @@ pub struct HostSums {
 struct Host {
     report: HostReport,
     outcomes: HostOutcomes,
-    /// Requests whose delay is not judged yet, sorted by start, because rows are in the order of
-    /// their ends.
+    /// Requests whose delay is not judged yet, sorted by start. A request waits here because rows
+    /// are in the order of the requests' ends.
     ahead: BinaryHeap<Reverse<SentRequest>>,
     /// The end of the latest request in each slot. A host has `per_host` slots, one per request in
     /// flight.
@@ -201,8 +201,8 @@ impl HostSums {
         }
     }
 
-    /// Returns whether a page failed. A missing sitemap is not a failure, because the crawler also
-    /// tries the usual sitemap addresses without knowing that they exist.
+    /// Returns whether a page failed. A missing sitemap is not a failure, because the crawler tries
+    /// the usual addresses of sitemaps without knowing whether they exist.
     pub(crate) fn is_failed(&self, row: &PageRow) -> bool {
         row.is_failed() && !self.sitemaps.contains(&row.url)
     }
@@ -230,7 +230,7 @@ impl HostSums {
         host.report.excluded += 1;
         host.note_label(row.label.as_deref());
         host.outcomes.excluded(row);
-        // Don't list the scope as a reason, because most hosts are out of scope and only linked to.
+        // Most hosts are out of scope and only linked to, so don't list the scope as a reason.
         if row.reason != OUT_OF_SCOPE {
             let by_reason = &mut host.report.excluded_by;
             *by_reason.entry(row.reason.clone()).or_default() += 1;
@@ -274,7 +274,8 @@ impl HostSums {
             why: row.why.clone(),
             wait_asked: row.wait_asked,
         }));
-        // At most this many requests start after another request and end before it.
+        // The maximum number of requests that can start after another request and still end before
+        // it.
         let max_ahead = if per_host == 1 { 0 } else { 2 * per_host };
         while host.ahead.len() > max_ahead {
             host.judge_next(per_host, &mut self.gaps);
@@ -287,7 +288,7 @@ impl HostSums {
         self.finish_with_gaps().0
     }
 
-    /// Does the same as `finish`, and also returns the delays of all hosts.
+    /// Like `finish`, but also returns the delays of all hosts.
     pub(crate) fn finish_with_gaps(mut self) -> (Vec<HostReport>, GapHistograms) {
         self.judge_all();
         let hosts = self.hosts.into_values().map(|mut host| {

@@ -1,5 +1,5 @@
-//! Self-contained HTML pages: no fonts, no requests, and one script that makes tables sortable,
-//! without which the pages are complete. The pages are built from checks, tables and plots.
+//! Self-contained HTML pages, which are built from checks, tables and plots. The pages load no
+//! fonts or other files. Their only script makes tables sortable, and they are complete without it.
 
 mod check;
 mod site_origin;
@@ -51,7 +51,7 @@ pub(crate) fn page(title: &str, description: &str, body: &Markup) -> String {
     page.into_string()
 }
 
-/// Renders a part of the page that is folded until the reader opens it.
+/// Renders a part of a page that is folded until the reader opens it.
 pub(crate) fn fold(title: &str, body: &Markup) -> Markup {
     html! {
         details.fold {
@@ -68,14 +68,14 @@ pub(crate) fn scrolling_table(title: &str, rows: &Markup) -> Markup {
     }
 }
 
-/// Renders a page's URL as a link, with `rel` values that pass neither credit nor referrer. If no
-/// browser would fetch the URL, it is rendered as plain text.
+/// Renders a page's URL as a link, with `rel` values that pass neither credit nor referrer. A URL
+/// that no browser would fetch is rendered as plain text.
 #[must_use]
 pub fn link(url: &str) -> Markup {
     anchor(url, None)
 }
 
-/// Renders a URL as a link. `shortened` is shown in place of the URL.
+/// Renders a URL as a link. The link shows `shortened`, if that is given, in place of the URL.
 fn anchor(url: &str, shortened: Option<&str>) -> Markup {
     let full = safe_line(url);
     let shown = breakable(shortened.unwrap_or(url));

@@ -32,7 +32,7 @@ fn unwanted(filter: &str) -> &'static str {
     }
 }
 
-/// Returns whether the error means that something else was served in place of the page.
+/// Returns whether the error means that the server served something else in place of the page.
 pub(crate) fn is_obstacle(error: &str) -> bool {
     matches!(error, "login_page" | "challenge" | "block_page")
 }

@@ -1,5 +1,5 @@
-//! A plan: what a crawl would cost the hosts it fetches from. Plans are made from a run that only
-//! fetched robots.txt and sitemaps.
+//! A plan: the cost of a crawl for the hosts that it would fetch from. A plan is made from a run
+//! that fetched only robots.txt files and sitemaps.
 
 mod html;
 mod sizes;
@@ -25,7 +25,8 @@ const PLANNED: &str = "planned";
 /// Maximum number of rules listed per host. The rules that exclude most URLs come first.
 const MAX_RULES: usize = 20;
 
-/// Kinds of delays that apply throughout a crawl; others depend on a host's latest response.
+/// Kinds of delays that apply throughout a crawl. Delays of other kinds depend on the host's latest
+/// response.
 const LASTING_GAPS: [&str; 5] = [
     "delay",
     "delay-factor",
@@ -34,7 +35,7 @@ const LASTING_GAPS: [&str; 5] = [
     "site-delay",
 ];
 
-/// What a crawl would cost its hosts.
+/// The cost of a crawl for its hosts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// Version of this format: 1.
@@ -105,7 +106,7 @@ pub struct PlanRule {
     pub urls: u64,
 }
 
-/// The statements of an origin's robots.txt other than its rules.
+/// The statements of an origin's robots.txt that are not rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanOrigin {
     /// Scheme, host and port.
@@ -127,7 +128,7 @@ pub struct Estimate {
     pub least: f64,
     /// Upper bound; `None` if there is no bound.
     pub most: Option<f64>,
-    /// How the number was derived, and what it does not include.
+    /// The explanation: how the number was derived, and which costs it does not include.
     pub why: String,
 }
 
@@ -227,8 +228,8 @@ fn host_plan(
     };
     let is_sitemap_missing = host.missing.iter().any(is_unread);
     let is_listed = host.pages > 0 && !is_sitemap_missing;
-    // The first request needs no delay. Requests are divided among the slots (requests in flight),
-    // and each slot has its own delay.
+    // The first request needs no delay. The requests are divided among the slots of the host (its
+    // requests in flight), and each slot has its own delay.
     let slots = f64::from(settings.per_host.max(1));
     let busy = requests as f64 * answer_ms;
     let least_ms = (requests.saturating_sub(1) as f64 * gap_ms as f64 + busy) / slots;
@@ -277,8 +278,8 @@ fn known_words(host: &HostReport, is_listed: bool) -> String {
     words.to_owned()
 }
 
-/// Returns the hours of the whole crawl. Hosts are crawled concurrently, so the slowest host
-/// determines the time, or a rate limit that several hosts share.
+/// Returns the duration of the whole crawl in hours. Hosts are crawled concurrently, so the
+/// duration is that of the slowest host, or follows from a rate limit that several hosts share.
 fn all_hours(
     hosts: &[HostPlan],
     addresses: &HashMap<String, IpAddr>,
@@ -311,8 +312,8 @@ fn all_hours(
     }
 }
 
-/// Returns the hours that this many requests take at a rate per second; 0 if there is no rate
-/// limit.
+/// Returns the hours that this many requests take at `rate` requests per second. Returns 0 if there
+/// is no rate limit.
 fn hours_at(requests: u64, rate: Option<f64>) -> f64 {
     let rate = rate.filter(|rate| *rate > 0.0);
     rate.map_or(0.0, |rate| requests as f64 / rate / 3600.0)

@@ -1,5 +1,5 @@
-//! A recheck applies the current rules of sites to the pages of a crawl, with its verdicts in
-//! `recheck.jsonl`.
+//! Rechecks: a recheck applies the current rules of sites to the pages of a crawl, and writes its
+//! verdicts to `recheck.jsonl`.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -18,10 +18,11 @@ use crate::rows::{RowsOf, excluded, pages, waiting};
 pub const RECHECK: &str = "recheck.jsonl";
 const RECHECK_BESIDE: &str = "recheck.jsonl.new";
 
-/// The values of `verdict`: in the first row, for a page that may no longer be fetched, and for an
-/// origin whose rules could not be fetched.
+/// The value of `verdict` in the first row.
 const RECHECKED: &str = "rechecked";
+/// The value of `verdict` for a page that may no longer be fetched.
 const EXCLUDED: &str = "excluded";
+/// The value of `verdict` for an origin whose rules could not be fetched.
 const UNKNOWN: &str = "unknown";
 
 /// The totals of a recheck.
@@ -55,10 +56,10 @@ pub fn page_urls(
 }
 
 /// Writes `recheck.jsonl` into `dir`. `learnt` is the directory of the run that fetched the current
-/// rules for the pages of `dir`.
+/// rules for the pages of the crawl in `dir`.
 ///
 /// # Errors
-/// [`RecordsError`]: an unreadable row, and file system errors.
+/// [`RecordsError`] if a row can't be read, or the file system fails.
 pub fn write_recheck(
     learnt: &Path,
     dir: &Path,
@@ -137,7 +138,7 @@ impl Recheck {
     }
 
     /// Writes all rows: first the row of the recheck itself, then those of pages and of origins.
-    /// The inner `Result` is that of writing to `out`.
+    /// The outer `Result` is that of reading rows, and the inner one that of writing to `out`.
     fn write(
         &self,
         learnt: &Path,

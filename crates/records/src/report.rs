@@ -34,7 +34,7 @@ pub struct Report {
     pub format: u32,
     /// The seeds of the crawl, and the program that crawled.
     pub crawl: CrawlSettings,
-    /// Page counts, each URL counted once by its last visit.
+    /// Page counts. Each URL is counted once, by its last visit.
     pub pages: PageCounts,
     /// Pages whose last row is broken; [`broken()`](crate::broken()) finds the links to them.
     #[serde(default)]
@@ -56,8 +56,8 @@ pub struct Report {
     /// The fields that rules found in pages, if the crawl has rules.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extraction: Option<Extraction>,
-    /// Number of hosts by coverage verdict. A host has no verdict if none of its URLs was to be
-    /// fetched.
+    /// Number of hosts by coverage verdict. A host has no verdict if the crawl wanted none of its
+    /// URLs.
     #[serde(default)]
     pub coverage: BTreeMap<Coverage, u64>,
     /// All hosts, by host key.
@@ -102,7 +102,8 @@ pub struct SampleSettings {
     pub by: String,
     /// The random seed of the draw.
     pub seed: String,
-    /// Pages with fewer links than this between them and a seed were read to build the frame.
+    /// The depth that limits which pages were read to build the frame: pages with fewer links than
+    /// this between a seed and themselves.
     pub frame_depth: u64,
 }
 
@@ -256,17 +257,17 @@ pub struct RequestCounts {
     pub short_gaps: u64,
     /// Number of waits that were cut short, over all hosts.
     pub short_waits: u64,
-    /// If the directory is gathered from several workers: number of addresses that more than one
-    /// worker sent requests to. The limit per address applies to each worker separately.
+    /// Number of addresses that more than one worker sent requests to. Each worker applies the
+    /// limit per address on its own. `None` unless the directory is gathered from several workers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub addresses_of_several_workers: Option<u64>,
 }
 
-/// Maximum number of distinct content types. Further types count as `other`. Servers choose the
-/// types, so their number must be bounded.
+/// Maximum number of content types counted separately. Further types count as `other`. The number
+/// must be bounded, because servers choose the types.
 const MAX_TYPES: usize = 1000;
-/// Maximum number of distinct labels; further labels count as `other`. A list has at most as many
-/// seeds.
+/// Maximum number of labels counted separately. Further labels count as `other`. A list of seeds
+/// has at most this many entries.
 const MAX_LABELS: usize = 10_000;
 /// Maximum number of broken pages listed individually.
 const MAX_NAMED_BROKEN: usize = 100;
@@ -276,13 +277,13 @@ const MAX_FLAWS: usize = 100;
 /// Sums up the records of a crawl.
 ///
 /// # Errors
-/// [`RecordsError::NoCrawl`] if `dir` has no records, and file system errors. Malformed lines are
-/// not errors: they are listed in [`Report::flaws`].
+/// [`RecordsError::NoCrawl`] if `dir` has no records, and file system errors. A malformed line is
+/// not an error, but is listed in [`Report::flaws`].
 pub fn report(dir: &Path) -> Result<Report, RecordsError> {
     report_with_gaps(dir).map(|(report, _)| report)
 }
 
-/// Does the same as [`report`], and also returns the delays of all hosts, for the HTML page.
+/// Like [`report`], but also returns the delays of all hosts, for the HTML page.
 pub(crate) fn report_with_gaps(dir: &Path) -> Result<(Report, GapHistograms), RecordsError> {
     let crawl = CrawlSettings::read(dir)?;
     let mut hosts = HostSums::new(crawl.per_host);
@@ -308,8 +309,8 @@ pub(crate) fn report_with_gaps(dir: &Path) -> Result<(Report, GapHistograms), Re
 }
 
 impl Report {
-    /// Returns the hosts that requests were sent to, those with the most requests first, and the
-    /// number of hosts that are only linked to.
+    /// Returns the hosts that got requests (most requests first), and the number of hosts that are
+    /// only linked to.
     #[must_use]
     pub fn hosts_asked(&self) -> (Vec<&HostReport>, u64) {
         let (mut asked, others): (Vec<_>, Vec<_>) = self
@@ -380,7 +381,7 @@ impl Report {
                 hosts.waiting(&row);
             }
         }
-        // Drawn URLs without a row may still be waiting, so there are no estimates yet.
+        // Some drawn URLs without a row may still be waiting, so don't give estimates yet.
         if let Some(sample) = &mut self.sample
             && sample.without_row > 0
             && !is_finished
@@ -392,7 +393,7 @@ impl Report {
 
     fn read_requests(&mut self, dir: &Path, hosts: &mut HostSums) -> Result<(), RecordsError> {
         let mut rows = requests(dir)?;
-        // The worker that used each address; `None` if there were several.
+        // The worker that sent requests to each address. `None` if several workers did.
         let mut askers: HashMap<String, Option<String>> = HashMap::new();
         for row in rows.by_ref() {
             let Some(row) = self.sound(row)? else {
@@ -415,7 +416,7 @@ impl Report {
         Ok(())
     }
 
-    /// Returns the row; notes a flaw and returns `None` if the line is malformed.
+    /// Returns the row. If the line is malformed, notes a flaw and returns `None`.
     fn sound<T>(&mut self, row: Result<T, RecordsError>) -> Result<Option<T>, RecordsError> {
         match row {
             Ok(row) => Ok(Some(row)),
@@ -490,8 +491,8 @@ impl SampleSettings {
 }
 
 impl PageCounts {
-    /// Replaces the counts of all rows by the counts of each URL's last row. Keeps the counts by
-    /// round, and moves the totals of all rows to `all_rounds`.
+    /// Replaces the counts of all rows by the counts of each URL's last row. The counts by round
+    /// stay, and the totals of all rows move to `all_rounds`.
     fn keep_last(&mut self, last: PageCounts) {
         let all_rows = std::mem::replace(self, last);
         self.rounds = all_rows.rounds;

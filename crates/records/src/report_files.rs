@@ -31,8 +31,8 @@ pub fn report_page(dir: &Path) -> Result<(Report, String), RecordsError> {
     Ok((report, page))
 }
 
-/// Returns what the owner of the site should fix, if the crawl has an archive and few enough pages.
-/// `None` if a row is malformed: the report lists it as a flaw.
+/// Renders what the owner of the site should fix. Returns `None` if the crawl has no archive or too
+/// many pages, or if a row is malformed. The report lists malformed rows as flaws.
 fn to_fix(dir: &Path, report: &Report) -> Result<Option<PagesToFix>, RecordsError> {
     if report.pages.visits() > MAX_READ_PAGES || !dir.join(FOLDER).is_dir() {
         return Ok(None);
@@ -50,8 +50,8 @@ fn to_fix(dir: &Path, report: &Report) -> Result<Option<PagesToFix>, RecordsErro
     }
 }
 
-/// Reads the pages of a crawl and renders what the owner of the site should fix as a self-contained
-/// HTML page. Pages more than `max_clicks` clicks away from a seed are deep.
+/// Reads the pages of a crawl, and renders a self-contained HTML page that shows the owner of the
+/// site what to fix. A page is deep if it is more than `max_clicks` clicks away from a seed.
 ///
 /// # Errors
 /// The errors of [`site()`](crate::site()).
@@ -81,8 +81,9 @@ pub fn write_report(dir: &Path) -> Result<Report, RecordsError> {
     Ok(report)
 }
 
-/// Lists the digests of a crawl's files in `digests.jsonl`, if its last run has ended. Call this
-/// after everything else is written. Unchanged files are not read again ([`write_digests`]).
+/// Lists the digests of a crawl's files in `digests.jsonl`, if its last run has ended. Must be
+/// called after all other files are written. Unchanged files are not read again
+/// ([`write_digests`]).
 ///
 /// # Errors
 /// File system errors.

@@ -1,5 +1,5 @@
-//! The report as an HTML page, for site owners and for the appendix of a paper: what to fix, how the
-//! crawl went, plots, and the details.
+//! The report as an HTML page: what to fix, how the crawl went, plots, and details. The page is for
+//! site owners and for the appendix of a paper.
 
 mod fields;
 mod plots;
@@ -433,7 +433,7 @@ fn rounds(report: &Report) -> Markup {
     html! { @if !rounds.is_empty() { (titled("Rounds", &list)) } }
 }
 
-/// Renders the labels of seeds, those with the most pages first.
+/// Renders the labels of seeds, in descending order of their pages.
 fn labels(report: &Report) -> Markup {
     let mut labels: Vec<_> = report.pages.by_label.iter().collect();
     labels.sort_by_key(|(_, of_label)| std::cmp::Reverse(of_label.total));

@@ -1,4 +1,4 @@
-//! Which crawl a report is about: its site, when it was crawled, and how completely.
+//! The crawl that a report is about: its site, when the site was crawled, and how completely.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -35,7 +35,8 @@ pub struct ReportedCrawl {
     pub last_visit: Option<String>,
     /// Number of visited URLs.
     pub visited: u64,
-    /// Number of known URLs that the crawl has yet to visit, without those of unreachable hosts.
+    /// Number of known URLs that the crawl has not visited yet. URLs of unreachable hosts are not
+    /// counted.
     pub pending: u64,
     /// Whether the last run has ended.
     pub has_ended: bool,
@@ -84,7 +85,8 @@ impl ReportedCrawl {
             match row.origin {
                 Some(_) if unreachable_origin(&row).is_none() => crawl.pending += row.urls,
                 Some(_) => {}
-                // The row of the whole crawl.
+                // The row without an origin is about the whole crawl, and is written when a run
+                // ends.
                 None => crawl.has_ended = true,
             }
         }
@@ -159,8 +161,8 @@ impl ReportedCrawl {
     }
 }
 
-/// Returns the origin in a row of `waiting.jsonl` whose URLs can't be fetched until its host
-/// responds, and the reason. `None` for other rows.
+/// Returns the origin in a row of `waiting.jsonl` and the reason why its URLs wait, if they can't
+/// be fetched until the host responds. `None` for other rows.
 pub(crate) fn unreachable_origin(row: &WaitingRow) -> Option<(&str, &str)> {
     match (row.reason.as_str(), &row.origin, &row.detail) {
         ("robots" | "unreachable", Some(origin), Some(why)) => Some((origin, why)),

@@ -1,5 +1,5 @@
 //! Selects the rows of a round: the last visit to each URL up to that round, and the links found in
-//! that visit.
+//! each of these visits.
 
 use std::path::Path;
 
@@ -22,13 +22,13 @@ pub enum Rounds {
     All,
 }
 
-/// Filters the rows of a crawl by round. If the crawl has several rounds, this takes 32 bytes of
-/// memory per row of `pages.jsonl`.
+/// Filters the rows of a crawl by round. Takes 32 bytes of memory per row of `pages.jsonl` if the
+/// crawl has several rounds.
 #[derive(Debug)]
 pub struct RoundView {
     last_round: u32,
-    /// What is needed to select rows. `None` if each URL has one visit, or if all visits are
-    /// selected.
+    /// The data that rows are selected by. `None` if all rows are selected, because each URL has
+    /// one visit or all visits are wanted.
     several: Option<SeveralRounds>,
 }
 
@@ -88,8 +88,8 @@ impl RoundView {
         round <= self.last_round && read.is_none_or(|url| url.read == round)
     }
 
-    /// Returns whether to keep a row of `extracts.jsonl`: it comes from the last visit that read its
-    /// page.
+    /// Returns whether to keep a row of `extracts.jsonl`. A row is kept if it comes from the last
+    /// visit that read its page.
     #[must_use]
     pub fn holds_extract(&self, row: &ExtractRow) -> bool {
         let read = self

@@ -40,8 +40,9 @@ pub fn excluded(dir: &Path) -> Result<RowsOf<ExcludedRow>, RecordsError> {
     RowsOf::open(dir, "excluded.jsonl")
 }
 
-/// Returns the rows of `waiting.jsonl`: how the last run ended, then the waiting URLs by origin.
-/// Empty if the last run has not ended, or was killed.
+/// Returns the rows of `waiting.jsonl`. The first row has the reason why the last run ended, and
+/// the others have the waiting URLs of each origin. The file is empty or missing if the last run
+/// has not ended, or was killed.
 ///
 /// # Errors
 /// As for [`RowsOf`]; a file that is missing has no rows.
@@ -94,7 +95,7 @@ impl<T: DeserializeOwned> RowsOf<T> {
         Ok(RowsOf(RowReader::open_if_any(&dir.join(name))?))
     }
 
-    /// Returns whether the file ended in the middle of a line. Call this after all rows are read.
+    /// Returns whether the file ends within a line. Only valid after all rows were read.
     #[must_use]
     pub fn is_torn(&self) -> bool {
         self.0.is_torn()

@@ -13,8 +13,8 @@ use crate::error::RecordsError;
 use crate::numbers::{counted, grouped, size};
 use crate::rows::pages;
 
-/// Maximum number of distinct content types. Further types count as `other`. Servers choose the
-/// types, so their number must be bounded.
+/// Maximum number of content types counted separately. Further types count as `other`. The number
+/// must be bounded, because servers choose the types.
 const MAX_TYPES: usize = 100;
 /// Maximum number of redirects to follow from a URL of the frame.
 const MAX_REDIRECTS: usize = 20;
@@ -32,22 +32,24 @@ pub struct SampleReport {
     /// Number of strata with at least one row.
     #[serde(default)]
     pub strata: u64,
-    /// Number of drawn URLs without a row: they were excluded later, or are not yet fetched.
+    /// Number of drawn URLs without a row, because they were excluded later or are not fetched yet.
     pub without_row: u64,
-    /// Number of pages read to build the frame. Each of them represents only itself.
+    /// Number of pages read to build the frame. Each such page represents only itself, because it
+    /// was not drawn.
     pub certain: u64,
-    /// The estimates. `None` if nothing is drawn yet, or drawn URLs are still waiting.
+    /// The estimates. `None` if no URL is drawn yet, or some drawn URLs are still waiting.
     pub estimates: Option<SampleEstimates>,
 }
 
-/// Estimates for all URLs of the frame and the pages read to build it. Each estimate has a 95 %
-/// interval.
+/// Estimates for all URLs of the frame, together with the pages that were read to build the frame.
+/// Each estimate has a 95 % interval.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SampleEstimates {
     /// The share of URLs that lead to a page, possibly by redirects. A page is a readable response
     /// with a status from 200 to 299.
     pub answered: Option<Interval>,
-    /// The share of URLs that returned each status, before any redirect; `none` without a response.
+    /// The share of URLs with each status, which is that of the URL itself, not of a page that it
+    /// redirects to. The key is `none` if there was no response.
     pub statuses: BTreeMap<String, Interval>,
     /// The share of each content type among URLs that lead to a page.
     pub types: BTreeMap<String, Interval>,
@@ -117,7 +119,7 @@ impl SampleRows {
             return;
         };
         let part = match (&sample.stratum, sample.drawn, sample.of, sample.probability) {
-            // Ignore numbers that no draw can have: they come from a damaged row.
+            // Only a damaged row can have such numbers, because no draw has them. Ignore the row.
             (Some(stratum), Some(drawn), Some(of), _) if 0 < drawn && drawn <= of => {
                 Part::Drawn(self.stratum(stratum, drawn, of))
             }
@@ -188,7 +190,8 @@ impl SampleRows {
 
     fn estimates(&self) -> SampleEstimates {
         let mut answered = RatioEstimate::default();
-        // `every` estimates over all URLs, `kind` over the URLs that lead to a page.
+        // `every` is for estimates over all URLs, and `kind` for estimates over the URLs that lead
+        // to a page.
         let (mut every, mut kind) = (RatioEstimate::default(), RatioEstimate::default());
         let mut bytes = RatioEstimate::default();
         let mut statuses: BTreeMap<String, Vec<Probability<'_>>> = BTreeMap::new();
@@ -247,8 +250,8 @@ impl SampleRows {
         }
     }
 
-    /// Returns two things about a URL: its status as shown in a report, and the content type of the
-    /// page that it leads to.
+    /// Returns the status of a URL as a report shows it, and the content type of the page that the
+    /// URL leads to. The type is `None` if the URL leads to no page.
     pub(crate) fn answer_of(&self, url: &str) -> (String, Option<String>) {
         let Some(page) = self.by_url.get(&key(url)) else {
             return ("excluded".to_owned(), None);
@@ -420,7 +423,7 @@ mod tests {
     fn nothing_is_estimated_before_the_draw() {
         let mut rows = SampleRows::default();
         rows.add(&row("http://a.example/", certain(), json!({})));
-        // These rows are impossible, so only damage can produce them.
+        // Only damaged rows can have these numbers.
         for (number, (drawn, of)) in [(0, 4), (u64::MAX, 1)].into_iter().enumerate() {
             let sample = json!({"how": "drawn", "stratum": "a.example", "drawn": drawn, "of": of,
                 "probability": 0.5});
@@ -438,8 +441,8 @@ mod tests {
         .assert_eq(&rows.report().unwrap().to_string());
     }
 
-    /// One page read to build the frame returns 404, and all drawn pages are alike. Then shares
-    /// have an interval but lengths have none, which JSON stores as null.
+    /// One page read to build the frame returns 404, and all drawn pages are alike. So shares have
+    /// an interval, but lengths have none. In JSON, a missing interval is null.
     #[test]
     fn pages_that_are_alike_give_lengths_without_an_interval() {
         let mut rows = SampleRows::default();

@@ -71,26 +71,26 @@ pub struct SiteReport {
     /// Number of visible images in all pages.
     #[serde(default)]
     pub images: u64,
-    /// Pages with images that have no alternative text, those with the most such images first.
+    /// Pages with images that have no alternative text, in descending order of these images.
     #[serde(default)]
     pub without_alt: Vec<PageImages>,
     /// The images without alternative text, those on the most pages first.
     #[serde(default)]
     pub images_without_alt: Vec<ImagePages>,
     /// The images without a width and a height, those on the most pages first. A style sheet may
-    /// set both.
+    /// still give them a size.
     #[serde(default)]
     pub images_without_size: Vec<ImagePages>,
     /// Pages without `meta name=viewport`.
     #[serde(default)]
     pub without_viewport: Vec<String>,
-    /// Pages sent without a content coding, although they are long enough to gain from one.
+    /// Pages sent without a content coding, although they are long enough to benefit from one.
     #[serde(default)]
     pub uncompressed: Vec<String>,
     /// Pages whose `html` element has no `lang`.
     #[serde(default)]
     pub without_language: Vec<String>,
-    /// English link texts that don't say where the link leads, those with the most links first.
+    /// English link texts that don't describe where the link leads, in descending order of links.
     #[serde(default)]
     pub vague_links: Vec<VagueLinkText>,
     /// Pages with `noindex` that other pages link to.
@@ -98,10 +98,10 @@ pub struct SiteReport {
     pub noindex: Vec<NoindexPage>,
     /// Pages that are in a sitemap or a feed, but linked from no page.
     pub orphans: Vec<String>,
-    /// Number of pages by distance in clicks from a seed. Pages that no chain of links reaches are
-    /// not counted.
+    /// Number of pages by their distance from a seed, in clicks. Pages that no chain of links
+    /// reaches are not counted.
     pub clicks: Vec<u64>,
-    /// Pages that need more clicks than this are deep.
+    /// Maximum clicks from a seed to a page that is not deep.
     pub max_clicks: u32,
     /// Deep pages, the deepest first.
     pub deep: Vec<PageNumber>,
@@ -262,7 +262,7 @@ impl Site {
         while let Some(row) = rows.next() {
             let row = row?;
             let is_last = latest.is_last(&row, rows.line());
-            // An endless redirect is a broken link, and not a chain of redirects.
+            // An endless redirect is reported as a broken link, so it is not a redirect chain.
             if let (true, None, Some(to)) = (is_last, row.broken_redirect(), &row.redirect) {
                 self.redirects.insert(row.url.clone(), to.clone());
             }
@@ -328,7 +328,8 @@ impl Site {
             }
             if row.charset.is_none() {
                 if let Some(archived) = &archived {
-                    // Collect what a sitemap or feed lists. If it can't be read, it lists nothing.
+                    // Collect the entries of a sitemap or a feed. An unreadable document has no
+                    // entries.
                     let _ = archived.each_link(&row, &mut |_, to, link, _| {
                         if let (None, Ok(to)) = (link, to) {
                             self.listed(to);
@@ -398,7 +399,7 @@ impl Site {
         }
     }
 
-    /// Returns the spelling of a URL under which the crawl records it.
+    /// Returns the spelling of `to` under which the crawl has recorded the URL.
     fn name_of(&self, to: &CanonicalUrl) -> String {
         let is_known = |url: &str| {
             self.ids.contains_key(url)

@@ -117,7 +117,7 @@ impl Report {
             counts.map(|(coverage, hosts)| format!("{} {}", grouped(*hosts), coverage.word()));
         match counts.collect::<Vec<_>>() {
             none if none.is_empty() => "no host was contacted".to_owned(),
-            // The verdicts are only about the sample: pages that weren't drawn don't count as
+            // The verdicts are about the sample only. Pages that were not drawn don't count as
             // missing.
             counts if self.sample.is_some() || self.walk.is_some() => {
                 counts.join(", ") + " (of the sample)"
@@ -127,7 +127,7 @@ impl Report {
     }
 }
 
-/// Writes one line per seed, up to a maximum, and the number of the rest.
+/// Writes one line per seed, up to a maximum, and then the number of further seeds.
 pub(crate) fn seeds(f: &mut fmt::Formatter<'_>, seeds: &[String]) -> fmt::Result {
     for seed in seeds.iter().take(MAX_NAMED_SEEDS) {
         writeln!(f, "seed      {}", safe_line(seed))?;
@@ -158,8 +158,8 @@ pub(crate) fn label_counts(of_label: &LabelCounts) -> String {
     )
 }
 
-/// Returns who is responsible for the crawl and what it is for, each value with a heading. Values
-/// that are not set are skipped.
+/// Returns the settings about the operator and the purpose of the crawl, each with a heading. Skips
+/// settings that are not set.
 pub(crate) fn operator_lines(operator: &Operator) -> impl Iterator<Item = (&'static str, &str)> {
     let lines = [
         ("contact", &operator.contact),
@@ -195,8 +195,8 @@ fn host_lines(f: &mut fmt::Formatter<'_>, host: &HostReport) -> fmt::Result {
     Ok(())
 }
 
-/// Returns the coverage verdict of a host in words, with what is missing and the evidence. `None`
-/// if the host has no verdict.
+/// Describes the coverage verdict of a host, with the missing URLs and the evidence. `None` if the
+/// host has no verdict.
 pub(crate) fn coverage_words(host: &HostReport) -> Option<String> {
     let coverage = host.coverage?;
     let mut words = coverage.word().to_owned();
@@ -236,7 +236,7 @@ fn shortfall_words(shortfall: &MissingUrls) -> String {
     }
 }
 
-/// Returns the line about hosts without any request; `None` if there are none.
+/// Describes how many hosts got no request. `None` if there are no such hosts.
 pub(crate) fn unvisited_line(hosts: u64) -> Option<String> {
     let hosts = (hosts > 0).then(|| counted(hosts, "host that was", "hosts that were"));
     hosts.map(|hosts| format!("{hosts} never contacted"))
@@ -286,7 +286,7 @@ pub(crate) fn robots_line(robots: &RobotsReport) -> String {
     }
 }
 
-/// Returns `all kept`, or how many were cut short.
+/// Returns `all kept`, or the number of delays or waits that were cut short.
 pub(crate) fn kept(short: u64) -> String {
     match short {
         0 => "all respected".to_owned(),

@@ -51,7 +51,8 @@ pub(crate) fn of_links(faults: &Faults, site: Option<&SiteReport>) -> Vec<Check>
         checks.push(Check {
             id: links.id,
             title: links.title,
-            // Faults that a baseline lists are left out, so their share is unknown.
+            // Faults that a baseline lists are not in `faults`, so the share of affected pages is
+            // unknown.
             measure: (faults.known == 0).then_some(Measure {
                 affected: links_to.pages,
                 items: graded,
@@ -77,9 +78,9 @@ struct Links {
     kinds: &'static [FaultKind],
     have: &'static str,
     advice: &'static str,
-    /// A target with the problem, and several.
+    /// The name of a target with the problem, in the singular and in the plural.
     target: [&'static str; 2],
-    /// The columns: target, problem, and the pages with the link.
+    /// The names of the columns: target, problem, and the pages with the link.
     columns: [&'static str; 3],
 }
 
@@ -122,9 +123,9 @@ const LINKS: &[Links] = &[
     },
 ];
 
-/// The faults of some kinds, by target.
+/// The faults of some kinds, grouped by target.
 struct Targets<'f> {
-    /// The faults of each target and problem.
+    /// Each target and problem, with its faults.
     targets: Vec<((&'f str, &'f str), Vec<&'f Fault>)>,
     /// Number of distinct pages with one of the faults.
     linked_from: u64,
@@ -189,7 +190,7 @@ impl<'f> Targets<'f> {
     }
 }
 
-/// Renders the reason of a fault. That of a moved page is the new address, as a link.
+/// Renders the reason of a fault. For a moved page, the reason is the new address, as a link.
 fn reason(why: &str, origin: &SiteOrigin) -> Cell {
     match why.strip_prefix(MOVED_TO) {
         Some(to) => origin.cell(to),
@@ -209,14 +210,14 @@ fn pages_with_text(faults: &[&Fault], graded: u64, origin: &SiteOrigin) -> Marku
     page_list(pages.take(MAX_LISTED_PAGES).collect(), faults.len(), note)
 }
 
-/// Renders links to pages. `note` describes what the pages have in common.
+/// Renders links to pages. `note` is about all linked pages.
 fn page_links(pages: &[String], origin: &SiteOrigin, note: Option<String>) -> Markup {
     let links = pages.iter().map(|page| origin.link(page));
     page_list(links.take(MAX_LISTED_PAGES).collect(), pages.len(), note)
 }
 
-/// Returns a note for a problem on (nearly) every page of a site: it is probably in the template,
-/// so that one change fixes all pages. `None` for any other problem.
+/// Returns a note that a problem is probably in the template of the site, so that one change fixes
+/// all pages. `None` if the problem is not on every page, or nearly every page.
 fn template_note(pages: u64, all: u64) -> Option<String> {
     let is_in_template = all >= MIN_TEMPLATE_PAGES && pages * 10 >= all * 9;
     let place = match pages >= all {
@@ -226,8 +227,8 @@ fn template_note(pages: u64, all: u64) -> Option<String> {
     is_in_template.then(|| format!("{place}: probably in the template"))
 }
 
-/// Renders a list of pages: the first few, and the others folded. `all` is the number of pages,
-/// including those that are not listed. After a note, all pages are folded.
+/// Renders a list of pages: the first few, and the others folded. If there is a note, all pages are
+/// folded. `all` is the number of pages, including those that are missing in `pages`.
 fn page_list(pages: Vec<Markup>, all: usize, note: Option<String>) -> Markup {
     let shown = if note.is_some() { 0 } else { MAX_SHOWN_PAGES };
     let (first, others) = pages.split_at(pages.len().min(shown));

@@ -12,11 +12,11 @@ use crate::numbers::{counted, grouped};
 use crate::rows::walk;
 use crate::sample::SampleRows;
 
-/// Number of listed pages, which are the ones visited most often.
+/// Maximum number of pages to list. The pages visited most often are listed.
 const MAX_NAMED: usize = 10;
 
-/// A random walk and its results. Shares are of steps, not of pages, so a page with many links to
-/// it counts more often. No confidence interval is known for such shares.
+/// A random walk and its results. Shares are shares of steps, not of pages, so a page that many
+/// links lead to counts more often. Such shares have no known confidence interval.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WalkReport {
     /// Number of walkers that took a step.
@@ -81,8 +81,8 @@ impl WalkSteps {
             *self.restarts.entry(why).or_default() += 1;
         }
         let last = self.last.insert(row.walker, (row.step, row.url));
-        // A row with the same step number continues the step after a redirect, so it is not a new
-        // visit.
+        // A row with the same step number as the previous row is the target of a redirect, which
+        // belongs to the same step. So it is not another visit.
         if let Some((_, url)) = last.filter(|(step, _)| *step != row.step) {
             *self.visits.entry(url).or_default() += 1;
         }

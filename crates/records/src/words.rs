@@ -46,7 +46,7 @@ pub fn failure_words(failure: &str) -> String {
     {
         return format!("certificate error: {why}");
     }
-    // The detail has the time that the crawl waited.
+    // The detail is the time that the crawl waited.
     if let ("first_byte_timeout", Some(detail)) = (token, detail) {
         return detail.trim_start().to_owned();
     }
@@ -75,8 +75,8 @@ pub fn failure_words(failure: &str) -> String {
     }
 }
 
-/// Returns what is wrong with a certificate, from the detail of a TLS failure. `None` if something
-/// else failed.
+/// Describes the defect of a certificate, from the detail of a TLS failure. `None` if the
+/// certificate is not the cause.
 fn certificate_words(detail: &str) -> Option<&str> {
     let detail = detail.trim();
     match detail.split_once("invalid peer certificate: ") {
@@ -85,8 +85,8 @@ fn certificate_words(detail: &str) -> Option<&str> {
     }
 }
 
-/// Describes the response of a broken page: its status, its error, or both if the status isn't an
-/// error.
+/// Describes the response of a broken page: its status, its error, or both if the status alone is
+/// not an error.
 #[must_use]
 pub fn answer_words(status: Option<u16>, error: Option<&str>) -> String {
     match (status, error) {

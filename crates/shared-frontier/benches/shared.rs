@@ -43,7 +43,8 @@ const SETTINGS: [&str; 6] = [
 ];
 
 fn main() {
-    // `cargo test --all-targets` also starts this program, but must not run the benchmark.
+    // Don't run the benchmark if `cargo test --all-targets` started this program, which passes no
+    // `--bench`.
     if !std::env::args().any(|arg| arg == "--bench") {
         return;
     }
@@ -166,8 +167,8 @@ fn fill<'a>(
         let mut transaction = begin();
         for _ in 0..PAGES_PER_COMMIT.min(pages - done) {
             let page = web.page(is_own);
-            // The lease fails if all URLs of the host are so new that the queue on the database
-            // server lacks them.
+            // The lease may fail if all URLs of the host are new: the queue on the database server
+            // doesn't have them until the commit.
             let Some(lease) = frontier.lease(&page.origin).unwrap() else {
                 continue;
             };

@@ -10,8 +10,8 @@ use crate::frontier::SharedFrontier;
 use crate::options::Options;
 use crate::overview::remove;
 
-/// Checks the clauses of the frontier contract on the engine at `url`, with crawls that are removed
-/// afterwards. Returns the number of clauses and the names of the broken ones.
+/// Checks the clauses of the frontier contract on the database server at `url`, with crawls that
+/// are removed afterwards. Returns the number of clauses and the names of the broken ones.
 ///
 /// # Errors
 /// [`OpenError`] gives the reason.
@@ -19,12 +19,12 @@ pub fn check_engine(
     url: &str,
     credentials: &Credentials,
 ) -> Result<(usize, Vec<&'static str>), OpenError> {
-    // Report a failure to open the first frontier at once, because the others would fail too.
+    // The first frontier is opened here, so that a failure is reported at once. The frontiers of
+    // the clauses would fail for the same reason.
     OnEngine::new(url, credentials)?;
     let (clauses, broken) = broken_clauses(&|| match OnEngine::new(url, credentials) {
         Ok(bench) => Box::new(bench),
-        // A clause counts as broken if its frontier can't be opened, because this panic fails the
-        // clause.
+        // If a clause's frontier can't be opened, panic. The clause then counts as broken.
         Err(why) => std::panic::panic_any(why.to_string()),
     });
     Ok((clauses, broken))
@@ -42,7 +42,7 @@ impl OnEngine {
         let crawl = format!("crawl frontier check {}", uuid::Uuid::new_v4());
         let options = Options {
             buckets: 4,
-            // The limits are minimal, so that the checks of the contract exceed them.
+            // The limits are minimal, so that even the few URLs of a check exceed them.
             head_entries: 0,
             recent_urls: 4,
             credentials: credentials.clone(),
@@ -72,7 +72,8 @@ impl RestartableFrontier for OnEngine {
     }
 
     fn die(&mut self) {
-        // Leaves the same state as a crash, but ends the leases at once.
+        // Instead of crashing, the worker gives up its leases. The state is the same as after a
+        // crash, but the restart doesn't have to wait for the leases to expire.
         let ended = self.give_up();
         let opened = ended.map_err(OpenError::from);
         let opened = opened.and_then(|()| SharedFrontier::open(&self.url, &self.options));

@@ -33,7 +33,8 @@ pub(crate) struct TransactionColumns {
     wakes: Vec<i64>,
     visits: VisitColumns,
     links: LinkColumns,
-    /// Links to hosts that other engine groups serve, by group. They are sent before the commit.
+    /// Links to hosts that other server groups serve, by the group's number. These links are sent
+    /// before the commit.
     ahead: BTreeMap<i32, LinkColumns>,
     taken: LinkKeyColumns,
     dropped_visits: KeyColumns,
@@ -187,8 +188,8 @@ impl TransactionColumns {
             && self.crawl_meta.name.is_empty()
     }
 
-    /// Makes the commit fail if the epoch of one of these buckets has changed, and updates the
-    /// buckets' counts.
+    /// Fences the commit: it fails if another process has taken one of these buckets, which changes
+    /// the bucket's epoch. Also updates the buckets' counts.
     pub(crate) fn fence(
         &mut self,
         buckets: BTreeMap<i32, StateChanges>,
@@ -198,7 +199,8 @@ impl TransactionColumns {
         for (b, changes) in buckets {
             let fence = &mut self.fence;
             fence.b.push(b);
-            // No bucket has epoch -1, so the fence fails for a bucket that is not owned.
+            // A worker has no epoch of a bucket that it doesn't own. No bucket has epoch -1, so the
+            // fence fails.
             fence.epoch.push(owned.epoch(b).unwrap_or(-1));
             fence.seq.push(seq as i64);
             for (state, change) in fence.states.iter_mut().zip(changes) {
@@ -207,7 +209,7 @@ impl TransactionColumns {
         }
     }
 
-    /// Adds a record. If it is settled, it is assigned to the worker with this number.
+    /// Adds a record. If the record is settled, `number` is stored as the worker that settled it.
     pub(crate) fn record(
         &mut self,
         key: UrlKey,
@@ -298,8 +300,9 @@ impl TransactionColumns {
         columns.last.push(bucket.last);
     }
 
-    /// Adds a link for the owner of its host. `elsewhere` is the engine group of that owner; `None`
-    /// for this worker's own group. `number` is the link's number among those of this worker.
+    /// Adds a link for the owner of its host. `elsewhere` is the number of the owner's server
+    /// group, or `None` if it is this worker's own group. `number` is the link's number among all
+    /// links that this worker has sent.
     pub(crate) fn link(
         &mut self,
         elsewhere: Option<i32>,
@@ -349,14 +352,14 @@ impl TransactionColumns {
         columns.value.push(value);
     }
 
-    /// Returns whether the batch contains anything to send to `group`, another engine group than
+    /// Returns whether the batch contains anything to send to `group`, a server group other than
     /// the worker's.
     pub(crate) fn is_for(&self, group: i32) -> bool {
         !self.crawl_meta.name.is_empty() || self.ahead.contains_key(&group)
     }
 
-    /// Sends what the batch has for another engine group, where the crawl has the number `crawl`.
-    /// Each statement is a separate, idempotent transaction.
+    /// Sends the rows of the batch that another server group, `group`, must store. The crawl has
+    /// the number `crawl` there. Each statement is a separate, idempotent transaction.
     pub(crate) async fn send_ahead(
         &self,
         session: &Session,
@@ -368,8 +371,8 @@ impl TransactionColumns {
         let links = self.ahead.get(&group).unwrap_or(&none);
         session.prepared(Sql::PutMeta).await?;
         session.prepared(Sql::PutLinks).await?;
-        // Values of the whole crawl, such as redirects, are sent before links, so that whoever sees
-        // a link also sees the redirect that led to it.
+        // Values of the whole crawl, such as redirects, are sent before the links. So a worker that
+        // reads a link can already read the redirect that led to it.
         let (kept, linked) = tokio::join!(
             biased;
             self.put_crawl_meta(session, crawl),
@@ -385,8 +388,8 @@ impl TransactionColumns {
         put(session, Sql::PutMeta, meta.name.len(), &params).await
     }
 
-    /// Sends all statements at once, and waits for the replies. If a statement fails, the database
-    /// server refuses the statements after it, including the commit.
+    /// Sends all statements of the commit at once, and then waits for the replies. If a statement
+    /// fails, the database server refuses all later statements, including the commit.
     pub(crate) async fn send(&self, session: &Session, owned: &Ownership) -> Answer<()> {
         let client = session.client();
         let (fence, links, taken) = (&self.fence, &self.links, &self.taken);
@@ -396,8 +399,8 @@ impl TransactionColumns {
         let put = async |sql: Sql, rows: usize, params: Vec<&(dyn ToSql + Sync)>| {
             put(session, sql, rows, &params).await
         };
-        // The statements are sent in this order, because each is sent when first polled, and
-        // `biased` polls in order.
+        // A statement is sent when its future is first polled, and `biased` polls the futures in
+        // order. So the statements are sent in this order.
         let answers = tokio::join!(
             biased;
             client.batch_execute("BEGIN"),
@@ -426,7 +429,8 @@ impl TransactionColumns {
             client.batch_execute("COMMIT"),
         );
         let (a, b, c, d, e, f, g, h, i, j, k, l) = answers;
-        // The first failure has the cause. Later failures only report the aborted transaction.
+        // Return the first failure, because it has the cause. Later failures only report the
+        // aborted transaction.
         for answer in [a, b, c, d, e, f, g, h, i, j, k, l] {
             answer?;
         }
@@ -545,8 +549,8 @@ fn text(via: Option<&CanonicalUrl>) -> Option<String> {
     via.map(|via| via.as_str().to_owned())
 }
 
-/// Removes NUL characters: the database server's text type can't contain them, but a rule of a
-/// robots.txt may.
+/// Removes NUL characters, which the database server's text type can't contain. The text of a
+/// robots.txt rule may contain them.
 fn note(text: Option<&str>) -> Option<String> {
     text.map(|text| text.replace('\0', "\u{fffd}"))
 }

@@ -28,14 +28,15 @@ use crate::tls::connector;
 /// Beyond the limit: the next host is tried.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The maximum time that sent data may stay unacknowledged, and the interval between keepalives,
-/// unless the connection string sets these times.
+/// The maximum time that sent data may stay unacknowledged, unless the connection string sets
+/// another time.
 const MAX_SILENCE: Duration = Duration::from_secs(30);
+/// The interval between keepalives, unless the connection string sets another one.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Settings that make the database server look up rows by key, which suits all our statements. By
-/// default the database server would scan a new table for each commit until it has statistics of
-/// the table.
+/// default, the server would scan a whole new table for each commit, because it has no statistics
+/// of the table yet.
 const PLANS: &str =
     "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off;";
 
@@ -56,7 +57,7 @@ pub(crate) use params;
 pub(crate) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 pub(crate) type Answer<T> = Result<T, tokio_postgres::Error>;
 
-/// The configuration of connections to an engine.
+/// The configuration of connections to a database server.
 #[derive(Clone)]
 pub(crate) struct EngineConfig {
     /// The configurations of all hosts of the connection string, in order.
@@ -109,14 +110,14 @@ impl EngineConfig {
         config.application_name("crawl");
         let is_socket = |host: &Host| matches!(host, Host::Unix(_));
         if is_plain && !config.get_hosts().iter().any(is_socket) {
-            // In this mode the driver passes the stream through `GuardedConnect`, which does not
-            // encrypt a plain connection.
+            // In this mode the driver passes the stream through `GuardedConnect`, which checks
+            // messages. The connection stays unencrypted.
             config.ssl_mode(SslMode::Require);
             config.ssl_negotiation(SslNegotiation::Direct);
         }
     }
 
-    /// Returns the time limit for making a connection and for the first replies over it.
+    /// Returns the maximum time to make a connection and to receive the first replies.
     pub(crate) fn time_limit(&self) -> Duration {
         let timeouts = self.hosts.iter().filter_map(Config::get_connect_timeout);
         timeouts.max().copied().unwrap_or(CONNECT_TIMEOUT)
@@ -137,8 +138,8 @@ pub(crate) struct Session {
 
 /// The thread that serves all connections of a frontier.
 ///
-/// Callers may be threads of any kind, including the threads of another async runtime. So they hand
-/// over their work and block until it is done.
+/// Any thread may call its methods, even a thread of another async runtime. The call hands the work
+/// over to this thread, and most methods block until the work is done.
 pub(crate) struct EngineThread {
     /// The runtime; `None` once it was shut down.
     runtime: Option<Runtime>,
@@ -171,8 +172,8 @@ impl EngineThread {
         self.try_run(work).map_err(|why| self.failed(why))
     }
 
-    /// Like [`EngineThread::run`], but returns the engine's error. The error is `None` if the
-    /// thread ended first.
+    /// Like [`EngineThread::run`], but returns the database server's error. The error is `None` if
+    /// the thread ended first.
     pub(crate) fn try_run<T: Send + 'static>(
         &self,
         work: impl Future<Output = Answer<T>> + Send + 'static,
@@ -188,8 +189,8 @@ impl EngineThread {
         let (answer, receiver) = mpsc::channel();
         if let Some(handle) = self.handle() {
             handle.spawn(async move {
-                // Sending fails only if the caller has stopped waiting, and then nobody needs the
-                // answer.
+                // Sending fails only if the caller no longer waits for the result, so the error can
+                // be ignored.
                 let _ = answer.send(work.await);
             });
         }
@@ -228,7 +229,8 @@ impl<T> Request<T> {
 
 impl Drop for EngineThread {
     fn drop(&mut self) {
-        // A thread of another async runtime may drop a frontier, and such a thread must not block.
+        // The frontier may be dropped on a thread of another async runtime, and such a thread must
+        // not block.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
@@ -302,8 +304,9 @@ impl Session {
         self.client.execute(self.prepared(sql).await?, params).await
     }
 
-    /// Returns a prepared statement. Statements that are executed together are sent in order only
-    /// if all of them were prepared before.
+    /// Returns a prepared statement, and prepares it if necessary. A caller that sends several
+    /// statements at once must prepare all statements before. Otherwise they may be sent in another
+    /// order.
     pub(crate) async fn prepared(&self, sql: Sql) -> Answer<&Statement> {
         let at = sql as usize;
         let prepare = || self.client.prepare(Sql::TEXTS[at]);
@@ -311,14 +314,15 @@ impl Session {
     }
 }
 
-/// Returns whether the connection broke or the database server is shutting down. In both cases the
-/// request may have taken effect.
+/// Returns whether the connection broke or the database server is shutting down. In both cases, it
+/// is unknown whether the request took effect.
 pub(crate) fn is_cut(why: Option<&tokio_postgres::Error>) -> bool {
     let Some(why) = why else { return true };
     match why.code() {
         // Class 57P: the database server is shutting down or closing connections.
         Some(code) => code.code().starts_with("57P"),
-        // An error of the connection. Any other error would occur again over another connection.
+        // Only errors of the connection itself count. Any other error would occur again over a new
+        // connection.
         None => why.is_closed() || why.source().is_some_and(<dyn Error>::is::<std::io::Error>),
     }
 }
@@ -370,8 +374,8 @@ mod tests {
         let url = ConnectionString::parse(&url).unwrap();
         let mut config = EngineConfig::new(&url, &Credentials::default()).unwrap();
         for (number, host) in config.hosts.iter_mut().enumerate() {
-            // The time limit is long enough for responsive hosts on a loaded machine, and short for
-            // a silent host.
+            // The silent host gets a short time limit. The responsive hosts get a long one, because
+            // the machine may be loaded.
             let is_silent = number == 0 && parameters.contains("first_is_silent");
             host.connect_timeout(match is_silent {
                 true => Duration::from_millis(100),

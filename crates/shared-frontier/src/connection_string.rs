@@ -1,4 +1,5 @@
-//! Connection strings: the engine's address, the user, and the encryption of the connection.
+//! Connection strings: the database server's address, the user, and the encryption of the
+//! connection.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -21,13 +22,14 @@ const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
 ///
 /// - `sslmode`: `verify-full` (the default if a host is not on this machine) or `disable`;
 /// - `sslrootcert`: a PEM file with root certificates, instead of the system's;
-/// - `require_auth=password`: lets the engine request the password in clear text without TLS.
+/// - `require_auth=password`: lets the database server request the password in clear text without
+///   TLS.
 ///
 /// No output of this type shows a password.
 #[derive(Clone)]
 pub struct ConnectionString {
     config: Config,
-    /// For each host, a configuration with that host alone.
+    /// A configuration for each host of the string.
     each_host: Vec<Config>,
     encryption: Encryption,
     allows_cleartext: bool,
@@ -56,7 +58,8 @@ impl ConnectionString {
     ///
     /// # Errors
     /// [`OpenError::ConnectionString`], which does not show the string, or
-    /// [`OpenError::WeakEncryption`] for an `sslmode` that encrypts without verifying the engine.
+    /// [`OpenError::WeakEncryption`] for an `sslmode` that encrypts without verifying the database
+    /// server.
     pub fn parse(text: &str) -> Result<ConnectionString, OpenError> {
         let bad = |what: &str| OpenError::ConnectionString {
             source: what.to_owned().into(),
@@ -69,8 +72,8 @@ impl ConnectionString {
             Some((credentials, place)) => (credentials, place),
             None => ("", body),
         };
-        // A second `@` is refused, because the driver would take everything before the first `@` as
-        // the name and password.
+        // A second `@` is refused. A name or password may contain an unescaped `@`, but the driver
+        // would split the string at the first one.
         if place.contains('@') || credentials.contains('/') || query.contains('@') {
             return Err(bad(
                 "write `@`, `/` and `?` in a name or password as %40, %2F and %3F",
@@ -140,7 +143,7 @@ impl ConnectionString {
         })
     }
 
-    /// Returns whether the string contains a password, so that anyone who sees the string can
+    /// Returns whether the string contains a password. If it does, anyone who sees the string can
     /// connect.
     #[must_use]
     pub fn has_password(&self) -> bool {
@@ -169,7 +172,7 @@ impl ConnectionString {
         &self.config
     }
 
-    /// For each host, in order, returns a configuration with that host alone.
+    /// Returns one configuration for each host, in the order of the hosts.
     pub(crate) fn config_of_each_host(&self) -> Vec<Config> {
         self.each_host.clone()
     }
@@ -213,8 +216,8 @@ impl fmt::Debug for ConnectionString {
     }
 }
 
-/// Splits `HOST:PORT,HOST:PORT/DATABASE` into one text `HOST:PORT/DATABASE` for each host. Hosts
-/// given as parameters are not split.
+/// Splits `HOST:PORT,HOST:PORT/DATABASE` into one text `HOST:PORT/DATABASE` for each host. Does not
+/// split hosts that are given as parameters.
 fn places(place: &str, parameters: &[&str]) -> Vec<String> {
     let lists = ["host=", "hostaddr=", "port=", "load_balance_hosts="];
     let is_listed = |parameter: &&str| lists.iter().any(|list| parameter.starts_with(list));
@@ -242,8 +245,7 @@ fn encryption(
         None | Some("system") => Roots::System,
         Some(file) => Roots::File(file.into()),
     };
-    // A local host name is not enough, because `hostaddr` may give it the address of another
-    // machine.
+    // Also check `hostaddr`: it may give a local host name the address of another machine.
     let is_here = config.get_hosts().iter().all(is_local)
         && config
             .get_hostaddrs()

@@ -46,7 +46,8 @@ pub struct Credentials {
     pub password_file: Option<PathBuf>,
 }
 
-/// Returns the password for an engine whose connection string has none, or `None` if none is found.
+/// Returns the password for a database server whose connection string has none, or `None` if none
+/// is found.
 pub(crate) fn password(
     url: &ConnectionString,
     credentials: &Credentials,
@@ -106,14 +107,15 @@ fn read(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// Returns the password of the first line that matches host, port, database and user, as libpq
-/// does. Lines are `host:port:database:user:password`, where `*` matches anything and a backslash
-/// escapes the next character.
+/// Returns the password of the first line that matches host, port, database and user. The rules are
+/// those of libpq: lines are `host:port:database:user:password`, `*` matches anything, and a
+/// backslash escapes the next character.
 fn find(text: &str, target: [&str; 4]) -> Option<Password> {
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     lines.filter_map(fields).find_map(|(pattern, password)| {
         let fits = |(pattern, target): (&Field, &&str)| pattern.is_any || pattern.text == **target;
-        // In a password file, a socket in the default folder is called `localhost`.
+        // For a socket in the default folder, libpq searches the password file for the host
+        // `localhost`.
         let is_socket = target[0].starts_with('/') && pattern[0].text == "localhost";
         let is_match = pattern
             .iter()

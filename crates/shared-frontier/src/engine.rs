@@ -1,4 +1,4 @@
-//! A database server (engine): its requirements, and the creation of the tables.
+//! A database server of a shared frontier: checks its requirements, and creates the tables.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -26,17 +26,17 @@ const MAX_SKEW: Duration = Duration::from_secs(2);
 /// The response time above which a warning is logged.
 const MAX_USUAL_ANSWER: Duration = Duration::from_secs(1);
 
-/// Maximum number of times to measure a database server's response time. If the database server
-/// replies at once, one measurement is enough. Otherwise it is repeated, because a single late
-/// reply may be chance.
+/// Maximum number of times to measure a database server's response time. A reply within
+/// [`QUICK_ANSWER`] needs no further measurement. After a late reply the measurement is repeated,
+/// because one late reply may be chance.
 const MAX_QUESTIONS: usize = 3;
 const QUICK_ANSWER: Duration = Duration::from_millis(20);
 
 /// The number of attempts to create the tables while other processes create them too.
 const MAX_TRIES: usize = 10;
 
-/// Returns the configuration of connections to the engine that a connection string names, and a
-/// thread for these connections.
+/// Returns the configuration of connections to the database server that a connection string names,
+/// and a thread for these connections.
 pub(crate) fn engine_at(
     url: &str,
     credentials: &Credentials,
@@ -94,14 +94,14 @@ pub(crate) fn judged(
     Ok((client, facts.took))
 }
 
-/// Facts that an engine reports.
+/// Facts that a database server reports.
 #[derive(Default)]
 struct EngineFacts {
     version: i32,
     is_read_only: bool,
     /// How many seconds the database server's clock is ahead of this machine's clock.
     ahead: f64,
-    /// The engine's response time.
+    /// The database server's response time.
     took: Duration,
 }
 
@@ -122,8 +122,8 @@ async fn facts(client: &Client) -> Answer<EngineFacts> {
             facts = EngineFacts {
                 version: row.try_get(0)?,
                 is_read_only: row.try_get(1)?,
-                // The database server read its clock at some time between request and reply, so
-                // half of the response time is the best estimate.
+                // The database server read its clock between request and reply. The middle of that
+                // time is the best estimate.
                 ahead: engines - (own - took.as_secs_f64() / 2.0),
                 took,
             };
@@ -221,8 +221,8 @@ mod tests {
         assert_eq!(warnings(-1.9, 900), "");
         assert!(warnings(3600.0, 20).contains("is 3600.0 s ahead of"));
         assert!(warnings(-5.0, 20).contains("is 5.0 s behind"));
-        // After such a late reply no clock difference is reported, because the measurement is too
-        // imprecise.
+        // The measured clock difference is too imprecise after such a late reply, so no warning
+        // about the clock is expected.
         let late = warnings(6.0, 10_000);
         assert!(
             late.contains("took 10.0 s") && !late.contains("clock is"),

@@ -51,7 +51,7 @@ impl EngineTables {
         }
     }
 
-    /// Reads rows. If the last connection was closed, uses a new one.
+    /// Reads rows over the connection for reads. Connects again if that connection was closed.
     pub(crate) fn read(&self, sql: Sql, params: Vec<Param>) -> Result<Vec<Row>, FrontierError> {
         let params = Arc::new(params);
         let session = current(&self.reader);
@@ -65,7 +65,7 @@ impl EngineTables {
         }
     }
 
-    /// Executes one statement, whose first parameter is the crawl's number, in the engine group
+    /// Executes one statement, whose first parameter is the crawl's number, in the server group
     /// `group`.
     pub(crate) fn read_in(
         &self,
@@ -100,7 +100,7 @@ impl EngineTables {
         Ok(session)
     }
 
-    /// Returns the connection for commits, or a new one if it was closed.
+    /// Returns the connection for commits. Connects again if it was closed.
     pub(crate) fn writing_session(&self) -> Result<Arc<Session>, FrontierError> {
         let session = current(&self.writer);
         match session.client().is_closed() {
@@ -122,8 +122,8 @@ impl EngineTables {
         }
     }
 
-    /// Commits a batch. If the connection is cut in the meantime, checks whether the commit took
-    /// effect, and if not, sends the batch again.
+    /// Commits a batch. If the connection is cut before the reply, checks whether the commit took
+    /// effect, and sends the batch again if it did not.
     pub(crate) fn commit(&self, batch: TransactionColumns) -> Result<(), FrontierError> {
         self.owned.check(Instant::now())?;
         let number = batch.number;
@@ -173,7 +173,7 @@ impl EngineTables {
         self.records_in(self.groups.own, keys)
     }
 
-    /// Like [`EngineTables::records`], but as stored in the given engine group.
+    /// Like [`EngineTables::records`], but as stored in the given server group.
     pub(crate) fn records_in(
         &self,
         group: i32,
@@ -210,7 +210,8 @@ impl EngineTables {
         }
     }
 
-    /// Returns the bucket of a URL's host if this worker does not own it, else `None`.
+    /// Returns the number of the bucket that a URL's host is in, or `None` if this worker owns the
+    /// bucket.
     pub(crate) fn owner_elsewhere(&self, url: &CanonicalUrl) -> Option<i32> {
         let b = self.keys.bucket(&url.site());
         self.owned.epoch(b).is_none().then_some(b)
@@ -251,7 +252,7 @@ fn current(place: &Mutex<Arc<Session>>) -> Arc<Session> {
     Arc::clone(&place.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Returns whether the error is a division by zero, which a failed fence causes.
+/// Returns whether a failed fence caused the error. A failed fence divides by zero.
 fn is_fenced(why: Option<&tokio_postgres::Error>) -> bool {
     use tokio_postgres::error::SqlState;
     why.and_then(tokio_postgres::Error::code) == Some(&SqlState::DIVISION_BY_ZERO)
@@ -269,7 +270,7 @@ impl QueueReader for EngineTables {
         leased: &BTreeSet<Rank>,
         wanted: usize,
     ) -> Result<QueuePart, FrontierError> {
-        // Read more rows than wanted, because the first entries of the queue may be leased.
+        // Read more rows than wanted, because the first rows of the queue may be of leased URLs.
         let limit = wanted + leased.len();
         let (place, seq) = after.map_or((-1, -1), place_of);
         let b = self.keys.bucket(&queue.origin.site());

@@ -21,7 +21,7 @@ pub enum OpenError {
         /// What is wrong with the connection string.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// The connection string requests encryption without verifying the engine.
+    /// The connection string requests encryption without verifying the database server.
     #[error(
         "sslmode={mode} doesn't verify the frontier's certificate\nhint: remove it, or use \
          sslmode=verify-full; sslmode=disable turns encryption off, for a network that only you use"
@@ -52,13 +52,13 @@ pub enum OpenError {
         /// What is wrong with the file.
         what: String,
     },
-    /// The engine offers no encryption.
+    /// The database server offers no encryption.
     #[error(
         "the frontier at {address} doesn't support TLS\nhint: set `ssl = on` in its \
          postgresql.conf; sslmode=disable turns encryption off, for a network that only you use"
     )]
     NoTls {
-        /// The engine's address.
+        /// The database server's address.
         address: String,
     },
     /// The database server's certificate is not signed by a trusted authority.
@@ -67,18 +67,18 @@ pub enum OpenError {
          sslrootcert=FILE to the certificate of the CA that signed it"
     )]
     NotTrusted {
-        /// The engine's address.
+        /// The database server's address.
         address: String,
         /// The error of the connection.
         source: tokio_postgres::Error,
     },
-    /// The engine's certificate is for another name.
+    /// The database server's certificate is for another name.
     #[error(
         "the certificate of the frontier at {address} is for another name\nhint: use the name in \
          the certificate in the connection string"
     )]
     OtherName {
-        /// The engine's address.
+        /// The database server's address.
         address: String,
         /// The error of the connection.
         source: tokio_postgres::Error,
@@ -89,7 +89,7 @@ pub enum OpenError {
          certificate on the engine"
     )]
     BadCertificate {
-        /// The engine's address.
+        /// The database server's address.
         address: String,
         /// What is wrong with the certificate.
         what: String,
@@ -102,7 +102,7 @@ pub enum OpenError {
          PGPASSWORD or a line of ~/.pgpass, the user from the connection string"
     )]
     Refused {
-        /// The engine's address.
+        /// The database server's address.
         address: String,
         /// The error of the connection.
         source: tokio_postgres::Error,
@@ -113,30 +113,30 @@ pub enum OpenError {
          and that this user may connect"
     )]
     Unreachable {
-        /// The engine's address.
+        /// The database server's address.
         address: String,
         /// The error of the connection.
         source: tokio_postgres::Error,
     },
-    /// The engine is too old.
+    /// The database server is too old.
     #[error(
         "the frontier at {address} runs PostgreSQL {}, which is too old\nhint: use {} or newer", found / 10_000, least / 10_000
     )]
     TooOld {
-        /// The engine's address.
+        /// The database server's address.
         address: String,
-        /// The engine's `server_version_num`.
+        /// The database server's `server_version_num`.
         found: i32,
         /// The oldest supported version.
         least: i32,
     },
-    /// The engine accepts no changes.
+    /// The database server accepts no changes.
     #[error(
         "the frontier at {address} is read-only\nhint: if it is a standby, use the primary, or \
          several hosts with target_session_attrs=read-write"
     )]
     ReadOnly {
-        /// The engine's address.
+        /// The database server's address.
         address: String,
     },
     /// The database server replies so slowly that leases could expire before they are renewed.
@@ -145,7 +145,7 @@ pub enum OpenError {
          s)\nhint: use a closer engine, or longer leases (--frontier-lease)", took.as_secs_f64(), lease.as_secs_f64()
     )]
     TooSlow {
-        /// The engine's address.
+        /// The database server's address.
         address: String,
         /// The shortest measured response time.
         took: Duration,
@@ -158,7 +158,7 @@ pub enum OpenError {
          use the version of the program that created it"
     )]
     Layout {
-        /// The engine's address.
+        /// The database server's address.
         address: String,
         /// The layout of the tables.
         found: i32,
@@ -183,7 +183,7 @@ pub enum OpenError {
          frontier status` lists crawls and their workers"
     )]
     NoSuchWorker {
-        /// The engine's address.
+        /// The database server's address.
         address: String,
         /// The name of the worker.
         worker: String,
@@ -196,12 +196,12 @@ pub enum OpenError {
          crawls; if the crawl's first start was interrupted, start a worker again"
     )]
     NoSuchCrawl {
-        /// The engine's address.
+        /// The database server's address.
         address: String,
         /// The name of the crawl.
         crawl: String,
     },
-    /// More engine groups are named than the maximum for a crawl.
+    /// More server groups are named than the maximum for a crawl.
     #[error(
         "too many groups of engines: {found}, a crawl may have {most}\nhint: add hosts or disks to \
          a group instead of adding groups"
@@ -209,21 +209,21 @@ pub enum OpenError {
     TooManyGroups {
         /// The number of groups.
         found: usize,
-        /// The maximum number of engine groups.
+        /// The maximum number of server groups.
         most: usize,
     },
-    /// Two connection strings name the same engine group.
+    /// Two connection strings name the same server group.
     #[error(
         "two groups of crawl `{crawl}` are the same frontier at {address}\nhint: list each group \
          once; put several hosts of a group into one URL: postgres://db1,db2/crawl"
     )]
     GroupTwice {
-        /// The engine's address.
+        /// The database server's address.
         address: String,
         /// The name of the crawl.
         crawl: String,
     },
-    /// No connection string names one of the crawl's engine groups.
+    /// No connection string names one of the crawl's server groups.
     #[error(
         "group {number} of crawl `{crawl}` is missing: the crawl has {groups} groups of \
          engines\nhint: list all groups: a --frontier URL for each, or `frontier = [\"URL\", \
@@ -232,26 +232,26 @@ pub enum OpenError {
     GroupMissing {
         /// The name of the crawl.
         crawl: String,
-        /// The number of the first missing engine group, from 0.
+        /// The number of the first missing server group, from 0.
         number: i32,
         /// The number of groups.
         groups: i32,
     },
-    /// An engine group has another crawl under the same name.
+    /// A server group has another crawl under the same name.
     #[error(
         "the frontier at {address} has a different crawl `{crawl}` than the first group: \
          {what}\nhint: list the groups in the same order for all workers; to start over, choose \
          another --crawl name"
     )]
     GroupsDiffer {
-        /// The engine's address.
+        /// The database server's address.
         address: String,
         /// The name of the crawl.
         crawl: String,
-        /// What differs between the two crawls.
+        /// The property in which the two crawls differ.
         what: &'static str,
     },
-    /// The target of a move is not an engine group of the crawl.
+    /// The target of a move is not a server group of the crawl.
     #[error(
         "crawl `{crawl}` has no group {group}\nhint: `crawl frontier status` lists its groups; to \
          add a group, start a worker with its URL"
@@ -259,7 +259,7 @@ pub enum OpenError {
     NoSuchGroup {
         /// The name of the crawl.
         crawl: String,
-        /// The number or address of the engine group, as the caller named it.
+        /// The number or address of the server group, as the caller named it.
         group: String,
     },
     /// The named bucket does not exist in the crawl.
@@ -272,7 +272,7 @@ pub enum OpenError {
         /// The last bucket of the crawl.
         last: i32,
     },
-    /// Buckets are being moved between engine groups. The move has to finish first.
+    /// Buckets are being moved between server groups. The move has to finish first.
     #[error(
         "buckets of crawl `{crawl}` are being moved to another group\nhint: wait until `crawl \
          frontier move` is done; if it was interrupted, run it again"
@@ -281,7 +281,7 @@ pub enum OpenError {
         /// The name of the crawl.
         crawl: String,
     },
-    /// A bucket is already being moved, to another engine group or by another command.
+    /// A bucket is already being moved, to another server group or by another command.
     #[error(
         "bucket {bucket} is being moved by another command{}\nhint: wait until that command is \
          done; if it was interrupted, run it again; `crawl frontier status` shows its progress", to.map(|to| format!(", to group {to}")).unwrap_or_default()
@@ -289,7 +289,7 @@ pub enum OpenError {
     BucketMoves {
         /// The bucket.
         bucket: i32,
-        /// The engine group that the bucket is being moved to; `None` if another command moves it
+        /// The server group that the bucket is being moved to; `None` if another command moves it
         /// to the same group.
         to: Option<i32>,
     },
@@ -301,9 +301,9 @@ pub enum OpenError {
     BucketDiffers {
         /// The bucket.
         bucket: i32,
-        /// The engine group that the bucket was moved from.
+        /// The server group that the bucket was moved from.
         from: i32,
-        /// The engine group that the bucket was moved to.
+        /// The server group that the bucket was moved to.
         to: i32,
         /// The number of URLs in each state at the source.
         expected: Totals,
@@ -364,24 +364,24 @@ pub enum OpenError {
         /// The directory that the crawl was moved to.
         to: String,
     },
-    /// A crawl can't be imported under an existing name.
+    /// The crawl can't be imported, because the database server already has a crawl of that name.
     #[error(
         "the frontier at {address} already has a crawl `{crawl}`\nhint: choose another --crawl \
          name; `crawl frontier status` lists all crawls"
     )]
     CrawlExists {
-        /// The engine's address.
+        /// The database server's address.
         address: String,
         /// The name of the crawl.
         crawl: String,
     },
-    /// Some of the crawl's URLs are missing in the database server.
+    /// After an import, the database server has fewer or other URLs than the crawl had.
     #[error(
         "nothing was imported: {found} in the frontier, expected {expected}\nhint: settled URLs \
          come from their rows, so check that no row file is missing"
     )]
     Incomplete {
-        /// The number of URLs in each state in the crawl.
+        /// The number of URLs in each state in the imported crawl.
         expected: Totals,
         /// The number of URLs in each state in the database server.
         found: Totals,
@@ -411,7 +411,7 @@ pub enum OpenError {
         /// The lines of the settings that differ.
         differences: String,
     },
-    /// The engine failed.
+    /// The database server failed.
     #[error(transparent)]
     Frontier(#[from] FrontierError),
 }

@@ -17,16 +17,16 @@ use crate::open_groups::{Group, find_groups};
 use crate::rows::{Reader, SentLinkKey, sum, url_at};
 use crate::sql::export;
 
-/// The name of the note that each engine group stores once the crawl was moved into a directory.
+/// The name of the note that each server group stores once the crawl was moved into a directory.
 /// The note names the directory. No worker continues a crawl that has this note.
 pub(crate) const EXPORTED: &str = "exported";
 
-/// The name of the value in which a worker notes the buckets whose deferred URLs it has listed in
-/// its records. The value is useless outside the shared frontier, so it is not exported.
+/// The name of the value in which a worker stores the buckets whose deferred URLs it has listed in
+/// its records. The value is not exported, because nothing outside the shared frontier uses it.
 pub(crate) const LISTED: &str = "listed";
 
-/// A crawl that is being moved out of its database servers. If anything changes the crawl in the
-/// meantime, [`Export::finish`] fails.
+/// A crawl that is being moved out of its database servers. [`Export::finish`] fails if the crawl
+/// changed since [`Export::begin`].
 pub struct Export {
     groups: Vec<ExportGroup>,
     name: String,
@@ -35,20 +35,20 @@ pub struct Export {
     workers: Vec<ExportedWorker>,
 }
 
-/// An engine group of the crawl.
+/// A server group of the crawl.
 struct ExportGroup {
-    /// The crawl's number in this engine group.
+    /// The crawl's number in this server group.
     crawl: i32,
     thread: EngineThread,
     client: Arc<Client>,
     /// The group's number.
     number: i32,
-    /// The number of URLs in each state, in the buckets that the engine group serves.
+    /// The number of URLs in each state, in the buckets that the server group serves.
     totals: Totals,
     facts: GroupFacts,
 }
 
-/// The outcome of storing the note that says where a crawl was moved to.
+/// The outcome of storing the note with the directory that a crawl was moved to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NoteOutcome {
     Now,
@@ -57,8 +57,8 @@ enum NoteOutcome {
     Changed,
 }
 
-/// Numbers that show whether an engine group changed: after any change, at least one of them is
-/// different.
+/// Numbers that show whether the crawl changed in a server group. Any change increases or decreases
+/// at least one number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct GroupFacts {
     /// The number of commits by all workers.
@@ -73,12 +73,12 @@ struct GroupFacts {
 }
 
 impl Export {
-    /// Begins moving a crawl out of its engines into the directory `to`. All groups of engines must
-    /// be named.
+    /// Begins moving a crawl out of its database servers into the directory `to`. All server groups
+    /// must be named.
     ///
     /// # Errors
-    /// [`OpenError`] gives the reason: a living worker, a bucket that is being moved, URLs to be
-    /// reopened, or an earlier move to another directory.
+    /// [`OpenError`] gives the reason: a worker is alive, a bucket is being moved, URLs have to be
+    /// reopened, or the crawl was moved to another directory.
     pub fn begin(
         urls: &[String],
         credentials: &Credentials,
@@ -125,7 +125,7 @@ impl Export {
     ///
     /// # Errors
     /// [`OpenError::WentOn`] if the crawl was changed or moved elsewhere in the meantime, and
-    /// errors of the engines. Workers may then continue the crawl.
+    /// errors of the database servers. After an error, workers may continue the crawl.
     pub fn finish(&self) -> Result<(), OpenError> {
         let mut noted = Vec::new();
         for group in &self.groups {
@@ -245,7 +245,8 @@ impl ExportGroup {
             totals: Totals::default(),
             facts: GroupFacts::default(),
         };
-        // Read the facts before the totals, so that the facts differ after any later change.
+        // Read the facts before the totals. If the crawl changes after the totals were read, the
+        // facts will differ too.
         let client = Arc::clone(&group.client);
         group.facts = group
             .thread
@@ -329,8 +330,8 @@ impl ExportGroup {
         Ok(to.map(|to| String::from_utf8_lossy(&to).into_owned()))
     }
 
-    /// Passes rows to `show` in key order. `show` reads the columns after the key, and returns
-    /// `None` if they can't be read.
+    /// Passes rows to `show` in key order. `show` reads all columns after those of the key, and
+    /// returns `None` if a column can't be read.
     fn each_row<E: From<FrontierError>>(
         &self,
         part: &export::Part,
@@ -370,14 +371,15 @@ impl ExportGroup {
         }
     }
 
-    /// Stores the note that says where the crawl was moved to. Stores nothing if the crawl has
-    /// changed since the export began.
+    /// Stores the note with the directory that the crawl was moved to. Stores nothing if the crawl
+    /// has changed since the export began.
     fn note(&self, to: &str) -> Result<NoteOutcome, FrontierError> {
         let (client, crawl, before) = (Arc::clone(&self.client), self.crawl, self.facts);
         let to = to.as_bytes().to_vec();
         self.thread.run(async move {
             client.batch_execute("BEGIN").await?;
-            // A worker that is just taking its name waits for these locks, and then finds the note.
+            // A worker that takes its name at this moment waits for these locks. After that it
+            // finds the note, and stops.
             for text in export::LOCKS {
                 client.query(text, &[&crawl]).await?;
             }

@@ -49,14 +49,15 @@ pub struct SharedFrontier {
 
 /// State that only the writer needs, as committed.
 pub(crate) struct Writer {
-    /// The last admission number.
+    /// The number of the last admission.
     pub(crate) seq: u64,
     /// The number of commits by this worker.
     pub(crate) commits: i64,
     /// The number of links sent to other workers by this run of the process.
     pub(crate) links: i64,
     pub(crate) totals: Totals,
-    /// The URLs and new states of a commit in progress, to be stored in the memory of recent URLs.
+    /// The URLs whose states change in a commit in progress, with their new states. After the
+    /// commit, these states are added to `Memory::recent`.
     pub(crate) changed_states: Vec<(Fingerprint, CurrentState)>,
 }
 
@@ -75,8 +76,9 @@ impl SharedFrontier {
         }
     }
 
-    /// Returns how long this worker may still send requests to its hosts if no heartbeat extends
-    /// the time: until its leases expire by the database server's clock, or a little less.
+    /// Returns how long this worker may still send requests to its hosts if no further heartbeat
+    /// succeeds. The time ends when the leases expire by the database server's clock, or a little
+    /// earlier.
     #[must_use]
     pub fn held_for(&self) -> Duration {
         let until = self.tables.owned.until();
@@ -92,7 +94,7 @@ impl SharedFrontier {
     /// Sends a heartbeat now, in addition to the periodic ones.
     ///
     /// # Errors
-    /// [`FrontierError`] if the engine can't be reached.
+    /// [`FrontierError`] if the database server can't be reached.
     pub fn renew(&self) -> Result<(), FrontierError> {
         self.tables.renew()
     }
@@ -101,7 +103,7 @@ impl SharedFrontier {
     /// to `most` lost URLs. Returns the result of the commit.
     ///
     /// # Errors
-    /// [`FrontierError`] if the engine fails.
+    /// [`FrontierError`] if the database server fails.
     pub fn take_links(&self, most: usize) -> Result<CommitResult, FrontierError> {
         let mut transaction = self.transaction()?;
         let links = transaction.take_links(most)?;
@@ -112,19 +114,19 @@ impl SharedFrontier {
 
     fn transaction(&self) -> Result<SharedTransaction<'_>, FrontierError> {
         self.tables.owned.check(Instant::now())?;
-        // The writer's state changes only after a commit, in one step, so a panic leaves it
-        // consistent.
+        // A panic in another thread leaves the writer's state consistent, because it changes only
+        // after a commit, in one step.
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(SharedTransaction::new(self, writer))
     }
 
-    /// Locks the memory. A panic in another thread can't corrupt it: in the worst case a lease is
-    /// recorded that nobody holds, and its URL waits until the next start.
+    /// Locks the memory. A panic in another thread can't corrupt the memory. In the worst case, a
+    /// URL stays leased until the next start, although its lease was lost.
     pub(crate) fn memory(&self) -> MutexGuard<'_, Memory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the last visit of a URL, and the number of the URL's state.
+    /// Returns the last visit of a URL, and the number of the URL's current state.
     pub(crate) fn stored_visit(
         &self,
         url: &CanonicalUrl,
@@ -141,7 +143,7 @@ impl SharedFrontier {
         Ok((stored.url == *url).then_some((stored, state)))
     }
 
-    /// Reads rows of the owned buckets.
+    /// Reads rows of the buckets that this worker owns.
     fn read_owned(&self, sql: Sql) -> Result<Vec<Row>, FrontierError> {
         let owned = &self.tables.owned;
         self.tables.read(sql, params![owned.crawl, owned.buckets()])

@@ -1,4 +1,5 @@
-//! The body of the fuzz target for what a database server sends: what must hold for any of it.
+//! The body of the fuzz target for data from a database server. Checks what must hold for any data
+//! that a server sends.
 
 #![allow(clippy::unwrap_used, reason = "a check that fails should panic")]
 
@@ -15,8 +16,8 @@ use crate::connection_string::ConnectionString;
 use crate::message_guard::MessageGuard;
 use crate::rows::{Columns, Keys, Reader, flags_of, place_of, state_columns, sum, url_at};
 
-/// The types of the columns of a place without its sequence number: distance, priority, redirects,
-/// flags.
+/// The types of the columns of a queue place: distance, priority, redirects, flags. The sequence
+/// number is a separate column.
 const PLACE: [Type; 4] = [Type::INT4, Type::INT2, Type::INT2, Type::INT2];
 /// The types of the columns of a record.
 const RECORD: [Type; 11] = [
@@ -33,8 +34,8 @@ const RECORD: [Type; 11] = [
     Type::TEXT,
 ];
 
-/// Reads the bytes after the first as what the first byte chooses: a row of some table, the messages
-/// of a server, or a connection string.
+/// Reads `data` as a row of some table, as messages of a server, or as a connection string. The
+/// first byte chooses how the other bytes are read.
 pub fn shared_rows(data: &[u8]) {
     let Some((kind, bytes)) = data.split_first() else {
         return;
@@ -51,12 +52,12 @@ pub fn shared_rows(data: &[u8]) {
     }
 }
 
-/// A row with the bytes that a server sent for each column, `None` for NULL.
+/// A row as sent by a server: the type and the bytes of each column, with `None` for NULL.
 struct SentRow<'d>(Vec<(Type, Option<&'d [u8]>)>);
 
 impl<'d> SentRow<'d> {
-    /// Takes the columns off `data`. The first byte of each is its length, or more than the bytes
-    /// that are left for NULL.
+    /// Takes the columns of a row from the front of `data`. The first byte of a column is its
+    /// length. A length beyond the end of `data` makes the column NULL.
     fn take(data: &mut &'d [u8], types: &[Type]) -> SentRow<'d> {
         let column = |kind: &Type| {
             let Some((length, rest)) = data.split_first() else {
@@ -90,8 +91,8 @@ fn record(mut data: &[u8]) {
     }
 }
 
-/// Checks that the columns from the one at `start` are those that this program writes for the
-/// record, except for the spelling of a URL.
+/// Checks that the columns from `start` on are the columns that this program would write for the
+/// record. A URL in the row may be spelled differently.
 fn is_written(row: &SentRow<'_>, start: usize, record: &UrlRecord) {
     let UrlRecord { state, place, via } = record;
     let columns = state_columns(state);
@@ -128,7 +129,7 @@ fn via_is_written(row: &SentRow<'_>, at: usize, via: Option<&CanonicalUrl>) {
     assert_eq!(sent.as_ref(), via);
 }
 
-/// Checks that the order of ranks is that of their columns.
+/// Checks that sorting by the columns `place` and `seq` gives the same order as sorting by rank.
 fn queued(mut data: &[u8]) {
     let origin = Origin::parse("http://a.example").unwrap();
     let types = [&[Type::TEXT], &RECORD[..]].concat();
@@ -143,7 +144,8 @@ fn queued(mut data: &[u8]) {
         assert_eq!(url_at(&origin, path).as_ref(), Some(&queued.url));
         entries.push(rank);
     }
-    // Columns are signed numbers, so only sequence numbers of a crawl are in order.
+    // Columns are signed, so larger sequence numbers than this would be negative. A crawl never has
+    // such numbers.
     if entries.iter().all(|rank| rank.seq <= i64::MAX as u64) {
         let columns = (place_of(entries[0]), place_of(entries[1]));
         assert_eq!(entries[0].cmp(&entries[1]), columns.0.cmp(&columns.1));
@@ -193,7 +195,7 @@ fn visit(mut data: &[u8]) {
     assert!((0..buckets).contains(&Keys { key, buckets }.bucket(&site)));
 }
 
-/// Checks that the totals of any buckets can be added in any order.
+/// Checks that the totals of buckets have the same sum in any order.
 fn totals(mut data: &[u8]) {
     let types = [&[Type::INT4, Type::INT8][..], &[const { Type::INT8 }; 6]].concat();
     let mut all = Vec::new();
@@ -230,7 +232,8 @@ fn foreign_links(mut data: &[u8]) {
     }
 }
 
-/// Checks that a server's messages are judged the same in pieces of any length.
+/// Checks that the guard's verdict about messages does not depend on how the stream is split into
+/// pieces.
 fn messages(data: &[u8]) {
     let Some((piece, stream)) = data.split_first() else {
         return;
@@ -246,8 +249,8 @@ fn messages(data: &[u8]) {
     }
 }
 
-/// Checks that no form of a connection string shows its password, and that the form without it is
-/// one too.
+/// Checks that no form of a connection string shows its password, and that the form without the
+/// password can be parsed again.
 fn connection_string(data: &[u8]) {
     const PASSWORD: &str = "kept-quiet-7";
     let text = String::from_utf8_lossy(data);
@@ -281,7 +284,7 @@ mod tests {
         exercise("shared_rows", 4_000, super::shared_rows);
     }
 
-    /// Returns whether a pending URL with these columns is read as a record.
+    /// Returns whether the columns of a pending URL can be read as a record.
     fn is_read(priority: i16, redirects: i16, flags: i16) -> bool {
         let mut data = vec![2, 0, 0, 8];
         data.extend([0; 8]);

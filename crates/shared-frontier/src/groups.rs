@@ -1,4 +1,5 @@
-//! The groups of engines of a crawl, as seen by a worker that works in one of the groups.
+//! The server groups of a crawl, as seen by a worker that works in one group. A server group is a
+//! primary database server with its standbys, and serves some of the crawl's buckets.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -20,22 +21,22 @@ use crate::sql::Sql;
 /// Beyond the limit: refused.
 pub(crate) const MAX_GROUPS: usize = 64;
 
-/// The engine groups of a crawl.
+/// The server groups of a crawl.
 pub(crate) struct Groups {
-    /// The number of this worker's own engine group, its home.
+    /// The number of this worker's own server group, its home.
     pub(crate) own: i32,
-    /// All other engine groups, sorted by number.
+    /// All other server groups, sorted by number.
     pub(crate) others: Vec<OtherGroup>,
     map: RwLock<Arc<BucketMap>>,
 }
 
-/// The map of buckets: which engine group serves each bucket, as this worker's home group has it.
-/// Another group may have a newer version.
+/// The map of buckets: which server group serves each bucket. This is the version that the worker's
+/// home group stores, and another group may have a newer version.
 #[derive(Debug, Default)]
 pub(crate) struct BucketMap {
     /// The version: how often the map has changed.
     pub(crate) version: i64,
-    /// The number of each bucket's engine group, indexed by bucket. Empty if there is only one
+    /// The number of each bucket's server group, indexed by bucket. Empty if there is only one
     /// group.
     homes: Vec<i32>,
 }
@@ -45,12 +46,12 @@ impl BucketMap {
         BucketMap { version, homes }
     }
 
-    /// Returns the engine group that serves a bucket, or `None` if there is only one group.
+    /// Returns the server group that serves a bucket, or `None` if there is only one group.
     fn home(&self, b: i32) -> Option<i32> {
         self.homes.get(usize::try_from(b).ok()?).copied()
     }
 
-    /// Returns the number of buckets that each engine group serves.
+    /// Returns the number of buckets that each server group serves.
     pub(crate) fn served(&self) -> BTreeMap<i32, u64> {
         let mut served = BTreeMap::new();
         for home in &self.homes {
@@ -59,7 +60,7 @@ impl BucketMap {
         served
     }
 
-    /// Returns the buckets that engine groups other than `group` serve.
+    /// Returns the buckets that server groups other than `group` serve.
     pub(crate) fn foreign_to(&self, group: i32) -> Vec<i32> {
         let all = (0..).zip(&self.homes);
         let foreign = all.filter(|(_, home)| **home != group);
@@ -76,19 +77,18 @@ impl Groups {
         }
     }
 
-    /// Returns the number of engine groups.
+    /// Returns the number of server groups.
     pub(crate) fn count(&self) -> usize {
         self.others.len() + 1
     }
 
-    /// Returns an engine group other than the home, by its number; `None` if there is no such
-    /// group.
+    /// Returns a server group other than the home, by its number; `None` if there is no such group.
     pub(crate) fn other(&self, number: i32) -> Option<&OtherGroup> {
         self.others.iter().find(|group| group.number == number)
     }
 
-    /// Returns the engine group that serves a bucket, unless that is the home group. Also returns
-    /// `None` if this worker does not know the group.
+    /// Returns the number of the server group that serves a bucket. Returns `None` if the home
+    /// group serves it, or if this worker does not know its group.
     pub(crate) fn elsewhere(&self, b: i32) -> Option<i32> {
         let home = self.map().home(b)?;
         self.other(home).map(|group| group.number)
@@ -102,10 +102,10 @@ impl Groups {
         *self.map.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(map);
     }
 
-    /// Sends the links of a commit to the engine groups that serve their hosts, and the commit's
-    /// values for the whole crawl to all groups. This happens before the commit itself. If the
-    /// worker dies in between, its pages are processed again and the links are sent again, which is
-    /// harmless: a link that is admitted a second time is known already.
+    /// Sends the links of a commit to the server groups that serve their hosts, and the commit's
+    /// values for the whole crawl to all groups. Must be called before the commit itself. If the
+    /// worker dies before the commit, its pages are fetched again and their links are sent again.
+    /// This is harmless, because admitting a link twice has no further effect.
     ///
     /// If a group can't be reached, retries for the duration of a lease.
     pub(crate) fn send_ahead(
@@ -117,7 +117,7 @@ impl Groups {
             .others
             .iter()
             .filter(|group| batch.is_for(group.number));
-        // Send to all engine groups at once, so that the slowest group determines the wait.
+        // Send to all server groups at once. So the wait is as long as that of the slowest group.
         let requests: Vec<_> = groups
             .map(|group| (group, group.put(batch, owned)))
             .collect();
@@ -139,14 +139,14 @@ impl Groups {
     }
 }
 
-/// An engine group that is not this worker's home.
+/// A server group that is not this worker's home.
 pub(crate) struct OtherGroup {
     pub(crate) number: i32,
-    /// The crawl's number in that engine group.
+    /// The crawl's number in that server group.
     pub(crate) crawl: i32,
     pub(crate) thread: EngineThread,
     config: EngineConfig,
-    /// The connection; `None` if it was closed. Callers can share the session, because each
+    /// The connection, or `None` if it was closed. Several callers can use it at once, because each
     /// statement is a separate transaction.
     session: Mutex<Option<Arc<Session>>>,
 }
@@ -170,13 +170,13 @@ impl OtherGroup {
         }
     }
 
-    /// Splits the engine group into the thread of its connections and their configuration.
+    /// Returns the thread of the server group's connections, and their configuration.
     pub(crate) fn into_parts(self) -> (EngineThread, EngineConfig) {
         (self.thread, self.config)
     }
 
-    /// Executes one statement that reads or changes rows. If the last connection was closed, uses a
-    /// new one. The statement may be sent twice.
+    /// Executes one statement that reads or changes rows. If the connection was closed, executes
+    /// the statement again over a new connection, so the statement may take effect twice.
     pub(crate) fn read(&self, sql: Sql, params: Vec<Param>) -> Result<Vec<Row>, FrontierError> {
         let params = Arc::new(params);
         self.wait(self.query(sql, &params), sql, &params)
@@ -208,7 +208,7 @@ impl OtherGroup {
         })
     }
 
-    /// Sends what a commit has for this engine group. Does not wait for the reply.
+    /// Sends the rows of a commit that this server group must store. Does not wait for the reply.
     fn put(&self, batch: &Arc<TransactionColumns>, owned: &Arc<Ownership>) -> SessionRequest<()> {
         let (session, config) = (self.current(), self.config.clone());
         let (batch, owned) = (Arc::clone(batch), Arc::clone(owned));

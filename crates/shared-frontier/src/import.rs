@@ -24,13 +24,14 @@ use crate::rows::{Keys, Reader, UrlKey};
 /// The number of URLs and other rows sent in one transaction.
 const BATCH_ROWS: usize = 2_000;
 
-/// The number of the worker that an import creates: the first worker of the first engine group.
+/// The number of the worker that an import creates: the first worker of the first server group.
 const IMPORTER: i32 = MAX_GROUPS as i32;
 
 /// A crawl that is being moved into a database server.
 ///
-/// Until the crawl is complete, it is stored under another name, so that no worker finds a part of
-/// it. If a crash leaves an incomplete crawl, the next import under the same name removes it.
+/// Until the crawl is complete, it is stored under another name, so that no worker finds an
+/// incomplete crawl. If a crash leaves an incomplete crawl, the next import under the same name
+/// removes it.
 struct Import {
     thread: EngineThread,
     config: EngineConfig,
@@ -42,7 +43,8 @@ struct Import {
     keys: Keys,
     batch: TransactionColumns,
     rows: usize,
-    /// The keys of the batch's URLs, kept because one statement must not write a row twice.
+    /// The keys of the URLs in the current batch. A batch must not have two rows with the same key,
+    /// because one statement can't write a row twice.
     urls: HashSet<UrlKey>,
     /// The origins that have a row already, by bucket and number.
     origins: HashSet<(i32, i64)>,
@@ -51,8 +53,8 @@ struct Import {
 }
 
 impl Import {
-    /// Begins moving a crawl into the engine at a connection string. The engine must not have a
-    /// crawl of that name yet.
+    /// Begins moving a crawl into the database server at a connection string. The database server
+    /// must not have a crawl of that name yet.
     fn begin(url: &str, credentials: &Credentials, name: &str) -> Result<Import, OpenError> {
         let (thread, config) = engine_at(url, credentials)?;
         let (client, _) = judged(&thread, &config)?;
@@ -112,9 +114,9 @@ impl Import {
             .run(async move { batch.send_ownerless(&session, crawl).await })
     }
 
-    /// Gives the crawl its name, if the database server has as many URLs in each state as expected.
-    /// A worker then resumes the crawl as after a crash: by its name and the id of its last
-    /// process.
+    /// Gives the crawl its name if the database server has the expected number of URLs in each
+    /// state. A worker can then resume the crawl as after a crash, with its own name and the id of
+    /// its last process.
     fn finish(mut self, worker: ImportedWorker, expected: Totals) -> Result<(), OpenError> {
         self.send()?;
         let (config, crawl, name) = (self.config.clone(), self.crawl, self.name.clone());
@@ -144,7 +146,7 @@ impl Import {
         })
     }
 
-    /// Removes what was imported so far.
+    /// Removes the unfinished crawl from the database server.
     fn give_up(self) -> Result<(), OpenError> {
         remove(&self.url, &self.credentials, &hidden(&self.name))
     }
@@ -203,9 +205,9 @@ impl MovedIn for Import {
 /// The target of an import: a database server, and the crawl's name there.
 #[derive(Clone, Debug)]
 pub struct ImportTarget {
-    /// The engine's connection string.
+    /// The database server's connection string.
     pub url: String,
-    /// The source of the engine's password.
+    /// The source of the database server's password.
     pub credentials: Credentials,
     /// The name of the crawl in the database server.
     pub crawl: String,

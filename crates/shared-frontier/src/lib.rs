@@ -1,22 +1,23 @@
 //! A frontier that several workers share: the states of a crawl's URLs in PostgreSQL.
 //!
 //! Sites are divided into buckets by a keyed hash. A worker owns buckets for as long as its
-//! heartbeats reach the engine in time, by the engine's clock. Only the owner changes what is
-//! stored about the hosts of a bucket. [`SharedFrontier`] implements
+//! heartbeats reach the database server in time. Only the server's clock counts. Only the owner
+//! changes what is stored about the hosts of a bucket. [`SharedFrontier`] implements
 //! [`Frontier`](crawl_frontier::Frontier) and
 //! [`WorkerFrontier`](crawl_frontier::shared::WorkerFrontier) for the hosts of its buckets. The
-//! next URLs to lease are in memory, and a commit is one round trip and one transaction. Each
-//! commit is fenced inside its transaction: if another worker took a bucket over, the whole commit
-//! fails.
+//! next URLs to lease are in memory. A commit is one transaction and takes one round trip. Each
+//! commit is fenced: its transaction fails as a whole if another worker has taken over one of its
+//! buckets.
 //!
-//! A crawl may be spread over several groups of engines, each of which serves some of the buckets.
-//! A worker works in one group, and no transaction spans two groups
-//! ([`SharedFrontier::open_groups`], [`move_buckets`]).
+//! A crawl may be spread over several server groups. A server group is a primary database server
+//! with its standbys (a "group of engines" in the manual), and serves some of the buckets. A worker
+//! works in one group, its home. No transaction spans two groups. See
+//! [`SharedFrontier::open_groups`] and [`move_buckets`].
 //!
-//! The crate never contacts a host and knows nothing about politeness. Calls block; connections are
-//! served on a separate thread, so callers need no async runtime but may have one. Connections to
-//! other machines are encrypted, and the engine's certificate is verified. The crate reads no
-//! environment variables: the password is in [`Options`].
+//! The crate never contacts a host and knows nothing about politeness. Calls block. Connections are
+//! served on a separate thread, so callers need no async runtime. Connections to other machines are
+//! encrypted, and the database server's certificate is verified. The crate reads no environment
+//! variables: the password is in [`Options`].
 
 mod check;
 mod commit;

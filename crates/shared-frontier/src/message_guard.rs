@@ -1,5 +1,6 @@
-//! Limits on what a database server may send. Without these limits, the driver would allocate any
-//! length that a message claims, and would answer any request for a password.
+//! Limits on the messages that a database server may send. Without these limits, the driver would
+//! allocate as much memory as a message claims to need, and would send the password whenever the
+//! server requests it.
 
 use std::future::Future;
 use std::io::{self, ErrorKind};
@@ -19,9 +20,9 @@ const MAX_MESSAGE_BYTES: u32 = 64 << 20;
 /// The number of bytes of a message that are inspected: its kind, its length, and the
 /// authentication method that it requests.
 const HEAD_BYTES: usize = 9;
-/// The kind of a message that requests authentication. The next constant is the method "password in
-/// clear text" (PostgreSQL, "Message Formats", `AuthenticationCleartextPassword`).
+/// The kind of a message that requests authentication (PostgreSQL, "Message Formats").
 const AUTHENTICATION: u8 = b'R';
+/// The authentication method "password in clear text" (`AuthenticationCleartextPassword`).
 const CLEARTEXT_PASSWORD: u32 = 3;
 
 type Encrypting = MakeRustlsConnect;
@@ -196,8 +197,7 @@ impl MessageGuard {
         if self.filled < 5 {
             return Ok(());
         }
-        // The length that a message claims includes the four bytes of the length itself, but not
-        // the kind.
+        // The length in the header includes its own four bytes, but not the byte of the kind.
         let length = number(1);
         if !(4..=MAX_MESSAGE_BYTES).contains(&length) {
             let message = format!(
@@ -232,8 +232,8 @@ mod tests {
         [&[kind], &length[..], body].concat()
     }
 
-    /// Checks that a stream has the same outcome for pieces of several sizes, and returns that
-    /// outcome.
+    /// Checks that a stream is judged the same for pieces of several sizes. Returns whether the
+    /// stream is accepted.
     fn check(stream: &[u8], allows_cleartext: bool) -> bool {
         let outcomes = [1, 2, 3, 5, 7, 1000].map(|size| {
             let mut guard = MessageGuard::new(allows_cleartext);
@@ -265,7 +265,7 @@ mod tests {
         let asks = message(b'R', &[0, 0, 0, 3]);
         assert!(!check(&asks, false));
         assert!(check(&asks, true));
-        // In a message of another kind, the number 3 does not request a password.
+        // The number 3 requests a password only in a message of the kind `AUTHENTICATION`.
         assert!(check(&message(b'D', &[0, 0, 0, 3]), false));
     }
 }

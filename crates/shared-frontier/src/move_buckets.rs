@@ -1,4 +1,4 @@
-//! Moves buckets from one engine group of a crawl to another while the crawl runs.
+//! Moves buckets from one server group of a crawl to another while the crawl runs.
 //!
 //! Each step is a transaction in one group. A command may be interrupted after any step, and the
 //! same command then continues from there.
@@ -38,12 +38,11 @@ use crate::open_groups::find_groups;
 /// The number of buckets moved at a time. While a bucket is being moved, its hosts get no requests.
 const BUCKETS_AT_ONCE: usize = 64;
 
-/// How often to check whether owners have handed over their buckets. The next constant is how often
-/// to report that they have not.
+/// How often to check whether owners have handed over their buckets.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The number of attempts to find the engine group that serves a bucket.
+/// The number of attempts to find the server group that serves a bucket.
 const MAX_LOOKS: usize = 10;
 
 /// The value of the column `moving_to` while a move is being undone.
@@ -54,14 +53,14 @@ const TAKEN_BACK: i32 = -1;
 pub enum BucketChoice {
     /// The buckets with these numbers.
     Numbers(BTreeSet<i32>),
-    /// All buckets that an engine group serves.
+    /// All buckets that a server group serves.
     AllOf(GroupName),
 }
 
-/// An engine group of a crawl.
+/// A server group of a crawl.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GroupName {
-    /// The engine group's number, from 0.
+    /// The server group's number, from 0.
     Number(i32),
     /// The group's connection string.
     Url(String),
@@ -76,9 +75,9 @@ pub enum MoveStep {
     Waiting(usize),
     /// The mover took a bucket from its source.
     Taken(i32),
-    /// The rows of a bucket were copied to the target. No engine group serves the bucket now.
+    /// The rows of a bucket were copied to the target. No server group serves the bucket now.
     Copied(i32),
-    /// The target serves a bucket, but the other engine groups don't know it yet.
+    /// The target serves a bucket, but the other server groups don't know it yet.
     Served(i32),
     /// The bucket was moved.
     Moved {
@@ -92,7 +91,7 @@ pub enum MoveStep {
 /// The result of a move.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MovedBuckets {
-    /// The number of the target engine group.
+    /// The number of the target server group.
     pub to: i32,
     /// The number of moved buckets.
     pub moved: u64,
@@ -102,9 +101,9 @@ pub struct MovedBuckets {
     pub urls: u64,
 }
 
-/// Moves buckets of a crawl to another of its engine groups. All groups of the crawl must be named.
-/// Calls `on_step` after each step; if `on_step` breaks, the move stops there, and the same call
-/// continues it later.
+/// Moves buckets of a crawl to another of its server groups. `urls` must name all groups of the
+/// crawl. Calls `on_step` after each step. If `on_step` breaks, the move stops after that step, and
+/// a later call with the same arguments continues it.
 ///
 /// # Errors
 /// [`OpenError`] gives the reason. Buckets moved so far stay at the target.
@@ -171,7 +170,7 @@ struct Mover<'a> {
     moved: MovedBuckets,
 }
 
-/// A bucket's row in each engine group, by the group's number.
+/// A bucket's row in each server group, by the group's number.
 type Rows = BTreeMap<i32, BucketRow>;
 
 impl Mover<'_> {
@@ -187,7 +186,7 @@ impl Mover<'_> {
         (self.on_step)(step)
     }
 
-    /// Returns the rows of buckets in all engine groups.
+    /// Returns the rows of buckets in all server groups.
     fn rows(&self, buckets: &[i32]) -> Result<BTreeMap<i32, Rows>, OpenError> {
         let mut all: BTreeMap<i32, Rows> = BTreeMap::new();
         for group in &self.groups {
@@ -198,8 +197,8 @@ impl Mover<'_> {
         Ok(all)
     }
 
-    /// Like [`Mover::rows`], but reads again if no engine group serves a bucket: groups are read
-    /// one after the other, and the bucket may have been moved in between.
+    /// Like [`Mover::rows`], but reads again if no server group serves a bucket. Groups are read
+    /// one after the other, so a bucket that is moved at the same time may seem to have no home.
     fn settled_rows(&self, buckets: &[i32]) -> Result<BTreeMap<i32, Rows>, OpenError> {
         let mut rows = self.rows(buckets)?;
         for _ in 0..MAX_LOOKS {
@@ -235,8 +234,8 @@ impl Mover<'_> {
                 let group = number_of(&self.groups, group, crawl)?;
                 let all: Vec<i32> = (0..buckets).collect();
                 let rows = self.rows(&all)?;
-                // Choose the buckets that the engine group itself claims to serve. Another group
-                // may have taken over some of them.
+                // Choose each bucket whose row in this server group names the group as its home,
+                // even if another group serves the bucket by now.
                 let its = |rows: &Rows| rows.get(&group).is_some_and(|row| row.home == group);
                 let its = rows.into_iter().filter(|(_, rows)| its(rows));
                 Ok(its.map(|(b, _)| b).collect())
@@ -244,7 +243,7 @@ impl Mover<'_> {
         }
     }
 
-    /// Moves some buckets together.
+    /// Moves several buckets together.
     fn move_part(&mut self, buckets: &[i32]) -> Result<ControlFlow<()>, OpenError> {
         let mut of_sources: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
         for (b, rows) in self.settled_rows(buckets)? {
@@ -254,7 +253,8 @@ impl Mover<'_> {
             };
             let is_known = rows.values().all(|row| row.home == home);
             if !is_known || home == self.to {
-                // An earlier move, maybe by this command, was interrupted at its end.
+                // An earlier move, perhaps by another command, was interrupted at its last step.
+                // Finish that move.
                 self.finish(b, home, epoch)?;
             }
             let moving_to = rows.get(&home).and_then(|row| row.moving_to);
@@ -325,7 +325,8 @@ impl Mover<'_> {
         source.copy_rows(target, b, &self.life)?;
         let copied = target.count(b)?;
         if copied != bucket.totals && !target.is_claimed(b, &self.life)? {
-            // Nothing was copied, because another mover claimed the row in the meantime.
+            // The rows were not copied, because another mover has claimed the bucket's row in the
+            // meantime.
             return Err(OpenError::BucketMoves {
                 bucket: b,
                 to: None,
@@ -360,7 +361,7 @@ impl Mover<'_> {
         Ok(self.report(MoveStep::Moved { bucket: b, urls }))
     }
 
-    /// Records in all engine groups which group serves a bucket, and removes the bucket's rows from
+    /// Records in all server groups which group serves a bucket, and removes the bucket's rows from
     /// the other groups.
     fn finish(&self, b: i32, home: i32, epoch: i64) -> Result<(), OpenError> {
         for group in self.groups.iter().filter(|group| group.number != home) {
@@ -377,8 +378,8 @@ impl Mover<'_> {
     /// Undoes a move, so that the bucket stays at its source.
     fn take_back(&self, b: i32, home: i32) -> Result<(), OpenError> {
         let home = self.group(home)?;
-        // The bucket is marked before it is claimed. A mover that claims later sees the mark, and a
-        // mover that claimed earlier loses its claim.
+        // Mark the bucket before claiming its row. A mover that claims the row later sees the mark,
+        // and a mover that claimed it earlier loses its claim.
         home.mark_back(b)?;
         for group in self
             .groups
@@ -398,7 +399,7 @@ impl Mover<'_> {
     }
 }
 
-/// Returns the engine group that serves a bucket, with the bucket's epoch, or `None` if no group
+/// Returns the server group that serves a bucket, with the bucket's epoch, or `None` if no group
 /// serves it.
 fn served_by(rows: &Rows) -> Option<(i32, i64)> {
     let serving = rows.iter().filter(|(group, row)| row.home == **group);
@@ -431,9 +432,9 @@ mod tests {
     fn of_contradicting_groups_the_one_with_the_highest_epoch_serves() {
         for (found, expected) in [
             (vec![(0, 0, 3), (1, 0, 1)], Some((0, 3))),
-            // The bucket was moved from engine group 0 to group 1, which group 0 does not know yet.
+            // The bucket was moved from server group 0 to group 1, which group 0 does not know yet.
             (vec![(0, 0, 3), (1, 1, 4)], Some((1, 4))),
-            // The bucket was moved back to engine group 0, which group 1 does not know yet.
+            // The bucket was moved back to server group 0, which group 1 does not know yet.
             (vec![(0, 0, 8), (1, 1, 7), (2, 1, 4)], Some((0, 8))),
             (vec![(0, 1, 8), (1, 0, 7)], None),
         ] {

@@ -1,4 +1,4 @@
-//! Opens a shared frontier: finds the engine groups of the crawl, takes the worker's name and
+//! Opens a shared frontier: finds the server groups of the crawl, takes the worker's name and
 //! buckets.
 
 use std::sync::Arc;
@@ -23,8 +23,8 @@ use crate::rows::{Keys, Reader, sum};
 use crate::sql::Sql;
 use crate::worker_homes::{FIRST_GROUP, HomeGroup, find_home, is_anybody_elsewhere};
 
-/// Minimum length of a lease, in response times of the server. A worker sends its first heartbeat
-/// after a third of the lease, and waits for five replies before that.
+/// Minimum duration of a lease, as a multiple of the server's response time. A worker sends its
+/// first heartbeat after a third of the lease, and before that waits for five replies.
 const ANSWERS_PER_LEASE: u32 = 10;
 
 impl SharedFrontier {
@@ -37,7 +37,7 @@ impl SharedFrontier {
         SharedFrontier::open_groups(&[url.to_owned()], options)
     }
 
-    /// Opens the frontier of a crawl that is spread over groups of engines. `urls` has a connection
+    /// Opens the frontier of a crawl that is spread over server groups. `urls` has a connection
     /// string for each group. The worker works in one group, its home. The home is the group stored
     /// for the worker's name, or else the group with the fewest workers per bucket.
     ///
@@ -99,11 +99,11 @@ impl SharedFrontier {
     }
 }
 
-/// Buckets taken by a request that was sent at `sent_at`.
+/// Buckets that a request took. The request was sent at `sent_at`.
 pub(crate) struct TakenBuckets {
     pub(crate) buckets: HashMap<i32, OwnedBucket>,
     pub(crate) sent_at: Instant,
-    /// The last admission number in these buckets.
+    /// The highest admission number that was used in these buckets.
     pub(crate) seq: u64,
     pub(crate) totals: Totals,
 }
@@ -138,8 +138,8 @@ pub(crate) fn new_life(worker: &str) -> String {
     format!("{worker} {}", uuid::Uuid::new_v4())
 }
 
-/// Takes the worker's name. Returns the worker's ownership, still without buckets, and the number
-/// of its commits.
+/// Takes the worker's name. Returns the number of the worker's commits, and an ownership that has
+/// no buckets yet.
 fn take_name(
     thread: &EngineThread,
     session: &Arc<Session>,
@@ -180,8 +180,9 @@ fn take_name(
     Ok((Arc::new(owned), commits))
 }
 
-/// Refuses a crawl that was moved into a directory. The check follows after the name was taken, so
-/// that either the mover sees this worker alive, or this worker sees the note of the move.
+/// Refuses a crawl that was moved into a directory. Must be called after the worker took its name,
+/// so that either the command that moves the crawl sees this worker alive, or this worker sees the
+/// note of the move.
 fn refuse_exported(tables: &EngineTables, options: &Options) -> Result<(), OpenError> {
     let of = |crawl: i32| params![crawl, String::new(), EXPORTED.to_owned()];
     let mut rows = tables.read(Sql::Meta, of(tables.owned.crawl))?;
@@ -201,12 +202,12 @@ fn refuse_exported(tables: &EngineTables, options: &Options) -> Result<(), OpenE
 }
 
 /// Continues a crawl, unless other workers run it with another program version or other settings.
-/// The first engine group stores the version and the settings.
+/// The first server group stores the version and the settings.
 fn take_settings(tables: &EngineTables, options: &Options) -> Result<(), OpenError> {
     let owned = &tables.owned;
     let (program, settings) = (options.program.clone(), options.settings.clone());
-    // Check this after taking the name. So if two workers start at once, at least one sees the
-    // other.
+    // Check this after taking the name, so that at least one of two workers that start at once sees
+    // the other.
     let others_live = is_anybody_elsewhere(tables)?;
     let life = owned.owner.clone();
     let updated = tables.read_in(FIRST_GROUP, Sql::TakeSettings, |crawl| {
@@ -235,8 +236,8 @@ fn take_settings(tables: &EngineTables, options: &Options) -> Result<(), OpenErr
     })
 }
 
-/// Returns the lines that only one of two texts has. The lines of the first text get a `-` before
-/// them.
+/// Returns the lines that only one of the two texts has, with a `-` before the lines of the first
+/// text.
 fn differences(theirs: &str, own: &str) -> String {
     let without = |of: &str, other: &str, sign: char| {
         let other_lines: HashSet<&str> = other.lines().collect();
@@ -249,7 +250,7 @@ fn differences(theirs: &str, own: &str) -> String {
     lines.concat()
 }
 
-/// Returns the number of buckets that each living worker of this engine group should have.
+/// Returns the number of buckets that each living worker of this server group should have.
 fn fair_share(tables: &EngineTables) -> Result<u64, FrontierError> {
     let rows = tables.read(Sql::Living, params![tables.owned.crawl])?;
     let living_count = rows.first().and_then(|row| Reader::new(row).count());
@@ -294,8 +295,8 @@ pub(crate) fn take_buckets(
     Ok(result)
 }
 
-/// Returns the origins with pending URLs in some buckets. Each has its number and the number of its
-/// pending URLs.
+/// Returns the origins with pending URLs in some buckets, each with its number and the number of
+/// its pending URLs.
 pub(crate) fn origins_of(
     tables: &EngineTables,
     buckets: Vec<i32>,

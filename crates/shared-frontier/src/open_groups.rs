@@ -1,9 +1,9 @@
-//! The engine groups of a crawl: finds existing ones and creates new ones.
+//! The server groups of a crawl: finds existing ones and creates new ones.
 //!
-//! Each engine has a row of the crawl with the number of its group and the number of groups. The
-//! first start numbers the groups as they are named. The groups become valid once all of the groups
-//! were created. Until then, an interrupted start is repeated; afterwards, a start that finds a
-//! group missing is refused.
+//! Each database server has a row of the crawl with the number of its group and the number of
+//! groups. The first start numbers the groups in the order in which they are named. The groups
+//! become valid once all groups are created. Before that, a start that was interrupted can be
+//! repeated. After that, a start that does not name all groups is refused.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,11 +23,11 @@ pub(crate) struct Engine {
     pub(crate) thread: EngineThread,
     pub(crate) config: EngineConfig,
     client: Arc<Client>,
-    /// The engine's response time.
+    /// The database server's response time.
     pub(crate) took: Duration,
 }
 
-/// An engine group of a crawl.
+/// A server group of a crawl.
 pub(crate) struct Group {
     pub(crate) engine: Engine,
     pub(crate) crawl: CrawlRow,
@@ -39,31 +39,31 @@ pub(crate) struct CrawlRow {
     pub(crate) number: i32,
     pub(crate) buckets: i32,
     pub(crate) key: FingerprintKey,
-    /// The number of the engine's group.
+    /// The number of the database server's group.
     pub(crate) group: i32,
-    /// The number of engine groups of the crawl.
+    /// The number of server groups of the crawl.
     pub(crate) groups: i32,
     is_whole: bool,
 }
 
-/// An engine group to be created.
+/// A server group to be created.
 pub(crate) struct NewCrawl {
     /// The key of fingerprints, or `None` to draw a new key.
     key: Option<FingerprintKey>,
     group: i32,
     groups: i32,
     is_whole: bool,
-    /// The engine group that serves each bucket.
+    /// The server group that serves each bucket.
     homes: Vec<i32>,
 }
 
 impl NewCrawl {
-    /// Describes a crawl of one engine group with this number of buckets.
+    /// Describes a crawl of one server group with this number of buckets.
     pub(crate) fn alone(buckets: u16) -> NewCrawl {
         NewCrawl::one_of(1, buckets.max(1).into())
     }
 
-    /// Describes the first of several engine groups, which share the buckets equally.
+    /// Describes the first of `groups` server groups, which share the buckets equally.
     fn one_of(groups: i32, buckets: i32) -> NewCrawl {
         NewCrawl {
             key: None,
@@ -75,7 +75,7 @@ impl NewCrawl {
     }
 }
 
-/// Connects to the engines at some connection strings.
+/// Connects to the database servers of some connection strings.
 fn reach(urls: &[String], credentials: &Credentials) -> Result<Vec<Engine>, OpenError> {
     if urls.len() > MAX_GROUPS {
         return Err(OpenError::TooManyGroups {
@@ -106,7 +106,7 @@ impl Engine {
         self.thread.run(async move { find(&client, &name).await })
     }
 
-    /// Returns the crawl of that name. Creates it if it is missing.
+    /// Returns the crawl named `name`. Creates it if it is missing.
     fn begin(&self, name: &str, new: NewCrawl) -> Result<CrawlRow, FrontierError> {
         let (client, name) = (Arc::clone(&self.client), name.to_owned());
         self.thread
@@ -131,7 +131,7 @@ impl Engine {
     }
 }
 
-/// Returns the engine groups of the crawl at the given connection strings, sorted by number.
+/// Returns the server groups of the crawl at the given connection strings, sorted by number.
 /// Creates groups that are missing.
 pub(crate) fn begin_groups(
     urls: &[String],
@@ -154,7 +154,7 @@ pub(crate) fn begin_groups(
     Ok(groups)
 }
 
-/// Returns the engine groups of an existing crawl, sorted by number.
+/// Returns the server groups of an existing crawl, sorted by number.
 pub(crate) fn find_groups(
     urls: &[String],
     credentials: &Credentials,
@@ -187,8 +187,8 @@ fn refuse_twice(urls: &[String], crawl: &str) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Creates all engine groups of a crawl, numbered in the order in which the engines are named.
-/// Reuses groups that an interrupted start left.
+/// Creates all server groups of a crawl, numbered in the order in which the database servers are
+/// named. Reuses groups that an interrupted start left.
 fn first_start(engines: Vec<Engine>, name: &str, buckets: i32) -> Result<Vec<Group>, OpenError> {
     let count = number_of(engines.len());
     let mut groups: Vec<Group> = Vec::with_capacity(engines.len());
@@ -223,7 +223,7 @@ fn first_start(engines: Vec<Engine>, name: &str, buckets: i32) -> Result<Vec<Gro
 }
 
 /// Continues an existing crawl. Database servers that don't have the crawl join as additional
-/// engine groups.
+/// server groups.
 fn go_on(
     engines: Vec<Engine>,
     crawl_rows: Vec<Option<CrawlRow>>,
@@ -268,7 +268,7 @@ fn go_on(
     Ok(groups)
 }
 
-/// Records that all engine groups of a crawl were created, and stores which group serves each
+/// Records that all server groups of a crawl were created, and stores which group serves each
 /// bucket.
 fn make_whole(group: &mut Group, groups: i32) -> Result<(), FrontierError> {
     if group.crawl.is_whole {
@@ -284,7 +284,7 @@ fn make_whole(group: &mut Group, groups: i32) -> Result<(), FrontierError> {
     Ok(())
 }
 
-/// Refuses engine groups of different crawls, and incomplete or duplicate groups.
+/// Refuses server groups of different crawls, and incomplete or duplicate groups.
 fn check(groups: &[Group], name: &str) -> Result<(), OpenError> {
     check_alike(groups, name)?;
     let mut missing: BTreeSet<i32> = (0..count_of(groups)).collect();
@@ -332,7 +332,8 @@ fn differs(engine: &Engine, crawl: &str, what: &'static str) -> OpenError {
     }
 }
 
-/// Returns the highest number of engine groups that a group with `is_whole` recorded, or 0.
+/// Returns the highest number of server groups that any valid group (`is_whole`) has stored, or 0
+/// if no group is valid.
 fn count_of(groups: &[Group]) -> i32 {
     let whole = groups.iter().filter(|group| group.crawl.is_whole);
     whole.map(|group| group.crawl.groups).max().unwrap_or(0)
@@ -363,14 +364,14 @@ async fn find(client: &Client, name: &str) -> Answer<Option<CrawlRow>> {
     }))
 }
 
-/// Returns the crawl of that name. Creates it if it is missing.
+/// Returns the crawl named `name`. Creates it if it is missing.
 pub(crate) async fn crawl(client: &Client, name: &str, new: &NewCrawl) -> Answer<CrawlRow> {
     loop {
         if let Some(row) = find(client, name).await? {
             return Ok(row);
         }
-        // If two callers create the crawl at once, the second finds the row of the first, or finds
-        // its number in use, and reads again.
+        // If two callers create the crawl at once, the insert of the second does nothing, because
+        // the name or the number is in use. The second then reads again.
         let begin = "WITH begun AS (
                 INSERT INTO crawl_frontier.crawl (map, homes, number, buckets, workers,
                     group_number, groups, name, is_whole, fingerprint_key, program, settings)

@@ -18,8 +18,8 @@ pub struct Options {
     pub program: String,
     /// The settings that must be the same for all workers of a crawl, one per line.
     pub settings: String,
-    /// The id of this worker's last process ([`SharedFrontier::life`]), if that process has surely
-    /// ended. Opening then ends its leases instead of waiting for them to expire.
+    /// The id of this worker's last process ([`SharedFrontier::life`]), if that process is known to
+    /// have ended. Opening then ends its leases instead of waiting for them to expire.
     ///
     /// [`SharedFrontier::life`]: crawl_frontier::shared::WorkerFrontier::life
     pub last_life: Option<String>,
@@ -28,15 +28,15 @@ pub struct Options {
     pub buckets: u16,
     /// Maximum number of buckets that this worker takes.
     pub most_buckets: u16,
-    /// The duration of a lease after each heartbeat. If a worker dies, others notice after this
-    /// time.
+    /// The duration of a lease after each heartbeat. If a worker dies, other workers can take its
+    /// buckets after this time.
     pub lease: Duration,
     /// The interval between heartbeats.
     pub heartbeat: Duration,
     /// Maximum number of pending URLs held in memory as queue heads, over all origins.
     pub head_entries: usize,
-    /// The number of an origin's pending URLs that are read at a time, if `head_entries` has room
-    /// for them.
+    /// The number of pending URLs of an origin to read at a time. Fewer are read if `head_entries`
+    /// has no room for them.
     pub read_ahead: usize,
     /// Maximum number of URLs whose states are held in memory.
     pub recent_urls: usize,

@@ -34,7 +34,7 @@ pub struct CrawlOverview {
     pub excluded: u64,
     /// The number of links that the owners of their hosts have not admitted yet.
     pub links_waiting: u64,
-    /// The number of buckets whose owners still have to look for URLs to be fetched again
+    /// The number of buckets whose owners have not yet searched them for URLs to be fetched again
     /// ([`reopen`]).
     ///
     /// [`reopen`]: crate::reopen
@@ -42,28 +42,28 @@ pub struct CrawlOverview {
     /// The directory that the crawl was moved to, or `None`. No worker continues a crawl that was
     /// moved to a directory.
     pub exported_to: Option<String>,
-    /// The number of the crawl's groups of engines.
+    /// The number of the crawl's server groups.
     pub group_count: u64,
-    /// The queried engine groups, sorted by number.
+    /// The queried server groups, sorted by number.
     pub groups: Vec<GroupOverview>,
     /// The crawl's workers, sorted by name.
     pub workers: Vec<WorkerOverview>,
 }
 
-/// A group of engines of a crawl at one moment.
+/// A server group of a crawl at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupOverview {
-    /// The engine group's number, from 0.
+    /// The server group's number, from 0.
     pub number: i32,
-    /// The engine group's address, without a password.
+    /// The server group's address, without a password.
     pub address: String,
-    /// The number of buckets that the engine group serves.
+    /// The number of buckets that the server group serves.
     pub buckets: u64,
-    /// The number of the engine group's buckets that are being moved to another group.
+    /// The number of the server group's buckets that are being moved to another group.
     pub moving: u64,
-    /// The number of living workers in the engine group.
+    /// The number of living workers in the server group.
     pub workers: u64,
-    /// The number of pending URLs in the engine group's buckets.
+    /// The number of pending URLs in the server group's buckets.
     pub pending: u64,
 }
 
@@ -96,8 +96,8 @@ pub struct WorkerOverview {
     pub bytes: u64,
 }
 
-/// Returns the crawls on some engines, sorted by name, or only the crawl with the given name. Adds
-/// up the counts of each crawl over the named engine groups.
+/// Returns the crawls on some database servers, sorted by name, or only the crawl with the given
+/// name. Adds up the counts of each crawl over the named server groups.
 ///
 /// # Errors
 /// [`OpenError`] gives the reason.
@@ -146,7 +146,7 @@ fn overview_of_engine(
 }
 
 impl CrawlOverview {
-    /// Adds the counts of another engine group.
+    /// Adds the counts of the same crawl in another server group.
     fn add(&mut self, part: CrawlOverview) {
         self.free_buckets += part.free_buckets;
         self.pending += part.pending;
@@ -169,7 +169,7 @@ impl CrawlOverview {
 }
 
 /// Makes a worker hand its hosts over to the other workers and stop. Returns whether a living
-/// worker of that name was found in the named engine groups.
+/// worker of that name was found in the named server groups.
 ///
 /// # Errors
 /// [`OpenError`] gives the reason.
@@ -197,7 +197,7 @@ pub fn drain(
     Ok(false)
 }
 
-/// Removes a crawl with everything stored for it. No worker may be working on it.
+/// Removes a crawl with everything stored for it. No worker may be running on the crawl.
 pub(crate) fn remove(url: &str, credentials: &Credentials, crawl: &str) -> Result<(), OpenError> {
     let (thread, config) = begin(url, credentials)?;
     let crawl = crawl.to_owned();
@@ -228,7 +228,7 @@ pub(crate) fn remove(url: &str, credentials: &Credentials, crawl: &str) -> Resul
     Ok(())
 }
 
-/// Checks the engine at a connection string, and returns a thread and a configuration for
+/// Checks the database server at a connection string, and returns a thread and a configuration for
 /// connections to it.
 pub(crate) fn begin(
     url: &str,

@@ -15,8 +15,8 @@ use crate::sql::Sql;
 /// The buckets owned by one process of a worker.
 ///
 /// Only the database server's clock decides when a lease expires. This process counts the duration
-/// of a lease from before it sent the heartbeat. So it never considers its leases valid for longer
-/// than the database server does.
+/// of a lease from the time before it sends the heartbeat, so it considers its leases expired a
+/// little too early, never too late.
 pub(crate) struct Ownership {
     pub(crate) crawl: i32,
     /// The worker's name, which all runs of the worker share.
@@ -28,8 +28,8 @@ pub(crate) struct Ownership {
     /// The duration of a lease after each heartbeat.
     pub(crate) term: Duration,
     held: Mutex<Held>,
-    /// The owned buckets, which change only while no transaction is open. Each link reads this map,
-    /// so it has a separate lock from `held`.
+    /// The owned buckets, which change only while no transaction is open. The map has a separate
+    /// lock from `held`, because it is read for each link.
     buckets: RwLock<HashMap<i32, OwnedBucket>>,
 }
 
@@ -37,8 +37,9 @@ pub(crate) struct Ownership {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OwnedBucket {
     pub(crate) epoch: i64,
-    /// When the request for the bucket was sent. The next field is the time when the reply arrived.
+    /// When the request for the bucket was sent.
     pub(crate) sent_at: Instant,
+    /// When the reply to the request for the bucket arrived.
     pub(crate) taken: Instant,
 }
 
@@ -54,13 +55,12 @@ pub(crate) struct WorkerLife {
 
 struct Held {
     until: Instant,
-    /// The evidence that the buckets belong, or may belong, to another worker; `None` without
-    /// evidence.
+    /// The evidence that another worker owns, or may own, the buckets. `None` without evidence.
     lost: Option<String>,
 }
 
 impl Ownership {
-    /// Creates an ownership without buckets, for a worker whose name was taken by a request sent at
+    /// Creates an ownership without buckets. The request that took the worker's name was sent at
     /// `sent_at`.
     pub(crate) fn new(crawl: i32, life: WorkerLife, term: Duration, sent_at: Instant) -> Ownership {
         Ownership {
@@ -77,12 +77,12 @@ impl Ownership {
         }
     }
 
-    /// Adds buckets that were taken by a request sent at `sent_at`.
+    /// Adds buckets. The request that took them was sent at `sent_at`.
     pub(crate) fn add(&self, taken: HashMap<i32, OwnedBucket>, sent_at: Instant) {
         self.owned_mut().extend(taken);
         let mut held = self.held();
-        // The leases of the new buckets may end before `held.until`, because a heartbeat sent in
-        // the meantime did not cover these buckets.
+        // A heartbeat that was sent after the request did not cover these buckets, so their leases
+        // may end before `held.until`.
         held.until = held.until.min(sent_at + self.term);
     }
 
@@ -111,7 +111,8 @@ impl Ownership {
         self.owned().get(&b).copied()
     }
 
-    /// Returns the epoch of a bucket, or `None` if this worker does not own the bucket.
+    /// Returns the epoch of a bucket (the number of times it was taken), or `None` if this worker
+    /// does not own the bucket.
     pub(crate) fn epoch(&self, b: i32) -> Option<i64> {
         self.bucket(b).map(|bucket| bucket.epoch)
     }
@@ -162,8 +163,8 @@ impl Ownership {
         let (buckets, epochs): (Vec<i32>, Vec<i64>) = owned.iter().copied().unzip();
         let names: [&(dyn ToSql + Sync); 4] = [&self.crawl, &self.worker, &self.owner, &term];
         let leases: [&(dyn ToSql + Sync); 5] = [&self.crawl, &self.owner, &term, &buckets, &epochs];
-        // Both statements are sent at once, because a distant database server replies late and the
-        // lease counts from this moment.
+        // Send both statements at once. The lease is counted from before the sending, and a distant
+        // server replies late.
         let (name, renewed) = tokio::join!(
             biased;
             session.execute(Sql::RenewName, &names),
@@ -188,8 +189,8 @@ impl Ownership {
         }
         let renewed: HashSet<i32> = buckets.into_iter().collect();
         let mut held = self.held();
-        // Buckets that were added while this heartbeat was in flight were not renewed, so their
-        // leases end earlier. The next heartbeat renews them too.
+        // This heartbeat did not renew buckets that were added while it was in flight. Their leases
+        // end earlier, until the next heartbeat renews them.
         let owned = self.owned();
         let new = owned.iter().filter(|(b, _)| !renewed.contains(b));
         let first = new.map(|(_, bucket)| bucket.sent_at).min();
@@ -215,7 +216,8 @@ impl Ownership {
 pub(crate) async fn beat(owned: std::sync::Weak<Ownership>, config: EngineConfig, every: Duration) {
     let mut session: Option<Arc<Session>> = None;
     let mut ticks = tokio::time::interval(every);
-    // If a reply was late, the next heartbeat is sent on schedule, not a full interval later.
+    // If a reply was late, send the next heartbeat at its scheduled time, not a full interval after
+    // the reply.
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     ticks.tick().await;
     loop {

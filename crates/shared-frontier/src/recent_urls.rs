@@ -1,4 +1,5 @@
-//! A memory of the states of recently seen URLs. Most links of a page lead to such URLs.
+//! A memory of the states of recently seen URLs. Most links of a page lead to URLs that were seen
+//! recently.
 
 use crawl_frontier::Fingerprint;
 use crawl_frontier::parts::CurrentState;
@@ -6,8 +7,8 @@ use foldhash::{HashMap, HashMapExt};
 
 /// The committed states of recently seen URLs, in bounded memory.
 ///
-/// Only the owner of a bucket changes what is stored about the bucket's URLs, so these states are
-/// never stale.
+/// The states are never stale, because only the owner of a bucket changes the states of the
+/// bucket's URLs.
 pub(crate) struct RecentUrls {
     newer: HashMap<Fingerprint, CurrentState>,
     /// The older half, which is dropped as a whole once `newer` is full.

@@ -17,8 +17,8 @@ pub struct LostWorker {
     pub pages: u64,
     /// The total size of the worker's bodies, in bytes.
     pub bytes: u64,
-    /// The number of the crawl's buckets whose owners still have to look for URLs that the worker
-    /// settled.
+    /// The number of the crawl's buckets that may contain URLs settled by the worker. The buckets'
+    /// owners still have to search for these URLs.
     pub buckets_to_reopen: u64,
 }
 
@@ -26,13 +26,12 @@ pub struct LostWorker {
 enum Outcome {
     Nothing,
     Alive,
-    /// Buckets are being moved between engine groups, or were moved during the attempt.
+    /// Buckets are being moved between server groups, or were moved during the attempt.
     Moves,
     Lost(LostWorker),
 }
 
-/// The number of attempts while buckets are being moved. The next constant is the pause between
-/// attempts.
+/// The number of attempts while buckets are being moved.
 const MAX_TRIES: usize = 10;
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -41,14 +40,14 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// free for a worker with an empty directory, and the worker's pages no longer count against a
 /// budget of the crawl.
 ///
-/// If the crawl has one engine group, the call is a small transaction that lists the buckets that
-/// may contain such URLs. Whoever owns these buckets later looks for the URLs part by part. If the
-/// crawl has several groups, the call makes such a transaction in each group. The worker's own
-/// group comes last, so that the call can be repeated.
+/// If the crawl has one server group, the call is a small transaction that lists the buckets that
+/// may contain such URLs. Later the owners of these buckets search them for the URLs, part by part.
+/// If the crawl has several groups, the call makes one such transaction in each group. The
+/// transaction in the worker's own group comes last, so that an interrupted call can be repeated.
 ///
 /// # Errors
 /// [`OpenError::WorkerAlive`] while the worker's lease is valid, [`OpenError::NoSuchWorker`],
-/// [`OpenError::BucketsMove`], and errors of the engines.
+/// [`OpenError::BucketsMove`], and errors of the database servers.
 pub fn reopen(
     urls: &[String],
     credentials: &Credentials,
@@ -114,8 +113,8 @@ fn reopen_in(groups: &[LostGroup], home: &LostGroup, worker: &str) -> Result<Out
             return Ok(Outcome::Moves);
         }
     }
-    // If a bucket was moved while the groups listed their buckets, neither of its two engine groups
-    // may have listed it.
+    // If a bucket was moved from one group to another while the groups listed their buckets, both
+    // may have missed it.
     if maps()? != before {
         return Ok(Outcome::Moves);
     }
@@ -127,17 +126,17 @@ fn reopen_in(groups: &[LostGroup], home: &LostGroup, worker: &str) -> Result<Out
             lost.buckets_to_reopen += other.buckets_to_reopen()?;
         }
         if let Some(first) = groups.first() {
-            // From now on, a worker with this name may work in any engine group.
+            // From now on, a worker with this name may work in any server group.
             first.forget_home(worker)?;
         }
     }
     Ok(outcome)
 }
 
-/// An engine group of the crawl whose worker lost its directory.
+/// A server group of the crawl whose worker lost its directory.
 struct LostGroup {
     group: i32,
-    /// The crawl's number in this engine group.
+    /// The crawl's number in this server group.
     crawl: i32,
     thread: EngineThread,
     config: EngineConfig,
@@ -176,7 +175,7 @@ impl LostGroup {
         })
     }
 
-    /// Returns how often the map of buckets changed in this engine group.
+    /// Returns how often the map of buckets changed in this server group.
     fn map(&self) -> Result<i64, FrontierError> {
         let (config, crawl) = (self.config.clone(), self.crawl);
         self.thread.run(async move {
@@ -186,8 +185,8 @@ impl LostGroup {
         })
     }
 
-    /// Lists the buckets that may contain URLs settled by the worker with this number. Returns
-    /// false if buckets are being moved.
+    /// Lists the buckets that may contain URLs settled by the worker with the number `number`.
+    /// Lists nothing and returns false if buckets are being moved.
     fn note(&self, number: i32) -> Result<bool, FrontierError> {
         let (config, crawl) = (self.config.clone(), self.crawl);
         self.thread.run(async move {
@@ -202,14 +201,15 @@ impl LostGroup {
         })
     }
 
-    /// Declares a worker's settled URLs lost. Reports [`Outcome::Moves`] if the map of buckets no
-    /// longer has the given version.
+    /// Declares a worker's settled URLs lost. Returns [`Outcome::Moves`] if `map` is given and the
+    /// map of buckets has a newer version.
     fn give_up(&self, worker: &str, map: Option<i64>) -> Result<Outcome, FrontierError> {
         let (config, crawl, worker) = (self.config.clone(), self.crawl, worker.to_owned());
         self.thread.run(async move {
             let client = connect(&config).await?;
             client.batch_execute("BEGIN").await?;
-            // The crawl's row is locked first, in the same order as when a worker takes its name.
+            // Lock the crawl's row first. A worker that takes its name locks rows in the same
+            // order.
             let outcome = match lock_map(&client, crawl, map).await? {
                 true => give_up(&client, crawl, &worker).await?,
                 false => Outcome::Moves,
@@ -227,7 +227,7 @@ impl LostGroup {
         })
     }
 
-    /// Removes the stored home of a worker, so that a worker of that name may work in any engine
+    /// Removes the stored home of a worker, so that a worker of that name may work in any server
     /// group.
     fn forget_home(&self, worker: &str) -> Result<(), FrontierError> {
         let (config, crawl, worker) = (self.config.clone(), self.crawl, worker.to_owned());
@@ -243,8 +243,8 @@ impl LostGroup {
     }
 }
 
-/// Locks the row of a crawl, so that no move of buckets begins. Returns true if no move is in
-/// progress and the map of buckets has the given version.
+/// Locks the row of a crawl, so that no move of buckets can begin. Returns true if no move is in
+/// progress, and the map of buckets has the version `map`, if that is given.
 async fn lock_map(client: &Client, crawl: i32, map: Option<i64>) -> Answer<bool> {
     let text = "SELECT map FROM crawl_frontier.crawl WHERE number = $1 FOR UPDATE";
     let current: i64 = client.query_one(text, &[&crawl]).await?.try_get(0)?;
@@ -254,8 +254,8 @@ async fn lock_map(client: &Client, crawl: i32, map: Option<i64>) -> Answer<bool>
     Ok(!is_moving && map.is_none_or(|map| map == current))
 }
 
-/// Declares a worker's settled URLs lost, within a transaction. If the worker commits at the same
-/// time, the commit is either applied first or fails.
+/// Declares a worker's settled URLs lost, within a transaction. A commit of the worker at the same
+/// time is either applied before, or fails.
 async fn give_up(client: &Client, crawl: i32, worker: &str) -> Answer<Outcome> {
     let text = "SELECT number, lease_until > clock_timestamp(), pages, bytes, commits
         FROM crawl_frontier.worker WHERE crawl = $1 AND name = $2 FOR UPDATE";
@@ -286,8 +286,8 @@ async fn buckets_to_reopen(client: &Client, crawl: i32) -> Answer<u64> {
     Ok(u64::try_from(buckets).unwrap_or(0))
 }
 
-/// Returns whether lengths of the worker's files are stored. The number of commits is not enough,
-/// because an imported worker has files but no commits.
+/// Returns whether lengths of the worker's files are stored. An imported worker has files but no
+/// commits, so the number of commits doesn't show this.
 async fn has_files(client: &Client, crawl: i32, worker: &str) -> Answer<bool> {
     let text = "SELECT EXISTS (SELECT 1 FROM crawl_frontier.row_file
         WHERE crawl = $1 AND worker = $2)";
@@ -295,7 +295,7 @@ async fn has_files(client: &Client, crawl: i32, worker: &str) -> Answer<bool> {
     row.try_get(0)
 }
 
-/// Lists all buckets that may contain URLs settled by the worker with this number.
+/// Lists all buckets that may contain URLs settled by the worker with the number `number`.
 async fn note_buckets(client: &Client, crawl: i32, number: i32) -> Answer<()> {
     let text = "INSERT INTO crawl_frontier.bucket_to_reopen (crawl, b, worker, origin, fingerprint)
         SELECT crawl, b, $2::int, $3::bigint, $3::bigint FROM crawl_frontier.bucket

@@ -12,9 +12,10 @@ use crawl_weburl::{CanonicalUrl, Origin, Site, canonicalize};
 use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, Type};
 
-/// A URL's rank is stored in the column `place` as one number. Its low bits are the distance; round
-/// and priority are shifted left by these numbers of bits.
+/// The column `place` has a URL's rank as one number: the distance in the low bits, above it the
+/// priority, and above that the round. This is the position of the round.
 const ROUND_SHIFT: u32 = 40;
+/// The position of the priority in the column `place`.
 const PRIORITY_SHIFT: u32 = 32;
 
 const SEED: i16 = 1;
@@ -29,8 +30,8 @@ const FETCHED: i16 = 2;
 const FAILED: i16 = 3;
 const EXCLUDED: i16 = 4;
 
-/// Creates the keys of rows. A bucket contains whole sites, with all their hosts and origins, so
-/// that a single worker enforces the limits of a site and its hosts.
+/// Creates the keys of rows. All hosts and origins of a site are in the same bucket, so that a
+/// single worker enforces the limits of the site and its hosts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Keys {
     pub(crate) key: FingerprintKey,
@@ -55,9 +56,9 @@ pub(crate) struct SentLinkKey {
     pub(crate) number: i64,
 }
 
-/// Links stored in one engine group for hosts that another group serves.
+/// Links stored in one server group for hosts that another group serves.
 pub(crate) struct ForeignLinks {
-    /// The number of the engine group that serves the hosts.
+    /// The number of the server group that serves the hosts.
     pub(crate) home: i32,
     pub(crate) json: String,
     pub(crate) b: Vec<i32>,
@@ -81,7 +82,7 @@ impl Keys {
         UrlKey {
             b: self.bucket(&url.site()),
             origin: self.number(url.origin_text()),
-            // The lowest bits of a fingerprint depend on the whole URL.
+            // Take the lowest bits of the fingerprint, because they depend on the whole URL.
             fingerprint: fingerprint.as_u128() as i64,
         }
     }
@@ -128,7 +129,7 @@ fn kind_of(flags: i16) -> Option<UrlKind> {
     }
 }
 
-/// Returns whether the state with this number is a settled one.
+/// Returns whether the number `state` stands for a settled state.
 pub(crate) fn is_settled(state: i16) -> bool {
     !matches!(state, PENDING | DEFERRED)
 }
@@ -191,14 +192,14 @@ impl Columns for Row {
     }
 }
 
-/// An array that has as many elements as it says. The library allocates memory for as many as the
-/// server says, before it reads them.
+/// An array that is at least as long as it claims. This is checked here, because the library
+/// allocates memory for the claimed number of elements before it reads them.
 struct Array<T>(Vec<T>);
 
 impl<'r, T: FromSql<'r>> FromSql<'r> for Array<T> {
     fn from_sql(kind: &Type, raw: &'r [u8]) -> Result<Array<T>, Box<dyn Error + Sync + Send>> {
-        // After three other numbers comes the number of elements, each of which begins with its
-        // length in four bytes. An empty array has only those three.
+        // The number of elements follows three other numbers. Each element begins with its length,
+        // in four bytes. An empty array consists of the three numbers only.
         let claimed = raw.get(12..).and_then(<[u8]>::first_chunk);
         let claimed = claimed.map_or(0, |bytes| i32::from_be_bytes(*bytes));
         if usize::try_from(claimed)? > raw.len() / 4 {
@@ -282,7 +283,7 @@ impl<'r, R: Columns> Reader<'r, R> {
         })
     }
 
-    /// Reads the columns of links to hosts that another engine group serves.
+    /// Reads the columns of links to hosts that another server group serves.
     pub(crate) fn foreign_links(&mut self) -> Option<ForeignLinks> {
         Some(ForeignLinks {
             home: self.next()?,
@@ -410,7 +411,8 @@ impl<'r, R: Columns> Reader<'r, R> {
     }
 }
 
-/// Adds the totals of two buckets, state by state. A sum that is too large is that of damaged rows.
+/// Adds the totals of two buckets, state by state. Only damaged rows can have sums that are too
+/// large, and these sums are capped.
 pub(crate) fn sum(a: Totals, b: Totals) -> Totals {
     Totals {
         pending: a.pending.saturating_add(b.pending),

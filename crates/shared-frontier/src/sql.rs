@@ -23,7 +23,7 @@ macro_rules! record_columns {
     };
 }
 
-/// Selects the visits that fulfil a condition, with the state and name of each URL. The caller may
+/// Selects the visits that satisfy a condition, with the state and name of each URL. The caller may
 /// select other columns before these.
 macro_rules! visits {
     ($condition:literal) => {
@@ -45,7 +45,7 @@ macro_rules! visits {
 }
 
 statements! {
-    /// Takes free buckets of an engine group. Parameters: crawl, owner, milliseconds of the lease,
+    /// Takes free buckets of a server group. Parameters: crawl, owner, milliseconds of the lease,
     /// maximum number, group. Here and in all other statements that change several rows, rows are
     /// locked in key order, so that two transactions never deadlock.
     TakeBuckets = "WITH ended AS (
@@ -57,7 +57,7 @@ statements! {
             lease_until = clock_timestamp() + $3::bigint * interval '1 millisecond'
         FROM ended WHERE k.crawl = $1 AND k.b = ended.b
         RETURNING k.b, k.epoch, k.seq, k.pending, k.deferred, k.fetched, k.failed, k.excluded";
-    /// Takes a worker's name, if its lease has expired or its last process has surely ended.
+    /// Takes a worker's name, if its lease has expired or its last process is known to have ended.
     /// Parameters: crawl, name, owner, milliseconds of the lease, id of that process. Returns the
     /// worker's commits and number. A new name gets a new number.
     TakeName = "WITH numbered AS (
@@ -81,7 +81,7 @@ statements! {
         WHERE crawl = $1 AND lease_until > clock_timestamp() AND NOT drained";
     /// Sets the program version and settings of a crawl, if they are unchanged, were not set yet,
     /// or no other worker is alive. Parameters: crawl, owner, version, settings, whether a worker
-    /// is alive in another group. Returns a row if it set them.
+    /// is alive in another group. Returns a row if they were set.
     TakeSettings = "UPDATE crawl_frontier.crawl c SET program = $3, settings = $4
         WHERE c.number = $1 AND (
             (c.program = $3 AND c.settings = $4)
@@ -89,20 +89,20 @@ statements! {
             OR NOT ($5 OR EXISTS (SELECT 1 FROM crawl_frontier.worker w
                 WHERE w.crawl = $1 AND w.owner <> $2 AND w.lease_until > clock_timestamp())))
         RETURNING c.number";
-    /// Returns the name, process id, pages and liveness of each worker of an engine group.
+    /// Returns the name, process id, pages and liveness of each worker of a server group.
     /// Parameters: crawl.
     Workers = "SELECT name, owner, pages, lease_until > clock_timestamp()
         FROM crawl_frontier.worker WHERE crawl = $1";
-    /// Returns the engine group that serves each bucket, in bucket order. Parameters: crawl.
+    /// Returns the server group that serves each bucket, in bucket order. Parameters: crawl.
     Map = "SELECT home FROM crawl_frontier.bucket WHERE crawl = $1 ORDER BY b";
-    /// Returns the homes of workers, as stored in the first engine group. Parameters: crawl. Each
+    /// Returns the homes of workers, as stored in the first server group. Parameters: crawl. Each
     /// row also has the version of the homes; the name is null before the first home is assigned.
     /// If a home was assigned a moment ago, its worker may not have started yet.
     Homes = "SELECT c.homes, w.name, w.home, w.since > clock_timestamp() - interval '1 minute',
             w.owner, w.allowed
         FROM crawl_frontier.crawl c LEFT JOIN crawl_frontier.worker_home w ON w.crawl = c.number
         WHERE c.number = $1";
-    /// Assigns a home (an engine group) to a worker, if no worker's home has changed. Parameters:
+    /// Assigns a home (a server group) to a worker, if no worker's home has changed. Parameters:
     /// crawl, version of the homes, name, group.
     PutHome = "WITH turn AS (UPDATE crawl_frontier.crawl SET homes = homes + 1
             WHERE number = $1::int AND homes = $2 RETURNING number)
@@ -162,8 +162,8 @@ statements! {
     Origins = "SELECT name, origin, pending FROM crawl_frontier.origin
         WHERE crawl = $1 AND b = ANY($2) AND pending > 0";
     /// Returns the records of URLs. Parameters: crawl, and lists of bucket, origin and fingerprint.
-    /// The `LIMIT` makes the database server look up each URL by its key, even if the database
-    /// server assumes that the table is small.
+    /// The `LIMIT` makes the database server look up each URL by its key, even if it assumes that
+    /// the table is small.
     Records = concat!("SELECT k.at, ", record_columns!(), "
         FROM unnest($2::int[], $3::bigint[], $4::bigint[])
             WITH ORDINALITY AS k(b, origin, fingerprint, at)
@@ -300,7 +300,7 @@ statements! {
             $7::smallint[], $8::smallint[], $9::smallint[], $10::smallint[], $11::smallint[],
             $12::text[], $13::text[], $14::text[])
         ON CONFLICT DO NOTHING";
-    /// Returns links to buckets that other engine groups serve. Parameters: crawl, buckets, this
+    /// Returns links to buckets that other server groups serve. Parameters: crawl, buckets, this
     /// group, maximum number. Each result row is for one other group, with its links as JSON, and
     /// lists of their buckets, senders and numbers.
     ForeignLinks = "SELECT home, json_agg(t)::text, array_agg(b), array_agg(sender),
@@ -310,7 +310,7 @@ statements! {
             WHERE l.crawl = $1 AND l.b = ANY($2::int[]) AND k.home <> $3
             ORDER BY l.b, l.sender, l.number LIMIT $4) t
         GROUP BY home";
-    /// Inserts links from another engine group. Parameters: crawl, links as JSON.
+    /// Inserts links from another server group. Parameters: crawl, links as JSON.
     ForwardLinks = "INSERT INTO crawl_frontier.link (crawl, sender, b, number, distance, line, state,
             priority, redirects, flags, code, url, via, note)
         SELECT $1::int, sender, b, number, distance, line, state, priority, redirects, flags, code,
@@ -366,7 +366,7 @@ statements! {
     OthersMeta = "SELECT value FROM crawl_frontier.meta
         WHERE crawl = $1 AND worker <> $2 AND worker <> '' AND name = $3";
 
-    /// Surveys an engine group in one query. Parameters: crawl, owner, the owner's buckets, the
+    /// Surveys a server group in one query. Parameters: crawl, owner, the owner's buckets, the
     /// group, buckets that other groups serve. Returns:
     ///
     /// - the number of living workers that are not being drained;
@@ -422,9 +422,9 @@ statements! {
     /// Locks a crawl's row until the end of the transaction. Parameters: crawl.
     LockCrawl = "SELECT number FROM crawl_frontier.crawl WHERE number = $1 FOR UPDATE";
     /// Grants a worker some of the crawl's pages. Parameters: crawl, owner, the worker's pages,
-    /// additional pages, pages allowed for the crawl. A living worker counts with its granted
-    /// pages, another worker with the pages that it fetched. Returns the total granted to this
-    /// worker.
+    /// additional pages, pages allowed for the crawl. For a living worker, the pages granted to it
+    /// are counted. For a dead worker, only the pages that it fetched are counted. Returns the
+    /// total granted to this worker.
     Allow = "UPDATE crawl_frontier.worker w
         SET allowed = greatest(w.allowed, least($3::bigint + $4::bigint, $5::bigint - (
             SELECT coalesce(sum(CASE WHEN o.lease_until > clock_timestamp()
@@ -439,7 +439,7 @@ pub(crate) mod export {
     /// number, and the last key of the previous part. The first columns of each row are its key.
     pub(crate) struct Part {
         pub(crate) table: &'static str,
-        /// A query that returns the buckets of an engine group that have rows in this table.
+        /// A query that returns the buckets of a server group that have rows in this table.
         /// Parameters: crawl, group.
         pub(crate) buckets: &'static str,
         /// The number of key columns.
@@ -537,7 +537,7 @@ pub(crate) mod export {
             flags, code, line, via, note, url
         FROM crawl_frontier.link WHERE crawl = $1 AND (b, sender, number) > ($3, $4, $5)
         ORDER BY b, sender, number LIMIT $2";
-    /// Counts the URLs in the buckets that an engine group serves. Parameters: crawl, group.
+    /// Counts the URLs in the buckets that a server group serves. Parameters: crawl, group.
     pub(crate) const TOTALS: &str = "SELECT coalesce(sum(pending), 0)::bigint,
             coalesce(sum(deferred), 0)::bigint, coalesce(sum(fetched), 0)::bigint,
             coalesce(sum(failed), 0)::bigint, coalesce(sum(excluded), 0)::bigint
@@ -554,8 +554,8 @@ pub(crate) mod export {
     /// Returns the living workers. Parameters: crawl.
     pub(crate) const LIVING: &str = "SELECT name FROM crawl_frontier.worker
         WHERE crawl = $1 AND lease_until > clock_timestamp() ORDER BY name";
-    /// Returns numbers that show whether the crawl changed: after any change, at least one of them
-    /// is different. Parameters: crawl.
+    /// Returns numbers that show whether the crawl changed: each change makes at least one of these
+    /// numbers different. Parameters: crawl.
     pub(crate) const FACTS: &str = "SELECT
             (SELECT coalesce(sum(commits), 0)::bigint FROM crawl_frontier.worker WHERE crawl = $1),
             workers::bigint, map,

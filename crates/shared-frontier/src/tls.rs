@@ -84,8 +84,8 @@ fn root_certificates(roots: &Roots) -> Result<RootCertStore, OpenError> {
 pub(crate) fn not_connected(address: String, source: tokio_postgres::Error) -> OpenError {
     if let Some(why) = of_certificate(&source) {
         return match why {
-            // A wrong signature means that somebody forged a certificate under the name of a
-            // trusted signer.
+            // A wrong signature counts as an unknown signer, because the certificate is a forgery
+            // in the name of a trusted signer.
             CertificateError::UnknownIssuer | CertificateError::BadSignature => {
                 OpenError::NotTrusted { address, source }
             }
@@ -106,7 +106,7 @@ pub(crate) fn not_connected(address: String, source: tokio_postgres::Error) -> O
     let is_refused = source.code().is_some_and(|code| refusals.contains(code));
     let cause = source.source().map(ToString::to_string);
     match cause.as_deref() {
-        // The driver reports this error only as a text.
+        // The driver has no error code for this, only a text.
         Some("server does not support TLS") => OpenError::NoTls { address },
         Some("password missing") => OpenError::Refused { address, source },
         _ if is_refused => OpenError::Refused { address, source },
@@ -119,7 +119,7 @@ pub(crate) fn not_connected(address: String, source: tokio_postgres::Error) -> O
 fn of_certificate(error: &tokio_postgres::Error) -> Option<CertificateError> {
     let mut source = error.source();
     while let Some(error) = source {
-        // `source` skips the inner error of an `io::Error`, so `get_ref` is used.
+        // Use `get_ref`, because `source` skips the inner error of an `io::Error`.
         let inner = error
             .downcast_ref::<io::Error>()
             .and_then(io::Error::get_ref);

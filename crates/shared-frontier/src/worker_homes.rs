@@ -1,4 +1,4 @@
-//! The home group of each worker, and the page budget shared by the workers of all engine groups.
+//! The home group of each worker, and the page budget shared by the workers of all server groups.
 //! The first group stores both, and changes them by compare-and-set.
 
 use std::collections::BTreeMap;
@@ -16,14 +16,14 @@ use crate::options::Options;
 use crate::rows::Reader;
 use crate::sql::Sql;
 
-/// The number of the engine group that stores data of which there is only one copy. This group
+/// The number of the server group that stores data of which there is only one copy. This group
 /// exists for as long as the crawl does.
 pub(crate) const FIRST_GROUP: i32 = 0;
 
 /// Maximum attempts at a change that fails if other workers make changes at the same time.
 const MAX_TRIES: usize = 1_000;
 
-/// A worker's home (the engine group that it works in), and the other groups.
+/// A worker's home (the server group that it works in), and the other groups.
 pub(crate) struct HomeGroup {
     pub(crate) crawl: CrawlRow,
     pub(crate) thread: EngineThread,
@@ -32,7 +32,7 @@ pub(crate) struct HomeGroup {
     pub(crate) map: BucketMap,
 }
 
-/// A worker, as the engine group that it works in reports it.
+/// A worker, as reported by the server group that it works in.
 struct WorkerFacts {
     name: String,
     life: String,
@@ -40,7 +40,8 @@ struct WorkerFacts {
     is_alive: bool,
 }
 
-/// The home of each worker (the engine group that it works in), and the version of these homes.
+/// The home of each worker (the server group that it works in), with a version that every change
+/// increases.
 struct Homes {
     version: i64,
     workers: BTreeMap<String, WorkerHome>,
@@ -55,7 +56,7 @@ struct WorkerHome {
     allowed: u64,
 }
 
-/// Finds the home of a worker among the engine groups of a crawl.
+/// Finds the home of a worker among the server groups of a crawl.
 pub(crate) fn find_home(groups: Vec<Group>, options: &Options) -> Result<HomeGroup, OpenError> {
     let rows: Vec<CrawlRow> = groups.iter().map(|group| group.crawl.clone()).collect();
     let mut known_groups: Vec<OtherGroup> = groups.into_iter().map(Group::into_other).collect();
@@ -93,7 +94,7 @@ pub(crate) fn find_home(groups: Vec<Group>, options: &Options) -> Result<HomeGro
     })
 }
 
-/// Returns the home group of a worker. Assigns an engine group if the worker has none.
+/// Returns the home group of a worker. Assigns a server group if the worker has none.
 fn home_of(groups: &[OtherGroup], worker: &str) -> Result<i32, FrontierError> {
     let Some(first) = groups.iter().find(|group| group.number == FIRST_GROUP) else {
         return Ok(FIRST_GROUP);
@@ -109,8 +110,8 @@ fn home_of(groups: &[OtherGroup], worker: &str) -> Result<i32, FrontierError> {
         if let Some(home) = homes.workers.get(worker) {
             return Ok(home.group);
         }
-        // A worker that first started when the crawl had only one engine group has no stored home,
-        // but its name is stored in that group.
+        // A worker that first started when the crawl had a single server group has no stored home.
+        // But that group has a row with the worker's name.
         let began = facts.iter().find_map(|(group, workers)| {
             let mut names = workers.iter();
             names
@@ -129,7 +130,7 @@ fn home_of(groups: &[OtherGroup], worker: &str) -> Result<i32, FrontierError> {
     Err(busy(&first.thread))
 }
 
-/// Returns the engine group with the fewest workers per served bucket. If several groups have
+/// Returns the server group with the fewest workers per served bucket. If several groups have
 /// equally few, returns the first. Groups that serve no bucket come last.
 fn emptiest(map: &BucketMap, facts: &[(i32, Vec<WorkerFacts>)], homes: &Homes) -> i32 {
     let served = map.served();
@@ -152,7 +153,7 @@ fn emptiest(map: &BucketMap, facts: &[(i32, Vec<WorkerFacts>)], homes: &Homes) -
     emptiest.map_or(FIRST_GROUP, |(group, ..)| group)
 }
 
-/// Returns whether another worker is alive in an engine group other than the first.
+/// Returns whether another worker is alive in a server group other than the first.
 pub(crate) fn is_anybody_elsewhere(tables: &EngineTables) -> Result<bool, FrontierError> {
     let groups = &tables.groups;
     if groups.count() == 1 {
@@ -178,8 +179,10 @@ pub(crate) fn is_anybody_elsewhere(tables: &EngineTables) -> Result<bool, Fronti
     Ok(false)
 }
 
-/// Grants a worker `more` pages beyond `pages`. The workers of all engine groups share `of` pages.
-/// A living worker counts with its granted pages, another worker with the pages that it fetched.
+/// Grants a worker `more` pages in addition to the `pages` that it has used. Returns the total
+/// granted to the worker. The workers of all server groups share `of` pages: each other living
+/// worker counts with the pages granted to it, and each ended worker with the pages that it
+/// fetched.
 pub(crate) fn allow(
     tables: &EngineTables,
     pages: u64,
@@ -188,8 +191,8 @@ pub(crate) fn allow(
 ) -> Result<u64, FrontierError> {
     let owned = &tables.owned;
     for _ in 0..MAX_TRIES {
-        // Read the homes of all workers first. If a worker starts later and is granted pages, the
-        // version of the homes changes, and this grant is repeated.
+        // Read the homes of all workers first. If a worker starts after that and is granted pages,
+        // the version of the homes changes, so this grant fails and is tried again.
         let rows = tables.read_in(FIRST_GROUP, Sql::Homes, |crawl| params![crawl])?;
         let homes = read_homes(&rows).ok_or_else(|| tables.corrupt("worker_home"))?;
         let mut facts = Vec::new();
@@ -220,7 +223,7 @@ pub(crate) fn allow(
     Err(busy(&tables.thread))
 }
 
-/// Records that a worker needs no more than `pages` pages.
+/// Lowers the pages granted to this worker to at most `pages`.
 pub(crate) fn lower_allowed(tables: &EngineTables, pages: i64) -> Result<(), FrontierError> {
     let owned = &tables.owned;
     let (worker, life) = (owned.worker.clone(), owned.owner.clone());
@@ -231,12 +234,12 @@ pub(crate) fn lower_allowed(tables: &EngineTables, pages: i64) -> Result<(), Fro
 }
 
 impl Homes {
-    /// Returns the number of pages that count for a worker: the granted pages if its process may
-    /// still fetch them, or else the fetched pages.
+    /// Returns the number of pages of the budget that a worker occupies: the granted pages if its
+    /// process may still fetch them, or else the fetched pages.
     fn may_have(&self, worker: &WorkerFacts) -> u64 {
         match self.workers.get(&worker.name) {
-            // A grant is valid only while its worker's process lives. Afterwards the unused part is
-            // free for other workers.
+            // A grant is valid only while its worker's process is alive. After that, other workers
+            // may use the rest of the granted pages.
             Some(home) if worker.is_alive || home.life != worker.life => {
                 home.allowed.max(worker.pages)
             }
@@ -246,17 +249,18 @@ impl Homes {
 }
 
 impl Group {
-    /// Converts this group to the form in which a worker of another engine group queries it.
+    /// Converts this group to the form in which a worker of another server group queries it.
     fn into_other(self) -> OtherGroup {
         let Group { engine, crawl } = self;
         OtherGroup::new(crawl.group, crawl.number, engine.thread, engine.config)
     }
 }
 
-/// Reads the map of buckets as stored in an engine group.
+/// Reads the map of buckets as stored in a server group.
 fn map_of(group: &OtherGroup) -> Result<BucketMap, FrontierError> {
     let rows = group.read(Sql::Map, params![group.crawl])?;
-    // With version -1, the first survey finds a newer version, and the map is read again.
+    // Version -1 is older than any stored version. So the first survey finds a newer version, and
+    // the map is read again.
     read_map(&rows, -1).ok_or_else(|| corrupt(group, "bucket"))
 }
 

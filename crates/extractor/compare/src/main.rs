@@ -74,8 +74,8 @@ fn main() {
     }
 }
 
-/// Returns a page in which structural elements are replaced by `div`, and hints in attributes are
-/// removed.
+/// Returns the page with its structural elements replaced by `div`, and without attributes that
+/// hint at the role of an element.
 fn laid_bare(html: &str) -> String {
     const ELEMENTS: [&str; 7] = [
         "main", "article", "nav", "aside", "header", "footer", "section",

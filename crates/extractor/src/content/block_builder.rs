@@ -18,9 +18,9 @@ pub(super) struct RawBlock {
     pub(super) kind: BlockKind,
     /// The region that contains the block.
     pub(super) region: u32,
-    /// Weight in half words, see [`Weigher`].
+    /// Weight of the block's words, in half words (see [`Weigher`]).
     pub(super) weight: u32,
-    /// The weight of the words within links; included in `weight`.
+    /// The weight of the words within links, which is a part of `weight`.
     pub(super) link_weight: u32,
     pub(super) id: Option<Box<str>>,
 }
@@ -122,7 +122,7 @@ impl Flow {
     ) {
         let before = self.weight;
         let mut rest = text;
-        // One character beyond the limit is enough: the text is cut at the limit below.
+        // Stop one character beyond the limit. The text is cut at the limit below.
         while self.text.len() <= self.limits.0 {
             let room = (self.limits.0 - self.text.len()).saturating_add(1);
             let word = visible_ascii(&rest.as_bytes()[..room.min(rest.len())]);
@@ -252,9 +252,9 @@ fn visible_ascii(text: &[u8]) -> usize {
     end.unwrap_or(text.len())
 }
 
-/// Returns whether to drop an invisible character that is not part of any word: NUL and other
+/// Returns whether to drop a character that is invisible and not part of any word: NUL and other
 /// controls, soft hyphens, zero-width spaces, word joiners, byte order marks. Joiners (U+200C,
-/// U+200D) stay, because Persian, Hindi and other scripts need them.
+/// U+200D) are kept, because Persian, Hindi and other scripts need them.
 pub(super) fn is_dropped(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{200b}' | '\u{2060}' | '\u{feff}')
         || (c.is_control() && !matches!(c, '\n' | '\t'))

@@ -22,7 +22,8 @@ use crate::html::name::{self, Name, is_void};
 use crate::html::tokenizer::{Tag, Text};
 use crate::text::{Collapsed, trim};
 
-/// Collects the content of a page. One of the consumers in a single pass over the page.
+/// A consumer that collects the content of a page. It can share its pass over the page with other
+/// consumers.
 pub(crate) struct ContentReader {
     limits: ContentLimits,
     oddities: Oddities,
@@ -38,18 +39,18 @@ pub(crate) struct ContentReader {
     /// The level of the open heading.
     heading: Option<u8>,
     marks: HeadingMarks,
-    /// What was removed from the last block (such as an edit link), if it was a heading.
+    /// How much was removed from the last block if it was a heading, such as an edit link.
     removed_marks: RemovedMarks,
     /// The id of the current block's element, or of an anchor at its beginning.
     id: Option<Box<str>>,
-    /// The last id after the previous block: that of an anchor, or of a container without text so
-    /// far. If the next block is a heading without an id, the heading takes this id.
+    /// The id of the last anchor after the previous block, or of a container that has no text yet.
+    /// If the next block is a heading without an id, it takes this id.
     near_id: Option<Box<str>>,
     /// The id of an anchor within the current block, and the length of the text before the anchor.
     tail_id: Option<(Box<str>, usize)>,
 }
 
-/// The kind of the next text, by its element.
+/// The kind of text that comes next, which depends on its element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Raw {
     No,
@@ -142,8 +143,8 @@ impl ContentReader {
         self.flow.blocks.len()
     }
 
-    /// Returns the text of the last block, if it is a heading from which words were removed, such
-    /// as those of an edit link. `None` otherwise.
+    /// Returns the text of the last block if it is a heading from which words were removed, for
+    /// example an edit link. `None` otherwise.
     pub(super) fn shortened_heading(&self) -> Option<&str> {
         let last = self.flow.blocks.last();
         let last = last.filter(|_| self.removed_marks == RemovedMarks::Words)?;
@@ -358,12 +359,13 @@ impl ContentReader {
             self.regions
                 .heading(&self.flow.text[heading.start..heading.end]);
         }
-        // An anchor at the end of this block marks the next block, so its id goes there.
+        // An anchor at the end of this block belongs to the next block, so the next block gets its
+        // id.
         let tail = self.tail_id.take().filter(|(_, at)| *at == bytes);
         self.near_id = match (ended, tail) {
             (true, Some((tail, _))) => Some(tail),
             (true, None) => None,
-            // If a heading has no text, its id goes to the next heading.
+            // A heading without text passes its id on to the next heading.
             (false, _) => id
                 .filter(|_| kind.level().is_some())
                 .or(self.near_id.take()),
@@ -371,8 +373,8 @@ impl ContentReader {
         self.spans.after_break = false;
     }
 
-    /// Appends the pending ruby readings to the current block. Not called at the end of a heading,
-    /// whose readings go to the next block.
+    /// Appends the pending ruby readings to the current block. Not called at the end of a heading:
+    /// the readings of a heading are appended to the block after it.
     fn push_readings(&mut self, offset: usize) {
         let readings = std::mem::take(&mut self.spans.readings);
         if !readings.is_empty() {
@@ -597,8 +599,9 @@ fn authors(items: &[JsonLd]) -> Option<Vec<String>> {
     Some(named.authors.clone())
 }
 
-/// Returns the section of the site that contains a page, from its JSON-LD items: the first declared
-/// section, else the last breadcrumb but one. (The last breadcrumb is the page itself.)
+/// Returns the section of the site that a page is in, from the page's JSON-LD items: the first
+/// declared section or, if none is declared, the last breadcrumb but one. (The last breadcrumb is
+/// the page itself.)
 fn section(items: &[JsonLd]) -> Option<String> {
     let declared = items.iter().find_map(|item| item.section.clone());
     let trail = items.iter().map(|item| item.breadcrumbs.as_slice());

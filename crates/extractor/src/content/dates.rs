@@ -51,8 +51,8 @@ pub enum DateSource {
 }
 
 impl PageDate {
-    /// Returns the rank of the date by its source; lower is better. Among dates from `meta`
-    /// elements, those with an ambiguous field name rank last.
+    /// Returns the rank of the date by its source. Lower is better. Dates from a `meta` with an
+    /// ambiguous name rank behind all other dates from `meta` elements.
     pub(super) fn rank(&self) -> (DateSource, bool) {
         let is_vague = !self.name.contains("publi") && !self.name.contains("modif");
         (self.source, is_vague && self.source == DateSource::Meta)
@@ -87,8 +87,8 @@ impl Dates {
             return;
         }
         let Some(moment) = Moment::parse(text) else {
-            // If the first `time` element isn't a date, that isn't an oddity, because it may be a
-            // duration or a time of day.
+            // The first `time` element may be a duration or a time of day, so it is not an oddity
+            // if it isn't a date.
             if source != DateSource::AnyTime {
                 oddities.note(ContentOddityKind::UnreadableDate, offset);
             }
@@ -127,7 +127,7 @@ impl Dates {
     }
 }
 
-/// Returns whether a `meta` with this name (in lower case) gives the date of publication or of
+/// Returns the kind of date that a `meta` with this name (in lower case) gives: publication or
 /// modification. `None` if it gives no date.
 pub(super) fn kind_of_meta(name: &str) -> Option<DateKind> {
     Some(match name {
@@ -170,7 +170,7 @@ pub(super) fn kind_of_meta(name: &str) -> Option<DateKind> {
     })
 }
 
-/// Returns whether an `itemprop` gives the date of publication or of modification, and the
+/// Returns the kind of date that an `itemprop` gives (publication or modification), and the
 /// property's name. `None` if it gives no date.
 pub(super) fn kind_of_itemprop(value: &str) -> Option<(DateKind, &'static str)> {
     value.split_ascii_whitespace().find_map(|word| match word {
@@ -181,8 +181,8 @@ pub(super) fn kind_of_itemprop(value: &str) -> Option<(DateKind, &'static str)> 
     })
 }
 
-/// Returns whether a class of the hentry or h-entry microformats marks the date of publication or
-/// of modification, and the class. `None` if it marks no date.
+/// Returns the kind of date that a class of the hentry or h-entry microformats marks (publication
+/// or modification), and the class. `None` if it marks no date.
 pub(super) fn kind_of_class(class: &str) -> Option<(DateKind, &'static str)> {
     class
         .split_ascii_whitespace()

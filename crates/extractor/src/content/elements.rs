@@ -52,7 +52,8 @@ impl Part {
         self.is_block() && !matches!(self, Part::Heading(_) | Part::Paragraph | Part::Rule)
     }
 
-    /// Returns whether the element forms a region: a unit that is judged as main text or not.
+    /// Returns whether the element forms a region: a part of the page that is main text or
+    /// surroundings.
     pub(super) fn is_region(self) -> bool {
         self.is_container()
             && !matches!(self, Part::Item | Part::Term | Part::Definition | Part::Row)

@@ -54,13 +54,13 @@ pub(super) enum Surround {
     /// The element is not marked as surroundings.
     #[default]
     No,
-    /// A form, which is a weak sign: some sites put the whole page into one.
+    /// A form. This is a weak sign, because some sites put the whole page into a form.
     Form,
-    /// A class or id that marks surroundings, but may also mean something else.
+    /// A class or id that usually marks surroundings, but may have another meaning.
     Named,
     /// Readers' comments, by the class or id.
     Comments,
-    /// A class or id that leaves no doubt, such as that of a cookie notice.
+    /// A class or id that always marks surroundings, such as that of a cookie notice.
     Certain,
     /// An element or role that marks surroundings, such as `nav`.
     Element,
@@ -84,8 +84,8 @@ pub(super) enum Favour {
 }
 
 /// Returns how clearly an element is marked as surroundings, ignoring its id and a class equal to
-/// the id. Call this for ids that a document generator derived from a heading, because such an id
-/// says nothing about the element's role.
+/// the id. Call this if the id is derived from a heading, because then the id says nothing about
+/// the element's role.
 pub(super) fn surround_without_id(part: Part, traits: &Traits<'_>, within: bool) -> Surround {
     let named = Traits {
         id: None,
@@ -95,24 +95,23 @@ pub(super) fn surround_without_id(part: Part, traits: &Traits<'_>, within: bool)
     judge(part, &named, within).0
 }
 
-/// Returns the letters and digits of an id or heading in lower case, without a leading number. In
-/// this form, an id that a document generator derived from a heading equals the heading.
+/// Returns the letters and digits of an id or heading in lower case, without a leading number. If a
+/// document generator derived an id from a heading, both have the same letters.
 pub(super) fn letters(text: &str) -> Box<str> {
     let characters = text.chars().filter(|c| c.is_alphanumeric());
     let characters = characters.skip_while(char::is_ascii_digit);
     characters.flat_map(char::to_lowercase).collect()
 }
 
-/// Returns whether an id may be derived from a heading. Expects both in the form that [`letters`]
-/// returns. Ignores a number at the end of the id, because generators add one if two headings are
-/// equal.
+/// Returns whether an id may be derived from a heading. Both must be results of [`letters`].
+/// Ignores a number at the end of the id, because generators add one if two headings are equal.
 pub(super) fn is_made_from(id: &str, heading: &str) -> bool {
     let is_digit = |c: char| c.is_ascii_digit();
     !heading.is_empty() && (id == heading || id.trim_end_matches(is_digit) == heading)
 }
 
-/// Returns whether a heading has several words. An id that equals a single word may also be the
-/// name of a layout element.
+/// Returns whether a heading has several words. If it has a single word, an id that equals the word
+/// may also be the name of a layout element.
 pub(super) fn has_words(heading: &str) -> bool {
     let mut words = heading.split_whitespace();
     let mut words = words
@@ -350,7 +349,8 @@ const fn add_lengths(lengths: &mut [u32; 26], words: &[&str]) {
     }
 }
 
-/// Returns what a word of a class or id indicates about its element, ignoring case.
+/// Returns how clearly a word of a class or id marks its element as surroundings or as main text,
+/// ignoring case.
 fn of_word(word: &[u8]) -> (Surround, Favour) {
     let first = word.first().map(u8::to_ascii_lowercase);
     let lengths = first.and_then(|first| LENGTHS.get(usize::from(first.wrapping_sub(b'a'))));
@@ -391,8 +391,8 @@ fn is_note(traits: &Traits<'_>) -> bool {
     words.any(|word| NOTES.iter().any(|note| word.eq_ignore_ascii_case(note)))
 }
 
-/// Classes of elements that contain the line numbers of code, by element name. On elements of other
-/// names, these classes mark the code itself.
+/// Classes that mark the line numbers of code, for each element that may have them. On other
+/// elements, these classes mark the code itself.
 const LINE_NUMBERS: [(Name, &[&str]); 5] = [
     (
         name::TD,

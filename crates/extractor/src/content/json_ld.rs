@@ -36,8 +36,8 @@ pub struct JsonLd {
 }
 
 impl JsonLd {
-    /// Returns whether the item describes a text, such as an article, so that its dates are those
-    /// of the text.
+    /// Returns whether the item describes a text, such as an article. If so, its dates are the
+    /// dates of the text.
     pub(super) fn is_text(&self) -> bool {
         let ends = |kind: &String| {
             [

@@ -7,10 +7,11 @@ use super::text_amount::Weigher;
 const MIN_WEIGHT: u32 = 24;
 /// Minimum confidence of a guess. Less confident guesses are dropped.
 const MIN_CONFIDENCE: f64 = 0.5;
-/// With this confidence, a guess overrides the declared language, and no more text is examined.
+/// Minimum confidence of a guess that overrides the declared language. No more text is examined
+/// once a guess has this confidence.
 const CLEAR: f64 = 0.9;
-/// Number of bytes of text that usually suffice for a clear guess. More text is examined only if
-/// they don't, because detection is slow.
+/// Number of bytes of text to examine first, which usually suffices for a confident guess. More
+/// text is examined only if the guess is not confident, because detection is slow.
 const FIRST_BYTES: usize = 1024;
 
 /// The language of a page.
@@ -33,8 +34,8 @@ pub struct DeclaredLanguage {
     pub by: LanguageSource,
 }
 
-/// The source of a declared language, strongest first. The HTML Standard (3.2.6.2) defines all but
-/// the last one, which is OpenGraph's.
+/// The source of a declared language, strongest first. The HTML Standard (3.2.6.2) defines all
+/// except the last one, which is from OpenGraph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, strum::Display)]
 #[non_exhaustive]
 #[strum(serialize_all = "snake_case")]
@@ -73,8 +74,9 @@ impl DeclaredLanguage {
 
 impl Language {
     /// Returns the language without region or script, in lower case. Usually this is the declared
-    /// language. Many templates declare English for any text, so the detected language is returned
-    /// if it is beyond doubt and the detector could have recognised the declared one.
+    /// language. But many templates declare English for any text. So the detected language is
+    /// returned if it is beyond doubt, and the declared language is one that the detector can
+    /// recognise.
     #[must_use]
     pub fn code(&self) -> Option<String> {
         let declared = self.declared.as_ref().map(DeclaredLanguage::primary);
@@ -96,8 +98,8 @@ impl Language {
         Some(declared.map_or(code, |declared| declared.tag.clone()))
     }
 
-    /// Records a declared language, if its source is stronger than that of the previous one. A list
-    /// of languages, which only `Meta` and `Header` allow, is ignored.
+    /// Records a declared language, if its source is stronger than the source of the previous
+    /// declaration. A list of languages, which only `Meta` and `Header` allow, is ignored.
     pub(super) fn declare(
         &mut self,
         value: &str,
@@ -151,7 +153,7 @@ pub(super) fn detect<'a>(
 #[derive(Debug, Default)]
 struct Sample<'a> {
     text: String,
-    /// The rest of the last part, if only its beginning fitted into `text`.
+    /// The rest of the last part, which did not fit into `text`.
     rest: &'a str,
     weigher: Weigher,
     weight: u32,
@@ -213,8 +215,8 @@ const MIN_ENGLISH: u32 = 7;
 /// Maximum bytes of a word in [`ENGLISH`].
 const MAX_ENGLISH_BYTES: usize = 5;
 
-/// Returns whether a text is certainly English. The full detector, which compares dozens of
-/// languages, would return the same in twenty times the time.
+/// Returns whether a text is certainly English. For such texts, the full detector would return
+/// English too, but would take twenty times as long, because it compares dozens of languages.
 fn is_english(text: &str) -> bool {
     let (mut words, mut matches, mut different) = (0_usize, 0_usize, 0_u32);
     let bounds = |byte: &u8| !byte.is_ascii_alphabetic() && *byte < 0x80;
@@ -233,8 +235,8 @@ fn is_english(text: &str) -> bool {
 }
 
 /// Checks loosely whether a value is a language tag (RFC 5646 section 2.1, and `_` is allowed too).
-/// Subtags have 1 to 8 letters and digits. The first one has 2 to 8 letters, or is `x` or `i` and
-/// not the only one.
+/// Subtags have 1 to 8 letters and digits. The first one has 2 to 8 letters, or is `x` or `i` if
+/// more subtags follow.
 fn is_tag(value: &str) -> bool {
     let mut subtags = value.split(['-', '_']);
     let first = subtags.next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Separates the main text from the other blocks, and classifies the latter.
+//! Separates the main text of a page from its other blocks, and classifies the other blocks.
 //!
 //! There are three steps, each a walk over a flat list:
 //!
@@ -6,7 +6,7 @@
 //!    indicates this (`nav`, the class `sidebar`). A class or id is ignored if the element has much
 //!    of the page's text, because authors may use any name for anything.
 //! 2. Descend from the page to the region with nearly all running text. Each step inwards may lose
-//!    a little text, and a step to an `article` more.
+//!    a little text. A step to an `article` may lose more.
 //! 3. Within that region, drop blocks that consist of links or boilerplate. Keep headings if text
 //!    under them is kept.
 
@@ -21,20 +21,20 @@ use super::teasers::drop_teasers;
 /// Maximum percentage of the page's text in a region whose class or id marks surroundings, such as
 /// `sidebar`. If the region has more text, the class or id is ignored.
 const MAX_NAMED: u64 = 40;
-/// If the rest of the page has less text than this, readers' comments count as main text. In half
-/// words (see `Weigher`).
+/// Minimum amount of text outside readers' comments, in half words (see `Weigher`). If there is
+/// less text, the comments count as main text.
 const COMMENTS_BESIDE: u64 = 80;
 /// Minimum percentage of the page's text in a `main`. A `main` with less text is ignored.
 const MIN_MAIN: u64 = 15;
-/// A block of links at either end of a `main` is dropped as navigation up to this length, in half
-/// words (see `Weigher`).
+/// Maximum length of a block of links that is dropped as navigation at either end of a `main`, in
+/// half words (see `Weigher`).
 const SHORT_LINKS: u64 = 24;
 /// Maximum length of running text on a page of links, in half words (see `Weigher`). The running
 /// text must also be less than a quarter of the links' text.
 const MAX_INDEX: u64 = 120;
 
-/// Minimum length of an introduction, in half words (see `Weigher`). Excludes lines with only
-/// author and date.
+/// Minimum length of an introduction, in half words (see `Weigher`). Lines with only the author and
+/// date are shorter.
 const MIN_INTRODUCTION: u32 = 16;
 
 /// Classifies each block of the page: main text, beside the main text, or navigation.
@@ -70,7 +70,7 @@ pub(super) fn places(
 struct PageSums<'a> {
     blocks: &'a [RawBlock],
     regions: &'a [Region],
-    /// Whether the region is surroundings, or is in a region that is.
+    /// Whether the region is surroundings, or is within a region that is surroundings.
     surrounds: Vec<bool>,
     /// Running text in each region, including nested regions, in half words. Surroundings are not
     /// counted.
@@ -128,8 +128,7 @@ impl<'a> PageSums<'a> {
         let main = main.filter(|&at| self.all[at] * 100 >= self.all[0] * MIN_MAIN);
         let largest = self.largest_children();
         let mut at = main.unwrap_or(0);
-        // If the `main` has mostly links, it has too little running text to choose a region within
-        // it.
+        // A `main` with mostly links has too little running text to choose a region within it.
         if main.is_some() && self.is_index(at, u64::MAX) {
             return at;
         }
@@ -140,8 +139,8 @@ impl<'a> PageSums<'a> {
             }
             at = child;
         }
-        // A region marked as a part of a text can't be the whole main text, so go back to the
-        // region around it.
+        // A region marked as only a part of a text can't be the main text, so go back to the region
+        // around it.
         while self.regions[at].favour == Favour::Part && at != 0 {
             at = self.regions[at].parent as usize;
         }
@@ -151,8 +150,8 @@ impl<'a> PageSums<'a> {
         }
     }
 
-    /// Returns the smallest region that contains the table and a heading or other running text,
-    /// because a table alone isn't a main text.
+    /// Returns the smallest region that contains the table and also a heading or other running
+    /// text. A table alone isn't a main text.
     fn around_table(&self, table: usize) -> usize {
         let (mut at, mut headings) = (table, vec![false; self.regions.len()]);
         for block in self
@@ -188,7 +187,8 @@ impl<'a> PageSums<'a> {
         largest
     }
 
-    /// Returns, for each block, whether it is in the region `root` and not in surroundings.
+    /// Returns, for each block, whether it is in the region `root`, but not in surroundings within
+    /// it.
     fn inside(&self, root: usize) -> Vec<bool> {
         let mut inside = vec![false; self.regions.len()];
         for at in 0..self.regions.len() {
@@ -264,8 +264,8 @@ impl<'a> PageSums<'a> {
         }
     }
 
-    /// Extends the main text to the heading that names the page and the introduction below that
-    /// heading, if these come before the main text.
+    /// Adds to the main text the heading that names the page and the introduction below that
+    /// heading, if both come before the main text.
     fn add_title_and_introduction(&self, text: &str, main: &mut [bool], title: Option<&str>) {
         let Some(first) = main.iter().position(|main| *main) else {
             return;
@@ -314,20 +314,20 @@ impl<'a> PageSums<'a> {
     }
 }
 
-/// Returns the minimum percentage of the text of `around` that `region` must have. With less, the
-/// main text is `around`, not `region` alone.
+/// Returns the minimum percentage of `around`'s text that `region` must contain. If it contains
+/// less, the main text is the whole of `around`.
 fn least_share(region: &Region, around: &Region, in_main: bool) -> u64 {
     match region.favour {
         Favour::Body if around.favour == Favour::Article => 60,
         Favour::Body => 30,
         Favour::Main => 50,
         Favour::Article => 60,
-        // Require a higher percentage, because an article may have an introduction outside the
+        // Require nearly all of the text, because an article may have an introduction outside the
         // element with its body.
         Favour::Named if around.favour == Favour::Article => 96,
         Favour::Named => 75,
-        // A region marked as a part of a text is only entered if it has nearly all text of the
-        // region around it.
+        // A region marked as a part of a text is entered only if nearly all text of the region
+        // around it is within it.
         Favour::Part => 98,
         Favour::No if in_main => 92,
         Favour::No if matches!(region.part, Part::Table | Part::Cell) => 75,
@@ -335,7 +335,8 @@ fn least_share(region: &Region, around: &Region, in_main: bool) -> u64 {
     }
 }
 
-/// Adds the sum of each region to that of its parent region, which precedes it in the list.
+/// Adds the sum of each region to the sum of its parent region. A parent precedes its children in
+/// the list.
 fn add_up(sums: &mut [u64], regions: &[Region]) {
     for at in (1..sums.len()).rev() {
         sums[regions[at].parent as usize] += sums[at];
@@ -376,7 +377,7 @@ fn navigation(regions: &[Region]) -> Vec<bool> {
     navigation
 }
 
-/// The share of links in a block. For list items and table cells, the share in the whole list or
+/// The share of links in a block. A list item or a table cell has the share of its whole list or
 /// table.
 #[derive(Clone, Copy)]
 struct Links {
@@ -393,8 +394,8 @@ impl Links {
     }
 }
 
-/// Returns the share of links in each block. For list items and table cells, the share in the whole
-/// list or table.
+/// Returns the share of links in each block. A list item or a table cell gets the share of its
+/// whole list or table.
 fn links_of(blocks: &[RawBlock], regions: &[Region]) -> Vec<Links> {
     let tables = tables(regions);
     let group = |block: &RawBlock| match block.kind {

@@ -22,15 +22,15 @@ pub struct Content {
     pub description: Option<String>,
     /// `meta name=keywords`, then `article:tag`, in order and without duplicates.
     pub keywords: Vec<String>,
-    /// The names of the authors, from JSON-LD. If JSON-LD names none, from `meta` elements such as
-    /// `author` and `article:author`.
+    /// The names of the authors, from JSON-LD. If JSON-LD has no authors, the names are from `meta`
+    /// elements such as `author` and `article:author`.
     pub authors: Vec<String>,
     /// The section of the site that contains the page: from `article:section`, from
     /// `articleSection` in JSON-LD, or the last breadcrumb but one.
     pub section: Option<String>,
     /// The language of the text.
     pub language: Language,
-    /// The plausible dates of the page, in page order, with those from JSON-LD last. See
+    /// The plausible dates of the page, in page order. Dates from JSON-LD come last. See
     /// [`Content::published`].
     pub dates: Vec<PageDate>,
     /// OpenGraph basics.
@@ -54,8 +54,9 @@ pub struct Block {
     pub range: Range<usize>,
     /// Whether the block is main text, text beside it, or navigation.
     pub place: BlockPlace,
-    /// The id of the block's element, for links to the block. A heading without an id gets the id
-    /// of an anchor in it or directly before it, or of a container that begins with the heading.
+    /// The id for links to the block. It is the id of the block's element. A heading without an id
+    /// gets the id of an anchor in it or directly before it, or of a container that begins with the
+    /// heading.
     pub id: Option<Box<str>>,
 }
 

@@ -1,7 +1,7 @@
 //! The open elements, and the regions of a page that they form.
 //!
-//! A region is an element that contains blocks. Regions are kept in a flat list, each with the
-//! index of its parent region, which comes earlier. So a walk backwards over the list sums up
+//! A region is an element that contains blocks. Regions are in a flat list, each with the index of
+//! its parent region. A parent comes before its children, so a backward walk over the list sums up
 //! nested regions without recursion.
 
 use super::elements::Part;
@@ -35,8 +35,8 @@ struct Open {
     hidden: bool,
     /// Whether the element is in a `main` or `article`.
     within: bool,
-    /// Set if the element is marked as surroundings only by its id: the letters of the id, and how
-    /// the element would be judged without the id.
+    /// The letters of the element's id, and how the element would be judged without the id. `None`
+    /// unless the element is marked as surroundings only by its id.
     named: Option<(Box<str>, Surround)>,
 }
 
@@ -146,10 +146,10 @@ impl Regions {
         });
     }
 
-    /// Processes the text of a heading. If an open element is marked as surroundings only by an id
-    /// that is derived from this heading, the mark is dropped. The mark stays if it is that of
-    /// comments or a notice, or if the heading is a single word, unless the element is within one
-    /// marked as main text.
+    /// Processes the text of a heading. An open element may be marked as surroundings only by its
+    /// id. If that id is derived from this heading, the mark is dropped. Outside of elements marked
+    /// as main text, there are exceptions: the mark stays if the id is that of comments or a
+    /// notice, or if the heading is a single word.
     pub(super) fn heading(&mut self, text: &str) {
         if self.open.iter().all(|open| open.named.is_none()) {
             return;
@@ -160,8 +160,7 @@ impl Regions {
         for open in &mut self.open {
             let region = &mut self.all[open.region as usize];
             let may_be = is_in_text || (has_words && region.surround <= Surround::Named);
-            // `3 Comments` is a heading of readers' comments, so the id still marks them as
-            // comments.
+            // The heading `3 Comments` belongs to readers' comments, so keep the mark of the id.
             let may_be = may_be && !(has_number && region.surround == Surround::Comments);
             if let Some((id, without)) = &open.named
                 && may_be
@@ -174,8 +173,8 @@ impl Regions {
         }
     }
 
-    /// Closes the innermost element of that name, with the elements open within it. The end tag of
-    /// an element in a cell never closes an element around the table.
+    /// Closes the innermost open element named `name`, with the elements open within it. An end tag
+    /// in a table cell never closes an element around the table.
     pub(super) fn end(&mut self, name: Name, part: Part) {
         if self.beyond > 0 {
             self.beyond -= 1;
@@ -206,8 +205,8 @@ impl Regions {
         }
     }
 
-    /// Closes the innermost element that satisfies `is`, with the elements open within it. The
-    /// search ends at an element that satisfies `stops`; then nothing is closed.
+    /// Closes the innermost element that satisfies `is`, with the elements open within it. Closes
+    /// nothing if an element that satisfies `stops` is found first.
     fn close(&mut self, is: impl Fn(&Open) -> bool, stops: impl Fn(&Open) -> bool) {
         for at in (0..self.open.len()).rev() {
             if is(&self.open[at]) {
@@ -230,8 +229,8 @@ impl Regions {
     }
 }
 
-/// Returns whether items and terms may nest here: one that begins in this element doesn't end the
-/// items and terms around the element.
+/// Returns whether items and terms may be nested in this element. If so, an item or term that
+/// begins in the element doesn't end those around the element.
 fn is_holder(part: Part) -> bool {
     matches!(
         part,

@@ -16,7 +16,7 @@ pub(super) struct Ruby {
     last: Option<char>,
     gap: Gap,
     readings: String,
-    /// Whether the next word of `readings` is not a part of the last one.
+    /// Whether the next text of a reading begins a new word.
     is_apart: bool,
 }
 
@@ -56,8 +56,8 @@ impl Ruby {
         self.part
     }
 
-    /// Records a start tag within the ruby, which may end the previous part: the parts' end tags
-    /// are optional.
+    /// Records a start tag within the ruby. The tag may end the previous part, because the end tags
+    /// of parts are optional.
     pub(super) fn start(&mut self, tag: Name) {
         self.part = match tag {
             name::RT | name::RTC => {
@@ -87,8 +87,8 @@ impl Ruby {
         self.open == 0
     }
 
-    /// Returns base text as it is to be added to the block: without white space between characters
-    /// of scripts that don't use spaces.
+    /// Removes the white space between characters of scripts that don't use spaces, and returns the
+    /// resulting base text.
     pub(super) fn base_text(&self, text: &str) -> String {
         self.joined(text).0
     }
@@ -126,14 +126,14 @@ impl Ruby {
         (joined, last, gap)
     }
 
-    /// Separates the next word of a reading from the last one.
+    /// Makes the next text of a reading begin a new word.
     pub(super) fn separate(&mut self) {
         self.is_apart = true;
     }
 
-    /// Adds text of a reading, up to `max` bytes for all readings together. No space is put between
-    /// readings in a script without spaces, nor within a word that comes in pieces, such as the text
-    /// before and after a comment.
+    /// Adds text of a reading. All readings together have up to `max` bytes. No space is added
+    /// between words of a script without spaces, or between two pieces of one word (for example
+    /// before and after a comment).
     pub(super) fn read(&mut self, text: &str, max: usize) {
         for (index, word) in text.split(char::is_whitespace).enumerate() {
             self.is_apart |= index > 0;

@@ -16,7 +16,7 @@ pub(super) struct Spans {
     pub(super) in_link: bool,
     /// Whether a link has just ended.
     pub(super) after_link: bool,
-    /// Whether the last thing before the current position is a line break.
+    /// Whether the current position is directly after a line break.
     pub(super) after_break: bool,
     /// The open element whose text may be a date, and its text so far.
     pub(super) time: Option<DateText>,
@@ -57,7 +57,7 @@ impl NoscriptText {
     }
 }
 
-/// A hidden element other than a container. (`Regions` tracks hidden containers.)
+/// A hidden element that is not a container. (`Regions` tracks hidden containers.)
 #[derive(Debug)]
 struct Hidden {
     name: Name,

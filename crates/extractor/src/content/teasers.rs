@@ -1,5 +1,5 @@
-//! Recognises teasers of other pages: several links with a title, each with a line or two about its
-//! target. Teasers don't describe the page that contains them, and no class or id marks them.
+//! Recognises teasers of other pages. Teasers are several links with titles, each with a line or
+//! two about its target. Teasers don't describe their own page, and no class or id marks them.
 
 use super::block_builder::{MAX_LINKS, RawBlock};
 use super::elements::Part;
@@ -9,22 +9,23 @@ use super::regions::Region;
 
 /// Minimum number of linked titles in a region of teasers.
 const MIN_TITLES: u64 = 3;
-/// Minimum length of a teaser's title, in half words (see `Weigher`). The minimum is higher in a
-/// `main`, because generated documentation has many links to single names.
+/// Minimum length of a teaser's title, in half words (see `Weigher`).
 const MIN_TITLE: u32 = 6;
+/// Like `MIN_TITLE`, in a `main`. Higher, because generated documentation has many links to single
+/// names.
 const MIN_TITLE_IN_MAIN: u32 = 8;
-/// In a region of teasers: maximum length of the text per title, and of any single paragraph, in
-/// half words (see `Weigher`).
+/// Maximum length of the text per title in a region of teasers, in half words (see `Weigher`).
 const MAX_TEXT: u64 = 80;
+/// Maximum length of a paragraph in a region of teasers, in half words (see `Weigher`).
 const MAX_PARAGRAPH: u64 = 160;
 /// Maximum percentage of the main text in a region of teasers. A region with more text is the topic
 /// of the page.
 const MAX_PART: u64 = 60;
-/// Minimum length of the main text without the teasers, in half words (see `Weigher`). With less
-/// text, the page itself is a list of other pages, so the teasers are kept.
+/// Minimum length of the main text without the teasers, in half words (see `Weigher`). If there is
+/// less text, the page itself is a list of other pages, so its teasers are kept.
 const MIN_LEFT: u64 = 200;
-/// Minimum length of a paragraph after teasers that shows that the text of a `main` continues
-/// there. In half words (see `Weigher`).
+/// Minimum length of a paragraph that continues the text of a `main` after teasers, in half words
+/// (see `Weigher`).
 const MIN_PARAGRAPH: u64 = 24;
 
 /// Counts of the blocks in a region, including nested regions.
@@ -36,8 +37,9 @@ struct Sums {
     cards: u64,
     /// Weight of running text, in half words.
     running: u64,
-    /// Number of blocks of running text, and the length of the longest one in half words.
+    /// Number of blocks of running text.
     lines: u64,
+    /// Length of the longest block of running text, in half words.
     longest: u64,
     code: u64,
 }
@@ -83,14 +85,15 @@ impl Sums {
             && self.running > 0
             && self.running <= self.titles * MAX_TEXT
             && self.longest <= MAX_PARAGRAPH
-            // With less than one line of text per two titles, the region is a list of links.
+            // A region of teasers has at least one line of text per two titles. A region with less
+            // text is a list of links.
             && self.lines * 2 >= self.titles
             && self.running * 100 <= all * MAX_PART
     }
 }
 
-/// Removes teasers of other pages from `main`, which has one flag per block. If `root` (the region
-/// with the main text) is a `main` element, only removes teasers after the end of its text.
+/// Removes teasers of other pages from `main`, which has one flag per block. `root` is the region
+/// with the main text. If it is a `main` element, removes only teasers after the end of its text.
 pub(super) fn drop_teasers(
     blocks: &[RawBlock],
     regions: &[Region],

@@ -29,8 +29,8 @@ impl Weigher {
         if is_first { 2 } else { 0 }
     }
 
-    /// Returns the number of half words that these ASCII characters add, like calls of
-    /// [`Weigher::add`], but faster.
+    /// Returns the number of half words that these ASCII characters add. The result is the same as
+    /// from calls of [`Weigher::add`], but faster.
     pub(super) fn add_ascii(&mut self, text: &[u8]) -> u32 {
         let mut words = 0;
         for byte in text {

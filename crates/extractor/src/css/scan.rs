@@ -10,7 +10,7 @@ use crate::text::is_space;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Sheet,
-    /// Declarations without a rule around them, such as those of a `style` attribute.
+    /// Declarations outside of any rule, such as those of a `style` attribute.
     Declarations,
 }
 
@@ -38,7 +38,7 @@ enum Open {
     Images,
 }
 
-/// At-rules in which an address isn't that of an image or font.
+/// At-rules in which an address doesn't lead to an image or a font.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rule {
     /// `@import`, whose address comes next.
@@ -146,8 +146,8 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Returns `text` (the content of a string) as an address. `None` if the string isn't in a
-    /// place for addresses.
+    /// Returns the content `text` of a string as an address. `None` if a string at this position is
+    /// not an address.
     fn string_address(
         &mut self,
         text: Cow<'a, str>,
@@ -157,7 +157,7 @@ impl<'a> Scan<'a> {
             matches!(self.rule, Some((Rule::Import, depth)) if depth == self.open.len());
         match self.open.last_mut() {
             _ if is_import => {}
-            // After its string, `url(` contains only modifiers, which are not addresses.
+            // The first string in `url(` is the address. Strings after it belong to modifiers.
             Some(open) if *open == Open::Url => *open = Open::Paren,
             Some(Open::Images) => {}
             _ => return None,
@@ -165,8 +165,8 @@ impl<'a> Scan<'a> {
         self.record_address(text, range)
     }
 
-    /// Records an address. In an `@import`, only the first address counts (that of a style sheet),
-    /// because the rest of the rule consists of conditions.
+    /// Records an address. In an `@import`, only the first address counts, which is that of the
+    /// style sheet. The rest of the rule consists of conditions.
     fn record_address(
         &mut self,
         address: Cow<'a, str>,
@@ -299,7 +299,7 @@ impl<'a> Scan<'a> {
         parts.end(self.text, self.at)
     }
 
-    /// Consumes a number with its unit, because the unit alone would look like a name.
+    /// Consumes a number with its unit. Otherwise the unit would look like a name.
     fn number(&mut self) {
         self.at += 1;
         while matches!(self.peek(0), Some(b'0'..=b'9' | b'.')) {
@@ -410,8 +410,8 @@ impl<'a> Iterator for Scan<'a> {
     }
 }
 
-/// Collects the text of a token. The text is copied only if an escape was replaced or something was
-/// left out.
+/// Collects the text of a token. The text is copied only if an escape was replaced or a part was
+/// dropped.
 struct Parts {
     done: Option<String>,
     from: usize,
@@ -425,7 +425,7 @@ impl Parts {
         }
     }
 
-    /// Adds the text up to `to`, and then `instead` in place of the escape that begins there.
+    /// Adds the text up to `to`. At `to` an escape begins, and `instead` is added in its place.
     fn skip(&mut self, text: &str, to: usize, instead: &str) {
         let done = self.done.get_or_insert_default();
         done.push_str(&text[self.from..to]);

@@ -108,8 +108,8 @@ const PATTERNS: &[Pattern] = &[
     exact(b"\xca\xfe\xba\xbe", Media::Archive, "application/java-vm"),
 ];
 
-/// Returns the kind of media that `first` begins as. Some patterns consist of letters, so text may
-/// match too: check [`is_binary`] as well.
+/// Returns the kind of media that `first` begins as. Some signatures consist of letters only, so
+/// text may match. Check [`is_binary`] as well.
 pub(super) fn media(first: &[u8]) -> Option<Media> {
     typed_media(first).map(|(media, _)| media)
 }
@@ -196,7 +196,7 @@ pub(super) fn begins_as_html(first: &[u8]) -> bool {
     first.starts_with(b"<!--") && !is_xml_after_comment(&text) || BEGINNINGS.iter().any(begins)
 }
 
-/// Returns whether text that begins with a comment is a feed or a sitemap rather than a page.
+/// Returns whether text that begins with a comment is a feed or a sitemap, and so not a page.
 fn is_xml_after_comment(text: &str) -> bool {
     super::root::root_of(text.as_bytes()).is_some()
 }

@@ -24,9 +24,9 @@ pub(super) enum Root {
 }
 
 /// Returns the root element of a document that begins with `first`. `None` if the document is not
-/// XML. Text without an XML declaration is XML only if its root is that of a sitemap or a feed. See
-/// "distinguishing if a resource is a feed or HTML" (MIME Sniffing Standard, section 7.3), which
-/// this function extends to other roots.
+/// XML. Text without an XML declaration counts as XML only if it has the root of a sitemap or a
+/// feed. See "distinguishing if a resource is a feed or HTML" (MIME Sniffing Standard, section
+/// 7.3), which this function extends to other roots.
 pub(super) fn root_of(first: &[u8]) -> Option<Root> {
     let is_declared = text_of(first).trim_start().starts_with("<?xml");
     root_of_xml(first)

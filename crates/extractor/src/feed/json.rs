@@ -209,8 +209,8 @@ impl<'de> Deserialize<'de> for Attachments {
     }
 }
 
-/// The text of a string or number, because some feeds write one for the other. Empty for any other
-/// value.
+/// The text of a string or a number. Both are accepted, because some feeds write a number as a
+/// string or a string as a number. Empty for any other value.
 #[derive(Default)]
 struct Word(String);
 

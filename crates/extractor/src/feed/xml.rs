@@ -1,5 +1,5 @@
-//! Reads XML feeds: RSS 2.0, RSS 1.0 and Atom. One reader handles all three, because real feeds mix
-//! their elements.
+//! Reads XML feeds: RSS 2.0, RSS 1.0 and Atom. A single reader handles all three formats, because
+//! real feeds mix their elements.
 
 use super::{
     Feed, FeedEntry, FeedKind, FeedUrl, MAX_ENCLOSURES, MAX_HINT_BYTES, MAX_NEXT_PAGES, address,
@@ -62,15 +62,16 @@ struct Walk<'a> {
     feed: &'a mut Feed,
     /// The open entry, and the depth of its element.
     entry: Option<(FeedEntry, usize)>,
-    /// The depth of the element with data about the whole feed: `channel` in RSS, `feed` in Atom.
+    /// The depth of the element that contains the data about the whole feed: `channel` in RSS,
+    /// `feed` in Atom.
     outlined: Option<usize>,
     field: Option<(Field, usize)>,
     value: String,
 }
 
 impl Walk<'_> {
-    /// Processes a start tag. Returns false to stop: the document is not a feed, or a limit is
-    /// reached.
+    /// Processes a start tag. Returns false if reading must stop, because the document is not a
+    /// feed or a limit is reached.
     fn start(&mut self, tag: &Tag<'_>) -> bool {
         let depth = self.xml.depth();
         if depth == 1 {
@@ -202,7 +203,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Records the address of an Atom entry's external content, if the entry has no other address.
+    /// Records the `src` of an Atom entry's `content` as the entry's address, if the entry has no
+    /// other address.
     fn content_elsewhere(&mut self, tag: &Tag<'_>) {
         let url = tag.attribute("src").and_then(|src| self.url(&src));
         if let (Some((entry, _)), Some(url)) = (&mut self.entry, url) {
@@ -211,7 +213,7 @@ impl Walk<'_> {
     }
 
     fn text(&mut self, text: &str) {
-        // The title of an Atom entry may be XHTML, so include the text of elements within the
+        // The title of an Atom entry may be XHTML, so it includes the text of elements within the
         // title.
         let is_within = match self.field {
             Some((Field::Title, depth)) => self.xml.depth() >= depth,

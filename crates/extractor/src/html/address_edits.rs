@@ -61,9 +61,10 @@ impl<'r, 'f> Collector<'r, 'f> {
     }
 
     fn finish(mut self) -> PageEdits {
-        // The attributes of a tag are rewritten in an order of their own.
+        // Sort the edits, because the attributes of a tag are rewritten in another order than that
+        // of the page.
         self.edits.sort_by_key(|edit| edit.range.start);
-        // `crossorigin` is removed for each address of its tag.
+        // A tag with several addresses has several edits that remove its `crossorigin`. Keep one.
         self.edits.dedup();
         PageEdits {
             edits: self.edits,
@@ -110,9 +111,10 @@ impl<'r, 'f> Collector<'r, 'f> {
         new.is_file
     }
 
-    /// Rewrites the address of a resource. If it is now a file, removes the attributes that would
-    /// keep a browser from loading it: `integrity` is the digest of the file before it was
-    /// rewritten, and a file has no origin that `crossorigin` could allow.
+    /// Rewrites the address of a resource. If the new address is that of a file, removes
+    /// `integrity` and `crossorigin`, with which a browser would not load the file. `integrity` is
+    /// the digest of the resource before it was rewritten, and `crossorigin` requires an origin,
+    /// which a file doesn't have.
     fn resource(&mut self, attributes: Attributes<'_>, name: &str) {
         if self.address(attributes, name, Use::Read) {
             self.remove(attributes, "integrity");
@@ -128,7 +130,7 @@ impl<'r, 'f> Collector<'r, 'f> {
         let mut edits = Vec::new();
         for address in srcset::addresses(value) {
             if let Some(new) = self.rewriter.of_attribute(address, Use::Read) {
-                // A comma at the end would end the image candidate.
+                // A comma at the end of the address would end the image candidate, so encode it.
                 let bare = new.text.trim_end_matches(',');
                 let commas = "%2C".repeat(new.text.len() - bare.len());
                 edits.push(Edit {
@@ -205,7 +207,8 @@ impl<'r, 'f> Collector<'r, 'f> {
         if is("refresh") {
             self.refresh(attributes);
         } else if is("content-security-policy") {
-            // The policy names origins, and a file has none: it would block every resource.
+            // A file has no origin. The policy allows only the origins that it names, so it would
+            // block every resource.
             self.remove(attributes, "http-equiv");
             self.remove(attributes, "content");
         }
@@ -221,7 +224,7 @@ impl<'r, 'f> Collector<'r, 'f> {
         if let Some(new) = self.rewriter.of_attribute(target, Use::Read) {
             let edit = Edit {
                 range: range_in(content.value(), target),
-                // The address may be in single quotation marks.
+                // Encode `'`, because the address may be in single quotation marks.
                 with: new.text.replace('\'', "%27"),
             };
             self.set_edited(content, &[edit]);
@@ -323,14 +326,15 @@ impl Consumer for Collector<'_, '_> {
     }
 }
 
-/// Returns the range of `part`, which must be a part of `whole`.
+/// Returns the byte range of `part` in `whole`. `part` must be a slice of `whole`.
 fn range_in(whole: &str, part: &str) -> Range<usize> {
     let start = part.as_ptr() as usize - whole.as_ptr() as usize;
     start..start + part.len()
 }
 
-/// Returns text escaped for an attribute's value in either quotation marks, and for XML text.
-/// Characters other than ASCII become numeric references, so that the result fits any charset.
+/// Returns text escaped for XML text and for an attribute's value in either kind of quotation
+/// marks. Characters other than ASCII become numeric references, so that the result can be written
+/// in any charset.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

@@ -42,8 +42,8 @@ impl Recorder {
         let mut attributes: Vec<_> = first
             .map(|one| (written(one.name()), one.value().to_owned()))
             .collect();
-        // A NUL is read as U+FFFD, so names that differ only in these characters are equal here:
-        // keep the first. No consumer looks for such a name.
+        // A NUL is recorded as U+FFFD. So two names may now be equal that differed only in these
+        // characters. Keep the first, because no consumer looks for such a name.
         attributes.sort_by(|one, other| one.0.cmp(&other.0));
         attributes.dedup_by(|later, first| later.0 == first.0);
         let name = format!("{slash}{}", written(name.unwrap_or_default()));
@@ -152,7 +152,8 @@ fn results(html: &str, read: impl Fn(&str, Both) -> Both) -> [String; 2] {
 
 type Both = (PageReader, crate::content::ContentReader);
 
-/// Compares our tokens of a page with html5ever's, and the results of reading both.
+/// Compares our tokens of a page with html5ever's tokens, and the results of reading the page by
+/// each.
 ///
 /// # Panics
 /// If the tokens or the results differ.
@@ -183,7 +184,7 @@ mod tests {
 
     use super::compare;
 
-    /// Parts of pages that together put a tokenizer into each of its states.
+    /// Parts of pages. Together they put a tokenizer into each of its states.
     const PARTS: &[&str] = &[
         "<",
         ">",
@@ -342,7 +343,7 @@ mod tests {
     #[test]
     #[ignore = "needs openjdk's and Python's documentation: cargo xtask test sets it up"]
     fn real_pages_give_the_tokens_of_html5ever() {
-        // A twelfth of the pages suffices to find frequent differences, and doesn't take too long.
+        // Every twelfth page is enough to find frequent differences in a reasonable time.
         let step = match std::env::var_os("CRAWL_WHOLE_CORPUS") {
             Some(_) => 1,
             None => 12,

@@ -1,4 +1,4 @@
-//! The places in a page that a fragment can refer to.
+//! The targets in a page that a fragment can refer to.
 
 use std::collections::HashSet;
 
@@ -16,7 +16,7 @@ const MAX_ID_BYTES: usize = 4096;
 /// page, and the names of its `a` elements. Elements in a template are included, because a script
 /// may show the template.
 ///
-/// Never fails. Takes linear time; memory is that of the ids.
+/// Never fails. Takes linear time, and memory for the ids.
 ///
 /// ```
 /// use crawl_extractor::{PageText, read_anchors};

@@ -99,7 +99,7 @@ impl ElementAudit {
     }
 }
 
-/// Keeps a `src`, unless it is too long or enough are kept.
+/// Adds a `src`, unless it is too long or the limit is reached.
 fn keep(sources: &mut Vec<String>, source: &str) {
     if sources.len() < MAX_SOURCES && source.len() <= MAX_SOURCE_BYTES {
         sources.push(source.to_owned());

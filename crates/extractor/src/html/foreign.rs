@@ -1,14 +1,15 @@
 //! Finds the SVG and MathML parts of a page, without a tree.
 //!
-//! In these parts, tags have other meanings: a `title` in a drawing is not the page's, a `script`
-//! is ordinary markup to the tokenizer, and `CDATA` sections exist.
+//! In these parts, tags have other meanings: a `title` in a drawing is not the title of the page,
+//! the tokenizer reads the content of a `script` as ordinary markup, and `CDATA` sections exist.
 
 use super::consumer::Namespace;
 use super::name::{self, Name};
 use super::tag_kinds::TagKinds;
 use super::tokenizer::Tag;
 
-/// Maximum number of nested drawings, formulas and HTML parts within them; deeper ones are ignored.
+/// Maximum depth to which drawings, formulas and the HTML parts within them are nested. Deeper ones
+/// are ignored.
 const MAX_DEPTH: usize = 256;
 
 /// The open drawings (SVG) and formulas (MathML), and HTML within them; outermost first.
@@ -103,8 +104,8 @@ impl Foreign {
                 0 => drop(self.open.pop()),
                 _ => self.beyond -= 1,
             }
-            // The tag of an integration point (such as `foreignObject`) has the namespace of the
-            // drawing or formula around it.
+            // An integration point (such as `foreignObject`) contains HTML, but its own tags have
+            // the namespace of the drawing or formula around it.
             return if around == Namespace::Html {
                 self.space()
             } else {
@@ -168,8 +169,8 @@ impl Foreign {
     }
 }
 
-/// Returns whether a start tag is of HTML and so ends a drawing or formula around it (HTML Standard
-/// 13.2.6.5).
+/// Returns whether a start tag in a drawing or formula is one of HTML that ends the drawing or
+/// formula (HTML Standard 13.2.6.5).
 fn breaks_out(tag: &Tag<'_>) -> bool {
     match tag.name {
         name::B

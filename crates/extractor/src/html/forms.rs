@@ -23,8 +23,8 @@ pub struct PostForm {
     /// The `action` as written. Empty if the form is sent to the URL of its page.
     pub action: String,
     /// Names and values of the `input` elements that a browser would send if the user entered
-    /// nothing and pressed the first submit button, in the order of the page. That button is among
-    /// the fields if it has a name, because many sites require it; others are not.
+    /// nothing and pressed the first submit button, in the order of the page. The button is
+    /// included if it has a name, because many sites require it. Other buttons are not.
     pub fields: Vec<(String, String)>,
     /// Names of the fields into which a password is entered.
     pub passwords: Vec<String>,

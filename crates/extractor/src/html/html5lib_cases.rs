@@ -116,8 +116,8 @@ impl Case {
         expected
     }
 
-    /// Returns text to put before a case's input so that the tokenizer is then in `state`, and the
-    /// name of the element that this text opens.
+    /// Returns a text that puts the tokenizer into `state`, and the name of the element that this
+    /// text opens. The text must be put before the input of the case.
     fn before(&self, state: &str) -> (String, String) {
         let open = match state {
             "Data state" => return (String::new(), String::new()),
@@ -131,7 +131,7 @@ impl Case {
         (format!("<{open}>"), open.to_owned())
     }
 
-    /// Returns whether the tokens are as the case expects if the input is read in `state`.
+    /// Returns whether reading the input in `state` gives the tokens that the case expects.
     fn holds_in(&self, state: &str) -> bool {
         let (before, open) = self.before(state);
         let mut input = self.input.clone();
@@ -139,8 +139,8 @@ impl Case {
         if self.double_escaped {
             input = unescaped(&input);
         }
-        // Replace the case's element by the one that `before` opens. The tokenizer treats the two
-        // alike.
+        // The case may use another element than `before` opens. Rename it, because the tokenizer
+        // treats the two elements alike.
         if !self.last_start_tag.is_empty() && !open.is_empty() {
             input = renamed(&input, &self.last_start_tag, &open);
             for seen in &mut expected {

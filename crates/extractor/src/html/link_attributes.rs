@@ -59,8 +59,8 @@ const VIDEO: &[Holder] = &[resource("src"), resource("poster")];
 const SRC: &[Holder] = &[resource("src")];
 const BACKGROUND: &[Holder] = &[resource("background")];
 
-/// Returns the element with this name, and those of its attributes that always contain addresses,
-/// regardless of the other attributes. An HTML parser reads `image` as `img`.
+/// Returns the element with this name, and its attributes that always contain addresses, whatever
+/// its other attributes are. An HTML parser reads `image` as `img`.
 pub(super) fn holders(name: Name) -> Option<(Element, &'static [Holder])> {
     Some(match name {
         name::IMG | name::IMAGE => (Element::Img, IMG),

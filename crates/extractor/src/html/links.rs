@@ -13,8 +13,8 @@ use crate::link::{Element, Link, LinkKind, Links, kind_of_link};
 use crate::oddities::Oddities;
 use crate::text::{Collapsed, trim};
 
-/// Maximum number of addresses in one tag that are relative to a code base. There is a limit
-/// because each resulting link repeats the code base.
+/// Maximum number of addresses in one tag that are relative to a code base. The number is limited
+/// because the link of each such address repeats the code base.
 const MAX_ARCHIVES: usize = 32;
 /// Maximum bytes of a code base (the `codebase` of an `applet` or `object`).
 const MAX_CODEBASE_BYTES: usize = 1024;
@@ -22,7 +22,7 @@ const MAX_CODEBASE_BYTES: usize = 1024;
 pub(super) struct LinkReader {
     limits: Limits,
     links: Links,
-    /// The index of the link whose text follows, if any.
+    /// The index of the link whose text is being read, if there is one.
     anchor: Option<usize>,
     anchor_text: Collapsed,
     /// Whether the current position is in a ruby reading, which is not link text.
@@ -31,7 +31,7 @@ pub(super) struct LinkReader {
     form: Option<bool>,
 }
 
-/// What all links of one tag have in common.
+/// The data that all links of one tag have in common.
 struct Spot<'a> {
     oddities: &'a mut Oddities<DocumentOddityKind>,
     offset: usize,
@@ -98,8 +98,8 @@ impl LinkReader {
     }
 
     /// Processes a start tag within a `template`. A script may insert the template unchanged, so
-    /// the links of this tag count. Exception: a tag with a placeholder that a script still has to
-    /// fill. The tag affects neither the link text nor the form of the page around the template.
+    /// the links of this tag count, unless the tag has a placeholder that a script still has to
+    /// fill. The tag affects neither the text of a link nor a form around the template.
     pub(super) fn in_template(
         &mut self,
         tag: &Tag<'_>,
@@ -223,8 +223,7 @@ impl LinkReader {
         }
     }
 
-    /// Reads the links of elements in which the meaning of an attribute depends on other
-    /// attributes.
+    /// Reads the links of elements with an attribute whose meaning depends on other attributes.
     fn html_with_related_attributes(
         &mut self,
         name: Name,
@@ -470,8 +469,8 @@ impl LinkReader {
         }
     }
 
-    /// Returns the address to keep, if the limits allow one more link of its kind. Otherwise notes
-    /// an oddity.
+    /// Returns the address `href` trimmed, if the limits allow one more link of its kind. Otherwise
+    /// notes an oddity and returns `None`.
     fn room(&self, href: &str, kind: LinkKind, spot: &mut Spot<'_>) -> Option<String> {
         match self.links.room(href, kind, &self.limits) {
             Ok(href) => Some(href),

@@ -1,7 +1,7 @@
 //! Names of elements, as numbers that are cheap to compare and to store.
 
-/// The name of an element, ignoring case. A name of up to [`MAX_EXACT_BYTES`] bytes is stored as it
-/// is; a longer name is hashed.
+/// The name of an element, ignoring case. A name of up to [`MAX_EXACT_BYTES`] bytes is stored
+/// unchanged. A longer name is hashed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Name(u64);
 
@@ -16,8 +16,8 @@ impl Name {
     pub(crate) const fn of(name: &[u8]) -> Name {
         let (mut at, mut hash, mut eight) = (0, 0, 0);
         while at < name.len() {
-            // Hash a NUL as 0xff, which never occurs in text; otherwise appended NULs wouldn't
-            // change the hash.
+            // Hash a NUL as 0xff, which never occurs in text. Otherwise a NUL at the end of a name
+            // wouldn't change the hash.
             let byte = match name[at] {
                 0 if name.len() > MAX_EXACT_BYTES => 0xff,
                 byte => byte,
@@ -57,7 +57,8 @@ impl Name {
         Name::exact(lower_case(name), length)
     }
 
-    /// Stores the length in the top byte, so that appended NULs change the name.
+    /// Stores the length of the name in the top byte. Without the length, a NUL at the end of a
+    /// name wouldn't change the result.
     #[inline]
     const fn exact(name: u64, length: usize) -> Name {
         Name(name | (length as u64) << 56)
@@ -275,7 +276,8 @@ mod tests {
         let (long, padding) = (b"a-name-of-an-element", [0; 16]);
         assert_eq!(Name::of(long), Name::of(&long.to_ascii_uppercase()));
         assert_ne!(Name::of(long), Name::of(&long[1..]));
-        // NULs before or after a name change it, even if it becomes too long to be stored exactly.
+        // NULs before or after a name change the name, even if they make it too long to be stored
+        // exactly.
         assert_ne!(Name::of(&[&padding[..], b"a"].concat()), super::A);
         for name in [&b"td"[..], b"section", b"textarea", b"blockquote"] {
             for nuls in 1..=padding.len() {

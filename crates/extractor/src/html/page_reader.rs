@@ -215,7 +215,8 @@ impl PageReader {
         attributes
     }
 
-    /// Returns whether this reader can ignore a visible HTML tag. After the head, it ignores most.
+    /// Returns whether this reader can ignore a visible HTML tag. After the head, it can ignore
+    /// most tags.
     #[inline]
     fn passes_over(&self, tag: &Tag<'_>) -> bool {
         self.text_of == TextOf::Page

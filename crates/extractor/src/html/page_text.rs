@@ -7,8 +7,8 @@ use memchr::memchr;
 use crate::charset::{self, Charset};
 use crate::document_kind::{Syntax, is_xhtml};
 
-/// A page as text, with normalised line ends. If the bytes are UTF-8 and all line ends are line
-/// feeds already, they are borrowed, not copied.
+/// A page as text, with all line ends as line feeds. If the bytes are UTF-8 and have no other line
+/// ends, they are borrowed, not copied.
 #[derive(Debug)]
 pub struct PageText<'b> {
     text: Cow<'b, str>,

@@ -24,8 +24,8 @@ pub(super) fn addresses(value: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns the text after the comma that ends the descriptors. Commas in parentheses don't end
-/// them.
+/// Returns the text after the comma that ends the descriptors. A comma in parentheses doesn't end
+/// the descriptors.
 fn after_descriptors(text: &str) -> &str {
     let mut in_parentheses = false;
     let end = text.bytes().position(|byte| {

@@ -2,7 +2,7 @@
 
 use super::name::{self, Name};
 
-/// A set of kinds that a tag has by its name.
+/// The kinds of a tag, which depend only on its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TagKinds(u16);
 

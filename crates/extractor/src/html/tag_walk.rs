@@ -145,8 +145,8 @@ impl<C: Consumer> Walk<C> {
         self.text_at = at;
     }
 
-    /// Processes the tag of an empty element (`<a/>`). In a drawing or formula, such elements exist
-    /// in HTML syntax too.
+    /// Processes the tag of an empty element (`<a/>`). In a drawing or formula, HTML syntax has
+    /// empty elements too.
     fn empty_tag(&mut self, tag: &Tag<'_>) {
         let was_foreign = self.foreign.is_foreign();
         self.start_tag(tag);
@@ -166,7 +166,7 @@ impl<C: Consumer> Walk<C> {
     fn start_tag_in_context(&mut self, tag: &Tag<'_>) -> Mode {
         let was_shown = self.foreign.is_shown();
         let space = self.foreign.start(tag);
-        // An HTML tag ends the drawing around it, so it is never within a script or style of a
+        // An HTML tag ends a drawing around it, so the tag can't be within a script or style of the
         // drawing.
         let is_markup = was_shown || space == Namespace::Html;
         let in_template = is_markup && self.inert > 0;
@@ -215,7 +215,8 @@ impl<C: Consumer> Walk<C> {
         };
     }
 
-    /// Processes a `template`. Its content is inert, except in a shadow root, which browsers show.
+    /// Processes the start tag of a `template`. The template's content is inert, unless the
+    /// template is a shadow root, which browsers show.
     fn start_template(&mut self, tag: &Tag<'_>) {
         let is_shadow_root = ["open", "closed"]
             .iter()
@@ -226,8 +227,8 @@ impl<C: Consumer> Walk<C> {
     }
 }
 
-/// Returns how to read the text after a start tag, as a parser without scripts does (HTML Standard
-/// 13.2.6.4.4 and 13.2.6.4.7). To such a parser, the content of `noscript` is markup.
+/// Returns how the text after a start tag is read by a parser without scripts (HTML Standard
+/// 13.2.6.4.4 and 13.2.6.4.7). Such a parser reads the content of `noscript` as markup.
 fn mode_after(name: Name) -> Mode {
     match name {
         name::SCRIPT => Mode::Script,

@@ -1,6 +1,6 @@
 //! Tokenizes HTML (HTML Standard 13.2.5) without copying the text.
 //!
-//! There is no state machine as in the standard: the tokenizer searches for the end of each
+//! The tokenizer is not a state machine like that of the standard. It searches for the end of each
 //! construct, and returns the construct as a slice of the page. Comments and document types are
 //! skipped, because no consumer needs them. Line ends of the page are already normalised to line
 //! feeds.
@@ -40,18 +40,18 @@ pub(super) enum Mode {
     XmlText,
 }
 
-/// The kind of token that ended the last piece of the page. The tokenizer holds the tag itself, and
-/// the text before the tag.
+/// The kind of token that ended the piece of the page that was read last. The tokenizer holds the
+/// text before the token ([`Tokenizer::text`]) and the tag ([`Tokenizer::tag`]).
 pub(super) enum Token {
     StartTag,
     EndTag,
-    /// Text that isn't followed by a tag; may be empty.
+    /// No tag follows the text. The text may be empty.
     Text,
     EndOfPage,
 }
 
-/// Text between two tags, as written. If a comment or the like splits the text, this is one part of
-/// it.
+/// Text between two tags, as written. Other markup between the tags, such as a comment, splits the
+/// text, and then this is one part of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Text<'t> {
     /// The page that contains the text.
@@ -114,8 +114,8 @@ pub(super) struct Tokenizer<'t> {
     /// Offset of the next byte to read.
     at: usize,
     mode: Mode,
-    /// The name of the open tag (`script`, `title` ..), if its content has no markup. Only the end
-    /// tag with this name ends the content.
+    /// The range of the name of the open element (`script`, `title` ..), if its content has no
+    /// markup. Only the end tag with this name ends the content.
     open: Range<usize>,
     /// The range of the last text.
     text: Range<usize>,
@@ -168,9 +168,9 @@ impl<'t> Tokenizer<'t> {
         }
     }
 
-    /// Reads up to the end of the next tag. Text before other markup, such as a comment, is
-    /// returned first. If `is_foreign`, a drawing or formula is open, which may contain CDATA
-    /// sections.
+    /// Reads up to the end of the next tag. If other markup, such as a comment, comes first,
+    /// returns the text before it. If `is_foreign`, a drawing or formula is open, which may contain
+    /// CDATA sections.
     // Inlined so that the result stays in registers.
     #[inline(always)]
     pub(super) fn next(&mut self, is_foreign: bool) -> Token {
@@ -214,8 +214,8 @@ impl<'t> Tokenizer<'t> {
     }
 
     /// Handles a `<` at `at` that doesn't begin a tag. If it begins other markup, reads the text
-    /// before that markup. If there is no such text, reads the markup itself. Returns false if the
-    /// `<` is text.
+    /// before that markup. If there is no text before it, skips the markup. Returns false if the
+    /// `<` itself is text.
     #[cold]
     fn read_no_tag(&mut self, at: usize, is_foreign: bool) -> bool {
         let bytes = self.page.as_bytes();
@@ -269,8 +269,8 @@ impl<'t> Tokenizer<'t> {
         !self.text.is_empty()
     }
 
-    /// Reads one piece of XML text: a comment, a CDATA section, or plain text up to the next comment,
-    /// CDATA section or end tag. Returns `false` at the end tag.
+    /// Reads one piece of XML text: a comment, a CDATA section, or plain text that ends before the
+    /// next comment, CDATA section or end tag. Returns `false` at the end tag.
     #[cold]
     fn read_xml_text(&mut self) -> bool {
         let bytes = self.page.as_bytes();
@@ -362,7 +362,8 @@ impl<'t> Tokenizer<'t> {
     }
 }
 
-/// Returns the kind of markup that a `<` begins if it begins no tag. `None` if the `<` is text.
+/// Returns the kind of markup that begins with a `<` which begins no tag. `None` if the `<` is
+/// text.
 fn markup(bytes: &[u8]) -> Option<Markup> {
     match bytes {
         [_, b'/', b'>', ..] => Some(Markup::Nothing),

@@ -12,8 +12,8 @@ use crate::text::{Collapsed, trim};
 /// Maximum bytes of a heading to keep.
 const MAX_HEADING_BYTES: usize = 1024;
 
-/// Maximum number of letters to count. More are not needed, because the outline only has to
-/// recognise pages with little text.
+/// Maximum number of letters to count. More letters don't have to be counted, because the outline
+/// only has to show whether a page has little text.
 const MAX_LETTERS: usize = 8192;
 
 /// Maximum number of texts to pass to an observer at once.
@@ -25,16 +25,16 @@ pub trait PageObserver {
     /// [`PageObserver::texts`].
     fn wants_text(&self) -> bool;
 
-    /// Processes several texts in page order. Each is a range of `page` between two tags, as
-    /// written: its character references are not decoded. A comment may split a text. Visible text,
-    /// the title and form fields are included.
+    /// Processes several texts in page order. Each is a range of `page` between two tags, or a part
+    /// of it if a comment splits the text. Character references are not decoded. The texts are
+    /// those of visible elements, of the title and of form fields.
     fn texts(&mut self, page: &str, texts: &[Range<usize>]);
 
     /// Processes an image. `tag` is its tag as written.
     fn image(&mut self, tag: &str);
 
-    /// Returns whether the observer needs nothing more, so that reading stops. Called before the
-    /// page is read and at the first tag after each 64 KiB.
+    /// Returns whether the observer needs nothing more. Reading then stops. Called before the page
+    /// is read, and then at the first tag after each 64 KiB.
     fn is_given_up(&self) -> bool {
         false
     }

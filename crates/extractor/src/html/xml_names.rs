@@ -29,7 +29,7 @@ pub(super) struct XmlNames {
     open: Vec<Declaring>,
 }
 
-/// A prefix, and whether it stands for one of the namespaces in [`OF_A_PAGE`].
+/// A prefix, and whether it is declared for one of the namespaces in [`OF_A_PAGE`].
 #[derive(Debug)]
 struct Binding {
     /// Empty for the default namespace.
@@ -114,7 +114,7 @@ impl XmlNames {
         match binding {
             Some(binding) if !binding.is_of_page => FOREIGN,
             Some(_) if !prefix.is_empty() => Name::of(local.as_bytes()),
-            // An undeclared prefix is part of the name.
+            // If the prefix is not declared, the name includes the prefix.
             _ => name,
         }
     }

@@ -267,7 +267,7 @@ fn queries_are_in_the_charset_of_the_page() {
     );
 }
 
-/// Parts of pages, and what they become.
+/// Parts of pages, each with the expected result.
 const PARTS: [(&str, &str); 16] = [
     (
         "<p class=\"a  b\" TITLE='/f'>",
@@ -337,7 +337,8 @@ proptest! {
         let rewritten = html(&body, "text/html");
         let expected = [meta.as_bytes(), &expected].concat();
         if charset == ISO_2022_JP {
-            // The escape sequence that ended the replaced text stays, which changes nothing.
+            // The replaced text ended with an escape sequence. The sequence is kept, and changes no
+            // text.
             let text = |bytes| charset.decode_without_bom_handling(bytes).0.into_owned();
             prop_assert_eq!(text(&rewritten), text(&expected));
         } else {

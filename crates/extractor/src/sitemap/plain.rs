@@ -33,7 +33,7 @@ pub(super) fn read(text: &str, limits: &Limits, sitemap: &mut Sitemap) {
     }
 }
 
-/// Returns whether a line is a URL. sitemaps.org requires full URLs, including `http`; any other
+/// Returns whether a line is a URL. sitemaps.org requires full URLs, including `http`. Any other
 /// line is treated as prose.
 pub(super) fn is_url(line: &str) -> bool {
     let has_scheme = |scheme: &str| {

@@ -202,7 +202,7 @@ impl Walk<'_> {
 
     fn text(&mut self, text: &str) {
         match self.field {
-            // Keep one byte more than the limit, as a sign that the value is too long.
+            // Keep one byte more than the limit. The extra byte shows that the value is too long.
             Some((_, depth)) if depth <= self.xml.depth() => {
                 if self.value.len() <= self.limits.href_bytes {
                     self.value.push_str(text);
@@ -295,7 +295,7 @@ impl Walk<'_> {
                 return;
             }
             (Field::Loc, _) if entry.loc == address => return,
-            // Begin a second entry, which gets the fields that follow.
+            // Begin a second entry. The fields that follow belong to it.
             (Field::Loc, _) => {
                 self.xml.note(DocumentOddityKind::SecondLoc);
                 self.finish_entry();

@@ -92,8 +92,8 @@ fn space_named(url: &str) -> Space {
     }
 }
 
-/// Returns a hash of a name (FNV-1a). If two names collide, only the repair of end tags is
-/// affected.
+/// Returns a hash of a name (FNV-1a). A collision of two names has an effect only if an end tag has
+/// to be repaired.
 pub(super) fn fingerprint(name: &str) -> u64 {
     name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)

@@ -8,8 +8,8 @@ use crawl_extractor::{
 };
 use crawl_weburl::canonicalize;
 
-/// Reads any bytes as a page, and checks that results stay within bounds, and that smaller limits
-/// only remove results.
+/// Reads any bytes as a page. Checks that results stay within bounds, and that smaller limits only
+/// remove results.
 pub(crate) fn html(data: &[u8]) {
     let (first, rest) = data.split_first().unwrap_or((&0, &[]));
     let content_type = [
@@ -45,8 +45,8 @@ pub(crate) fn html(data: &[u8]) {
     unchanged_by_appended_text(&page, rest, content_type);
 }
 
-/// Checks that text after the end of a page doesn't change what was read before it, and doesn't
-/// remove the title.
+/// Appends a tag to a page. Checks that at most one link is lost, and that the title still begins
+/// with the same text.
 fn unchanged_by_appended_text(page: &Page, body: &[u8], content_type: Option<&str>) {
     // If the charset is guessed, more bytes may change the guess, so don't compare.
     if content_type.is_none_or(|content_type| !content_type.ends_with("utf-8")) {
@@ -58,8 +58,8 @@ fn unchanged_by_appended_text(page: &Page, body: &[u8], content_type: Option<&st
     assert!(more.links.len() >= page.links.len().saturating_sub(1));
 }
 
-/// Reads any bytes as a style sheet, and checks that links are resources whose addresses occur in
-/// the style sheet.
+/// Reads any bytes as a style sheet. Checks that all links are resources, and that their addresses
+/// occur in the style sheet.
 pub(crate) fn css(data: &[u8]) {
     let css = read_css(data, None, &Limits::default());
     links(&css.links, data.len());
@@ -159,8 +159,8 @@ pub(crate) fn charset(data: &[u8]) {
     assert!(page.charset_source != CharsetSource::Header);
     let label = format!("text/html; charset={}", page.charset);
     let again = read_html(data, Some(&label), &Limits::default());
-    // A page whose header declares the determined charset must get the same charset, unless it has
-    // a byte order mark, which overrides the header.
+    // A header that declares the determined charset must lead to the same charset. A byte order
+    // mark is an exception, because it overrides the header.
     if page.charset != "replacement" {
         assert_eq!(again.charset, page.charset);
         assert_eq!(again.links.len(), page.links.len());
@@ -181,8 +181,7 @@ pub(crate) fn charset(data: &[u8]) {
 }
 
 fn links(links: &[Link], bytes: usize) {
-    // There can't be more links, because even the shortest tag with a link has more than four
-    // bytes.
+    // Even the shortest tag with a link has more than four bytes, so there can't be more links.
     assert!(links.len() <= bytes / 4);
     for link in links {
         assert!(!link.href.starts_with([' ', '\n']) && !link.href.ends_with([' ', '\n']));

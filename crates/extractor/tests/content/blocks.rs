@@ -7,8 +7,8 @@ use expect_test::{Expect, expect};
 
 use crate::read;
 
-/// Compares the blocks of a page. Each line has a block's place (`*` main text, `+` beside it, `-`
-/// navigation), kind, `#id` and text.
+/// Compares the blocks of a page. Each line has the place of a block (`*` main text, `+` beside the
+/// main text, `-` navigation), its kind, its `#id` and its text.
 fn check(html: &str, expected: Expect) {
     let content = read(html);
     let mut shown = String::new();
@@ -248,8 +248,8 @@ fn sections_with_ids_derived_from_headings_stay() {
             check(&in_text("div"), true);
         }
     }
-    // In the main text, the id of a `section` is never a sign of surroundings. The id of another
-    // element is one, unless a heading matches the id.
+    // In the main text, the id of a `section` never marks surroundings. The id of another element
+    // does, unless it is derived from a heading.
     check(
         &format!("<main><p>TEXT</p><section id=how-to-skip>{remark}</section></main>"),
         true,
@@ -258,8 +258,8 @@ fn sections_with_ids_derived_from_headings_stay() {
         &format!("<main><p>TEXT</p><div id=share>{remark}</div></main>"),
         false,
     );
-    // If no element is marked as main text, an id that a heading matches is ignored only if it has
-    // several words.
+    // If no element is marked as main text, an id that is derived from a heading is ignored only if
+    // the heading has several words.
     check(
         &format!("<p>TEXT</p><div id=sharing-state><h2>Sharing state</h2>{remark}</div>"),
         true,
@@ -268,8 +268,8 @@ fn sections_with_ids_derived_from_headings_stay() {
         &format!("<p>TEXT</p><div id=related><h2>Related</h2>{remark}</div>"),
         false,
     );
-    // The ids of a cookie notice and of readers' comments are not ignored, even if a heading
-    // matches.
+    // The ids of a cookie notice and of readers' comments are never ignored, even if they could be
+    // derived from a heading.
     check(
         &format!("<p>TEXT</p><div id=cookie-notice><h2>Cookie notice</h2>{remark}</div>"),
         false,

@@ -72,8 +72,8 @@ fn score(expected: &str, actual: &str) -> (f64, f64) {
     (share(count(&actual)), share(count(&expected)))
 }
 
-/// Returns a page in which structural elements are replaced by `div`, and hints in attributes are
-/// removed.
+/// Returns the page with its structural elements replaced by `div`, and without attributes that
+/// hint at the role of an element.
 fn laid_bare(html: &str) -> String {
     const ELEMENTS: [&str; 7] = [
         "main", "article", "nav", "aside", "header", "footer", "section",
@@ -91,7 +91,8 @@ fn laid_bare(html: &str) -> String {
     bare
 }
 
-/// Compares precision and recall: those of each page below 100 %, and the means over all pages.
+/// Compares precision and recall: the values of each page that are below 100 %, and the means over
+/// all pages.
 fn check(prepare: impl Fn(&str) -> String, expected: Expect) {
     let pages = pages();
     assert!(pages.len() >= 30, "{} pages", pages.len());

@@ -37,8 +37,8 @@ fn html5lib_encodings_are_found() {
     // Skip pages in which a script writes the `meta`, because the extractor runs no scripts.
     let is_scripted = |bytes: &[u8]| bytes.windows(14).any(|window| window == b"document.write");
     for (bytes, expected) in cases.into_iter().filter(|(bytes, _)| !is_scripted(bytes)) {
-        // Append a byte that is not ASCII: a page in ASCII counts as UTF-8, even if a late `meta`
-        // names another charset.
+        // Append a byte that is not ASCII. A page that is all ASCII counts as UTF-8, even if a late
+        // `meta` names another charset.
         let bytes = [bytes, b"\xff"].concat();
         let page = read_html(&bytes, None, &Limits::default());
         let is_declared = matches!(

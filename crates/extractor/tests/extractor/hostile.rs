@@ -1,5 +1,5 @@
 //! Tests of hostile documents. Each document is read in two sizes, with the same result. At these
-//! sizes, code with quadratic cost would take minutes, so such a test would not end in time.
+//! sizes, code with quadratic cost would take minutes, so the tests would not end in time.
 
 use crawl_extractor::{
     DocumentOddityKind, Limits, link_header, read_css, read_feed, read_html, read_sitemap,

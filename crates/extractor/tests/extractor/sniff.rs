@@ -177,7 +177,8 @@ fn media_served_as_html_or_text_are_media() {
         check(Some("text/html"), first, expected);
         check(Some("text/plain; charset=utf-8"), first, expected);
     }
-    // These signatures consist of letters with which a text may begin, so they prove nothing.
+    // These signatures consist of letters. They prove nothing, because a text may begin with the
+    // same letters.
     for first in [
         "BM is a name <a href=x>",
         "GIF89a is a format",

@@ -43,8 +43,8 @@ const PLAIN: &[(&str, &str)] = &[
     ("video", "src"),
 ];
 
-/// Attributes with the address of a page. Such an address is kept even if it is empty or leads
-/// within the page.
+/// Attributes with the address of a page. The address is kept even if it is empty or refers to the
+/// same page.
 const PAGES: &[(&str, &str)] = &[("a", "href"), ("area", "href")];
 
 /// Returns the links in the tree that a parser without scripts builds from `html`.
@@ -53,8 +53,8 @@ pub(crate) fn of_tree(html: &str) -> BTreeSet<Found> {
     options.tree_builder.scripting_enabled = false;
     let dom = parse_document(RcDom::default(), options).one(html);
     let mut links = BTreeSet::new();
-    // The nodes to visit. For each, whether the form around it has the method GET, if there is a
-    // form.
+    // The nodes to visit, each with whether the form around it has the method GET. `None` outside
+    // of forms.
     let mut pending: Vec<(Handle, Option<bool>)> = vec![(dom.document.clone(), None)];
     while let Some((node, form)) = pending.pop() {
         let mut form = form;
@@ -65,8 +65,8 @@ pub(crate) fn of_tree(html: &str) -> BTreeSet<Found> {
             ..
         } = &node.data
         {
-            // Links in a template count, because a script may show the template. A form around the
-            // template doesn't apply to them.
+            // Links in a template count, because a script may insert the template. A form around
+            // the template doesn't apply to them.
             let template = template_contents.borrow();
             pending.extend(template.iter().map(|template| (template.clone(), None)));
             let element = Element {
@@ -99,7 +99,7 @@ pub(crate) fn of_tree(html: &str) -> BTreeSet<Found> {
     links
 }
 
-/// Returns the text that is directly in a node, without that of elements in it.
+/// Returns the text that is directly in a node, without the text of elements in the node.
 fn text_of(node: &Handle) -> String {
     let children = node.children.borrow();
     let texts = children.iter().filter_map(|child| match &child.data {
@@ -218,8 +218,8 @@ impl Element<'_> {
     }
 }
 
-/// Returns whether a link with this address is kept. Links to pages always are, but links to
-/// resources only if the resource is outside the page.
+/// Returns whether a link with this address is kept. A link to a page is always kept. A link to a
+/// resource is kept only if the resource is outside the page.
 fn is_elsewhere(element: &str, attribute: &str, address: &str) -> bool {
     let pages = [
         ("frame", "src"),

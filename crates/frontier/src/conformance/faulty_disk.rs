@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::sieve::{Disk, DiskFile};
 
-/// A [`Disk`] that fails after a number of operations. The first operation beyond that number is
-/// left half done and fails, and all later operations fail too.
+/// A [`Disk`] that fails after a number of operations. The next operation is left half done and
+/// fails, and all later operations fail too.
 #[derive(Clone, Debug)]
 pub struct FaultyDisk(Arc<Mutex<State>>);
 

@@ -26,9 +26,9 @@ use crate::visit::{StoredVisit, Visit};
 
 /// A [`Frontier`] that lives as long as the process.
 ///
-/// Meets the whole contract except durability, and is fast: simulations run on it, and tests
-/// compare other frontiers with it. [`MemoryFrontier::restarted`] shows the state after a crash and
-/// a restart.
+/// Meets the whole contract except durability. Simulations use this frontier because it is fast,
+/// and tests compare other frontiers with it. [`MemoryFrontier::restarted`] shows the state after a
+/// crash and a restart.
 #[derive(Debug, Default)]
 pub struct MemoryFrontier {
     /// Locked by the open transaction. Holds the next sequence number.

@@ -1,5 +1,5 @@
-//! A block of a run (a file of sorted records). A checksum at its end is seeded with the numbers of
-//! the run and the block.
+//! A block of a sorted run (a file of sorted records). A block ends with a checksum, whose seed is
+//! computed from the numbers of the run and the block.
 
 use std::io;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ pub(crate) const BLOCK_RECORDS: usize = (BLOCK_BYTES - 8) / RECORD_BYTES;
 /// The bytes of one block.
 pub(crate) type Block = [u8; BLOCK_BYTES];
 
-/// The reason why a sorted run can't be read.
+/// The reason why a sorted run can't be read or written.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RunError {
     #[error("can't read or write `{}`", path.display())]

@@ -1,11 +1,11 @@
-//! A cache of recently read blocks. It serves most look-ups: pages share many links, and the other
-//! links mostly lead to the page's own origin, whose URLs are in few blocks.
+//! A cache of recently read blocks, which serves most look-ups. Pages share many links, and most of
+//! the other links lead to the page's own origin, whose URLs are in few blocks.
 
 use super::block::{BLOCK_BYTES, Block, RunError};
 
-/// A direct-mapped cache: the numbers of a block and its sorted run determine the only slot that
-/// can hold it, so there is no bookkeeping. Sorted runs never change and numbers are never reused,
-/// so a cached block is never stale.
+/// A direct-mapped cache: the number of a block and the number of its sorted run determine the slot
+/// of the block. Sorted runs never change and their numbers are never reused, so a cached block is
+/// never stale.
 pub(crate) struct BlockCache {
     /// The sorted run and the block number of the block in each slot.
     tags: Vec<Option<(u64, usize)>>,

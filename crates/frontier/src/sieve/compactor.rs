@@ -21,8 +21,8 @@ use super::run_writer::RunWriter;
 use super::{FullTable, RunListStore, RunManifest, SieveSnapshot, Table, read, run_path};
 use crate::error::FrontierError;
 
-/// Maximum number of tables that the records collected in memory may fill while a full table is
-/// being written. With more, the next transaction waits for the write.
+/// Maximum number of new records in memory while a full table is being written, as a multiple of a
+/// table's size. Beyond the limit, the next transaction waits for the write.
 const MAX_GATHERED_TABLES: usize = 2;
 /// The number of records merged between checks for a stop.
 const RECORDS_BETWEEN_CHECKS: usize = 1 << 14;
@@ -37,7 +37,7 @@ pub(super) struct Compactor {
     /// change.
     manifest: Mutex<RunManifest>,
     view: RwLock<SieveSnapshot>,
-    /// This lock is never held while another lock is acquired or the disk is written.
+    /// While this lock is held, no other lock is acquired and the disk is not written.
     jobs: Mutex<Jobs>,
     /// Signals a change of `jobs`.
     changed: Condvar,
@@ -46,7 +46,7 @@ pub(super) struct Compactor {
 /// Work for the threads, and whether they have to stop.
 #[derive(Default)]
 struct Jobs {
-    /// A table that waits to be written.
+    /// A full table that waits to be written, or is being written.
     full: Option<Arc<FullTable>>,
     /// Whether sorted runs were added since the merging thread last checked.
     has_new_runs: bool,
@@ -171,8 +171,8 @@ impl Compactor {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs a thread's work. A failure or a panic is reported to the next transaction, which would
-    /// otherwise wait for the thread forever.
+    /// Runs a thread's work. Stores an error or a panic for the next transaction, because otherwise
+    /// transactions would wait for the ended thread forever.
     fn end(&self, work: impl FnOnce() -> Result<(), FrontierError>) {
         let ended = catch_unwind(AssertUnwindSafe(work));
         let ended = ended.unwrap_or_else(|_| Err(self.failure("a thread panicked")));
@@ -347,8 +347,8 @@ impl Compactor {
     }
 }
 
-/// Returns the range of the merged sorted runs in `list`. The range may have moved, because newer
-/// runs are added at the start of the list.
+/// Returns the range in `list` of the sorted runs that were merged. The range may have moved since
+/// the merge began, because newer runs are added at the start of the list.
 fn place_of(list: &[RunEntry], runs: &[Arc<Run>]) -> Option<Range<usize>> {
     let first = runs.first()?.entry;
     let at = list.iter().position(|entry| *entry == first)?;

@@ -76,8 +76,9 @@ impl Filter {
     }
 }
 
-/// Returns the bits of a key in its line, each as the index of a word and a mask. The bits come
-/// from the middle of the fingerprint, of which only the lower half also determines the line.
+/// Returns the bits of a key in its line, each as the index of a word and a mask. The bits are
+/// computed from the middle half of the fingerprint. Only the lower part of that half also
+/// determines the line.
 fn bits(key: Fingerprint) -> impl Iterator<Item = (usize, u64)> {
     let middle = (key.as_u128() >> 32) as u64;
     let mut rest = middle.wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -7,8 +7,8 @@ use super::block::{BLOCK_BYTES, RunError};
 use super::record::Record;
 use super::run::{Run, records};
 
-/// When there are this many sorted runs of about the same size, they are merged into one of the
-/// next size. So a record is rewritten once each time the sieve has grown by this factor.
+/// The number of sorted runs of about the same size that are merged into one run of the next size.
+/// A record is rewritten once each time the sieve has grown by this factor.
 const RUNS_PER_MERGE: usize = 4;
 /// The number of blocks read at a time.
 const READ_BLOCKS: usize = 64;
@@ -69,11 +69,13 @@ impl Merge {
 struct Scan {
     run: Arc<Run>,
     head: Option<Record>,
-    /// The blocks read last. `first` is the number of the first block.
+    /// The last blocks read.
     bytes: Vec<u8>,
+    /// The number of the first block in `bytes`.
     first: usize,
-    /// The next record: the number of its block, and its index in that block.
+    /// The number of the block with the next record.
     block: usize,
+    /// The index of the next record in its block.
     at: usize,
 }
 

@@ -1,11 +1,11 @@
 //! The sieve: the set of known URLs, with twelve bytes of state for each URL.
 //!
-//! The changes of commits collect in a table in memory. A full table is written as a sorted
-//! [`run`], and runs are merged into larger ones, both by threads of the sieve. So writing is
-//! sequential, and a look-up checks a few filters in memory and reads one block if the URL is
-//! known. Records that are only in memory are durable because the caller's commit stores them too.
-//! The caller's [`RunListStore`] keeps the list of runs, with the number of the last commit that
-//! runs cover. On opening, the caller passes back the records of commits that no run contains.
+//! The changes of commits collect in a table in memory. One thread writes full tables as sorted
+//! runs (see [`run`]), and another merges runs into larger ones. So all writes are sequential. A
+//! look-up checks a few filters in memory, and reads one block if the URL is known. Records that
+//! are only in memory are still durable, because the caller stores them in its commits as well. The
+//! caller's [`RunListStore`] keeps the list of runs, with the number of the last commit that runs
+//! cover. On opening, the caller passes back the records of commits that no run contains.
 
 mod block;
 mod cache;
@@ -65,7 +65,7 @@ pub(crate) struct SieveSettings {
     pub(crate) dir: PathBuf,
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) run_list: Arc<dyn RunListStore>,
-    /// The number of records collected in memory before they are written as a sorted run.
+    /// Maximum number of new records in memory. Beyond the limit, they are written as a sorted run.
     pub(crate) gather: usize,
 }
 
@@ -177,8 +177,9 @@ impl Sieve {
 
     /// Waits until there is memory for another transaction.
     ///
-    /// # Errors The error of a failed write or merge of a sorted run. The error is permanent:
-    /// nothing is lost, but no more records can be added.
+    /// # Errors
+    /// The error of a failed write or merge of a sorted run. The error is permanent: nothing is
+    /// lost, but no more records can be added.
     pub(crate) fn make_room(&self) -> Result<(), FrontierError> {
         self.compactor.make_room()
     }
@@ -199,8 +200,8 @@ impl Drop for Sieve {
     fn drop(&mut self) {
         self.compactor.stop();
         for thread in self.threads.drain(..) {
-            // If the thread panicked, the panic was already reported, and the unfinished sorted run
-            // is not in the list.
+            // The result of `join` can be ignored. A panic of the thread was already reported, and
+            // its unfinished sorted run is not in the list.
             let _ = thread.join();
         }
     }

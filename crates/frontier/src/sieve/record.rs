@@ -10,7 +10,7 @@ pub(crate) const KEY_BYTES: usize = 16;
 /// The size in bytes of a record, both in a sorted run and in a commit.
 pub(crate) const RECORD_BYTES: usize = KEY_BYTES + STATE_BYTES;
 
-/// The state of one known URL.
+/// The fingerprint and the state of one known URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
     pub(crate) key: Fingerprint,

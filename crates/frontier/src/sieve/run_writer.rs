@@ -12,8 +12,8 @@ use super::run::{Footer, RunEntry};
 
 /// The number of bytes written at a time.
 const WRITE_BYTES: usize = 64 * BLOCK_BYTES;
-/// A sorted run is synced each time this many bytes were written. Otherwise the sync of a commit
-/// might have to wait until the disk has written a gigabyte of a sorted run.
+/// Maximum number of unsynced bytes of a sorted run that is being written. Otherwise a commit's
+/// sync might have to wait until the disk has written a gigabyte of the run.
 const SYNC_BYTES: u64 = 8 << 20;
 
 /// Writes records, which must come in key order, each key once.

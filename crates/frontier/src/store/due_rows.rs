@@ -5,9 +5,9 @@
 //! | due time, number of the commit | fingerprints |
 //! | due time, fingerprint (written by earlier versions) | empty |
 //!
-//! An entry is valid as long as its URL is settled and the URL's stored visit is due at the row's
-//! time. So if the URL becomes pending again, its entry may stay; it is removed when the due time
-//! has come.
+//! An entry (a fingerprint) is valid as long as its URL is settled and the URL's stored visit is
+//! due at the row's time. If the URL becomes pending earlier, the entry becomes invalid, but stays
+//! until the due time.
 
 use crate::fingerprint::Fingerprint;
 

@@ -1,4 +1,5 @@
-//! The body of the fuzz target for the store's records: what must hold for any bytes on a disk.
+//! The body of the fuzz target for the store's records. Checks what must hold for any bytes on a
+//! disk.
 
 #![allow(clippy::unwrap_used, reason = "a check that fails should panic")]
 
@@ -18,10 +19,10 @@ use crate::admit_rule::{Deferred, Rank};
 use crate::sieve::{RunManifest, STATE_BYTES};
 use crate::visit::StoredVisit;
 
-/// Decodes the bytes after the first as the record whose kind the first byte chooses. A record that
-/// can be decoded is the same after it was encoded and decoded again, and only one sequence of
-/// bytes decodes to a record without URLs. A store may have URLs that an earlier version of the
-/// crawler spelled in another way.
+/// Decodes a record. The first byte of `data` chooses the kind of record, and the other bytes are
+/// decoded. A decoded record must stay the same when it is encoded and decoded again. A record
+/// without URLs must also have only one encoding. Records with URLs may have several, because an
+/// earlier version of the crawler may have spelled the URLs differently.
 pub fn store_records(data: &[u8]) {
     let Some((kind, bytes)) = data.split_first() else {
         return;
@@ -98,15 +99,15 @@ fn primitives(bytes: &[u8]) {
     }
 }
 
-/// Checks that `put` appends the bytes that were read.
+/// Checks that `put` appends exactly the bytes that were read: `bytes` without the unread `rest`.
 fn is_written(bytes: &[u8], rest: &ByteReader<'_>, put: impl FnOnce(&mut Vec<u8>)) {
     let mut out = Vec::new();
     put(&mut out);
     assert_eq!(out, bytes[..bytes.len() - rest.0.len()]);
 }
 
-/// Decodes a queue's block, after the rank of its row. A new block with the same entries must have
-/// the same contents.
+/// Decodes the rank of a row, then the queue block in the row. A new block with the same entries
+/// must have the same contents.
 fn block(bytes: &[u8]) {
     let (rank, bytes) = bytes.split_at(bytes.len().min(RANK_BYTES));
     let (Some(rank), Some(block)) = (Rank::from_bytes(rank), Block::parse(bytes)) else {

@@ -2,16 +2,16 @@
 //! it.
 //!
 //! The store writes each commit as one batch at the end of its newest journal, and syncs it before
-//! the next one begins. So at most the last batch was not yet reported as committed. The store
-//! itself cuts off a last batch that ends too soon. But if a power cut lost a sector in the middle
-//! of that batch, the store refuses to open; and if the damage hits the first byte of an entry, the
-//! store cuts off everything behind it, including complete batches. This module decides before the
-//! store opens:
+//! the next one begins. So only the last batch may be torn. The store itself handles a last batch
+//! that ends too soon: it cuts the batch off. But the store refuses to open if a power cut lost a
+//! sector in the middle of the last batch. And if the first byte of an entry is damaged, the store
+//! cuts off everything behind it, including complete batches. So this module checks the journal
+//! before the store opens:
 //!
 //! - If no complete batch follows the damage, and the journal is the newest, everything behind the
 //!   last complete batch is cut off.
-//! - If a complete batch follows, or the journal is an older one, which was synced completely,
-//!   stored bytes have changed, which is an error.
+//! - If a complete batch follows the damage, or the journal is an older one, synced data was
+//!   damaged. This is an error.
 //!
 //! A journal is a sequence of batches with little-endian numbers. Zeros may follow, because the
 //! store preallocates space:
@@ -229,8 +229,8 @@ impl<R: Read> BatchReader<R> {
     }
 
     fn item(&mut self) -> io::Result<bool> {
-        // Skips value type, compression and table. The batch's checksum covers all fields, so it
-        // also checks the lengths that follow.
+        // Skips value type, compression and table. These fields and the lengths after them need no
+        // check of their own, because the batch's checksum covers them.
         self.item_bytes::<10>()?;
         let key = u16::from_le_bytes(self.item_bytes()?);
         self.item_bytes::<4>()?;

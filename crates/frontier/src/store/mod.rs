@@ -51,8 +51,8 @@ pub struct Options {
     /// Memory for blocks read from disk, in bytes; 32 MiB by default. A quarter of this memory is
     /// for the states of recently seen links.
     pub cache_bytes: u64,
-    /// Maximum number of queue entries held in memory, over all origins. A queue is read from disk
-    /// in steps of 1/1024 of this number, but at least 2 and at most 64 entries. The default,
+    /// Maximum number of queue entries held in memory, over all origins. A read from disk adds at
+    /// most 1/1024 of this number to a queue, but at least 2 and at most 64 entries. The default,
     /// 32,768, is about 10 MB: 32 entries for each of a thousand active hosts.
     pub head_entries: usize,
     /// The number of new or changed URLs collected in memory before they are written as a sorted
@@ -115,9 +115,9 @@ struct Writer {
     sequence: Sequence,
     cache: BlockCache,
     notes: Notes,
-    /// No visit is due before this time, in seconds since the Unix epoch. Scans begin here, because
-    /// the removed rows of earlier times leave tombstones, which would otherwise be walked again
-    /// and again.
+    /// No visit is due before this time, in seconds since the Unix epoch. Scans begin here. Removed
+    /// rows of earlier times leave tombstones, and each scan from the beginning would walk over all
+    /// tombstones.
     due_from: u32,
     /// The number of URLs that the last transaction changed.
     last_changes: usize,
@@ -128,8 +128,8 @@ struct Writer {
 impl FjallFrontier {
     /// Opens the frontier in `dir`, or creates one if `dir` is empty or missing.
     ///
-    /// Creation is atomic: if the process dies meanwhile, the next opening finds either an empty
-    /// directory or a frontier.
+    /// Creation is atomic: if the process dies during creation, the next opening finds either an
+    /// empty directory or a frontier.
     ///
     /// # Errors
     /// [`OpenError`] gives the reason. Foreign files are never changed.
@@ -166,8 +166,8 @@ impl FjallFrontier {
         state.map_err(|packed| self.tables.corrupt(&format!("the record {packed:02x?}")))
     }
 
-    /// Locks the lease table. A panic in another thread can't corrupt it: in the worst case a lease
-    /// is recorded that nobody holds, and its URL waits until the next start.
+    /// Locks the lease table. A panic in another thread can't corrupt the table. In the worst case,
+    /// a URL stays leased until the next start, although its lease was lost.
     fn leases(&self) -> MutexGuard<'_, LeaseTable> {
         self.leases.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -178,8 +178,8 @@ impl FjallFrontier {
         Ok(stored.filter(|stored| stored.url == *url))
     }
 
-    /// Returns what is known of `url`, from its `state` in the sieve and from the tables of the
-    /// store.
+    /// Returns the state of `url` as [`Frontier::known`] reports it, from its `state` in the sieve
+    /// and from the tables of the store.
     fn known_url(
         &self,
         from: &Snapshot,
@@ -252,8 +252,8 @@ impl Frontier for FjallFrontier {
     }
 
     fn begin(&self) -> Result<Box<dyn Transaction + '_>, FrontierError> {
-        // A panic in another transaction is harmless: the writer's state changes only after a
-        // commit, in one step.
+        // A panic in another transaction leaves the writer's state consistent, because it changes
+        // only after a commit, in one step.
         self.sieve.make_room()?;
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(Box::new(FjallTransaction::new(self, writer)))
@@ -279,7 +279,7 @@ impl Frontier for FjallFrontier {
     ) -> Option<u64> {
         let urls = links.iter().map(|link| &link.url);
         let keys: Vec<_> = self.tables.key.fingerprints(urls).collect();
-        // `view` would wait for a commit in progress, for as long as the disk takes.
+        // Don't call `view` here: it would wait for a commit in progress, and so for the disk.
         let view = self.sieve.view_at_once()?;
         // The number can't change now: a commit changes it only while it has the view locked.
         let number = self.number.load(Ordering::Acquire);
@@ -292,8 +292,8 @@ impl Frontier for FjallFrontier {
             if matches!(state, CurrentState::Settled) {
                 settled(&link.url);
             }
-            // A leased URL is checked as if it were pending, although a link can't change a leased
-            // URL.
+            // A leased URL is checked like a pending one. So the link may be kept although it can't
+            // change the URL.
             meet(state, link) != AdmitAction::Stay
         });
         Some(number)

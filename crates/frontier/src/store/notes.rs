@@ -5,8 +5,9 @@ use foldhash::HashMap;
 
 use super::record_codec::Note;
 
-/// Maximum number of notes (texts of reasons) whose numbers are remembered. When there are more,
-/// all are forgotten. A text that recurs is then written again under a new number.
+/// Maximum number of notes (texts of reasons) whose numbers are remembered. Before there are more,
+/// all remembered notes are forgotten. If one of their texts occurs again, it is written under a
+/// new number.
 const MAX_REMEMBERED: usize = 4096;
 
 /// The numbers of recently written notes.

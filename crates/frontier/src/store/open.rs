@@ -41,13 +41,13 @@ const STORE_NEW: &str = "store.new";
 const KNOWN: &str = "known";
 
 /// The maximum size of the store's journals. The store keeps a journal until its tables contain
-/// everything in it, so this bounds what is read again on opening. The value is the minimum that
-/// the store accepts.
+/// everything in it, so this bounds how much of the journals is read on opening. The value is the
+/// minimum that the store accepts.
 const MAX_JOURNAL_BYTES: u64 = 64 << 20;
 
-/// The store's number of worker threads. With several, the first thread would only flush, and would
-/// spin while another thread compacts: it puts each compaction request back into the queue that it
-/// takes requests from.
+/// The store's number of worker threads. If there are several threads, the first one only flushes,
+/// and puts each compaction request back into the queue that it takes requests from. So this thread
+/// would spin while another thread compacts.
 const WORKERS: usize = 1;
 
 /// Each table, and how many bytes it collects in memory before it writes a sorted run to disk.
@@ -124,8 +124,8 @@ pub(super) fn open_resting(
     })
 }
 
-/// Refuses a non-empty directory without a store, and changes nothing in it. Row files may be there:
-/// a crawl that moves in brings the settings of its earlier runs.
+/// Refuses a non-empty directory without a store, and changes nothing in it. Row files are allowed,
+/// because a crawl that is moved into the directory brings the settings of its earlier runs.
 fn refuse_foreign(dir: &Path) -> Result<(), OpenError> {
     let io = |source| OpenError::Io {
         path: dir.to_owned(),
@@ -200,8 +200,8 @@ fn begin(dir: &Path, options: &Options, disk: &dyn Disk) -> Result<(), OpenError
     // The store syncs its files, but not the names in all its folders.
     sync_folders(&new, disk).map_err(io)?;
     fs::rename(&new, dir.join(STORE)).map_err(io)?;
-    // The rename must also survive a power cut, and so must the directory itself. Otherwise later
-    // commits would be lost with the directory.
+    // Sync the parent directories too. Otherwise a power cut could undo the rename or remove the
+    // directory, and later commits would be lost with it.
     let above = dir.parent().filter(|above| !above.as_os_str().is_empty());
     disk.sync_dir(dir)
         .and_then(|()| disk.sync_dir(above.unwrap_or(Path::new("."))))
@@ -222,7 +222,7 @@ pub(super) fn sync_folders(folder: &Path, disk: &dyn Disk) -> io::Result<()> {
 pub(super) fn table_options(name: &str, memory: u64) -> KeyspaceCreateOptions {
     let options = KeyspaceCreateOptions::default().max_memtable_size(memory);
     match name {
-        // Most look-ups in these tables find a row, so the last level needs no filter.
+        // Most look-ups in these tables find a row, so the last level of the tree needs no filter.
         "meta" | "deferred" | "notes" | "queue" => options.expect_point_read_hits(true),
         _ => options,
     }
@@ -288,9 +288,9 @@ fn load(
 
 /// Refuses a store whose tables hold parts of a commit that its journal has lost.
 ///
-/// A table is written to disk only after its commits were synced to the journal. Each commit also
-/// writes `meta`, except the removals from `fresh`. So no table can be ahead of `meta`, unless the
-/// journal lost a commit.
+/// A table is written to disk only after its commits were synced to the journal. Each commit writes
+/// `meta` as well, except for removals from `fresh`. So if a table is ahead of `meta`, the journal
+/// has lost a commit.
 fn refuse_half_commit(tables: &Tables, sequence: &Sequence) -> Result<(), OpenError> {
     let newest = tables.meta.tree.get_highest_seqno();
     let tables_with_meta = [
@@ -473,8 +473,8 @@ pub(super) fn store_error(dir: &Path, why: fjall::Error) -> OpenError {
     }
 }
 
-/// Converts an I/O error. If a store file is missing or too short, the error is reported as damage;
-/// every other error is reported as a failure of the disk.
+/// Converts an I/O error. If a store file is missing or too short, the error is reported as damage.
+/// Every other error is reported as a failure of the disk.
 fn io_error(dir: &Path, source: io::Error) -> OpenError {
     match source.kind() {
         io::ErrorKind::UnexpectedEof | io::ErrorKind::NotFound | io::ErrorKind::InvalidData => {

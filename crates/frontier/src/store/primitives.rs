@@ -22,8 +22,9 @@ const PLACE_FLAGS: u8 = RETRIED | SEED | SITEMAP | RESOURCE;
 /// The flags of a `via`.
 pub(super) const VIA_FLAGS: u8 = VIA | VIA_NEAR;
 
-/// Flags of an exclusion: a rule follows, a line follows.
+/// Flag of an exclusion: a rule follows.
 const RULE: u8 = 1;
+/// Flag of an exclusion: a line number follows.
 const LINE: u8 = 2;
 
 pub(super) fn put_number(out: &mut Vec<u8>, mut number: u64) {
@@ -123,7 +124,7 @@ impl<'a> ByteReader<'a> {
             }
             number |= bits << shift;
             if byte < 0x80 {
-                // Another last byte 0 would only make the number longer.
+                // A last byte 0 adds nothing to the number, so no writer produces it.
                 return (byte != 0 || shift == 0).then_some(number);
             }
         }
@@ -139,7 +140,8 @@ impl<'a> ByteReader<'a> {
         std::str::from_utf8(self.bytes(length)?).ok()
     }
 
-    /// Reads a queue place without `seq`, and the flags stored with it, which are among `others`.
+    /// Reads the flags of a queue place and the place without its `seq`. Returns `None` if a flag
+    /// is set that belongs neither to the place nor to `others`.
     pub(super) fn place(&mut self, others: u8) -> Option<(u8, QueuePlace)> {
         let flags = self.byte()?;
         if flags & !(PLACE_FLAGS | others) != 0 {

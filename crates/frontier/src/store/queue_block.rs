@@ -48,8 +48,8 @@ pub(super) struct Block<'a> {
     /// The entries, sorted by place.
     entries: Vec<(u8, Cow<'a, [u8]>)>,
     bytes: usize,
-    /// The `via` that was parsed last, and its number, because neighbouring entries often have the
-    /// same `via`.
+    /// The `via` that was parsed last, and its number. Neighbouring entries often have the same
+    /// `via`, so it is parsed only once.
     last_via: RefCell<Option<(u8, CanonicalUrl)>>,
 }
 
@@ -122,8 +122,8 @@ impl<'a> Block<'a> {
         at.map(|at| self.entries.remove(at)).is_ok()
     }
 
-    /// Returns the number in this block of `via`, the page that a URL was found on; 0 if `via` is
-    /// `None`.
+    /// Returns the number of `via` (the page that a URL was found on) in this block, or 0 if `via`
+    /// is `None`.
     fn via_number(&mut self, url: &CanonicalUrl, via: Option<&CanonicalUrl>) -> u8 {
         let Some(via) = via else {
             return 0;

@@ -34,8 +34,8 @@ pub(super) enum Note {
 /// Counters that continue after a restart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sequence {
-    /// The last commit number that was assigned; the other fields hold the last numbers of their
-    /// kinds.
+    /// The last commit number that was assigned. The fields `block`, `origin` and `note` hold the
+    /// last numbers of blocks, origins and notes.
     pub(super) commit: u64,
     pub(super) block: u64,
     pub(super) origin: u64,

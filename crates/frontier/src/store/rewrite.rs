@@ -1,8 +1,8 @@
 //! A frontier that no crawl uses, and copies of its store that leave out some URLs and hosts.
 //!
 //! Rows removed from a store stay in its journal and its older files until compaction. So to erase
-//! data, a new store is written without it, and then replaces the old store. The sieve's sorted
-//! runs stay, because they contain only fingerprints and no text.
+//! data, a new store is written that leaves the data out, and this store then replaces the old one.
+//! The sieve's sorted runs stay, because they contain only fingerprints and no text.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -29,10 +29,10 @@ use crate::visit::StoredVisit;
 /// The number of rows written in one batch.
 const MAX_BATCH_ROWS: usize = 1024;
 
-/// Decides what a copy of a store leaves out.
+/// Decides which URLs, hosts and values a copy of a store leaves out.
 pub trait StoreRemoval {
-    /// Returns whether to leave a URL out of the copy. A pending or deferred URL then becomes
-    /// settled.
+    /// Returns whether to leave a URL out of the copy. A URL that was pending or deferred becomes
+    /// settled in the copy.
     fn holds(&self, url: &CanonicalUrl) -> bool;
 
     /// Returns whether to leave the stored state of a host out of the copy.
@@ -222,7 +222,7 @@ impl<'f> Copy<'f> {
     fn flush(&mut self) -> Result<(), OpenError> {
         self.rows = 0;
         let mut batch = std::mem::replace(&mut self.batch, self.db.batch());
-        // Each commit writes `meta`, because opening compares the other tables with it.
+        // Each commit writes `meta`, because opening compares the other tables with `meta`.
         let sequence = self.sequence.encode();
         batch.insert(&self.tables["meta"], meta_keys::SEQUENCE, sequence);
         let committed = batch.commit();

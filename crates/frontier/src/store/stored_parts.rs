@@ -57,9 +57,9 @@ impl FjallFrontier {
         })
     }
 
-    /// Adds parts of another frontier in one commit. A part replaces what was stored for the same
-    /// URL, host, origin or name. Pending URLs of one origin must come in queue order, also across
-    /// calls.
+    /// Adds parts of another frontier in one commit. A part replaces the part that was stored for
+    /// the same URL, host, origin or name. Pending URLs of one origin must come in queue order,
+    /// also across calls.
     ///
     /// # Errors
     /// [`FrontierError`] if the store fails. Nothing is added then.

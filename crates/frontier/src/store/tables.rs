@@ -56,8 +56,8 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    /// Returns a view that no commit changes. A plain read may see half of a commit that is being
-    /// applied, so callers that don't hold the writer's lock read through a snapshot.
+    /// Returns a view that no commit changes. Callers that don't hold the writer's lock must read
+    /// through a snapshot, because a plain read may see half of a commit that is being applied.
     pub(super) fn snapshot(&self) -> Snapshot {
         self.db.snapshot()
     }
@@ -250,9 +250,8 @@ impl RunListStore for Tables {
         let (from, to) = (commits.start().to_be_bytes(), commits.end().to_be_bytes());
         let mut rows = held.range(&self.fresh, from..=to).peekable();
         while rows.peek().is_some() {
-            // The batch is synced, although a removed row that came back would do no harm. At most
-            // one batch of the journal may be unsynced, because otherwise a damaged end of the
-            // journal could not be judged.
+            // Sync the batch, although it would do no harm if a removed row came back. A damaged
+            // end of the journal can be judged only if at most one batch is unsynced.
             let mut batch = self.db.batch().durability(Some(self.persist));
             for row in rows.by_ref().take(FORGET_STEP) {
                 batch.remove(&self.fresh, row.key().map_err(|why| self.failed(why))?);
@@ -273,8 +272,8 @@ impl RunListStore for Tables {
     }
 }
 
-/// The number of bytes of an origin's number, which has 40 bits. With five bytes, a key of the
-/// queue has 16 bytes, which the store keeps inline.
+/// The number of bytes of an origin's number, which has 40 bits. With this length a key of `queue`
+/// has 16 bytes, short enough for the store to keep it inline.
 const ID_BYTES: usize = 5;
 
 pub(super) fn queue_start(id: u64) -> [u8; ID_BYTES] {

@@ -46,8 +46,8 @@ pub(super) struct FjallTransaction<'f> {
     /// Rows of the table `due` from which this transaction takes entries, each with the entries
     /// that remain.
     pub(super) due_left: BTreeMap<UserKey, Vec<Fingerprint>>,
-    /// A number that orders new queue entries until the commit, which assigns the final sequence
-    /// numbers by block.
+    /// A number that orders the new queue entries of this transaction. The commit replaces it by
+    /// the final sequence numbers, which depend on the blocks.
     order: u64,
     pub(super) hosts: BTreeMap<HostKey, Vec<u8>>,
     pub(super) robots: BTreeMap<Origin, Vec<u8>>,
@@ -228,8 +228,8 @@ impl<'f> FjallTransaction<'f> {
         }
         let ended = self.end(key, lease, outcome);
         match ended {
-            // From here on, the lease belongs to this transaction: dropping the transaction
-            // releases the lease.
+            // The lease belongs to this transaction now. If the transaction is dropped without a
+            // commit, it releases the lease.
             Ok(()) => {
                 self.settled.insert(key);
             }

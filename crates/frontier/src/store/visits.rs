@@ -25,7 +25,8 @@ use crate::error::FrontierError;
 use crate::fingerprint::Fingerprint;
 use crate::visit::{StoredVisit, Visit};
 
-/// The capacity in bytes reserved for the numbers of a visit, which hardly ever need more.
+/// The capacity in bytes reserved for the numbers of an encoded visit. The numbers rarely need
+/// more.
 const NUMBERS_BYTES: usize = 48;
 
 impl StoredVisit {
@@ -167,8 +168,8 @@ impl FjallTransaction<'_> {
                     due.push((url, kept));
                 }
             }
-            // The transaction takes, settles again or ignores the other entries of the row, so they
-            // are removed and not read again.
+            // Keep only the remaining entries in the row. The other entries are taken by this
+            // transaction, have a newer visit in this transaction, or are no longer valid.
             self.due_left.insert(key, remaining);
         }
         sort_by_due(&mut due);
@@ -220,8 +221,8 @@ impl FjallTransaction<'_> {
         Ok(misdated)
     }
 
-    /// Returns the stored visit of a URL if the URL is settled until `due`. Returns `None` if not,
-    /// or if this transaction has stored another visit of the URL.
+    /// Returns the stored visit of a URL if the URL is settled until `due`, and this transaction
+    /// has not stored another visit of the URL.
     fn until(&self, key: Fingerprint, due: u32) -> Result<Option<StoredVisit>, FrontierError> {
         match self.visits.contains_key(&key) {
             true => Ok(None),
@@ -295,8 +296,8 @@ impl FjallTransaction<'_> {
             }
             batch.insert(&tables.visits, key.bytes(), kept.encode());
         }
-        // Visits from another frontier may be added without a change of any URL, and so without a
-        // new commit number. Their rows need a commit number that no other commit has.
+        // The rows need a commit number that no other commit has. If visits from another frontier
+        // are added without a change of any URL, the commit has no new number yet.
         self.sequence.commit += u64::from(!due.is_empty());
         let commit = self.sequence.commit;
         for (due, urls) in due {

@@ -74,8 +74,8 @@ impl RestartableFrontier for OnDisk {
             let disk = Arc::new(self.disk.clone());
             match FjallFrontier::open_on(self.dir.path(), &self.options, disk) {
                 Ok(frontier) => break self.frontier = Some(frontier),
-                // The disk may fail while files that an earlier run of the process left are
-                // removed.
+                // Opening removes files that the previous run of the process left, and the disk may
+                // fail then.
                 Err(OpenError::Io { .. }) if !self.faults.is_empty() => {}
                 Err(why) => panic!("{why}"),
             }

@@ -37,7 +37,7 @@ pub(crate) enum Change {
     Keep(u8),
 }
 
-/// The leases of one URL from both frontiers: the model and the one on disk.
+/// The leases of one URL from two frontiers: the model, and the frontier on disk.
 struct Pair {
     model: Lease,
     disk: Lease,

@@ -30,8 +30,8 @@ fn run(frontier: &dyn Frontier) {
     // thread.
     let fetched = std::thread::scope(move |scope| {
         scope.spawn(move || {
-            // Loop until nothing is pending or leased: then the thread that settles URLs is done as
-            // well.
+            // Loop until nothing is pending or leased. The thread that settles URLs is also done by
+            // then.
             let mut counts = frontier.counts();
             while counts.pending + counts.leased > 0 {
                 let mut any = false;

@@ -156,8 +156,8 @@ fn damage_before_a_complete_commit_is_refused_and_cuts_nothing() {
             bytes[lost].fill(0);
             closed.check_refused(&bytes, reason);
         }
-        // This damage must be refused, since the store itself would cut off everything that follows
-        // it.
+        // The module must refuse this damage before the store opens. The store itself would cut off
+        // everything after the damage.
         let mut bytes = closed.bytes.clone();
         bytes[range.start] = 9;
         closed.check_refused(&bytes, reason);
@@ -188,8 +188,8 @@ fn damage_in_an_older_journal_is_refused() {
     );
 }
 
-/// A table on disk contains the commit, so the commit was once synced to the journal. Opening is
-/// refused, because the journal lost it later.
+/// The commit is in a table on disk, so it was synced to the journal before. A journal without the
+/// commit is damaged, so opening is refused.
 #[test]
 fn a_synced_commit_lost_from_the_journal_is_refused() {
     for table in ["deferred", "fresh"] {

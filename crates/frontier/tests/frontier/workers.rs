@@ -95,7 +95,7 @@ fn a_worker_whose_hosts_were_taken_over_changes_nothing() {
     assert!(is_lost(one.begin()) && is_lost(one.renew()) && is_lost(one.lease(&origin())));
     assert!(one.send_guard().is_over());
 
-    // The other worker's own leases ended too.
+    // The leases of w2 have ended as well, so open it again.
     let second = two.crawl.open("w2", Some(second.life())).unwrap();
     assert_eq!(
         second.taken_over_for(&url("/").host_key()),
@@ -118,7 +118,7 @@ fn a_worker_whose_hosts_were_taken_over_changes_nothing() {
 fn a_commit_is_refused_if_a_frozen_worker_lost_its_hosts_without_noticing() {
     let two = Two::new();
     let (one, lease) = two.worker_with_lease();
-    // The database ends the lease, but the frozen worker doesn't notice.
+    // The frozen worker `one` doesn't notice that the database ends its leases.
     let again = two.crawl.open("w1", Some(one.life())).unwrap();
     let mut late = one.begin().unwrap();
     late.mark("pages.jsonl", 10);
@@ -147,7 +147,7 @@ fn links_wait_for_the_owner_of_their_hosts() {
     assert!(survey.links_wait && survey.own_links_wait);
     assert!(!second.survey().unwrap().own_links_wait);
 
-    // Links that are taken in a transaction without a commit wait on.
+    // Links that were taken in a transaction without a commit are still waiting.
     drop(one.begin_worker().unwrap().take_links(9).unwrap());
     let mut transaction = one.begin_worker().unwrap();
     let links = transaction.take_links(9).unwrap();
@@ -169,7 +169,7 @@ fn workers_together_never_get_more_pages_than_the_budget() {
     assert_eq!(second.allow(0, 6, 10).unwrap(), 4);
     one.rest(true, Some(3)).unwrap();
     assert_eq!(second.allow(4, 6, 10).unwrap(), 7);
-    // A worker whose lease ended counts with its committed pages.
+    // For a worker whose lease ended, only its committed pages count.
     two.pass(TERM);
     let third = two.crawl.open("w3", None).unwrap();
     assert_eq!(third.allow(0, 99, 10).unwrap(), 10);

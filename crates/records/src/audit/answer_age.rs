@@ -1,18 +1,19 @@
-//! Computes from its header fields how long a robots.txt response is fresh, with code that the
-//! crawl does not use.
+//! Computes how long a robots.txt response is fresh, from its header fields. The crawl doesn't use
+//! this code.
 
 use std::time::{Duration, SystemTime};
 
 use crate::header_fields::Fields;
 
-/// Minimum lifetime of a response in milliseconds, even if the response must not be stored, because
-/// otherwise robots.txt would be fetched before each page.
+/// Minimum lifetime of a response in milliseconds, even if the response must not be stored. With a
+/// shorter lifetime, robots.txt would be fetched before each page.
 const MIN_AGE: u64 = 60_000;
 /// Maximum wait for a Retry-After, in milliseconds.
 pub(super) const MAX_WAIT: u64 = 24 * 3600 * 1000;
 
-/// Returns the lifetime in milliseconds of a response that ended at `end`, at most `most`.
-/// `Cache-Control` takes precedence over `Expires` (RFC 9111 section 5.3), and `Age` is subtracted.
+/// Returns the lifetime of a response in milliseconds, but at most `most`. The response ended at
+/// `end`. `Cache-Control` takes precedence over `Expires` (RFC 9111 section 5.3), and `Age` is
+/// subtracted.
 pub(super) fn life(fields: &Fields, end: u64, most: u64) -> u64 {
     let stated = cache_control(fields).or_else(|| expires(fields, end));
     match stated.map(|stated| stated.saturating_sub(age(fields))) {
@@ -39,8 +40,8 @@ pub(super) fn retry_after(fields: &Fields, end: u64) -> u64 {
     waits.max().unwrap_or(0).min(MAX_WAIT)
 }
 
-/// Returns the lifetime in `Cache-Control`, in milliseconds. The strictest of several directives
-/// wins. `None` if no directive defines a lifetime.
+/// Returns the lifetime in `Cache-Control`, in milliseconds. If several directives define a
+/// lifetime, the shortest counts. `None` if no directive defines one.
 fn cache_control(fields: &Fields) -> Option<u64> {
     let mut shortest: Option<u64> = None;
     for value in fields.all("cache-control") {
@@ -72,8 +73,8 @@ fn age(fields: &Fields) -> u64 {
     text.and_then(Result::ok).and_then(seconds).unwrap_or(0)
 }
 
-/// Returns the milliseconds from the response's own date to the date in `text`: `Some(None)` if the
-/// date is past, `None` if `text` isn't a date.
+/// Returns the milliseconds from the `Date` of the response (or from `end`) to the date in `text`.
+/// Returns `Some(None)` if the date is past, and `None` if `text` isn't a date.
 fn until(text: &str, fields: &Fields, end: u64) -> Option<Option<u64>> {
     let until = httpdate::parse_http_date(text).ok()?;
     let date = fields.first("date").map(std::str::from_utf8);

@@ -1,5 +1,5 @@
-//! A cache of compiled robots.txt copies with bounded memory. Evicted copies are read again if
-//! needed.
+//! A cache of compiled robots.txt copies, in bounded memory. Evicted copies are read again when
+//! they are needed.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -15,10 +15,10 @@ use crate::error::RecordsError;
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 
 pub(super) struct Compiled {
-    /// Everything that read a copy. Their indexes are part of the keys of `copies`.
+    /// All readers so far. Their indexes are a part of the keys in `copies`.
     readers: Vec<RobotsReader>,
     none: Rc<AgentRules>,
-    /// Each copy with the value of `uses` when it was last used. The least recently used copies are
+    /// Each copy, with the value of `uses` at its last use. The least recently used copies are
     /// evicted first.
     copies: HashMap<(ArchivePlace, usize), (u64, Rc<AgentRules>)>,
     bytes: usize,
@@ -41,8 +41,8 @@ impl Compiled {
         Rc::clone(&self.none)
     }
 
-    /// Returns the rules that the file at a place in the archive has for a reader. Calls `read` if
-    /// they aren't cached.
+    /// Returns the rules in the robots.txt at `place` in the archive, as `reader` reads them. Calls
+    /// `read` if the rules aren't cached.
     pub(super) fn get(
         &mut self,
         place: ArchivePlace,

@@ -1,5 +1,5 @@
-//! Renders what a crawl did on one host, for the owner of the host: every request with the pause
-//! before it, the robots.txt in force, and what was kept.
+//! Renders the conduct of a crawl towards one host, for the owner of the host: every request with
+//! the pause before it, the robots.txt in force, and what the crawl kept.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
@@ -27,34 +27,34 @@ struct Conduct<'a> {
     requests: Vec<RequestRow>,
     /// Facts about the page of each request, by URL and start.
     pages: HashMap<u64, KeptPage>,
-    /// The copies of robots.txt, in the order of their ends.
+    /// The robots.txt responses, in the order of their ends.
     copies: Vec<RobotsText>,
     /// Number of URLs that were not requested, by the rule of robots.txt.
     excluded: BTreeMap<String, u64>,
-    /// Why the page isn't signed, if it should be.
+    /// The reason why the page isn't signed, if it should be signed.
     unsigned: Option<&'a str>,
 }
 
-/// The parts of a page that the crawl kept.
+/// The robots.txt verdict on a page, and a description of the copy that the crawl kept.
 struct KeptPage {
     robots: Option<RobotsVerdict>,
     words: String,
 }
 
-/// A robots.txt that the host answered.
+/// A robots.txt response of the host.
 struct RobotsText {
-    /// The origin whose rules it has.
+    /// The origin that the robots.txt has rules for.
     origin: Option<Origin>,
-    /// When it had arrived, in milliseconds since 1970.
+    /// When the response ended, in milliseconds since 1970.
     end: u64,
     /// The file. `None` if there was none, or if it wasn't archived.
     body: Option<Bytes>,
     words: String,
 }
 
-/// Renders a self-contained HTML page about the requests of the crawl in `dir` to `host`. `audit` is
-/// the audit of the same crawl, and `unsigned` says why the page will not be signed although the crawl
-/// has keys. `None` if the host got no request.
+/// Renders a self-contained HTML page about the requests of the crawl in `dir` to `host`. `audit`
+/// is the audit of the same crawl. `unsigned` is the reason why the page will not be signed
+/// although the crawl has keys. Returns `None` if the host got no request.
 ///
 /// Memory: about 500 bytes for each request to the host, and for each redirect of a robots.txt.
 ///
@@ -128,8 +128,9 @@ fn kept_words(row: &PageRow) -> String {
     }
 }
 
-/// Reads the answers to the requests for the host's robots.txt from the archive, and follows their
-/// redirects, which may lead to other hosts. `hops` are all requests of the crawl that followed one.
+/// Reads the responses to the requests for the host's robots.txt from the archive. Follows their
+/// redirects, which may lead to other hosts. `hops` are all requests of the crawl that followed
+/// such a redirect.
 fn copies(
     dir: &Path,
     requests: &[RequestRow],
@@ -159,7 +160,7 @@ fn copies(
         let target = exchange.as_ref().and_then(|found| redirect(last, found));
         let body = match last.status {
             Some(200..=299) => exchange.and_then(|found| found.body),
-            // The file is unchanged.
+            // The file is unchanged, so use the body of the previous copy.
             Some(304) => {
                 let origin = Origin::parse(&row.url).ok();
                 let mut earlier = copies.iter().rev().filter(|copy| copy.origin == origin);
@@ -196,8 +197,8 @@ fn copies(
     Ok(copies)
 }
 
-/// Returns the target of a redirect. A request that a server refused for want of a signature is sent
-/// to the same URL again.
+/// Returns the target of a redirect. If a server refused a request because it was not signed, the
+/// target is the same URL, because the request is sent again with a signature.
 fn redirect(row: &RequestRow, exchange: &Exchange) -> Option<CanonicalUrl> {
     let url = canonicalize(None, &row.url).ok()?;
     match row.challenged {
@@ -206,7 +207,7 @@ fn redirect(row: &RequestRow, exchange: &Exchange) -> Option<CanonicalUrl> {
     }
 }
 
-/// Returns the request that followed a redirect: the first one to its target after it.
+/// Returns the request that followed the redirect in `row`: the first later request to its target.
 fn next_hop<'a>(
     row: Option<&RequestRow>,
     exchange: Option<&Exchange>,
@@ -289,7 +290,7 @@ impl Conduct<'_> {
         }
     }
 
-    /// Describes everything in the whole crawl that the audit could not judge.
+    /// Describes each kind of check in the whole crawl that the audit left undecided.
     fn unjudged(&self) -> Vec<String> {
         let audit = self.audit;
         let rules = audit.rules_unchecked.iter();
@@ -361,7 +362,8 @@ impl Conduct<'_> {
         }
     }
 
-    /// Renders what allowed a request: the copy of robots.txt in force and its line.
+    /// Renders the reason why a request was allowed: the robots.txt in force, and the line of its
+    /// rule.
     fn rule(&self, row: &RequestRow) -> Markup {
         if matches!(row.purpose.as_str(), "robots" | "hop" | "tdmrep") {
             return html! { "needed for the rules" };

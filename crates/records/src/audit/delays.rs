@@ -1,4 +1,4 @@
-//! The log of the delays that an operator set, and of the settings of each run.
+//! The log of delays set by an operator, and of the settings of each run.
 
 use std::path::Path;
 
@@ -8,7 +8,8 @@ use super::readable;
 use crate::error::RecordsError;
 use crate::rows::{RowsOf, delays};
 
-/// All rows in time order. Memory: about 100 bytes each, and a few thousand for recorded settings.
+/// All rows, in time order. Memory: about 100 bytes per row, and a few thousand bytes per row with
+/// settings.
 #[derive(Debug, Default)]
 pub(super) struct Delays(Vec<DelayRow>);
 
@@ -17,7 +18,8 @@ impl Delays {
     /// is no such file.
     pub(super) fn read(dir: &Path) -> Result<Delays, RecordsError> {
         let rows: RowsOf<DelayRow> = delays(dir)?;
-        // Skip a malformed line: it was never completely on disk, so no request was sent after it.
+        // Skip malformed lines. Such a line was never completely on disk, and the crawl sent no
+        // request after it.
         let rows = rows.filter_map(|row| readable(row).transpose());
         Ok(Delays::of(rows.collect::<Result<_, _>>()?))
     }
@@ -51,7 +53,7 @@ impl Delays {
         (from, to): (u64, u64),
     ) -> u64 {
         let until = self.0.partition_point(|row| row.at <= to);
-        // Delays set by the operator override reread settings.
+        // A delay that the operator set overrides the delay in reread settings.
         let set = self.0.iter().take(until).rev().filter(|row| {
             row.reread.is_none()
                 && row.worker.as_deref() == worker

@@ -28,7 +28,8 @@ pub(super) struct ArchivePlace {
     offset: u64,
 }
 
-/// The exchanges to find, by URL and the second in which they started. Memory: about 60 bytes each.
+/// Locates robots.txt exchanges in the archive by their URL and the second of their start. Memory:
+/// about 60 bytes per exchange.
 #[derive(Debug)]
 pub(super) struct Exchanges {
     dir: PathBuf,
@@ -47,11 +48,11 @@ pub(super) struct Exchange {
     pub(super) conditional: bool,
     /// The file without content codings; `None` if it can't be decoded.
     pub(super) body: Option<Bytes>,
-    /// The origin whose rules the request was for, if recorded.
+    /// The origin whose rules the request was for. `None` if the archive doesn't have it.
     pub(super) of: Option<Origin>,
 }
 
-/// Returns the key of an exchange, made of its URL and the second in which it started.
+/// Returns the key of an exchange: a hash of its URL and the second of its start.
 pub(super) fn key(url: &str, start_ms: u64) -> u64 {
     let mut hasher = DefaultHasher::new();
     url.hash(&mut hasher);
@@ -68,8 +69,8 @@ struct Captured {
 }
 
 impl Exchanges {
-    /// Finds the exchanges with these keys, in the capture log or, if there is no capture log, by
-    /// scanning the WARC files. `None` if there is no archive.
+    /// Finds the exchanges with the keys in `wanted`. Reads the capture log or, if there is none,
+    /// scans the WARC files. `None` if there is no archive.
     pub(super) fn find(
         dir: &Path,
         wanted: &HashSet<u64>,
@@ -97,7 +98,7 @@ impl Exchanges {
     fn read_log(&mut self, log: BufReader<File>, wanted: &HashSet<u64>) -> std::io::Result<()> {
         let mut lines = LineReader::new(log, MAX_LINE_BYTES);
         while let Some(line) = lines.next_line()? {
-            // Skip a line without a line break, because it was never committed.
+            // Skip a line that doesn't end with a line break, because it was never committed.
             let BoundedLine::Whole(line) = line else {
                 continue;
             };
@@ -126,7 +127,7 @@ impl Exchanges {
                 let record = match record {
                     Ok(record) => record,
                     Err(why @ ReadError::Io { .. }) => return Err(why.into()),
-                    // The record can be skipped, because a robots.txt is never this long.
+                    // Skip the record, because a robots.txt is never this long.
                     Err(ReadError::TooLong { .. }) => continue,
                     Err(_) => {
                         self.damaged += 1;
@@ -226,8 +227,8 @@ impl Exchanges {
     }
 }
 
-/// Returns the robots.txt in a response, or its beginning if it is long. `None` if it can't be
-/// decoded. If the crawl truncated the body, the part that decodes is enough.
+/// Returns the robots.txt in a response, or only its beginning if it is long. `None` if it can't be
+/// decoded. If the crawl truncated the body, the decodable part is returned.
 fn file(fields: &Fields, body: &[u8], is_cut: bool) -> Option<Bytes> {
     let limits = DecodeLimits {
         bytes: MAX_BYTES,
@@ -244,8 +245,8 @@ fn file(fields: &Fields, body: &[u8], is_cut: bool) -> Option<Bytes> {
     is_usable.then_some(decoded.bytes)
 }
 
-/// Returns the key and the place of the exchange in a line of the capture log, if the key is
-/// wanted.
+/// Parses a line of the capture log. Returns the key and the place of the exchange if the key is in
+/// `wanted`.
 fn read_line(line: &[u8], wanted: &HashSet<u64>) -> Option<(u64, Captured)> {
     let mut words = line.splitn(3, |byte| *byte == b' ').skip(1);
     let begun = Timestamp::parse_fourteen_digits(words.next()?)?;
@@ -282,7 +283,7 @@ mod tests {
         assert_eq!(file(&fields, half, false), None);
         let beginning = file(&fields, half, true).unwrap();
         assert!(beginning.len() > 1000 && text.starts_with(&beginning));
-        // A wrong checksum is an error even in a body that the crawl truncated.
+        // Even if the crawl truncated the body, a wrong checksum is an error.
         let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
         gzip.write_all(&text).unwrap();
         let mut gzip = gzip.finish().unwrap();

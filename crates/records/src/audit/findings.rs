@@ -10,7 +10,7 @@ const MAX_LISTED: usize = 20;
 /// Beyond the limit: counted as one.
 const MAX_LOST: usize = 10_000;
 
-/// The row file of a line number.
+/// The row file that a line number refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     Requests,
@@ -32,7 +32,7 @@ impl Source {
 #[derive(Debug)]
 pub(super) enum CheckResult {
     Kept,
-    /// A rule may be broken. The text says what information is missing to decide.
+    /// The rule may be broken. The text is the information that is missing to decide.
     Undecided(&'static str),
     /// This rule is broken. The text describes the breach.
     Broke(&'static str, String),
@@ -44,27 +44,28 @@ pub(super) struct Findings {
     pub(super) undecided: BTreeMap<String, u64>,
     pub(super) by_rule: BTreeMap<String, u64>,
     pub(super) breaches: Vec<Breach>,
-    /// Places where `requests.jsonl` lacks rows, in line order.
+    /// The gaps in `requests.jsonl` where rows are missing, in line order.
     lost: Vec<Lost>,
 }
 
-/// A place where rows are missing: malformed lines, or the end of the file if later rows are
-/// missing. One of the missing rows may have been a robots.txt response.
+/// A gap with missing rows: malformed lines, or the end of the file if later rows are missing. A
+/// missing row may have been a robots.txt response.
 #[derive(Clone, Copy, Debug)]
 struct Lost {
-    /// The last malformed line at this place.
+    /// The number of the last malformed line of the gap.
     line: u64,
-    /// When the request in the previous row ended. The lost requests ended no earlier.
+    /// When the request in the row before the gap ended. The lost requests ended at that time or
+    /// later.
     after: u64,
 }
 
 pub(super) const ROW_LOST: &str = "what a lost row of requests.jsonl may bear out";
 
 impl Findings {
-    /// Records that `line` is malformed. `after` is when the request in the previous row ended.
+    /// Records that `line` is malformed. `after` is when the request in the row before it ended.
     pub(super) fn lose(&mut self, line: u64, after: u64) {
-        // If the clock was set back, lower the times of earlier places, so that `lost` stays in the
-        // order of times.
+        // The clock may have been set back. Lower the times of earlier gaps then, so that `lost`
+        // stays sorted by time.
         for lost in self
             .lost
             .iter_mut()
@@ -75,13 +76,13 @@ impl Findings {
         }
         let count = self.lost.len();
         match self.lost.last_mut() {
-            // Merging two lost places is safe: it can only leave more checks undecided.
+            // Gaps may be merged, because that can only leave more checks undecided.
             Some(last) if last.after == after || count == MAX_LOST => last.line = line,
             _ => self.lost.push(Lost { line, after }),
         }
     }
 
-    /// Returns whether a robots.txt response may be lost that the crawl knew at `moment`. Counts
+    /// Returns whether a robots.txt response that the crawl knew at `moment` may be lost. Considers
     /// only lines after line `behind`, or all lines if `behind` is `None`.
     pub(super) fn lacks_answer(&self, behind: Option<u64>, moment: u64) -> bool {
         let first = self.lost.partition_point(|lost| Some(lost.line) <= behind);
@@ -89,8 +90,8 @@ impl Findings {
         first.is_some_and(|lost| lost.after <= moment.saturating_add(SETTLING_MS))
     }
 
-    /// Makes a check undecided if a response may be lost that is later than the one at line
-    /// `behind`.
+    /// Turns a breach into an undecided check if a robots.txt response may be lost that is later
+    /// than line `behind` and that the crawl knew at `moment`.
     pub(super) fn unless_lost(
         &self,
         judged: CheckResult,
@@ -110,12 +111,12 @@ impl Findings {
         count(&mut self.checked, kind);
     }
 
-    /// Counts a check that could not be decided. The text says what information is missing.
+    /// Counts a check that could not be decided. `why` is the information that is missing.
     pub(super) fn undecided(&mut self, why: &str) {
         count(&mut self.undecided, why);
     }
 
-    /// Counts the result of a check of this kind.
+    /// Counts the result of a check of the kind `kind`. Records a breach if the rule was broken.
     pub(super) fn settle(
         &mut self,
         kind: &str,
@@ -144,7 +145,7 @@ impl Findings {
         count(&mut self.by_rule, rule);
         if self.breaches.len() < MAX_LISTED {
             let mut rows = rows.to_vec();
-            // The row may be cited twice: the response that demands a delay may also be the
+            // A row may be cited twice, because the response that demands a delay may also be the
             // previous request.
             rows.dedup();
             self.breaches.push(Breach {

@@ -14,7 +14,7 @@ const MINUTE_MS: u64 = 60_000;
 pub(super) struct SharedLimits {
     /// Whether every request must be signed.
     pub(super) always_signed: bool,
-    /// Time between the starts of two requests, if there is a limit.
+    /// Minimum time between the starts of two requests. `None` if there is no limit.
     pub(super) interval: Option<f64>,
     pub(super) address: GateLimits,
     everywhere: SiteLimits,
@@ -26,9 +26,9 @@ pub(super) struct SharedLimits {
 pub(super) struct GateLimits {
     /// Maximum requests in flight.
     pub(super) number: usize,
-    /// Minimum time from the latest start or end of a request to the next start.
+    /// Minimum time from the end or start of the latest request to the start of the next.
     pub(super) delay: u64,
-    /// Time between the starts of two requests, if there is a limit.
+    /// Minimum time between the starts of two requests. `None` if there is no limit.
     pub(super) interval: Option<f64>,
 }
 
@@ -37,7 +37,8 @@ pub(super) struct GateLimits {
 pub(super) struct SiteLimits {
     pub(super) number: usize,
     pub(super) delay: u64,
-    /// Minutes of the day in UTC: the first, and the one after the last.
+    /// The quiet hours, in minutes of the day in UTC: the first minute, and the minute after the
+    /// last.
     quiet: Vec<(u64, u64)>,
 }
 
@@ -51,7 +52,8 @@ impl GateLimits {
     }
 }
 
-/// Returns the shorter of two times between requests. `None` (no limit) if one is `None`.
+/// Returns the shorter of two times between requests. `None` (no limit) if either of them is
+/// `None`.
 pub(super) fn shortest(one: Option<f64>, other: Option<f64>) -> Option<f64> {
     Some(one?.min(other?))
 }
@@ -120,7 +122,7 @@ impl SiteLimits {
     }
 }
 
-/// Parses a number of requests; `unlimited` is the maximum.
+/// Parses a number of requests. `unlimited` is the largest number.
 fn number(value: &Value) -> Result<usize, String> {
     let number = match value.as_str() {
         Some("unlimited") => Some(usize::MAX),

@@ -1,4 +1,5 @@
-//! The settings of a crawl by time: those of each run, and those that were reread during a run.
+//! The settings of a crawl at each time: the settings of each run, and settings that were reread
+//! during a run.
 
 use std::path::Path;
 
@@ -21,8 +22,9 @@ pub(super) struct SettingsHistory {
     recorded: Vec<RecordedSettings>,
     /// The recorded starts of runs, in time order.
     starts: Vec<u64>,
-    /// Until when settings that aren't recorded are unknown: the start of the last of several runs,
-    /// or the last time that an earlier version of the program reread settings.
+    /// The time before which settings are unknown unless they are recorded. It is the start of the
+    /// last of several runs, or the last time that an older version of the program reread settings,
+    /// which recorded none.
     unknown_until: u64,
     /// The longest timeout of an exchange, in milliseconds.
     pub(super) timeout: u64,
@@ -34,15 +36,17 @@ pub(super) struct SettingsHistory {
 #[derive(Debug)]
 struct RecordedSettings {
     from: u64,
-    /// The worker that had them, if the directory is gathered from several workers.
+    /// The worker that used the settings, if the directory is gathered from several workers.
     worker: Option<String>,
-    /// Whether a run began with them, so that nothing was in flight.
+    /// Whether a run began with these settings, so that no request was in flight when they came
+    /// into force.
     is_start: bool,
     settings: AuditedSettings,
 }
 
 impl SettingsHistory {
-    /// Reads `crawl.toml` in the directory of a crawl, and takes the recorded settings.
+    /// Reads `crawl.toml` in the directory of a crawl, and combines it with the settings recorded
+    /// in `delays`.
     pub(super) fn read(dir: &Path, delays: &Delays) -> Result<SettingsHistory, RecordsError> {
         let path = dir.join("crawl.toml");
         let text = read_text(&path, MAX_CONFIG_BYTES).map_err(RecordsError::io(&path))?;
@@ -72,8 +76,8 @@ impl SettingsHistory {
         let unrecorded = rereads
             .filter(|row| row.settings.is_none())
             .map(|row| row.at);
-        // The times in `crawl.toml` are in whole seconds, so an event within that second may be
-        // older than the settings.
+        // Times in `crawl.toml` are in whole seconds. So an event up to a second later may have
+        // happened before the settings were in force.
         let unknown_until = last_started
             .into_iter()
             .chain(unrecorded)
@@ -96,8 +100,8 @@ impl SettingsHistory {
             .unwrap_or(&self.file)
     }
 
-    /// Returns the settings that any worker had in force at a moment. Rows of pages don't name their
-    /// worker.
+    /// Returns the settings of each worker at a moment. Used for rows of pages, which don't name
+    /// their worker.
     pub(super) fn of_all_workers(&self, moment: u64) -> Vec<&AuditedSettings> {
         let mut workers = Vec::new();
         let mut in_force = Vec::new();
@@ -113,7 +117,8 @@ impl SettingsHistory {
         in_force
     }
 
-    /// Returns all settings under which robots.txt had different meanings.
+    /// Returns settings that read robots.txt differently: one for each pair of user agent and
+    /// parsing rules.
     pub(super) fn robots_readers(&self) -> Vec<&AuditedSettings> {
         let mut readers = vec![&self.file];
         for recorded in &self.recorded {
@@ -128,7 +133,7 @@ impl SettingsHistory {
     }
 
     /// Returns the settings that a worker had in force at some time from `from` to `to`, the latest
-    /// first. At least one.
+    /// first. There is at least one.
     pub(super) fn between(
         &self,
         worker: Option<&str>,
@@ -148,8 +153,8 @@ impl SettingsHistory {
             })
     }
 
-    /// Returns the settings that a request started at `start` may follow: those in force, and those
-    /// that were replaced just before.
+    /// Returns the settings that a request started at `start` may follow: the settings in force at
+    /// `start`, and those that they replaced, if that was just before `start`.
     pub(super) fn around(
         &self,
         worker: Option<&str>,
@@ -158,8 +163,9 @@ impl SettingsHistory {
         self.between(worker, self.just_before(worker, start), start)
     }
 
-    /// Returns the earliest moment whose settings a request started at `start` may follow. A run
-    /// follows no settings of an earlier run.
+    /// Returns the earliest moment whose settings a request started at `start` may follow. The
+    /// moment is not before the start of the run, because a run doesn't follow settings of an
+    /// earlier run.
     pub(super) fn just_before(&self, worker: Option<&str>, start: u64) -> u64 {
         let mut recorded = self.of_worker(worker, start);
         let begun = recorded.find(|recorded| recorded.is_start);
@@ -167,14 +173,14 @@ impl SettingsHistory {
         start.saturating_sub(SETTLING_MS).max(begun)
     }
 
-    /// Returns when the settings began that a worker had in force at a moment; 0 if they are those
-    /// in `crawl.toml`.
+    /// Returns since when the settings of a worker at `moment` had been in force. Returns 0 if they
+    /// are those in `crawl.toml`.
     pub(super) fn since(&self, worker: Option<&str>, moment: u64) -> u64 {
         let latest = self.of_worker(worker, moment).next();
         latest.map_or(0, |recorded| recorded.from)
     }
 
-    /// Returns the highest number of requests in flight that a host was ever allowed.
+    /// Returns the maximum number of requests in flight to a host, over all settings.
     pub(super) fn most_per_host(&self, host: &str) -> usize {
         let settings = self.recorded.iter().map(|recorded| &recorded.settings);
         let numbers = settings.chain([&self.file]);
@@ -189,20 +195,20 @@ impl SettingsHistory {
         delays.min().unwrap_or_default()
     }
 
-    /// Returns the highest number of requests in flight that a host was allowed when a request
-    /// started, or just before.
+    /// Returns the maximum number of requests in flight to a host when a request started, or just
+    /// before that.
     pub(super) fn per_host(&self, host: &str, worker: Option<&str>, start: u64) -> usize {
         let settings = self.around(worker, start);
         let numbers = settings.map(|settings| settings.of_host(host).per_host);
         numbers.max().unwrap_or(1)
     }
 
-    /// Returns whether the settings of a worker at that moment are known.
+    /// Returns whether the settings of a worker at `moment` are known.
     pub(super) fn is_known_at(&self, worker: Option<&str>, moment: u64) -> bool {
         self.of_worker(worker, moment).next().is_some() || moment >= self.unknown_until
     }
 
-    /// Returns whether the settings of any worker at that moment are known.
+    /// Returns whether the settings of any worker at `moment` are known.
     pub(super) fn is_any_known_at(&self, moment: u64) -> bool {
         self.until(moment).next().is_some() || moment >= self.unknown_until
     }
@@ -213,7 +219,7 @@ impl SettingsHistory {
         self.starts.get(first).is_some_and(|start| *start <= to) || !self.is_any_known_at(from)
     }
 
-    /// Returns the settings recorded for a worker until a moment, the latest first.
+    /// Returns the settings recorded for a worker up to `moment`, the latest first.
     fn of_worker(
         &self,
         worker: Option<&str>,
@@ -223,7 +229,7 @@ impl SettingsHistory {
         recorded.filter(move |recorded| recorded.worker.as_deref() == worker)
     }
 
-    /// Returns the settings recorded until a moment, the latest first.
+    /// Returns the settings recorded up to `moment`, the latest first.
     fn until(&self, moment: u64) -> impl Iterator<Item = &RecordedSettings> {
         let count = self
             .recorded
@@ -275,7 +281,7 @@ mod tests {
         };
         check(9_999, None, 6_000, 1);
         check(10_000, None, 1_000, 3);
-        // Just after settings were reread, a request may follow the earlier ones.
+        // Just after settings were reread, a request may still follow the previous settings.
         check(20_500, None, 9_000, 3);
         check(21_500, None, 9_000, 1);
         check(30_000, None, 1_000, 3);
@@ -306,7 +312,7 @@ mod tests {
         assert!(recorded.is_known_at(None, 60_500) && !recorded.is_known_at(None, 60_499));
         let reread = history("", vec![row(60_000, None, "", true)]);
         assert!(reread.is_known_at(None, 61_000) && !reread.is_known_at(None, 60_000));
-        // What one worker recorded says nothing about another.
+        // Settings recorded by one worker don't apply to another worker.
         let of_worker = history(&twice, vec![row(60_500, Some("w1"), "{}", false)]);
         assert!(of_worker.is_known_at(Some("w1"), 60_500));
         assert!(!of_worker.is_known_at(None, 60_500) && of_worker.is_any_known_at(60_500));

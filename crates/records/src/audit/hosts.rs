@@ -1,4 +1,4 @@
-//! Checks delays, waits and requests in flight per host, from the rows alone.
+//! Checks the delays, the waits and the requests in flight of each host, by the rows alone.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -17,23 +17,24 @@ use crate::error::RecordsError;
 
 /// The requests sent to a host so far.
 ///
-/// Takes about 1,000 bytes of memory, and 200 for each request not judged yet. At most one request
-/// waits to be judged, or a minute's requests if several may be in flight at once.
+/// Takes about 1,000 bytes of memory, and 200 bytes for each request that waits to be judged. Only
+/// one request waits at a time if the host may have one request in flight, otherwise the requests
+/// of about a minute.
 #[derive(Debug)]
 pub(super) struct Host {
     pub(super) key: String,
-    /// Maximum requests that were ever allowed in flight.
+    /// The maximum number of requests in flight that the host was ever allowed.
     pub(super) per_host: usize,
-    /// Indexes of the host's origins whose robots.txt is known, even those without pages.
+    /// Indexes of the host's origins whose robots.txt is known. Origins without pages are included.
     pub(super) origins: Vec<usize>,
-    /// Requests still to be judged. Rows are in the order of their ends, so a request waits until
-    /// no row with an earlier start can follow.
+    /// Requests that wait to be judged. Rows are in the order of their ends. So a request waits
+    /// until no later row can have an earlier start.
     ahead: BinaryHeap<Reverse<SentRequest>>,
     /// The latest request in each slot. A host has `per_host` slots, one per request in flight.
     places: Vec<Ended>,
     /// The request that ended last.
     latest: Option<Ended>,
-    /// The latest start judged so far.
+    /// The latest start of all judged requests.
     judged: u64,
     owed: Vec<WaitOwed>,
 }
@@ -46,7 +47,7 @@ pub(super) struct SentRequest {
     end: u64,
     gap_asked: u64,
     wait_asked: Option<u64>,
-    /// Whether the status of the response itself demands a wait (429 or 503).
+    /// Whether the status of the response demands a wait (429 or 503).
     is_asking: bool,
     pub(super) purpose: SentPurpose,
     /// The URL, if robots.txt rules apply to it.
@@ -61,7 +62,7 @@ pub(super) enum SentPurpose {
     Page,
     /// A file other than robots.txt that must be fetched before the pages.
     TdmRep,
-    /// A robots.txt or a redirect on the way to one, which may always be fetched.
+    /// A robots.txt, or a redirect on the way to one. Both may always be fetched.
     Robots,
 }
 
@@ -77,19 +78,20 @@ struct WaitOwed {
     since: u64,
     until: u64,
     line: u64,
-    /// Whether the wait holds even if a later response demands none.
+    /// Whether the crawl has to wait even if a later response demands no wait.
     is_firm: bool,
 }
 
 /// A delay demanded by a robots.txt.
 struct PaceAsked {
-    /// The delay in milliseconds, the directive that demands it, and its line.
+    /// The delay in milliseconds, the directive that demands it, and the line of the directive in
+    /// robots.txt.
     gap: (u64, &'static str, u32),
-    /// The line in `requests.jsonl` of the response with this robots.txt.
+    /// The line in `requests.jsonl` of the response that contained this robots.txt.
     line: u64,
     known_at: u64,
     at_home: bool,
-    /// Whether the robots.txt is of the request's own origin.
+    /// Whether the robots.txt is that of the request's own origin.
     is_own: bool,
 }
 
@@ -126,7 +128,7 @@ impl SentRequest {
         let purpose = match row.purpose.as_str() {
             "robots" | "hop" => SentPurpose::Robots,
             "tdmrep" => SentPurpose::TdmRep,
-            // `page`, `sitemap`, `resource`, `action`: everything that robots.txt applies to.
+            // `page`, `sitemap`, `resource`, `action`: the purposes that robots.txt applies to.
             _ => SentPurpose::Page,
         };
         SentRequest {
@@ -159,8 +161,8 @@ impl AuditRun<'_> {
             return Ok(());
         };
         host_state.ahead.push(Reverse(SentRequest::of(row, line)));
-        // A row that is not read yet ends about when this one does, or later. Because of the
-        // timeout, its request started after this time.
+        // Rows that are not read yet end about as late as this row, or later. Because of the
+        // timeout, their requests started after this time.
         let begun = row.end.saturating_sub(settings.timeout + SETTLING_MS);
         let one = host_state.per_host == 1;
         let waits = |host: &Host| match host.ahead.peek() {
@@ -189,7 +191,8 @@ impl AuditRun<'_> {
         Ok(())
     }
 
-    /// Takes in a request for a robots.txt or a related file.
+    /// Processes a request for a robots.txt or a related file, which may change the rules of
+    /// origins.
     fn rules(&mut self, row: &RequestRow, line: u64) -> Result<(), RecordsError> {
         let Some(copies) = &mut self.copies else {
             return Ok(());
@@ -247,15 +250,14 @@ impl AuditRun<'_> {
             return;
         };
         let per_host = self.settings.per_host(&host.key, sent.worker(), sent.start);
-        // A reread of the settings may have lowered the number of slots, so keep the latest
-        // requests.
+        // Settings that were reread may have fewer slots. Keep the slots with the latest requests.
         while host.places.len() > per_host {
             let places = host.places.iter().enumerate();
             let first = places.min_by_key(|(_, ended)| ended.end);
             host.places.swap_remove(first.map_or(0, |(place, _)| place));
         }
         let (key, settings, delays) = (&*host.key, self.settings, &self.delays);
-        // A gap during which the delay changed is held to the shorter delay.
+        // If the delay changed during a gap, the shorter delay is required.
         let before = settings.just_before(sent.worker(), sent.start);
         let required = |ended: &Ended| {
             let from = ended.end.min(before);
@@ -268,8 +270,8 @@ impl AuditRun<'_> {
         };
         let free =
             |ended: &Ended| ended.end.saturating_add(required(ended).0) <= sent.start + ROUNDING_MS;
-        // Of the slots whose delay is over, take the one used last, because that leaves more
-        // freedom to later requests. A slot that was never used is taken last of all.
+        // Of the slots whose delay is over, take the one used last, so that later requests have
+        // more choice. Take an unused slot only if the delay of every used slot is still running.
         let places = host.places.iter().enumerate();
         let best = places.filter(|(_, ended)| free(ended) && ended.end <= sent.start);
         if let Some((place, _)) = best.max_by_key(|(_, ended)| ended.end) {
@@ -312,8 +314,8 @@ impl AuditRun<'_> {
         }
     }
 
-    /// Checks a request against the pace that the host's robots.txt sets: one request at a time,
-    /// and a delay after the last one.
+    /// Checks a request against the pace that the robots.txt of the host demands: one request at a
+    /// time, and a delay after each request.
     fn pace(
         &mut self,
         number: usize,
@@ -395,7 +397,7 @@ impl AuditRun<'_> {
                 continue;
             };
             let is_own = own == Some(origin);
-            // The one page that may be fetched under a stale copy must also keep the copy's pace.
+            // The one page that a stale copy still allows must also keep the pace of the copy.
             let binds = sent.start < until || (is_own && sent.purpose == SentPurpose::Page);
             let gap = pace.gap_within(sent.start.saturating_sub(SETTLING_MS), sent.start);
             let is_longer = longest
@@ -426,7 +428,8 @@ impl AuditRun<'_> {
             }
             !is_respected
         });
-        // A request that started before a response ended could not know of the response's wait.
+        // A request that started before the response ended could not know of the wait that the
+        // response demanded.
         let owed = host.owed.iter().enumerate();
         let owed = owed.filter(|(_, owed)| owed.since <= sent.start);
         let Some((place, owed)) = owed.max_by_key(|(_, owed)| owed.until) else {

@@ -1,4 +1,4 @@
-//! The settings that a crawl must follow, with the tables and keys of `crawl.toml`.
+//! The settings that a crawl must follow, read from the tables and keys of `crawl.toml`.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ const SECOND: u64 = 1000;
 const HOUR: u64 = 3600 * SECOND;
 const DAY: u64 = 24 * HOUR;
 
-/// The settings that a crawl had to follow while they were in force. Durations are in milliseconds,
-/// rounded down. Missing keys have their defaults.
+/// The settings that a crawl had to follow for some time. Durations are in milliseconds, rounded
+/// down. Missing keys have their defaults.
 #[derive(Debug)]
 pub(super) struct AuditedSettings {
     everywhere: HostLimits,
@@ -25,8 +25,9 @@ pub(super) struct AuditedSettings {
     pub(super) forbids: bool,
     /// Maximum age of a copy of robots.txt.
     pub(super) most: u64,
-    /// The first and the longest wait between retries of an unreachable robots.txt.
+    /// The first wait before an unreachable robots.txt is fetched again.
     pub(super) retry: u64,
+    /// The longest wait before an unreachable robots.txt is fetched again.
     pub(super) retry_most: u64,
     /// How long the last good copy of an unreachable robots.txt is used.
     pub(super) last_good: u64,
@@ -34,7 +35,7 @@ pub(super) struct AuditedSettings {
     pub(super) timeout: u64,
 }
 
-/// The reader of robots.txt: the user agent whose group applies, and the rules of parsing.
+/// How the crawl reads robots.txt: the user agent whose group applies, and the parsing rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RobotsReader {
     pub(super) agent: ProductToken,
@@ -88,13 +89,13 @@ impl AuditedSettings {
         })
     }
 
-    /// Returns the limits of a host key; the longest matching name wins.
+    /// Returns the limits of a host key. If several names match it, the longest one counts.
     pub(super) fn of_host(&self, host: &str) -> HostLimits {
         let limits = find(&self.by_name, host);
         limits.copied().unwrap_or(self.everywhere)
     }
 
-    /// Returns whether robots.txt has the same meaning under other settings.
+    /// Returns whether a robots.txt has the same meaning under `other` settings.
     pub(super) fn reads_robots_as(&self, other: &AuditedSettings) -> bool {
         (&self.reader, self.forbids, self.last_good)
             == (&other.reader, other.forbids, other.last_good)

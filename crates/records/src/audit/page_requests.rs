@@ -9,8 +9,8 @@ use super::robots_copies::BindingRules;
 use super::{AuditRun, EARLIER_RUN, JUST_THEN, NOT_ARCHIVED, SETTLING_MS, STALE_AFTER_RESTART};
 use crate::error::RecordsError;
 
-/// Maximum time in milliseconds from a robots.txt response to the first page after it. That page
-/// may be fetched even if the response was stale at once.
+/// Maximum time in milliseconds from a robots.txt response to the first page after it. Within this
+/// time, one page may be fetched even if the response was stale at once.
 const MAX_LIFE_MS: u64 = 24 * 3600 * 1000;
 
 impl AuditRun<'_> {
@@ -54,7 +54,7 @@ impl AuditRun<'_> {
         Ok(())
     }
 
-    /// Judges a request by one response for its origin's robots.txt.
+    /// Judges a request by one robots.txt response of its origin.
     fn judged(
         &mut self,
         origin: usize,
@@ -113,8 +113,8 @@ impl AuditRun<'_> {
         Ok(CheckResult::Kept)
     }
 
-    /// Returns a breach if the settings at the time of the request are known. Otherwise the check
-    /// is undecided.
+    /// Returns a breach of `rule` if the settings at the time of the request are known. Otherwise,
+    /// the check is undecided.
     fn if_held(&self, sent: &SentRequest, rule: &'static str, message: String) -> CheckResult {
         match self.settings.is_known_at(sent.worker(), sent.start) {
             true => CheckResult::Broke(rule, message),

@@ -1,5 +1,5 @@
-//! Derives each origin's copies of robots.txt, and when they were in force, from the archived
-//! responses.
+//! Derives from the archived responses which robots.txt copies each origin had, and when each copy
+//! was in force.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -17,8 +17,8 @@ use crate::error::RecordsError;
 /// Maximum number of redirects to follow (RFC 9309 section 2.3.1.2).
 pub(super) const MAX_HOPS: u8 = 5;
 
-/// The responses of all origins. Memory: about 150 bytes per robots.txt request, and 64 MiB of
-/// compiled rules.
+/// The robots.txt responses of all origins. Memory: about 150 bytes per robots.txt request, and 64
+/// MiB of compiled rules.
 pub(super) struct RobotsResponses {
     exchanges: Exchanges,
     compiled: Compiled,
@@ -26,37 +26,38 @@ pub(super) struct RobotsResponses {
     /// Origins by index.
     origins: Vec<Origin>,
     answers: Vec<Vec<Answer>>,
-    /// Redirects whose target was not requested yet: the target, and the number of redirects so
-    /// far.
+    /// The redirects whose targets were not requested yet, by origin index. Each has its target and
+    /// the number of redirects so far.
     chains: HashMap<usize, (CanonicalUrl, u8)>,
 }
 
-/// A response to a request for robots.txt, or its failure, and the rules in force because of it.
+/// A response to a request for robots.txt (or the failure of the request), and the rules in force
+/// after it.
 #[derive(Debug)]
 pub(super) struct Answer {
     /// End of the last exchange.
     pub(super) end: u64,
-    /// When the last file arrived that must be fetched before the origin's pages: robots.txt, or a
-    /// `tdmrep.json` after it.
+    /// When the last of the files arrived that must be fetched before the origin's pages:
+    /// robots.txt, or a `tdmrep.json` after it.
     pub(super) known_at: u64,
     /// The line of the last exchange in `requests.jsonl`.
     pub(super) line: u64,
     /// The line of the oldest row that these rules depend on. `None` if they may depend on a
-    /// response before the first row.
+    /// response that is older than the first row.
     pub(super) rests_on: Option<u64>,
-    /// Whether the last exchange, after redirects, was with the origin's own host.
+    /// Whether the last exchange, at the end of all redirects, was with the origin's own host.
     pub(super) at_home: bool,
     state: State,
     /// When robots.txt must be fetched again.
     until: u64,
     pub(super) status: Option<u16>,
     good: Good,
-    /// Number of consecutive responses that left the rules unknown.
+    /// Number of consecutive failures to fetch robots.txt.
     tries: u32,
-    /// The pace demanded of each reader so far.
+    /// The pace that each reader has to keep, for the readers computed so far.
     paces: Vec<(RobotsReader, Option<Rc<RobotsPaceAsked>>)>,
-    /// Whether a page was fetched after this response. If the copy is stale, no second page may be
-    /// fetched.
+    /// Whether a page was fetched after this response. A stale copy allows one page, but not a
+    /// second one.
     pub(super) page_followed: bool,
 }
 
@@ -69,11 +70,11 @@ enum State {
     Unknown,
 }
 
-/// The last good robots.txt of an origin.
+/// The last usable robots.txt of an origin.
 #[derive(Clone, Copy, Debug)]
 enum Good {
     None,
-    /// There may be a good file, but it isn't archived.
+    /// There may be a usable file, but it isn't archived.
     Unknown,
     Copy {
         place: ArchivePlace,
@@ -159,7 +160,8 @@ impl RobotsResponses {
         }
     }
 
-    /// Returns the rules that a file has for a reader. Without a file, everything is allowed.
+    /// Returns the rules that `reader` reads in the file at `place`. Without a file, everything is
+    /// allowed.
     pub(super) fn robots(
         &mut self,
         place: Option<ArchivePlace>,
@@ -174,7 +176,8 @@ impl RobotsResponses {
         }
     }
 
-    /// Returns the pace that the rules in force by a response demand. `None` if they demand none.
+    /// Returns the pace that the robots.txt in force after a response demands. `None` if it demands
+    /// none.
     pub(super) fn pace(
         &mut self,
         origin: usize,
@@ -203,8 +206,8 @@ impl RobotsResponses {
         Ok(pace)
     }
 
-    /// Adds a request for a robots.txt or a redirect on the way to one. Returns the origins whose
-    /// rules changed.
+    /// Adds a request for a robots.txt, or for a redirect on the way to one. Returns the origins
+    /// whose rules changed.
     pub(super) fn take(
         &mut self,
         row: &RequestRow,
@@ -252,7 +255,7 @@ impl RobotsResponses {
         Ok(changed)
     }
 
-    /// Records the end of the last request that an origin's pages wait for.
+    /// Records the end of the last request that the pages of an origin have to wait for.
     pub(super) fn all_known(&mut self, origin: &Origin, end: u64) {
         let number = self.number(origin);
         let answers = number.and_then(|number| self.answers.get_mut(number));
@@ -291,15 +294,14 @@ impl RobotsResponses {
         let tries = before.filter(|before| before.state == State::Unreachable);
         let tries = tries.map_or(1, |before| before.tries.saturating_add(1));
         let end = row.end;
-        // If the header fields are not known, the response may have been valid for the maximum
-        // time.
+        // Without header fields, assume the maximum lifetime, because the response may have had it.
         let lasts = exchange.map_or(settings.most, |found| {
             life(&found.fields, end, settings.most)
         });
         let mut answer = Answer::unknown(row, line, end.saturating_add(lasts), tries);
         answer.rests_on = match meaning {
             AnswerMeaning::Rules(_) | AnswerMeaning::None => Some(line),
-            // The previous rules stay in force, so this result depends on the same row as before.
+            // The previous rules stay in force, so they depend on the same row as before.
             _ => before.and_then(|before| before.rests_on),
         };
         match (meaning, held) {
@@ -314,7 +316,7 @@ impl RobotsResponses {
                     place, lasts: old, ..
                 },
             ) => {
-                // RFC 9111 section 4.3.4: fields missing in the 304 keep their values.
+                // Fields that are missing in the 304 keep their values (RFC 9111 section 4.3.4).
                 let says = exchange.is_some_and(|found| says_life(&found.fields));
                 let lasts = if says { lasts } else { old.min(settings.most) };
                 answer.hold(place, lasts);
@@ -355,7 +357,7 @@ impl Answer {
         }
     }
 
-    /// Records a new or confirmed file.
+    /// Records that the response has a new file, or confirmed the old one.
     fn hold(&mut self, place: ArchivePlace, lasts: u64) {
         let at = self.end;
         self.state = State::Rules;
@@ -391,8 +393,8 @@ impl Answer {
         }
     }
 
-    /// Returns the status of the response if, by the operator's settings, that status forbids all
-    /// pages of the origin.
+    /// Returns the status of the response if the operator's settings forbid all pages of the origin
+    /// because of this status.
     pub(super) fn forbidden(&self, settings: &AuditedSettings) -> Option<u16> {
         let status = self.status.filter(|status| matches!(status, 401 | 403));
         status.filter(|_| settings.forbids && self.state == State::None)
@@ -425,7 +427,7 @@ impl RobotsPaceAsked {
         (!silent).then_some(RobotsPaceAsked { gap, rates, visits })
     }
 
-    /// Returns the delay demanded during the whole of a time span, with its directive and line.
+    /// Returns the delay that is demanded at both ends of a time span, with its directive and line.
     pub(super) fn gap_within(&self, from: u64, to: u64) -> (u64, &'static str, u32) {
         let within = |hours: &VisitHours| hours.contain(minute(from)) && hours.contain(minute(to));
         let rates = self.rates.iter().filter(|(_, hours, _)| within(hours));
@@ -436,7 +438,7 @@ impl RobotsPaceAsked {
         )
     }
 
-    /// Returns whether any moment of a time span is within the visiting hours.
+    /// Returns whether the start or the end of a time span is within the visiting hours.
     pub(super) fn welcomes(&self, from: u64, to: u64) -> bool {
         let within = |hours: &VisitHours| hours.contain(minute(from)) || hours.contain(minute(to));
         self.visits.is_empty() || self.visits.iter().any(within)
@@ -455,7 +457,7 @@ fn meaning(
     url: &CanonicalUrl,
     hop: u8,
 ) -> AnswerMeaning {
-    // The same request is sent again with a signature, like a redirect to the same URL.
+    // The request is sent again with a signature. This works like a redirect to the same URL.
     if row.challenged && hop < MAX_HOPS {
         return AnswerMeaning::Redirect(url.clone());
     }
@@ -477,7 +479,7 @@ fn meaning(
     }
 }
 
-/// Returns the target of a redirect. `None` if the response isn't one.
+/// Returns the target of a redirect. `None` if the response isn't a redirect.
 pub(super) fn target(status: u16, exchange: &Exchange, url: &CanonicalUrl) -> Option<CanonicalUrl> {
     if !matches!(status, 300..=303 | 307 | 308) {
         return None;

@@ -108,7 +108,7 @@ impl AuditRun<'_> {
             return Ok(());
         };
         let judged = self.excluded_judged(&url, row)?;
-        // The row may be based on a copy of any time, so any lost row leaves the check undecided.
+        // The row may be based on a copy from any time. So any lost row leaves the check undecided.
         let judged = self.findings.unless_lost(judged, None, u64::MAX);
         let (host, rows) = (url.host_key(), [(Excluded, line)]);
         self.findings
@@ -150,8 +150,8 @@ impl AuditRun<'_> {
         Ok(judged)
     }
 
-    /// Judges a row of `excluded.jsonl` by one response. `None` if the response doesn't exclude the
-    /// URL.
+    /// Judges a row of `excluded.jsonl` by one robots.txt response. `None` if the response doesn't
+    /// exclude the URL.
     fn excluded_by(
         &mut self,
         (url, row): (&CanonicalUrl, &ExcludedRow),
@@ -185,7 +185,7 @@ impl AuditRun<'_> {
         self.copies.as_ref()?.answers(origin).get(index)
     }
 
-    /// Returns the rules that a response put in force; `None` if they are unknown or robots.txt was
+    /// Returns the rules in force after a response. `None` if they are unknown, or robots.txt was
     /// unreachable.
     fn rules_of(
         &mut self,

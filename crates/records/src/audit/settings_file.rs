@@ -10,7 +10,7 @@ use toml::{Table, Value};
 /// Maximum duration: a hundred years.
 const MAX_MILLIS: f64 = 36_500.0 * 86_400e3;
 
-/// The settings as `crawl.toml` has them.
+/// The settings in the form of `crawl.toml`.
 pub(super) struct File(Table);
 
 impl File {
@@ -50,8 +50,8 @@ impl File {
         }
     }
 
-    /// Returns the limits by host name. For each setting, the longest matching site wins, then the
-    /// longest matching host of a group, then the general setting.
+    /// Returns the limits of each host name that has its own. For each setting, the longest
+    /// matching site counts, then the longest matching host of a group, then the general setting.
     pub(super) fn by_name<T: Clone>(
         &self,
         everywhere: &T,
@@ -84,7 +84,7 @@ impl File {
     }
 }
 
-/// Returns the value of the longest name that matches a host key, if any name does.
+/// Returns the value of the longest name that matches a host key. `None` if no name matches.
 pub(super) fn find<'a, T>(by_name: &'a BTreeMap<String, T>, host: &str) -> Option<&'a T> {
     let (name, port) = host_and_port(host);
     let mut rest = Some(name).filter(|_| !by_name.is_empty());
@@ -103,9 +103,9 @@ fn site_key(name: &str) -> String {
     HostKey::parse(name).map_or_else(|_| name.to_owned(), |key| key.to_string())
 }
 
-/// Parses durations such as `500ms`, `2s`, `1m30s`, `1h` and `1d` to milliseconds, rounded down;
-/// `0` needs no unit. The audit shares no code with the crawl, so it has its own parser.
-/// `durations.tsv` tests that both parsers agree.
+/// Parses durations such as `500ms`, `2s`, `1m30s`, `1h` and `1d` to milliseconds, rounded down.
+/// `0` needs no unit. The audit has its own parser, because it shares no code with the crawl. The
+/// cases in `durations.tsv` test that both parsers agree.
 pub(super) fn span(value: &Value) -> Result<u64, String> {
     let bad = || format!("`{value}` is not a duration");
     let text = match value {
@@ -123,7 +123,7 @@ pub(super) fn span(value: &Value) -> Result<u64, String> {
             .find(|c: char| c.is_ascii_alphabetic())
             .ok_or_else(bad)?;
         let (number, after) = rest.split_at(unit_at);
-        // Reject Rust's other number formats: only digits with a decimal point are allowed.
+        // Only digits with a decimal point are allowed. Rust would parse other number formats too.
         let is_digit = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_digit());
         if !is_digit(number.bytes().next()) || !is_digit(number.bytes().last()) {
             return Err(bad());
@@ -146,8 +146,7 @@ pub(super) fn span(value: &Value) -> Result<u64, String> {
     if millis > MAX_MILLIS {
         return Err(bad());
     }
-    // Half a microsecond compensates for rounding errors of binary fractions. The cast turns a
-    // number that is too large into the maximum.
+    // Half a microsecond compensates for rounding errors of binary fractions. The cast saturates.
     Ok((millis + 0.0005) as u64)
 }
 

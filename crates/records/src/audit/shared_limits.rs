@@ -1,5 +1,5 @@
-//! Checks the limits that several hosts share (per address, per site, and in total), the quiet
-//! hours, and that every request is signed if the settings demand it.
+//! Checks the limits that several hosts share (per address, per site, and in total) and the quiet
+//! hours. If the settings demand signatures, also checks that every request is signed.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
@@ -15,13 +15,13 @@ use super::{EARLIER_RUN, ROUNDING_MS, SETTLING_MS};
 
 /// A key of [`Audit::undecided`](super::Audit::undecided).
 pub(super) const SEVERAL_ADDRESSES: &str = "a limit of an address whose host has several";
-/// Rates are checked over about this many milliseconds, because a request starts a little after its
-/// turn.
+/// Rates are averaged over about this many milliseconds, because a single request may start a
+/// little after its turn.
 const RATE_SPAN_MS: f64 = 10_000.0;
 /// Maximum requests in [`RATE_SPAN_MS`] whose starts are kept.
 /// Beyond the limit: a higher rate is checked over a shorter time.
 const MAX_STARTS: usize = 10_000;
-/// Number of addresses and sites at which idle ones are dropped.
+/// Number of addresses and sites beyond which idle ones are dropped.
 const MAX_GATES: usize = 100_000;
 const MINUTE_MS: u64 = 60_000;
 
@@ -40,30 +40,31 @@ struct Started {
 /// The requests to an address or a site so far.
 #[derive(Debug, Default)]
 struct Gate {
-    /// Ends of the requests that may be in flight, with their lines.
+    /// The end and the line of each request that may be in flight.
     in_flight: Vec<(u64, u64)>,
     /// The latest end of a request that has ended.
     ended: u64,
     starts: Starts,
 }
 
-/// The starts of the last requests.
+/// The start and the line of each of the last requests.
 #[derive(Debug, Default)]
 struct Starts(VecDeque<(u64, u64)>);
 
-/// The state of the checks, made of the requests so far. Each worker of a shared crawl has its own
-/// limits. Memory: about 200 bytes for each address and site.
+/// The state of the checks after the requests so far. Each worker of a shared crawl has its own
+/// limits, so each is checked separately. Memory: about 200 bytes for each address and site.
 #[derive(Debug, Default)]
 pub(super) struct SharedChecks {
     ahead: BinaryHeap<Reverse<Started>>,
     all: HashMap<Option<Box<str>>, Starts>,
     gates: HashMap<(Option<Box<str>>, Box<str>), Gate>,
-    /// The first address of each host. `None` if it has had several.
+    /// The only address of each host. `None` if the host has had several addresses.
     addresses: HashMap<Box<str>, Option<Box<str>>>,
 }
 
 impl SharedChecks {
-    /// Adds a row of `requests.jsonl`, and checks the requests that no later row can precede.
+    /// Adds a row of `requests.jsonl`. Checks the requests that are certain to have started before
+    /// all later rows.
     pub(super) fn request(
         &mut self,
         row: &RequestRow,
@@ -98,7 +99,7 @@ impl SharedChecks {
             return;
         };
         let (start, host, worker) = (sent.start, &*sent.host, sent.worker.as_deref());
-        // Shortly after a change, requests may follow either the earlier or the new settings.
+        // Shortly after a change, a request may follow either the previous or the new settings.
         let limits = move || {
             settings
                 .around(worker, start)
@@ -147,7 +148,8 @@ impl SharedChecks {
             broken.push(("per-address", breach, Some(line)));
         }
         for (rule, breach, earlier) in broken {
-            // A host with several addresses counts towards the limits of the first one.
+            // A host with several addresses counts towards the limits of its first one. So if a
+            // limit seems broken, that can't be decided.
             let is_fixed = rule != "per-address" || self.has_one_address(host);
             let result = match settings.is_known_at(worker, start) {
                 true if is_fixed => CheckResult::Broke(rule, breach),
@@ -170,7 +172,8 @@ impl SharedChecks {
             .or_default()
     }
 
-    /// Counts a request to an address. Returns which limit it breaks, and an earlier request.
+    /// Counts a request to an address. If the request breaks a limit, returns a description, and
+    /// the line of an earlier request.
     fn address(&mut self, sent: &Started, limits: GateLimits, since: u64) -> Option<(String, u64)> {
         let address = sent.address.as_deref()?;
         let of_host = self.addresses.entry(sent.host.clone());
@@ -194,8 +197,9 @@ impl SharedChecks {
 }
 
 impl Gate {
-    /// Counts a request. Returns which limit it breaks, and the line of an earlier request. Rates
-    /// and delays are checked between requests from `since` on, when the settings last changed.
+    /// Counts a request. If the request breaks a limit, returns a description, and the line of an
+    /// earlier request. Rates and delays are checked only between requests from `since` on, the
+    /// time of the last change of the settings.
     fn take(&mut self, sent: &Started, limits: GateLimits, since: u64) -> Option<(String, u64)> {
         let is_over = |end: u64| end <= sent.start + ROUNDING_MS;
         for (end, _) in self.in_flight.iter().filter(|(end, _)| is_over(*end)) {
@@ -215,7 +219,8 @@ impl Gate {
             ));
         }
         let since_end = sent.start.saturating_sub(self.ended);
-        // A request starts a little after its turn, which the next delay counts from.
+        // A request starts a little after its turn, and the next delay counts from the turn. So
+        // allow for the difference.
         let since_start = sent.start.saturating_sub(last) + SETTLING_MS;
         let delay = since_end.min(since_start);
         match earlier > 0 && last >= since && delay + ROUNDING_MS < limits.delay {
@@ -237,13 +242,14 @@ impl Gate {
 }
 
 impl Starts {
-    /// Counts a request. Returns the rate if it is too high, and the line of an earlier request.
+    /// Counts a request. If the rate is too high, returns a description, and the line of an earlier
+    /// request.
     fn take(&mut self, sent: &Started, interval: Option<f64>, since: u64) -> Option<(String, u64)> {
         while self.0.front().is_some_and(|(start, _)| *start < since) {
             self.0.pop_front();
         }
         self.0.push_back((sent.start, sent.line));
-        // The casts saturate.
+        // The casts saturate, so a very small interval does no harm.
         let count = interval.map_or(1, |interval| {
             ((RATE_SPAN_MS / interval).ceil() as usize).clamp(1, MAX_STARTS)
         });

@@ -19,7 +19,8 @@ fn check_rows(toml: &str, sent: &[Sent], change: impl Fn(&mut RequestRow)) -> St
     check_with(toml, Vec::new(), sent, change)
 }
 
-/// As `check_rows`, with recorded settings: when they began, and in JSON.
+/// Like `check_rows`, but with recorded settings. Each entry of `recorded` has the time since when
+/// the settings were in force, and the settings in JSON.
 fn check_with(
     toml: &str,
     recorded: Vec<(u64, &str)>,
@@ -71,7 +72,7 @@ fn requests_in_flight_per_address_and_site_are_counted() {
         check("[site.\"e.example\"]\nper-site = 1\n", &sent),
         "per-site: 2 requests in flight, but at most 1 were allowed to the site e.example [1, 2]\n"
     );
-    // Behind another address, the second host doesn't count.
+    // The second host has another address, so it doesn't count.
     let apart = [sent[0], ("b.e.example", "192.0.2.2", 7_000, 9_500)];
     assert_eq!(check("[politeness]\nper-address = 1\n", &apart), "");
     let moved = [
@@ -150,7 +151,7 @@ fn requests_in_quiet_hours_are_breaches() {
         (30 * minute, words),
         (60 * minute, ""),
         (23 * 60 * minute - 1, ""),
-        // The hour had just begun.
+        // The quiet hours had only just begun.
         (23 * 60 * minute + 500, ""),
         (23 * 60 * minute + 1500, words),
     ] {
@@ -200,7 +201,8 @@ fn every_limit_is_that_of_the_time_of_the_request() {
         ]
     };
     let check = |sent: &[Sent], signed| check_with("", recorded(), sent, |row| row.signed = signed);
-    // Everything is allowed in the first run. The first request of the second run follows soon.
+    // Everything is allowed in the first run. The second run follows soon, so its first request may
+    // still follow the first run's limits.
     let quick = [host(5_000), slow(5_100), host(58_000), host(60_100)];
     assert_eq!(check(&quick, true), "");
     assert_eq!(

@@ -14,16 +14,16 @@ use super::readable;
 use crate::error::RecordsError;
 use crate::rows::requests;
 
-/// Maximum seconds from the start in a row to the signature. The start is before the look-up of the
-/// host's address.
+/// Maximum seconds from the start of a request in its row to its signature. The start comes before
+/// the look-up of the host's address.
 const DELAY: u64 = 60;
 /// A key of [`Audit::undecided`](super::Audit::undecided).
 pub(super) const UNKNOWN_SIGNER: &str = "a signature whose key is not known";
 /// A key of [`Audit::undecided`](super::Audit::undecided).
 pub(super) const CLOCK_STEP: &str = "a signature whose time differs from that of its row";
 
-/// Returns the request in a WARC record, as its signature sees it. `None` if the record is not an
-/// HTTP request.
+/// Returns the request in a WARC record in the form that its signature covers. `None` if the record
+/// is not an HTTP request.
 #[must_use]
 pub fn signed_message(record: &WarcRecord) -> Option<Message> {
     if record.kind() != "request" {
@@ -47,8 +47,8 @@ pub fn signed_message(record: &WarcRecord) -> Option<Message> {
     })
 }
 
-/// Checks the archived requests whose rows have a signature. Without known keys, checks nothing.
-/// Returns the number of requests that name each key.
+/// Checks the archived requests that were signed according to their rows. Returns the number of
+/// requests that name each key. Checks nothing if no keys are known.
 pub(super) fn check(
     dir: &Path,
     known: &[Directory],
@@ -79,7 +79,7 @@ pub(super) fn check(
                 Ok(record) => record,
                 Err(why @ ReadError::Io { .. }) => return Err(why.into()),
                 Err(ReadError::TooLong { .. }) => continue,
-                // `crawl verify` reports damaged records.
+                // Don't report damaged records here, because `crawl verify` reports them.
                 Err(_) => break,
             };
             let begun = record.date().map(Timestamp::as_millis);
@@ -143,7 +143,8 @@ fn judge(verdicts: &[Verdict]) -> CheckResult {
         (_, Some(Fault::UnknownAgent(_) | Fault::UnknownKey { .. })) => {
             CheckResult::Undecided(UNKNOWN_SIGNER)
         }
-        // The clock of rows doesn't follow the system clock, which a suspended machine sets forward.
+        // A machine that was suspended sets its system clock forward, but the clock of the rows
+        // doesn't follow.
         (_, Some(Fault::Future(_) | Fault::Expired(_))) => CheckResult::Undecided(CLOCK_STEP),
         (_, Some(fault)) => {
             CheckResult::Broke("signature", format!("the signature doesn't hold: {fault}"))

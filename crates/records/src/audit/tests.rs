@@ -17,7 +17,8 @@ use super::{audit, conduct_page};
 use crate::error::RecordsError;
 use sample_crawl::{Begins, More, Sent, page, robots, write};
 
-/// Checks the rules that the audit finds undecided or broken, with the lines that it cites.
+/// Checks which checks of the audit are undecided, which rules are broken, and which lines are
+/// cited.
 fn check_with(sent: &[Sent], more: More, expect: Expect) {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), sent, &more);
@@ -153,7 +154,7 @@ fn each_request_is_checked_against_the_settings_of_its_time() {
             4 gaps, 4 pages
             gap: a gap of 300 ms, but 1000 ms were required (the minimum delay) (requests.jsonl 2, requests.jsonl 3)"#]],
     );
-    // A gap during which the delay rises is held to the shorter one.
+    // The delay rises during a gap, so the gap only has to be as long as the shorter delay.
     check_with(
         &log(300),
         more(&[(0, Begins::Run, FAST), (5_200, Begins::Run, SLOW)]),
@@ -161,7 +162,7 @@ fn each_request_is_checked_against_the_settings_of_its_time() {
             4 gaps, 4 pages
             gap: a gap of 300 ms, but 1000 ms were required (the minimum delay) (requests.jsonl 4, requests.jsonl 5)"#]],
     );
-    // Two requests at once are allowed until the change, and one afterwards.
+    // Two requests may be in flight until the settings change, and one afterwards.
     let pages =
         [5_000, 5_001, 6_100, 6_101, 20_000, 20_001].map(|start| page((start, start + 10), "/"));
     let pages: Vec<_> = std::iter::once(robots((0, 100), 404, ""))
@@ -208,7 +209,7 @@ fn robots_txt_is_read_as_the_settings_of_the_time_say() {
             disallowed: http://e.example/p was requested although robots.txt disallows it: `Disallow: /p` on line 3 (requests.jsonl 1, requests.jsonl 2)
             disallowed: http://e.example/q was requested although robots.txt disallows it: `Disallow: /q` on line 6 (requests.jsonl 1, requests.jsonl 5)"#]],
     );
-    // The pace is that of the agent, too.
+    // The pace depends on the agent, too.
     let early = [
         robots((0, 100), 200, body),
         page((1_100, 1_110), "/q"),
@@ -246,7 +247,8 @@ fn robots_txt_is_read_as_the_settings_of_the_time_say() {
     );
 }
 
-/// A copy that is too old is undecided only if a restart came in between, in whichever run.
+/// A page under a stale copy is undecided only if there was a restart between the copy and the
+/// page. Otherwise it is a breach, even in an earlier run.
 #[test]
 fn a_stale_copy_in_an_earlier_run_is_a_breach() {
     let hour = 3_600_000;
@@ -277,8 +279,8 @@ fn a_stale_copy_in_an_earlier_run_is_a_breach() {
     );
 }
 
-/// A reread has raised the limit of requests in flight, so one request may start at once. The
-/// requests that wait for the delay may start before or after it.
+/// The settings allow four requests in flight, so one slot is unused and a request may start at
+/// once. Requests that wait for the delay may start before or after that request.
 #[test]
 fn an_unused_slot_is_left_to_the_request_that_needs_it() {
     let request = |(start, end), gap_asked| Sent {
@@ -600,7 +602,7 @@ fn rfc9309_2_4_no_older_than_its_life() {
         fields: &[("cache-control", "max-age=10")],
         ..robots((0, 100), 200, BARS_P)
     };
-    // One page may follow a response for robots.txt even if the response is stale at once.
+    // A single page may follow a robots.txt response even if the response is stale by then.
     let log = |first, second| {
         [
             short(),
@@ -621,7 +623,7 @@ fn rfc9309_2_4_no_older_than_its_life() {
             2 gaps, 2 pages
             stale: http://e.example/b was requested under a copy of robots.txt that was 19900 ms old but valid for 10000 ms (requests.jsonl 1, requests.jsonl 3)"#]],
     );
-    // A 304 without fields extends the copy by its original lifetime.
+    // A 304 without header fields extends the copy by the copy's original lifetime.
     let confirmed = |start| {
         let again = robots((start, start + 100), 304, "");
         let page = page((start + 9000, start + 9100), "/p");

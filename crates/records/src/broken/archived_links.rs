@@ -18,11 +18,11 @@ use crate::decoded_body::decoded_body;
 use crate::error::RecordsError;
 use crate::rows::pages;
 
-/// Receives a link: the page that contains it, its target or why that can't be fetched, the link
-/// itself (`None` for an entry of a feed or sitemap), and its text.
+/// A function that receives a link: the page that contains it, its target, the link itself (`None`
+/// for an entry of a feed or sitemap), and its text.
 type TakeLink<'a> = dyn FnMut(&CanonicalUrl, Target<'_>, Option<&Link>, Option<&str>) + 'a;
 
-/// The target of a link. The error explains why the link has no URL that can be fetched.
+/// The target of a link, or the reason why the link's URL can't be fetched.
 pub(crate) type Target<'a> = Result<&'a CanonicalUrl, &'a Unusable>;
 
 /// The archive of a crawl.
@@ -40,8 +40,8 @@ impl Archived {
         })
     }
 
-    /// Adds the links of all URLs whose last row is a page. Returns the keys of pages that could
-    /// not be read.
+    /// Adds the links of all URLs whose last row is a page to `wanted`. Returns the keys of pages
+    /// that could not be read.
     pub(super) fn links(
         &self,
         dir: &Path,
@@ -104,7 +104,7 @@ impl Archived {
         self.shown(row, &self.record(row)?.http()?)
     }
 
-    /// Returns the DOM of a page that was rendered, and the body of another one.
+    /// Returns the DOM of the page if it was rendered, and otherwise the body.
     fn shown(&self, row: &PageRow, http: &HttpMessage<'_>) -> Option<Bytes> {
         match read_dom(&self.dir, row) {
             Some(dom) => Some(dom.into()),
@@ -153,7 +153,7 @@ impl Archived {
 /// The media type of a DOM in the archive.
 const HTML_IN_UTF8: &str = "text/html; charset=utf-8";
 
-/// A page as the server sent it, or as a browser shows it if it was rendered.
+/// A page as the server sent it or, if it was rendered, as the browser shows it.
 pub(crate) struct HtmlAnswer {
     pub(crate) body: Bytes,
     /// The values of the `X-Robots-Tag` headers.
@@ -198,7 +198,7 @@ impl Page<'_> {
         }
     }
 
-    /// Adds the entries of a sitemap. A list of URLs in plain text is a sitemap too; other text has
+    /// Adds the entries of a sitemap. A list of URLs in plain text is a sitemap too. Other text has
     /// no entries.
     fn of_sitemap(&mut self, body: &[u8], content_type: Option<&str>) {
         let sitemap = read_sitemap(body, content_type, self.limits);
@@ -230,7 +230,8 @@ impl Page<'_> {
 
     fn link(&mut self, base: &CanonicalUrl, link: &Link) {
         let href = match link.kind {
-            // The form data replaces the query (HTML Standard 4.10.21.3).
+            // A browser replaces the query of the address by the data of the form (HTML Standard
+            // 4.10.21.3).
             LinkKind::Form => link.href.split(['?', '#']).next().unwrap_or_default(),
             _ => &link.href,
         };

@@ -24,7 +24,7 @@ struct Last {
     /// The line of the last row whose archive record contains the body; 0 if there is none.
     body: u64,
     outcome: LastOutcome,
-    /// Whether the last row allows that the body is shown or exported.
+    /// Whether the URL's last row allows commands to show or export its body.
     may_show_body: bool,
     /// Whether the URL is outside the scope, according to its last row.
     is_off_scope: bool,
@@ -104,7 +104,7 @@ impl LatestRows {
         last.is_some_and(|last| last.body == line && last.outcome == LastOutcome::Page)
     }
 
-    /// Returns whether the last row of a URL allows that its body is shown or exported
+    /// Returns whether the last row of a URL allows commands to show or export its body
     /// ([`PageRow::may_show_body`]).
     pub(crate) fn may_show_body(&self, url: &str) -> bool {
         self.get(url).is_some_and(|last| last.may_show_body)
@@ -137,8 +137,8 @@ impl LatestRows {
     }
 }
 
-/// Hashes a URL. Collisions are rare: among ten million URLs, two collide in one of three hundred
-/// thousand crawls.
+/// Hashes a URL. Collisions are rare: of three hundred thousand crawls with ten million URLs each,
+/// about one has two URLs with the same hash.
 pub(crate) fn key(url: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     url.hash(&mut hasher);

@@ -23,8 +23,8 @@ pub(super) struct LinkSearch {
 struct Goal {
     /// The index of the broken page that a target leads to.
     page: usize,
-    /// The redirects from a target to the broken page. Starts with the target itself if it
-    /// redirects.
+    /// The redirects from the target to the broken page, starting with the target itself. Empty if
+    /// the target is the broken page.
     through: Vec<String>,
 }
 
@@ -87,8 +87,9 @@ impl LinkSearch {
         });
     }
 
-    /// For each target, adds a link from the page that first led to it, if no link from that page
-    /// was found but `may_stand` returns true: the page may still contain one.
+    /// Adds links that the search may have missed. For each target, adds a link from the page that
+    /// first led to it (`via`), unless such a link was found, or `may_stand(via)` returns false
+    /// because the page can't contain one any more.
     pub(super) fn add_vias(
         &mut self,
         pages: &[BrokenPage],
@@ -101,13 +102,13 @@ impl LinkSearch {
                 Some(redirect) => redirects.via(redirect),
                 None => pages.get(goal.page).and_then(|page| page.via.as_deref()),
             };
-            // Skip a page that is itself a target. If it redirects, it is already in the chain, and
-            // the page that led to it is searched for separately.
+            // Skip a page that is itself a target. If the page redirects, it is a part of the
+            // chain, and the page that led to it is handled in another iteration.
             let page = via.filter(|via| !goals.contains_key(*via) && may_stand(via));
             let (page, through) = match (page, goal.through.split_first()) {
                 (Some(page), _) => (page, &goal.through[..]),
-                // The target is a seed that redirects, and nothing links to it, so list the seed
-                // itself.
+                // The target is a seed that redirects, and nothing links to the seed. So list the
+                // seed itself.
                 (None, Some((seed, rest))) if via.is_none() => (seed.as_str(), rest),
                 _ => continue,
             };
@@ -130,7 +131,7 @@ impl LinkSearch {
     }
 }
 
-/// Reads the spelling rules from the crawl's `crawl.toml`. `SpellingRules::apply` skips those that
+/// Reads the spelling rules from the crawl's `crawl.toml`. `SpellingRules::apply` skips rules that
 /// are set to `evidence`.
 pub(crate) fn naming(dir: &Path) -> SpellingRules {
     let table = stored_settings(dir);

@@ -8,7 +8,8 @@ use crawl_archive::rows::{PageRow, REDIRECT_LOOP};
 use super::BrokenPage;
 use super::latest_rows::LatestRows;
 
-/// Maximum length of a chain of redirects to trace back. Crawls follow fewer, at most 255.
+/// Maximum length of a chain of redirects to trace back. No crawl follows a chain of more than 255
+/// redirects.
 pub(super) const MAX_CHAIN: usize = 256;
 
 /// All URLs that currently redirect.
@@ -16,7 +17,7 @@ pub(super) const MAX_CHAIN: usize = 256;
 pub(super) struct Redirects {
     /// The last visit of each URL.
     visits: HashMap<String, RedirectVisit>,
-    /// The target that each redirect's row names.
+    /// The target of each redirect whose row names the target.
     targets: HashMap<String, String>,
     /// The URL first discovered through each redirect.
     first_met: HashMap<String, String>,
@@ -27,13 +28,13 @@ struct RedirectVisit {
     status: Option<u16>,
     fetched_at: Timestamp,
     round: u32,
-    /// The URL that led to the redirect, if any.
+    /// The URL that led to the redirect. `None` for a seed.
     via: Option<String>,
 }
 
 impl Redirects {
     /// Adds the last row of a URL. If the URL was first discovered through a redirect, it counts as
-    /// the target of that redirect, unless the row of the redirect names a target.
+    /// the redirect's target, unless the redirect's row names another target.
     pub(super) fn note(&mut self, row: &PageRow, latest: &LatestRows) {
         if let Some(via) = row.via.as_ref().filter(|via| latest.redirects(via)) {
             self.first_met.insert(via.clone(), row.url.clone());
@@ -52,9 +53,9 @@ impl Redirects {
         }
     }
 
-    /// Reports each loop once, under the first of its URLs in sort order. The row with the loop
-    /// error may be of any of these URLs, depending on timing, but two reports of one site should
-    /// agree.
+    /// Reports each redirect loop once, under the first of its URLs in sort order. The row with the
+    /// loop error may be that of any URL in the loop, depending on timing. With the sort order, two
+    /// reports about the same site agree.
     pub(super) fn name_loops(&self, pages: &mut Vec<BrokenPage>) {
         let mut named = HashSet::new();
         pages.retain_mut(|page| {

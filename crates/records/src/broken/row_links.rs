@@ -11,8 +11,8 @@ use super::link_search::LinkSearch;
 use crate::error::RecordsError;
 use crate::rows::links as link_rows;
 
-/// Adds the links of URLs whose last row is a page. If a page changed, its links are listed again,
-/// as one group of consecutive rows, and the last group wins.
+/// Adds the links of URLs whose last row is a page. The links of a page are a group of consecutive
+/// rows. If the page has changed, there is a new group, and only the last one counts.
 pub(super) fn links(
     dir: &Path,
     latest: &LatestRows,
@@ -44,8 +44,8 @@ fn last_groups(dir: &Path) -> Result<HashMap<u64, u64>, RecordsError> {
     Ok(last)
 }
 
-/// Calls `visit` for each row, with the number of its group. A group is consecutive rows from one
-/// page.
+/// Calls `visit` for each row, with the number of its group. A group consists of consecutive rows
+/// from the same page.
 fn each_in_group(dir: &Path, mut visit: impl FnMut(LinkRow, u64)) -> Result<(), RecordsError> {
     let (mut from, mut group) = (String::new(), 0);
     for row in link_rows(dir)? {

@@ -189,7 +189,8 @@ fn check(dir: &Path, source: &str, expect: Expect) {
     expect.assert_eq(&EveryLink(&links_found).to_string());
 }
 
-/// Two broken pages: one with two links and a chain of redirects, one on a dead host.
+/// Two broken pages: the first has two links and a chain of redirects, and the second is on a dead
+/// host.
 fn site() -> Vec<Made> {
     vec![
         page(
@@ -289,7 +290,8 @@ fn first_referrers_are_listed_if_nothing_else_was_kept() {
     );
 }
 
-/// A second round: the first page lost its link, another is unchanged, a third is broken.
+/// A second round. The first page has lost its link, another page is unchanged, and a third one is
+/// broken.
 fn two_rounds() -> Vec<Made> {
     let same = Made {
         status: 304,
@@ -353,7 +355,7 @@ fn pages_are_read_as_they_are_now() {
 fn working_pages_are_not_listed() {
     let fine = [
         page("/", None, "<a href=/x>x</a>"),
-        // A page that was broken in the first round, but no longer is.
+        // A page that was broken in the first round, and works in the second.
         answered("/x", Some("/"), 500),
         page("/x", Some("/"), "").in_round(2, Some("new")),
     ];
@@ -459,8 +461,8 @@ fn redirects_without_an_end_are_broken() {
     );
 }
 
-/// The loop error is in the row of the URL that was fetched last, which may be any URL of the loop.
-/// In an older round it may have been another URL.
+/// The loop error is in the row of the last URL that was fetched, which may be any URL of the loop.
+/// In another round it may be another URL.
 #[test]
 fn a_loop_is_named_by_the_same_page_in_each_round() {
     let report = |error: &[&str]| {
@@ -519,7 +521,7 @@ fn targets_in_redirect_rows_need_no_archive() {
     );
 }
 
-/// The details are those that the engine writes to `waiting.jsonl`.
+/// The texts must be those that the engine writes as `detail` to `waiting.jsonl`.
 #[test]
 fn a_host_that_is_spared_is_not_unreachable() {
     for pause in [

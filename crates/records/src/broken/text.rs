@@ -63,7 +63,7 @@ impl BrokenLinks {
         writeln!(f, "{pages}, {links} to {them}\n")
     }
 
-    /// Writes which links may be missing from the list.
+    /// Writes why links may be missing from the list.
     fn foot(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.source == "via" && !self.pages.is_empty() {
             writeln!(
@@ -83,7 +83,7 @@ impl BrokenLinks {
 fn answer_and_url(page: &BrokenPage) -> String {
     let status = page.status.map(|status| status.to_string());
     let status = status.as_deref().unwrap_or("---");
-    // A status of 400 or above needs no further error.
+    // A status of 400 or above needs no explanation by the error.
     match page
         .error
         .as_ref()
@@ -99,7 +99,7 @@ fn answer_and_url(page: &BrokenPage) -> String {
 
 fn links_in_short(page: &BrokenPage) -> String {
     let mut pages: Vec<&str> = page.links.iter().map(|link| link.page.as_str()).collect();
-    // `dedup` is enough, because the links are sorted by page.
+    // The links are sorted by page, so `dedup` removes all duplicates.
     pages.dedup();
     let links = counted(page.links.len() as u64, "link", "links");
     match pages[..] {

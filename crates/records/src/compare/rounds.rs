@@ -22,8 +22,8 @@ pub(super) struct RoundRequests {
 impl RoundRequests {
     pub(super) fn read(dir: &Path, round: Option<u32>) -> Result<RoundRequests, RecordsError> {
         let mut result = RoundRequests::default();
-        // No request of a round is sent before all pages of the previous round have arrived, so
-        // times tell the rounds apart.
+        // A round sends no request before all pages of the previous round have arrived. So the
+        // times of requests show which round they belong to.
         let (mut after, mut last, mut has_next) = (0, 0, false);
         let mut rows = pages(dir)?;
         while let Some(row) = rows.next_sound() {

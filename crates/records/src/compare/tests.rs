@@ -58,7 +58,7 @@ fn all_differences_of_two_crawls_are_reported() {
             page("http://a.example/y", None, "sha1:0", 1),
             page("http://a.example/z", Some(200), "sha1:3", 1),
             page("http://b.example/", Some(200), "sha1:4", 1),
-            // The last row of a URL wins.
+            // Only the last row of a URL counts.
             page("http://a.example/x", Some(404), "sha1:9", 2),
         ],
         &[

@@ -25,7 +25,8 @@ pub struct NamedBy {
     pub element: Option<String>,
     /// The kind of mention: `link`, `resource`, `feed`, `form` or `other`.
     pub kind: &'static str,
-    /// The setting that prevents the fetch of such URLs, such as `--resources off`, if any.
+    /// The setting that keeps such URLs from being fetched, such as `--resources off`. `None` if
+    /// there is no such setting.
     pub setting: Option<String>,
 }
 
@@ -86,8 +87,8 @@ fn name(kind: LinkKind) -> &'static str {
     }
 }
 
-/// Returns the setting in the crawl's `crawl.toml` that prevents the fetch of URLs of a kind, if
-/// any.
+/// Returns the setting in the crawl's `crawl.toml` that keeps URLs of a kind from being fetched.
+/// `None` if there is no such setting.
 fn setting(dir: &Path, kind: &str) -> Option<String> {
     let (flag, default) = match kind {
         "resource" => ("resources", "off"),

@@ -58,7 +58,7 @@ fn an_endless_line_hides_nothing_and_is_counted() {
     let dir = crawl();
     let path = dir.path().join("pages.jsonl");
     let rows = fs::read(&path).unwrap();
-    // A gap filled with zeros, as a power failure may leave one.
+    // Zeros in place of a row, which a power failure may leave.
     let mut file = fs::File::create(&path).unwrap();
     file.seek(SeekFrom::Start(3 * MAX_LINE_BYTES as u64))
         .unwrap();

@@ -12,8 +12,8 @@ use crate::numbers::counted;
 use crate::words::failure_words;
 
 impl Explanation {
-    /// Returns whether a budget still held the URL back when the last run ended, according to its
-    /// row in `excluded.jsonl`. The next start removes such rows.
+    /// Returns whether a budget still held the URL back when the last run ended. The URL then has a
+    /// row in `excluded.jsonl`, which the next start removes.
     fn is_beyond_budget(&self) -> bool {
         let row = self.excluded.as_ref();
         row.is_some_and(|row| row.reason == "budget")
@@ -91,7 +91,7 @@ impl fmt::Display for Explanation {
             let when = match self.state {
                 "excluded" => Some("reason"),
                 "pending" if self.is_beyond_budget() => Some("reason"),
-                // The row is of an earlier run and no longer counts, or the URL is pending again.
+                // The row no longer counts: it is of an earlier run, or the URL is pending again.
                 "pending" => Some("not fetched before"),
                 _ => None,
             };

@@ -1,5 +1,5 @@
-//! Finds out why a rule read no page, or a field was found on none: looks at pages of the crawl for
-//! what resembles the condition or the selector most.
+//! Finds out why a rule read no page, or why no page had a field. Searches the pages of the crawl
+//! for the text that is most similar to the condition or the selector.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
@@ -35,7 +35,7 @@ impl PagesRead {
     }
 }
 
-/// Explains the rules that read no page, and the fields that were never found, in `counts`.
+/// Explains the rules in `counts` that read no page, and the fields that were never found.
 pub(crate) fn explain(
     dir: &Path,
     configs: &[RuleConfig],
@@ -80,13 +80,13 @@ pub(crate) fn explain(
     Ok(())
 }
 
-/// Which conditions of a rule some page meets.
+/// The conditions of a rule, each with whether any page meets it.
 struct Conditions<'a> {
     config: &'a RuleConfig,
     is_met: HashMap<&'static str, bool>,
-    /// The beginning of a path that resembles that of the rule most, with its likeness.
+    /// The beginning of a page's path that is most similar to the rule's path, and the similarity.
     nearest: Option<(String, f64)>,
-    /// Number of pages whose path has this beginning.
+    /// Number of pages whose path begins with `nearest`.
     pages: u64,
 }
 
@@ -192,7 +192,7 @@ fn beginning<'p>(path: &'p str, wanted: &str) -> &'p str {
     &path[..end.min(most)]
 }
 
-/// Looks for the fields that a rule never found.
+/// Searches for the fields that a rule never found.
 struct Search {
     rule: usize,
     name: String,
@@ -205,7 +205,8 @@ struct FieldSearch {
     field: usize,
     name: String,
     nearest: Option<String>,
-    /// The names that the pages lack, each with the one that resembles it and the number of pages.
+    /// The names that the pages lack, each with the most similar name on the pages. The value is
+    /// the number of pages.
     lacking: BTreeMap<(String, Option<String>), u64>,
 }
 
@@ -260,7 +261,7 @@ impl Search {
     }
 }
 
-/// Parses a page for each search whose rule read it.
+/// Parses a page, and passes it to each search whose rule read the page.
 fn look_at(dir: &Path, rules: &Rules, read: &PagesRead, row: &PageRow, searches: &mut [Search]) {
     let key = key(&row.url);
     let is_read = |search: &&mut Search| {

@@ -1,4 +1,4 @@
-//! A baseline: a file of known faults as JSON lines, as written by this program.
+//! A baseline: a file with known faults, as JSON lines that this program has written.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -17,8 +17,8 @@ pub struct Baseline {
     keys: HashSet<Key>,
 }
 
-/// The identity of a fault: page, kind and target. Two faults are the same even if their texts or
-/// descriptions differ.
+/// The identity of a fault: its page, kind and target. Faults with the same identity are the same,
+/// even if their texts or descriptions differ.
 #[derive(Debug, PartialEq, Eq, Hash, Deserialize)]
 struct Key {
     page: Option<String>,

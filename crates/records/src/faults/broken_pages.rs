@@ -6,9 +6,10 @@ use crate::broken::{BrokenLinks, BrokenPage, LatestRows};
 use crate::outcome::is_obstacle;
 use crate::words::{failure_words, status_words};
 
-/// Returns the links to broken pages as faults, and links whose answer doesn't show whether they
-/// work. A broken page without any links left is not a fault, unless it is a seed. Links on pages
-/// outside the scope are left out, since they are not the site's own.
+/// Returns the links to broken pages as faults. Also returns the links that count neither as
+/// working nor as broken, because of the response of their target. A broken page that nothing links
+/// to any more is not a fault, unless it is a seed. Links on pages outside the scope are left out,
+/// because these pages are not the site's own.
 pub(super) fn broken_faults(
     broken: &BrokenLinks,
     latest: &LatestRows,
@@ -63,14 +64,15 @@ pub(super) fn broken_faults(
     (faults, unchecked)
 }
 
-/// Returns why the answer of a page doesn't show whether links to it work: the server refused to
-/// answer for now, or served something else in place of the page. `None` if the page is broken.
+/// Returns the reason why links to a page count neither as working nor as broken: the server
+/// refused to answer for now, or served something else in place of the page. `None` if the page is
+/// broken.
 fn undecided(page: &BrokenPage) -> Option<&str> {
     let obstacle = page.error.as_deref().filter(|error| is_obstacle(error));
     obstacle.or_else(|| (page.status == Some(429)).then_some(TOO_MANY_REQUESTS))
 }
 
-/// Describes in words what the crawl found at a broken page.
+/// Describes the response of a broken page, or the failure, in words.
 fn outcome(page: &BrokenPage) -> String {
     match (page.status, page.error.as_deref()) {
         (Some(status @ 400..), _) => status_words(status),
@@ -81,8 +83,8 @@ fn outcome(page: &BrokenPage) -> String {
     }
 }
 
-/// Describes why a server could not be reached. The robots.txt of a host is fetched before its
-/// pages, so the failure may be that of robots.txt, but a connection failure is one of the host.
+/// Describes why a server could not be reached. If robots.txt could not be fetched, its failure is
+/// described without mentioning robots.txt, because a failure to connect concerns the whole host.
 pub(super) fn unreachable_words(error: &str) -> String {
     match error.split_once("robots.txt: ") {
         Some((_, failure)) => failure_words(failure),

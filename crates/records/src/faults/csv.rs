@@ -54,7 +54,8 @@ fn push_line(fields: [Option<&str>; 7], csv: &mut String) {
             csv.push(',');
         }
         let field = safe_line(field.unwrap_or_default());
-        // A spreadsheet would run a text from a page as a formula.
+        // Put a `'` before such a text, because a spreadsheet would run it as a formula, and it may
+        // be from a hostile page.
         if field.starts_with(['=', '+', '-', '@']) {
             csv.push_str(&quoted(&format!("'{field}")));
         } else {

@@ -1,4 +1,4 @@
-//! Names the elements of links that have no text.
+//! Describes the elements of links that have no text.
 
 use std::collections::HashMap;
 
@@ -7,10 +7,11 @@ use crawl_extractor::{Element, Link, Rel};
 use super::Fault;
 use crate::broken::key;
 
-/// The links without text to broken pages, and the elements that contain the links.
+/// The links to broken pages that have no text, and the elements that contain these links.
 #[derive(Debug, Default)]
 pub(super) struct UnnamedLinks {
-    /// Keys are the keys of the linking page and of the target.
+    /// The element of each link. The key consists of the keys of the linking page and of the
+    /// target.
     elements: HashMap<(u64, u64), Option<String>>,
 }
 
@@ -24,7 +25,7 @@ impl UnnamedLinks {
         }
     }
 
-    /// Adds the element of a link without text, if the link is one of these.
+    /// Adds the element that contains a link, if the fault of this link has no text.
     pub(super) fn found(&mut self, page: &str, to: &str, link: Option<&Link>) {
         if let Some(link) = link
             && !self.elements.is_empty()
@@ -47,7 +48,7 @@ fn place(fault: &Fault) -> Option<(u64, u64)> {
     Some((key(fault.page.as_deref()?), key(&fault.to)))
 }
 
-/// Returns what readers call the element that contains a link.
+/// Returns the usual words for the element that contains a link.
 pub(super) fn element_words(link: &Link) -> String {
     let words = match link.element {
         Element::A | Element::Area => "link without text",

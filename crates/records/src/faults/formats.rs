@@ -1,4 +1,5 @@
-//! Formats faults as text, JSON lines, JUnit, GitHub annotations and HTML; `csv` has CSV.
+//! Formats faults as text, JSON lines, JUnit, GitHub annotations and HTML. The module `csv` formats
+//! them as CSV.
 
 use std::fmt::{self, Display, Write as _};
 
@@ -72,7 +73,7 @@ struct TextLine<'a> {
     element: Option<&'a str>,
 }
 
-/// Writes lines under their pages, after the heading. Writes nothing without lines.
+/// Writes lines grouped by page, below the heading. Writes nothing if `lines` is empty.
 fn write_lines<'a>(
     f: &mut fmt::Formatter<'_>,
     heading: Option<&str>,
@@ -203,8 +204,8 @@ impl Faults {
         lines
     }
 
-    /// Renders a self-contained page with the pages to fix by target, and a grade for each kind of
-    /// link.
+    /// Renders a self-contained page with a grade for each kind of link, and the targets of faulty
+    /// links, each with the pages to fix.
     #[must_use]
     pub fn html(&self) -> String {
         let mut head = String::new();
@@ -281,8 +282,8 @@ fn xml_text(text: &str) -> String {
     escaped
 }
 
-/// Escapes the text of a workflow command. A line break would start another command, so the text
-/// gets no control characters.
+/// Escapes the text of a workflow command. Removes control characters, because a line break would
+/// begin another command.
 fn command_text(text: &str) -> String {
     safe_line(text).replace('%', "%25")
 }

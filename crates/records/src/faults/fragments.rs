@@ -1,4 +1,4 @@
-//! Checks the fragments of links against the pages they lead to.
+//! Checks whether the fragments of links exist in the pages that the links lead to.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::broken::{Archived, LatestRows, key};
 use crate::error::RecordsError;
 use crate::rows::pages;
 
-/// In a fragment, separates the id from directives to the browser.
+/// The text in a fragment that separates the id from directives to the browser.
 const DIRECTIVES: &str = ":~:";
 
 /// Links with fragments, by target page.
@@ -45,7 +45,7 @@ impl Fragments {
         fragment: &str,
         text: Option<&str>,
     ) {
-        // A fragment like this isn't an id: a script reads it.
+        // Such a fragment is not an id, because a script reads it.
         if fragment.starts_with(['!', '/']) {
             return;
         }
@@ -60,8 +60,8 @@ impl Fragments {
             });
     }
 
-    /// Reads the target pages, and adds a fault for each fragment that is missing in its page.
-    /// Pages that are not archived and documents other than HTML are not checked.
+    /// Reads the target pages, and adds a fault for each fragment that its target page doesn't
+    /// have. Pages that are not archived and documents other than HTML are not checked.
     pub(super) fn check(
         mut self,
         dir: &Path,
@@ -105,8 +105,8 @@ fn check_page(
             None => (link.fragment.as_str(), ""),
         };
         let decoded = percent_decode_str(id).decode_utf8_lossy();
-        // An empty fragment and `top` mean the top of the page, which always exists (HTML Standard
-        // 7.4.6.3).
+        // An empty fragment or `top` refers to the top of the page, which always exists (HTML
+        // Standard 7.4.6.3).
         let is_there = id.is_empty()
             || anchors.contains(id)
             || anchors.contains(decoded.as_ref())

@@ -347,7 +347,7 @@ fn links_that_say_nothing_about_their_target_are_unchecked() {
 #[test]
 fn each_link_to_an_unreachable_host_is_a_fault() {
     let mut made = MadeCrawl::new();
-    // `waiting.jsonl` lists at most 100 URLs of an origin, and here only one.
+    // `waiting.jsonl` lists at most 100 URLs of an origin. In this test it lists only one.
     let urls = ["a", "b", "c"].map(|path| format!("https://dead.example/{path}"));
     let waits = "https://waits.example/";
     linking_page(&mut made, &[&urls[0], &urls[1], &urls[2], waits]);

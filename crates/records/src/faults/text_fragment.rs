@@ -14,8 +14,8 @@ pub(super) struct TextDirective {
 }
 
 impl TextDirective {
-    /// Parses the value after `text=`. `None` if it is malformed; browsers ignore a malformed
-    /// value.
+    /// Parses the value after `text=`. `None` if the value is malformed, because browsers ignore
+    /// such a value.
     pub(super) fn parse(value: &str) -> Option<TextDirective> {
         let mut parts: Vec<&str> = value.split(',').collect();
         let prefix = parts.first().and_then(|part| part.strip_suffix('-'));
@@ -74,7 +74,8 @@ impl PreparedText {
     }
 }
 
-/// Returns the start and end of each place where whole words occur in a text.
+/// Returns the start and end of each occurrence of `words` in a text. Occurrences that begin or end
+/// within a word are skipped.
 fn words_in<'t>(text: &'t str, words: &'t str) -> impl Iterator<Item = (usize, usize)> + 't {
     let is_word = |c: char| c.is_alphanumeric();
     let places = text.match_indices(words);
@@ -85,8 +86,8 @@ fn words_in<'t>(text: &'t str, words: &'t str) -> impl Iterator<Item = (usize, u
         };
         let is_cut = goes_on(text[..from].chars().next_back(), matched.chars().next())
             || goes_on(text[to..].chars().next(), matched.chars().next_back());
-        // Accept a match inside a word of a script without spaces, because it has no word
-        // boundaries.
+        // Accept a match within a word if it has non-ASCII characters, because scripts without
+        // spaces have no word boundaries.
         (!is_cut || !matched.is_ascii()).then_some((from, to))
     })
 }

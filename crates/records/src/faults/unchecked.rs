@@ -13,22 +13,22 @@ use crate::rows::{excluded, requests, waiting};
 
 /// The reason of a link whose server answered 429 until the end of the crawl.
 pub(super) const TOO_MANY_REQUESTS: &str = "too_many_requests";
-/// The reason of a link that was not requested, since its server demanded a wait.
+/// The reason of a link that was not requested, because its server demanded a wait.
 const ASKED_TO_WAIT: &str = "asked_to_wait";
 /// The statuses that demand a wait.
 const WAITS: [u16; 2] = [429, 503];
 
-/// A link on a page of the site whose target is unknown, so that it counts neither as working nor
-/// as broken.
+/// A link on a page of the site whose target is unknown. The link counts neither as working nor as
+/// broken.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct UncheckedLink {
     /// The page that has the link.
     pub page: String,
     /// The target of the link.
     pub to: String,
-    /// Why the target was not checked: a reason of `excluded.jsonl`, `too_many_requests`,
-    /// `asked_to_wait`, why its host has to be waited for, or what the server served in place of the page (`login_page`,
-    /// `challenge`, `block_page`).
+    /// Why the target was not checked. This is a reason of `excluded.jsonl`, `too_many_requests`,
+    /// `asked_to_wait`, the reason why the crawl has to wait for the target's host, or what the
+    /// server served in place of the page (`login_page`, `challenge`, `block_page`).
     pub reason: String,
     /// The link's text, if it has one.
     pub text: Option<String>,
@@ -57,20 +57,21 @@ impl UncheckedLink {
 
 /// Why a URL was never fetched.
 pub(super) enum NotFetched<'a> {
-    /// Excluded, or its host has to be waited for. The value is the reason of an [`UncheckedLink`].
+    /// The URL is excluded, or the crawl has to wait for its host. The value is the reason of an
+    /// [`UncheckedLink`].
     Unchecked(&'a str),
     /// The server can't be reached. The value is the error.
     Unreachable(&'a str),
-    /// The server answered with this status each time, and the crawl didn't retry further.
+    /// The server answered each request with this status, and the crawl gave up.
     Answered(u16),
 }
 
-/// URLs and servers that were not fetched from.
+/// The URLs and origins that were not fetched from, with the reasons.
 #[derive(Debug, Default)]
 pub(super) struct Unfetched {
     /// The reason for each excluded URL.
     excluded: HashMap<u64, String>,
-    /// Why each origin with pending URLs can't be fetched from.
+    /// The reason why each origin with pending URLs can't be fetched from.
     waiting: HashMap<String, String>,
     /// The last status of URLs that demanded a wait.
     demanded: HashMap<u64, u16>,
@@ -78,8 +79,8 @@ pub(super) struct Unfetched {
 
 impl Unfetched {
     /// Reads `excluded.jsonl` and `waiting.jsonl`, and `requests.jsonl` if a host demanded a wait.
-    /// Takes about 40 bytes per URL that the rules of its site exclude. The user's own limits
-    /// (scope, budgets, samples) are left out.
+    /// Takes about 40 bytes per URL that the rules of its site exclude. URLs that only the user's
+    /// own limits (scope, budgets, samples) exclude are left out.
     pub(super) fn read(dir: &Path) -> Result<Unfetched, RecordsError> {
         let mut unfetched = Unfetched::default();
         let mut rows = excluded(dir)?;
@@ -104,7 +105,7 @@ impl Unfetched {
         Ok(unfetched)
     }
 
-    /// Reads which URLs were last answered by a demand to wait.
+    /// Reads the URLs whose last response demanded a wait.
     fn read_demands(&mut self, dir: &Path) -> Result<(), RecordsError> {
         let mut rows = requests(dir)?;
         while let Some(row) = rows.next_sound() {
@@ -121,8 +122,8 @@ impl Unfetched {
         Ok(())
     }
 
-    /// Returns why a URL was not fetched. `name` is the URL after the spelling rules. `None` if the
-    /// reason is unknown, or is a limit that the user set.
+    /// Returns why a URL was not fetched. `name` is its spelling after the spelling rules. `None`
+    /// if the reason is unknown, or is a limit that the user set.
     pub(super) fn of(&self, url: &CanonicalUrl, name: &str) -> Option<NotFetched<'_>> {
         if let Some(reason) = self.excluded.get(&key(name)) {
             return Some(NotFetched::Unchecked(reason));
@@ -140,8 +141,9 @@ impl Unfetched {
     }
 }
 
-/// Returns whether a reason is a rule of the site that has the link or the target. A link to an
-/// excluded address is unchecked too, since someone else may be able to reach that address.
+/// Returns whether a reason for an exclusion is a rule of the site that has the link or the target.
+/// `address` counts too, because visitors may be able to reach an address that the crawl must not
+/// contact.
 fn is_of_site(reason: &str) -> bool {
     matches!(
         reason,

@@ -34,12 +34,12 @@ pub(crate) enum LinkSource {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LinkSketch {
     pub(crate) source: LinkSource,
-    /// Whether nodes are hosts; otherwise they are folders of one host.
+    /// Whether nodes are hosts. If false, nodes are folders of one host.
     pub(crate) of_hosts: bool,
     /// Hosts or folders, with their number of pages.
     pub(crate) nodes: Vec<(String, u64)>,
-    /// Number of links, by the indexes in `nodes` of their source and target. Includes links from a
-    /// node to itself.
+    /// Number of links by source and target, which are indexes in `nodes`. Links from a node to
+    /// itself are included.
     pub(crate) links: BTreeMap<(usize, usize), u64>,
     /// Number of links whose source or target isn't a node.
     pub(crate) elsewhere: u64,
@@ -49,7 +49,7 @@ pub(crate) struct LinkSketch {
     pub(crate) is_cut: bool,
 }
 
-/// The columns of a page row that record how it was discovered.
+/// The columns of a page row that show how the page was discovered.
 #[derive(Deserialize)]
 struct FoundBy {
     url: String,
@@ -142,8 +142,8 @@ pub(super) fn read(
 }
 
 impl LinkSketch {
-    /// Counts a link by the indexes of its source and target. Returns whether more links may be
-    /// read.
+    /// Counts a link. `from` and `to` are the indexes of its source and target. Returns false if no
+    /// more links may be read.
     fn add(&mut self, from: Option<usize>, to: Option<usize>) -> bool {
         if self.read == MAX_LINKS {
             self.is_cut = true;

@@ -12,9 +12,9 @@ use crate::rows::pages;
 
 impl HostSums {
     /// Recounts pages, failures, bytes and coverage from the last row of each URL. Calls `each`
-    /// with that row and whether it failed. For a crawl with one round, where each URL has only one
-    /// row, does nothing and returns `false`. Reads the rows of the crawl in `dir` twice more. The
-    /// first pass takes 16 bytes of memory per row.
+    /// with that row and whether it failed. Does nothing and returns `false` if the crawl has one
+    /// round, because each URL has only one row then. Reads the rows of the crawl in `dir` twice
+    /// more. The first pass takes 16 bytes of memory per row.
     ///
     /// # Errors
     /// File system errors. Malformed lines are skipped.
@@ -48,7 +48,7 @@ impl HostSums {
     }
 }
 
-/// Which lines of a row file contain the last row of their URL: one bit per line.
+/// The lines of a row file that contain the last row of their URL. The set has one bit per line.
 #[derive(Debug)]
 pub(crate) struct LastLines(Vec<u64>);
 

@@ -10,7 +10,8 @@ use expect_test::{Expect, expect};
 
 use super::HostSums;
 
-/// The start and end of a request, the required delay, and the wait that the response demanded.
+/// The start and end of a request, the required delay, and the wait demanded by the response. All
+/// in milliseconds.
 type Times = (u64, u64, u64, Option<u64>);
 
 fn request(url: &str, host: &str, times: Times) -> RequestRow {
@@ -136,7 +137,7 @@ fn gaps_are_from_end_to_start() {
 
 #[test]
 fn places_in_flight_have_gaps_of_their_own() {
-    // Rows are not always in the order of their ends: the first row ended last.
+    // The rows are not in the order of the requests' ends: the first row ended last.
     let requests = [
         (10, 20, 0, None),
         (1020, 1030, 1000, None),

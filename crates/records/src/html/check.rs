@@ -1,4 +1,5 @@
-//! Checks: what to fix on a site, one section per kind of problem, each with its grade and rule.
+//! Checks that show what to fix on a site. Each kind of problem has a section with its grade and
+//! its rule.
 
 use std::cmp::Reverse;
 
@@ -15,7 +16,7 @@ pub(crate) struct Measure {
     pub(crate) items: u64,
     /// The items: `pages`.
     pub(crate) of: &'static str,
-    /// The problem, after the number of items: `have a broken link`.
+    /// The problem, as words that follow the number of items: `have a broken link`.
     pub(crate) have: &'static str,
     /// What causes the problem, if several items can share it: `2 moved addresses`.
     pub(crate) causes: Option<String>,
@@ -35,7 +36,8 @@ impl Measure {
         )
     }
 
-    /// Returns the causes before the share of the items: `2 moved addresses on 44 of 60 pages`.
+    /// Returns the causes, followed by the share of the items: `2 moved addresses on 44 of 60
+    /// pages`.
     fn words_with_causes(&self) -> String {
         match &self.causes {
             Some(causes) => format!("{causes} on {}", self.words()),
@@ -49,7 +51,8 @@ pub(crate) struct Check {
     /// An id that is unique within the page.
     pub(crate) id: &'static str,
     pub(crate) title: &'static str,
-    /// `None` if what was found isn't necessarily a mistake, so that it has no grade.
+    /// The share of items with the problem. `None` if the findings are not necessarily mistakes,
+    /// and so can't be graded.
     pub(crate) measure: Option<Measure>,
     /// What the owner of the site should do.
     pub(crate) advice: &'static str,
@@ -64,8 +67,8 @@ impl Check {
         self.measure.as_ref().and_then(Measure::grade)
     }
 
-    /// Renders the check in the list of grades. Without a grade or findings, there is nothing to
-    /// show.
+    /// Renders the check in the list of grades. Renders nothing if the check has neither a grade
+    /// nor findings.
     fn line(&self) -> Markup {
         let grade = self.grade();
         let judged = self.measure.as_ref().filter(|_| grade.is_some());
@@ -110,9 +113,8 @@ fn chip(grade: Option<Grade>) -> Markup {
     }
 }
 
-/// Renders the findings in one sentence with the overall grade, a list of grades, their rules, and
-/// then a section for each check with findings. The worst grades come first, and checks without a
-/// grade last.
+/// Renders one sentence with the overall grade, the list of grades, their rules, and then a section
+/// for each check with findings. The worst grades come first, and checks without a grade last.
 pub(crate) fn checks(checks: &[Check]) -> Markup {
     let mut checks: Vec<&Check> = checks.iter().collect();
     checks.sort_by_key(|check| Reverse(check.grade()));
@@ -132,7 +134,7 @@ pub(crate) fn checks(checks: &[Check]) -> Markup {
     }
 }
 
-/// Renders what the checks with a grade found, in one sentence after the overall grade.
+/// Renders the overall grade, and one sentence with the findings of the checks that have a grade.
 fn overall(checks: &[&Check], grades: &[Grade]) -> Markup {
     let is_listed = |check: &&&Check| check.findings.is_some() && check.measure.is_some();
     let summaries: Vec<&str> = checks
@@ -181,7 +183,7 @@ mod tests {
         assert!(html.contains("3 of 42 pages (7.1\u{a0}%) have a broken link."));
         assert!(html.contains("2 addresses on 3 of 42 pages"), "{html}");
         assert_eq!(html.matches("A none, B up to").count(), 1);
-        // The average of a single grade says nothing more.
+        // An average is shown only if there are several grades.
         assert!(html.contains("<p class=\"overall\">2 addresses on 3 pages.</p>"));
         assert_eq!(html.matches("class=\"g gD\"").count(), 2);
         assert!(html.contains("<a href=\"#links\">") && html.contains("id=\"links\""));

@@ -1,4 +1,4 @@
-//! The site of a report, whose URLs are shown as paths.
+//! The site that a report is about. The URLs of the site are shown as paths.
 
 use crawl_weburl::{canonicalize, safe_line};
 use maud::{Markup, html};
@@ -10,7 +10,8 @@ use super::{Cell, anchor};
 pub(crate) struct SiteOrigin(Option<String>);
 
 impl SiteOrigin {
-    /// Returns the origin of a URL. Without a usable URL, no URL is shortened.
+    /// Returns the origin of a URL. If the URL is missing or unusable, the site is unknown, and no
+    /// URL is shortened.
     pub(crate) fn of(url: Option<&str>) -> SiteOrigin {
         let url = url.and_then(|url| canonicalize(None, url).ok());
         SiteOrigin(url.map(|url| url.origin_text().to_owned()))
@@ -22,7 +23,7 @@ impl SiteOrigin {
         Some(origin.split_once("://").map_or(origin, |(_, host)| host))
     }
 
-    /// Renders a URL as a link: as a path if it is a URL of the site.
+    /// Renders a URL as a link. The text is only the path if the URL is one of the site.
     pub(crate) fn link(&self, url: &str) -> Markup {
         anchor(url, self.path(url))
     }
@@ -38,7 +39,7 @@ impl SiteOrigin {
     }
 }
 
-/// Renders a URL so that a line breaks after a part of its path, if it has to break.
+/// Renders a URL so that a long one is broken into lines between the parts of its path.
 pub(super) fn breakable(url: &str) -> Markup {
     let url = safe_line(url);
     let parts: Vec<&str> = url.split_inclusive(['/', '?', '&']).collect();

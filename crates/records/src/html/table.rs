@@ -1,4 +1,5 @@
-//! Tables: one column per fact, each cell labelled for small screens, sortable by a script.
+//! Tables. Each column has one fact, each cell has a label for small screens, and a script makes
+//! the columns sortable.
 
 use crawl_weburl::safe_line;
 use maud::{Markup, html};
@@ -10,9 +11,10 @@ use crate::numbers::{counted, grouped};
 const MAX_SHOWN: usize = 20;
 /// Maximum rows that phones show before the reader asks for more; `parts.css` has the same number.
 const MAX_SHOWN_ON_PHONES: usize = 5;
-/// Tables with at most this many columns are tables on phones too, one line per row.
+/// Maximum number of columns of a table that phones show as a table, with one line per row.
 const MAX_PHONE_COLUMNS: usize = 2;
-/// Tables with more columns than this are shown as a list of blocks on screens of medium width.
+/// Maximum number of columns of a table that screens of medium width show as a table. Wider tables
+/// are shown as a list of blocks.
 const MAX_NARROW_COLUMNS: usize = 5;
 
 /// A cell of a table.
@@ -20,14 +22,14 @@ pub(crate) enum Cell {
     /// No value. Small screens hide the cell.
     Empty,
     Markup(Markup),
-    /// A number, by which the column is sorted, and how it is shown.
+    /// A number and its text. The column is sorted by the number.
     Number(u64, String),
-    /// A number, by which the column is sorted, and a sentence about it.
+    /// A number and a sentence about it. The column is sorted by the number.
     Words(u64, String),
 }
 
 impl Cell {
-    /// Renders text from anywhere.
+    /// Renders text, which may come from a server.
     pub(crate) fn text(text: &str) -> Cell {
         match text.is_empty() {
             true => Cell::Empty,
@@ -68,8 +70,8 @@ pub(crate) struct Table<'a> {
 }
 
 impl Table<'_> {
-    /// Renders the table: the first rows, and the others folded. On phones, a check box shows all
-    /// but the first few rows, which needs no script.
+    /// Renders the table: the first rows, and the others folded. Phones show only the first few
+    /// rows, and a check box that shows the others without a script.
     pub(crate) fn draw(&self) -> Markup {
         let (first, others) = self.rows.split_at(self.rows.len().min(MAX_SHOWN));
         let folded = format!("{}, continued", self.name);
@@ -85,8 +87,8 @@ impl Table<'_> {
         }
     }
 
-    /// Renders some rows. If `all`, the number of the table's rows, exceeds what phones show, a
-    /// check box follows.
+    /// Renders some rows. `all` is the number of the table's rows. If phones show fewer, a check
+    /// box follows.
     fn part(&self, name: &str, rows: &[Vec<Cell>], all: usize) -> Markup {
         let class = match self.columns.len() {
             columns if columns <= MAX_PHONE_COLUMNS => "t",

@@ -78,7 +78,7 @@ fn rules(plan: &Plan) -> Markup {
     html! { @if !rules.is_empty() { h2 { "What is excluded" } (table.draw()) } }
 }
 
-/// Renders what robots.txt files say about the pace of a crawl and the use of pages.
+/// Renders the statements of robots.txt files about the pace of a crawl and the use of pages.
 fn statements(plan: &Plan) -> Markup {
     let purpose = plan.purpose.as_deref();
     let hosts = plan.slowest_first();

@@ -1,4 +1,4 @@
-//! Estimates page sizes from an earlier crawl, or else from published figures.
+//! Estimates page sizes from an earlier crawl. If there is none, uses published figures.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -18,12 +18,13 @@ use crate::rows::{excluded, pages, requests};
 /// 2019, figure 13.11: home pages of shops in the HTTP Archive.
 const USUAL_BYTES: (f64, f64) = (12e3, 118e3);
 
-/// Minimum number of measured pages of a host to estimate its other pages.
+/// Minimum number of measured pages of a host. With fewer, its other pages are not estimated from
+/// them.
 const MIN_MEASURED: u64 = 5;
-/// Minimum number of measured pages of a template (pages of a host with URLs of the same shape) to
-/// use the template's own mean size.
+/// Minimum number of measured pages of a template (pages of a host with URLs of the same shape). If
+/// there are fewer, the mean size of the host is used, not that of the template.
 const MIN_OF_TEMPLATE: u64 = 10;
-/// An estimate is given as a single number if its interval is within this fraction of the number.
+/// The maximum error of an estimate that is given as a single number, as a fraction of the number.
 const PRECISE_WITHIN: f64 = 0.1;
 /// The 99.5th percentile of the normal distribution.
 const Z: f64 = 2.576;
@@ -60,7 +61,8 @@ struct Sizes {
     weights: f64,
     sum: f64,
     squares: f64,
-    /// Sums of the squared weights: alone, times the size, and times the squared size.
+    /// Sums over the squared weights. The first sum is of the squared weights alone, the second of
+    /// their products with the size, and the third of their products with the squared size.
     by_square: [f64; 3],
     least: f64,
     most: f64,
@@ -69,11 +71,12 @@ struct Sizes {
 /// The pages of one host that the planning run found.
 #[derive(Debug, Default)]
 pub(super) struct KnownPages {
-    /// Number of measured pages, and their bytes.
+    /// Number of measured pages.
     measured: u64,
+    /// Total size of the measured pages, in bytes.
     bytes: f64,
-    /// Unmeasured pages by template (the shape of their URLs), if enough pages of the template were
-    /// measured.
+    /// Number of unmeasured pages by template (the shape of their URLs). Only templates with enough
+    /// measured pages are included.
     by_template: HashMap<u64, u64>,
     others: u64,
 }
@@ -136,8 +139,8 @@ impl PageSizes {
         let mut by_template: HashMap<u64, Sizes> = HashMap::new();
         for page in &measured {
             let is_drawn = is_drawn.contains(&page.host);
-            // If some pages of a host were drawn at random, skip its other pages, because they
-            // represent only themselves.
+            // If some pages of a host were drawn at random, skip the host's other pages. Pages that
+            // were not drawn represent only themselves.
             let weight = match page.weight {
                 None if is_drawn => continue,
                 weight => weight.unwrap_or(1.0),
@@ -197,8 +200,9 @@ impl PageSizes {
         }
     }
 
-    /// Estimates the bytes of a host that sent `asked` bytes for its sitemaps, if `pages` of its
-    /// known pages are fetched. `is_listed` says whether the known pages are all pages of the host.
+    /// Estimates the bytes that a host would send if `pages` of its known pages were fetched. The
+    /// host sent `asked` bytes for its sitemaps. `is_listed` is true if the known pages are all
+    /// pages of the host.
     pub(super) fn bytes_of(
         &self,
         host: &str,
@@ -263,7 +267,7 @@ impl PageSizes {
         for (sizes, pages) in parts.filter(|(_, pages)| *pages > 0) {
             let count = pages as f64;
             expected += count * sizes.mean();
-            // Add the variance due to the measured mean, and that of the unmeasured pages
+            // Add the variance of the measured mean, and the variance of the unmeasured pages
             // themselves.
             variance += count * count * sizes.variance_of_mean() + count * sizes.variance();
             spread += count * sizes.variance();
@@ -392,8 +396,8 @@ impl BytesRange {
         }
     }
 
-    /// Sums the ranges of several hosts. Their random errors are independent, so the error of the
-    /// sum is smaller than the sum of the errors.
+    /// Sums the ranges of several hosts. The random errors of the hosts are independent, so the
+    /// error of the sum is smaller than the sum of their errors.
     pub(super) fn sum(ranges: &[BytesRange]) -> Estimate {
         let sum = |of: fn(&BytesRange) -> f64| ranges.iter().map(of).sum::<f64>();
         let expected = ranges.iter().map(|range| range.expected);
@@ -418,7 +422,7 @@ impl BytesRange {
         estimate
     }
 
-    /// Returns a number if it is precise enough, otherwise a range.
+    /// Returns a single number if it is precise enough, and otherwise a range.
     pub(super) fn estimate(&self) -> Estimate {
         Estimate {
             expected: self.expected.filter(|_| self.is_precise()),
@@ -437,8 +441,8 @@ impl BytesRange {
     }
 }
 
-/// Returns the range for a host with too few measured pages: published figures for the unmeasured
-/// pages, plus its measured pages.
+/// Returns the range for a host with too few measured pages. Published figures are used for the
+/// unmeasured pages, and the measured sizes for the others.
 fn usual(known: &KnownPages, pages: u64) -> BytesRange {
     let (small, large) = USUAL_BYTES;
     let all = known.measured + known.unmeasured();
@@ -463,13 +467,14 @@ fn usual(known: &KnownPages, pages: u64) -> BytesRange {
     }
 }
 
-/// Returns how many of `pages` must be drawn for a result within [`PRECISE_WITHIN`] of the sum.
+/// Returns how many of `pages` must be drawn so that the error of the sum is at most
+/// [`PRECISE_WITHIN`].
 fn needed(pages: u64, variance: f64, sum: f64) -> u64 {
     let count = pages as f64;
     let relative = variance.sqrt() * count / sum.max(1.0);
     let of_endless = (Z * relative / PRECISE_WITHIN).powi(2);
     let drawn = of_endless / (1.0 + of_endless / count);
-    // Draw slightly more, because the variance is itself estimated from few pages.
+    // Draw slightly more, because the variance is only an estimate from few pages.
     let drawn = (drawn * 1.1).max(MIN_MEASURED as f64).ceil();
     pages.min(drawn as u64)
 }

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use crate::hosts::PENDING_REASON;
 use crate::numbers::grouped;
 
-/// Maximum number of distinct rules, to bound memory, because the texts of rules contain URLs.
+/// Maximum number of rules that are counted separately. The texts of rules contain URLs, so there
+/// may be very many.
 const MAX_RULES: usize = 1000;
 
 /// Counts of the rows of `excluded.jsonl`.
@@ -19,8 +20,8 @@ pub struct ExcludedCounts {
     pub total: u64,
     /// Number of rows by reason: `robots`, `meta`, `scope` ..
     pub by_reason: BTreeMap<String, u64>,
-    /// Number of rows by rule, for traps, actions and duplicates. The rule names the evidence.
-    /// Limited to a thousand rules.
+    /// Number of rows by rule, for URLs excluded as traps, actions or duplicates. The text of the
+    /// rule names the evidence. Limited to a thousand rules.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub put_aside: BTreeMap<String, u64>,
 }
@@ -30,12 +31,13 @@ pub struct ExcludedCounts {
 pub struct PendingCounts {
     /// Number of pending URLs.
     pub total: u64,
-    /// Number of pending URLs by what holds them: the name of a budget, such as `max-pages`, or the
-    /// reason of their row, such as `parked`.
+    /// Number of pending URLs by the reason why they wait: the name of a budget, such as
+    /// `max-pages`, or the reason in their row, such as `parked`.
     pub by_reason: BTreeMap<String, u64>,
 }
 
-/// Formats the number, with what holds the URLs: `25 (max-pages)`, `9 (max-pages-per-host: 7)`.
+/// Formats the number, with the reasons why the URLs wait: `25 (max-pages)`, `9
+/// (max-pages-per-host: 7)`.
 impl fmt::Display for PendingCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&grouped(self.total))?;
@@ -62,8 +64,8 @@ impl PendingCounts {
         *self.by_reason.entry(reason.to_owned()).or_default() += row.urls;
     }
 
-    /// Describes what holds pending URLs, such as `max-pages` or `max-pages-per-host: 7, parked: 2`.
-    /// `None` if they only wait for the next run, because this one was stopped.
+    /// Describes why URLs are pending: `max-pages` or `max-pages-per-host: 7, parked: 2`. `None` if
+    /// they only wait for the next run, because this one was stopped.
     #[must_use]
     pub fn held_by(&self) -> Option<String> {
         let is_end = |reason: &str| matches!(reason, "interrupted" | "handed_over" | "finished");
@@ -83,7 +85,8 @@ impl PendingCounts {
         (!held.is_empty()).then(|| held.join(", "))
     }
 
-    /// Returns the budgets that hold all pending URLs. `None` if some URL waits for something else.
+    /// Returns the budgets that all pending URLs wait for. `None` if some URL waits for another
+    /// reason.
     #[must_use]
     pub fn budgets(&self) -> Option<Vec<&str>> {
         let is_budget = |reason: &str| reason.starts_with("max-");
@@ -109,7 +112,7 @@ impl ExcludedCounts {
         by_reason
     }
 
-    /// Counts the rule of a URL that a trap, an action or a duplicate excludes.
+    /// Counts the rule of a URL that was excluded as a trap, an action or a duplicate.
     pub(super) fn note_rule(&mut self, row: &ExcludedRow) {
         let Some(rule) = &row.rule else {
             return;

@@ -461,7 +461,7 @@ fn the_last_row_of_a_url_decides_its_coverage() {
     second["round"] = json!(2);
     lines(dir.path(), "pages.jsonl", &[first, second], "");
     assert!(report(dir.path()).unwrap().is_whole());
-    // If `waiting.jsonl` is missing, it is unknown which URLs were left.
+    // Without `waiting.jsonl`, it is unknown which URLs are pending.
     fs::remove_file(dir.path().join("waiting.jsonl")).unwrap();
     assert!(!report(dir.path()).unwrap().is_whole());
 }
@@ -486,7 +486,7 @@ fn hosts_jsonl_equals_report_json_for_hosts_with_a_verdict() {
     assert_eq!(others.len(), 1, "out.example was never to be asked");
 }
 
-/// Every column of `hosts.jsonl` is in the documentation's table, in the same order.
+/// The documentation's table must have every column of `hosts.jsonl`, in the same order.
 #[test]
 fn every_column_of_hosts_jsonl_is_documented() {
     let docs = include_str!("../../../../docs/rows.md");

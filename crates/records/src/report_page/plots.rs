@@ -56,14 +56,14 @@ pub(super) fn plots(report: &Report, gaps: &GapHistograms, figures: &Figures) ->
 }
 
 /// Returns the range from the first to the last bin that isn't empty. `None` if fewer than two bins
-/// have values, so that a plot would show a single bar.
+/// have values, because a plot would have a single bar.
 fn plotted(counts: &[u64]) -> Option<Range<usize>> {
     let mut filled = (0..counts.len()).filter(|bin| counts[*bin] > 0);
     let first = filled.next()?;
     Some(first..filled.next_back()? + 1)
 }
 
-/// Renders a table with a line of totals.
+/// Renders a table whose last line has the totals.
 fn summed(head: &[&str], rows: &[(String, Vec<u64>)]) -> Markup {
     let columns = head.len() - 1;
     let sum = |column: usize| rows.iter().map(|(_, values)| values[column]).sum();
@@ -146,7 +146,7 @@ fn answers(time: &TimeSeries) -> Option<Markup> {
         span(time.axis.width_ms),
         parts.join("; "),
     );
-    // Kinds of answers that never came, and times without a request, have no column and no row.
+    // Leave out columns of kinds of answers that never came, and rows of times without a request.
     let has_answers = Answer::ALL.map(|answer| sum(answer) > 0);
     let shown = |answer: &Answer| has_answers[*answer as usize];
     let rows = bins.iter().enumerate().filter(|(at, _)| sums[*at] > 0);
@@ -277,7 +277,7 @@ fn depths(report: &Report) -> Option<Markup> {
     Some(figure.draw())
 }
 
-/// Returns the limits between the bins of a range as marks.
+/// Returns marks at the limits between the bins of a range.
 fn limits(histogram: &Histogram, range: &Range<usize>, show: impl Fn(u64) -> String) -> Vec<Mark> {
     let starts = histogram.bins().map(|(start, _, _)| start).enumerate();
     let inner = starts.take(range.end).skip(range.start + 1);

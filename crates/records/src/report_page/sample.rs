@@ -1,4 +1,4 @@
-//! The sample or random walk of a crawl: how pages were chosen, and the resulting estimates.
+//! The sample or random walk of a crawl: how pages were chosen, and the estimates from them.
 
 use crawl_sample::Interval;
 use crawl_weburl::safe_line;
@@ -12,8 +12,8 @@ use crate::walk::WalkReport;
 
 use super::svg::{Figure, bars, rows_height, shares};
 
-/// Maximum number of statuses or types in a plot. Those with the largest shares are shown; the
-/// table has all.
+/// Maximum number of statuses or types in a plot. The plot shows those with the largest shares, and
+/// the table shows all.
 const MAX_SHARES: usize = 6;
 
 /// Renders a drawn sample.

@@ -1,4 +1,5 @@
-//! Answers for a site owner: what was fetched, when, how often, why it ended, and how to opt out.
+//! Answers to the questions of a site owner: what was fetched, when, how often, why the crawl
+//! ended, and how to opt out.
 
 use crawl_weburl::safe_line;
 use maud::{Markup, html};
@@ -67,7 +68,7 @@ fn contact_link(contact: &str) -> Markup {
     }
 }
 
-/// Renders a verdict with a sign that doesn't rely on colour.
+/// Renders a verdict with a sign that can be understood without its colour.
 pub(super) fn verdict(coverage: Option<Coverage>) -> Markup {
     let Some(coverage) = coverage else {
         return Markup::default();
@@ -136,7 +137,7 @@ fn site(host: &HostReport, of: &HostFigures) -> Markup {
     }
 }
 
-/// Returns the rules, those with the most URLs first.
+/// Returns the rules in descending order of the URLs that they excluded.
 fn most_urls(of: &HostFigures) -> Vec<(&(String, Option<u32>), &u64)> {
     let mut rules: Vec<_> = of.rules.iter().collect();
     rules.sort_by_key(|(_, urls)| std::cmp::Reverse(**urls));

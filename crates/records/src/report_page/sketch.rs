@@ -119,8 +119,8 @@ struct Node {
     radius: f64,
 }
 
-/// Draws a line from the rim of one node to the rim of another, curved so that the reverse link is
-/// separate.
+/// Draws a line from the rim of one node to the rim of another. The line is curved, so that the
+/// line of the links in the other direction is separate.
 fn arc(from: &Node, to: &Node) -> String {
     let (dx, dy) = (to.x - from.x, to.y - from.y);
     let bend = (

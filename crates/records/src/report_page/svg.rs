@@ -37,7 +37,7 @@ pub(crate) struct Figure<'a> {
     pub(crate) words: &'a str,
     pub(crate) height: f64,
     pub(crate) drawing: Markup,
-    /// The meanings of the classes `c0`, `c1` .. Empty for a class that isn't drawn.
+    /// The meanings of the classes `c0`, `c1` .. An empty text means that the class isn't drawn.
     pub(crate) legend: &'a [&'a str],
     pub(crate) table: Markup,
 }
@@ -72,7 +72,8 @@ impl Figure<'_> {
     }
 }
 
-/// How the columns of several series share a bin: on top of each other, or next to each other.
+/// How columns of several series are drawn in the same bin: on top of each other, or next to each
+/// other.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Columns {
     Stacked,
@@ -83,7 +84,7 @@ pub(super) enum Columns {
 pub(super) type Mark = (f64, String);
 
 impl Columns {
-    /// Draws columns from the value of each series in each bin.
+    /// Draws columns. `bins` has the value of each series, for each bin.
     pub(super) fn draw(self, bins: &[Vec<u64>], marks: &[Mark], axis: &str) -> Markup {
         let highest = bins.iter().map(|bin| match self {
             Columns::Stacked => bin.iter().sum(),
@@ -114,7 +115,7 @@ impl Columns {
                 }
                 Columns::Beside => {
                     let width = step * 0.84 / bin.len() as f64;
-                    // A count of one must be visible next to a million.
+                    // A count of one must be visible even if another count is a million.
                     let y = y_of(*value, top).min(BOTTOM - 0.8);
                     [
                         left + step * 0.08 + width * series as f64,
@@ -171,7 +172,7 @@ fn axes(top: u64, marks: &[Mark], step: f64, axis: &str) -> Markup {
     }
 }
 
-/// Aligns labels near an edge of the plot so that they stay inside.
+/// Aligns a label near an edge of the plot so that the label stays inside.
 fn anchor(x: f64) -> &'static str {
     match x {
         x if x > RIGHT - 16.0 => "soft end",
@@ -315,8 +316,8 @@ pub(super) fn unit(number: f64) -> impl Display {
     format!("{number:.1}")
 }
 
-/// Rounds up to 1, 2, 4, 6, 8, 10, 12, 16, 20, 40 ..: above 1, all are even, so that half of the
-/// result is a whole number.
+/// Rounds up to 1, 2, 4, 6, 8, 10, 12, 16, 20, 40 .. Every result above 1 is even, so that half of
+/// it is a whole number.
 fn round_up(number: u64) -> u64 {
     let mut scale: u64 = 1;
     loop {

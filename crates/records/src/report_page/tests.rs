@@ -9,7 +9,7 @@ use crate::html::SORT_SCRIPT;
 use crate::report::Report;
 use crate::report_files::report_page;
 
-/// Text of a hostile server, used where a URL or a type may be.
+/// A text from a hostile server, used in place of a URL or a content type.
 const HOSTILE: &str = "\"><script>alert(1)</script><svg onload=x>'&\u{202e}";
 
 fn lines(dir: &Path, name: &str, rows: &[Value]) {
@@ -92,7 +92,7 @@ fn sums_of_the_plots_are_those_of_report_json() {
     assert_eq!(sums(&html, "hosts-by-time")[0], requests);
     let gaps: u64 = report.hosts.iter().map(|host| host.gaps.count).sum();
     assert_eq!(sums(&html, "gaps"), [gaps; 2]);
-    // No link leads to the first page.
+    // All pages but the first have a link that leads to them.
     assert_eq!(sums(&html, "links"), [pages - 1]);
 }
 
@@ -141,7 +141,7 @@ fn the_page_runs_nothing_and_loads_nothing() {
         let text = html.replace("&lt;svg onload=x", "");
         assert!(!text.contains(sign), "{sign}");
     }
-    // The page refers only to the markers that it contains.
+    // The page must refer only to its own arrow marker.
     assert!(
         all_between(&html, "url(", ")")
             .iter()
@@ -164,7 +164,7 @@ fn the_page_begins_with_what_to_fix_then_the_crawl_then_plots_then_details() {
     let parts = ["What to fix", "How the crawl went", "Plots", "Details"];
     let places = parts.map(|part| headings.iter().position(|name| *name == part).unwrap());
     assert!(places.is_sorted(), "{headings:?}");
-    // Without an archive, the broken pages are all that is known.
+    // Without an archive, only the broken pages are known.
     let broken = all_between(&html, "aria-label=\"Broken pages\"", "</table>")[0];
     assert_eq!(
         broken.matches("<tr>").count(),
@@ -301,14 +301,15 @@ fn the_page_of_a_sample_shows_its_design_and_estimates() {
         assert!(html.contains(words), "{words}");
     }
     let figure = all_between(&html, "<figure id=\"sample\">", "</figure>")[0];
-    // One mark and one interval per share: pages, two statuses, two types.
+    // There are five shares: pages, two statuses, and two types. Each has one mark and one
+    // interval.
     assert_eq!(figure.matches("class=\"c0\"").count(), 5 + 1);
     assert_eq!(figure.matches("class=\"c1\"").count(), 5 + 1);
     let answered = report.sample.unwrap().estimates.unwrap().answered.unwrap();
     let words = crate::sample::share_words(&answered);
     assert_eq!(
         figure.matches(&words).count(),
-        // The share of status 200 is the same.
+        // The share of status 200 has the same value.
         4,
         "in the plot and in the table: {words}"
     );

@@ -44,7 +44,7 @@ pub(super) fn marks(axis: TimeAxis) -> Vec<Mark> {
         .collect()
 }
 
-/// Returns some of the characters of a time in RFC 3339, with a space in place of its `T`.
+/// Returns the characters at `places` of a time in RFC 3339. A space replaces the `T`.
 fn digits(ms: u64, places: std::ops::Range<usize>) -> String {
     let text = Timestamp::from_micros(ms.saturating_mul(1000)).rfc3339_millis();
     text.get(places).unwrap_or_default().replace('T', " ")

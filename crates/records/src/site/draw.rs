@@ -1,4 +1,5 @@
-//! Renders the site report as a page: what to fix, then how the site is built.
+//! Renders the site report as a page. First come the checks with what to fix, then plots of the
+//! site's structure.
 
 use maud::{Markup, html};
 
@@ -13,7 +14,7 @@ use crate::reported_crawl::ReportedCrawl;
 use crate::to_fix::{of_links, of_pages};
 
 impl SiteReport {
-    /// Renders a self-contained page. `faults` are the faults of the same crawl.
+    /// Renders a self-contained page. `faults` must be the faults of the same crawl.
     #[must_use]
     pub fn html(&self, faults: &Faults) -> String {
         let body = html! {
@@ -63,7 +64,8 @@ impl SiteReport {
     }
 }
 
-/// Draws one bar per bin that has pages. `None` if all pages are in one bin, which needs no plot.
+/// Draws one bar for each bin that has pages. `None` if all pages are in the same bin, because then
+/// no plot is needed.
 fn plot(id: &str, title: &str, rows: Vec<(String, u64)>) -> Option<Markup> {
     let rows: Vec<_> = rows.into_iter().filter(|(_, pages)| *pages > 0).collect();
     if rows.len() < 2 {
@@ -92,7 +94,7 @@ fn plot(id: &str, title: &str, rows: Vec<(String, u64)>) -> Option<Markup> {
     Some(figure.draw())
 }
 
-/// Returns the bins with names that show their limits.
+/// Returns the bins, with names that show their limits.
 fn named(ends: &[u64], bins: &[u64], show: impl Fn(u64) -> String) -> Vec<(String, u64)> {
     let starts = std::iter::once(None).chain(ends.iter().copied().map(Some));
     let ends = ends.iter().copied().map(Some).chain([None]);

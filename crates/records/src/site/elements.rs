@@ -14,7 +14,7 @@ use super::{PageImages, SiteReport};
 
 /// Number of images listed for a page.
 const MAX_SOURCES: usize = 5;
-/// English link texts that don't say where the link leads.
+/// English link texts that don't describe where the link leads.
 const VAGUE_TEXTS: [&str; 16] = [
     "click",
     "click here",
@@ -44,7 +44,7 @@ pub struct ImagePages {
     pub pages: Vec<String>,
 }
 
-/// A link text that doesn't say where the link leads.
+/// A link text that doesn't describe where the link leads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VagueLinkText {
     /// The text, in lower case.
@@ -183,7 +183,7 @@ fn add_images(
     }
 }
 
-/// Adds a page, unless it was the last one added.
+/// Adds a page, unless it is already the last entry.
 fn push_once(pages: &mut Vec<String>, page: &str) {
     if pages.last().is_none_or(|last| last != page) {
         pages.push(page.to_owned());

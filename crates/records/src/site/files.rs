@@ -49,9 +49,9 @@ pub(super) struct FileSums {
 }
 
 impl FileSums {
-    /// Adds a response that isn't HTML. Anything that browsers don't load to show a page, such as
-    /// a PDF, is skipped. A file whose body was not fetched has a size if the server declared it,
-    /// but no time.
+    /// Adds a response that isn't HTML. Skips types that browsers don't load to show a page, such
+    /// as PDF. If the body of a file was not fetched, the file has a size if the server declared
+    /// it, but no time.
     pub(super) fn add(&mut self, row: PageRow) {
         if !essence(row.content_type.as_deref()).is_some_and(|kind| is_page_file(&kind)) {
             return;

@@ -26,7 +26,7 @@ impl PageTexts {
     ) {
         let description = page.meta_pairs().find(|(name, _)| *name == "description");
         let description = description.map(|(_, content)| content.trim());
-        // Don't compare the texts of a page that names another URL as its canonical one.
+        // If a page names another URL as its canonical one, its texts are not compared.
         let is_own = page.stands_elsewhere(url, None).is_none();
         for (text, shared, without) in [
             (

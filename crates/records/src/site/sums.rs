@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) const SLOW_FROM: u64 = 1_000;
 /// Pages of this many bytes or more are large.
 pub(crate) const LARGE_FROM: u64 = 500_000;
-/// Pages of this many bytes or more should be sent compressed: shorter ones fit one packet anyway.
+/// Pages of this many bytes or more should be sent compressed. Shorter pages fit into one packet
+/// anyway.
 pub(crate) const COMPRESSED_FROM: u64 = 1_400;
 
 /// Upper limits of the time bins, in milliseconds.
@@ -19,11 +20,11 @@ pub(super) const SIZE_BINS: [u64; 6] = [10_000, 50_000, 100_000, 500_000, 1_000_
 pub struct PageNumber {
     /// The page.
     pub url: String,
-    /// Clicks (in `deep`), milliseconds (in `slow`) or bytes (in `large`).
+    /// The number: clicks in the list `deep`, milliseconds in `slow`, bytes in `large`.
     pub number: u64,
 }
 
-/// Number of pages listed as the slowest, and as the largest.
+/// Number of pages that are listed as the slowest or the largest.
 const MAX_EXTREMES: usize = 20;
 
 /// Counts a value in the bin with the first limit above it.
@@ -35,14 +36,14 @@ pub(super) fn bin(bins: &mut [u64], ends: &[u64], value: u64) {
     bins[at] += 1;
 }
 
-/// Returns the number of values from `least` on, which is the limit of a bin.
+/// Returns the number of values that are at least `least`, which must be the limit of a bin.
 pub(super) fn count_from(least: u64, ends: &[u64], bins: &[u64]) -> u64 {
     let first = ends.partition_point(|end| *end <= least);
     bins.iter().skip(first).sum()
 }
 
-/// Returns the pages with the highest numbers, and the median of all numbers: the lower one of the
-/// middle two. The median is `None` without pages.
+/// Returns the pages with the highest numbers, and the median of all numbers. For an even count,
+/// the median is the lower of the middle two numbers. The median is `None` without pages.
 pub(super) fn extremes(mut pages: Vec<(u64, String)>) -> (Vec<PageNumber>, Option<u64>) {
     pages.sort_unstable_by(|one, other| (other.0, &one.1).cmp(&(one.0, &other.1)));
     let median = pages.get(pages.len() / 2).map(|(number, _)| *number);

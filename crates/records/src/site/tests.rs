@@ -1,4 +1,4 @@
-//! A small site with one case of each kind.
+//! A small site with one example of each finding.
 
 use std::fs;
 

@@ -168,8 +168,8 @@ fn image_line(page: &PageImages) -> String {
     format!("{images}  {}", page.url)
 }
 
-/// Describes how far a number exceeds the median: `, 12.3 times the median`. Empty if the number is
-/// less than twice the median, or the median is zero.
+/// Describes by how much a number exceeds the median: `, 12.3 times the median`. Empty if the
+/// number is less than twice the median, or the median is zero.
 fn multiple(number: u64, median: Option<u64>) -> String {
     match times_median(number, median) {
         Some(times) => format!(", {times} times the median"),

@@ -69,7 +69,7 @@ fn image_table(name: &str, images: &[ImagePages], site: &SiteReport) -> Markup {
     .draw()
 }
 
-/// Renders the address of an image. An image without a usable address has the address as written.
+/// Renders the address of an image. If the address is unusable, it is shown as written.
 fn image_link(image: &str, origin: &SiteOrigin) -> Markup {
     html! {
         @if image.is_empty() { "no address" }
@@ -124,12 +124,12 @@ pub(super) fn language(site: &SiteReport) -> Check {
     )
 }
 
-/// A check of something that every page should have.
+/// A check for a part that every page should have.
 struct Lacking {
     id: &'static str,
     title: &'static str,
     have: &'static str,
-    /// The problem, after a number of pages.
+    /// The problem, as words that follow the number of pages.
     problem: &'static str,
     table: &'static str,
     advice: &'static str,

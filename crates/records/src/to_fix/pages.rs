@@ -31,12 +31,12 @@ pub(crate) fn of_pages(site: &SiteReport) -> Vec<Check> {
     ]
 }
 
-/// A check of a text that each page should have, and no two pages should share.
+/// A check for a text that each page should have, and that no two pages should share.
 struct Texts {
     id: &'static str,
     title: &'static str,
     have: &'static str,
-    /// The problem, after a number of pages.
+    /// The problem, as words that follow the number of pages.
     problem: &'static str,
     advice: &'static str,
     /// The name of the text in tables.
@@ -197,7 +197,7 @@ fn large(site: &SiteReport) -> Check {
     }
 }
 
-/// Counts pages and files, without those that are zero: `1 page and 2 files`.
+/// Formats the numbers of pages and files: `1 page and 2 files`. A number that is zero is left out.
 fn counted_both(pages: u64, files: u64) -> String {
     let pages_words = counted(pages, "page", "pages");
     let files_words = counted(files, "file", "files");
@@ -211,17 +211,17 @@ fn counted_both(pages: u64, files: u64) -> String {
 /// The pages or files with the highest numbers.
 struct Extremes<'a> {
     name: &'a str,
-    /// The column of the URL, and that of the number.
+    /// The names of the columns: that of the URL, and that of the number.
     columns: [&'a str; 2],
     items: &'a [PageNumber],
-    /// Items with a lower number are not listed.
+    /// The lowest number that is listed.
     from: u64,
     median: Option<u64>,
-    /// Number of items with this number or a higher one.
+    /// Number of all items with the lowest listed number or a higher one.
     all: u64,
 }
 
-/// Renders the tables that have rows. `None` if none has any.
+/// Renders the tables that have rows. `None` if no table has any.
 fn extreme_tables(
     tables: &[Extremes<'_>],
     origin: &SiteOrigin,

@@ -56,7 +56,7 @@ fn links_are_grouped_by_target_with_the_pages_to_fix() {
     assert!(html.contains("not found (404)") && html.contains("<summary>4 more pages</summary>"));
     assert!(html.contains("“&lt;b&gt;the link&lt;/b&gt;”"));
     assert!(html.contains("href=\"https://e.example/new\""));
-    // Broken links first; kinds without a fault have a grade and no section.
+    // Broken links come first. A kind without faults has a grade, but no section.
     assert!(html.find("id=\"broken-links\"") < html.find("id=\"redirects\""));
     assert_eq!(html.matches("g gA").count(), 2);
 }
@@ -68,7 +68,7 @@ fn kinds_that_were_not_searched_for_have_no_grade() {
     let graded = of_links(&some, None);
     let ids: Vec<_> = graded.iter().map(|check| check.id).collect();
     assert_eq!(ids, ["anchors"]);
-    // With a baseline, only new faults are known.
+    // With a baseline, only the new faults are in the list.
     some.known = 3;
     assert!(of_links(&some, None)[0].measure.is_none());
 }

@@ -1,4 +1,4 @@
-//! Handover of buckets between the workers of one crawl, and counts over all of its workers.
+//! Handover of buckets between the workers of a crawl, and numbers about the whole crawl.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
@@ -20,8 +20,8 @@ use crate::rows::{ForeignLinks, Reader, sum};
 use crate::sql::Sql;
 use crate::worker_homes::{self, lower_allowed, read_map};
 
-/// The safety margin at the end of a lease, in which no request is sent, is the lease divided by
-/// this.
+/// No request is sent in the last part of a lease, as a safety margin. The margin is the lease's
+/// duration divided by this number.
 const MARGIN_PARTS: u32 = 10;
 
 /// The deadline of a worker's requests: the end of its leases, minus a safety margin.
@@ -37,10 +37,10 @@ impl SendGuard for LeaseGuard {
     }
 }
 
-/// Maximum number of links forwarded to another engine group at a time.
+/// Maximum number of links forwarded to another server group at a time.
 const MAX_FORWARDED: i64 = 4_096;
 
-/// A survey of one engine group.
+/// A survey of one server group.
 struct GroupSurvey {
     group: i32,
     living: u64,
@@ -55,7 +55,7 @@ struct GroupSurvey {
     others_bytes: u64,
     /// The number of commits by all workers.
     commits: u64,
-    /// The version of the map of buckets in this engine group.
+    /// The version of the map of buckets in this server group.
     map: i64,
     groups: i32,
     moving: Vec<i32>,
@@ -162,8 +162,8 @@ impl WorkerFrontier for SharedFrontier {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let tables = &self.tables;
         let owned = &tables.owned;
-        // Remove the buckets before other workers can take them. Otherwise a heartbeat might miss
-        // them and report them as lost.
+        // Remove the buckets here before other workers can take them. Otherwise a heartbeat that
+        // does not renew them would report them as lost.
         owned.remove(buckets);
         let params = params![owned.crawl, owned.owner.clone(), buckets.to_vec()];
         let rows = tables.read(Sql::HandOver, params);
@@ -202,10 +202,10 @@ impl WorkerFrontier for SharedFrontier {
         let mut survey = self.sum_up(&first);
         let is_quiet = |survey: &Survey| !survey.links_wait && survey.pending_open == 0;
         if groups.count() > 1 && is_quiet(&survey) {
-            // The engine groups were queried at different moments, and a link reaches its group
+            // The server groups were queried at different moments, and and a link reaches its group
             // before its page is settled in another group. So a single survey may miss work. But if
-            // nothing was committed anywhere between two surveys, no work was left at the moment
-            // between them.
+            // two surveys find no work, and no group committed anything between them, the work is
+            // done.
             let second = self.survey_groups()?;
             let commits =
                 |of: &[GroupSurvey]| -> Vec<u64> { of.iter().map(|group| group.commits).collect() };
@@ -226,7 +226,7 @@ impl WorkerFrontier for SharedFrontier {
             let links = Reader::new(row).foreign_links();
             let links = links.ok_or_else(|| tables.corrupt("link"))?;
             if links.home != tables.groups.own && tables.groups.other(links.home).is_none() {
-                // This worker does not know the engine group of these links. The next survey
+                // This worker does not know the server group of these links. The next survey
                 // reports that group.
                 continue;
             }
@@ -274,8 +274,8 @@ impl WorkerFrontier for SharedFrontier {
             let client = session.client();
             let locks: [&(dyn ToSql + Sync); 1] = [&crawl];
             let allows: [&(dyn ToSql + Sync); 5] = [&crawl, &owner, &pages, &more, &of];
-            // The statements are sent in this order. If a statement fails, the database server
-            // refuses the statements after it.
+            // The statements are sent in this order, as one transaction. If one fails, the database
+            // server refuses those after it.
             let (begun, locked, allowed, ended) = tokio::join!(
                 biased;
                 client.batch_execute("BEGIN"),
@@ -304,7 +304,7 @@ impl WorkerFrontier for SharedFrontier {
         let mut buckets: BTreeSet<i32> = owned.buckets().into_iter().collect();
         let mut rows = self.tables.read(Sql::OthersMeta, params)?;
         for group in &self.tables.groups.others {
-            // Read the lists in all engine groups, because another group may have served a bucket
+            // Read the lists in all server groups, because another group may have served a bucket
             // when a worker listed it.
             let (worker, name) = (owned.worker.clone(), LISTED.to_owned());
             rows.extend(group.read(Sql::OthersMeta, params![group.crawl, worker, name])?);
@@ -330,7 +330,7 @@ impl WorkerFrontier for SharedFrontier {
         let mut rows = self
             .tables
             .read(Sql::CrawlMeta, params![self.tables.owned.crawl])?;
-        // Read all engine groups. A commit stores values of the whole crawl in all groups that
+        // Read all server groups. A commit stores values of the whole crawl in all groups that
         // exist then, but a group that joins later lacks these values.
         for group in &self.tables.groups.others {
             rows.extend(group.read(Sql::CrawlMeta, params![group.crawl])?);
@@ -356,9 +356,10 @@ impl SharedFrontier {
         u64::try_from(self.tables.keys.buckets).unwrap_or(1)
     }
 
-    /// Applies a change of the owned buckets, and clears the memory of recent states. The memory
-    /// must be cleared, because for URLs of other workers it contains the states that were sent to
-    /// these workers, not the stored states.
+    /// Applies a change of the owned buckets, and clears the memory of recent states. For URLs of
+    /// other workers, the memory contains the states that this worker sent to them, which may
+    /// differ from the stored states. So these states must not be used once this worker owns the
+    /// URLs.
     fn change(&self, writer: &mut Writer, totals: Totals, change: impl FnOnce(&mut Memory)) {
         writer.totals = totals;
         let mut memory = self.memory();
@@ -366,7 +367,7 @@ impl SharedFrontier {
         change(&mut memory);
     }
 
-    /// Surveys all engine groups at once. The first result is this worker's group.
+    /// Surveys all server groups at once. The first result is this worker's group.
     fn survey_groups(&self) -> Result<Vec<GroupSurvey>, FrontierError> {
         let tables = &self.tables;
         let (groups, owned) = (&tables.groups, &tables.owned);
@@ -437,7 +438,7 @@ impl SharedFrontier {
         Ok(())
     }
 
-    /// Returns the number of the engine group that this worker works in.
+    /// Returns the number of the server group that this worker works in.
     #[must_use]
     pub fn home(&self) -> i32 {
         self.tables.groups.own

@@ -34,11 +34,11 @@ pub(super) struct SharedTransaction<'f> {
     changed: HashMap<Fingerprint, Change>,
     settled: HashSet<Fingerprint>,
     visits: HashMap<Fingerprint, StoredVisit>,
-    /// Links to hosts of other workers. The next field has, by URL, the state that the owner should
-    /// store because of the link.
+    /// Links to hosts of other workers, each with its bucket.
     links: Vec<(i32, Admission)>,
     sent_states: HashMap<Fingerprint, CurrentState>,
-    /// Records that were read for admissions and not used yet. An unknown URL has `None`.
+    /// The committed records that were prefetched for admissions and not used yet. An unknown URL
+    /// has `None`.
     read: HashMap<Fingerprint, Option<UrlRecord>>,
     /// Keys of the links from other workers that this transaction admits.
     taken: Vec<SentLinkKey>,
@@ -46,8 +46,7 @@ pub(super) struct SharedTransaction<'f> {
     reopens: bool,
     /// The progress of reopening lost URLs in each bucket.
     to_reopen: Vec<BucketToReopen>,
-    /// Keys of reopened URLs whose visits are dropped. The next field has the bucket and number of
-    /// each origin whose robots.txt has to be fetched again.
+    /// Keys of reopened URLs whose visits are dropped.
     dropped_visits: Vec<UrlKey>,
     dropped_robots: BTreeSet<(i32, i64)>,
     hosts: BTreeMap<HostKey, (u64, Vec<u8>)>,
@@ -155,7 +154,7 @@ impl<'f> SharedTransaction<'f> {
         self.changed.insert(key, change);
     }
 
-    /// Returns the state in which an admission finds the URL, or `None` if the state is not in
+    /// Returns the state of a URL as an admission finds it, or `None` if the state is not in
     /// memory.
     fn state_in_memory(&self, key: Fingerprint) -> Option<CurrentState> {
         let mut memory = self.frontier.memory();
@@ -176,9 +175,9 @@ impl<'f> SharedTransaction<'f> {
         let sent_state = match meet(known_state.unwrap_or(CurrentState::Unknown), admission) {
             AdmitAction::Stay => return Admitted::Known,
             AdmitAction::Improve { place, .. } => CurrentState::Pending(place),
-            // An excluded link does not change a URL that the owner has deferred. So remember the
-            // URL as deferred on the longest path, so that any later link that is not excluded is
-            // sent.
+            // The owner may have deferred the URL, and then this excluded link does not change it.
+            // So remember the URL as deferred on the longest path, so that any later link that is
+            // not excluded is sent.
             _ if matches!(admission.state, NewState::Excluded(_)) => CurrentState::Deferred {
                 depth: u32::MAX,
                 redirects: u8::MAX,
@@ -190,7 +189,7 @@ impl<'f> SharedTransaction<'f> {
         self.sent_states.insert(key, sent_state);
         self.links.push((b, admission.clone()));
         match admission.state {
-            // Report an excluded URL as known, so that only its owner lists it.
+            // Only the owner lists the excluded URL, so it is not new to this worker.
             NewState::Excluded(_) => Admitted::Known,
             _ => Admitted::New,
         }
@@ -265,14 +264,14 @@ impl<'f> SharedTransaction<'f> {
         Ok(())
     }
 
-    /// Reads the records of seeds on hosts of other workers, from the engine groups that serve
-    /// these hosts. Each start admits all seeds again, and known seeds must not be sent as links:
-    /// once the other workers have ended, nobody would admit these links.
+    /// Reads the records of seeds on hosts of other workers, from the server groups that serve
+    /// these hosts. Every start admits all seeds again. A known seed must not be sent as a link,
+    /// because the link would wait forever once the other workers have ended.
     fn look_up_seeds(&mut self, seeds: BTreeMap<i32, Vec<(UrlKey, Fingerprint)>>) {
         for (group, seeds) in seeds {
             let keys: Vec<UrlKey> = seeds.iter().map(|(key, _)| *key).collect();
-            // If this read fails, the seeds are sent as links. Sending waits until the engine group
-            // can be reached.
+            // Ignore an error of this read. The seeds are then sent as links, and sending waits
+            // until the server group can be reached.
             let records = self.frontier.tables.records_in(group, &keys);
             let records = records.unwrap_or_default().into_iter();
             for ((_, key), record) in seeds.into_iter().zip(records) {
@@ -350,8 +349,8 @@ impl<'f> SharedTransaction<'f> {
         self.visits.insert(key, kept);
     }
 
-    /// Makes settled URLs pending again: those whose stored visits `sql` returns, and those with a
-    /// visit in this transaction.
+    /// Makes settled URLs pending again. Takes the URLs whose stored visits `sql` returns, and URLs
+    /// whose visits are in this transaction.
     fn revisit_all(
         &mut self,
         (sql, params): (Sql, Vec<Param>),
@@ -380,8 +379,8 @@ impl<'f> SharedTransaction<'f> {
         Ok(count)
     }
 
-    /// Returns the number of visits to read: some more than `most`, because visits of this
-    /// transaction may replace some of them.
+    /// Returns the number of stored visits to read: more than `most`, because this transaction may
+    /// have replaced some of the stored visits.
     fn limit(&self, most: usize) -> i64 {
         let limit = most.saturating_add(self.visits.len());
         i64::try_from(limit).unwrap_or(i64::MAX)
@@ -407,7 +406,7 @@ impl Transaction for SharedTransaction<'_> {
             None => committed,
         };
         self.settled.insert(key);
-        // Only a retry takes a new sequence number, because it moves to another place in the queue.
+        // Only a retry gets a new sequence number, because only a retry moves in the queue.
         let seq = match outcome {
             Outcome::Retry => self.take_seq(),
             _ => record.place.seq,

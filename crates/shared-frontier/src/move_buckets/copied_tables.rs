@@ -5,12 +5,12 @@ pub(super) struct CopiedTable {
     pub(super) name: &'static str,
     /// The columns of the key in order, without `crawl` and `b`.
     keys: &'static [&'static str],
-    /// All columns except the crawl's number, which differs between engine groups.
+    /// All columns except the crawl's number, which differs between server groups.
     columns: &'static str,
 }
 
-/// The tables whose rows are copied. The table of links is not copied: links are forwarded, like
-/// links that arrive later.
+/// The tables whose rows are copied. The table of links is not copied, because its links are
+/// forwarded, like links that arrive later.
 pub(super) const COPIED: [CopiedTable; 5] = [
     CopiedTable {
         name: "url",
@@ -50,8 +50,8 @@ impl CopiedTable {
         let keys = self.keys.join(", ");
         let (first, last) = (self.keys[0], self.keys[self.keys.len() - 1]);
         let behind = match self.keys.len() {
-            // For a key of one column there is no row comparison, because it would not use the
-            // index.
+            // A key of one column is compared directly. A row comparison with a single column would
+            // not use the index.
             1 => format!("{first} > $3::bigint AND $4::bigint IS NOT NULL"),
             _ => format!("({keys}) > ($3::bigint, $4::bigint)"),
         };
@@ -87,6 +87,6 @@ impl CopiedTable {
     }
 }
 
-/// Locks the row of a bucket that another engine group serves, if this mover has claimed the row.
+/// Locks the row of a bucket that another server group serves, if this mover has claimed the row.
 const CLAIMED: &str = "WITH claimed AS (SELECT 1 FROM crawl_frontier.bucket
         WHERE crawl = $1 AND b = $2 AND home <> $3 AND owner = $4 FOR UPDATE)";

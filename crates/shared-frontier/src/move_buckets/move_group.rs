@@ -1,6 +1,6 @@
-//! An engine group of a crawl, with the steps of a move. Each step is a transaction in that group.
-//! A change of the map locks the crawl's row before the rows of buckets, so that two transactions
-//! never deadlock.
+//! A server group of a crawl, with the steps of a move. Each step is a transaction in that group. A
+//! step that changes the map of buckets locks the crawl's row before the rows of buckets, so that
+//! two transactions never deadlock.
 
 use std::sync::Arc;
 
@@ -19,16 +19,16 @@ use crate::sql::Sql;
 /// The number of rows copied or removed at a time.
 const PART_ROWS: i64 = 4_096;
 
-/// An engine group and a connection to it.
+/// A server group and a connection to it.
 pub(super) struct MoveGroup {
     pub(super) number: i32,
-    /// The crawl's number in this engine group.
+    /// The crawl's number in this server group.
     crawl: i32,
     thread: EngineThread,
     session: Arc<Session>,
 }
 
-/// A bucket's row in one engine group.
+/// A bucket's row in one server group.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BucketRow {
     pub(super) b: i32,
@@ -87,7 +87,7 @@ impl MoveGroup {
         })
     }
 
-    /// Returns the rows of some buckets in this engine group.
+    /// Returns the rows of some buckets in this server group.
     pub(super) fn rows(&self, buckets: &[i32]) -> Result<Vec<BucketRow>, FrontierError> {
         let text = "SELECT b, home, moving_to, epoch FROM crawl_frontier.bucket
             WHERE crawl = $1 AND b = ANY($2) ORDER BY b";
@@ -105,7 +105,7 @@ impl MoveGroup {
         rows.ok_or_else(|| self.corrupt())
     }
 
-    /// Marks buckets of this engine group as moving to another group. Marks either all of them or
+    /// Marks buckets of this server group as moving to another group. Marks either all of them or
     /// none.
     pub(super) fn mark(&self, buckets: &[i32], to: i32) -> Result<(), OpenError> {
         let (session, crawl, home) = (Arc::clone(&self.session), self.crawl, self.number);
@@ -113,8 +113,8 @@ impl MoveGroup {
         let conflict = self.thread.run(async move {
             let client = session.client();
             client.batch_execute("BEGIN").await?;
-            // Lock the crawl's row, so that a transaction that lists buckets to reopen has either
-            // committed already or will see the buckets as marked.
+            // Lock the crawl's row. A transaction that lists buckets to reopen locks it too, so it
+            // has either committed already, or will see the marks.
             let text = "UPDATE crawl_frontier.crawl SET map = map + 1 WHERE number = $1";
             client.execute(text, &[&crawl]).await?;
             let text = "SELECT b, moving_to, home FROM crawl_frontier.bucket
@@ -140,7 +140,7 @@ impl MoveGroup {
         }
     }
 
-    /// Takes the given buckets that no longer have an owner, and returns them.
+    /// Takes those of the given buckets that have no owner any more, and returns them.
     pub(super) fn take(
         &self,
         buckets: &[i32],
@@ -168,7 +168,7 @@ impl MoveGroup {
         buckets.ok_or_else(|| self.corrupt())
     }
 
-    /// Fails if any of the buckets is no longer marked as moving to the engine group `to`.
+    /// Fails if any of the buckets is no longer marked as moving to the server group `to`.
     pub(super) fn check_marked(&self, buckets: &[i32], to: i32) -> Result<(), OpenError> {
         let rows = self.rows(buckets)?;
         let unmarked = rows
@@ -183,7 +183,7 @@ impl MoveGroup {
         }
     }
 
-    /// Claims the row of a bucket that another engine group serves. Returns false if this group
+    /// Claims the row of a bucket that another server group serves. Returns false if this group
     /// serves the bucket.
     pub(super) fn claim(&self, b: i32, life: &str) -> Result<bool, FrontierError> {
         let text = "UPDATE crawl_frontier.bucket SET owner = $4, lease_until = '-infinity'
@@ -201,7 +201,7 @@ impl MoveGroup {
     }
 
     /// Returns whether a bucket is unchanged since it was taken, and is still marked as moving to
-    /// the engine group `to`.
+    /// the server group `to`.
     pub(super) fn is_as_taken(
         &self,
         bucket: &Taken,
@@ -216,8 +216,8 @@ impl MoveGroup {
         Ok(!self.read(text, values)?.is_empty())
     }
 
-    /// Removes the rows of a bucket that another engine group serves. Stops if the bucket's row in
-    /// this group no longer has the given owner.
+    /// Removes the rows of a bucket that another server group serves. Stops if the owner in the
+    /// bucket's row is no longer `owner`.
     pub(super) fn remove_rows(&self, b: i32, owner: &str) -> Result<(), FrontierError> {
         for table in &COPIED {
             let text = table.remove();
@@ -232,8 +232,8 @@ impl MoveGroup {
         Ok(())
     }
 
-    /// Copies the rows of a bucket to another engine group, for as long as the bucket's row there
-    /// is claimed.
+    /// Copies the rows of a bucket to another server group. Rows are written only while the mover
+    /// `life` has the claim to the bucket's row there.
     pub(super) fn copy_rows(
         &self,
         target: &MoveGroup,
@@ -286,7 +286,7 @@ impl MoveGroup {
         totals.ok_or_else(|| self.corrupt())
     }
 
-    /// Makes this engine group serve a bucket whose rows were copied to it. Returns the bucket's
+    /// Makes this server group serve a bucket whose rows were copied to it. Returns the bucket's
     /// new epoch, or `None` if its row is no longer claimed.
     pub(super) fn serve(&self, bucket: &Taken, life: &str) -> Result<Option<i64>, FrontierError> {
         let text = "WITH locked AS (
@@ -324,10 +324,9 @@ impl MoveGroup {
         Ok(rows.first().and_then(|row| Reader::new(row).next()))
     }
 
-    /// Records which engine group serves a bucket, unless this group knows a later epoch.
+    /// Records which server group serves a bucket, unless this group knows a later epoch.
     pub(super) fn learn_home(&self, b: i32, home: i32, epoch: i64) -> Result<(), FrontierError> {
-        // The statement also deletes the bucket's list of URLs to reopen, because that list moved
-        // with the bucket.
+        // The list of URLs to reopen was moved with the bucket, so the statement deletes it here.
         let text = "WITH locked AS (
                 SELECT number FROM crawl_frontier.crawl WHERE number = $1 FOR UPDATE),
             learned AS (
@@ -342,7 +341,7 @@ impl MoveGroup {
         self.count_changed(text, params![b, home, epoch]).map(drop)
     }
 
-    /// Forwards the links to hosts of a bucket to the engine group that serves the bucket.
+    /// Forwards the links to hosts of a bucket to the server group that serves the bucket.
     pub(super) fn forward_links(&self, b: i32, target: &MoveGroup) -> Result<(), FrontierError> {
         loop {
             let (session, crawl, group) = (Arc::clone(&self.session), self.crawl, self.number);
@@ -357,8 +356,8 @@ impl MoveGroup {
             let links = Reader::new(row).foreign_links();
             let links = links.ok_or_else(|| self.thread.corrupt("a row of crawl_frontier.link"))?;
             if links.home != target.number {
-                // Another move was faster, so another engine group serves the bucket now. That move
-                // forwards the links.
+                // Another mover was faster, and another server group serves the bucket now. The
+                // other mover forwards the links.
                 return Ok(());
             }
             let (session, crawl, json) = (Arc::clone(&target.session), target.crawl, links.json);
@@ -375,15 +374,15 @@ impl MoveGroup {
         }
     }
 
-    /// Marks a bucket of this engine group as staying here, even while other moves of the bucket
-    /// may be in progress.
+    /// Marks a bucket as staying in this server group. Other moves of the bucket may still be in
+    /// progress.
     pub(super) fn mark_back(&self, b: i32) -> Result<(), FrontierError> {
         let text = "UPDATE crawl_frontier.bucket SET moving_to = -1
             WHERE crawl = $1 AND b = $2 AND home = $3 AND moving_to IS NOT NULL";
         self.count_changed(text, params![b, self.number]).map(drop)
     }
 
-    /// Removes the mark of a move, so that this engine group serves the bucket as before.
+    /// Removes the mark of a move, so that this server group serves the bucket again.
     pub(super) fn unmark(&self, b: i32) -> Result<(), FrontierError> {
         let text = "WITH locked AS (
                 SELECT number FROM crawl_frontier.crawl WHERE number = $1 FOR UPDATE),

@@ -32,7 +32,7 @@ impl Moved {
         }
     }
 
-    /// Moves the frontier into an engine.
+    /// Moves the frontier into a database server.
     fn import(&self, crawl: &str) {
         let from = self.frontier.as_ref().unwrap();
         let target = ImportTarget {

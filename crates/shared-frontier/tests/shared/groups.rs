@@ -1,4 +1,4 @@
-//! Crawls in two groups of engines, each group on a server of its own.
+//! Crawls in two server groups. Each group has its own server.
 
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,7 +44,7 @@ impl TwoGroups {
         self.try_open(worker).unwrap()
     }
 
-    /// Opens a worker in each engine group. Each worker owns all buckets of its group.
+    /// Opens a worker in each server group. Each worker owns all buckets of its group.
     pub(crate) fn two_workers(&self) -> [SharedFrontier; 2] {
         let workers = [self.open("w1"), self.open("w2")];
         assert_eq!(workers.each_ref().map(SharedFrontier::home), [0, 1]);
@@ -52,7 +52,7 @@ impl TwoGroups {
         workers
     }
 
-    /// Queries a number in one engine group. `$K` in the query stands for the crawl's number in
+    /// Queries a number in one server group. `$K` in the query stands for the crawl's number in
     /// that group.
     pub(crate) fn number(&self, group: usize, sql: &str) -> i64 {
         number(&self.urls[group], &self.of_crawl(sql))
@@ -121,7 +121,7 @@ fn both_groups_have_the_map_and_each_worker_works_in_one() {
         (first.owned_buckets(), second.owned_buckets()),
         (vec![0, 2], vec![1, 3])
     );
-    // The third worker gets its share of the first engine group's buckets. A worker that starts
+    // The third worker gets its share of the first server group's buckets. A worker that starts
     // again keeps its home group.
     let third = groups.open("w3");
     assert_eq!((third.home(), third.buckets()), (0, 0));
@@ -136,7 +136,7 @@ fn both_groups_have_the_map_and_each_worker_works_in_one() {
         .collect();
     assert_eq!(shown, [(0, 2, 1), (1, 2, 1)]);
     assert_eq!((crawls[0].group_count, crawls[0].workers.len()), (2, 3));
-    // The numbers of workers are unique over all engine groups.
+    // The numbers of workers are unique over all server groups.
     let numbers: Vec<i64> = (0..2)
         .map(|group| {
             let sql = "SELECT sum(number)::bigint FROM crawl_frontier.worker WHERE crawl = $K";
@@ -171,9 +171,9 @@ fn incomplete_groups_of_a_crawl_are_refused() {
             && missing.contains("hint: "),
         "{missing}"
     );
-    // Once the crawl has begun, the engine groups may be named in any order.
+    // Once the crawl has begun, the server groups may be named in any order.
     assert_eq!(open(&[b, a]).unwrap().home(), 0);
-    // Two crawls of the same name on two engines are not the engine groups of one crawl.
+    // Two crawls of the same name are different crawls, not two server groups of one crawl.
     let other_crawl = TwoGroups::new();
     for url in &other_crawl.urls {
         SharedFrontier::open(url, &crate::bench::options(&other_crawl.crawl, "w")).unwrap();
@@ -191,7 +191,7 @@ fn an_interrupted_first_start_is_repeated_and_another_group_joins() {
     let groups = TwoGroups::new();
     drop(groups.open("w1"));
     end_leases(&groups.urls[0], &groups.crawl);
-    // Sets the state as if the first start died after it created the first engine group, but before
+    // Sets the state as if the first start died after it created the first server group, but before
     // it created the second.
     groups.execute(
         0,
@@ -201,7 +201,7 @@ fn an_interrupted_first_start_is_repeated_and_another_group_joins() {
     groups.execute(1, "DELETE FROM crawl_frontier.crawl WHERE number = $K");
     let first = groups.open("w1");
     assert_eq!((first.home(), first.buckets()), (0, 2));
-    // An additional engine group that is named later joins the crawl. Running workers stop, because
+    // An additional server group that is named later joins the crawl. Running workers stop, because
     // they don't know that group.
     let mut urls = groups.urls.clone();
     urls.push(Served::new().database(&groups.crawl.replace(' ', "_")));
@@ -246,7 +246,7 @@ fn workers_of_two_groups_have_the_same_settings() {
     let second = SharedFrontier::open_groups(&groups.urls, &with("w3", "a = 1")).unwrap();
     first.give_up().unwrap();
     assert_eq!(second.home(), 1);
-    // A worker in the second engine group still has the old settings.
+    // A worker in the second server group still has the old settings.
     let refused = SharedFrontier::open_groups(&groups.urls, &with("w1", "a = 2"));
     assert!(matches!(refused, Err(OpenError::OtherSettings { .. })));
     second.give_up().unwrap();
@@ -271,7 +271,7 @@ fn a_link_to_another_group_is_there_before_its_page_and_is_admitted_once() {
     transaction.admit_all(&links).unwrap();
     transaction.keep_meta("crawl target", b"");
     // The leases end before the commit, so it fails. The links are already stored in the other
-    // engine group, but the page is still pending.
+    // server group, but the page is still pending.
     end_leases(&groups.urls[0], &groups.crawl);
     let next = groups.open("w3");
     assert_eq!(next.home(), 0, "nobody lives there");
@@ -300,7 +300,7 @@ fn a_link_sent_by_an_old_map_is_forwarded() {
     let [first, second] = groups.two_workers();
     second.hand_over(&[3]).unwrap();
     groups.move_to(&[3], 0).unwrap();
-    // The first worker does not know yet that its own engine group serves bucket 3.
+    // The first worker does not know yet that its own server group now serves bucket 3.
     let target = url_in(&first, 3, "target");
     admit(&first, [link_to(target.clone())]);
     assert_eq!((groups.links(0), groups.links(1)), (0, 1));
@@ -313,7 +313,7 @@ fn a_link_sent_by_an_old_map_is_forwarded() {
     assert_eq!(first.take_free(9).unwrap().0, 1);
     first.take_links(9).unwrap();
     assert!(first.lease(&target.origin()).unwrap().is_some());
-    // After a survey the second worker knows the new map. If an engine group has no worker, workers
+    // After a survey the second worker knows the new map. If a server group has no worker, workers
     // of other groups forward its links.
     second.survey().unwrap();
     admit(&second, [link_to(url_in(&first, 3, "next"))]);
@@ -345,7 +345,7 @@ fn a_seed_settled_in_another_group_sends_no_link() {
     second.give_up().unwrap();
     first.give_up().unwrap();
     // The next start admits the seed again. The seed must not be sent as a link, because the other
-    // engine group has no worker to take the link.
+    // server group has no worker to take the link.
     let again = groups.open("w1");
     admit_all(&again);
     assert_eq!((groups.links(0), groups.links(1)), (0, 0));
@@ -467,7 +467,7 @@ fn a_crawl_is_over_when_no_group_has_anything_left() {
     assert_eq!((survey.living, survey.group_living), (2, 1));
     second.take_links(9).unwrap();
     assert_eq!(first.survey().unwrap().pending_open, 1);
-    // An engine group with pending URLs but without a worker is reported.
+    // A server group with pending URLs but without a worker is reported.
     second.give_up().unwrap();
     assert_eq!(first.survey().unwrap().unserved_group, Some(1));
     let second = groups.open("w2");
@@ -553,14 +553,15 @@ fn lost_urls_are_reopened_in_the_group_that_serves_them_now() {
     assert_eq!(first.take_free(9).unwrap().0, 1);
     first.take_links(99).unwrap();
     assert!(first.lease(&page.origin()).unwrap().is_some());
-    // The name can be used in any engine group, and the second group has no worker now.
+    // The name can be used in any server group, and the second group has no worker now.
     let again = groups.open("w2");
     again.take_links(99).unwrap();
     assert_eq!((again.home(), again.counts().pending), (1, 1));
 }
 
-/// A transaction could span two engine groups in only two ways: it is prepared in each group, or it
-/// is open in one group while the other is queried. The servers' logs show neither.
+/// A transaction can span two server groups in two ways only. Either it is prepared in each group,
+/// or it is open in one group while the worker queries the other. The servers' logs must show
+/// neither.
 #[test]
 #[ignore = "needs PostgreSQL"]
 fn no_transaction_spans_two_groups() {
@@ -587,8 +588,8 @@ fn no_transaction_spans_two_groups() {
         }
     }
     workers[1].hand_over(&[1]).unwrap();
-    // Everything logged so far is from workers. The log is read here, because the move that follows
-    // has its own transactions.
+    // Everything logged so far is from workers. Read the logs now, because the move below has its
+    // own transactions.
     let logs = servers.each_ref().map(Postgres::log);
     groups.move_to(&[1], 0).unwrap();
     assert_eq!(workers[0].take_free(9).unwrap().0, 1);
@@ -603,8 +604,8 @@ fn no_transaction_spans_two_groups() {
         ] {
             assert!(!statements.contains(word), "{word}");
         }
-        // Each transaction of several statements is a commit of a worker of this engine group.
-        // Everything else is a single statement, for example for the links from other workers.
+        // Each transaction with several statements must be a commit by a worker of this server
+        // group. Everything else, such as links from other workers, is a single statement.
         let begun = log
             .lines()
             .filter(|line| line.ends_with("statement: BEGIN"))
@@ -625,7 +626,7 @@ fn no_transaction_spans_two_groups() {
         .to_uppercase();
     assert!(!moved.contains("PREPARE TRANSACTION"));
     for server in &servers {
-        // The servers would also refuse prepared transactions.
+        // The servers would refuse prepared transactions anyway.
         let url = format!("postgres://crawl@127.0.0.1:{}/postgres", server.port);
         assert_eq!(text(&url, "SHOW max_prepared_transactions"), "0");
     }

@@ -48,8 +48,7 @@ fn leased_as(lease: &Lease) -> LeasedAs {
     )
 }
 
-/// The URLs that a worker settled: with which depth, priority and kind each was leased, and its
-/// state afterwards.
+/// The URLs that a worker settled: the values of each lease, and the state of each URL afterwards.
 struct Settled {
     leases: Vec<(CanonicalUrl, LeasedAs)>,
     states: BTreeMap<CanonicalUrl, KnownState>,
@@ -82,7 +81,7 @@ fn admission(n: u32, url: CanonicalUrl) -> Admission {
     }
 }
 
-/// Ends the leases of all pending URLs, using every outcome. Two URLs stay pending.
+/// Leases all pending URLs and settles them, using every outcome.
 fn settle_all(frontier: &SharedFrontier) -> Settled {
     let mut leases = Vec::new();
     for n in 0_u32.. {
@@ -132,8 +131,8 @@ fn two_workers(served: &Served, crawl: &str) -> [(SharedFrontier, Settled); 2] {
     second.take_links(999).unwrap();
     [first, second].map(|frontier| {
         let settled = settle_all(&frontier);
-        // A random key divides the hosts, so the workers' halves differ. Even a worker with a
-        // single host has at least four URLs.
+        // A random key divides the hosts, so one worker may own more hosts than the other. Even a
+        // worker with a single host has at least four URLs.
         assert!(settled.leases.len() > 3, "hosts are divided");
         (frontier, settled)
     })
@@ -201,7 +200,8 @@ fn urls_of_a_lost_worker_are_reopened_and_those_of_others_are_not() {
     let lost_worker = lose(&served, &crawl, "w1").unwrap();
     assert_eq!(lost_worker.pages, lost.leases.len() as u64);
     assert!(lost_worker.buckets_to_reopen > 0);
-    // Declaring the directory lost again, for example after a lost reply, loses nothing more.
+    // The directory may be declared lost twice, for example after a lost reply. The second time has
+    // no effect.
     let again = lose(&served, &crawl, "w1").unwrap();
     assert_eq!(again.pages, 0);
     assert_eq!(again.buckets_to_reopen, lost_worker.buckets_to_reopen);
@@ -222,8 +222,8 @@ fn urls_of_a_lost_worker_are_reopened_and_those_of_others_are_not() {
     fourth.give_up().unwrap();
     let fifth = open(&served, &options(&crawl, "w1"));
     check(&fifth, &lost, &other);
-    // URLs settled by the restarted w1 belong to it: if its directory is lost too, only those are
-    // reopened.
+    // URLs settled by the restarted w1 belong to the restarted w1: if its directory is lost too,
+    // only these URLs are reopened.
     let settled = settle_all(&fifth);
     fifth.give_up().unwrap();
     lose(&served, &crawl, "w1").unwrap();
@@ -279,8 +279,8 @@ fn living_owners_forget_settled_states_of_reopened_urls() {
     let committed = transaction.commit().unwrap();
     assert_eq!(committed.origins, [(origin(), 1)]);
     assert_eq!(second.reopenings(), before + 1);
-    // The first robots.txt was recorded only in the lost directory, so its copy was dropped. The
-    // second copy is kept, because nothing shows that its record was lost.
+    // The record of the first robots.txt was only in the lost directory, so the stored copy was
+    // dropped. The copy for the other origin is kept, because no URL of that origin was lost.
     assert_eq!(second.robots(&origin()).unwrap(), None);
     assert_eq!(second.robots(&elsewhere).unwrap().unwrap(), b"copy");
     assert!(!second.survey().unwrap().links_wait);

@@ -1,4 +1,4 @@
-//! Moves of buckets between engine groups, with interruptions.
+//! Moves of buckets between server groups, with interruptions.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -14,7 +14,7 @@ use crawl_shared_frontier::{
 
 use crate::groups::{FETCHED, TwoGroups, link_to, url_in};
 
-/// The bucket that the tests move from engine group 1 to group 0.
+/// The bucket that the tests move from server group 1 to group 0.
 const MOVED: i32 = 3;
 
 const TABLES: [&str; 6] = [
@@ -61,7 +61,7 @@ fn fill(owner: &SharedFrontier) {
     }
 }
 
-/// Returns all rows of the moved bucket in an engine group, by table, as text.
+/// Returns all rows of the moved bucket in a server group, by table, as text.
 fn rows(groups: &TwoGroups, group: usize) -> BTreeMap<&'static str, String> {
     let rows = |table: &&'static str| {
         let sql = format!(
@@ -94,7 +94,7 @@ fn move_until(groups: &TwoGroups, to: i32, last: usize) -> Result<Vec<MoveStep>,
     Ok(steps)
 }
 
-/// Returns the engine groups in which a worker could take the moved bucket.
+/// Returns the server groups in which a worker could take the moved bucket.
 fn serving(groups: &TwoGroups) -> Vec<usize> {
     let serves = |group: &usize| {
         let sql = format!(
@@ -162,7 +162,7 @@ fn a_bucket_is_moved_with_all_its_rows() {
         (second.owned_buckets(), second.counts().known),
         (vec![1], 41)
     );
-    // The bucket is moved back to the engine group that had its rows before.
+    // The bucket is moved back to the server group that had its rows before.
     first.hand_over(&[MOVED]).unwrap();
     let before = rows(&groups, 0);
     move_until(&groups, 1, 99).unwrap();
@@ -184,7 +184,7 @@ fn an_interrupted_move_continues_or_is_undone() {
             let before = rows(&groups, 1);
             let steps = move_until(&groups, 0, last).unwrap();
             assert_eq!(steps.len(), last + 1, "{steps:?}");
-            // At most one engine group serves the bucket, and no worker considers the crawl
+            // At most one server group serves the bucket, and no worker considers the crawl
             // finished.
             let is_served = last == 3;
             assert_eq!(serving(&groups).len(), usize::from(is_served), "{last}");
@@ -219,7 +219,7 @@ fn an_interrupted_move_continues_or_is_undone() {
 }
 
 /// Acts like a worker: hands over buckets that are being moved, and takes free buckets. Asserts
-/// that no worker of the other engine group has the moved bucket at the same time.
+/// that no worker of the other server group has the moved bucket at the same time.
 fn take_and_hand_over(worker: &SharedFrontier, holder: &Mutex<Option<i32>>, is_over: &AtomicBool) {
     let hand_over = |buckets: &[i32]| {
         if buckets.contains(&MOVED) {
@@ -318,7 +318,7 @@ fn invalid_moves_are_refused() {
         alone,
         Err(OpenError::GroupMissing { number: 1, .. })
     ));
-    // Moves all buckets of an engine group, which is named by its URL.
+    // Moves all buckets of a server group, which is named by its URL.
     second.give_up().unwrap();
     let on_step = &mut |_| ControlFlow::Continue(());
     let credentials = Credentials::default();

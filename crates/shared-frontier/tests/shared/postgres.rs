@@ -47,7 +47,7 @@ impl Served {
         Served::at(0)
     }
 
-    /// Returns the second server, for another group of engines.
+    /// Returns the second server, for another server group.
     pub(crate) fn second() -> Served {
         Served::at(1)
     }

@@ -26,7 +26,7 @@ pub(crate) enum Cut {
     After,
 }
 
-/// The proxy. A cut happens once each time that a test arms it.
+/// The proxy. Each cut that a test arms happens once.
 pub(crate) struct Proxy {
     pub(crate) port: u16,
     cut: Arc<AtomicU8>,
@@ -72,7 +72,7 @@ impl Proxy {
     }
 }
 
-/// Copies bytes on a new thread. If a cut is armed, stops at the end of a commit.
+/// Copies bytes on a new thread. Stops at the end of a commit if the cut `cut` is armed.
 fn relay((from, to): (&TcpStream, &TcpStream), cut: Cut, armed: &Arc<AtomicU8>, late: Duration) {
     let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
     let armed = Arc::clone(armed);
@@ -80,7 +80,7 @@ fn relay((from, to): (&TcpStream, &TcpStream), cut: Cut, armed: &Arc<AtomicU8>, 
         let mut last: Vec<u8> = Vec::new();
         let mut buffer = [0; 16 * 1024];
         while let Ok(count @ 1..) = from.read(&mut buffer) {
-            // `COMMIT` may be split between two reads, so the end of the last read is kept.
+            // Keep the end of the previous read, because `COMMIT` may be split between two reads.
             last.extend_from_slice(&buffer[..count]);
             let ends = last.windows(COMMIT.len()).any(|part| part == COMMIT);
             let disarm = || {

@@ -64,7 +64,7 @@ fn a_commit_of_a_worker_that_lost_its_buckets_has_no_effect() {
 fn another_life_under_the_same_name_has_the_commits_to_itself() {
     let (served, crawl) = (Served::new(), new_crawl());
     let first = open(&served, &options(&crawl, "w1"));
-    // Commits are also fenced if they change no bucket.
+    // A commit that changes no bucket is fenced too.
     let mut transaction = first.begin().unwrap();
     transaction.mark("pages.jsonl", 7);
     end_leases(&served.url, &crawl);
@@ -211,7 +211,8 @@ fn workers_that_start_at_once_make_one_crawl_and_share_no_bucket() {
             let options = Options {
                 buckets: 64,
                 most_buckets: 24,
-                // While the crawl has no settings yet, no worker is refused because of them.
+                // The crawl has no settings yet, so no worker is refused because of different
+                // settings.
                 program: "1".to_owned(),
                 settings: "a = 1".to_owned(),
                 ..options(&crawl, &format!("w{n}"))
@@ -234,8 +235,7 @@ fn workers_that_start_at_once_make_one_crawl_and_share_no_bucket() {
 fn links_to_hosts_of_another_worker_reach_it_by_the_same_rules() {
     let (served, crawl) = (Served::new(), new_crawl());
     let owner = open(&served, &options(&crawl, "w1"));
-    // Entries are dropped from the memory at random, so the test uses a memory large enough for all
-    // URLs.
+    // The memory drops entries at random, so it is made large enough for all URLs.
     let remembering = Options {
         recent_urls: 64,
         ..options(&crawl, "w2")
@@ -296,7 +296,7 @@ fn a_link_is_sent_with_the_page_that_has_it_or_not_at_all() {
     drop(transaction);
     owner.take_links(99).unwrap();
     assert_eq!(owner.counts().known, 0);
-    // The dropped transaction sent nothing, so the link is sent now.
+    // The transaction was dropped, so its link was not sent. Send it now.
     admit(&sender, [link("/a", 1)]);
     owner.take_links(99).unwrap();
     assert_eq!(order(&owner), "/a");
@@ -335,8 +335,8 @@ fn links_that_are_expected_are_looked_up_in_one_round_trip() {
     assert_eq!((questions(false), questions(true)), (30, 1));
 }
 
-/// If one worker hands a bucket over while the other stops, the bucket has no owner. Even so, one
-/// of the two workers must list the bucket's deferred URLs.
+/// If one worker hands a bucket over while the other worker stops, the bucket has no owner. But one
+/// of these workers must still list the bucket's deferred URLs.
 #[test]
 #[ignore = "needs PostgreSQL"]
 fn each_bucket_is_listed_by_one_of_those_that_end() {
@@ -389,7 +389,7 @@ fn the_reason_for_a_failed_open_is_named() {
         text.contains("connection string") && !text.contains("secret"),
         "{text}"
     );
-    // Nothing listens on the port, because its listener is dropped before the connection attempt.
+    // The listener is dropped before the connection attempt, so nothing listens on the port.
     let held = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let closed = held.local_addr().unwrap().port();
     drop(held);
@@ -454,7 +454,7 @@ fn an_engine_that_answers_too_late_for_its_leases_is_refused() {
             && message.contains("--frontier-lease"),
         "{message}"
     );
-    // With a longer lease, the same engine is accepted.
+    // With a longer lease, the same database server is accepted.
     let long = Options {
         lease: Duration::from_secs(3_600),
         ..options("x", "w1")

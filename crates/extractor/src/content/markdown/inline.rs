@@ -17,15 +17,16 @@ enum Style {
     Link(String),
 }
 
-/// Writes the words of a block. The opening mark of an element is only written with the element's
-/// first word. So an element without words leaves no marks, and white space stays outside the
-/// marks.
+/// Writes the words of a block. The opening mark of an element is written together with the
+/// element's first word. So an element without words leaves no marks, and white space stays outside
+/// the marks.
 #[derive(Debug, Default)]
 pub(super) struct Inline {
     out: String,
     /// The names and styles of the open elements.
     open: Vec<(Name, Style)>,
-    /// The offsets in `out` of the opening marks of elements in `open` that are already written.
+    /// The offsets in `out` of the opening marks that are already written, for the outermost
+    /// elements of `open`.
     written: Vec<usize>,
     /// Whether there is white space before the next word.
     space: bool,
@@ -115,7 +116,8 @@ impl Inline {
         while out[..end].ends_with("\\\n") {
             end -= 2;
         }
-        // Drop a line break at the end of the block: there, its backslash would be shown.
+        // Drop a line break at the end of the block. A backslash at the end of a block would be
+        // shown as such.
         if out[end..].starts_with('\n') && out[..end].ends_with('\\') {
             end -= 1;
         }
@@ -150,14 +152,14 @@ impl Inline {
                 Style::Strong => "**",
                 Style::Struck => "~~",
                 Style::Link(_) => "[",
-                // The number of backticks depends on the code's text, so they are added at the end.
+                // Code gets its backticks when it ends, because their number depends on the text.
                 Style::Code => "",
             });
         }
     }
 
-    /// Writes the closing marks of the elements whose opening marks were written, except the first
-    /// `keep` of them.
+    /// Writes the closing marks of all but the first `keep` elements whose opening marks were
+    /// written.
     fn close_to(&mut self, keep: usize) {
         while self.written.len() > keep {
             let Some(start) = self.written.pop() else {
@@ -213,7 +215,7 @@ fn push_target(target: &str, out: &mut String) {
         match c {
             '<' => out.push_str("%3C"),
             '>' => out.push_str("%3E"),
-            // A backslash at the end of the target would escape its closing bracket.
+            // Encode the backslash. At the end of the target, it would escape the closing bracket.
             '\\' => out.push_str("%5C"),
             c if c.is_control() => {}
             c => out.push(c),
@@ -249,7 +251,7 @@ pub fn escape_markdown(text: &str) -> String {
 /// Writes a word with its special characters escaped (CommonMark 2.4).
 fn escape(word: &str, out: &mut String) {
     let mut before = out.chars().next_back();
-    // Marks of blocks, such as `#`, only need escaping at the start of a line.
+    // Block marks, such as `#`, have to be escaped only at the start of a line.
     let is_line_start = before.is_none_or(|c| c == '\n');
     let mut chars = word.chars().peekable();
     let mut first = true;

@@ -20,7 +20,7 @@ pub(super) struct MarkdownBlock {
     /// An image that precedes the block and is not part of any block.
     pub(super) figure: String,
     pub(super) place: BlockPlace,
-    /// The programming language of a block of code, as a class names it.
+    /// The programming language of a block of code, taken from a class.
     pub(super) language: Option<Box<str>>,
 }
 
@@ -165,7 +165,8 @@ impl Consumer for MarkdownReader<'_> {
 
     fn text(&mut self, text: &Text<'_>, at: At) {
         if self.content.wants_page_text(at) {
-            // Decode the whole piece first, so that a character reference doesn't split a word.
+            // Decode the character references of the whole piece first. Otherwise they would split
+            // words.
             self.text.clear();
             text.parts(|part| self.text.extend(part.chars().filter(|c| !is_dropped(*c))));
             self.words();

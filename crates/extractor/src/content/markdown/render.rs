@@ -5,7 +5,8 @@ use super::nesting::{Around, BlockPlace};
 use super::reader::MarkdownBlock;
 use crate::content::model::{Block, BlockKind, Content};
 
-/// Writes the main text of `content` as Markdown. `blocks` has one entry for each of its blocks.
+/// Writes the main text of `content` as Markdown. `blocks` has one entry for each block of
+/// `content`.
 pub(super) fn render(content: &Content, blocks: &[MarkdownBlock]) -> String {
     let pairs = content.blocks.iter().zip(blocks);
     let main: Vec<_> = pairs.filter(|(block, _)| block.is_main()).collect();
@@ -57,8 +58,8 @@ fn block_text(content: &Content, block: &Block, markdown: &MarkdownBlock) -> Str
     }
 }
 
-/// Returns the number of leading blocks that are cells of one table which Markdown can express: it
-/// has at least two columns, and short text in its rows. 0 if there is no such table.
+/// Returns the number of leading blocks that are cells of the same table, if Markdown can express
+/// the table: it has at least two columns, and short text in its rows. Otherwise returns 0.
 fn cells_of_table(blocks: &[(&Block, &MarkdownBlock)]) -> usize {
     let Some(first) = blocks.first().and_then(|(_, first)| first.place.cell) else {
         return 0;
@@ -91,8 +92,8 @@ fn cells_of_table(blocks: &[(&Block, &MarkdownBlock)]) -> usize {
     }
 }
 
-/// Returns a table of GitHub Flavored Markdown. The first row is the table's head if all its cells
-/// are head cells; otherwise the head is empty.
+/// Returns a table of GitHub Flavored Markdown. The first row is the table's head if all cells of
+/// the row are head cells. Otherwise the head is empty.
 fn rows_of_table(cells: &[(&Block, &MarkdownBlock)]) -> String {
     let mut rows: Vec<(u32, bool, Vec<String>)> = Vec::new();
     for (_, markdown) in cells {
@@ -107,7 +108,7 @@ fn rows_of_table(cells: &[(&Block, &MarkdownBlock)]) -> String {
         };
         *is_head &= cell.is_head;
         let column = cell.column.saturating_sub(1) as usize;
-        // Limit the columns, because `colspan` may claim more than there are blocks.
+        // Limit the number of columns, because a `colspan` may claim any number.
         let column = column.min(MAX_COLUMNS);
         row.resize(row.len().max(column + 1), String::new());
         let words = markdown.words.replace("\\\n", "<br>");
@@ -176,8 +177,8 @@ impl Page {
         self.last = place.clone();
     }
 
-    /// Returns whether the block begins another item of the same list, or a list within the last
-    /// item. Then no empty line separates it from the last block.
+    /// Returns whether the block begins the next item of the same list, or a list within the last
+    /// item. If so, no empty line is written before the block.
     fn is_next_item(&self, place: &BlockPlace, shared: usize) -> bool {
         let opens_item = matches!(place.around.get(shared), Some(Around::Item { .. }));
         let was_item = self
@@ -189,14 +190,14 @@ impl Page {
     }
 }
 
-/// Returns how many of the outermost elements around two blocks are the same.
+/// Returns the number of outermost elements that two blocks have in common.
 fn shared(one: &[Around], other: &[Around]) -> usize {
     let pairs = one.iter().zip(other);
     pairs.take_while(|(one, other)| one == other).count()
 }
 
-/// Returns the prefix of a block's line. List items before the index `from` were already begun, so
-/// white space of the same width replaces their markers.
+/// Returns the prefix of a line of a block. A list item with an index below `from` was already
+/// begun. White space of the same width replaces its marker.
 fn prefix(around: &[Around], from: usize) -> String {
     let mut prefix = String::new();
     for (at, around) in around.iter().enumerate() {

@@ -12,8 +12,8 @@ pub(crate) struct LetterCount {
     /// The sum of all counts, except those still in `counters`.
     total: usize,
     counters: u8x16,
-    /// Number of additions to `counters` since they were last cleared. Each adds at most 1 to each
-    /// counter, which holds at most 255.
+    /// Number of additions to `counters` since they were last cleared. Each addition adds at most 1
+    /// to each counter, and a counter holds at most 255.
     added: u8,
 }
 

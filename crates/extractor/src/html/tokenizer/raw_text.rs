@@ -32,7 +32,7 @@ pub(super) fn end_of_script(bytes: &[u8], from: usize, name: &[u8]) -> Option<us
         };
         let rest = &bytes[at..];
         if rest[0] == b'>' {
-            // The dashes of `<!--` may also be those of `-->`, as in `<!-->`.
+            // The two dashes of `<!--` may also be the first two of `-->`, as in `<!-->`.
             if bytes[dashes..at].ends_with(b"--") {
                 state = State::Plain;
             }

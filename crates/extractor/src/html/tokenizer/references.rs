@@ -60,8 +60,8 @@ pub(super) fn without_nul(raw: &str, nul: &str, mut part: impl FnMut(&str)) {
     }
 }
 
-/// Returns the length of the character reference at the start of `text`, and the characters that it
-/// stands for. There are no characters if the text isn't a reference.
+/// Returns the length of the character reference at the start of `text`, and the one or two
+/// characters that it stands for. Returns no characters if the text isn't a reference.
 fn reference(text: &str, place: Place) -> (usize, [Option<char>; 2]) {
     match text.as_bytes() {
         [_, b'#', ..] => numeric(text),
@@ -80,7 +80,7 @@ fn numeric(text: &str) -> (usize, [Option<char>; 2]) {
     let (mut count, mut number) = (0, 0_u32);
     for digit in digits {
         count += 1;
-        // Stop at the maximum instead of overflowing: numbers that large are all invalid.
+        // Saturate instead of overflowing. All numbers near the maximum are invalid.
         number = number.saturating_mul(radix).saturating_add(digit);
     }
     if count == 0 {
@@ -89,7 +89,7 @@ fn numeric(text: &str) -> (usize, [Option<char>; 2]) {
     let end = marks + count;
     let semicolon = usize::from(text.as_bytes().get(end) == Some(&b';'));
     let character = match number {
-        // Authors who write such numbers mean the bytes of this encoding.
+        // Authors who write numbers in this range mean bytes of windows-1252.
         0x80..=0x9f => {
             let byte = [number as u8];
             let (text, _) = WINDOWS_1252.decode_without_bom_handling(&byte);
@@ -134,11 +134,11 @@ static NAMED: LazyLock<Vec<Named>> = LazyLock::new(|| {
 
 /// Returns the longest name of the table at the start of `text`, and its characters.
 fn longest_name(text: &str) -> Option<Named> {
-    // The rows whose names begin with the bytes of the text so far.
+    // The rows whose names begin with the bytes of `text` before the current one.
     let mut rows = NAMED.as_slice();
     let mut longest = None;
     for (at, byte) in text.bytes().enumerate() {
-        // Names that end before this byte sort before all others.
+        // Rows whose names have no byte at this index sort before all others.
         let of = |(name, _): &Named| name.as_bytes().get(at).copied();
         let first = rows.partition_point(|row| of(row) < Some(byte));
         let last = rows.partition_point(|row| of(row) <= Some(byte));
@@ -154,8 +154,8 @@ fn longest_name(text: &str) -> Option<Named> {
 
 fn named(text: &str, place: Place) -> (usize, [Option<char>; 2]) {
     let name = &text[1..];
-    // No frequent name is the beginning of a longer name in the table, because each of them ends
-    // with a semicolon.
+    // A frequent name needs no look-up in the table. No longer name can match, because a frequent
+    // name ends with a semicolon.
     let frequent = FREQUENT.iter().find(|(entity, _)| name.starts_with(entity));
     if let Some((entity, character)) = frequent {
         return (1 + entity.len(), [Some(*character), None]);

@@ -8,8 +8,8 @@ use crate::text::is_space;
 
 /// Number of bytes to examine at a time.
 pub(super) const WIDTH: usize = 16;
-/// Most texts and values end within this many bytes. For longer ones, a search that is slow to
-/// start but faster per byte is used.
+/// Number of bytes within which most texts and values end. Longer ones are searched by a function
+/// that is slow to start but faster per byte.
 const NEAR: usize = 2 * WIDTH;
 
 /// Returns the offset of the first `<` at or after `from`.
@@ -56,7 +56,7 @@ pub(super) fn tag_name(bytes: &[u8], from: usize) -> Option<(usize, Name)> {
         let chunk = u8x16::new(*first);
         let ends = up_to_space(chunk) | equal(chunk, b'/') | equal(chunk, b'>');
         let length = first_or_width(ends);
-        // The mask also includes control characters, which don't end a name, so check the byte.
+        // The mask also has control characters, which don't end a name. So check the byte itself.
         if (1..=MAX_EXACT_BYTES).contains(&length)
             && is_one_of(first[length], SPACE | SLASH | END)
             && let Some(eight) = first.first_chunk()
@@ -80,7 +80,7 @@ pub(super) fn attribute_name_end(bytes: &[u8], from: usize) -> Option<usize> {
     if let Some(chunk) = sixteen(bytes, from) {
         let ends = up_to_space(chunk) | equal(chunk, b'/') | equal(chunk, b'>');
         let end = from + first_or_width(ends | equal(chunk, b'='));
-        // The mask also includes control characters, which don't end a name, so check the byte.
+        // The mask also has control characters, which don't end a name. So check the byte itself.
         if bytes.get(end).is_some_and(|byte| is_one_of(*byte, ENDS)) {
             return Some(end);
         }
@@ -97,7 +97,7 @@ pub(super) fn bare_value_end(bytes: &[u8], from: usize) -> Option<usize> {
 /// Returns the offset of the first byte at or after `from` that is not white space.
 #[inline(always)]
 pub(super) fn after_spaces(bytes: &[u8], from: usize) -> Option<usize> {
-    // Usually there is at most one space: then no search is needed.
+    // Usually there is at most one space, so try two bytes before a search.
     for at in [from, from + 1] {
         if !is_one_of(*bytes.get(at)?, SPACE) {
             return Some(at);
@@ -144,7 +144,7 @@ fn first_or_width(mask: u8x16) -> usize {
     (mask.to_bitmask() | 1 << WIDTH).trailing_zeros() as usize
 }
 
-/// Returns the offset of the first byte at or after `from` that is of one of the `kinds`.
+/// Returns the offset of the first byte at or after `from` that has any of the kinds in `kinds`.
 #[cold]
 fn position(bytes: &[u8], from: usize, kinds: u8) -> Option<usize> {
     let mut rest = bytes.get(from..)?.iter();
@@ -204,7 +204,7 @@ mod tests {
             for byte in 0..=255 {
                 let is_wanted = wanted.contains(&byte);
                 for place in 0..70 {
-                    // Test with few and with more than sixteen bytes before and after the wanted
+                    // Test with less and with more than sixteen bytes before and after the wanted
                     // byte.
                     for (from, after) in [(0, 0), (3, 0), (0, 40), (3, 40)] {
                         let mut bytes = vec![b'x'; from + place];

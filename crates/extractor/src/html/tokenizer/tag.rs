@@ -60,7 +60,7 @@ impl<'a> Tag<'a> {
 pub(crate) struct Attributes<'a> {
     page: &'a str,
     list: &'a AttributeList,
-    /// Number of attributes in this view: the first ones of `list`.
+    /// Number of attributes that this view has: the first ones of `list`.
     count: usize,
 }
 
@@ -82,8 +82,8 @@ impl<'a> Attributes<'a> {
         }
     }
 
-    /// Returns false if there is certainly no attribute with this name, because no attribute has
-    /// the bit of the name (see [`bit_of`]).
+    /// Returns false if there is certainly no attribute with this name. This is certain if no
+    /// attribute has the bit of the name (see [`bit_of`]).
     #[inline(always)]
     pub(crate) fn may_have(self, name: &str) -> bool {
         self.list.names & bit_of(name.as_bytes()) != 0
@@ -197,8 +197,8 @@ pub(crate) struct AttributeList {
     spans: Vec<Span>,
     /// The bits of all attributes' names: see [`bit_of`].
     names: u64,
-    /// For each attribute, the decoded value if it differs from the value as written. A value is
-    /// decoded when it is first read. The list ends with the last attribute that has such a value.
+    /// The decoded value of each attribute whose value as written has references or NULs. A value
+    /// is decoded when it is first read. The list ends with the last such attribute.
     decoded: Vec<OnceCell<Box<str>>>,
     /// Whether the tag ends with `/>`.
     pub(super) self_closing: bool,
@@ -220,7 +220,7 @@ impl Span {
     /// Returns whether the attribute is named `name`, ignoring case.
     #[inline]
     fn is(&self, page: &str, name: &str) -> bool {
-        // Compare the lengths first: that is cheap, and rules out most names.
+        // Compare the lengths first, because that is cheap and rules out most names.
         self.name_end - self.name == name.len()
             && page.as_bytes()[self.name..self.name_end].eq_ignore_ascii_case(name.as_bytes())
     }
@@ -306,7 +306,8 @@ impl AttributeList {
     }
 }
 
-/// Returns one of 64 bits for a name, by its length and first letter, ignoring case.
+/// Returns a number with one of its 64 bits set. The bit depends on the length and the first letter
+/// of the name, ignoring case.
 #[inline]
 fn bit_of(name: &[u8]) -> u64 {
     let first = name.first().map_or(0, |first| first & 0x1f);

@@ -1,4 +1,4 @@
-//! The tables of a shared crawl besides those of its URLs: buckets, workers and links in transit.
+//! The tables of a shared crawl that don't hold URLs: buckets, workers and links in transit.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -11,13 +11,13 @@ use crate::shared::Survey;
 pub(super) struct CrawlTables {
     buckets: Vec<Bucket>,
     workers: BTreeMap<String, Worker>,
-    /// The links that wait for the owners of their hosts, by their numbers.
+    /// The links that wait for the owners of their hosts, by link number. Each link comes with its
+    /// bucket.
     pub(super) links: BTreeMap<u64, (i32, Admission)>,
     last_link: u64,
-    /// The committed lengths of each worker's files.
+    /// The committed lengths of each worker's files, by worker and file name.
     marks: BTreeMap<String, BTreeMap<String, u64>>,
-    /// The values stored by each worker under a name. Values of the whole crawl have an empty
-    /// worker.
+    /// The stored values, by worker and name. Values of the whole crawl have an empty worker.
     meta: BTreeMap<(String, String), Vec<u8>>,
     lives: u64,
 }
@@ -63,8 +63,8 @@ impl CrawlTables {
         (0..).zip(&mut self.buckets)
     }
 
-    /// Gives a worker's name to a new process, and returns the id of its life. The buckets of the
-    /// last process are free then.
+    /// Registers a new process under a worker's name, and returns a new id for the process. Frees
+    /// the buckets of the worker's last process, whose id is `last_life`.
     pub(super) fn take_name(
         &mut self,
         name: &str,
@@ -119,7 +119,8 @@ impl CrawlTables {
         (self.buckets.len() as u64).div_ceil(self.living(now).max(1))
     }
 
-    /// Takes up to `most` free buckets. Returns each with its new epoch.
+    /// Takes up to `most` free buckets. Returns the number and the new epoch of each bucket. The
+    /// epoch counts how often the bucket was taken.
     pub(super) fn take(
         &mut self,
         life: &str,
@@ -140,7 +141,8 @@ impl CrawlTables {
         epochs.collect()
     }
 
-    /// Extends the leases of a worker's name and buckets. Returns whether all were valid.
+    /// Extends the leases on a worker's name and on its buckets. Returns false if any lease had
+    /// ended.
     pub(super) fn renew(
         &mut self,
         name: &str,
@@ -171,7 +173,7 @@ impl CrawlTables {
         has_name && renewed == epochs.len()
     }
 
-    /// Frees the buckets of a life that satisfy a condition.
+    /// Frees those buckets of the process `life` that satisfy `is_free`.
     pub(super) fn free(&mut self, life: &str, is_free: impl Fn(i32) -> bool) {
         for (b, bucket) in self.numbered() {
             if bucket.owner == life && is_free(b) {
@@ -188,13 +190,13 @@ impl CrawlTables {
         }
     }
 
-    /// Returns whether a life owns a bucket at an epoch.
+    /// Returns whether the process `life` owns bucket `b` and took it at `epoch`.
     pub(super) fn is_owner(&self, life: &str, b: i32, epoch: Option<i64>) -> bool {
         let bucket = usize::try_from(b).ok().and_then(|b| self.buckets.get(b));
         bucket.is_some_and(|bucket| bucket.owner == life && Some(bucket.epoch) == epoch)
     }
 
-    /// Returns whether a life has its worker's name.
+    /// Returns whether `life` is the newest process with the name `name`.
     pub(super) fn has_name(&self, name: &str, life: &str) -> bool {
         let worker = self.workers.get(name);
         worker.is_some_and(|worker| worker.life == life)
@@ -247,9 +249,10 @@ impl CrawlTables {
         }
     }
 
-    /// Grants pages to a life, which has `pages` and requests `more`. A living worker counts with
-    /// its granted pages, and another one with the pages that it fetched. Returns `None` if another
-    /// life has the name.
+    /// Grants pages to the process `life`, which has used `pages` and requests `more`, out of `of`
+    /// pages for the crawl. Each other living worker counts with the pages granted to it, and each
+    /// ended worker with the pages it used. Returns `None` if another process has the worker's
+    /// name.
     pub(super) fn allow(
         &mut self,
         life: &str,
@@ -273,7 +276,7 @@ impl CrawlTables {
         }
     }
 
-    /// Adds a link for the owner of a bucket.
+    /// Stores a link for the owner of bucket `b`.
     pub(super) fn send(&mut self, b: i32, link: Admission) {
         self.last_link += 1;
         self.links.insert(self.last_link, (b, link));

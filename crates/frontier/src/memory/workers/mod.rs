@@ -24,7 +24,7 @@ use crate::transaction::Transaction;
 use crate::url_state::{KnownUrl, UrlCounts, WaitingUrl};
 use crate::visit::Visit;
 
-/// No requests are sent in the last part of a lease: the lease divided by this.
+/// Requests stop before the end of a lease, by the lease's duration divided by this number.
 const MARGIN_PARTS: u32 = 10;
 /// Prefix of the names of values that are stored for the crawl, not for one worker.
 const CRAWL_META: &str = "crawl ";
@@ -35,15 +35,15 @@ type Clock = dyn Fn() -> Instant + Send + Sync;
 
 /// A crawl that several workers share, in memory: a substitute for the database.
 ///
-/// Meets the contract of [`WorkerFrontier`] with the leases, the fencing and the counts of a
-/// database, but has one group of database servers, and loses no directory. The clock is an
-/// argument, so that simulations have their own time.
+/// Meets the contract of [`WorkerFrontier`], including leases, fencing and counts. Simulates one
+/// group of database servers, and no loss of a worker's directory. The clock is an argument, so
+/// that simulations have their own time.
 #[derive(Clone)]
 pub struct MemoryCrawl(Arc<Shared>);
 
 struct Shared {
-    /// The URLs of all workers. The lock of its writer is held by the open transaction of a worker,
-    /// and while buckets change their owners.
+    /// The URLs of all workers. The lock of this frontier's writer is held while a worker's
+    /// transaction is open, and while buckets change owners.
     frontier: MemoryFrontier,
     tables: Mutex<CrawlTables>,
     /// The number of buckets.
@@ -143,7 +143,7 @@ pub struct MemoryWorker {
 /// A worker's view of its leases.
 struct Own {
     buckets: BTreeMap<i32, OwnedBucket>,
-    /// The end of the leases, unless a heartbeat extends them.
+    /// The time at which the leases end if no heartbeat extends them.
     until: Instant,
     /// The evidence that the leases are lost.
     lost: Option<String>,
@@ -151,8 +151,8 @@ struct Own {
     is_cut_off: bool,
     /// The number of this worker's last commit.
     commit: u64,
-    /// The states that the owners of other hosts give to URLs because of links that this worker
-    /// sent. Cleared when buckets change their owners.
+    /// The state that each URL of another worker's host gets from the links that this worker sent.
+    /// Cleared when buckets change owners.
     sent: HashMap<CanonicalUrl, CurrentState>,
 }
 
@@ -210,7 +210,7 @@ impl MemoryWorker {
         })
     }
 
-    /// Records that another worker owns this worker's hosts.
+    /// Records that this worker has lost its hosts to another worker, and returns the error for it.
     fn lose(&self, why: &str) -> FrontierError {
         lock(&self.own).lost.get_or_insert_with(|| why.to_owned());
         self.lost(why)
@@ -239,7 +239,8 @@ impl MemoryWorker {
         }
     }
 
-    /// Fails if the database names another owner, or another epoch, of a bucket.
+    /// Fails if another process owns bucket `b`, or if the bucket was taken again since this worker
+    /// took it.
     fn fence(&self, b: i32) -> Result<(), FrontierError> {
         let epoch = lock(&self.own).buckets.get(&b).map(|own| own.epoch);
         let is_owner = lock(&self.crawl.tables).is_owner(&self.life, b, epoch);
@@ -336,7 +337,8 @@ impl WorkerFrontier for MemoryWorker {
         let epochs = lock(&self.crawl.tables).take(&self.life, most, now, until);
         let epochs: BTreeMap<i32, i64> = epochs.into_iter().collect();
         let is_taken = |site: &Site| epochs.contains_key(&self.crawl.bucket_of(site));
-        // The leases of URLs are in the memory of their owner, who is gone.
+        // URLs in these buckets may still be leased to the last owner, which is gone. Release these
+        // leases.
         self.crawl
             .frontier
             .release_where(|url| is_taken(&url.site()));
@@ -443,7 +445,8 @@ impl Frontier for MemoryWorker {
     }
 
     fn release(&self, lease: Lease) {
-        // Another worker may have leased the URL since.
+        // The worker may have lost the bucket since, and the new owner may have leased the same
+        // URL.
         if self.fence(self.crawl.bucket_of(&lease.url.site())).is_ok() {
             self.crawl.frontier.release(lease);
         }
@@ -545,7 +548,7 @@ impl Frontier for MemoryWorker {
     }
 }
 
-/// Returns the worker under which a value is stored: none for a value of the whole crawl.
+/// Returns the worker under whose name a value is stored: empty for a value of the whole crawl.
 fn meta_owner<'a>(worker: &'a str, name: &str) -> &'a str {
     match name.starts_with(CRAWL_META) {
         true => "",

@@ -17,13 +17,13 @@ use crate::transaction::{CommitResult, Transaction};
 use crate::url_record::UrlRecord;
 use crate::visit::Visit;
 
-/// A transaction of a worker. No bucket changes its owner while it is open.
+/// A worker's transaction. No bucket changes owners while the transaction is open.
 pub(super) struct MemoryWorkerTransaction<'f> {
     worker: &'f MemoryWorker,
     base: MemoryTransaction<'f>,
-    /// Links to hosts of other workers, each with its bucket. The next field has, by URL, the state
-    /// that the owner should store because of the link.
+    /// Links to hosts of other workers, each with its bucket.
     links: Vec<(i32, Admission)>,
+    /// The state that the owner should store for each URL in `links`.
     sent: HashMap<CanonicalUrl, CurrentState>,
     /// The numbers of links from other workers that this transaction admits.
     taken: Vec<u64>,
@@ -51,7 +51,7 @@ impl<'f> MemoryWorkerTransaction<'f> {
         }
     }
 
-    /// Fails if this worker does not own the host of a URL. The whole transaction is refused then.
+    /// Fails if this worker does not own bucket `b`. The commit then refuses the whole transaction.
     fn fence(&mut self, b: i32) -> Result<(), FrontierError> {
         let fenced = self.worker.fence(b);
         self.is_fenced_off |= fenced.is_err();
@@ -68,15 +68,16 @@ impl<'f> MemoryWorkerTransaction<'f> {
         let sent = sent.or_else(|| own(self.worker).sent.get(&link.url).copied());
         let state = match sent {
             Some(state) => state,
-            // Each start admits all seeds. Once the other workers have ended, nobody would admit
-            // links to known seeds.
+            // Every start admits all seeds. If they were all sent as unknown URLs, the links would
+            // wait forever once the other workers have ended. So look up the seed's real state.
             None if link.is_seed => self.base.state(&link.url),
             None => CurrentState::Unknown,
         };
         let sent = match meet(state, &link) {
             AdmitAction::Stay => return Ok(Admitted::Known),
             AdmitAction::Improve { place, .. } => CurrentState::Pending(place),
-            // The owner may have deferred the URL, which an excluded link does not change.
+            // The owner may have deferred the URL, and an excluded link does not change a deferred
+            // URL.
             _ if matches!(link.state, NewState::Excluded(_)) => CurrentState::Deferred {
                 depth: u32::MAX,
                 redirects: u8::MAX,
@@ -86,7 +87,7 @@ impl<'f> MemoryWorkerTransaction<'f> {
             }
         };
         self.sent.insert(link.url.clone(), sent);
-        // Only the owner of an excluded URL lists it.
+        // Only the owner lists an excluded URL, so it is not new to this worker.
         let admitted = match link.state {
             NewState::Excluded(_) => Admitted::Known,
             _ => Admitted::New,
@@ -144,13 +145,13 @@ impl Transaction for MemoryWorkerTransaction<'_> {
     }
 
     fn keep_host(&mut self, host: &HostKey, wake: u64, bytes: &[u8]) {
-        // The commit reports the failure.
+        // The commit reports a failure.
         let _ = self.fence(self.worker.crawl.bucket_of(&host.site()));
         self.base.keep_host(host, wake, bytes);
     }
 
     fn keep_robots(&mut self, origin: &Origin, bytes: &[u8]) {
-        // A copy that was fetched before its host was handed over is not stored.
+        // Don't store the copy if its host was handed over after the fetch.
         if self.worker.owns_site(&origin.site()) {
             let _ = self.fence(self.worker.crawl.bucket_of(&origin.site()));
             self.base.keep_robots(origin, bytes);

@@ -127,7 +127,7 @@ fn a_copy_contains_no_byte_of_the_urls_left_out() {
     fs::rename(&to, dir.path().join("store")).unwrap();
     fs::remove_dir_all(dir.path().join("old")).unwrap();
     drop(resting);
-    // One deferred URL only has the removed host's name in its path, so it stays.
+    // One deferred URL contains the removed host's name only in its path, so this URL stays.
     let similar_url = url("http://b.example/gone.example");
     assert_eq!(
         bytes(dir.path())

@@ -18,7 +18,7 @@ use crate::store::url_changes::{Change, StoredState};
 /// A transaction's changes, ready to be committed.
 pub(super) struct CommitBatch {
     pub(super) batch: OwnedWriteBatch,
-    /// The records for the sieve (the set of known URLs). The batch contains them too.
+    /// The records for the sieve (the set of known URLs). `batch` contains these records too.
     pub(super) records: Vec<Record>,
     /// The notes that the batch adds.
     pub(super) notes: Vec<(Vec<u8>, u64)>,
@@ -26,7 +26,7 @@ pub(super) struct CommitBatch {
     pub(super) merge: LeaseChanges,
 }
 
-/// The edits of one origin's queue. Each has the index of its change in the list of changes.
+/// The edits of one origin's queue. Each edit has the index of its change in the list of changes.
 #[derive(Default)]
 struct QueueEdit {
     /// Entries that are removed, or rewritten at their rank.
@@ -218,7 +218,7 @@ impl FjallTransaction<'_> {
             batch.insert(&tables.fresh, self.sequence.commit.to_be_bytes(), fresh);
         }
         if !batch.is_empty() {
-            // Each commit writes `meta`, because opening compares the other tables with it.
+            // Each commit writes `meta`, because opening compares the other tables with `meta`.
             batch.insert(&tables.meta, meta_keys::SEQUENCE, self.sequence.encode());
         }
     }

@@ -16,8 +16,8 @@ fn link(path: &str, depth: u32) -> Admission {
     Admission::link(url(path), depth, url("/"))
 }
 
-/// Creates a frontier with `/a` and `/b` pending at depth 5. At most one of the two is in the queue
-/// head in memory.
+/// Creates a frontier with `/a` and `/b` pending at depth 5. The queue head in memory has at most
+/// one of these URLs.
 fn frontier_with_two_urls() -> (TempDir, FjallFrontier) {
     let dir = TempDir::new().unwrap();
     let frontier = FjallFrontier::open(dir.path(), &Options::default()).unwrap();

@@ -29,7 +29,8 @@ fn malformed_lines_are_counted_and_cause_no_breach() {
         fs::write(&path, &bytes).unwrap();
         let audit = audit(dir.path(), &[]).unwrap();
         let rules: Vec<_> = audit.by_rule.keys().map(String::as_str).collect();
-        // The last two requests are too close together, whatever rows are lost before them.
+        // The last two requests are too close together. This is a breach whatever rows are lost
+        // before them.
         assert_eq!(rules, ["gap"]);
         assert_eq!(audit.flaws, ["one line of `requests.jsonl` can't be read"]);
         let undecided_rows = audit
@@ -38,11 +39,11 @@ fn malformed_lines_are_counted_and_cause_no_breach() {
             .copied();
         assert_eq!(undecided_rows.unwrap_or(0), undecided);
     };
-    // Rows lost after the last response, or before a response that repeats the lost one, leave no
-    // check undecided.
+    // No check is undecided if the lost rows come after the last robots.txt response, or if a later
+    // response repeats the lost one.
     check(ends[3] + 5..ends[3] + 40, 0);
     check(ends[0] + 5..ends[0] + 40, 0);
-    // Destroys the row of the response that allows `/p`.
+    // Destroys the row with the response that allows `/p`.
     check(ends[2] + 5..ends[2] + 40, 1);
     // If the line break between two rows is lost, they become one malformed line.
     check(ends[2] + 40..ends[3] + 20, 1);
@@ -51,7 +52,7 @@ fn malformed_lines_are_counted_and_cause_no_breach() {
     check(0..ends[2], 0);
 }
 
-/// A request that no lost row can have allowed remains a breach.
+/// If no lost row can have allowed a request, the request remains a breach.
 #[test]
 fn a_lost_row_explains_no_more_than_it_can() {
     let dir = tempfile::tempdir().unwrap();

@@ -32,7 +32,8 @@ impl SharedTransaction<'_> {
         let mut batch = TransactionColumns::new(self.writer.commits + 1, self.spent);
         let mut sums = Sums::default();
         let settler = self.frontier.tables.owned.number;
-        // The changes are sorted in the order of the rows, so that two transactions never deadlock.
+        // Sort the changes in the order of the table's rows, so that two transactions never
+        // deadlock.
         let mut changes: Vec<(Fingerprint, Change)> = self.changed.drain().collect();
         changes.sort_unstable_by_key(|(_, change)| change.key);
         for (fingerprint, change) in changes {

@@ -10,7 +10,7 @@ use crate::connection::params;
 use crate::rows::{BucketToReopen, Reader, UrlKey, url_at};
 use crate::sql::Sql;
 
-/// Maximum number of buckets checked in one transaction, because each costs a round trip.
+/// Maximum number of buckets searched in one transaction. Each bucket costs a round trip.
 const MAX_BUCKETS: usize = 64;
 
 impl SharedTransaction<'_> {
@@ -73,14 +73,13 @@ impl SharedTransaction<'_> {
     fn reopen(&mut self, key: UrlKey, url: CanonicalUrl, record: UrlRecord) -> Option<Admission> {
         let fingerprint = self.fingerprint(&url);
         if self.changed.contains_key(&fingerprint) {
-            // There is nothing to reopen, because this transaction already made the URL pending, or
-            // this worker settled it.
+            // There is nothing to reopen: this transaction has already changed the URL.
             return None;
         }
         let before = Some(Before::of(&record));
         if let RecordState::Excluded(exclusion) = &record.state {
             let listed = excluded(&url, exclusion.clone(), &record);
-            // The record is written again, which assigns the URL to this worker.
+            // Write the record again, which stores this worker as the one that settled the URL.
             self.put(fingerprint, url, before, record);
             return Some(listed);
         }
@@ -93,8 +92,8 @@ impl SharedTransaction<'_> {
             via: record.via,
         };
         self.reopens = true;
-        // If the visit were kept, the next request for the page would be conditional, but the body
-        // of the page is lost.
+        // Drop the stored visit. With it, the next request for the page would be conditional, but
+        // the page's body is lost.
         self.dropped_visits.push(key);
         self.put(fingerprint, url, before, record);
         None
