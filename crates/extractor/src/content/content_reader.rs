@@ -181,6 +181,11 @@ impl ContentReader {
         matches!(self.raw, Raw::No | Raw::Shown) && self.wants_text(at)
     }
 
+    /// Returns the kind of text that is being read in a `noscript`.
+    pub(super) fn noscript(&self) -> NoscriptText {
+        self.spans.noscript
+    }
+
     /// Processes the start tag of a visible HTML element.
     fn element(&mut self, tag: &Tag<'_>, offset: usize) {
         self.head_end.start(tag.name);
@@ -531,7 +536,8 @@ impl Consumer for ContentReader {
 
 impl ContentReader {
     fn page_text(&mut self, text: &str, offset: usize) {
-        if self.spans.noscript.is_markup(text) {
+        let text = self.spans.noscript.without_markup(text);
+        if text.is_empty() {
             return;
         }
         self.spans.after_link = false;

@@ -43,17 +43,23 @@ pub(super) enum NoscriptText {
 }
 
 impl NoscriptText {
-    /// Processes the next piece of text. Returns whether the piece is markup of a `noscript`.
-    pub(super) fn is_markup(&mut self, text: &str) -> bool {
-        if *self == NoscriptText::Unknown
-            && let Some(first) = text.chars().find(|c| !c.is_whitespace())
-        {
-            *self = match first {
-                '<' => NoscriptText::Markup,
-                _ => NoscriptText::No,
+    /// Processes the next piece of text. Returns the part that is not markup of a `noscript`. White
+    /// space before markup is such a part, so that it doesn't matter how text is split into pieces.
+    pub(super) fn without_markup<'t>(&mut self, text: &'t str) -> &'t str {
+        let visible = text.trim_start();
+        if *self == NoscriptText::Unknown && !visible.is_empty() {
+            *self = match visible.starts_with('<') {
+                true => NoscriptText::Markup,
+                false => NoscriptText::No,
             };
+            if *self == NoscriptText::Markup {
+                return &text[..text.len() - visible.len()];
+            }
         }
-        *self == NoscriptText::Markup
+        match self {
+            NoscriptText::Markup => "",
+            NoscriptText::No | NoscriptText::Unknown => text,
+        }
     }
 }
 

@@ -91,6 +91,18 @@ fn markup_in_a_saved_noscript_is_not_text() {
          <p><noscript>Three</noscript></p><p><noscript>&lt;b&gt;gone<i>four</i></noscript></p>",
     );
     assert_eq!(lines_after(&html), ["One two", "Three", "four"]);
+    let markdown = crate::markdown(&html);
+    assert!(
+        markdown.contains("One two") && !markdown.contains("pixel.gif"),
+        "{markdown}"
+    );
+    // White space before the markup separates words, however the text is split into pieces.
+    for split in ["", "<!-- c -->"] {
+        let html = page(&format!(
+            "<p>One<noscript> {split}&lt;i&gt;</noscript>two</p>"
+        ));
+        assert_eq!(lines_after(&html), ["One two"], "{split}");
+    }
 }
 
 #[test]

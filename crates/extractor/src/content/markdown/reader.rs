@@ -95,9 +95,10 @@ impl<'l> MarkdownReader<'l> {
 
     /// Adds the current piece of text to the Markdown of the block.
     fn words(&mut self) {
+        let text = self.content.noscript().without_markup(&self.text);
         match self.content.ruby().map(|ruby| (ruby, ruby.part())) {
-            None => self.inline.text(&self.text),
-            Some((ruby, RubyPart::Base)) => self.inline.text(&ruby.base_text(&self.text)),
+            None => self.inline.text(text),
+            Some((ruby, RubyPart::Base)) => self.inline.text(&ruby.base_text(text)),
             Some(_) => {}
         }
     }
