@@ -94,8 +94,8 @@ impl ConnectionString {
                 b"password" => password = Some(value),
                 b"require_auth" if &*value == b"password" => allows_cleartext = true,
                 b"require_auth" => return Err(bad("require_auth accepts only `password`")),
-                b"sslmode" => mode = Some(String::from_utf8_lossy(&value).into_owned()),
-                b"sslrootcert" => roots = Some(String::from_utf8_lossy(&value).into_owned()),
+                b"sslmode" => mode = Some((parameter, text_of(&value))),
+                b"sslrootcert" => roots = Some((parameter, text_of(&value))),
                 _ => others.push(parameter),
             }
         }
@@ -116,7 +116,9 @@ impl ConnectionString {
                 Ok(config)
             };
         let mut config = read(plain(&others))?;
-        let encryption = encryption(&config, mode.as_deref(), roots.as_deref())?;
+        let [mode_value, roots_value] =
+            [&mode, &roots].map(|parameter| parameter.as_ref().map(|(_, value)| value.as_str()));
+        let encryption = encryption(&config, mode_value, roots_value)?;
         let ssl_mode = match encryption {
             Encryption::None => SslMode::Disable,
             Encryption::Verified(_) => SslMode::Require,
@@ -128,12 +130,11 @@ impl ConnectionString {
             config.ssl_mode(ssl_mode);
             each_host.push(config);
         }
-        let mode = mode.map(|mode| format!("sslmode={mode}"));
-        let roots = roots.map(|roots| format!("sslrootcert={roots}"));
-        let parameters = others.iter().copied();
-        let parameters = parameters.chain(mode.as_deref()).chain(roots.as_deref());
+        // As they were written: a decoded value could end the parameter or begin another.
+        let written = [mode, roots].into_iter().flatten();
+        let written = written.map(|(parameter, _)| parameter);
         let cleartext = allows_cleartext.then_some("require_auth=password");
-        let parameters = parameters.chain(cleartext);
+        let parameters = others.iter().copied().chain(written).chain(cleartext);
         Ok(ConnectionString {
             shown: plain(&parameters.collect::<Vec<_>>()),
             each_host,
@@ -236,6 +237,10 @@ fn decoded(text: &str) -> Cow<'_, [u8]> {
     percent_decode_str(text).into()
 }
 
+fn text_of(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
 fn encryption(
     config: &Config,
     mode: Option<&str>,
@@ -325,6 +330,17 @@ mod tests {
                 matches!(refused, OpenError::WeakEncryption { .. }),
                 "{mode}"
             );
+        }
+    }
+
+    #[test]
+    fn parameters_are_shown_as_they_were_written() {
+        let text = "postgres://c@db.example.org/d?sslrootcert=/a%26sslmode=disable%40b&sslmode=verify%2Dfull";
+        let parsed = ConnectionString::parse(text).unwrap();
+        let again = ConnectionString::parse(parsed.without_password()).unwrap();
+        for parsed in [parsed, again] {
+            let roots = verified(Some("/a&sslmode=disable@b"));
+            assert_eq!(parsed.encryption, roots, "{parsed}");
         }
     }
 
