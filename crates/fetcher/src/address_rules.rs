@@ -24,10 +24,13 @@ pub(crate) struct AddressRules {
     public_names: Mutex<HashSet<String>>,
 }
 
+/// Where the name of a host comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum NameSource {
+    /// The operator typed the host.
     Typed,
-    Met,
+    /// The crawl found the host.
+    Found,
 }
 
 /// Why an address is refused, passed on inside the HTTP client's errors.
@@ -106,11 +109,11 @@ impl AddressRules {
         &self,
         name: &str,
         address: IpAddr,
-        asked: Asked,
+        source: NameSource,
     ) -> Result<(), AddressRefused> {
         let class = classify(address);
         let was_public = self.public_names().contains(without_trailing_dot(name));
-        let is_exempt = asked == Asked::Typed && !was_public;
+        let is_exempt = source == NameSource::Typed && !was_public;
         let is_proxy = self.proxy.as_deref() == Some(without_trailing_dot(name));
         self.judge(class, is_exempt || is_proxy)
             .map_err(|class| AddressRefused {
@@ -127,11 +130,11 @@ impl AddressRules {
         url: &CanonicalUrl,
         address: IpAddr,
     ) -> Result<(), AddressRefused> {
-        let asked = match self.is_typed(url) {
-            true => Asked::Typed,
-            false => Asked::Met,
+        let source = match self.is_typed(url) {
+            true => NameSource::Typed,
+            false => NameSource::Found,
         };
-        self.judge_lookup(url.host(), address, asked)
+        self.judge_lookup(url.host(), address, source)
     }
 
     fn judge(&self, class: AddressClass, is_exempt: bool) -> Result<(), AddressClass> {
@@ -198,7 +201,11 @@ mod tests {
         let reason = "93.184.215.14 is at 93.184.215.14, a public address, and there is no contact";
         check(&rules, "http://93.184.215.14/", Err(reason));
         let public = "93.184.215.14".parse().unwrap();
-        assert!(rules.judge_lookup("a.example", public, Asked::Met).is_err());
+        assert!(
+            rules
+                .judge_lookup("a.example", public, NameSource::Found)
+                .is_err()
+        );
     }
 
     #[test]
@@ -289,22 +296,22 @@ mod tests {
     fn names_are_judged_by_their_addresses() {
         let rules = typed(&["http://intranet.example/"]);
         let private: IpAddr = "10.0.0.1".parse().unwrap();
-        let judge = |name, asked| {
-            let judged = rules.judge_lookup(name, private, asked);
+        let judge = |name, source| {
+            let judged = rules.judge_lookup(name, private, source);
             judged.map_err(|reason| reason.to_string())
         };
-        assert_eq!(judge("intranet.example.", Asked::Typed), Ok(()));
-        assert_eq!(judge("proxy.lan", Asked::Met), Ok(()));
-        for (name, asked) in [
-            ("rebound.example", Asked::Met),
-            ("intranet.example", Asked::Met),
+        assert_eq!(judge("intranet.example.", NameSource::Typed), Ok(()));
+        assert_eq!(judge("proxy.lan", NameSource::Found), Ok(()));
+        for (name, source) in [
+            ("rebound.example", NameSource::Found),
+            ("intranet.example", NameSource::Found),
         ] {
             let reason = format!("{name} is at 10.0.0.1, an address of a private network");
-            assert_eq!(judge(name, asked), Err(reason));
+            assert_eq!(judge(name, source), Err(reason));
         }
         let public = "93.184.215.14".parse().unwrap();
         assert_eq!(
-            rules.judge_lookup("rebound.example", public, Asked::Met),
+            rules.judge_lookup("rebound.example", public, NameSource::Found),
             Ok(())
         );
     }

@@ -12,7 +12,7 @@ use moka::sync::Cache;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use tokio::sync::{OnceCell, Semaphore};
 
-use crate::address_rules::{AddressRefused, AddressRules, Asked};
+use crate::address_rules::{AddressRefused, AddressRules, NameSource};
 use crate::failure_kind::FailureKind;
 pub(crate) use crate::name_servers::NoAddresses;
 use crate::name_servers::{NameAnswer, Rest, Source};
@@ -47,7 +47,7 @@ pub(crate) struct Names {
     late: Arc<Semaphore>,
     /// Look-ups that exceeded [`MAX_LATE_LOOKUPS`].
     one_family: Arc<AtomicU64>,
-    asked: Asked,
+    name_source: NameSource,
 }
 
 /// The cache entry of a name. Empty while the name is looked up for the first time.
@@ -90,14 +90,14 @@ impl Names {
             known: builder.build(),
             late: Arc::new(Semaphore::new(MAX_LATE_LOOKUPS)),
             one_family: Arc::default(),
-            asked: Asked::Met,
+            name_source: NameSource::Found,
         }
     }
 
     /// Returns a resolver with the same cache, for hosts and ports that the operator typed.
     pub(crate) fn for_typed(&self) -> Names {
         Names {
-            asked: Asked::Typed,
+            name_source: NameSource::Typed,
             ..self.clone()
         }
     }
@@ -194,7 +194,7 @@ impl Names {
             self.rules.note_address(name, *address);
         }
         for address in addresses {
-            match self.rules.judge_lookup(name, *address, self.asked) {
+            match self.rules.judge_lookup(name, *address, self.name_source) {
                 // Port 0 stands for the URL's port.
                 Ok(()) => permitted.push(SocketAddr::new(*address, 0)),
                 Err(why) => refused = refused.or(Some(why)),

@@ -13,13 +13,13 @@ use crate::scheduler::Scheduler;
 use crate::snapshot_format::HostSnapshot;
 use crate::tick::{Tick, micros};
 
-/// Why a snapshot is restored.
+/// What is known of a stored snapshot that is restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RestartKind {
-    /// The process ended or the host was evicted. The stored state is complete in both cases.
-    AfterKill,
-    /// The machine crashed. The last writes may be lost, so the host waits a full gap first.
-    AfterPowerLoss,
+    /// The snapshot has all requests: the last run ended cleanly, or the host was evicted.
+    Complete,
+    /// The last run was cut off, so the host waits a full gap first.
+    WritesMayBeLost,
 }
 
 /// A host that was evicted from memory.
@@ -102,7 +102,7 @@ impl Scheduler {
             self.join_address_gate(id, address);
         }
         self.merge(id, &stored);
-        if !is_valid || rest == RestartKind::AfterPowerLoss {
+        if !is_valid || rest == RestartKind::WritesMayBeLost {
             let until = self.now + gap;
             self.hosts[id].backoff_mut().hold(until, GapReason::Restart);
         }
@@ -353,7 +353,7 @@ mod tests {
         let mut scheduler = Scheduler::new(politeness, 1);
         let host = HostKey::parse("a.example").unwrap();
         for stored in stored {
-            scheduler.restore(at(0), &host, &stored.encode(), RestartKind::AfterKill);
+            scheduler.restore(at(0), &host, &stored.encode(), RestartKind::Complete);
         }
         let (_, bytes) = scheduler.snapshot(&host).unwrap();
         HostSnapshot::decode(&bytes).unwrap()
@@ -370,8 +370,8 @@ mod tests {
     fn troubled() -> HostSnapshot {
         HostSnapshot {
             smoothed: 700_000,
-            // Twice the smoothed response time, multiplied by ten after the pause, and halved by
-            // each of two answers.
+            // The first pause, ten times the steady gap of 1.4 s, halved by each of two answers
+            // since.
             gap: 3_500_000,
             in_flight: 0,
             slots: vec![

@@ -133,7 +133,10 @@ impl Display for RenderedReport {
             writeln!(f, "    now      {}", now.unwrap_or_default())?;
             if let Some(url) = &difference.requested {
                 let url = safe_line(url);
-                writeln!(f, "    requested {url}, which it did not request in A")?;
+                writeln!(
+                    f,
+                    "    requested {url}, which it did not request in the crawl"
+                )?;
             }
         }
         let more = self.different.saturating_sub(MAX_DOMS_SHOWN as u64);

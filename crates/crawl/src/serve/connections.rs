@@ -23,12 +23,11 @@ use tower_service::Service as _;
 
 use crate::error::CommandError;
 
-/// Maximum connections to `crawl serve`. A further one evicts a silent connection, or waits.
-/// Beyond the limit: the oldest silent one is closed.
+/// Maximum connections to `crawl serve`.
+/// Beyond the limit: the oldest silent one is closed, or the new one waits.
 pub(crate) const MAX_CONNECTIONS: usize = 512;
-/// Maximum connections to `crawl serve` from one address, unless clients connect through a proxy. A further one
-/// evicts a silent connection of that address, or is closed.
-/// Beyond the limit: closed.
+/// Maximum connections to `crawl serve` from one address, without a proxy.
+/// Beyond the limit: its oldest silent one is closed, or the new one.
 pub(crate) const MAX_CONNECTIONS_PER_CLIENT: usize = 64;
 /// Maximum time to receive a request's head in `crawl serve`, from the start of the connection or
 /// the end of its last response.

@@ -58,14 +58,14 @@ fn a_plan_fetches_only_robots_txt_and_sitemaps_and_cleans_up() {
         purpose   unstated
         pages     3 known
         requests  5
-        hours..; hosts are crawled in parallel; HOST takes longest
+        time      0.0 min; hosts are crawled in parallel; HOST takes longest
         bytes     36.1 kB to 354 kB; the sum over all hosts
         excluded  2
           robots: 2
         hosts     1
           HOST: 3 pages known
             sitemaps: 1
-        ..; if its sitemaps list all pages; pages found only through links come on top
+            time: 0.0 min; if its sitemaps list all pages; pages found only through links come on top
             gap: 500 ms (crawl-delay)
             bytes: 36.1 kB to 354 kB; none of its pages was measured; 12 to 118 kB of HTML per page, the 10th and 90th percentiles of online shops in the Web Almanac 2019, figure 13.11
             excluded: 2 URLs by robots Disallow: /private/ (line 4)

@@ -226,8 +226,8 @@ impl Backlog {
         self.documents.add(host, bytes);
     }
 
-    /// Counts a document that no longer waits for a reading process. Returns the origins that may
-    /// get permits again.
+    /// Stops counting a document as waiting for a reading process. Returns the origins that may get
+    /// permits again.
     pub(super) fn document_ended(
         &mut self,
         now: Tick,

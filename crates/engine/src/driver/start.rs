@@ -361,8 +361,8 @@ pub(crate) fn restore_earlier_run(
     // If workers share the frontier, it may contain URLs even at this worker's first start.
     if directory.resumed || directory.shared.is_some() {
         coordinator.restore(match directory.cut_off {
-            true => RestartKind::AfterPowerLoss,
-            false => RestartKind::AfterKill,
+            true => RestartKind::WritesMayBeLost,
+            false => RestartKind::Complete,
         })?;
     }
     let (typed, requests) = (&config.fetch.typed, &mut directory.requests);

@@ -277,8 +277,8 @@ impl Replay {
         coordinator.sample(sampling.clone());
         if resumed {
             coordinator.restore(match cut_off {
-                true => RestartKind::AfterPowerLoss,
-                false => RestartKind::AfterKill,
+                true => RestartKind::WritesMayBeLost,
+                false => RestartKind::Complete,
             })?;
         }
         for row in requests.tail::<RequestRow>(MAX_LOG_TAIL_ROWS)?.rows {

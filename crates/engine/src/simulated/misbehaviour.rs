@@ -293,7 +293,7 @@ fn requests_in_flight_are_given_up_when_the_time_is_over() {
     .assert_eq(&first);
     let (_, second) = scenario.run(
         |_| {},
-        |coordinator| coordinator.restore(RestartKind::AfterKill).unwrap(),
+        |coordinator| coordinator.restore(RestartKind::Complete).unwrap(),
         &[],
     );
     expect![[r#"

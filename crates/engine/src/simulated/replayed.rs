@@ -239,8 +239,8 @@ impl LateRun {
         if resumed {
             coordinator
                 .restore(match cut_off {
-                    true => RestartKind::AfterPowerLoss,
-                    false => RestartKind::AfterKill,
+                    true => RestartKind::WritesMayBeLost,
+                    false => RestartKind::Complete,
                 })
                 .unwrap();
         }

@@ -40,14 +40,14 @@ struct Started {
 /// The requests to an address or a site so far.
 #[derive(Debug, Default)]
 struct Gate {
-    /// The end and the line of each request that may be in flight.
+    /// For each request that may be in flight, its end time and its line in `requests.jsonl`.
     in_flight: Vec<(u64, u64)>,
     /// The latest end of a request that has ended.
     ended: u64,
     starts: Starts,
 }
 
-/// The start and the line of each of the last requests.
+/// For each of the last requests, its start time and its line in `requests.jsonl`.
 #[derive(Debug, Default)]
 struct Starts(VecDeque<(u64, u64)>);
 

@@ -20,7 +20,7 @@ impl Display for Plan {
         writeln!(f, "purpose   {purpose}")?;
         writeln!(f, "pages     {} known", grouped(self.pages))?;
         writeln!(f, "requests  {}", grouped(self.requests))?;
-        writeln!(f, "hours     {}", hours(&self.hours))?;
+        writeln!(f, "time      {}", hours(&self.hours))?;
         writeln!(f, "bytes     {}", bytes(&self.bytes))?;
         writeln!(f, "excluded  {}", grouped(self.excluded.values().sum()))?;
         for (reason, urls) in &self.excluded {
@@ -56,7 +56,7 @@ fn host_lines(f: &mut fmt::Formatter<'_>, host: &HostPlan, purpose: Option<&str>
     let pages = counted(host.pages, "page", "pages");
     writeln!(f, "  {}: {pages} known", host.host)?;
     writeln!(f, "    sitemaps: {}", grouped(host.sitemaps))?;
-    writeln!(f, "    hours: {}", hours(&host.hours))?;
+    writeln!(f, "    time: {}", hours(&host.hours))?;
     writeln!(f, "    gap: {}", gap(host))?;
     writeln!(f, "    bytes: {}", safe_line(&bytes(&host.bytes)))?;
     for rule in &host.rules {

@@ -92,7 +92,7 @@ fn a_host_stays_parked_while_it_is_evicted() {
     let now = stage.now;
     stage
         .scheduler
-        .restore(now, &a, &evicted.bytes, RestartKind::AfterKill);
+        .restore(now, &a, &evicted.bytes, RestartKind::Complete);
     stage.scheduler.set_pending(now, &origin, 2);
     assert!(matches!(
         stage.scheduler.poll(now + 60 * SECOND),

@@ -176,7 +176,7 @@ fn a_limit_outlives_the_process() {
         stage.scheduler = Scheduler::new(Politeness::default(), 2);
         stage
             .scheduler
-            .restore(stage.now, &host, &bytes, RestartKind::AfterKill);
+            .restore(stage.now, &host, &bytes, RestartKind::Complete);
         stage.open("http://example.org", 10);
         assert_eq!(stage.next(), (waited, why));
     };

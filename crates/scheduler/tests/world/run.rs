@@ -230,7 +230,7 @@ impl World {
     fn restore_host(&mut self, host: u32, key: &HostKey) {
         if let Some(bytes) = self.evicted.remove(&host) {
             self.scheduler
-                .restore(self.now, key, &bytes, RestartKind::AfterKill);
+                .restore(self.now, key, &bytes, RestartKind::Complete);
         }
     }
 
@@ -513,7 +513,7 @@ impl World {
             if let Some(bytes) = stored.remove(&(number / 2)) {
                 let key = origin.host_key();
                 self.scheduler
-                    .restore(self.now, &key, &bytes, RestartKind::AfterKill);
+                    .restore(self.now, &key, &bytes, RestartKind::Complete);
             }
             self.report_pending(origin, *number);
         }

@@ -301,7 +301,7 @@ mod tests {
             transaction.commit().unwrap();
             assert_eq!(now.past_address(&host).unwrap(), Some(address));
             assert!(!now.scope.judges_again());
-            now.restore(RestartKind::AfterKill).unwrap();
+            now.restore(RestartKind::Complete).unwrap();
             assert!(now.scope.judges_again());
             // The server time of earlier runs is added up at the start only if a budget needs it,
             // since that requires visiting all hosts.

@@ -44,7 +44,7 @@ impl ResidentHosts {
     pub(super) fn new(config: &Config) -> ResidentHosts {
         ResidentHosts {
             of_seeds: config.seeds.iter().map(CanonicalUrl::host_key).collect(),
-            restart: RestartKind::AfterKill,
+            restart: RestartKind::Complete,
             sent: HashMap::new(),
             away: HashMap::new(),
             wakes: BTreeSet::new(),
@@ -199,7 +199,7 @@ impl Hosts {
         if let Some(bytes) = self.residents.take(host) {
             let bytes = self.budgets.restore(host, &bytes);
             self.scheduler
-                .restore(now, host, bytes, RestartKind::AfterKill);
+                .restore(now, host, bytes, RestartKind::Complete);
         } else if let Some((wake, bytes)) = self.frontier.host(host)? {
             let bytes = self.budgets.restore(host, &bytes);
             self.scheduler

@@ -390,7 +390,8 @@ impl Kind {
         }
     }
 
-    /// Runs the trials of all seeds in the environment. Panics if one breaks a rule.
+    /// Runs the trials of the seeds that `CRAWL_TRIAL_SEED` and `CRAWL_TRIALS` choose. Panics at the
+    /// end if a trial broke a rule.
     fn run_all(self) {
         let first = number("CRAWL_TRIAL_SEED").unwrap_or(0);
         let count = number("CRAWL_TRIALS").unwrap_or(TRIALS);
