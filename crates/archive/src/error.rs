@@ -16,7 +16,8 @@ pub enum ArchiveError {
         /// The file that was being written.
         file: PathBuf,
     },
-    /// The file is shorter than the state records, because it was truncated or the disk lost data.
+    /// The file is shorter than its committed length in the state: it was truncated, or the disk
+    /// lost data.
     #[error("{} is shorter than the state says: {committed} bytes committed, {found} found", file.display())]
     Short {
         /// The damaged file.

@@ -24,9 +24,11 @@ use tokio::sync::Mutex;
 use crate::descriptor_limit::is_no_descriptor;
 use crate::failure_kind::FailureKind;
 
-/// Maximum bytes of a name and of one label (RFC 1035 section 2.3.4).
+/// Maximum bytes of a host name (RFC 1035 section 2.3.4).
 /// Beyond the limit: `name_too_long`.
 const MAX_NAME: usize = 253;
+/// Maximum bytes of a label of a host name (RFC 1035 section 2.3.4).
+/// Beyond the limit: `name_too_long`.
 const MAX_LABEL: usize = 63;
 /// Maximum attempts per question, including the first.
 const MAX_TRIES: u32 = 3;

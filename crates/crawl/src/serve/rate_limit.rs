@@ -52,8 +52,8 @@ impl ClientRateLimits {
         })
     }
 
-    /// Returns whether a new client can't get its own account, because accounts of active clients
-    /// take up all room.
+    /// Returns whether all rate accounts are in use by active clients, so that a new client must
+    /// share one.
     fn is_full(&self) -> bool {
         if self.accounts.len() < MAX_CLIENTS {
             return false;

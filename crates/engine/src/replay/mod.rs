@@ -385,9 +385,9 @@ impl Replay {
             }
             return self.issue();
         }
-        // The trap detection may make a page wait until an earlier page was read. In the crawl, the
-        // earlier page was already read at this point, but its links were committed later. So pass
-        // on one held page and try again.
+        // Trap detection makes some pages wait until an earlier page is committed. In the crawl this
+        // had already happened here, but the replay still holds the message of the earlier page. So
+        // give one held page to the writer, and try again.
         let is_issued = self.begun_before.take() != Some(self.begun);
         if follows
             && is_behind

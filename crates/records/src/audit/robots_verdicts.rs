@@ -108,7 +108,8 @@ impl AuditRun<'_> {
             return Ok(());
         };
         let judged = self.excluded_judged(&url, row)?;
-        // The row may be based on a copy from any time. So any lost row leaves the check undecided.
+        // The exclusion may rest on a robots.txt response of any moment of the crawl. So a breach is
+        // undecided if the row of any such response may be lost.
         let judged = self.findings.unless_lost(judged, None, u64::MAX);
         let (host, rows) = (url.host_key(), [(Excluded, line)]);
         self.findings

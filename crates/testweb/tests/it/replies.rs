@@ -1,4 +1,4 @@
-//! Scripts: what they send to the client.
+//! Tests of what a scripted path sends to the client.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;

@@ -23,7 +23,7 @@ use crate::values::Span;
 const WARC_DELAY: u64 = 60;
 /// Number of bytes at the start of a file that identify its format.
 const MAGIC_BYTES: usize = 16;
-/// Maximum bytes of a line.
+/// Maximum bytes of a line of a log that `crawl identity verify` reads.
 /// Beyond the limit: the line is skipped.
 const MAX_LINE_BYTES: u64 = 1 << 20;
 

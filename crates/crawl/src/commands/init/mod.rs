@@ -15,7 +15,7 @@ use crate::error::{CommandError, INTERRUPTED, unwritable};
 use crate::settings::{UserFolders, check_without_seeds, parse, user_contact};
 use crate::terminal::{note, print, quoted};
 
-/// Maximum bytes of an answer.
+/// Maximum bytes of an answer that is typed.
 /// Beyond the limit: refused.
 const MAX_ANSWER_BYTES: u64 = 8 * 1024;
 

@@ -393,7 +393,7 @@ impl Rack<'_> {
                 self.moving = None;
             }
             Some(DISK) => self.moves.failed += 1,
-            // The move failed because no worker had started the crawl in all groups yet.
+            // The move failed because in some group no worker had started the crawl yet.
             Some(USAGE) if self.crawl.last_words().contains("has no crawl") => {
                 self.moves.failed += 1;
             }
