@@ -31,6 +31,9 @@ pub(crate) struct Weights {
     /// The exponent of BM25's inverse document frequency. It is less than 1, because questions
     /// contain rare words that matter little, such as words that only the questioner uses.
     pub(crate) rarity_power: f32,
+    /// The factor for the number of pages with a word in its inverse document frequency. With 1.3, a
+    /// word on three quarters of all pages counts almost nothing.
+    pub(crate) frequency: f32,
     /// A page that lacks most words of a longer query still matches if its words are rare: their
     /// rarities must have at least this share of the sum over all words.
     pub(crate) least_part: f32,
@@ -94,6 +97,7 @@ pub(crate) const WEIGHTS: Weights = Weights {
         words: 5,
     },
     rarity_power: 0.3,
+    frequency: 1.3,
     least_part: 0.3,
     stem: 0.85,
     synonym: 0.9,

@@ -30,6 +30,16 @@ const FIELD_WEIGHTS: [(f32, f32); FIELDS] = [
     WEIGHTS.path,
 ];
 pub(super) const FIELDS: usize = 11;
+/// The fields that count for how frequent a word is. If none of them has the word, `BESIDE` counts.
+const COUNTED: [usize; 7] = [
+    TITLE,
+    HEADINGS[0],
+    HEADINGS[1],
+    HEADINGS[2],
+    BODY,
+    ANCHORS,
+    PATH,
+];
 /// How much the weight rises each time the number of pages that link to a page doubles. The index
 /// raises the score instead, which is about the same.
 const LINKED: f32 = 0.03;
@@ -38,6 +48,26 @@ const LINKED: f32 = 0.03;
 pub(super) type Counts = [u16; FIELDS];
 /// The length of each field of a page, in words.
 pub(super) type Lengths = [u32; FIELDS];
+
+/// Returns a bit for each field that has a word and counts for how frequent the word is.
+pub(super) fn counted_fields(counts: &Counts) -> u16 {
+    let fields = COUNTED.into_iter().chain([BESIDE]);
+    let fields = fields.filter(|field| counts[*field] > 0);
+    fields.map(|field| 1 << field).sum()
+}
+
+/// Returns on how many pages a word is, as the index counts them: in the field where it is on the
+/// most pages. `pages` has the [`counted_fields`] of each page.
+pub(super) fn frequency(pages: impl Iterator<Item = u16>) -> u32 {
+    let mut counts = [0; FIELDS];
+    for fields in pages {
+        for (field, count) in counts.iter_mut().enumerate() {
+            *count += u32::from(fields >> field & 1);
+        }
+    }
+    let most = COUNTED.map(|field| counts[field]).into_iter().max();
+    most.filter(|most| *most > 0).unwrap_or(counts[BESIDE])
+}
 
 /// The mean lengths of the fields over all pages.
 #[derive(Debug)]

@@ -380,7 +380,7 @@ class Unit {
   weigh(pages) {
     const part = Math.max(COMMON.part, Math.min(COMMON.minPages / pages, COMMON.maxPart));
     this.isCommon = !this.isOpen && pages >= COMMON.minSite && this.pages > part * pages;
-    this.idf = idf(this.pages, pages);
+    this.idf = idf(Math.min(this.pages * WEIGHTS.frequency, pages), pages);
     this.rarity = this.idf ** WEIGHTS.rarity_power;
     // On how many pages the word as written is in the text, the title, and a heading.
     let [inTitle, inHeadings] = [0, 0];
