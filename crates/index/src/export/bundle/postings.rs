@@ -35,7 +35,7 @@ pub(super) struct Occurs {
 pub(super) struct Posting {
     pub(super) page: u32,
     pub(super) weight: u8,
-    /// How often title and text have the word, from 0 to 15.
+    /// How often title and text have the word, from 0 to 63.
     pub(super) text: u8,
     /// A bit for each heading that contains the word; several headings may share a bit.
     pub(super) headings: u16,
