@@ -117,7 +117,7 @@ pub use page_line::PageLine;
 pub use regular_file::{open_for_writing, open_regular, replace_file};
 pub use removal::{Removal, RewrittenRows, RowEdit, rewrite_rows};
 pub use request_line::RequestLine;
-pub use row_files::{LogFile, LogSyncer, LogTail, RowFile, RowReader};
+pub use row_files::{LastRows, LogFile, LogSyncer, RowFile, RowReader};
 pub use surt::surt;
 pub use timestamp::Timestamp;
 pub use url_file_names::{FileNames, MAX_FILE_NAME_BYTES, relative_path, safe_file_name};

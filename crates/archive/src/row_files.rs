@@ -169,7 +169,7 @@ pub struct LogFile {
 
 /// The last rows of a log, oldest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LogTail<T> {
+pub struct LastRows<T> {
     /// The rows.
     pub rows: Vec<T>,
     /// Number of lines that are not rows of type `T`. After a power loss, a line may contain
@@ -328,11 +328,11 @@ impl LogFile {
     ///
     /// # Errors
     /// I/O errors. A line that is not a row is not an error; it is counted.
-    pub fn tail<T: DeserializeOwned>(&mut self, count: usize) -> Result<LogTail<T>, ArchiveError> {
+    pub fn tail<T: DeserializeOwned>(&mut self, count: usize) -> Result<LastRows<T>, ArchiveError> {
         let length = self.appender.length();
         let bytes = last_lines(self.appender.file(), length, count, MAX_TAIL_BYTES)
             .map_err(|error| ArchiveError::io("read", self.appender.path(), error))?;
-        let mut tail = LogTail {
+        let mut tail = LastRows {
             rows: Vec::new(),
             unreadable: 0,
         };

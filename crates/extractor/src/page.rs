@@ -21,6 +21,9 @@ pub struct Page {
     /// The content of the first `meta name=url` in the head, as written. It names the original of a
     /// mirrored or generated page.
     pub master_url: Option<String>,
+    /// The target of the first `meta` refresh in the head that redirects at once, as written. In
+    /// the body, a visitor may have written it, and in `noscript` it is for other browsers.
+    pub redirect: Option<String>,
     /// Links in page order, including resources. Duplicates are kept.
     pub links: Vec<Link>,
     /// `meta` elements with a name, in page order.
@@ -63,6 +66,14 @@ impl Page {
         (declared != *page).then_some(declared)
     }
 
+    /// Returns the URL to which the page at `page` redirects at once with a `meta` refresh, if it
+    /// isn't `page` itself.
+    #[must_use]
+    pub fn redirects_to(&self, page: &CanonicalUrl) -> Option<CanonicalUrl> {
+        let target = canonicalize(Some(&self.base_url(page)), self.redirect.as_deref()?).ok()?;
+        (target != *page).then_some(target)
+    }
+
     /// Returns the name (in lower case) and the content of each `meta` with a name.
     pub fn meta_pairs(&self) -> impl Iterator<Item = (&str, &str)> {
         self.metas
@@ -79,6 +90,7 @@ impl Default for Page {
             base: None,
             canonical: None,
             master_url: None,
+            redirect: None,
             links: Vec::new(),
             metas: Vec::new(),
             outline: Outline::default(),

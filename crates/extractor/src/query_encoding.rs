@@ -36,7 +36,12 @@ pub(crate) fn encode_queries(
         let is_css = link.element == Element::Style || link.attribute == "style";
         is_css || fits(&mut link.href)
     });
-    for named in [&mut page.base, &mut page.canonical, &mut page.master_url] {
+    for named in [
+        &mut page.base,
+        &mut page.canonical,
+        &mut page.master_url,
+        &mut page.redirect,
+    ] {
         named.take_if(|href| !fits(href));
     }
     dropped

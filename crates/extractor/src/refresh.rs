@@ -2,6 +2,13 @@
 
 use crate::text::trim;
 
+/// Returns true if `content`, which is a refresh, redirects before a reader sees the page: its time
+/// is less than a second.
+pub(crate) fn is_immediate(content: &str) -> bool {
+    let seconds = trim(content).split(|c: char| !c.is_ascii_digit()).next();
+    seconds.is_none_or(|seconds| seconds.bytes().all(|digit| digit == b'0'))
+}
+
 /// Returns the address that `content` redirects to (HTML Standard, "shared declarative refresh
 /// steps"). `None` if `content` is not a refresh, or has no address and so reloads the page itself.
 pub(crate) fn refresh_target(content: &str) -> Option<&str> {

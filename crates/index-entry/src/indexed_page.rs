@@ -62,8 +62,9 @@ pub struct IndexedPage {
     pub document_type: String,
     /// The page's canonical URL (`rel=canonical`), if it is outside of the crawl.
     pub canonical: Option<String>,
-    /// The page's canonical URL, if it is another URL of this crawl. At the end of a run, an
-    /// indexed page at that URL replaces this page in search results (see `same_as`).
+    /// The page's canonical URL, or the URL to which it redirects at once, if it is another URL of
+    /// this crawl. At the end of a run, an indexed page at that URL replaces this page in search
+    /// results (see `same_as`).
     pub gives_way_to: Option<String>,
     /// The reason to remove the page, if the last visit gave one. At the end of a run, all pages
     /// with such a reason are judged together: see [`IndexEntry::Drop`](crate::IndexEntry::Drop).

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use tantivy::fieldnorm::FieldNormReader;
 use tantivy::postings::Postings as _;
-use tantivy::query::{EnableScoring, Explanation, Query, Scorer, Weight};
+use tantivy::query::{Bm25StatisticsProvider, EnableScoring, Explanation, Query, Scorer, Weight};
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED, TantivyError, Term};
 
@@ -63,7 +63,7 @@ pub(crate) struct ScoredTerms {
     /// The number of occurrences of a word that yields half of the maximum score.
     pub(crate) saturation: f32,
     /// How much plain BM25 of title and text adds to the score.
-    pub(crate) text_alone: TextAlone,
+    pub(crate) text_alone: PlainBm25,
     /// How much the score rises if all words of the query are in one passage of the text.
     pub(crate) passage: Nearness,
     /// How much the score rises if all words are in the title, in one heading or in the
@@ -80,7 +80,7 @@ pub(crate) struct ScoredTerms {
 
 /// The parameters of plain BM25 of title and text.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct TextAlone {
+pub(crate) struct PlainBm25 {
     /// The maximum that plain BM25 adds, relative to the maximum score of BM25F.
     pub(crate) weight: f32,
     /// The `k1` of BM25.
@@ -107,6 +107,8 @@ pub(crate) struct ScoredWord {
     /// The forms of the word with their weights. In each page, only the form with the greatest
     /// weighted count is used.
     pub(crate) forms: Vec<(String, f32)>,
+    /// Forms whose occurrences are added up, with the weight of the sum.
+    pub(crate) inflections: Vec<Inflections>,
     /// The inverse document frequency, as in BM25.
     pub(crate) idf: f32,
     /// The weight of the word according to its rarity: a power of `idf`.
@@ -121,6 +123,9 @@ pub(crate) struct ScoredWord {
     pub(crate) shared_in: Vec<Field>,
 }
 
+/// The terms for all words with the same stem, and the weight of each occurrence.
+pub(crate) type Inflections = (Vec<String>, f32);
+
 /// A field to search, with its weight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldWeight {
@@ -131,12 +136,41 @@ pub(crate) struct FieldWeight {
 }
 
 impl Query for Bm25fQuery {
-    fn weight(&self, _scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
-        Ok(Box::new(self.clone()))
+    fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
+        let terms = Arc::clone(&self.0);
+        let mean_length = |place: &FieldWeight| match scoring {
+            EnableScoring::Enabled {
+                statistics_provider,
+                ..
+            } => mean_length(place.field, statistics_provider),
+            // Only the number of pages is needed.
+            EnableScoring::Disabled { .. } => Ok(1.0),
+        };
+        let mean_lengths = terms.places.iter().map(mean_length);
+        Ok(Box::new(Bm25fWeight {
+            mean_lengths: mean_lengths.collect::<tantivy::Result<_>>()?,
+            terms,
+        }))
     }
 }
 
-impl Weight for Bm25fQuery {
+/// Returns the mean length of a field over all pages, in words. At least 1.
+fn mean_length(field: Field, statistics: &dyn Bm25StatisticsProvider) -> tantivy::Result<f32> {
+    let words = statistics.total_num_tokens(field)?;
+    let pages = statistics.total_num_docs()?.max(1);
+    #[expect(clippy::cast_precision_loss, reason = "an average, roughly")]
+    let mean = words as f32 / pages as f32;
+    Ok(mean.max(1.0))
+}
+
+/// A query with the mean lengths of fields in an index.
+struct Bm25fWeight {
+    terms: Arc<ScoredTerms>,
+    /// The mean length of each of the places, in words.
+    mean_lengths: Vec<f32>,
+}
+
+impl Weight for Bm25fWeight {
     fn scorer(&self, segment: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
         let mut ranked = self.ranked(segment)?;
         ranked.iter_mut().for_each(|(_, score)| *score *= boost);
@@ -165,23 +199,40 @@ struct Tally {
     distinctive: usize,
 }
 
-impl Bm25fQuery {
+impl Bm25fWeight {
+    /// Returns the lengths of each of the places in a segment.
+    fn lengths(&self, segment: &SegmentReader) -> tantivy::Result<Vec<Lengths>> {
+        let places = self.terms.places.iter().zip(&self.mean_lengths);
+        let lengths = places.map(|(place, mean)| {
+            Ok(Lengths {
+                of: segment.get_fieldnorms_reader(place.field)?,
+                mean: *mean,
+            })
+        });
+        lengths.collect()
+    }
+
     /// Returns the matching pages of a segment in the order of their numbers, with their scores.
     fn ranked(&self, segment: &SegmentReader) -> tantivy::Result<Vec<(DocId, Score)>> {
-        let terms = &self.0;
+        let terms = &self.terms;
         let pages = segment.max_doc();
         let mut sheet: Sheet<Tally> = Sheet::new(pages);
         let mut word_sheet: Sheet<f32> = Sheet::new(pages);
         let mut place_sheet: Sheet<f32> = Sheet::new(pages);
         let mut text_sheet: Sheet<f32> = Sheet::new(pages);
+        let mut sum_sheet: Sheet<f32> = Sheet::new(pages);
         let all: f32 = terms.words.iter().map(|word| word.rarity).sum();
         let all_idf: f32 = terms.words.iter().map(|word| word.idf).sum();
         let alone = terms.text_alone;
-        let lengths_of_text = Lengths::of(segment, terms.body)?;
+        let lengths = self.lengths(segment)?;
+        let text = terms
+            .places
+            .iter()
+            .position(|place| place.field == terms.body);
+        let text = text.and_then(|text| lengths.get(text));
         for word in &terms.words {
-            for place in &terms.places {
-                count_in(word, place.field, segment, &mut place_sheet)?;
-                let lengths = Lengths::of(segment, place.field)?;
+            for (place, lengths) in terms.places.iter().zip(&lengths) {
+                count_in(word, place.field, segment, &mut place_sheet, &mut sum_sheet)?;
                 let is_shared = word.shared_in.contains(&place.field);
                 let weight = place.weight * if is_shared { SHARED } else { 1.0 };
                 let is_text = !is_shared && [terms.title, terms.body].contains(&place.field);
@@ -195,7 +246,7 @@ impl Bm25fQuery {
             }
             let max_bonus = alone.weight * all * word.idf / all_idf.max(f32::MIN_POSITIVE);
             text_sheet.drain(|page, often| {
-                let much = often / lengths_of_text.norm(page, alone.length);
+                let much = often / text.map_or(1.0, |text| text.norm(page, alone.length));
                 sheet.at(page).score += max_bonus * much / (alone.saturation + much);
             });
             word_sheet.drain(|page, much| {
@@ -208,7 +259,9 @@ impl Bm25fQuery {
         let mut ranked = Vec::new();
         sheet.drain(|page, tally| {
             let part = if all > 0.0 { tally.rarity / all } else { 1.0 };
-            if tally.distinctive >= terms.least || part >= terms.least_part {
+            let matches = tally.distinctive >= terms.least || part >= terms.least_part;
+            // Deleted pages would take the places of others among the pages whose words are compared.
+            if matches && !segment.is_deleted(page) {
                 let is_partial = tally.distinctive < terms.distinctive;
                 let factor = if is_partial { terms.partial } else { 1.0 };
                 ranked.push((page, tally.score * part.powf(terms.whole) * factor));
@@ -240,7 +293,7 @@ impl Bm25fQuery {
         nearness: Nearness,
         pages: &mut [(DocId, Score)],
     ) -> tantivy::Result<()> {
-        let terms = &self.0;
+        let terms = &self.terms;
         let all: f32 = terms.words.iter().map(|word| word.rarity).sum();
         let mut best = vec![0.0_f32; pages.len()];
         for place in places {
@@ -268,7 +321,7 @@ impl Bm25fQuery {
         let mut positions_by_page: Vec<Vec<(u32, usize)>> = vec![Vec::new(); pages.len()];
         let mut positions = Vec::new();
         let with = IndexRecordOption::WithFreqsAndPositions;
-        for (n, word) in self.0.words.iter().enumerate() {
+        for (n, word) in self.terms.words.iter().enumerate() {
             if word.shared_in.contains(&place) {
                 continue;
             }
@@ -326,53 +379,63 @@ fn best_passage(positions: &mut [(u32, usize)], words: &[ScoredWord], passage: u
 }
 
 /// Counts a word in one field of each page. If the word has several forms, the one with the
-/// greatest weighted count is used.
+/// greatest weighted count is used; inflections count as one form. `sums` must be empty.
 fn count_in(
     word: &ScoredWord,
     place: Field,
     segment: &SegmentReader,
     sheet: &mut Sheet<f32>,
+    sums: &mut Sheet<f32>,
 ) -> tantivy::Result<()> {
     let index = segment.inverted_index(place)?;
-    for (form, weight) in &word.forms {
+    let each_page = |form: &str, count: &mut dyn FnMut(DocId, f32)| -> tantivy::Result<()> {
         let term = Term::from_field_text(place, form);
         let Some(mut postings) = index.read_postings(&term, IndexRecordOption::WithFreqs)? else {
-            continue;
+            return Ok(());
         };
         let mut page = postings.doc();
         while page != TERMINATED {
             #[expect(clippy::cast_precision_loss, reason = "small numbers")]
-            let often = postings.term_freq() as f32 * weight;
-            let count = sheet.at(page);
-            *count = count.max(often);
+            count(page, postings.term_freq() as f32);
             page = postings.advance();
         }
+        Ok(())
+    };
+    for (form, weight) in &word.forms {
+        let is_other =
+            |(inflections, of_sum): &Inflections| weight > of_sum || !inflections.contains(form);
+        if word.inflections.iter().all(is_other) {
+            each_page(form, &mut |page, often| {
+                let count = sheet.at(page);
+                *count = count.max(often * weight);
+            })?;
+        }
+    }
+    for (inflections, weight) in &word.inflections {
+        for form in inflections {
+            each_page(form, &mut |page, often| *sums.at(page) += often)?;
+        }
+        sums.drain(|page, often| {
+            let count = sheet.at(page);
+            *count = count.max(often * weight);
+        });
     }
     Ok(())
 }
 
-/// The lengths of a field in all pages, in words.
+/// The lengths of a field in the pages of a segment, in words.
 struct Lengths {
     of: FieldNormReader,
-    usual: f32,
+    /// The mean length over all pages of the index.
+    mean: f32,
 }
 
 impl Lengths {
-    fn of(segment: &SegmentReader, place: Field) -> tantivy::Result<Lengths> {
-        let words = segment.inverted_index(place)?.total_num_tokens();
-        #[expect(clippy::cast_precision_loss, reason = "an average, roughly")]
-        let usual = words as f32 / segment.max_doc().max(1) as f32;
-        Ok(Lengths {
-            of: segment.get_fieldnorms_reader(place)?,
-            usual: usual.max(1.0),
-        })
-    }
-
     /// Returns the number by which a word's count in a page is divided to correct for the length of
     /// the field. `part` is how much the length matters, from 0 to 1.
     fn norm(&self, page: DocId, part: f32) -> f32 {
         #[expect(clippy::cast_precision_loss, reason = "small numbers")]
-        let length = self.of.fieldnorm(page) as f32 / self.usual;
+        let length = self.of.fieldnorm(page) as f32 / self.mean;
         1.0 - part + part * length
     }
 }

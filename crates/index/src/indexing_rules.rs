@@ -139,6 +139,9 @@ pub fn judge(
     let canonical = fetched
         .page
         .stands_elsewhere(fetched.url, fetched.linked_canonical);
+    // A page that redirects at once is never seen, so it yields to the target as to a canonical URL.
+    let target = fetched.page.redirects_to(fetched.url);
+    let canonical = canonical.or(target.filter(|url| (fetched.is_in_crawl)(url)));
     let is_in_crawl = canonical
         .as_ref()
         .is_some_and(|url| (fetched.is_in_crawl)(url));

@@ -8,6 +8,7 @@ use tantivy::schema::Field;
 
 use crate::bm25f::is_shared;
 use crate::schema::Texts;
+use crate::statistics::Statistics;
 use crate::tokens::STEM;
 
 /// Maximum words for a prefix: those with the most pages.
@@ -36,6 +37,7 @@ pub(crate) fn writes_compounds(language: &str) -> bool {
 /// The words of all pages that a searcher can find.
 pub(crate) struct Lexicon<'s> {
     searcher: &'s Searcher,
+    statistics: &'s Statistics,
     /// The fields in which words are searched, the main text first.
     fields: [Field; 7],
     /// The field of the text outside the main text. Only words that no other field has are searched
@@ -48,12 +50,13 @@ pub(crate) struct Lexicon<'s> {
 impl<'s> Lexicon<'s> {
     /// Creates the lexicon of an index. `languages` are the languages of its pages.
     pub(crate) fn new<'l>(
-        searcher: &'s Searcher,
+        (searcher, statistics): (&'s Searcher, &'s Statistics),
         texts: &Texts,
         mut languages: impl Iterator<Item = &'l str>,
     ) -> Lexicon<'s> {
         Lexicon {
             searcher,
+            statistics,
             beside: texts.beside,
             has_compounds: languages.any(writes_compounds),
             fields: [
@@ -73,14 +76,17 @@ impl<'s> Lexicon<'s> {
         let mut pages = 0;
         for field in self.fields {
             let term = Term::from_field_text(field, word);
-            pages = pages.max(self.searcher.doc_freq(&term)?);
+            if self.statistics.max_pages_with(&term)? > pages {
+                pages = pages.max(self.statistics.pages_with(&term)?);
+            }
         }
-        if pages == 0 {
-            pages = self
-                .searcher
-                .doc_freq(&Term::from_field_text(self.beside, word))?;
+        match pages {
+            0 => {
+                let term = Term::from_field_text(self.beside, word);
+                self.statistics.pages_with(&term)
+            }
+            _ => Ok(pages),
         }
-        Ok(pages)
     }
 
     /// Returns which of the fields for titles and first-level headings have the word on most pages.
@@ -90,7 +96,7 @@ impl<'s> Lexicon<'s> {
         let mut shared = Vec::new();
         for field in [title, first_heading] {
             let term = Term::from_field_text(field, word);
-            if is_shared(self.searcher.doc_freq(&term)?, pages) {
+            if is_shared(self.statistics.pages_with(&term)?, pages) {
                 shared.push(field);
             }
         }
@@ -191,7 +197,7 @@ impl<'s> Lexicon<'s> {
                         let Ok(near) = std::str::from_utf8(words.key()) else {
                             continue;
                         };
-                        if near.starts_with(STEM) {
+                        if near == word || near.starts_with(STEM) {
                             continue;
                         }
                         let has_same_skeleton = changes == 2 && skeleton(near) == skeleton_of_word;
@@ -212,8 +218,15 @@ impl<'s> Lexicon<'s> {
                     }
                 }
             }
-            if !candidates.is_empty() {
-                return Ok(heaviest(candidates, MAX_CORRECTIONS));
+            let mut corrections = Vec::new();
+            for near in heaviest(candidates, usize::MAX) {
+                // Skip words that only deleted pages have.
+                if corrections.len() < MAX_CORRECTIONS && self.pages_with(&near)? > 0 {
+                    corrections.push(near);
+                }
+            }
+            if !corrections.is_empty() {
+                return Ok(corrections);
             }
         }
         Ok(Vec::new())

@@ -36,6 +36,7 @@ mod search;
 pub mod search_box;
 mod search_rules;
 mod snapshot;
+mod statistics;
 mod stored_page;
 mod tantivy_directory;
 mod tokens;

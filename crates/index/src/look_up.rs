@@ -13,6 +13,7 @@ use crate::facets::{FacetFilters, Facets, ValueCounts, VersionMark};
 use crate::page_prior::hundredths;
 use crate::query_plan::WEIGHTS;
 use crate::schema::Fields;
+use crate::statistics::Statistics;
 
 /// An older version of a page is shown in addition to the newest one only if its score is this many
 /// times as high.
@@ -21,6 +22,7 @@ const MIN_OLDER_LEAD: f32 = 2.0;
 /// A query and how to run it.
 pub(crate) struct LookUp<'a> {
     pub(crate) searcher: &'a Searcher,
+    pub(crate) statistics: &'a Statistics,
     pub(crate) fields: &'a Fields,
     pub(crate) limit: usize,
     pub(crate) offset: usize,
@@ -58,7 +60,7 @@ impl LookUp<'_> {
                 let prior = Prior::of(segment, is_about_changes);
                 move |document: DocId, score: Score| prior.weighed(document, score)
             });
-        let (total, ranked) = self.searcher.search(&*lookup, &(Count, ranked))?;
+        let (total, ranked) = self.scored(&*lookup, &(Count, ranked))?;
         let candidates = ranked.len();
         let distinct = self.without_duplicates(ranked)?;
         Ok(FoundPages {
@@ -71,9 +73,7 @@ impl LookUp<'_> {
     /// Finds all matching pages, not only the best ones, because versions and facets depend on all
     /// of them.
     fn all(&self, lookup: &dyn Lookup) -> tantivy::Result<FoundPages> {
-        let mut all = self
-            .searcher
-            .search(lookup, &AllMatches(self.is_about_changes))?;
+        let mut all = self.scored(lookup, &AllMatches(self.is_about_changes))?;
         all.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
         let shown = match self.prefers_newest {
             true => self.newest(&all)?,
@@ -93,6 +93,16 @@ impl LookUp<'_> {
             best: self.requested_range(shown),
             facets,
         })
+    }
+
+    /// Collects the matching pages with scores that don't depend on how the index was written.
+    fn scored<C: Collector>(
+        &self,
+        lookup: &dyn Lookup,
+        collector: &C,
+    ) -> tantivy::Result<C::Fruit> {
+        let (searcher, statistics) = (self.searcher, self.statistics);
+        searcher.search_with_statistics_provider(lookup, collector, statistics)
     }
 
     fn requested_range(&self, pages: Vec<(Score, DocAddress)>) -> Vec<(Score, DocAddress)> {

@@ -16,7 +16,7 @@ pub(crate) use self::marked_words::{MarkedTerm, MarkedWords};
 use self::phrase::has_parts;
 use self::suggestion::SuggestedTerm;
 pub(crate) use self::weights::WEIGHTS;
-use crate::bm25f::MIN_SITE;
+use crate::bm25f::{Inflections, MIN_SITE};
 use crate::lexicon::Lexicon;
 use crate::query::{Query, QueryTerm, TermMatch};
 use crate::schema::Fields;
@@ -116,6 +116,8 @@ impl Budget {
 #[derive(Clone, Debug, Default)]
 struct Unit {
     forms: Vec<(String, f32)>,
+    /// Forms whose occurrences are added up.
+    inflections: Vec<Inflections>,
     /// In a script without spaces between words: the pairs of consecutive characters. Otherwise
     /// empty.
     run: Vec<String>,
@@ -310,23 +312,10 @@ impl Planner<'_> {
             return Ok(Vec::new());
         }
         let text = &word.text;
-        let mut forms = vec![(text.clone(), 1.0)];
-        for stemmer in &self.stemmers {
-            if let Some(stem) = stemmer.stem_of(text) {
-                forms.push((format!("{STEM}{stem}"), WEIGHTS.stem));
-                forms.push((stem, WEIGHTS.stem));
-            }
-        }
-        forms.push((format!("{STEM}{text}"), WEIGHTS.stem));
+        let (mut forms, mut inflections) = (Vec::new(), Vec::new());
+        self.add_forms(text, 1.0, &mut forms, &mut inflections);
         for synonym in self.rules.synonyms(text) {
-            forms.push((synonym.clone(), WEIGHTS.synonym));
-            forms.push((format!("{STEM}{synonym}"), WEIGHTS.synonym * WEIGHTS.stem));
-            let stems = self
-                .stemmers
-                .iter()
-                .filter_map(|stemmer| stemmer.stem_of(synonym));
-            let stems = stems.map(|stem| (format!("{STEM}{stem}"), WEIGHTS.synonym * WEIGHTS.stem));
-            forms.extend(stems);
+            self.add_forms(synonym, WEIGHTS.synonym, &mut forms, &mut inflections);
         }
         let mut pages = self.most_pages(&forms)?;
         let stems = forms.iter().filter_map(|(form, _)| form.strip_prefix(STEM));
@@ -363,6 +352,7 @@ impl Planner<'_> {
             shared_in: self.lexicon.shared_in(text, self.pages)?,
             written: text.clone(),
             forms: dedup(forms),
+            inflections,
             ..Unit::default()
         };
         match pages == 0 && guess {
@@ -407,19 +397,44 @@ impl Planner<'_> {
             } else {
                 WEIGHTS.correction / 2.0
             };
-            let stems = self
-                .stemmers
-                .iter()
-                .filter_map(|stemmer| stemmer.stem_of(&near));
-            let stems = stems.map(|stem| (format!("{STEM}{stem}"), weight * WEIGHTS.stem));
-            // Only add the stems of the likeliest correction, because those of the others would
-            // match too much.
-            unit.forms.extend(stems.filter(|_| n == 0));
-            unit.forms.push((near, weight));
+            // Only add the inflections of the likeliest correction, because those of the others
+            // would match too much.
+            match n {
+                0 => self.add_forms(&near, weight, &mut unit.forms, &mut unit.inflections),
+                _ => unit.forms.push((near, weight)),
+            }
         }
         unit.idf = self.idf(self.lexicon.pages_with(&unit.written)?);
         unit.forms = dedup(unit.forms);
         Ok(vec![unit])
+    }
+
+    /// Adds a word with a weight, and the words with the same stem with less. Their occurrences are
+    /// added up, in the languages of all pages.
+    fn add_forms(
+        &self,
+        word: &str,
+        weight: f32,
+        forms: &mut Vec<(String, f32)>,
+        inflections: &mut Vec<Inflections>,
+    ) {
+        let stems = self.stemmers.iter();
+        let stems: Vec<String> = stems.filter_map(|stemmer| stemmer.stem_of(word)).collect();
+        let mut terms = vec![format!("{STEM}{word}")];
+        // A word that differs from its stem is among the words with this stem.
+        if stems.is_empty() {
+            terms.push(word.to_owned());
+        }
+        for stem in stems {
+            terms.push(format!("{STEM}{stem}"));
+            terms.push(stem);
+        }
+        terms.sort_unstable();
+        terms.dedup();
+        let stemmed = weight * WEIGHTS.stem;
+        forms.push((word.to_owned(), weight));
+        forms.extend(terms.iter().map(|term| (term.clone(), stemmed)));
+        inflections.push((terms, stemmed));
     }
 
     fn corrected(&self, word: String) -> tantivy::Result<Unit> {
@@ -457,7 +472,8 @@ impl Planner<'_> {
 
     #[expect(clippy::cast_precision_loss, reason = "numbers of pages")]
     fn idf(&self, pages: u64) -> f32 {
-        let (all, with) = (self.pages as f32, pages.min(self.pages) as f32);
+        let all = self.pages as f32;
+        let with = (pages as f32 * WEIGHTS.frequency).min(all);
         (1.0 + (all - with + 0.5) / (with + 0.5)).ln()
     }
 

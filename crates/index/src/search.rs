@@ -26,6 +26,7 @@ use crate::results::{Hit, IndexStats, SearchResults};
 use crate::schema::{Fields, KIND_DUPLICATE, KIND_PAGE, check_format, schema};
 use crate::search_rules::SearchRules;
 use crate::snapshot::Snapshot;
+use crate::statistics::Statistics;
 use crate::stored_page::{each_stored, page_at, stored};
 use crate::typed_minus::with_resolved_minus;
 use crate::versions::is_versioned_folder;
@@ -88,6 +89,7 @@ pub struct SearchIndex {
 struct Seen {
     stamp: Stamp,
     searcher: Searcher,
+    statistics: Statistics,
     fields: Fields,
     languages: Vec<(String, u64)>,
 }
@@ -268,9 +270,11 @@ impl Seen {
         let reader: tantivy::IndexReader = reader.try_into().map_err(&error)?;
         let searcher = reader.searcher();
         let languages = counted(&searcher, fields.language).map_err(&error)?;
+        let statistics = Statistics::new(searcher.clone(), &fields).map_err(&error)?;
         Ok(Seen {
             stamp,
             searcher,
+            statistics,
             fields,
             languages,
         })
@@ -435,6 +439,7 @@ impl Search<'_> {
     fn planner(&self) -> Planner<'_> {
         let Seen {
             searcher,
+            statistics,
             fields,
             languages,
             ..
@@ -446,9 +451,9 @@ impl Search<'_> {
             .map(|language| Stemmer::of((!language.is_empty()).then_some(language)));
         Planner {
             fields,
-            lexicon: Lexicon::new(searcher, &fields.texts, languages),
+            lexicon: Lexicon::new((searcher, statistics), &fields.texts, languages),
             stemmers: stemmers.collect(),
-            pages: searcher.num_docs(),
+            pages: statistics.pages(),
             rules: self.rules,
             budget: Budget::default(),
         }
@@ -459,6 +464,7 @@ impl Search<'_> {
         let is_of_version = query.sites.iter().any(|site| is_versioned_folder(site));
         let look_up = LookUp {
             searcher: &self.seen.searcher,
+            statistics: &self.seen.statistics,
             fields: &self.seen.fields,
             limit: options.limit,
             offset: options.offset,

@@ -69,7 +69,7 @@ pub use bot_page::BotPage;
 pub use broken::{BrokenLink, BrokenLinks, BrokenPage, EveryLink, broken};
 pub use changes::{RoundChanges, changes};
 pub use compare::{
-    ComparedCrawl, ComparedHost, Comparison, ExcludedDifference, HostDifference, OrderDifferences,
+    ComparedCrawl, ComparedHost, Comparison, ExclusionDifference, HostDifference, OrderDifferences,
     PageDifference, PageDifferences, compare, compare_round,
 };
 pub use coverage::{Coverage, HostOutcomes, MissingReason, MissingUrls, coverage};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::identity::KeysOf;
+use crate::identity::PublishedKeysOption;
 use crate::settings::OperatorLayer;
 use crate::values::Span;
 
@@ -70,7 +70,7 @@ pub(crate) enum IdentityCommand {
         /// Keys of a crawler: the URL in Signature-Agent, and a file with what it returned (may be
         /// repeated)
         #[arg(long, value_name = "URL=FILE")]
-        keys: Vec<KeysOf>,
+        keys: Vec<PublishedKeysOption>,
         /// A name of your host (may be repeated): signatures for other hosts don't hold
         #[arg(long = "host", value_name = "HOST")]
         hosts: Vec<String>,

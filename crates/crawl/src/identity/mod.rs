@@ -5,5 +5,5 @@ mod published;
 mod signer;
 
 pub(crate) use key_source::KeySource;
-pub(crate) use published::{KeysOf, published_keys};
+pub(crate) use published::{PublishedKeysOption, published_keys};
 pub(crate) use signer::RotatingSigner;

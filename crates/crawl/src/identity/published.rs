@@ -10,23 +10,25 @@ use crate::error::{CommandError, unreadable};
 
 /// The value of `--keys`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct KeysOf {
+pub(crate) struct PublishedKeysOption {
     /// The URL that publishes the keys.
     url: String,
     /// A file with the published keys.
     file: PathBuf,
 }
 
-impl FromStr for KeysOf {
+impl FromStr for PublishedKeysOption {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<KeysOf, String> {
+    fn from_str(text: &str) -> Result<PublishedKeysOption, String> {
         let example = "`https://bot.example/keys.json=keys.json`";
         match text.split_once('=') {
-            Some((url, file)) if url.starts_with("https://") && !file.is_empty() => Ok(KeysOf {
-                url: url.to_owned(),
-                file: file.into(),
-            }),
+            Some((url, file)) if url.starts_with("https://") && !file.is_empty() => {
+                Ok(PublishedKeysOption {
+                    url: url.to_owned(),
+                    file: file.into(),
+                })
+            }
             _ => Err(format!("not URL=FILE with an https URL, such as {example}")),
         }
     }
@@ -36,8 +38,10 @@ impl FromStr for KeysOf {
 ///
 /// # Errors
 /// A file can't be read, or has no key.
-pub(crate) fn published_keys(files: &[KeysOf]) -> Result<Vec<Directory>, CommandError> {
-    let directories = files.iter().map(|KeysOf { url, file }| {
+pub(crate) fn published_keys(
+    files: &[PublishedKeysOption],
+) -> Result<Vec<Directory>, CommandError> {
+    let directories = files.iter().map(|PublishedKeysOption { url, file }| {
         let text = fs::read_to_string(file).map_err(|why| unreadable(file, &why))?;
         let (keys, faults) = check_directory(&text);
         if keys.is_empty() {

@@ -12,7 +12,7 @@ use super::renders::{NextPage, ResourceAccess, Wanted, is_short};
 use crate::config::Config;
 use crate::content_filter;
 use crate::messages::page::FetchedPage;
-use crate::messages::render::{PageSize, RenderId, RenderRequest, Shell, WantedResource};
+use crate::messages::render::{RenderId, RenderRequest, Shell, VisibleContent, WantedResource};
 use crate::messages::{Effect, Job, SideExchange, WriterMessage};
 use crate::render::{RenderFailure, RenderedPage, StoredAnswer};
 use crate::time::millis;
@@ -74,7 +74,7 @@ impl Coordinator {
         &mut self,
         now: Tick,
         id: RenderId,
-        result: Result<(RenderedPage, PageSize), RenderFailure>,
+        result: Result<(RenderedPage, VisibleContent), RenderFailure>,
         out: &mut Vec<Effect>,
     ) {
         if let Some(url) = self.renders.page_url(id) {
@@ -184,7 +184,7 @@ impl Coordinator {
     fn render_result(
         &self,
         url: &CanonicalUrl,
-        result: &Result<(RenderedPage, PageSize), RenderFailure>,
+        result: &Result<(RenderedPage, VisibleContent), RenderFailure>,
     ) -> RenderResult {
         match result {
             Ok((page, size)) => {

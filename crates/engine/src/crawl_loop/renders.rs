@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use crate::config::Config;
 use crate::messages::page::FetchedPage;
 use crate::messages::render::{
-    PageSize, RenderId, RenderRequest, Rendering, ResourceKey, Shell, WantedResource,
+    RenderId, RenderRequest, Rendering, ResourceKey, Shell, VisibleContent, WantedResource,
 };
 use crate::render::{
     RenderConfig, RenderFailure, RenderLimits, RenderMode, RenderedPage, ResourceKind,
@@ -531,7 +531,7 @@ impl Renders {
     pub(super) fn rendered(
         &mut self,
         id: RenderId,
-        result: Result<(RenderedPage, PageSize), RenderFailure>,
+        result: Result<(RenderedPage, VisibleContent), RenderFailure>,
     ) -> Option<FetchedPage> {
         let OpenPage {
             mut page,

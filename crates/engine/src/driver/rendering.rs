@@ -7,7 +7,7 @@ use tokio::sync::mpsc::WeakUnboundedSender;
 use tokio::task::spawn_blocking;
 
 use crate::messages::Event;
-use crate::messages::render::{PageSize, RenderId, WantedResource};
+use crate::messages::render::{RenderId, VisibleContent, WantedResource};
 use crate::render::{PageToRender, RenderFailure, RenderRequests, Renderer, StoredAnswer};
 
 /// Creates the interface that passes the requests of a page to the loop. `events` is weak, so that
@@ -45,7 +45,7 @@ pub(super) async fn rendered(
     let result = match result {
         Ok(page) => {
             let measured = spawn_blocking(move || {
-                let size = PageSize::of_dom(&page.dom);
+                let size = VisibleContent::of_dom(&page.dom);
                 (page, size)
             });
             measured.await.map_err(|error| RenderFailure {

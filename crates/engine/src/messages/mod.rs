@@ -24,7 +24,7 @@ use tracing::Span;
 
 use self::login::LoginRequest;
 use self::page::{EncodedPage, FetchContext, FetchedPage, LinkBatch, UnansweredVisit, UsedPage};
-use self::render::{PageSize, RenderId, RenderRequest, Shell, WantedResource};
+use self::render::{RenderId, RenderRequest, Shell, VisibleContent, WantedResource};
 use self::sharing::{SharedNews, SharedRequest};
 use crate::control::{AnswerSender, CommandAnswer, PostedCommand, Refused, Stop};
 use crate::counters::Commit;
@@ -161,7 +161,7 @@ pub(crate) enum Event {
     /// A page was rendered, or could not be.
     Rendered {
         page: RenderId,
-        result: Result<(RenderedPage, PageSize), RenderFailure>,
+        result: Result<(RenderedPage, VisibleContent), RenderFailure>,
     },
     /// The credentials of a site's login were read, or why they can't be.
     Credentials { site: String, result: SecretPairs },

@@ -148,36 +148,36 @@ impl RenderRequest {
 
 /// How much a page shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct PageSize {
+pub(crate) struct VisibleContent {
     /// Non-white characters, up to a limit.
     pub(crate) letters: usize,
     /// `a` elements.
     pub(crate) links: usize,
 }
 
-impl PageSize {
+impl VisibleContent {
     /// Measures a page from its bytes.
-    pub(crate) fn of(bytes: &[u8], content_type: Option<&str>) -> PageSize {
+    pub(crate) fn of(bytes: &[u8], content_type: Option<&str>) -> VisibleContent {
         let text = PageText::decode(bytes, content_type);
         let mut limits = Limits::default();
         limits.text_bytes = 0;
-        PageSize::of_page(&read_text(&text, &limits, &mut ()))
+        VisibleContent::of_page(&read_text(&text, &limits, &mut ()))
     }
 
     /// Measures a serialized DOM.
-    pub(crate) fn of_dom(dom: &str) -> PageSize {
-        PageSize::of(dom.as_bytes(), Some("text/html; charset=utf-8"))
+    pub(crate) fn of_dom(dom: &str) -> VisibleContent {
+        VisibleContent::of(dom.as_bytes(), Some("text/html; charset=utf-8"))
     }
 
-    pub(crate) fn of_page(page: &Page) -> PageSize {
-        PageSize {
+    pub(crate) fn of_page(page: &Page) -> VisibleContent {
+        VisibleContent {
             letters: page.outline.letters,
             links: page.outline.links,
         }
     }
 
     /// Returns whether a page shows more than `before`: a tenth more text, or more links.
-    pub(crate) fn exceeds(&self, before: PageSize) -> bool {
+    pub(crate) fn exceeds(&self, before: VisibleContent) -> bool {
         self.letters > before.letters + before.letters / 10 + 20 || self.links > before.links
     }
 }
@@ -186,7 +186,7 @@ impl PageSize {
 /// has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shell {
-    pub(crate) size: PageSize,
+    pub(crate) size: VisibleContent,
     /// A hash of the addresses of the page's scripts. Pages with the same scripts mostly use them
     /// for the same purpose.
     pub(crate) scripts: u64,
@@ -202,7 +202,7 @@ impl Shell {
         let mut hasher = DefaultHasher::new();
         addresses.hash(&mut hasher);
         Shell {
-            size: PageSize::of_page(page),
+            size: VisibleContent::of_page(page),
             scripts: hasher.finish(),
         }
     }
@@ -311,7 +311,7 @@ fn positions<'a>(source: &'a str, wanted: &'a str) -> impl Iterator<Item = usize
 mod tests {
     use crawl_extractor::{Limits, Page, PageText, read_text};
 
-    use super::{PageSize, Shell, is_built_by_scripts};
+    use super::{Shell, VisibleContent, is_built_by_scripts};
 
     fn read(source: &str) -> Page {
         let text = PageText::decode(source.as_bytes(), None);
@@ -387,10 +387,13 @@ mod tests {
 
     #[test]
     fn a_rendered_page_must_show_clearly_more() {
-        let size = |letters, links| PageSize { letters, links };
+        let size = |letters, links| VisibleContent { letters, links };
         assert!(size(121, 0).exceeds(size(90, 0)));
         assert!(!size(119, 0).exceeds(size(90, 0)));
         assert!(size(5, 1).exceeds(size(90, 0)));
-        assert_eq!(PageSize::of(b"<p>a b <a href=x>c</a>", None), size(3, 1));
+        assert_eq!(
+            VisibleContent::of(b"<p>a b <a href=x>c</a>", None),
+            size(3, 1)
+        );
     }
 }

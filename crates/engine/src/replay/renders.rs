@@ -19,7 +19,7 @@ use super::recorded::tick;
 use super::rerender::{AsKnown, InOrder, RecordedRequests, ResourceName, are_same};
 use crate::messages::Event;
 use crate::messages::page::FetchedPage;
-use crate::messages::render::{PageSize, RenderId, Shell, WantedResource};
+use crate::messages::render::{RenderId, Shell, VisibleContent, WantedResource};
 use crate::render::{RenderFailure, RenderedPage, ResourceKind, ResourceRequest, StoredAnswer};
 
 /// Maximum times that a replay with other settings renders a page.
@@ -192,7 +192,7 @@ impl Replay {
         &mut self,
         page: &OpenPage,
         recorded: &RenderResult,
-    ) -> Result<(RenderedPage, PageSize), RenderFailure> {
+    ) -> Result<(RenderedPage, VisibleContent), RenderFailure> {
         let mut answers = InOrder::new(&page.url, &page.requests);
         let at = (&page.url, page.fetched);
         let again = self.rerender.render(at, &page.document, &mut answers);
@@ -210,7 +210,7 @@ impl Replay {
             (None, None) => return Err(RenderFailure::no_browser("the archive has no DOM")),
         };
         let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-        let size = PageSize {
+        let size = VisibleContent {
             letters: count(recorded.letters),
             links: count(recorded.links),
         };
@@ -290,7 +290,7 @@ impl Replay {
         &mut self,
         page: &OpenPage,
         result: Option<Result<RenderedPage, RenderFailure>>,
-    ) -> Result<(RenderedPage, PageSize), RenderFailure> {
+    ) -> Result<(RenderedPage, VisibleContent), RenderFailure> {
         let crawl = &self.answers.crawl;
         let same_fetch = crawl.dom(&page.url, page.fetched);
         let same_fetch = same_fetch.filter(|_| self.answers.is_as_recorded);
@@ -317,7 +317,7 @@ impl Replay {
                 }
             }
         };
-        let size = PageSize::of_dom(&rendered.dom);
+        let size = VisibleContent::of_dom(&rendered.dom);
         Ok((rendered, size))
     }
 }

@@ -13,7 +13,7 @@ use tokio::task::{JoinHandle, JoinSet, yield_now};
 use super::replayed::{Course, crawl_by, requests};
 use crate::config::Config;
 use crate::messages::Event;
-use crate::messages::render::{PageSize, RenderId, WantedResource};
+use crate::messages::render::{RenderId, VisibleContent, WantedResource};
 use crate::render::{
     NoBrowser, PageToRender, RenderConfig, RenderFailure, RenderFuture, RenderLimits, RenderMode,
     RenderRequests, RenderedPage, Renderer, ResourceAnswer, ResourceKind, ResourceRequest,
@@ -158,7 +158,7 @@ impl SlowBrowser {
             let rendered = self.open.remove(&page).unwrap();
             let rendered = self.runtime.block_on(rendered).unwrap();
             let result = rendered.map(|page| {
-                let size = PageSize::of_dom(&page.dom);
+                let size = VisibleContent::of_dom(&page.dom);
                 (page, size)
             });
             events.push(Event::Rendered { page, result });

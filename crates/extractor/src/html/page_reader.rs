@@ -9,7 +9,7 @@ use crate::head_end::HeadEnd;
 use crate::limits::{DocumentOddityKind, Limits};
 use crate::oddities::Oddities;
 use crate::page::{Meta, Page};
-use crate::refresh::refresh_target;
+use crate::refresh::{is_immediate, refresh_target};
 use crate::text::{Collapsed, trim};
 
 /// Builds a page from its tags and text.
@@ -131,6 +131,10 @@ impl PageReader {
             && let Some(target) = refresh_target(content)
         {
             self.links.refresh(target, &mut self.oddities, offset);
+            let is_short = target.len() <= self.limits.href_bytes;
+            if is_short && is_immediate(content) && self.head_end.is_head() {
+                self.page.redirect.get_or_insert_with(|| target.to_owned());
+            }
         }
         if let Some(name) = attributes.get("name") {
             self.named_meta(trim(name), content, offset);

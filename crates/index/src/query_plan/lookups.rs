@@ -47,6 +47,7 @@ impl Planner<'_> {
                 .iter()
                 .map(|unit| ScoredWord {
                     forms: unit.forms.clone(),
+                    inflections: unit.inflections.clone(),
                     idf: unit.idf,
                     rarity: unit.idf.powf(WEIGHTS.rarity_power),
                     is_distinctive: is_distinctive(unit),

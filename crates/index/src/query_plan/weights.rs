@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::bm25f::{FieldWeight, Nearness, TextAlone};
+use crate::bm25f::{FieldWeight, Nearness, PlainBm25};
 use crate::schema::Texts;
 
 /// The weights that decide the ranking of pages. For a field there are two numbers: its weight, and
@@ -25,12 +25,15 @@ pub(crate) struct Weights {
     /// The factor for the score of pages with only one word of a query with two. It is so small
     /// that pages with both words come first.
     pub(crate) one_of_pair: f32,
-    pub(crate) text_alone: TextAlone,
+    pub(crate) text_alone: PlainBm25,
     pub(crate) passage: Nearness,
     pub(crate) heading: Nearness,
     /// The exponent of BM25's inverse document frequency. It is less than 1, because questions
     /// contain rare words that matter little, such as words that only the questioner uses.
     pub(crate) rarity_power: f32,
+    /// The factor for the number of pages with a word in its inverse document frequency. With 1.3, a
+    /// word on three quarters of all pages counts almost nothing.
+    pub(crate) frequency: f32,
     /// A page that lacks most words of a longer query still matches if its words are rare: their
     /// rarities must have at least this share of the sum over all words.
     pub(crate) least_part: f32,
@@ -78,7 +81,7 @@ pub(crate) const WEIGHTS: Weights = Weights {
     saturation: 9.0,
     whole: 0.25,
     one_of_pair: 0.001,
-    text_alone: TextAlone {
+    text_alone: PlainBm25 {
         weight: 0.27,
         saturation: 1.2,
         length: 0.75,
@@ -94,6 +97,7 @@ pub(crate) const WEIGHTS: Weights = Weights {
         words: 5,
     },
     rarity_power: 0.3,
+    frequency: 1.3,
     least_part: 0.3,
     stem: 0.85,
     synonym: 0.9,

@@ -75,6 +75,29 @@ fn pages_whose_time_is_over() {
 }
 
 #[test]
+fn pages_that_redirect_at_once_yield() {
+    let yields_to = |html: &str| judged(html, &[], None).unwrap().gives_way_to;
+    for content in ["0; url=/tea#top", " 0.5,'/tea'", "00;/tea"] {
+        let html = format!("<title>Tea</title><meta http-equiv=Refresh content=\"{content}\">");
+        let expected = Some("http://a.example/tea".to_owned());
+        assert_eq!(yields_to(&html), expected, "{content}");
+    }
+    for own in [
+        "<meta http-equiv=refresh content='1; url=/tea'>",
+        "<meta http-equiv=refresh content='0'>",
+        "<meta http-equiv=refresh content='0; url=tea#top'>",
+        // The target is not in the crawl.
+        "<meta http-equiv=refresh content='0; url=http://live.example/tea'>",
+        // For browsers without scripts, or written by a visitor.
+        "<noscript><meta http-equiv=refresh content='0; url=/tea'></noscript>",
+        "<p>Tea<meta http-equiv=refresh content='0; url=/tea'>",
+    ] {
+        let html = format!("<title>Tea</title>{own}<p>Tea");
+        assert_eq!(yields_to(&html), None, "{own}");
+    }
+}
+
+#[test]
 fn pages_with_a_canonical_url_yield() {
     for (html, canonical) in [
         (

@@ -1,6 +1,6 @@
 //! Results of queries, and their order.
 
-use crawl_index::{IndexedPage, SearchIndex, SearchOptions, SearchRules};
+use crawl_index::{IndexWriter, IndexedPage, SearchIndex, SearchOptions, SearchRules};
 use expect_test::{Expect, expect};
 use tempfile::TempDir;
 
@@ -43,6 +43,80 @@ fn words_in_titles_weigh_more() {
     check("tea", expect!["/black /green http://b.example/shop"]);
     check("\"tea\"", expect!["/black /green"]);
     check("kettle", expect!["/docs/kettle http://b.example/shop"]);
+}
+
+/// Writes the pages in several commits, with drafts that are replaced and pages that are removed.
+fn written_in_parts(pages: &[IndexedPage]) -> (TempDir, SearchIndex) {
+    let dir = tempfile::tempdir().unwrap();
+    let mut writer = IndexWriter::open(dir.path()).unwrap();
+    for (n, page) in pages.iter().enumerate() {
+        let draft = IndexedPage {
+            text: "A draft about green tea, a kettle and a samovar. ".repeat(9),
+            ..page.clone()
+        };
+        let removed = IndexedPage {
+            url: format!("http://a.example/removed/{n}"),
+            ..draft.clone()
+        };
+        writer.put(&draft).unwrap();
+        writer.put(&removed).unwrap();
+        writer.commit("drafts").unwrap();
+        writer.put(page).unwrap();
+        writer.drop_url(&removed.url);
+    }
+    writer.commit("pages").unwrap();
+    writer.close().unwrap();
+    let index = SearchIndex::open(dir.path()).unwrap();
+    (dir, index)
+}
+
+#[test]
+fn scores_do_not_depend_on_segments_and_deleted_pages() {
+    let mut pages: Vec<IndexedPage> = (0..24)
+        .map(|n| {
+            let text = format!(
+                "Chapter {n} is about brewing. {}",
+                "Water boils. ".repeat(n)
+            );
+            page(
+                &format!("http://a.example/{n}"),
+                &format!("Part {n}"),
+                &text,
+            )
+        })
+        .collect();
+    let green = "Green tea is brewed. A kettle boils the water for green teas.";
+    pages.push(page("http://a.example/green", "Green tea", green));
+    pages.push(page(
+        "http://a.example/kettle",
+        "Kettles",
+        "A kettle, and brewed tea.",
+    ));
+    let (_dir, parts) = written_in_parts(&pages);
+    let (_dir, whole) = indexed(&pages);
+    let queries = [
+        "tea",
+        "green tea",
+        "brew water in a kettle",
+        "chapter 3",
+        "boil*",
+        "\"green tea\"",
+    ];
+    for query in queries.into_iter().chain(["samovar", "samovars tea"]) {
+        let scores = |index| {
+            let answer = search(index, query);
+            let scores = answer
+                .results
+                .into_iter()
+                .map(|hit| (hit.score.to_bits(), hit.url));
+            (
+                answer.total,
+                answer.did_you_mean,
+                scores.collect::<Vec<_>>(),
+            )
+        };
+        assert_eq!(scores(&parts), scores(&whole), "{query}");
+    }
 }
 
 #[test]
@@ -387,7 +461,7 @@ fn words_of_nearly_every_page_are_marked_next_to_others() {
             page(
                 &format!("http://a.example/{n}"),
                 "",
-                "To create it is to have it.",
+                &format!("To create it is to have it {n} times."),
             )
         })
         .collect();
@@ -776,7 +850,7 @@ fn the_owner_of_a_site_may_name_synonyms_and_pin_pages() {
                  [[pins]]\nqueries = ['gone']\nurl = 'http://a.example/gone'\n";
     let index = index.with_rules(SearchRules::parse(rules).unwrap());
     assert_eq!(urls(&index, "k8s"), ["clusters"]);
-    assert_eq!(urls(&index, "opening times"), ["hours"]);
+    assert_eq!(urls(&index, "opening times"), ["hours", "boats"]);
     assert_eq!(urls(&index, "Visit"), ["visit", "boats"]);
     let results = search(&index, "visit");
     assert_eq!((results.total, results.results[0].pinned), (2, true));

@@ -16,7 +16,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
 use super::buildah::Buildah;
-use super::running::{Root, Running, TIMEOUT, is_healthy, wait_for};
+use super::container_service::{Root, Running, TIMEOUT, is_healthy, wait_for};
 use super::service::{Service, Surroundings, ids};
 use super::site::Site;
 use crate::compose;

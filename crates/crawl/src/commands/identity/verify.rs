@@ -14,7 +14,7 @@ use super::log_line;
 use super::logged_request::LoggedRequest;
 use super::verdicts::Verdicts;
 use crate::error::{BREACH, CommandError, FINISHED, NOTHING_DONE, unreadable};
-use crate::identity::{KeysOf, published_keys};
+use crate::identity::{PublishedKeysOption, published_keys};
 use crate::terminal::print;
 use crate::values::Span;
 
@@ -30,7 +30,7 @@ const MAX_LINE_BYTES: u64 = 1 << 20;
 /// The arguments of `crawl identity verify`.
 pub(super) struct Request<'a> {
     pub(super) logs: &'a [PathBuf],
-    pub(super) keys: &'a [KeysOf],
+    pub(super) keys: &'a [PublishedKeysOption],
     /// The hosts for which signatures may be valid. Empty for all hosts.
     pub(super) hosts: &'a [String],
     pub(super) max_lifetime: Span,

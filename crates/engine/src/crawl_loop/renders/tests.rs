@@ -17,7 +17,9 @@ use super::{
     MAX_VAIN, MAX_VAIN_SCRIPTS, MAX_WAITING_PAGES, NextPage, Renders, ResourceAccess, Wanted,
 };
 use crate::messages::page::FetchedPage;
-use crate::messages::render::{PageSize, RenderId, Rendering, ResourceKey, Shell, WantedResource};
+use crate::messages::render::{
+    RenderId, Rendering, ResourceKey, Shell, VisibleContent, WantedResource,
+};
 use crate::render::{
     PageToRender, RenderConfig, RenderFailure, RenderFuture, RenderLimits, RenderMode,
     RenderRequests, RenderedPage, Renderer, ResourceKind, ResourceRequest, StoredAnswer,
@@ -135,7 +137,7 @@ fn key(path: &str) -> ResourceKey {
     }
 }
 
-fn rendered() -> Result<(RenderedPage, PageSize), RenderFailure> {
+fn rendered() -> Result<(RenderedPage, VisibleContent), RenderFailure> {
     let page = RenderedPage {
         dom: "<p>tea and cake".to_owned(),
         page_time: Duration::from_millis(7),
@@ -145,7 +147,7 @@ fn rendered() -> Result<(RenderedPage, PageSize), RenderFailure> {
     };
     Ok((
         page,
-        PageSize {
+        VisibleContent {
             letters: 0,
             links: 0,
         },
@@ -407,7 +409,7 @@ fn scripts_that_once_added_something_are_judged_by_shape() {
     }
 }
 
-fn crash() -> Result<(RenderedPage, PageSize), RenderFailure> {
+fn crash() -> Result<(RenderedPage, VisibleContent), RenderFailure> {
     Err(RenderFailure {
         name: "browser_crashed",
         detail: String::new(),

@@ -10,7 +10,7 @@ use super::postings::{
 };
 use super::weights::{
     ANCHORS, BESIDE, BODY, DESCRIPTION, FIELDS, HEADINGS, KEYWORDS, LEAD, Lengths, MeanLengths,
-    PATH, TITLE, by_links, byte, text_byte,
+    PATH, TITLE, by_links, byte, counted_fields, text_byte,
 };
 use crate::bm25f::{SHARED, is_shared};
 use crate::document::{path_words, sites};
@@ -71,6 +71,7 @@ pub(super) type Prior = (u32, u32, u64, u64);
 /// The words that share a stem.
 #[derive(Debug)]
 pub(super) struct Class {
+    pub(super) stem: Box<str>,
     /// The words, in UTF-16 order like JavaScript strings.
     pub(super) forms: Vec<WordForm>,
     /// Compounds that end in a word of this class. Compounds on the most pages come first. If
@@ -191,7 +192,7 @@ impl Gathered {
         };
         let classes = classes.into_iter().map(|(stem, forms)| {
             let compounds = compounds.get(&stem).cloned();
-            Class::of(forms, compounds.unwrap_or_default())
+            Class::of(stem, forms, compounds.unwrap_or_default())
         });
         let mut classes: Vec<Class> = classes.collect();
         classes.sort_unstable_by(|a, b| by_utf16(a.first(), b.first()));
@@ -255,6 +256,7 @@ fn postings(
             text: text_byte(means.text(&occurs.counts, &page.lengths, &factors)),
             in_title: occurs.counts[TITLE] > 0,
             headings: occurs.headings,
+            fields: counted_fields(&occurs.counts),
             pieces: page.has_pieces.then_some(occurs.pieces),
         }
     };
@@ -272,9 +274,13 @@ fn usual_stem(stems: &[(Box<str>, u32)]) -> Box<str> {
 }
 
 impl Class {
-    fn of(mut forms: Vec<WordForm>, compounds: Vec<Box<str>>) -> Class {
+    fn of(stem: Box<str>, mut forms: Vec<WordForm>, compounds: Vec<Box<str>>) -> Class {
         forms.sort_unstable_by(|a, b| by_utf16(&a.text, &b.text));
-        Class { forms, compounds }
+        Class {
+            stem,
+            forms,
+            compounds,
+        }
     }
 
     fn first(&self) -> &str {

@@ -16,7 +16,7 @@ pub(super) const MAX_IN_MEMORY: usize = 1 << 20;
 /// Size of an occurrence on disk in bytes, including the number of its word.
 const OCCURRENCE_BYTES: usize = 14 + 2 * FIELDS;
 /// Size of a posting on disk in bytes.
-const POSTING_BYTES: usize = 13;
+const POSTING_BYTES: usize = 14;
 
 /// The occurrences of a word on a page.
 #[derive(Clone, Copy, Debug, Default)]
@@ -35,10 +35,13 @@ pub(super) struct Occurs {
 pub(super) struct Posting {
     pub(super) page: u32,
     pub(super) weight: u8,
-    /// How often title and text have the word, from 0 to 15.
+    /// How often title and text have the word, from 0 to 63.
     pub(super) text: u8,
     /// A bit for each heading that contains the word; several headings may share a bit.
     pub(super) headings: u16,
+    /// A bit for each field that contains the word (see [`super::weights`]), without fields that
+    /// don't count for how frequent the word is. Not in the bundle.
+    pub(super) fields: u16,
     pub(super) in_title: bool,
     /// A bit for each piece of the page's text: 1 if the piece contains the word. `None` if the
     /// text has only one piece.
@@ -193,13 +196,14 @@ impl PostingsWriter {
             ..Stored::default()
         };
         for posting in postings {
-            let flags = 2 * u8::from(posting.pieces.is_some()) + u8::from(posting.in_title);
             self.file.write_all(&posting.page.to_le_bytes())?;
             self.file
                 .write_all(&posting.pieces.unwrap_or(0).to_le_bytes())?;
-            self.file
-                .write_all(&[posting.weight, posting.text, flags])?;
+            self.file.write_all(&[posting.weight, posting.text])?;
             self.file.write_all(&posting.headings.to_le_bytes())?;
+            let flags = 2 * u16::from(posting.pieces.is_some()) + u16::from(posting.in_title);
+            let fields_and_flags = posting.fields << 2 | flags;
+            self.file.write_all(&fields_and_flags.to_le_bytes())?;
             stored.pages += 1;
             stored.in_pieces += u32::from(posting.pieces.is_some());
         }
@@ -219,13 +223,17 @@ impl Postings {
     pub(super) fn read(&self, stored: Stored) -> io::Result<Vec<Posting>> {
         let mut bytes = vec![0; stored.pages as usize * POSTING_BYTES];
         self.file.read_exact_at(&mut bytes, stored.at)?;
-        let posting = |bytes: &[u8]| Posting {
-            page: number_at(bytes, 0),
-            pieces: (bytes[10] & 2 != 0).then(|| number_at(bytes, 4)),
-            weight: bytes[8],
-            text: bytes[9],
-            in_title: bytes[10] & 1 != 0,
-            headings: u16::from_le_bytes([bytes[11], bytes[12]]),
+        let posting = |bytes: &[u8]| {
+            let fields_and_flags = u16::from_le_bytes([bytes[12], bytes[13]]);
+            Posting {
+                page: number_at(bytes, 0),
+                pieces: (fields_and_flags & 2 != 0).then(|| number_at(bytes, 4)),
+                weight: bytes[8],
+                text: bytes[9],
+                in_title: fields_and_flags & 1 != 0,
+                headings: u16::from_le_bytes([bytes[10], bytes[11]]),
+                fields: fields_and_flags >> 2,
+            }
         };
         Ok(bytes.chunks_exact(POSTING_BYTES).map(posting).collect())
     }
@@ -282,6 +290,7 @@ mod tests {
             weight: 200,
             text: 15,
             headings: 1 << 13,
+            fields: 1 << 10 | 1,
             in_title: page % 2 == 0,
             pieces,
         };

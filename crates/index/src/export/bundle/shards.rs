@@ -4,7 +4,7 @@
 //! A file is a sequence of numbers. A number is stored in 7-bit groups, lowest first. For each
 //! class of words with the same stem, the file contains:
 //!
-//! - the number of pages that have any of the words,
+//! - the number of pages that have the most frequent of the words,
 //! - the number of compounds that end in the stem, and for each compound the length in bytes and
 //!   the UTF-8 bytes of one of its words,
 //! - the number of words.
@@ -26,7 +26,7 @@
 //! If a class has words in the ranges of several files, each of these files contains the whole
 //! class.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -36,6 +36,7 @@ use xxhash_rust::xxh3::Xxh3Default;
 use super::gather::{Class, WordForm, Words, by_utf16};
 use super::gzip_file::{self, varint};
 use super::postings::{Posting, Postings};
+use super::weights::frequency;
 use crate::export::ExportError;
 
 /// Approximate uncompressed size of a file in bytes.
@@ -136,10 +137,7 @@ fn encode<'w>(
 ) -> io::Result<&'w str> {
     let each = class.forms.iter().map(|form| stored.read(form.postings));
     let each: Vec<Vec<Posting>> = each.collect::<io::Result<_>>()?;
-    let mut pages: Vec<u32> = each.iter().flatten().map(|posting| posting.page).collect();
-    pages.sort_unstable();
-    pages.dedup();
-    varint(out, number(pages.len()));
+    varint(out, pages(class, &each));
     varint(out, number(class.compounds.len()));
     for compound in &class.compounds {
         varint(out, number(compound.len()));
@@ -156,6 +154,23 @@ fn encode<'w>(
         before = &form.text;
     }
     Ok(before)
+}
+
+/// Returns the number of pages that have the most frequent word of a class. As in the index, the
+/// words that differ from their stem count as one word. `each` has the pages of each word.
+fn pages(class: &Class, each: &[Vec<Posting>]) -> u32 {
+    let mut with_stem: BTreeMap<u32, u16> = BTreeMap::new();
+    let mut most = 0;
+    for (form, postings) in class.forms.iter().zip(each) {
+        let fields = postings.iter().map(|posting| posting.fields);
+        most = most.max(frequency(fields));
+        if form.text != class.stem {
+            for posting in postings {
+                *with_stem.entry(posting.page).or_default() |= posting.fields;
+            }
+        }
+    }
+    most.max(frequency(with_stem.into_values()))
 }
 
 fn postings(out: &mut Vec<u8>, mut postings: Vec<Posting>) {

@@ -110,7 +110,7 @@ impl Made {
                 let heads: Vec<u32> = (0..count).map(|_| number(&mut rest)).collect();
                 let weights: Vec<u8> = rest.by_ref().take(count).collect();
                 let texts: Vec<u8> = rest.by_ref().take(count).collect();
-                assert!(texts.iter().all(|text| *text < 16));
+                assert!(texts.iter().all(|text| *text < 64));
                 let (mut at, mut pages) = (0, BTreeMap::new());
                 for (head, weight) in heads.iter().zip(weights) {
                     at += head / 8;

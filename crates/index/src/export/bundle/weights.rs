@@ -30,6 +30,16 @@ const FIELD_WEIGHTS: [(f32, f32); FIELDS] = [
     WEIGHTS.path,
 ];
 pub(super) const FIELDS: usize = 11;
+/// The fields that count for how frequent a word is. If none of them has the word, `BESIDE` counts.
+const COUNTED: [usize; 7] = [
+    TITLE,
+    HEADINGS[0],
+    HEADINGS[1],
+    HEADINGS[2],
+    BODY,
+    ANCHORS,
+    PATH,
+];
 /// How much the weight rises each time the number of pages that link to a page doubles. The index
 /// raises the score instead, which is about the same.
 const LINKED: f32 = 0.03;
@@ -38,6 +48,26 @@ const LINKED: f32 = 0.03;
 pub(super) type Counts = [u16; FIELDS];
 /// The length of each field of a page, in words.
 pub(super) type Lengths = [u32; FIELDS];
+
+/// Returns a bit for each field that has a word and counts for how frequent the word is.
+pub(super) fn counted_fields(counts: &Counts) -> u16 {
+    let fields = COUNTED.into_iter().chain([BESIDE]);
+    let fields = fields.filter(|field| counts[*field] > 0);
+    fields.map(|field| 1 << field).sum()
+}
+
+/// Returns on how many pages a word is, as the index counts them: in the field where it is on the
+/// most pages. `pages` has the [`counted_fields`] of each page.
+pub(super) fn frequency(pages: impl Iterator<Item = u16>) -> u32 {
+    let mut counts = [0; FIELDS];
+    for fields in pages {
+        for (field, count) in counts.iter_mut().enumerate() {
+            *count += u32::from(fields >> field & 1);
+        }
+    }
+    let most = COUNTED.map(|field| counts[field]).into_iter().max();
+    most.filter(|most| *most > 0).unwrap_or(counts[BESIDE])
+}
 
 /// The mean lengths of the fields over all pages.
 #[derive(Debug)]
@@ -90,9 +120,9 @@ pub(super) fn by_links(linked_from: u32) -> f32 {
 }
 
 /// The number of steps from one weight to its double.
-const STEPS: f32 = 12.0;
+const STEPS: f32 = 16.0;
 /// The weight that is encoded as `STEPS`.
-const FIRST_STEP: f32 = 0.125;
+const FIRST_STEP: f32 = 0.02;
 
 /// Encodes a weight in one byte. `search.js` decodes the byte `n` as `FIRST_STEP * (2^(n / STEPS) -
 /// 1)`.
@@ -102,8 +132,9 @@ pub(super) fn byte(weight: f32) -> u8 {
     steps.round().clamp(1.0, 255.0) as u8
 }
 
-/// The number of steps for plain BM25. Few, because each takes space in the word files.
-const TEXT_STEPS: f32 = 16.0;
+/// The number of steps for plain BM25. With fewer, the word files are smaller, but more pages that
+/// are nearly equal change places.
+const TEXT_STEPS: f32 = 64.0;
 
 /// Encodes the adjusted number of occurrences in title and text, saturated as in BM25. `search.js`
 /// decodes `n` to the number of occurrences that BM25 saturates to `n / TEXT_STEPS`.
@@ -116,7 +147,10 @@ pub(super) fn text_byte(often: f32) -> u8 {
 
 #[cfg(test)]
 mod tests {
-    use super::{ANCHORS, BODY, FIELDS, FIRST_STEP, MeanLengths, STEPS, TITLE, byte, text_byte};
+    use super::{
+        ANCHORS, BESIDE, BODY, FIELDS, FIRST_STEP, LEAD, MeanLengths, STEPS, TITLE, byte,
+        counted_fields, frequency, text_byte,
+    };
 
     #[test]
     fn bytes_are_near_to_weights() {
@@ -129,7 +163,30 @@ mod tests {
         assert_eq!(byte(0.0), 1);
         assert_eq!(byte(f32::MAX), 255);
         assert_eq!(byte(f32::NAN), 1);
-        assert_eq!([0.0, 1.2, f32::MAX, f32::NAN].map(text_byte), [0, 8, 15, 0]);
+        assert_eq!(
+            [0.0, 1.2, f32::MAX, f32::NAN].map(text_byte),
+            [0, 32, 63, 0]
+        );
+    }
+
+    #[test]
+    fn the_field_with_the_most_pages_decides_how_frequent_a_word_is() {
+        let page = |fields: &[usize]| {
+            let mut counts = [0; FIELDS];
+            for field in fields {
+                counts[*field] = 2;
+            }
+            counted_fields(&counts)
+        };
+        let pages = |pages: &[&[usize]]| frequency(pages.iter().map(|fields| page(fields)));
+        assert_eq!(
+            pages(&[&[TITLE], &[TITLE, BODY], &[BODY], &[BODY, LEAD]]),
+            3
+        );
+        // Text outside the main text counts only if no other field has the word.
+        assert_eq!(pages(&[&[BESIDE], &[BESIDE, TITLE]]), 1);
+        assert_eq!(pages(&[&[BESIDE], &[BESIDE]]), 2);
+        assert_eq!(pages(&[]), 0);
     }
 
     #[test]

@@ -72,8 +72,8 @@ function decode(bytes) {
   return forms;
 }
 
-const WEIGHT = Float64Array.from({ length: 256 }, (_, n) => 0.125 * (2 ** (n / 12) - 1));
-const TEXT = Float64Array.from({ length: 16 }, (_, n) => (WEIGHTS.text_alone.saturation * n) / (16 - n));
+const WEIGHT = Float64Array.from({ length: 256 }, (_, n) => 0.02 * (2 ** (n / 16) - 1));
+const TEXT = Float64Array.from({ length: 64 }, (_, n) => (WEIGHTS.text_alone.saturation * n) / (64 - n));
 
 class Files {
   constructor(manifest, load) {

@@ -17,7 +17,7 @@ class Search {
   // Opens a bundle. `load(name)` returns the bytes of one of its files.
   static async open(load) {
     const manifest = JSON.parse(new TextDecoder().decode(await load('search.json')));
-    if (manifest.format !== 3) throw new Error(`search.json is of format ${manifest.format}`);
+    if (manifest.format !== 4) throw new Error(`search.json is of format ${manifest.format}`);
     return new Search(manifest, load);
   }
 
@@ -380,7 +380,7 @@ class Unit {
   weigh(pages) {
     const part = Math.max(COMMON.part, Math.min(COMMON.minPages / pages, COMMON.maxPart));
     this.isCommon = !this.isOpen && pages >= COMMON.minSite && this.pages > part * pages;
-    this.idf = idf(this.pages, pages);
+    this.idf = idf(Math.min(this.pages * WEIGHTS.frequency, pages), pages);
     this.rarity = this.idf ** WEIGHTS.rarity_power;
     // On how many pages the word as written is in the text, the title, and a heading.
     let [inTitle, inHeadings] = [0, 0];
