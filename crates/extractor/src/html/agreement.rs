@@ -42,10 +42,7 @@ impl Recorder {
         let mut attributes: Vec<_> = first
             .map(|one| (written(one.name()), one.value().to_owned()))
             .collect();
-        // A NUL is recorded as U+FFFD. So two names may now be equal that differed only in these
-        // characters. Keep the first, because no consumer looks for such a name.
         attributes.sort_by(|one, other| one.0.cmp(&other.0));
-        attributes.dedup_by(|later, first| later.0 == first.0);
         let name = format!("{slash}{}", written(name.unwrap_or_default()));
         self.0.push(Seen::Tag(name, attributes));
     }

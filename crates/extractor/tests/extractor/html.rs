@@ -288,3 +288,11 @@ fn a_truncated_page_keeps_everything_before_the_cut() {
     "#]],
     );
 }
+
+#[test]
+fn a_nul_in_the_name_of_an_attribute_counts_as_u_fffd() {
+    // So the second attribute, which has a placeholder, is ignored.
+    let html = "<template><a href=x \u{fffd}=a \0='{%'>";
+    let page = read(html);
+    assert_eq!(page.links.len(), 1);
+}

@@ -95,9 +95,16 @@ impl<'a> Attributes<'a> {
     }
 
     /// Returns whether an attribute is the first with its name. Later ones with the same name are
-    /// ignored.
+    /// ignored. A NUL in a name counts as U+FFFD (HTML Standard 13.2.5.33).
     pub(crate) fn is_first(self, attribute: Attribute<'_>) -> bool {
-        let first = self.first(attribute.name());
+        let name = attribute.name();
+        if name.contains(['\0', '\u{fffd}']) {
+            let read = |name: &str| name.to_ascii_lowercase().replace('\0', "\u{fffd}");
+            let name = read(name);
+            let mut earlier = self.iter().take(attribute.place);
+            return !earlier.any(|one| read(one.name()) == name);
+        }
+        let first = self.first(name);
         first.is_some_and(|first| first.place == attribute.place)
     }
 
