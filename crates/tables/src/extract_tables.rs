@@ -24,7 +24,7 @@ use crate::extract_plan::{ExtractTable, FieldColumn, tables_of};
 /// Maximum rows in a Parquet row group of extracted fields.
 /// Beyond the limit: the next row group.
 const MAX_GROUP_ROWS: usize = 65_536;
-/// Maximum bytes of texts buffered for a Parquet row group of extracted fields.
+/// Maximum bytes buffered for a Parquet row group of extracted fields.
 /// Beyond the limit: the next row group.
 const MAX_GROUP_BYTES: usize = 48 << 20;
 /// The text between the values of a list in a CSV file.

@@ -106,8 +106,7 @@ impl Driver {
         let resumed = directory.resumed;
         let created = match &directory.shared {
             None => std::mem::take(&mut directory.created),
-            // Report no folders, because other workers may have further parts of the crawl in their
-            // own directories.
+            // Other workers may have further parts of the crawl in their own directories.
             Some(_) => Vec::new(),
         };
         let abandon = Arc::new(AtomicBool::new(false));

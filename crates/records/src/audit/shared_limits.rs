@@ -18,8 +18,8 @@ pub(super) const SEVERAL_ADDRESSES: &str = "a limit of an address whose host has
 /// Rates are averaged over about this many milliseconds, because a single request may start a
 /// little after its turn.
 const RATE_SPAN_MS: f64 = 10_000.0;
-/// Maximum requests of the last 10 seconds whose starts are kept.
-/// Beyond the limit: a higher rate is checked over a shorter time.
+/// Maximum recent requests whose starts are kept.
+/// Beyond the limit: a rate is checked over less than 10 seconds.
 const MAX_STARTS: usize = 10_000;
 /// Number of addresses and sites beyond which idle ones are dropped.
 const MAX_GATES: usize = 100_000;
