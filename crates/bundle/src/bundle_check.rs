@@ -54,7 +54,7 @@ fn verify_bundle(root: &Path, scratch: &Path) -> Result<Verification, VerifyErro
         name_records(&data, &files.changed, scratch, &mut bag)?;
         return Ok(bag);
     }
-    // Checking the tables is mostly computation, so it runs on a second thread.
+    // The tables depend on nothing that is checked here, so a second thread checks them.
     let (directory, tables) = thread::scope(|scope| {
         let tables = scope.spawn(|| check_tables(&data, &data.join(TABLES)));
         let directory = verify_directory(&data, scratch);

@@ -17,11 +17,11 @@ use crate::config::{BadRoots, SetupError};
 use crate::http2::PROTOCOLS;
 
 /// Maximum hosts whose last TLS session is kept, so that the next connection needs no certificates.
-/// Each takes 2 to 5 kB, mostly the chain of certificates.
+/// Each holds the certificates of the server.
 /// Beyond the limit: the host that was added first is forgotten.
 const MAX_SESSION_HOSTS: usize = 16_384;
 
-/// Creates the settings. The platform's certificates are read once, which takes milliseconds.
+/// Creates the settings. The platform's certificates are read once.
 pub(crate) fn tls_settings(extra_roots: Option<&[u8]>) -> Result<ClientConfig, SetupError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let roots: Result<Vec<_>, _> =

@@ -221,8 +221,11 @@ impl<'s> Lexicon<'s> {
             let mut corrections = Vec::new();
             for near in heaviest(candidates, usize::MAX) {
                 // Skip words that only deleted pages have.
-                if corrections.len() < MAX_CORRECTIONS && self.pages_with(&near)? > 0 {
+                if self.pages_with(&near)? > 0 {
                     corrections.push(near);
+                }
+                if corrections.len() == MAX_CORRECTIONS {
+                    break;
                 }
             }
             if !corrections.is_empty() {

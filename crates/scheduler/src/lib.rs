@@ -85,7 +85,7 @@ pub use politeness::Politeness;
 pub use request_outcome::{HostWait, OutcomeKind, RateLimit, RequestOutcome};
 pub use robots_pace::{PaceRate, RobotsPace};
 pub use scheduler::Scheduler;
-pub use snapshot::{Evicted, HandedOver, RestartKind, stored_address};
+pub use snapshot::{Evicted, HandedOver, SnapshotKind, stored_address};
 pub use snapshot_format::HostSnapshot;
 pub use summary::{HostSummary, PauseReason, PausedHost};
 pub use tick::Tick;

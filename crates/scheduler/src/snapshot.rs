@@ -15,7 +15,7 @@ use crate::tick::{Tick, micros};
 
 /// What is known of a stored snapshot that is restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RestartKind {
+pub enum SnapshotKind {
     /// The snapshot has all requests: the last run ended cleanly, or the host was evicted.
     Complete,
     /// The last run was cut off, so the host waits a full gap first.
@@ -88,7 +88,7 @@ impl Scheduler {
     /// and the host waits a full gap. If something is already known of the host, both states are
     /// merged, and the longer wait wins. Waits are capped at the longest possible wait, so a wrong
     /// clock can't block a host for years.
-    pub fn restore(&mut self, now: Tick, host: &HostKey, bytes: &[u8], rest: RestartKind) {
+    pub fn restore(&mut self, now: Tick, host: &HostKey, bytes: &[u8], kind: SnapshotKind) {
         self.advance(now);
         let id = self.host_index(host);
         let stored = HostSnapshot::decode(bytes);
@@ -102,7 +102,7 @@ impl Scheduler {
             self.join_address_gate(id, address);
         }
         self.merge(id, &stored);
-        if !is_valid || rest == RestartKind::WritesMayBeLost {
+        if !is_valid || kind == SnapshotKind::WritesMayBeLost {
             let until = self.now + gap;
             self.hosts[id].backoff_mut().hold(until, GapReason::Restart);
         }
@@ -324,7 +324,7 @@ mod tests {
 
     use crawl_weburl::HostKey;
 
-    use super::RestartKind;
+    use super::SnapshotKind;
     use crate::backoff::{Backoff, RateLimitState};
     use crate::permit::{GapReason, Slot};
     use crate::politeness::Politeness;
@@ -353,7 +353,7 @@ mod tests {
         let mut scheduler = Scheduler::new(politeness, 1);
         let host = HostKey::parse("a.example").unwrap();
         for stored in stored {
-            scheduler.restore(at(0), &host, &stored.encode(), RestartKind::Complete);
+            scheduler.restore(at(0), &host, &stored.encode(), SnapshotKind::Complete);
         }
         let (_, bytes) = scheduler.snapshot(&host).unwrap();
         HostSnapshot::decode(&bytes).unwrap()

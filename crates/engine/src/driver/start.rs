@@ -12,7 +12,7 @@ use crawl_archive::rows::{RequestRow, RunBegan};
 use crawl_fetcher::{Clock, Fetcher};
 use crawl_frontier::shared::WorkerFrontier;
 use crawl_frontier::{FileLock, Frontier};
-use crawl_scheduler::{RestartKind, Tick};
+use crawl_scheduler::{SnapshotKind, Tick};
 use crawl_weburl::CanonicalUrl;
 use tokio::sync::mpsc as async_mpsc;
 use tokio::sync::watch;
@@ -360,8 +360,8 @@ pub(crate) fn restore_earlier_run(
     // If workers share the frontier, it may contain URLs even at this worker's first start.
     if directory.resumed || directory.shared.is_some() {
         coordinator.restore(match directory.cut_off {
-            true => RestartKind::WritesMayBeLost,
-            false => RestartKind::Complete,
+            true => SnapshotKind::WritesMayBeLost,
+            false => SnapshotKind::Complete,
         })?;
     }
     let (typed, requests) = (&config.fetch.typed, &mut directory.requests);

@@ -22,7 +22,7 @@ use crawl_archive::LogFile;
 use crawl_archive::rows::RequestRow;
 use crawl_fetcher::{Failure, FailureKind};
 use crawl_frontier::Frontier;
-use crawl_scheduler::{RestartKind, Spent, Tick};
+use crawl_scheduler::{SnapshotKind, Spent, Tick};
 use tracing::Span;
 
 use self::answers::{Answers, Pending};
@@ -277,8 +277,8 @@ impl Replay {
         coordinator.sample(sampling.clone());
         if resumed {
             coordinator.restore(match cut_off {
-                true => RestartKind::WritesMayBeLost,
-                false => RestartKind::Complete,
+                true => SnapshotKind::WritesMayBeLost,
+                false => SnapshotKind::Complete,
             })?;
         }
         for row in requests.tail::<RequestRow>(MAX_LOG_TAIL_ROWS)?.rows {

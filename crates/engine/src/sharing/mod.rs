@@ -283,8 +283,8 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
     /// tries again. Without the report, the crawl might never end, or the other workers might end
     /// while this one has work.
     fn report_rest(&mut self) -> Result<(), FrontierError> {
-        // Pending URLs in the buckets of a resting worker don't keep the crawl from ending, so the
-        // frontier must not take buckets that were handed over for this worker's.
+        // Pending URLs in the buckets of a resting worker don't keep the crawl from ending. Without
+        // the hand-over, the frontier would count the buckets as this worker's.
         self.hand_over()?;
         if let Some((rests, pages)) = self.unreported {
             self.frontier.rest(rests, pages)?;
@@ -439,7 +439,7 @@ fn is_over(survey: &Survey) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crawl_frontier::{Admission, MemoryCrawl};
+    use crawl_frontier::{Admission, MemoryCrawl, MemoryWorker};
 
     use super::*;
     use crate::simulated::config;
@@ -462,8 +462,8 @@ mod tests {
         assert!(!is_over(&waits) && !is_over(&works));
     }
 
-    #[test]
-    fn a_report_that_the_frontier_did_not_answer_is_repeated() {
+    /// Starts two workers of a crawl. The first one owns the only bucket, with one pending URL.
+    fn worker_with_url_and_other() -> (Arc<MemoryWorker>, Arc<MemoryWorker>) {
         let crawl = MemoryCrawl::new(1, Duration::from_secs(60), Instant::now);
         let worker = crawl.open("w0", None).unwrap();
         let mut seeding = worker.begin_worker().unwrap();
@@ -471,6 +471,12 @@ mod tests {
         seeding.admit(Admission::seed(url)).unwrap();
         seeding.commit().unwrap();
         let other = crawl.open("w1", None).unwrap();
+        (worker, other)
+    }
+
+    #[test]
+    fn a_report_that_the_frontier_did_not_answer_is_repeated() {
+        let (worker, other) = worker_with_url_and_other();
         let config = config(std::path::Path::new("unused"));
         let mut links = Links::new(Arc::clone(&worker) as _, &config, |_| true);
         let report = |rest| SharedRequest::Rest {
@@ -495,13 +501,7 @@ mod tests {
 
     #[test]
     fn a_hand_over_that_the_frontier_did_not_answer_is_repeated_before_a_rest() {
-        let crawl = MemoryCrawl::new(1, Duration::from_secs(60), Instant::now);
-        let worker = crawl.open("w0", None).unwrap();
-        let mut seeding = worker.begin_worker().unwrap();
-        let url = crawl_weburl::canonicalize(None, "http://a.example/").unwrap();
-        seeding.admit(Admission::seed(url)).unwrap();
-        seeding.commit().unwrap();
-        let other = crawl.open("w1", None).unwrap();
+        let (worker, other) = worker_with_url_and_other();
         let config = config(std::path::Path::new("unused"));
         let mut links = Links::new(Arc::clone(&worker) as _, &config, |_| true);
         worker.cut_off(true);

@@ -11,7 +11,7 @@ use std::time::Duration;
 use crawl_archive::rows::{RequestRow, RunBegan};
 use crawl_archive::{LogFile, RowReader};
 use crawl_fetcher::{Exchange, Failure, FailureKind};
-use crawl_scheduler::{RestartKind, Spent, Tick};
+use crawl_scheduler::{SnapshotKind, Spent, Tick};
 use crawl_scope::ScopeMode;
 use crawl_weburl::{HostKey, canonicalize};
 use tokio::sync::oneshot;
@@ -239,8 +239,8 @@ impl LateRun {
         if resumed {
             coordinator
                 .restore(match cut_off {
-                    true => RestartKind::WritesMayBeLost,
-                    false => RestartKind::Complete,
+                    true => SnapshotKind::WritesMayBeLost,
+                    false => SnapshotKind::Complete,
                 })
                 .unwrap();
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crawl_scheduler::{
-    OutcomeKind, Politeness, Poll, Purpose, RestartKind, RobotsState, Scheduler, Tick,
+    OutcomeKind, Politeness, Poll, Purpose, RobotsState, Scheduler, SnapshotKind, Tick,
 };
 use crawl_weburl::HostKey;
 
@@ -92,7 +92,7 @@ fn a_host_stays_parked_while_it_is_evicted() {
     let now = stage.now;
     stage
         .scheduler
-        .restore(now, &a, &evicted.bytes, RestartKind::Complete);
+        .restore(now, &a, &evicted.bytes, SnapshotKind::Complete);
     stage.scheduler.set_pending(now, &origin, 2);
     assert!(matches!(
         stage.scheduler.poll(now + 60 * SECOND),

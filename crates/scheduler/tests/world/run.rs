@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use crawl_scheduler::{
-    Admission, Evicted, OutcomeKind, Permit, Poll, Purpose, RateLimit, RequestOutcome, RestartKind,
-    RobotsState, Scheduler, Spent, Tick,
+    Admission, Evicted, OutcomeKind, Permit, Poll, Purpose, RateLimit, RequestOutcome, RobotsState,
+    Scheduler, SnapshotKind, Spent, Tick,
 };
 use crawl_weburl::{HostKey, Origin};
 
@@ -230,7 +230,7 @@ impl World {
     fn restore_host(&mut self, host: u32, key: &HostKey) {
         if let Some(bytes) = self.evicted.remove(&host) {
             self.scheduler
-                .restore(self.now, key, &bytes, RestartKind::Complete);
+                .restore(self.now, key, &bytes, SnapshotKind::Complete);
         }
     }
 
@@ -513,7 +513,7 @@ impl World {
             if let Some(bytes) = stored.remove(&(number / 2)) {
                 let key = origin.host_key();
                 self.scheduler
-                    .restore(self.now, &key, &bytes, RestartKind::Complete);
+                    .restore(self.now, &key, &bytes, SnapshotKind::Complete);
             }
             self.report_pending(origin, *number);
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crawl_archive::rows::RequestRow;
 use crawl_frontier::FrontierError;
-use crawl_scheduler::{RestartKind, Tick, stored_address};
+use crawl_scheduler::{SnapshotKind, Tick, stored_address};
 use crawl_weburl::HostKey;
 
 use super::super::shared_hosts::SharedHosts;
@@ -17,7 +17,7 @@ impl Hosts {
     ///
     /// # Errors
     /// The frontier can't be read.
-    pub(crate) fn restore(&mut self, restart: RestartKind) -> Result<(), FrontierError> {
+    pub(crate) fn restore(&mut self, restart: SnapshotKind) -> Result<(), FrontierError> {
         self.residents.resume(restart);
         self.share_budgets()
     }
@@ -134,7 +134,7 @@ mod tests {
 
     use crawl_archive::rows::RequestRow;
     use crawl_frontier::Admission;
-    use crawl_scheduler::{PolitenessOverride, Poll, RestartKind};
+    use crawl_scheduler::{PolitenessOverride, Poll, SnapshotKind};
     use crawl_weburl::{HostKey, Origin, canonicalize};
 
     use super::super::super::Coordinator;
@@ -301,7 +301,7 @@ mod tests {
             transaction.commit().unwrap();
             assert_eq!(now.past_address(&host).unwrap(), Some(address));
             assert!(!now.scope.judges_again());
-            now.restore(RestartKind::Complete).unwrap();
+            now.restore(SnapshotKind::Complete).unwrap();
             assert!(now.scope.judges_again());
             // The server time of earlier runs is added up at the start only if a budget needs it,
             // since that requires visiting all hosts.

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
 
 use crawl_frontier::FrontierError;
-use crawl_scheduler::{Evicted, HandedOver, RestartKind, Tick};
+use crawl_scheduler::{Evicted, HandedOver, SnapshotKind, Tick};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use foldhash::{HashMap, HashMapExt as _};
 
@@ -25,7 +25,7 @@ pub(super) struct ResidentHosts {
     /// Hosts of seeds. They get permits before other hosts that became ready at the same time.
     of_seeds: HashSet<HostKey>,
     /// How the last run ended. It decides how cautiously to treat hosts that are new to this run.
-    restart: RestartKind,
+    snapshot_kind: SnapshotKind,
     /// For each host, the number of its states that were sent to the writer but are not on disk
     /// yet.
     sent: HashMap<HostKey, u32>,
@@ -44,7 +44,7 @@ impl ResidentHosts {
     pub(super) fn new(config: &Config) -> ResidentHosts {
         ResidentHosts {
             of_seeds: config.seeds.iter().map(CanonicalUrl::host_key).collect(),
-            restart: RestartKind::Complete,
+            snapshot_kind: SnapshotKind::Complete,
             sent: HashMap::new(),
             away: HashMap::new(),
             wakes: BTreeSet::new(),
@@ -55,9 +55,9 @@ impl ResidentHosts {
         }
     }
 
-    /// Continues an earlier run. `restart` is how that run ended.
-    pub(super) fn resume(&mut self, restart: RestartKind) {
-        self.restart = restart;
+    /// Continues an earlier run. `kind` is that of its snapshots.
+    pub(super) fn resume(&mut self, kind: SnapshotKind) {
+        self.snapshot_kind = kind;
     }
 
     /// Takes the hosts whose stored times were wrong and must be written again.
@@ -199,11 +199,11 @@ impl Hosts {
         if let Some(bytes) = self.residents.take(host) {
             let bytes = self.budgets.restore(host, &bytes);
             self.scheduler
-                .restore(now, host, bytes, RestartKind::Complete);
+                .restore(now, host, bytes, SnapshotKind::Complete);
         } else if let Some((wake, bytes)) = self.frontier.host(host)? {
             let bytes = self.budgets.restore(host, &bytes);
             self.scheduler
-                .restore(now, host, bytes, self.residents.restart);
+                .restore(now, host, bytes, self.residents.snapshot_kind);
             let restored = self.scheduler.host_state(host);
             let is_earlier = restored.is_some_and(|(restored, _)| restored.as_micros() < wake);
             if wake > now.as_micros() && is_earlier {

@@ -1,12 +1,12 @@
 //! One worker of a shared crawl. All hosts but one are in one bucket, the unit that workers own.
 
 use crawl_fetcher::{FetchRequest, Validators};
-use crawl_scheduler::{Poll, Purpose};
+use crawl_scheduler::{Permit, Poll, Purpose};
 
 use super::super::request_rows;
 use super::*;
-use crate::crawl_loop::Next;
 use crate::crawl_loop::fixtures::{at, coordinator};
+use crate::crawl_loop::{Coordinator, Next};
 use crate::messages::{Committed, Event, Job, WriterMessage};
 use crate::simulated::scripted_servers::moved;
 
@@ -231,19 +231,25 @@ fn a_small_grant_is_followed_by_a_request_only_after_a_page() {
     assert_eq!(requests(&mut shared, 3), 1);
 }
 
+/// Shares the crawl, and issues the permit for robots.txt of an origin.
+fn robots_permit(coordinator: &mut Coordinator) -> (Origin, Permit) {
+    coordinator.share_crawl(Arc::new(OneBucket));
+    let origin = Origin::parse("http://a.example").unwrap();
+    coordinator.hosts.set_pending(at(20), &origin, 1);
+    let Poll::Issue(permit) = coordinator.hosts.poll(at(20)) else {
+        panic!("no permit");
+    };
+    coordinator.hosts.sent();
+    (origin, permit)
+}
+
 /// If this worker stored that the redirect leads to another worker's host, the next owner would
 /// consider the rules unreachable, and would not fetch the pages.
 #[test]
 fn the_next_owner_fetches_robots_txt_of_a_host_that_is_handed_over() {
     for leaves in [false, true] {
         let mut coordinator = coordinator(|_| {});
-        coordinator.share_crawl(Arc::new(OneBucket));
-        let origin = Origin::parse("http://a.example").unwrap();
-        coordinator.hosts.set_pending(at(20), &origin, 1);
-        let Poll::Issue(permit) = coordinator.hosts.poll(at(20)) else {
-            panic!("no permit");
-        };
-        coordinator.hosts.sent();
+        let (origin, permit) = robots_permit(&mut coordinator);
         let mut out = Vec::new();
         if leaves {
             let news = Event::Shared(SharedNews::Leave(vec![7]));
@@ -278,13 +284,7 @@ fn the_next_owner_fetches_robots_txt_of_a_host_that_is_handed_over() {
 #[test]
 fn robots_txt_is_fetched_again_if_the_host_that_it_redirects_to_is_handed_over() {
     let mut coordinator = coordinator(|_| {});
-    coordinator.share_crawl(Arc::new(OneBucket));
-    let origin = Origin::parse("http://a.example").unwrap();
-    coordinator.hosts.set_pending(at(20), &origin, 1);
-    let Poll::Issue(permit) = coordinator.hosts.poll(at(20)) else {
-        panic!("no permit");
-    };
-    coordinator.hosts.sent();
+    let (origin, permit) = robots_permit(&mut coordinator);
     let request = FetchRequest::robots(origin.robots_url(), Validators::default());
     let redirect = moved(&format!("http://{}/rules.txt", APART.0));
     let result = redirect.result(&request.url, at(22));
