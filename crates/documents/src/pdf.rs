@@ -2,6 +2,7 @@
 //! Lines that equal a title in the document's outline become headings. If no line does, lines in a
 //! larger font become headings.
 
+mod cycles;
 mod layout;
 mod lines;
 
@@ -25,6 +26,7 @@ pub(crate) fn to_html(bytes: &[u8], limits: &DocumentLimits) -> Result<String, U
     if document.is_encrypted() && document.decrypt("").is_err() {
         return Err(Unreadable::Encrypted);
     }
+    cycles::remove_cycles(&mut document);
     let mut reader = LineReader::new(limits.html_bytes);
     let mut fault = None;
     for page in document.get_pages().into_keys() {

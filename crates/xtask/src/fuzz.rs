@@ -257,7 +257,11 @@ impl Target<'_> {
             return Ok(());
         };
         let Some(input) = input else {
-            bail!("{} failed without an input", self.name);
+            bail!(
+                "{} failed without an input\nhint: a stack overflow leaves none; run {} in a debugger",
+                self.name,
+                self.program.display()
+            );
         };
         bail!(
             "{} fails for the input {}\nhint: add it to {}: {}",
@@ -308,8 +312,7 @@ fn packed(inputs: &[Vec<u8>]) -> String {
 /// need few bytes.
 fn max_bytes(target: &str) -> usize {
     match target {
-        "pdf" => 1200,
-        "row_files" => 700,
+        "pdf" | "row_files" => 700,
         "answers" | "config" | "docx" | "warc" => 400,
         "link_header" => 64,
         _ => 128,

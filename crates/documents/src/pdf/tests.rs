@@ -218,6 +218,67 @@ fn a_cyclic_outline_ends() {
     assert!(read(circle.as_bytes()).contains("<h1 id=\"page=1\">Pots</h1>"));
 }
 
+/// Returns the main text of a document with two pages. The first page also draws the form `A`,
+/// whose entries and content are given, and can draw the form `B`.
+fn drawn(pages_entry: &str, form: &str, content: &str) -> String {
+    let stream = |entries: &str, content: &str| {
+        let length = content.len();
+        format!("<< /Length {length} {entries} >>\nstream\n{content}\nendstream")
+    };
+    let text = |word: &str| format!("BT /F 11 Tf 72 700 Td ({word}) Tj ET");
+    let page = "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842]";
+    let objects = [
+        "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
+        format!(
+            "<< /Type /Pages /Kids [3 0 R 4 0 R] /Count 2 /Resources << /Font << /F 5 0 R >> \
+            /XObject << /A 8 0 R /B 9 0 R >> >> {pages_entry} >>"
+        ),
+        format!("{page} /Contents 6 0 R >>"),
+        format!("{page} /Contents 7 0 R >>"),
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>".into(),
+        stream("", &format!("{} /A Do", text("first"))),
+        stream("", &text("second")),
+        stream(form, content),
+        stream("/Subtype /Form", &format!("{} /A Do", text("inner"))),
+    ];
+    main_of(&read(&document(&objects, ""))).to_owned()
+}
+
+#[test]
+fn a_cycle_of_parents_ends() {
+    let whole = drawn("", "/Subtype /Form", "");
+    assert_eq!(whole, "<p>first second</p>\n");
+    for cycle in ["/Parent 2 0 R", "/Parent 3 0 R", "/Parent 10 0 R"] {
+        assert_eq!(drawn(cycle, "/Subtype /Form", ""), whole, "{cycle}");
+    }
+}
+
+#[test]
+fn a_form_that_draws_itself_ends() {
+    let form = "/Subtype /Form";
+    let own = "/Subtype /Form /Resources << /XObject << /X 8 0 R >> >>";
+    let other = "/Subtype /Form /Resources << /XObject << /X 9 0 R >> >>";
+    for (entries, content) in [
+        (form, "/A Do"),
+        (form, "/B Do"),
+        (own, "/X Do"),
+        (other, "/X Do"),
+    ] {
+        let main = drawn("", entries, content);
+        assert!(main.contains("first") && main.contains("second"), "{main}");
+    }
+    let shared = "/Subtype /Form /Resources << /Font << /F 5 0 R >> /XObject << /A 8 0 R >> >>";
+    let main = drawn("", shared, "BT /F 11 Tf 72 600 Td (drawn) Tj ET");
+    assert!(main.contains("drawn"), "a form may list itself: {main}");
+}
+
+#[test]
+fn images_are_not_read_as_forms() {
+    let image = "/Subtype /Image";
+    let main = drawn("", image, "BT /F 11 Tf 72 600 Td (pixels) Tj ET /A Do");
+    assert_eq!(main, "<p>first second</p>\n");
+}
+
 #[test]
 fn dates_and_titles_are_taken_as_they_are_written() {
     let date = |text: &str| iso_date(text).unwrap_or_default();
