@@ -74,6 +74,11 @@ impl Flow {
         self.text.len() == self.start
     }
 
+    /// Returns the last character of the current block that is not white space.
+    pub(super) fn last_char(&self) -> Option<char> {
+        self.text[self.start..].trim_end().chars().next_back()
+    }
+
     /// Returns the current end of the text.
     pub(super) fn place(&self) -> Place {
         Place {

@@ -254,7 +254,9 @@ impl ContentReader {
         }
         match &mut self.spans.ruby {
             Some(ruby) => ruby.start(tag.name),
-            None if tag.name == name::RUBY => self.spans.ruby = Some(Ruby::new()),
+            None if tag.name == name::RUBY => {
+                self.spans.ruby = Some(Ruby::new(self.flow.last_char()));
+            }
             None => {}
         }
         if part == Part::Anchor {

@@ -12,7 +12,8 @@ pub(super) struct Ruby {
     part: RubyPart,
     /// The number of open `ruby` elements, nested ones included.
     open: u32,
-    /// The last character of the base text that is not white space.
+    /// The last character that is not white space, of the base text or of the text before the ruby
+    /// in the same block.
     last: Option<char>,
     gap: Gap,
     readings: String,
@@ -41,11 +42,12 @@ pub(super) enum RubyPart {
 }
 
 impl Ruby {
-    pub(super) fn new() -> Ruby {
+    /// Starts a ruby after a text that ends with `before`, apart from white space.
+    pub(super) fn new(before: Option<char>) -> Ruby {
         Ruby {
             part: RubyPart::Base,
             open: 1,
-            last: None,
+            last: before,
             gap: Gap::No,
             readings: String::new(),
             is_apart: false,
@@ -119,7 +121,7 @@ impl Ruby {
             joined.push(c);
             last = Some(c);
         }
-        if gap == Gap::Pending && !last.is_some_and(is_unspaced) {
+        if gap == Gap::Pending && last.is_some_and(|last| !is_unspaced(last)) {
             joined.push(' ');
             gap = Gap::Added;
         }

@@ -54,6 +54,10 @@ fn html_4_5_10_base_text_makes_words_and_readings_follow() {
         ),
         ("<p><ruby>東 <!-- c -->a</ruby>", "東 a"),
         ("<pre><ruby>a <!-- c -->  <!-- c --> b</ruby>", "a b"),
+        ("<p>日<ruby> 東</ruby>", "日東"),
+        ("<p>日<ruby> <!-- c -->東</ruby>", "日東"),
+        ("<p>i<ruby> 東</ruby>", "i 東"),
+        ("<p>i<ruby> <!-- c -->東</ruby>", "i 東"),
         // The readings in a heading move to the text after the heading.
         ("<h1><ruby>茶<rt>ちゃ</rt></ruby></h1><p>次", "茶\n次 ちゃ"),
         ("<p>次<h1><ruby>茶<rt>ちゃ</rt></ruby></h1>", "次\n茶\nちゃ"),
