@@ -10,12 +10,13 @@ use super::postings::{
 };
 use super::weights::{
     ANCHORS, BESIDE, BODY, DESCRIPTION, FIELDS, HEADINGS, KEYWORDS, LEAD, Lengths, MeanLengths,
-    PATH, TITLE, by_links, byte, counted_fields, text_byte,
+    PATH, TITLE, byte, counted_fields, text_byte,
 };
 use crate::bm25f::{SHARED, is_shared};
-use crate::document::{path_words, sites};
+use crate::document::{path_words, power_of_two, sites};
 use crate::lexicon::{MIN_COMPOUND_END, writes_compounds};
 use crate::page_prior::{hundredths, worth};
+use crate::query_plan::WEIGHTS;
 use crate::words::{Stemmer, Word, words};
 use crawl_index_entry::IndexedPage;
 
@@ -46,7 +47,8 @@ pub(super) struct Gathered {
 struct Seen {
     url: Box<str>,
     lengths: Lengths,
-    linked_from: u32,
+    /// The number of bits of the number of pages that link to the page.
+    linked: u64,
     worth: u64,
     until: Option<i64>,
     has_pieces: bool,
@@ -65,7 +67,7 @@ pub(super) struct Words {
 }
 
 /// The priors of consecutive pages that are not ordinary: the number of the first page, the number
-/// of the last page, the prior in hundredths, and the prior for a query about changes.
+/// of the last page, the prior in thousandths, and the prior for a query about changes.
 pub(super) type Prior = (u32, u32, u64, u64);
 
 /// The words that share a stem.
@@ -132,7 +134,7 @@ impl Gathered {
         self.pages.push(Seen {
             url: page.url.as_str().into(),
             lengths,
-            linked_from: page.linked_from,
+            linked: power_of_two(page.linked_from),
             worth: worth(page),
             until: page.until,
             has_pieces: pieces.len() > 1,
@@ -140,11 +142,18 @@ impl Gathered {
         Ok(())
     }
 
-    /// Returns the rank of each page in the order of URLs. The returned list is in the order of
+    /// Returns the rank of each page. Pages with the same prior have consecutive ranks, in the order
+    /// of URLs, so that the bundle stores each prior only once. The returned list is in the order of
     /// arrival.
     pub(super) fn ranks(&self) -> Vec<u32> {
         let mut order: Vec<usize> = (0..self.pages.len()).collect();
-        order.sort_unstable_by(|a, b| self.pages[*a].url.cmp(&self.pages[*b].url));
+        let key = |page: &usize| {
+            let Seen {
+                linked, worth, url, ..
+            } = &self.pages[*page];
+            (*linked, *worth, url)
+        };
+        order.sort_unstable_by(|a, b| key(a).cmp(&key(b)));
         let mut ranks = vec![0; order.len()];
         for (rank, arrival) in (0..).zip(order) {
             ranks[arrival] = rank;
@@ -214,11 +223,11 @@ impl Gathered {
 /// Returns the priors of pages that are not ordinary, ordered by page number.
 fn priors(pages: &[Seen], ranks: &[u32]) -> Vec<Prior> {
     let priors = pages.iter().zip(ranks).map(|(page, rank)| {
-        let of_query = |is_about_changes| hundredths(page.worth, is_about_changes);
+        let of_query = |is_about_changes| thousandths(page, is_about_changes);
         (*rank, *rank, of_query(false), of_query(true))
     });
     let mut priors: Vec<Prior> = priors
-        .filter(|(.., prior, of_changes)| (*prior, *of_changes) != (100, 100))
+        .filter(|(.., prior, of_changes)| (*prior, *of_changes) != (1000, 1000))
         .collect();
     priors.sort_unstable();
     priors.dedup_by(|next, run| {
@@ -229,6 +238,12 @@ fn priors(pages: &[Seen], ranks: &[u32]) -> Vec<Prior> {
         continues
     });
     priors
+}
+
+/// Returns the factor by which the index multiplies the score of a page, in thousandths.
+fn thousandths(page: &Seen, is_about_changes: bool) -> u64 {
+    let by_links = 1.0 + WEIGHTS.linked * page.linked as f32;
+    (10.0 * by_links * hundredths(page.worth, is_about_changes) as f32).round() as u64
 }
 
 /// Converts the occurrences of a word to postings, with final weights and final page numbers.
@@ -252,7 +267,7 @@ fn postings(
         let weight = means.weight(&occurs.counts, &page.lengths, &factors);
         Posting {
             page: ranks[arrival],
-            weight: byte(weight * by_links(page.linked_from)),
+            weight: byte(weight),
             text: text_byte(means.text(&occurs.counts, &page.lengths, &factors)),
             in_title: occurs.counts[TITLE] > 0,
             headings: occurs.headings,

@@ -35,7 +35,7 @@ use crawl_archive::AtomicFolder;
 use crawl_index_entry::IndexedPage;
 
 /// The version of the format. `search.js` refuses files of any other version.
-const FORMAT: u32 = 4;
+const FORMAT: u32 = 5;
 /// The file that describes the bundle and names its data folder.
 const MANIFEST: &str = "search.json";
 /// The prefix of the data folder's name.
@@ -100,7 +100,8 @@ struct Manifest {
     words: Vec<String>,
     /// The pages that expire: the number of each, and the time in seconds since 1970 UTC.
     until: Vec<(u32, i64)>,
-    /// The priors of pages that are not ordinary, such as change lists.
+    /// The priors of pages that are not ordinary, such as change lists and pages with many links to
+    /// them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     priors: Vec<Prior>,
     /// True if the pages have a language that writes compounds as one word.

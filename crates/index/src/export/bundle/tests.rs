@@ -299,7 +299,28 @@ fn change_lists_have_a_prior_that_depends_on_the_query() {
         .map(|n| page(&path(n), &format!("Release notes {n}"), "fixed"))
         .collect();
     pages.push(page("http://a.example/guide", "Guide", "fixed"));
-    assert_eq!(make(&pages).manifest.priors, [(1, 3, 55, 100)]);
+    assert_eq!(make(&pages).manifest.priors, [(1, 3, 550, 1000)]);
+}
+
+#[test]
+fn links_raise_the_prior_of_a_page_as_in_the_index() {
+    let mut pages: Vec<IndexedPage> = (0..6)
+        .map(|n| page(&format!("http://a.example/{n}"), "Tea", "kettle"))
+        .collect();
+    // Two or three links are two bits; 200 links are eight.
+    for (page, links) in pages.iter_mut().zip([2, 0, 200, 3, 0, 200]) {
+        page.linked_from = links;
+    }
+    let made = make(&pages);
+    // The weight of a link is 0.016 per bit. Pages with the same prior have consecutive numbers.
+    let priors = [(2, 3, 1032, 1032), (4, 5, 1128, 1128)];
+    assert_eq!(made.manifest.priors, priors);
+    let urls = (0..6).map(|n| made.text(n, 0)["u"].clone());
+    let urls: Vec<_> = urls.collect();
+    assert_eq!(
+        urls,
+        [1, 4, 0, 3, 2, 5].map(|n| format!("http://a.example/{n}"))
+    );
 }
 
 #[test]

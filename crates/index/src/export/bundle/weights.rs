@@ -40,9 +40,6 @@ const COUNTED: [usize; 7] = [
     ANCHORS,
     PATH,
 ];
-/// How much the weight rises each time the number of pages that link to a page doubles. The index
-/// raises the score instead, which is about the same.
-const LINKED: f32 = 0.03;
 
 /// For each field, how often a page has a word.
 pub(super) type Counts = [u16; FIELDS];
@@ -112,11 +109,6 @@ impl MeanLengths {
     fn norm(&self, field: usize, lengths: &Lengths, part: f32) -> f32 {
         1.0 - part + part * lengths[field] as f32 / self.0[field]
     }
-}
-
-/// Returns the factor for all weights of a page to which `linked_from` pages link.
-pub(super) fn by_links(linked_from: u32) -> f32 {
-    1.0 + LINKED * (1.0 + linked_from as f32).log2()
 }
 
 /// The number of steps from one weight to its double.

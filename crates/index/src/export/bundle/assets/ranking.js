@@ -17,7 +17,7 @@ class Search {
   // Opens a bundle. `load(name)` returns the bytes of one of its files.
   static async open(load) {
     const manifest = JSON.parse(new TextDecoder().decode(await load('search.json')));
-    if (manifest.format !== 4) throw new Error(`search.json is of format ${manifest.format}`);
+    if (manifest.format !== 5) throw new Error(`search.json is of format ${manifest.format}`);
     return new Search(manifest, load);
   }
 
@@ -293,7 +293,7 @@ class Search {
     }
     if (from === runs.length || runs[from][0] > page) return 1;
     const [, , prior, ofChanges] = runs[from];
-    return (isAboutChanges ? ofChanges : prior) / 100;
+    return (isAboutChanges ? ofChanges : prior) / 1000;
   }
 
   // Returns the pages that have any of the units.
