@@ -101,15 +101,18 @@ fn check(file: &[u8], to_html: impl Fn(&[u8], &DocumentLimits) -> Result<String,
     check_tags(&html);
     let short = short.unwrap();
     check_tags(&short);
-    let main = |html: &str| {
-        let (_, main) = html.split_once("<main>\n").unwrap();
-        let (main, _) = main.split_once("</main>\n").unwrap();
-        main.len()
+    let parts = |html: &str| {
+        let (_, body) = html.split_once("<main>\n").unwrap();
+        let (main, rest) = body.split_once("</main>\n").unwrap();
+        (main.len(), rest.len())
     };
+    let ((main, rest), (short_main, _)) = (parts(&html), parts(&short));
     // The last element may begin just below the limit, and a character of its text takes up to six
     // bytes in HTML.
-    assert!(main(&short) <= SMALL.html_bytes * 7 + 40);
-    assert!(main(&short) <= main(&html));
+    assert!(short_main <= SMALL.html_bytes * 7 + 40);
+    // Lines that repeat on many pages of a PDF are outside of `main`, and the shorter text may lack
+    // the repetitions.
+    assert!(short_main <= main + rest);
 }
 
 fn check_tags(html: &str) {
