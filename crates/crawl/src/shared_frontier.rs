@@ -32,7 +32,7 @@ pub(crate) fn check_url(url: &str) -> Result<(), CommandError> {
 }
 
 /// Returns an opener with which `worker` joins `crawl` in the PostgreSQL servers at `urls`.
-/// `settings` are the lines that must be identical for all workers.
+/// `settings` lists the settings that must be identical for all workers, one per line.
 pub(crate) fn opener(
     urls: Vec<String>,
     crawl: &str,

@@ -81,8 +81,8 @@ pub(crate) fn run(args: &ForgetArgs) -> Result<u8, CommandError> {
         at: now(),
         reason: &reason,
         config_text: text.as_deref(),
-        // Without the user's key the list of files stays unsigned. After a crash, the user then has
-        // to accept the list with `--finish`.
+        // If the user's key is unavailable, the list of files stays unsigned. After a crash, the
+        // user then has to accept the list with `--finish`.
         sign: &|list| sign(&UserFolders::of_process(), dir, Purpose::Forget, list).ok(),
     };
     let has_report = dir.join("report.json").is_file();
@@ -142,7 +142,7 @@ fn now() -> Timestamp {
     Timestamp::from_micros(u64::try_from(now).unwrap_or_default())
 }
 
-/// Parses a page or a host to forget.
+/// Parses the page or the host that the user wants to forget.
 fn named(what: &str) -> Result<Removal, CommandError> {
     let mut removal = Removal::default();
     if what.contains("://") {

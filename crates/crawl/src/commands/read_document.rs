@@ -17,8 +17,8 @@ const MAX_DESCRIPTORS: u64 = 3;
 pub(crate) fn run(args: &ReadDocumentArgs) -> Result<u8, CommandError> {
     let bounds = [
         (Resource::RLIMIT_AS, args.memory, args.memory),
-        // The soft limit of processor time sends the process a signal that ends it. The hard limit
-        // kills it.
+        // At the soft limit of processor time, the system sends the process a signal that ends it.
+        // At the hard limit, the system kills the process.
         (
             Resource::RLIMIT_CPU,
             args.timeout,

@@ -18,10 +18,10 @@ use crate::terminal::{print, print_json};
 /// fields.
 #[derive(Debug, Serialize)]
 struct ReplayReport {
-    /// The version of this object's layout: 1.
+    /// The version of this object's JSON layout: 1.
     format: u32,
-    /// Settings that differ from the crawl's. If empty, requests are replayed at their recorded
-    /// times.
+    /// Settings that differ from the crawl's. If there are none, each request is replayed at its
+    /// recorded time.
     settings: Vec<String>,
     /// How the replay ended.
     ended: String,
@@ -35,9 +35,13 @@ struct ReplayReport {
     without_rules: u64,
     /// Bodies that the crawl truncated, but that the replay's settings would keep whole.
     cut_bodies: u64,
-    /// How a replay with unchanged settings first diverges from the records: it sends an `other`
-    /// request, sends the recorded request `later`, goes `beyond` the last recorded request, or
-    /// sends `fewer` requests. `None` if it doesn't diverge.
+    /// How a replay with unchanged settings first diverges from the records. `None` if it doesn't
+    /// diverge.
+    ///
+    /// - `other`: the replay sends a request that differs from the recorded one.
+    /// - `later`: the replay sends the recorded request later.
+    /// - `beyond`: the replay sends a request after the last recorded one.
+    /// - `fewer`: the replay ends before the last recorded request.
     difference: Option<&'static str>,
     /// The request at which the replay diverges. `None` if it doesn't diverge or only sends fewer
     /// requests.
@@ -54,15 +58,15 @@ struct ReplayReport {
 /// How the rendered pages of the replay differ from those of the crawl.
 #[derive(Debug, Serialize)]
 struct RenderedReport {
-    /// Pages with the recorded DOM.
+    /// Number of pages whose DOM is the same as in the crawl.
     same: u64,
-    /// Pages with another DOM, or that could not be rendered.
+    /// Number of pages whose DOM differs, or that could not be rendered again.
     different: u64,
-    /// The first of the different pages.
+    /// Details of the first pages that `different` counts.
     differences: Vec<DomReport>,
-    /// Pages whose DOM was only read from the archive.
+    /// Number of pages that were not rendered again: their DOM was only read from the archive.
     from_archive: u64,
-    /// Why no browser could be started.
+    /// Why no browser could be started. `None` if one was started or not needed.
     no_browser: Option<String>,
 }
 

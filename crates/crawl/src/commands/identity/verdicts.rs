@@ -19,7 +19,7 @@ const PRINT_AT: usize = 1 << 16;
 /// Beyond the limit: counted together.
 const MAX_SIGNERS: usize = 1000;
 
-/// Counts of the requests and signatures in the logs.
+/// Numbers of requests and signatures in the logs, by verdict.
 #[derive(Default)]
 pub(super) struct Verdicts {
     pub(super) requests: u64,
@@ -83,7 +83,8 @@ impl Verdicts {
         let keyid = verdict.keyid.clone().unwrap_or_default();
         let fault = verdict.result.as_ref().err();
         let is_undecided = |fault: &Fault| match fault {
-            // The request may have had fields that the log lacks.
+            // A missing field is not a fault if the log lacks some fields: the request itself may
+            // have had the field.
             Fault::Base(BaseError::Missing(_)) => !request.is_whole,
             fault => fault.is_undecided(),
         };

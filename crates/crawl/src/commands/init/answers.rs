@@ -23,7 +23,7 @@ impl Purpose {
         false => &[Purpose::Check, Purpose::Research],
     };
 
-    /// Returns the name, and what the crawl keeps for this purpose.
+    /// Returns the purpose's name, and what the crawl keeps for this purpose.
     pub(super) fn words(self) -> (&'static str, &'static str) {
         match self {
             Purpose::Search => ("search index", "pages that visitors can search"),
@@ -47,7 +47,7 @@ impl Purpose {
     }
 }
 
-/// The answers so far.
+/// The user's answers so far to the questions of `crawl init`.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Answers {
     /// The seed as typed, and parsed.

@@ -31,7 +31,7 @@ pub(super) fn config_text(answers: &Answers, command: &str, check: &str) -> Stri
     text
 }
 
-/// Returns the tables in the order of `crawl config`. A table without entries is empty.
+/// Returns the tables in the order of `crawl config`. The text of a table without keys is empty.
 fn tables(answers: &Answers) -> [(&'static str, String); 5] {
     [
         ("operator", operator(answers)),

@@ -3,7 +3,7 @@
 use crawl_extractor::{Block, Content, JsonLd, Page, PageDate};
 use serde_json::{Value, json};
 
-/// Returns the `text` of a page: its metadata, structure and main text.
+/// Returns the JSON member `text` of a page: its metadata, structure and main text.
 pub(super) fn text_object(page: &Page, content: &Content) -> Value {
     let graph = &content.open_graph;
     let headings = content.headings().map(|(level, block)| {

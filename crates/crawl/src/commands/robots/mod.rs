@@ -149,7 +149,8 @@ impl Rules {
             .expect("invariant: robots.txt was asked for at each URL's origin")
     }
 
-    /// Writes the oddities of all files, and their records other than rules.
+    /// Appends remarks on each file: its syntax oddities, and its lines other than rules, such as
+    /// `Sitemap`.
     fn remarks(&self, text: &mut String) {
         self.0.values().for_each(|source| source.remarks(text));
     }
