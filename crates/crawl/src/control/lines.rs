@@ -1,4 +1,4 @@
-//! Lines of bounded length.
+//! Reads lines of bounded length from the control socket.
 
 use std::io;
 

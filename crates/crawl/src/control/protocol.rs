@@ -159,7 +159,7 @@ pub(crate) struct State {
     pub(crate) pages: u64,
     /// Pages of this round without an answer or with a status of 400 or above.
     pub(crate) failed: u64,
-    /// Known URLs that are not to be fetched.
+    /// Known URLs that are excluded, e.g. by robots.txt or the scope.
     pub(crate) barred: u64,
     /// URLs waiting to be fetched.
     pub(crate) waiting: u64,
@@ -184,7 +184,7 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Returns whether another state differs in anything but times and rates.
+    /// Returns whether another state differs from this one in more than times and rates.
     pub(crate) fn is_news(&self, other: &State) -> bool {
         let steady = |state: &State| State {
             pages_per_second: 0.0,
@@ -214,8 +214,8 @@ pub(crate) struct HostWork {
     pub(crate) host: String,
     /// The number of waiting URLs.
     pub(crate) waiting: u64,
-    /// Milliseconds until the next request may be sent. `None` while that depends on an answer, or
-    /// while the host is parked.
+    /// Milliseconds until the next request may be sent. `None` while that depends on a response in
+    /// flight, or while the host is parked.
     pub(crate) next_in_ms: Option<u64>,
     /// The gap between two requests, in milliseconds.
     pub(crate) gap_ms: u64,

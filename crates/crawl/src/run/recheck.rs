@@ -66,7 +66,8 @@ async fn run(
         // No seeds are needed here, because they are admitted along with all other pages.
         seeds: Vec::new(),
         extent: Extent::Rules,
-        // All pages of the crawl were in its scope, so only the rules of their sites matter now.
+        // Exclude nothing by scope, because all pages of the crawl were in its scope. Only the
+        // rules of their sites matter now.
         scope: ScopeRules {
             mode: ScopeMode::Any,
             ..ScopeRules::default()

@@ -36,12 +36,12 @@ struct EndedRound {
     report: Option<Report>,
 }
 
-/// The state of a crawl that is kept from round to round.
+/// What a crawl keeps from one round to the next.
 struct Rounds<'a> {
     job: &'a Job,
     handler: Arc<ControlHandler>,
-    /// Whether and how to stop. Never marked as seen here, so that each clone of the receiver also
-    /// notices an earlier change.
+    /// Whether and how to stop. `Rounds` never marks a value as seen here, so a clone of the
+    /// receiver also notices a change that happened before the clone was made.
     stopped: watch::Receiver<Stop>,
     server: Option<Server>,
     metrics: Option<MetricsServer>,
@@ -178,19 +178,23 @@ impl Rounds<'_> {
         Ok(Ok(EndedRound { summary, report }))
     }
 
-    /// Removes the directory of a crawl that got no answer from any server. The directory stays if
-    /// further rounds follow, if a delay is too long to wait for here, if the user stopped the run
-    /// without waiting, or if `crawl check` reports from it. Returns whether the directory is gone.
+    /// Removes the directory of a crawl that got no answer from any server, and returns whether it
+    /// was removed. The directory stays in each of these cases:
+    ///
+    /// - The crawl will run further rounds.
+    /// - A delay is longer than [`MAX_REST`], so it can't be waited for here.
+    /// - The user stopped the run immediately.
+    /// - `crawl check` still has to report from the directory.
     async fn discards(&mut self, summary: &Summary) -> bool {
-        // The directory records when the last request was sent. If it is removed, only a rest keeps
-        // a new crawl from sending the next request too soon.
+        // The directory records when the last request was sent. After it is removed, a new crawl
+        // doesn't know that time, so wait here for the delay.
         let delay = self.job.settings.longest_delay();
         let is_needed = self.job.every().is_some() || self.job.is_check() || delay > MAX_REST;
         let is_stopped_at_once = *self.stopped.borrow() == Stop::Now;
         if is_needed || is_stopped_at_once || summary.reach == Reach::Answered {
             return false;
         }
-        // Remove the control socket first, because it is in the directory.
+        // Remove the control socket before its directory.
         self.server = None;
         if !discard_unanswered(summary) {
             return false;

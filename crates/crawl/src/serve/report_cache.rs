@@ -19,7 +19,7 @@ const MIN_REPORT_AGE: Duration = Duration::from_secs(2);
 /// uses at most a tenth of one processor.
 const TIMES: u32 = 10;
 
-/// A report shared by all clients.
+/// The crawl's latest report, which all clients share.
 #[derive(Debug)]
 pub(crate) struct Reports {
     dir: PathBuf,

@@ -68,11 +68,11 @@ pub(super) struct Pacer {
     tasks: JoinSet<Done>,
 }
 
-/// A finished task.
+/// The end of a task that the pacer started.
 enum Done {
-    /// A request.
+    /// A request has ended.
     Request(Box<Ended>),
-    /// A DNS look-up, which the first call of a host waits for.
+    /// A DNS look-up has ended. `call` waited for it.
     LookUp { call: Call, address: Option<IpAddr> },
 }
 

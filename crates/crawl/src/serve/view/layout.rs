@@ -4,7 +4,7 @@ use maud::{DOCTYPE, Markup, html};
 
 use crate::serve::state::App;
 
-/// The parts of a page around its body.
+/// What a page needs besides its body: its title and its script.
 pub(super) struct Frame<'a> {
     app: &'a App,
     title: &'a str,
