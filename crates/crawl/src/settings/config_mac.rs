@@ -40,11 +40,11 @@ const KEY_BYTES: usize = 32;
 pub(crate) enum MarkStatus {
     /// This program wrote it for this user and this directory.
     Ours,
-    /// The file has no mark.
+    /// The file has no mark, so anyone may have written it.
     Not,
     /// The file has a mark, but this user has no key to verify it.
     NoKey,
-    /// The mark doesn't match this user's key, these settings and this directory.
+    /// The file's mark was made with another key, for other settings or for another directory.
     Other,
 }
 
@@ -144,7 +144,7 @@ fn read_key(path: &Path) -> io::Result<hmac::Key> {
     }
 }
 
-/// Creates the key atomically. If another process was faster, its key wins.
+/// Creates the key atomically. If another process has created the key meanwhile, uses that key.
 fn make_key(path: &Path) -> io::Result<hmac::Key> {
     let mut bytes = [0; KEY_BYTES];
     let random = SystemRandom::new().fill(&mut bytes);
@@ -155,7 +155,8 @@ fn make_key(path: &Path) -> io::Result<hmac::Key> {
         .mode(0o700)
         .create(folder)?;
     let temporary = folder.join(format!("key.{}", std::process::id()));
-    // Remove the file of a dead process that had the same id. In containers, ids often repeat.
+    // Remove the file of a dead process that had the same id. Process ids often repeat in
+    // containers.
     match fs::remove_file(&temporary) {
         Err(why) if why.kind() != ErrorKind::NotFound => return Err(why),
         _ => {}

@@ -95,7 +95,8 @@ pub(super) fn overrides(
 ) -> PolitenessOverrides {
     let mut overrides = PolitenessOverrides::default();
     for (name, _) in sites.iter().chain(groups.iter()) {
-        // Look up the settings as for a host with exactly this name.
+        // Look up the settings as for a host with exactly this name. The settings of a parent
+        // domain may apply.
         let (host, port) = host_and_port(name);
         let site = sites.find_name(host, port).map(|(_, terms)| *terms);
         let group = groups.find_name(host, port).map(|(_, terms)| *terms);

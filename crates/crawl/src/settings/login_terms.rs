@@ -83,8 +83,8 @@ impl Serialize for SignTerm {
     }
 }
 
-// Implemented by hand, because the errors of an untagged enum would name neither the unknown key
-// nor the place.
+// Implemented by hand, because serde's errors for an untagged enum name neither the unknown key nor
+// its position.
 impl<'de> Deserialize<'de> for SignTerm {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<SignTerm, D::Error> {
         struct TextOrTable;
@@ -163,7 +163,7 @@ impl SecretSource {
     }
 }
 
-/// How requests of a login are sent.
+/// How the requests of a login reach the site.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Channel {
     /// Whether the login may use plain http.

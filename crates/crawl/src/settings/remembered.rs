@@ -29,9 +29,9 @@ use crate::values::ListedHost;
 /// The name that stands for the top level of the file, outside all tables.
 const TOP: &str = "";
 
-/// Guarded keys that `memory` doesn't know, each with its table and the harm that it could do.
-/// Guarded keys are respected only if the user set them. The remaining keys of `[site]` are
-/// harmless, because they have the same bounds as the keys for every host.
+/// Guarded keys, which are respected only if the user set them, that [`memory`] doesn't list. Each
+/// comes with its table and the harm that it could do. The remaining keys of `[site]` are harmless,
+/// because they have the same bounds as the keys for every host.
 const OTHER_GUARDED: [(&str, &str, &str); 6] = [
     (TOP, "seed", "could be in a private network"),
     (sites::TABLE, "basic-auth", "sends a secret"),

@@ -99,8 +99,8 @@ pub(crate) fn gather_over(
     Ok((explicit.over(beneath).settle(), sources))
 }
 
-/// Notes further problems in the readable parts of flags, file and user settings, so that all are
-/// reported at once. Skips problems that may only follow from one already noted.
+/// Notes further problems in the flags, the file and the user's own settings, so that all are
+/// reported at once. Skips problems that may only be a consequence of one already noted.
 fn note_further(problems: &mut Problems, explicit: Layer) {
     let mut further = Problems::default();
     check_all(&explicit.clone().settle(), &mut further);

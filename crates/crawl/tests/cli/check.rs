@@ -10,7 +10,8 @@ use crate::connections::serve_tls;
 use crate::harness::{Cmd, setup};
 use crate::unreached::closed_port;
 
-/// The site, a working host, one that refuses connections, and one whose robots.txt disallows all.
+/// The hosts of the web: the site, a working host, one that refuses connections, and one whose
+/// robots.txt disallows everything.
 const SITE: u32 = 0;
 const OTHER: u32 = 1;
 const REFUSING: u32 = 2;

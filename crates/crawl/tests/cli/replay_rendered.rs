@@ -192,7 +192,7 @@ fn others_accept_an_archive_with_doms_and_screenshots() {
     assert_eq!(counts, "12 captures");
 }
 
-/// pywb, as it serves an archive to browsers.
+/// A pywb server that shows an archive to browsers.
 struct Pywb(Child, String);
 
 impl Pywb {
