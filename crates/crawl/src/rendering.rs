@@ -232,8 +232,11 @@ impl PageRequests for PageResources {
     }
 }
 
-/// Returns the body of a POST that the page may send. `None` for another method, if the body is
-/// unknown, or if a document of another origin sends the request, such as a frame within the page.
+/// Returns the body of a POST that the page may send. `None` in these cases:
+///
+/// - The method is not POST.
+/// - The body is unknown.
+/// - A document of another origin sends the request, e.g. a frame within the page.
 fn post(wanted: &WantedRequest) -> Option<PostBody> {
     let origin = field(&wanted.headers, "origin");
     let is_foreign = |origin: HeaderValue| {

@@ -144,8 +144,8 @@ fn flag_of<'a, 'w>(command: &'a Command, word: &'w str) -> Option<(&'a Arg, Opti
         let mut flags = command.get_arguments().filter(takes_value);
         return Some((flags.find(|flag| flag.get_long() == Some(name))?, value));
     }
-    // A word may contain several short flags. The first flag that takes a value ends them: the rest
-    // of the word is its value.
+    // A word such as `-qv` may contain several short flags. If one of them takes a value, the rest
+    // of the word is this value.
     let shorts = word.strip_prefix('-')?;
     shorts.char_indices().find_map(|(at, short)| {
         let mut flags = command.get_arguments().filter(takes_value);
@@ -252,8 +252,8 @@ mod tests {
             }
             assert!(!takes(flag, "example.org"), "{flag}");
         }
-        // At least these were tried, for both `crawl` and `crawl config`: seven switches with two
-        // values each, and `--resources` with three.
+        // For both `crawl` and `crawl config`, at least seven switches with two values each and
+        // `--resources` with three values were tried.
         assert!(tried >= 2 * (7 * 2 + 3), "{tried}");
     }
 

@@ -154,7 +154,7 @@ fn named(what: &str) -> Result<Removal, CommandError> {
         return Ok(removal);
     }
     // `HostTable::insert` rejects anything after the host, such as a path. `HostKey::parse` would
-    // ignore it, and all pages of the host would be erased instead of one.
+    // ignore the path, and all pages of the host would be erased instead of a single page.
     let hint = format!(
         "give a host as in requests.jsonl (on loopback with its port), or a page by its whole URL, \
          such as `https://{what}`"

@@ -1,5 +1,6 @@
 //! `crawl read-document`: converts one PDF, DOCX or long Markdown from stdin to HTML on stdout. A
-//! crawl starts this process for each such document, so that a hostile one harms nothing else.
+//! crawl starts this process for each such document, so that a hostile document can harm only this
+//! process.
 
 use std::io::{Read as _, Write as _};
 

@@ -235,7 +235,7 @@ impl Rounds<'_> {
         Ok(code)
     }
 
-    /// Waits until the time `at`, but no longer than `most`, or until a command starts the round.
+    /// Waits until the time `at` or until a command starts the round, but no longer than `most`.
     /// Returns false if the crawl is stopped.
     async fn wait(&mut self, at: Timestamp, most: Duration, start: Start, last: LastRound) -> bool {
         let at = within(at, most, clock::now());
@@ -291,12 +291,12 @@ impl Rounds<'_> {
     }
 }
 
-/// How a run begins.
+/// Whether a run starts the next round or resumes the last one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Start {
-    /// Starts the next round. If the last round is not over, continues it instead.
+    /// Start the next round, or continue the last one if it is not over.
     AsAsked,
-    /// Resumes the last round.
+    /// Resume the last round.
     GoOn,
 }
 
@@ -313,7 +313,8 @@ fn later(began: Timestamp, every: Duration) -> Timestamp {
     began.saturating_add(every).unwrap_or(Timestamp::MAX)
 }
 
-/// Returns `at`, but at most `most` from now. A later `at` was recorded while the clock was ahead.
+/// Returns the time `at`, but at most `most` from now. If `at` is later than that, the clock was
+/// ahead when `at` was recorded.
 fn within(at: Timestamp, most: Duration, now: Timestamp) -> Timestamp {
     at.min(later(now, most))
 }
@@ -333,8 +334,8 @@ async fn come(mut at: Timestamp, most: Duration, mut wait_mode: watch::Receiver<
                     tokio::time::timeout(remaining.min(CLOCK_CHECK_INTERVAL), wait_mode.changed())
                         .await;
             }
-            // Wait for the control handler, because only it can end the pause. The handler owns the
-            // sender until the next round, so this wait can't fail.
+            // Only a command to the control handler can end the pause. The handler owns the sender
+            // until the next round, so waiting for the command can't fail.
             WaitMode::Paused => {
                 let _ = wait_mode.changed().await;
             }
@@ -353,7 +354,8 @@ mod tests {
 
     #[test]
     fn no_clock_makes_a_wait_longer_than_every() {
-        // The times that the clock may show when the last round begins, and afterwards.
+        // Clock times in seconds since 1970. Each is tried as the start of the last round and as
+        // the current time.
         let clocks = [
             0,
             1,

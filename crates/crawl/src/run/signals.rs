@@ -140,7 +140,7 @@ async fn reload(handler: Arc<ControlHandler>, terminal: Terminal) {
 }
 
 /// Returns whether a signal repeats the previous one rather than being more urgent. `timeout` and
-/// shells signal both the process and its group, so that a signal arrives twice.
+/// shells signal both the process and its group, so that this process gets the signal twice.
 fn is_same_request(last: Option<Instant>, now: Instant) -> bool {
     last.is_some_and(|last| now.duration_since(last) < MAX_REPEAT)
 }

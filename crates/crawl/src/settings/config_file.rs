@@ -298,7 +298,7 @@ impl<'a> Source<'a> {
         });
     }
 
-    /// Applies `keep_usable` to each named table of one kind.
+    /// Applies [`Self::keep_usable`] to each `[site]` or to each `[group]` table.
     fn keep_named(
         &self,
         (kind, fields): (&'static str, &[&'static str]),
@@ -457,8 +457,8 @@ impl<'a> Source<'a> {
         Some(place.span().start)
     }
 
-    /// Returns the error for an unknown name. `table` is the table that contains the name, if any;
-    /// `named` is the same table if it has a name.
+    /// Returns the error for an unknown name. `table` is the table that contains the unknown name,
+    /// with its known keys. `named` is the same table if it is a `[site]` or `[group]` table.
     fn unknown(
         &self,
         at: usize,

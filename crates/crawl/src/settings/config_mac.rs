@@ -49,7 +49,7 @@ pub(crate) enum MarkStatus {
 }
 
 impl MarkStatus {
-    /// Returns why the file isn't proven to be the user's.
+    /// Returns in words why the file isn't proven to be the user's own.
     pub(super) fn why(self) -> &'static str {
         match self {
             MarkStatus::Ours => "it is",
@@ -102,7 +102,7 @@ pub(crate) fn verify(
 /// Returns the mark (keyed digest) of a crawl.toml. Creates the user's key if there is none yet.
 ///
 /// # Errors
-/// There is no folder for the key, or it can't be read or written there.
+/// There is no folder for the key, or the key can't be read or written in it.
 pub(super) fn make(around: &UserFolders, dir: &Path, guarded: &Table) -> io::Result<String> {
     let payload = guarded.to_string();
     sign(around, dir, Purpose::Config, payload.as_bytes())
@@ -112,7 +112,7 @@ pub(super) fn make(around: &UserFolders, dir: &Path, guarded: &Table) -> io::Res
 /// there is none yet.
 ///
 /// # Errors
-/// There is no folder for the key, or it can't be read or written there.
+/// There is no folder for the key, or the key can't be read or written in it.
 pub(crate) fn sign(
     around: &UserFolders,
     dir: &Path,

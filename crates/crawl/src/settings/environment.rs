@@ -22,9 +22,9 @@ impl UserFolders {
     }
 }
 
-/// Returns the path of the lock file with which the crawls of a user avoid requesting the same host
-/// at once. The file is in the runtime folder of the session, or else in the user's cache folder.
-/// `None` if there is no such folder.
+/// Returns the path of the file in which the crawls of a user lock hosts, so that no two crawls
+/// request the same host at once. The file is in the runtime folder of the session, or else in the
+/// user's cache folder. `None` if there is no such folder.
 pub(crate) fn host_locks_file() -> Option<PathBuf> {
     let cache = || folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")));
     let folder = folder("XDG_RUNTIME_DIR").or_else(cache)?;

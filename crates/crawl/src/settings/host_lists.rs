@@ -99,8 +99,8 @@ pub(crate) fn host_keys(listed: &[ListedHost]) -> Vec<HostKey> {
         .collect()
 }
 
-/// Returns the names of hosts in a list. Names of files are skipped: they only remain in a
-/// `crawl.toml` that was edited by hand, and checks report them.
+/// Returns the names of hosts in a list. Skips entries that name a file. Such an entry is left only
+/// in a `crawl.toml` that was edited by hand, and the check of the settings reports it.
 pub(super) fn names(listed: &[ListedHost]) -> impl Iterator<Item = &str> {
     listed.iter().filter_map(|entry| match entry {
         ListedHost::Host(name) => Some(&**name),

@@ -87,8 +87,8 @@ impl HostTerms {
     }
 }
 
-/// Builds the scheduler's table for all names in the tables of sites and groups. If both set a key,
-/// the table of the site wins.
+/// Builds the scheduler's table for all names in the tables of sites and groups. If a `[site]` and
+/// a `[group]` table set the same key for a host, the `[site]` table wins.
 pub(super) fn overrides(
     sites: &HostTable<&HostTerms>,
     groups: &HostTable<&HostTerms>,

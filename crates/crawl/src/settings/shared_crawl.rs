@@ -1,4 +1,5 @@
-//! Settings of a crawl that workers share: which are allowed, and which must be the same everywhere.
+//! Settings of a crawl that workers share: which settings are allowed, and which must be the same
+//! for all workers.
 
 #[cfg(feature = "shared-frontier")]
 use std::path::Path;

@@ -22,7 +22,7 @@ const MIN_BETWEEN_DRAWS: Duration = Duration::from_millis(50);
 #[derive(Clone, Debug)]
 pub(crate) struct StatusLine(Option<Arc<Mutex<Shown>>>);
 
-/// The state of a line.
+/// What a status line shows now.
 #[derive(Debug, Default)]
 struct Shown {
     text: String,
@@ -91,8 +91,8 @@ impl Shown {
     }
 }
 
-/// Returns the columns that the line may use. The last column stays free, since a terminal may
-/// begin a new line after it.
+/// Returns the columns that the line may use. The last column stays free, since some terminals
+/// begin a new line after a character in this column.
 pub(super) fn columns() -> usize {
     let size = terminal_size_of(io::stderr());
     size.map_or(USUAL_COLUMNS, |(columns, _)| usize::from(columns.0))

@@ -1,5 +1,5 @@
-//! Indexing of documents other than HTML: what is read from them, and that a hostile document makes
-//! only its own reading fail.
+//! Indexing of documents other than HTML: which text is read from them, and that a hostile document
+//! disturbs no other document.
 
 use std::io::{Cursor, Write as _};
 

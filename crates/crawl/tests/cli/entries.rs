@@ -45,7 +45,7 @@ fn refused(dir: &Dir, cmd: &Cmd, web: &TestWeb) -> String {
         3 * i32::from(index_error.contains("c/index/"))
     );
     if index_error.contains("c/state") {
-        // `explain` opens the state too.
+        // `explain` must fail too, because it opens the state.
         let explained = cmd.run(&["explain", "c", &web.url(0, "/")]).stdout;
         let (_, what) = index_error
             .lines()

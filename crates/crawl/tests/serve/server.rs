@@ -10,10 +10,12 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// Maximum wait for a response, a line or an exit, so that a hang fails.
+/// Maximum wait for a response, a line or an exit. A test that waits longer fails rather than
+/// hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Returns a command for the program, without the environment of this machine that would affect it.
+/// Returns a command for the program, without those environment variables of this machine that
+/// would affect it.
 pub(crate) fn program(dir: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_crawl"));
     command
@@ -193,7 +195,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // The process may have exited already.
+        // Ignore the error: the process may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

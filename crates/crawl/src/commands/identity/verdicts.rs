@@ -30,9 +30,10 @@ pub(super) struct Verdicts {
     pub(super) invalid: u64,
     /// Number of signatures that don't hold, by the name of the fault.
     faults: BTreeMap<&'static str, u64>,
-    /// Number of signatures that can't be judged, by the reason, such as a key that isn't given.
+    /// Number of signatures that can't be judged, by the reason, e.g. that the signer's key isn't
+    /// given.
     unknown: BTreeMap<String, u64>,
-    /// Number of signatures whose request has no time, so that their age is unknown.
+    /// Number of signatures of unknown age, because the log has no time for their request.
     undated: u64,
     /// Number of lines that don't describe a request.
     pub(super) skipped: u64,
@@ -40,7 +41,7 @@ pub(super) struct Verdicts {
     /// signature.
     lines: String,
     as_json: bool,
-    /// Whether `--host` was given, so that the hosts of requests are checked.
+    /// Whether `--host` was given. Without it, signatures for any host are valid.
     hosts_given: bool,
 }
 

@@ -125,8 +125,8 @@ impl Pacer {
         }
     }
 
-    /// Uses all permits that are available now. Returns when to try again. `None` if there is
-    /// nothing to wait for.
+    /// Uses all permits that are available now. Returns when to poll the scheduler again. `None` if
+    /// there is no such time.
     fn issue(&mut self) -> Option<Tick> {
         loop {
             match self.scheduler.poll(self.fetcher.clock().now()) {
@@ -205,7 +205,8 @@ impl Pacer {
     }
 
     /// Uses a permit for the first queued call that was not dropped and whose URL is allowed.
-    /// Judges each call here, because it may have arrived while the rules were expired.
+    /// Judges the URL again here, because the call may have arrived while the origin's rules were
+    /// expired.
     fn send_page(&mut self, permit: Permit, origin: &Origin) {
         let Some(compiled) = self.rules.get(origin) else {
             return self.begin_anew(permit, origin);
