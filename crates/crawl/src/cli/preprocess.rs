@@ -17,9 +17,9 @@ use crate::settings::{CONTACT_HINT, read_contact};
 /// The reason why a command line can't be read.
 #[derive(Debug)]
 pub(crate) enum UnreadCommandLine {
-    /// A syntax error, or a request for help or the version.
+    /// clap's error: wrong syntax, or a request for help or the version.
     Syntax(clap::Error),
-    /// An unusable value.
+    /// A value in the command line or in the environment is unusable.
     Value(CommandError),
 }
 

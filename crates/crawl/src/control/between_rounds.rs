@@ -23,7 +23,7 @@ pub(crate) enum WaitMode {
     UntilThen,
     /// Wait until a `resume` command.
     Paused,
-    /// Begin now.
+    /// Begin the next round now.
     Now,
 }
 

@@ -35,7 +35,7 @@ pub(crate) struct AccessTerms {
 /// The value of the key `cookies`.
 #[derive(Clone, Debug, PartialEq)]
 enum CookieTerms {
-    /// Cookies to send, by name.
+    /// Cookies to send with each request, by name.
     Own(BTreeMap<String, Secret>),
     /// Keep the cookies that the site sets.
     Keep,

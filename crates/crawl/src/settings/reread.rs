@@ -114,7 +114,7 @@ impl Sources {
 /// The settings that the files request now.
 struct Asked {
     settings: Settings,
-    /// Keys of seeds that changed.
+    /// Keys of seed settings that changed.
     seeds: Vec<String>,
 }
 

@@ -12,14 +12,14 @@ use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormattedFields};
 use tracing_subscriber::registry::LookupSpan;
 
-/// Keys of an event's time and level.
+/// Keys of an event's time and level in a JSON log line.
 const AT: &str = "at";
 const LEVEL: &str = "level";
 
-/// Formats whole lines.
+/// Formats an event as a whole JSON log line.
 pub(super) struct JsonLogFormat;
 
-/// Formats fields as the members of an object, without braces.
+/// Formats an event's fields as the members of a JSON object, without braces.
 pub(super) struct JsonMembers;
 
 impl<S> FormatEvent<S, JsonMembers> for JsonLogFormat

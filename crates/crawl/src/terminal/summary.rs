@@ -33,9 +33,9 @@ const LEFT_OUT: [(&str, &str); 4] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HasMark {
     Yes,
-    /// The user's key could not be stored.
+    /// crawl.toml has no mark, because the user's key could not be stored.
     No,
-    /// The directory is removed when the program ends, so nothing can continue the crawl.
+    /// crawl.toml needs no mark, because its directory is removed when the program ends.
     Temporary,
 }
 

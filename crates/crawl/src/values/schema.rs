@@ -8,7 +8,7 @@ use super::{
     ListedHost, ListenAddress, MediaType, NameServer, Period, Size, Span, Surt, Switch,
 };
 
-/// A value in a settings file.
+/// A type of values in settings files, with its JSON Schema.
 pub(crate) trait SchemaValue {
     /// Returns a schema that accepts every value that can be parsed, and as few other values as
     /// possible. The rules that a schema can't express are checked when the file is read.

@@ -332,7 +332,7 @@ fn every_key_is_tried() {
     let key = |line: &str| line.split_once(" = ").map(|(key, _)| key.to_owned());
     let tried: BTreeSet<_> = FLAGS.iter().filter_map(|(_, line)| key(line)).collect();
     let listed = cmd.run(&["config"]).ok();
-    // A seed list sets `seed`.
+    // Seed lists set the key `seed`, so `seed-file` and `seed-sitemap` don't have to be tried.
     let listed = listed.replace("seed-file = []\n", "");
     let listed = listed.replace("seed-sitemap = []\n", "");
     let listed = listed.lines().filter(|line| !line.starts_with('#'));

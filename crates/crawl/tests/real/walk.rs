@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 /// A walk in progress.
 pub(crate) struct Walk(JoinHandle<Output>);
 
-/// `STATUS PATH` of each URL to be fetched.
+/// A line `STATUS PATH` for each URL that must be fetched.
 pub(crate) type UrlStatuses = BTreeSet<String>;
 
 impl Walk {

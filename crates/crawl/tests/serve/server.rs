@@ -126,7 +126,8 @@ impl Server {
         self.request("GET", path, fields, "")
     }
 
-    /// Sends a command as a program would.
+    /// Sends a POST request with a JSON body and these header fields, without those that a browser
+    /// adds.
     pub(crate) fn post(&self, path: &str, fields: &[(&str, &str)], body: &str) -> Reply {
         let json = ("content-type", "application/json");
         self.request("POST", path, &[&[json], fields].concat(), body)

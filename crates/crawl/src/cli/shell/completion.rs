@@ -1,4 +1,4 @@
-//! Completion scripts for shells.
+//! Generates completion scripts for shells, and corrects what clap's scripts get wrong.
 
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command, ValueHint};
