@@ -41,8 +41,8 @@ pub(super) fn matches(
         .map_err(UnreadCommandLine::Syntax)
 }
 
-/// Returns the definition of the command line, completely built. By default clap builds it only
-/// while parsing, which is too late for this module.
+/// Returns the definition of the command line, completely built. Without this function, clap would
+/// build the definition only while parsing, which is too late for this module.
 pub(super) fn built() -> Command {
     let mut command = args::command();
     command.build();
@@ -144,8 +144,8 @@ fn flag_of<'a, 'w>(command: &'a Command, word: &'w str) -> Option<(&'a Arg, Opti
         let mut flags = command.get_arguments().filter(takes_value);
         return Some((flags.find(|flag| flag.get_long() == Some(name))?, value));
     }
-    // A word such as `-qv` may contain several short flags. If one of them takes a value, the rest
-    // of the word is this value.
+    // A word such as `-qv` may contain several short flags. The first short flag that takes a value
+    // ends the flags: the rest of the word is its value.
     let shorts = word.strip_prefix('-')?;
     shorts.char_indices().find_map(|(at, short)| {
         let mut flags = command.get_arguments().filter(takes_value);

@@ -168,7 +168,8 @@ fn named(what: &str) -> Result<Removal, CommandError> {
     Ok(removal)
 }
 
-/// Returns the pages that the last recheck excludes, and the reason for their tombstones.
+/// Returns the pages that the last `crawl recheck` found excluded, and the reason for their
+/// tombstones.
 fn by_recheck(dir: &Path, reason: Option<&str>) -> Result<(Removal, String), CommandError> {
     let Some(rows) = recheck_rows(dir).map_err(of_records)? else {
         let problem = format!(

@@ -193,7 +193,7 @@ mod tests {
         for (now, passed, expected) in [(2000, 0, &first), (1999, 1, &first), (2000, 1, &second)] {
             assert_eq!(&keyid(now, passed), expected, "{now} {passed}");
         }
-        // The signer goes on signing while the key file is broken or missing.
+        // The signer keeps signing while the key file is broken or missing.
         write(&path, "{");
         assert_eq!(keyid(2000, 3), second);
         fs::remove_file(&path).unwrap();

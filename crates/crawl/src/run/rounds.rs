@@ -36,7 +36,7 @@ struct EndedRound {
     report: Option<Report>,
 }
 
-/// What a crawl keeps from one round to the next.
+/// The parts of a crawl that outlast a round: job, command handler, stop signal and servers.
 struct Rounds<'a> {
     job: &'a Job,
     handler: Arc<ControlHandler>,

@@ -13,7 +13,7 @@ use tokio::task::{JoinError, spawn_blocking};
 
 use super::problem::Problem;
 
-/// Minimum time for which a report is served, even if the records change meanwhile.
+/// Minimum time for which a report is served, even if the records change in that time.
 const MIN_REPORT_AGE: Duration = Duration::from_secs(2);
 /// A report is served for at least this multiple of its build time, so that building reports uses
 /// at most a tenth of one processor.

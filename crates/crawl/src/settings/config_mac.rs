@@ -144,7 +144,7 @@ fn read_key(path: &Path) -> io::Result<hmac::Key> {
     }
 }
 
-/// Creates the key atomically. If another process has created the key meanwhile, uses that key.
+/// Creates the key atomically. If another process creates the key first, uses that process's key.
 fn make_key(path: &Path) -> io::Result<hmac::Key> {
     let mut bytes = [0; KEY_BYTES];
     let random = SystemRandom::new().fill(&mut bytes);

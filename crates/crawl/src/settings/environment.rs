@@ -31,8 +31,8 @@ pub(crate) fn host_locks_file() -> Option<PathBuf> {
     Some(folder.join("crawl").join("hosts.lock"))
 }
 
-/// Returns a folder named by the environment. `None` if the variable is unset or the path is
-/// relative, which is invalid (XDG Base Directory Specification).
+/// Returns the folder that an environment variable names. `None` if the variable is unset, or if
+/// its path is relative: the XDG Base Directory Specification makes relative paths invalid.
 fn folder(variable: &str) -> Option<PathBuf> {
     let path = std::env::var_os(variable).map(PathBuf::from);
     path.filter(|path| path.is_absolute())

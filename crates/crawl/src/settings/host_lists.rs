@@ -20,7 +20,8 @@ const LINE_HINT: &str = "write one host per line, such as `www.example.org`; lin
 /// A key that lists hosts, with its value.
 pub(super) struct HostList<'l> {
     pub(super) key: &'static str,
-    /// The name of the `[group]` table that contains the key, if one does.
+    /// The name of the `[group]` table that contains the key. `None` if the key is not in a
+    /// `[group]` table.
     pub(super) group: Option<&'l str>,
     pub(super) hosts: &'l mut Vec<ListedHost>,
 }

@@ -234,13 +234,14 @@ impl LoginTerms {
         })
     }
 
-    /// Returns the name of the header field for the login's token. `None` for a form.
+    /// Returns the name of the header field for the login's token. `None` if the site uses a form
+    /// instead.
     pub(super) fn token_header(&self) -> Option<&str> {
         self.credential_command.as_ref()?;
         Some(self.credential_header.as_deref().unwrap_or(TOKEN_HEADER))
     }
 
-    /// Returns the address of the form. `None` for a token.
+    /// Returns the address of the login form. `None` if the site uses a token instead.
     pub(super) fn form(&self) -> Option<CanonicalUrl> {
         canonicalize(None, self.form.as_ref()?).ok()
     }

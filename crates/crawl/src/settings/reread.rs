@@ -42,7 +42,7 @@ pub(crate) struct RereadSettings {
 }
 
 impl Sources {
-    /// Rereads the files and checks them; `running` are the settings in force.
+    /// Rereads the files, and checks the settings in them. `running` are the settings in force.
     ///
     /// # Errors
     /// All problems found.

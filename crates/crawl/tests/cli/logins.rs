@@ -342,7 +342,7 @@ fn a_wrong_password_stops_the_host_and_archives_nothing() {
             (1, forms)
         );
     }
-    // The operator asks for another login attempt.
+    // Unparking the host allows another login attempt.
     let host = format!("127.0.0.1:{}", site.port);
     let unparked = cmd.run(&["control", "c", "unpark", &host]);
     assert_eq!(unparked.code, 0, "{}", unparked.stderr);

@@ -70,7 +70,8 @@ impl Page {
     }
 }
 
-/// Crawls the pages with screenshots. The server is stopped afterwards.
+/// Crawls the pages with screenshots, and then stops their server, so that later requests can only
+/// be answered from the archive.
 fn rendered_crawl() -> (Dir, Cmd, Vec<PageRow>) {
     let of_type = |kind| Answer::of(200).header("Content-Type", kind);
     let mut web = TestWeb::builder()

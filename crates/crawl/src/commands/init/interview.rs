@@ -61,7 +61,7 @@ pub(super) struct Question {
     pub(super) default: Option<String>,
 }
 
-/// What `crawl init` knows before its first question.
+/// Facts that `crawl init` knows before its first question.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Surroundings {
     /// The contact in the environment or in the user's own config.toml. Empty if there is none.

@@ -367,7 +367,8 @@ impl Pacer {
     }
 }
 
-/// Returns the error for a URL that the rules of its origin disallow. `None` if they allow it.
+/// Returns the error for a URL that the rules of its origin disallow. `None` if the rules allow the
+/// URL.
 fn disallowed(compiled: &CompiledRobots, url: &CanonicalUrl) -> Option<PoliteError> {
     let verdict = compiled.robots.judge(url.as_url());
     if verdict.is_allowed() {

@@ -4,7 +4,7 @@ use maud::{DOCTYPE, Markup, html};
 
 use crate::serve::state::App;
 
-/// What a page needs besides its body: its title and its script.
+/// The parts of a page other than its body: title and script.
 pub(super) struct Frame<'a> {
     app: &'a App,
     title: &'a str,
