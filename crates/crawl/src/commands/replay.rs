@@ -23,11 +23,11 @@ struct ReplayReport {
     /// Settings that differ from the crawl's. If there are none, each request is replayed at its
     /// recorded time.
     settings: Vec<String>,
-    /// How the replay ended.
+    /// Why the replay ended, in words.
     ended: String,
-    /// Duration in virtual time, in milliseconds.
+    /// Duration of the replay in virtual time, in milliseconds.
     took_ms: u64,
-    /// Requests without an answer in the archive.
+    /// Number of requests without an answer in the archive.
     not_archived: u64,
     /// Requests whose answers are not in the archive because the site forbids archiving.
     withheld: u64,
@@ -46,7 +46,7 @@ struct ReplayReport {
     /// The request at which the replay diverges. `None` if it doesn't diverge or only sends fewer
     /// requests.
     first_difference: Option<String>,
-    /// The divergence in words.
+    /// The first divergence from the records in words, for the text output.
     #[serde(skip)]
     differs: Option<String>,
     /// The result of rendering pages again. `None` if no page was rendered.
@@ -77,7 +77,7 @@ struct DomReport {
     recorded: String,
     /// The digest of the new DOM. `None` if the page could not be rendered.
     again: Option<String>,
-    /// Why the page could not be rendered.
+    /// Why the page could not be rendered again. `None` if it was rendered.
     error: Option<&'static str>,
     /// The first resource that the page requested now, but not in the crawl.
     requested: Option<String>,

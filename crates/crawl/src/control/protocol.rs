@@ -116,7 +116,7 @@ pub(crate) enum Answer {
     Refused(Refused),
     /// A command was carried out.
     Done {
-        /// Always true.
+        /// Always true, which distinguishes this message from a refusal.
         ok: bool,
         /// Notes to the user on the command's effect, if it isn't obvious.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -128,21 +128,21 @@ pub(crate) enum Answer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum PhaseName {
-    /// Fetching pages.
+    /// The crawl is fetching pages.
     Crawling,
-    /// Sending no requests until a `resume` command.
+    /// The crawl sends no requests until a `resume` command.
     Paused,
-    /// Sending no requests until the disk has room.
+    /// The crawl sends no requests until the disk has room.
     #[serde(rename = "disk_low")]
     DiskLow,
     /// Waiting until other workers of the crawl find more URLs or all workers have finished.
     #[serde(rename = "waiting_for_workers")]
     WaitingForWorkers,
-    /// Ending once in-flight requests have finished.
+    /// The crawl ends once in-flight requests have finished.
     Draining,
-    /// Writing the files derived at the end of a run.
+    /// The crawl writes the files derived at the end of a run.
     Writing,
-    /// Waiting for the next round.
+    /// The crawl waits for its next round.
     Waiting,
 }
 

@@ -466,7 +466,7 @@ fn each_format_goes_to_stdout_for_another_program() {
     assert!(!dir.file("crawl-127.0.0.1").exists());
 }
 
-/// A site and another one, whose answers `other` decides.
+/// A web of two sites. `other` answers the requests to the second one.
 fn two_sites() -> TestWeb {
     TestWeb::scripted(2).handler(OTHER, other).start()
 }

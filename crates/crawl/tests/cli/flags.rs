@@ -214,7 +214,7 @@ const FLAGS: &[(&[&str], &str)] = &[
         &["--frontier", "postgres://db.example/c"],
         "frontier = [\"postgres://db.example/c\"]",
     ),
-    // A second engine group.
+    // Two connection strings name two engine groups (PostgreSQL servers).
     (
         &[
             "--frontier",

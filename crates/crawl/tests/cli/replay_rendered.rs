@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::harness::{Cmd, Dir, Ran, setup};
 use crate::replay::{export, named, run_program};
 
-/// A page that its script fills from JSON.
+/// The HTML of a page whose script fills it from JSON.
 const SHELL: &str = "<!doctype html><meta charset=utf-8><title>..</title><div id=root></div>\
     <script src=\"/app.js\"></script>";
 

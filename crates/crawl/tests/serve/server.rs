@@ -75,7 +75,7 @@ pub(crate) struct Server {
     pub(crate) address: SocketAddr,
 }
 
-/// A response.
+/// A response of the server.
 #[derive(Clone, Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,

@@ -37,7 +37,7 @@ pub(crate) struct Crawl {
     name: String,
 }
 
-/// The result of a worker or a command.
+/// The exit code and the output of a worker or a command that has ended.
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,

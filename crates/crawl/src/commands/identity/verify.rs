@@ -38,7 +38,7 @@ pub(super) struct Request<'a> {
     pub(super) as_json: bool,
 }
 
-/// Verifies the signatures of requests.
+/// Verifies the signatures of all requests in the given files, and counts the verdicts.
 struct Verifier {
     keys: Vec<Directory>,
     /// The hosts for which signatures may be valid. Empty for all hosts.

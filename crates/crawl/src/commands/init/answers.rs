@@ -8,11 +8,11 @@ use crate::settings::{Reach, reach};
 /// The purpose of a crawl, which selects what is kept of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// A search index of the pages.
+    /// To build a search index of the pages.
     Search,
-    /// Broken links and other faults.
+    /// To find broken links and other faults.
     Check,
-    /// Complete responses and links, for a study.
+    /// To keep complete responses and links for a study.
     Research,
 }
 

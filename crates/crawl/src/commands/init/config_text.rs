@@ -1,4 +1,4 @@
-//! The config file that the answers of `crawl init` make.
+//! Generates the config file from the answers to `crawl init`.
 
 use std::fmt::Write as _;
 
@@ -147,7 +147,7 @@ fn output(answers: &Answers) -> String {
     entries.0
 }
 
-/// Lines of a table.
+/// The lines of a TOML table in the generated config file.
 #[derive(Debug, Default)]
 struct Entries(String);
 

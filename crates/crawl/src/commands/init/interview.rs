@@ -12,7 +12,7 @@ use crate::settings::{
     CONTACT_HINT, check_seed, check_without_seeds, default_output, parse, read_contact,
 };
 
-/// The default answer to how many pages to fetch at most.
+/// The default answer to the question for the maximum number of pages to fetch.
 const DEFAULT_MAX_PAGES: u64 = 10_000;
 
 /// The subject of a question. The variants are in the order of the questions.
@@ -289,7 +289,7 @@ fn read_max_pages(text: &str) -> Result<Option<u64>, CommandError> {
     let digits: String = text.chars().filter(|c| !matches!(c, ',' | '_')).collect();
     match (text, digits.parse()) {
         ("unlimited", _) => Ok(None),
-        // TOML has no larger integers.
+        // Accept at most `i64::MAX`, because TOML has no larger integers.
         (_, Ok(pages)) if (1..=i64::MAX as u64).contains(&pages) => Ok(Some(pages)),
         _ => Err(
             CommandError::usage(format!("`{text}` is not a number of pages"))

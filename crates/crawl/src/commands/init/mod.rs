@@ -78,7 +78,7 @@ fn check_target(file: &Path) -> Result<(), CommandError> {
                 .hint("run `crawl init`, which asks for the URL"),
         );
     }
-    // The file's name is written into comments of the file.
+    // Refuse control characters, because the config file's comments contain the file's own name.
     if shown.to_string().contains(char::is_control) {
         return Err(CommandError::usage(format!(
             "the file name {:?} has a control character",
@@ -107,7 +107,7 @@ fn exists(file: &Path) -> CommandError {
     ))
 }
 
-/// Collects what is known before the first question.
+/// Collects the facts that `crawl init` knows before its first question.
 fn surroundings(file: &Path) -> Result<Surroundings, CommandError> {
     let absolute = |path: &Path| {
         std::path::absolute(path)

@@ -1,4 +1,4 @@
-//! The content of a page as JSON.
+//! Converts the content of a page to JSON, for `crawl inspect`.
 
 use crawl_extractor::{Block, Content, JsonLd, Page, PageDate};
 use serde_json::{Value, json};

@@ -67,9 +67,9 @@ pub(crate) fn run(args: &RobotsArgs) -> Result<u8, CommandError> {
 struct TypedUrl {
     /// The text as typed.
     text: String,
-    /// The path in origin form.
+    /// The path and the query as in a request line (origin form, RFC 9112 section 3.2.1).
     path: RequestPath<'static>,
-    /// `None` if only a path was typed.
+    /// The whole URL. `None` if only a path was typed.
     url: Option<CanonicalUrl>,
 }
 
