@@ -101,7 +101,8 @@ fn copy_last_requests(from: &Path, to: &Path) -> Result<(), CommandError> {
     copy().map_err(|why| unwritable(&to.join(NAME), &why))
 }
 
-/// An error while adding pages to the frontier: in the crawl's rows, or in the run's own state.
+/// Why the pages could not be added to the frontier: an error in the crawl's rows, or in the run's
+/// own state.
 enum RunError {
     Command(CommandError),
     Engine(crawl_engine::EngineError),

@@ -319,8 +319,8 @@ fn within(at: Timestamp, most: Duration, now: Timestamp) -> Timestamp {
     at.min(later(now, most))
 }
 
-/// Returns when the next round is to begin: at `at` unless the crawl is paused, or earlier if a
-/// command starts the round. Waits at most `most`, even if the clock is set back.
+/// Waits until the next round must begin: until the time `at`, unless the crawl is paused, or until
+/// a command starts the round. Waits at most `most`, even if the clock is set back.
 async fn come(mut at: Timestamp, most: Duration, mut wait_mode: watch::Receiver<WaitMode>) {
     loop {
         at = within(at, most, clock::now());

@@ -371,7 +371,8 @@ impl<'a> Source<'a> {
             .map_err(|error| self.problem(&error, 0, Some(key)))
     }
 
-    /// Checks texts that have a syntax of their own, and removes unusable ones from the layer.
+    /// Checks values whose text has a syntax of its own, e.g. regular expressions, and removes
+    /// unusable values from the layer.
     fn check_values(&self, layer: &mut Layer, problems: &mut Problems) {
         let (root, _) = DeTable::parse_recoverable(self.text);
         for table in root.get_ref().values() {

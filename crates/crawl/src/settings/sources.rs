@@ -1,8 +1,12 @@
-//! Merges the sources of settings.
+//! Merges the sources of settings. From lowest to highest precedence:
 //!
-//! From lowest to highest precedence: built-in defaults; the contact in the user's own config.toml;
-//! the [remembered](super::remembered) part of the continued crawl's crawl.toml; the defaults of a
-//! [link check](super::link_check); `--config FILE`; `CRAWL_CONTACT`; flags.
+//! 1. built-in defaults,
+//! 2. the contact in the user's own config.toml,
+//! 3. the [remembered](super::remembered) part of the continued crawl's crawl.toml,
+//! 4. the defaults of a [link check](super::link_check),
+//! 5. `--config FILE`,
+//! 6. `CRAWL_CONTACT`,
+//! 7. flags.
 
 use std::path::{Path, PathBuf};
 

@@ -91,7 +91,7 @@ impl TypedUrl {
     }
 }
 
-/// A robots.txt file by which URLs are judged.
+/// A robots.txt file that applies to some or all of the URLs to judge.
 struct Source {
     /// The file's name in the output.
     name: String,
